@@ -1,0 +1,124 @@
+package queue
+
+import (
+	"math"
+	"time"
+)
+
+// AddAfter asks for key to be worked on once delay has passed, with priority
+// 0. If the key has an earlier delay already, nothing changes.
+func (q *Queue[K]) AddAfter(key K, delay time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.delayLocked(q.entryLocked(key), delay)
+}
+
+// AddRateLimited asks for key to be worked on again after a failure: after a
+// delay that doubles with each failure since the last Forget, and not before the
+// bucket of all retries has a token. The retry has the priority of the work
+// that failed.
+func (q *Queue[K]) AddRateLimited(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	e := q.entryLocked(key)
+	delay := q.backoff(e.failures)
+	e.failures++
+	q.counters.Retried()
+	// A retry that waits already and comes first makes this one needless: it
+	// must not use up a token.
+	if e.delayed != absent && q.delayed.slots[e.delayed].rank <= q.now()+int64(delay) {
+		return
+	}
+	if q.bucket != nil {
+		delay = max(delay, q.bucket.Reserve().Delay())
+	}
+	q.delayLocked(e, delay)
+}
+
+// NumRequeues is the number of failures of key since the last Forget.
+func (q *Queue[K]) NumRequeues(key K) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil {
+		return e.failures
+	}
+	return 0
+}
+
+// Forget ends a series of failures: the next one counts as the first. It
+// cancels nothing that was asked for.
+func (q *Queue[K]) Forget(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil {
+		e.failures = 0
+		q.releaseLocked(e)
+	}
+}
+
+func (q *Queue[K]) backoff(failures int) time.Duration {
+	delay := float64(q.opts.BaseDelay) * math.Pow(2, float64(failures))
+	if delay > float64(q.opts.MaxDelay) {
+		return q.opts.MaxDelay
+	}
+	return time.Duration(delay)
+}
+
+func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration) {
+	now := q.now()
+	priority := 0
+	if e.working != absent {
+		priority = e.taken
+	}
+	if delay <= 0 {
+		q.wantLocked(e, priority, now)
+		return
+	}
+	due := now + int64(delay)
+	if due < now { // a delay of centuries
+		due = math.MaxInt64
+	}
+	switch {
+	case e.delayed == absent:
+		e.later = priority
+		q.delayed.push(due, e)
+	case due < q.delayed.slots[e.delayed].rank:
+		e.later = max(e.later, priority)
+		q.delayed.promote(e.delayed, due)
+	default:
+		return
+	}
+	if e.delayed == 0 {
+		q.setAlarmLocked(time.Duration(due - now))
+	}
+}
+
+func (q *Queue[K]) setAlarmLocked(in time.Duration) {
+	if q.alarm == nil {
+		q.alarm = time.AfterFunc(in, q.ring)
+		return
+	}
+	q.alarm.Reset(in)
+}
+
+// ring makes ready what is due. It may run late or needlessly: a timer that was
+// reset while it fired changes nothing.
+func (q *Queue[K]) ring() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	for q.delayed.len() > 0 {
+		if first := q.delayed.slots[0].rank; first > now {
+			q.setAlarmLocked(time.Duration(first - now))
+			return
+		}
+		e := q.delayed.pop()
+		q.wantLocked(e, e.later, now)
+	}
+}

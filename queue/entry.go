@@ -1,0 +1,85 @@
+package queue
+
+// An entry is what the queue knows of one key. It exists while the key is
+// ready, delayed, worked on, or has failures that count.
+type entry[K comparable] struct {
+	key      K
+	failures int
+
+	ready   int // position in the ready heap
+	delayed int // position in the delayed heap
+	working int // position in the list of running entries
+	again   bool
+
+	priority int   // of the pending request: ready or again
+	later    int   // of the delayed request
+	taken    int   // of the request being worked on; a retry keeps it
+	since    int64 // when the pending request was made
+	started  int64 // when a worker took it
+}
+
+func (e *entry[K]) pending() bool { return e.ready != absent || e.again }
+
+// entryLocked finds or makes the entry of key.
+func (q *Queue[K]) entryLocked(key K) *entry[K] {
+	if e := q.entries[key]; e != nil {
+		return e
+	}
+	var e *entry[K]
+	if n := len(q.spare); n > 0 {
+		e, q.spare = q.spare[n-1], q.spare[:n-1]
+	} else {
+		e = new(entry[K])
+	}
+	*e = entry[K]{key: key, ready: absent, delayed: absent, working: absent}
+	q.entries[key] = e
+	return e
+}
+
+// releaseLocked forgets an entry that no longer says anything.
+func (q *Queue[K]) releaseLocked(e *entry[K]) {
+	if e.pending() || e.delayed != absent || e.working != absent || e.failures > 0 {
+		return
+	}
+	delete(q.entries, e.key)
+	if len(q.spare) < maxSpare {
+		*e = entry[K]{}
+		q.spare = append(q.spare, e)
+	}
+}
+
+// maxSpare bounds the entries kept for reuse: enough that a queue in its
+// steady state allocates nothing, too few to matter after a flood.
+const maxSpare = 256
+
+// wantLocked makes e ready, or ready again if a worker has it now.
+func (q *Queue[K]) wantLocked(e *entry[K], priority int, now int64) {
+	if e.pending() {
+		if priority > e.priority {
+			e.priority = priority
+			if e.ready != absent {
+				q.ready.promote(e.ready, q.rank(e))
+			}
+		}
+		return
+	}
+	e.priority, e.since = priority, now
+	q.counters.Added()
+	if e.working != absent {
+		e.again = true
+		return
+	}
+	q.readyLocked(e)
+}
+
+func (q *Queue[K]) readyLocked(e *entry[K]) {
+	e.again = false
+	q.ready.push(q.rank(e), e)
+	q.arrived.Signal()
+}
+
+// rank is the moment an entry was asked for, moved by its priority. All waiting
+// entries age alike, so their order never changes while they wait.
+func (q *Queue[K]) rank(e *entry[K]) int64 {
+	return e.since - int64(e.priority)*int64(q.opts.Aging)
+}

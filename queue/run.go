@@ -1,0 +1,92 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// Run works on keys with the given number of workers (at least one) until ctx
+// ends or the queue is shut down and empty, and returns when the last worker has
+// stopped: with nil after a shutdown, else with the cause of ctx.
+//
+// Work that succeeds ends the key's series of failures; work that fails is
+// reported to OnError and tried again, rate limited, unless the error is
+// [Terminal]. When ctx ends, keys that still wait stay in the queue; whoever
+// wants them worked on calls [Queue.Drain] before ending ctx.
+func (q *Queue[K]) Run(ctx context.Context, workers int, work func(context.Context, K) error) error {
+	var all sync.WaitGroup
+	for range max(workers, 1) {
+		all.Go(func() {
+			for q.step(ctx, work) {
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// step works on one key; false means that there will be no more.
+func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error) bool {
+	key, err := q.Get(ctx)
+	if err != nil {
+		return false
+	}
+	defer q.Done(key)
+	err = contain(ctx, key, work)
+	if err == nil {
+		q.Forget(key)
+		return true
+	}
+	q.opts.OnError(ctx, key, err)
+	if IsTerminal(err) {
+		q.Forget(key)
+	} else {
+		q.AddRateLimited(key)
+	}
+	return true
+}
+
+func contain[K any](ctx context.Context, key K, work func(context.Context, K) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return work(ctx, key)
+}
+
+// PanicError is a panic of a work function.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+
+// Unwrap is the value of the panic, if that was an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+type terminalError struct{ err error }
+
+func (e terminalError) Error() string { return e.err.Error() }
+func (e terminalError) Unwrap() error { return e.err }
+
+// Terminal marks an error that trying again cannot cure. Terminal(nil) is nil.
+func Terminal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return terminalError{err}
+}
+
+// IsTerminal tells whether err, or an error it wraps, was marked by Terminal.
+func IsTerminal(err error) bool {
+	var t terminalError
+	return errors.As(err, &t)
+}
