@@ -1,0 +1,82 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+)
+
+// Decoder reads events from a connection, a file or whatever else holds them. Close makes a Decode that waits for input
+// return; it is called once.
+type Decoder[T any] interface {
+	Decode() (Event[T], error)
+	Close() error
+}
+
+// Decode returns a stream of what the decoder reads. It starts no goroutine: Next decodes. A context that ends while
+// Next waits closes the decoder, and with it the stream.
+func Decode[T any](decoder Decoder[T]) Stream[T] { return &decoded[T]{decoder: decoder} }
+
+type decoded[T any] struct {
+	decoder Decoder[T]
+	closing stopping
+	halted  atomic.Bool // the receiver called Stop
+	err     error       // what ended the stream; belongs to the caller of Next
+}
+
+func (d *decoded[T]) Next(ctx context.Context) (Event[T], error) {
+	if d.err != nil {
+		return Event[T]{}, d.err
+	}
+	event, err := d.decode(ctx)
+	if err == nil {
+		return event, nil
+	}
+	d.err = d.explain(ctx, err)
+	d.close()
+	return Event[T]{}, d.err
+}
+
+func (d *decoded[T]) decode(ctx context.Context) (Event[T], error) {
+	if err := ctx.Err(); err != nil {
+		return Event[T]{}, err
+	}
+	if d.halted.Load() {
+		return Event[T]{}, ErrStopped
+	}
+	if ctx.Done() == nil {
+		return d.decoder.Decode()
+	}
+	release := context.AfterFunc(ctx, d.close)
+	defer release()
+	return d.decoder.Decode()
+}
+
+// explain tells a connection that we closed from one that broke: what Decode returned is the same.
+func (d *decoded[T]) explain(ctx context.Context, err error) error {
+	switch {
+	case d.halted.Load():
+		return ErrStopped
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("watch: stream was cut in the middle of an event: %w", err)
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	}
+	return fmt.Errorf("watch: decode event: %w", err)
+}
+
+func (d *decoded[T]) close() {
+	if d.closing.stop() {
+		// What closing says is of no use to a receiver that has left.
+		_ = d.decoder.Close()
+	}
+}
+
+func (d *decoded[T]) Stop() {
+	d.halted.Store(true)
+	d.close()
+}

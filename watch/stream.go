@@ -1,0 +1,92 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"sync"
+)
+
+// ErrStopped is what Next returns once the stream's receiver has stopped it.
+var ErrStopped = errors.New("watch: stream was stopped")
+
+// Stream delivers events to one receiver. See the package's documentation for what may be relied on.
+type Stream[T any] interface {
+	// Next returns the next event as soon as there is one.
+	Next(ctx context.Context) (Event[T], error)
+	// Stop ends the stream.
+	Stop()
+}
+
+// All ranges over a stream and stops it when the loop ends. The last pair carries an error if the stream did not end by
+// itself.
+func All[T any](ctx context.Context, stream Stream[T]) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		defer stream.Stop()
+		for {
+			event, err := stream.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if !yield(event, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Empty returns a stream that has ended already.
+func Empty[T any]() Stream[T] { return &empty[T]{} }
+
+type empty[T any] struct {
+	once stopping
+}
+
+func (s *empty[T]) Next(ctx context.Context) (Event[T], error) {
+	if s.once.stopped() {
+		return Event[T]{}, ErrStopped
+	}
+	return Event[T]{}, io.EOF
+}
+
+func (s *empty[T]) Stop() { s.once.stop() }
+
+// stopping remembers that something was stopped and tells those who wait. The zero value is ready.
+type stopping struct {
+	mu   sync.Mutex
+	done chan struct{}
+	set  bool
+}
+
+func (s *stopping) channel() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done == nil {
+		s.done = make(chan struct{})
+		if s.set {
+			close(s.done)
+		}
+	}
+	return s.done
+}
+
+func (s *stopping) stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.set
+}
+
+// stop reports whether this call was the first.
+func (s *stopping) stop() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set {
+		return false
+	}
+	s.set = true
+	if s.done != nil {
+		close(s.done)
+	}
+	return true
+}
