@@ -131,7 +131,8 @@ type Page struct {
 
 // Store is the contract. All methods may be called from any goroutine.
 type Store interface {
-	// Create writes a key that does not exist (ErrExists). A ttl above zero makes the entry expire.
+	// Create writes a key that does not exist (ErrExists). A ttl above zero makes the entry expire. The caller keeps
+	// its slice, here and in Update.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Revision, error)
 	// Get reads one key (ErrNotFound).
 	Get(ctx context.Context, key string, o GetOptions) (Entry, error)
@@ -143,11 +144,14 @@ type Store interface {
 	// Delete removes a key if its revision is expect: otherwise *ConflictError, or ErrNotFound.
 	Delete(ctx context.Context, key string, expect Revision) (Revision, error)
 	// Watch hands every change below prefix after the given revision to sink until ctx ends, sink returns an error,
-	// or the store is lost; it returns the reason. After zero means from now. Batches come one at a time.
+	// or the store is lost; it returns the reason, and sink's error as it is. After zero means from now. The first
+	// batch comes as soon as the watch is in place, be it empty; batches come one at a time. ErrCompacted and
+	// ErrFuture tell when it can't begin, or go on, where it should.
 	Watch(ctx context.Context, prefix string, after Revision, sink func(Batch) error) error
 	// Revision tells the newest revision, linearizably.
 	Revision(ctx context.Context) (Revision, error)
-	// Compact forgets the history before rev.
+	// Compact forgets the history before rev: lists at rev and watches after rev can still be had. ErrCompacted tells
+	// that it has been done before, or that more has been forgotten already.
 	Compact(ctx context.Context, rev Revision) error
 	// Size tells how many bytes the store takes on its medium.
 	Size(ctx context.Context) (int64, error)
