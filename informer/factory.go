@@ -1,0 +1,155 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// Factory shares informers, so that parts of a program that look at the same objects keep one copy of them. The zero
+// value is ready.
+type Factory struct {
+	mu      sync.Mutex
+	shared  map[identity]member // guarded by mu
+	life    context.Context     // guarded by mu: set while running
+	stop    context.CancelFunc  // guarded by mu: set while running
+	ended   bool                // guarded by mu
+	running sync.WaitGroup
+	errs    []error // guarded by mu: what informers ended with
+}
+
+// member is what a factory asks of an informer, whatever the type of its objects.
+type member interface {
+	Run(ctx context.Context) error
+	Synced(ctx context.Context) error
+}
+
+// identity tells whether two informers would hold the same.
+type identity struct {
+	kind           reflect.Type
+	server         any
+	scope          string
+	labels, fields string
+	name           string
+}
+
+// FactoryOptions configure a factory. There are none yet that need to be set.
+type FactoryOptions struct{}
+
+// NewFactory returns a factory without informers.
+func NewFactory(FactoryOptions) *Factory { return &Factory{} }
+
+// Share returns the factory's informer for a source, which is made if there is none with the same type of objects,
+// client, namespace, selectors and name. The other options are those of the first who asked; who wants different ones
+// gives a name. If the factory runs, so does the informer.
+func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T] {
+	id := identify(source, options.LabelSelector, options.FieldSelector, options.Name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known, ok := f.shared[id]; ok {
+		return known.(*Shared[T])
+	}
+	informer := New(source, options)
+	if f.shared == nil {
+		f.shared = map[identity]member{}
+	}
+	f.shared[id] = informer
+	if f.life != nil {
+		f.startLocked(informer)
+	}
+	return informer
+}
+
+// identified is a source that knows what it lists.
+type identified interface {
+	identity() (server any, scope string)
+}
+
+func identify[T Object](source Source[T], labels, fields, name string) identity {
+	id := identity{kind: reflect.TypeFor[T](), labels: labels, fields: fields, name: name}
+	if known, ok := source.(identified); ok {
+		id.server, id.scope = known.identity()
+	} else if reflect.TypeOf(source).Comparable() {
+		id.server = source
+	}
+	return id
+}
+
+// identity looks into client-go's clients: the generated ones tell their connection and namespace.
+func (s *typedSource[T, L]) identity() (any, string) {
+	if typed, ok := s.client.(interface {
+		GetClient() rest.Interface
+		GetNamespace() string
+	}); ok {
+		return typed.GetClient(), typed.GetNamespace()
+	}
+	if reflect.TypeOf(s.client).Comparable() {
+		return s.client, s.scope
+	}
+	return nil, s.scope
+}
+
+// Start starts all informers, and from now on each that is shared. They run until the context ends or Shutdown.
+func (f *Factory) Start(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.life != nil {
+		return
+	}
+	f.life, f.stop = context.WithCancel(ctx)
+	for _, informer := range f.shared {
+		f.startLocked(informer)
+	}
+}
+
+func (f *Factory) startLocked(informer member) {
+	if f.ended {
+		return
+	}
+	f.running.Go(func() {
+		if err := informer.Run(f.life); err != nil {
+			f.mu.Lock()
+			f.errs = append(f.errs, err)
+			f.mu.Unlock()
+		}
+	})
+}
+
+// Synced waits until all informers that are shared now have synced. The error names those that have not, and why.
+func (f *Factory) Synced(ctx context.Context) error {
+	f.mu.Lock()
+	var members []member
+	for _, informer := range f.shared {
+		members = append(members, informer)
+	}
+	f.mu.Unlock()
+	var errs []error
+	for _, informer := range members {
+		errs = append(errs, informer.Synced(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Shutdown stops all informers and waits for them. Afterwards none is started any more.
+func (f *Factory) Shutdown() error {
+	f.mu.Lock()
+	f.ended = true
+	if f.stop != nil {
+		f.stop()
+	}
+	f.mu.Unlock()
+	f.running.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Join(f.errs...)
+}
+
+// Run is Start, and Shutdown when the context ends.
+func (f *Factory) Run(ctx context.Context) error {
+	f.Start(ctx)
+	<-ctx.Done()
+	return f.Shutdown()
+}

@@ -1,0 +1,81 @@
+package informer
+
+import "time"
+
+// Handler is told what changes. Any of the functions may be nil; a handler that only needs keys sets Changed alone,
+// which costs least, since no object has to be decoded for it.
+type Handler[T any] struct {
+	// Added: an object that the handler has not known. Initial ones were there when the handler joined, or in the
+	// informer's first list.
+	Added func(object T, initial bool)
+	// Updated: old is what the handler was told last.
+	Updated func(old, new T)
+	// Deleted: last is the last state. If finalStateUnknown, the deletion was not seen and last may be out of date.
+	Deleted func(last T, finalStateUnknown bool)
+	// Changed is called after any of the others.
+	Changed func(key Key)
+
+	// Name is used in logs and errors.
+	Name string
+	// Resync is how often Updated is called for every object though nothing has changed. Zero: as the informer's
+	// options say; negative: never.
+	Resync time.Duration
+}
+
+// tell calls the handler's functions for one notice.
+func (r *Registration[T]) tell(n *notice[T], initial bool) {
+	switch {
+	case n.old == nil && n.new == nil:
+	case n.old == nil:
+		r.added(n.new, initial)
+	case n.new == nil:
+		r.deleted(n.last, n.unknown)
+	case n.new.replaces(n.old):
+		last := n.last
+		if last == nil || last.uid != n.old.uid {
+			last = n.old
+		}
+		r.deleted(last, n.unknown)
+		r.added(n.new, false)
+	case n.new != n.old || n.resync:
+		r.updated(n.old, n.new)
+	}
+}
+
+func (r *Registration[T]) added(v *version[T], initial bool) {
+	var call func()
+	if r.handler.Added != nil {
+		call = func() {
+			if object, ok := r.owner.object(v); ok {
+				r.handler.Added(object, initial)
+			}
+		}
+	}
+	r.call(v.key, call)
+}
+
+func (r *Registration[T]) updated(old, new *version[T]) {
+	var call func()
+	if r.handler.Updated != nil {
+		call = func() {
+			before, ok := r.owner.object(old)
+			after, ok2 := r.owner.object(new)
+			if ok && ok2 {
+				r.handler.Updated(before, after)
+			}
+		}
+	}
+	r.call(new.key, call)
+}
+
+func (r *Registration[T]) deleted(last *version[T], unknown bool) {
+	var call func()
+	if r.handler.Deleted != nil {
+		call = func() {
+			if object, ok := r.owner.object(last); ok {
+				r.handler.Deleted(object, unknown)
+			}
+		}
+	}
+	r.call(last.key, call)
+}

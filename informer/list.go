@@ -1,0 +1,128 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// list fills the sink if there is no position to go on from. A list that was streamed goes on as a watch, which it
+// returns.
+func (r *reflector[I]) list(ctx context.Context) (watch.Stream[I], error) {
+	if r.position != "" {
+		return nil, nil
+	}
+	if r.streaming {
+		stream, err := r.streamList(ctx)
+		if err == nil || ctx.Err() != nil || !r.unable(err) {
+			return stream, err
+		}
+		r.log.Info("the server does not stream lists, reading pages instead", "reason", err)
+		r.streaming = false
+	}
+	err := r.pageList(ctx, r.pageSize)
+	if expired(err) {
+		// The pages took longer than the server keeps old states. One answer with everything cannot expire.
+		err = r.pageList(ctx, 0)
+	}
+	return nil, err
+}
+
+// unable reports whether an attempt to stream failed in a way that pages would not.
+func (r *reflector[I]) unable(err error) bool {
+	return refused(err) || errors.Is(err, errNoProgress) || errors.Is(err, errEndsTooSoon)
+}
+
+// streamList reads the list as the initial events of a watch: the server sends one object at a time and neither side
+// has to hold the whole.
+func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) {
+	began := time.Now()
+	options := r.options()
+	options.AllowWatchBookmarks = true
+	options.SendInitialEvents = new(bool)
+	*options.SendInitialEvents = true
+	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	options.TimeoutSeconds = watchTimeout()
+	stream, err := r.source.Watch(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("stream list: %w", err)
+	}
+	incoming, items := r.sink.replace(), 0
+	for {
+		event, err := r.nextInitial(ctx, stream)
+		if err != nil {
+			stream.Stop()
+			return nil, fmt.Errorf("stream list: %w", err)
+		}
+		if event.Type == watch.Added || event.Type == watch.Modified {
+			incoming.put(event.Object)
+			items++
+			continue
+		}
+		if event.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+			continue
+		}
+		r.position = event.Object.GetResourceVersion()
+		incoming.commit(r.position)
+		r.metrics.Listed(r.name, items, time.Since(began))
+		return stream, nil
+	}
+}
+
+// nextInitial returns the next event of a streamed list, with all that can go wrong as errors.
+func (r *reflector[I]) nextInitial(ctx context.Context, stream watch.Stream[I]) (watch.Event[I], error) {
+	waiting, cancel := context.WithTimeoutCause(ctx, r.patience, errNoProgress)
+	defer cancel()
+	event, err := stream.Next(waiting)
+	switch {
+	case errors.Is(err, io.EOF):
+		return event, errEndsTooSoon
+	case err != nil && ctx.Err() == nil && waiting.Err() != nil:
+		return event, errNoProgress
+	case err != nil:
+		return event, err
+	case event.Type == watch.Error:
+		return event, event.Err
+	}
+	return event, nil
+}
+
+// pageList reads the list in pages and hands on each before it asks for the next. It asks for the newest state: unlike
+// "any", that cannot go back in time when another server answers.
+func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
+	began := time.Now()
+	options := r.options()
+	options.Limit = pageSize
+	incoming, count := r.sink.replace(), 0
+	for {
+		items, list, err := r.source.List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		for i, it := range items {
+			incoming.put(it)
+			var none I
+			items[i] = none // let go of what was taken in
+		}
+		count += len(items)
+		if options.Continue = list.Continue; options.Continue == "" {
+			r.position = list.ResourceVersion
+			incoming.commit(r.position)
+			r.metrics.Listed(r.name, count, time.Since(began))
+			return nil
+		}
+	}
+}
+
+// watchTimeout asks the server to end a watch after 5 to 10 minutes, so that connections spread anew over servers.
+func watchTimeout() *int64 {
+	seconds := int64(300 + rand.IntN(300))
+	return &seconds
+}

@@ -1,0 +1,194 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// item is what a reflector has to know of an object: a decoded one, or one of which only the metadata was read.
+type item interface {
+	GetResourceVersion() string
+	GetAnnotations() map[string]string
+}
+
+// sink is where a reflector puts what it reads.
+type sink[I item] interface {
+	replace() intake[I]
+	apply(kind watch.EventType, it I)
+	bookmark(resourceVersion string)
+}
+
+// intake receives the items of one list, one at a time. If the list fails half-way it is simply dropped.
+type intake[I item] interface {
+	put(I)
+	commit(resourceVersion string)
+}
+
+// reflector makes a sink follow a source.
+type reflector[I item] struct {
+	source Source[I]
+	sink   sink[I]
+	settings
+	failed func(error)
+
+	position  string // where the next watch starts
+	streaming bool   // whether to try a streamed list
+}
+
+// settings are those options that do not depend on the type of the objects.
+type settings struct {
+	name     string
+	log      *slog.Logger
+	labels   string
+	fields   string
+	pageSize int64
+	patience time.Duration
+	backoff  Backoff
+	metrics  Metrics
+}
+
+var (
+	errNoProgress   = errors.New("the server streams no further part of the list")
+	errEndsTooSoon  = errors.New("the watch ended before the list was complete")
+	errBreaksOff    = errors.New("watch ended at once and without an event")
+	errNotAnObject  = errors.New("event without an object")
+	errUnknownEvent = errors.New("event of unknown type")
+)
+
+// run follows the source until the context ends.
+func (r *reflector[I]) run(ctx context.Context) error {
+	pace := pacer{Backoff: r.backoff}
+	for ctx.Err() == nil {
+		err := r.listAndWatch(ctx)
+		if ctx.Err() != nil || err == nil {
+			continue
+		}
+		wait := pace.failed(time.Now())
+		if apierrors.IsNotFound(err) {
+			// The kind is not there: it may be created any time, or never. Asking at the slowest pace is enough.
+			err = fmt.Errorf("the server has no such kind (yet): %w", err)
+		}
+		if after, ok := apierrors.SuggestsClientDelay(err); ok {
+			wait = max(wait, time.Duration(after)*time.Second)
+		}
+		r.failed(fmt.Errorf("informer %s: %w", r.name, err))
+		pause(ctx, wait)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// listAndWatch lists unless it knows where it was, and watches from there. It returns nil if the watch ended in good
+// order and can be taken up again at once.
+func (r *reflector[I]) listAndWatch(ctx context.Context) error {
+	stream, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	if stream == nil {
+		stream, err = r.watch(ctx)
+	}
+	if err == nil {
+		err = r.consume(ctx, stream)
+	}
+	if expired(err) {
+		r.log.Debug("watch has expired, listing again", "position", r.position, "error", err)
+		r.position = ""
+		return nil
+	}
+	return err
+}
+
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+func (r *reflector[I]) options() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: r.labels, FieldSelector: r.fields}
+}
+
+// watch continues from the position.
+func (r *reflector[I]) watch(ctx context.Context) (watch.Stream[I], error) {
+	options := r.options()
+	options.ResourceVersion = r.position
+	options.AllowWatchBookmarks = true
+	options.TimeoutSeconds = watchTimeout()
+	stream, err := r.source.Watch(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("watch from %s: %w", r.position, err)
+	}
+	return stream, nil
+}
+
+// consume hands on the events of a watch.
+func (r *reflector[I]) consume(ctx context.Context, stream watch.Stream[I]) error {
+	defer stream.Stop()
+	began, events := time.Now(), 0
+	defer func() { r.metrics.Watched(r.name, events, time.Since(began)) }()
+	for {
+		event, err := stream.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			if events == 0 && time.Since(began) < time.Second {
+				return fmt.Errorf("watch from %s: %w", r.position, errBreaksOff)
+			}
+			return nil
+		case err != nil:
+			return fmt.Errorf("watch from %s: %w", r.position, err)
+		}
+		events++
+		if err := r.handle(event); err != nil {
+			return fmt.Errorf("watch from %s: %w", r.position, err)
+		}
+	}
+}
+
+// handle hands on one event.
+func (r *reflector[I]) handle(event watch.Event[I]) error {
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+		r.sink.apply(event.Type, event.Object)
+	case watch.Bookmark:
+		r.sink.bookmark(event.Object.GetResourceVersion())
+	case watch.Error:
+		return event.Err
+	default:
+		// Whatever it means, something may have changed that we do not understand.
+		r.position = ""
+		return fmt.Errorf("%w %q", errUnknownEvent, event.Type)
+	}
+	r.position = event.Object.GetResourceVersion()
+	return nil
+}
+
+// refused reports whether a server does not know how to stream a list.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && statusCode(err) == http.StatusBadRequest
+}
+
+func statusCode(err error) int32 {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code
+	}
+	return 0
+}

@@ -1,0 +1,152 @@
+package informer
+
+import (
+	"cmp"
+	"iter"
+	"strings"
+
+	"github.com/tidwall/btree"
+)
+
+// table holds versions by key and by the values of indexes. It has no lock. Copies cost nothing until one side changes,
+// so that a reader can take one and leave.
+type table[T any] struct {
+	versions *btree.BTreeG[*version[T]]
+	indexes  []index[T] // in the order of their slots
+}
+
+type index[T any] struct {
+	name   string
+	values func(*version[T]) []string
+	tree   *btree.BTreeG[entry[T]]
+}
+
+// entry places a version in an index.
+type entry[T any] struct {
+	value   string
+	version *version[T]
+}
+
+func newTable[T any]() *table[T] {
+	return &table[T]{versions: btree.NewBTreeGOptions(
+		func(a, b *version[T]) bool { return a.key.Compare(b.key) < 0 }, btree.Options{NoLocks: true})}
+}
+
+func newIndexTree[T any]() *btree.BTreeG[entry[T]] {
+	return btree.NewBTreeGOptions(func(a, b entry[T]) bool {
+		return cmp.Or(strings.Compare(a.value, b.value), a.version.key.Compare(b.version.key)) < 0
+	}, btree.Options{NoLocks: true})
+}
+
+// emptied returns a table with the same indexes and nothing in it.
+func (t *table[T]) emptied() *table[T] {
+	fresh := newTable[T]()
+	for _, ix := range t.indexes {
+		ix.tree = newIndexTree[T]()
+		fresh.indexes = append(fresh.indexes, ix)
+	}
+	return fresh
+}
+
+// copied returns a table that shows this one as it is now.
+func (t *table[T]) copied() *table[T] {
+	same := &table[T]{versions: t.versions.Copy()}
+	for _, ix := range t.indexes {
+		ix.tree = ix.tree.Copy()
+		same.indexes = append(same.indexes, ix)
+	}
+	return same
+}
+
+func (t *table[T]) len() int { return t.versions.Len() }
+
+func (t *table[T]) get(key Key) *version[T] {
+	v, _ := t.versions.Get(&version[T]{key: key})
+	return v
+}
+
+// describe computes the terms of a version, once, before it is put. It may be slow and needs no lock.
+func (t *table[T]) describe(v *version[T]) {
+	v.terms = nil
+	for slot := range t.indexes {
+		t.describeSlot(v, slot)
+	}
+}
+
+func (t *table[T]) describeSlot(v *version[T], slot int) {
+	for _, value := range t.indexes[slot].values(v) {
+		v.terms = append(v.terms, term{slot: slot, value: value})
+	}
+}
+
+// put adds a described version in the place of the one with its key, which it returns.
+func (t *table[T]) put(v *version[T]) *version[T] {
+	old, replaced := t.versions.Set(v)
+	if replaced {
+		t.withdraw(old)
+	}
+	for _, term := range v.terms {
+		t.indexes[term.slot].tree.Set(entry[T]{value: term.value, version: v})
+	}
+	return old
+}
+
+func (t *table[T]) remove(key Key) *version[T] {
+	old, found := t.versions.Delete(&version[T]{key: key})
+	if found {
+		t.withdraw(old)
+	}
+	return old
+}
+
+func (t *table[T]) withdraw(old *version[T]) {
+	for _, term := range old.terms {
+		t.indexes[term.slot].tree.Delete(entry[T]{value: term.value, version: old})
+	}
+}
+
+func (t *table[T]) index(name string) *index[T] {
+	for i := range t.indexes {
+		if t.indexes[i].name == name {
+			return &t.indexes[i]
+		}
+	}
+	return nil
+}
+
+// addIndex adds an index over what the table holds.
+func (t *table[T]) addIndex(name string, values func(*version[T]) []string) {
+	slot := len(t.indexes)
+	t.indexes = append(t.indexes, index[T]{name: name, values: values, tree: newIndexTree[T]()})
+	t.versions.Scan(func(v *version[T]) bool {
+		before := len(v.terms)
+		t.describeSlot(v, slot)
+		for _, term := range v.terms[before:] {
+			t.indexes[slot].tree.Set(entry[T]{value: term.value, version: v})
+		}
+		return true
+	})
+}
+
+func (t *table[T]) all() iter.Seq[*version[T]] {
+	return func(yield func(*version[T]) bool) { t.versions.Scan(yield) }
+}
+
+// inNamespace needs no index: the keys are ordered by namespace first.
+func (t *table[T]) inNamespace(namespace string) iter.Seq[*version[T]] {
+	return func(yield func(*version[T]) bool) {
+		first := &version[T]{key: Key{Namespace: namespace}}
+		t.versions.Ascend(first, func(v *version[T]) bool {
+			return v.key.Namespace == namespace && yield(v)
+		})
+	}
+}
+
+func (ix *index[T]) with(value string) iter.Seq[*version[T]] {
+	return func(yield func(*version[T]) bool) {
+		first := entry[T]{value: value, version: &version[T]{}}
+		ix.tree.Ascend(first, func(e entry[T]) bool {
+			return e.value == value && yield(e.version)
+		})
+	}
+}

@@ -1,0 +1,244 @@
+package informer
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// gate is where items of a source become versions in a cache: T may be the item itself or what a projection makes of it.
+type gate[I item, T any] struct {
+	shared *Shared[T]
+	admit  func(I) (*version[T], error)
+}
+
+// arrival collects the items of a list.
+type arrival[I item, T any] struct {
+	gate  *gate[I, T]
+	table *table[T]
+}
+
+func (g *gate[I, T]) replace() intake[I] { return &arrival[I, T]{gate: g, table: newTable[T]()} }
+
+// put keeps an item. One that the cache has already is not kept twice.
+func (a *arrival[I, T]) put(it I) {
+	s := a.gate.shared
+	v, err := a.gate.admit(it)
+	if err != nil {
+		s.report(err)
+	}
+	if v == nil {
+		return
+	}
+	if known := s.lookup(v.key); known != nil && s.same(known, v) {
+		v = known
+	}
+	a.table.versions.Set(v)
+}
+
+func (a *arrival[I, T]) commit(position string) { a.gate.shared.adopt(a.table, position) }
+
+func (g *gate[I, T]) bookmark(position string) { g.shared.move(position) }
+
+// apply makes one event of a watch part of the cache.
+func (g *gate[I, T]) apply(kind watch.EventType, it I) {
+	v, err := g.admit(it)
+	if err != nil {
+		g.shared.report(err)
+	}
+	if v == nil {
+		return
+	}
+	if kind == watch.Deleted {
+		g.shared.drop(v, it.GetResourceVersion())
+	} else {
+		g.shared.set(v, it.GetResourceVersion())
+	}
+}
+
+func (s *Shared[T]) lookup(key Key) *version[T] {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.table.get(key)
+}
+
+// set makes v the state of its object.
+func (s *Shared[T]) set(v *version[T], position string) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.table.describe(v) // may be slow; only writers touch the indexes, so no other lock is needed
+
+	var steps chain[T]
+	s.mu.Lock()
+	old := s.table.get(v.key)
+	if !s.isNewsLocked(v) || old != nil && s.same(old, v) {
+		s.mu.Unlock()
+		return
+	}
+	s.table.put(v)
+	steps.set(old, v)
+	s.recordLocked(&steps, position)
+	s.mu.Unlock()
+	s.announce(&steps)
+}
+
+// drop removes an object whose last state is v.
+func (s *Shared[T]) drop(last *version[T], position string) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	var steps chain[T]
+	s.mu.Lock()
+	if !s.isNewsLocked(last) {
+		s.mu.Unlock()
+		return
+	}
+	if old := s.table.remove(last.key); old != nil {
+		steps.delete(old, last, false)
+	}
+	s.recordLocked(&steps, position)
+	s.mu.Unlock()
+	s.announce(&steps)
+}
+
+// isNewsLocked tells an event from the repetition of one that a faulty connection delivers twice.
+func (s *Shared[T]) isNewsLocked(v *version[T]) bool {
+	reached := parseVersion(s.position)
+	return v.rv == 0 || reached == 0 || v.rv >= reached
+}
+
+// move records that nothing has changed up to a position.
+func (s *Shared[T]) move(position string) {
+	s.mu.Lock()
+	if parseVersion(position) >= parseVersion(s.position) {
+		s.position = position
+	}
+	s.mu.Unlock()
+	s.progress.raise()
+}
+
+// adopt makes a complete list the cache.
+func (s *Shared[T]) adopt(list *table[T], position string) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	current := s.table.copied()
+	s.mu.Unlock()
+
+	// Nobody else can change the table meanwhile, so the work of many objects is done on the side.
+	list.indexes = current.emptied().indexes
+	list.fill(current)
+	steps := differences(current, list)
+
+	s.mu.Lock()
+	s.table = list
+	s.position = position
+	s.lastError = nil
+	if s.HasSynced() {
+		s.recordLocked(&steps, position)
+		s.mu.Unlock()
+		s.announce(&steps)
+		return
+	}
+	s.mu.Unlock()
+	close(s.synced)
+	s.progress.raise()
+}
+
+// fill puts all versions into the indexes. Those of the former table have their terms.
+func (t *table[T]) fill(former *table[T]) {
+	if len(t.indexes) == 0 {
+		return
+	}
+	for v := range t.all() {
+		if former.get(v.key) != v {
+			t.describe(v)
+		}
+		for _, term := range v.terms {
+			t.indexes[term.slot].tree.Set(entry[T]{value: term.value, version: v})
+		}
+	}
+}
+
+// differences returns the steps from one table to another.
+func differences[T any](old, new *table[T]) chain[T] {
+	var steps chain[T]
+	for v := range old.all() {
+		if new.get(v.key) == nil {
+			steps.delete(v, v, true)
+		}
+	}
+	for v := range new.all() {
+		if before := old.get(v.key); before != v {
+			steps.set(before, v)
+		}
+	}
+	return steps
+}
+
+// recordLocked appends changes for the handlers.
+func (s *Shared[T]) recordLocked(steps *chain[T], position string) {
+	if position != "" {
+		s.position = position
+	}
+	if steps.first == nil {
+		return
+	}
+	s.tail.next.Store(steps.first)
+	s.tail = steps.last
+	s.count += uint64(steps.length)
+}
+
+// announce wakes those who wait for changes and takes over for handlers that are far behind.
+func (s *Shared[T]) announce(steps *chain[T]) {
+	s.progress.raise()
+	if steps.first == nil {
+		return
+	}
+	s.news.raise()
+	s.lagging += uint64(steps.length)
+	if s.lagging >= laggingAfter {
+		s.lagging = 0
+		s.catchUp()
+	}
+}
+
+func (s *Shared[T]) catchUp() {
+	s.mu.RLock()
+	limit := uint64(max(laggingAfter, s.table.len()))
+	var behind []*Registration[T]
+	for r := range s.handlers {
+		if s.count-r.delivered.Load() > limit {
+			behind = append(behind, r)
+		}
+	}
+	s.mu.RUnlock()
+	for _, r := range behind {
+		r.catchUp()
+	}
+}
+
+// same reports whether two versions of an object are the same. Test doubles do not always count versions, so equal
+// numbers are not enough.
+func (s *Shared[T]) same(a, b *version[T]) bool {
+	if a.rv != b.rv || a.uid != b.uid || a.packed != b.packed {
+		return false
+	}
+	return a.packed != "" || s.equal(a.plain, b.plain)
+}
+
+// newShared puts the parts together.
+func newShared[T any](options Options[T]) *Shared[T] {
+	options = options.withDefaults()
+	if options.Name == "" {
+		options.Name = fmt.Sprintf("%T", *new(T))
+	}
+	s := &Shared[T]{
+		options: options, log: options.Logger.With("informer", options.Name),
+		synced: make(chan struct{}), finished: make(chan struct{}),
+		table: newTable[T](), tail: &change[T]{}, handlers: map[*Registration[T]]struct{}{},
+	}
+	for name, values := range options.Indexes {
+		s.table.addIndex(name, s.indexer(values))
+	}
+	return s
+}
