@@ -35,7 +35,7 @@ func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error
 		return false
 	}
 	defer q.Done(key)
-	err = contain(ctx, key, work)
+	err = Contain(func() error { return work(ctx, key) })
 	if err == nil {
 		q.Forget(key)
 		return true
@@ -49,13 +49,14 @@ func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error
 	return true
 }
 
-func contain[K any](ctx context.Context, key K, work func(context.Context, K) error) (err error) {
+// Contain calls f and turns a panic of f into a *[PanicError].
+func Contain(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return work(ctx, key)
+	return f()
 }
 
 // PanicError is a panic of a work function.

@@ -1,0 +1,107 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/queue"
+)
+
+// Clients are what the loops of one process share. Nobody changes them once
+// loops are made from them.
+type Clients struct {
+	Kube      kubernetes.Interface
+	Dynamic   dynamic.Interface
+	Metadata  metadata.Interface
+	Discovery discovery.DiscoveryInterface
+
+	// Informers holds one informer for each kind. Ask for it with [Informer].
+	Informers *informer.Factory
+	// Events writes the events of all components.
+	Events *Events
+	// Recorder records events in the name of this component.
+	Recorder Recorder
+	// Metrics counts the queues of all loops; nil means nobody does.
+	Metrics queue.Metrics
+	Log     *slog.Logger
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// NewClients connects to the API server of config. It sets no limit to the
+// rate of requests: loops limit their retries, and servers defend themselves.
+func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	typed := rest.CopyConfig(config)
+	typed.ContentType = "application/vnd.kubernetes.protobuf"
+	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	kube, err := kubernetes.NewForConfigAndClient(typed, transport)
+	if err != nil {
+		return nil, fmt.Errorf("make typed clients: %w", err)
+	}
+	c := ClientsFor(kube)
+	if c.Dynamic, err = dynamic.NewForConfigAndClient(config, transport); err != nil {
+		return nil, fmt.Errorf("make the dynamic client: %w", err)
+	}
+	if c.Metadata, err = metadata.NewForConfigAndClient(config, transport); err != nil {
+		return nil, fmt.Errorf("make the metadata client: %w", err)
+	}
+	if log != nil {
+		c.Log, c.Events.log = log, log
+	}
+	return c, nil
+}
+
+// ClientsFor makes Clients of a clientset, which may be a fake one. There is no
+// dynamic and no metadata client unless the caller sets them.
+func ClientsFor(kube kubernetes.Interface) *Clients {
+	c := &Clients{
+		Kube:      kube,
+		Discovery: kube.Discovery(),
+		Informers: informer.NewFactory(informer.FactoryOptions{}),
+		Events:    NewEvents(kube.CoreV1(), nil),
+		Log:       slog.New(slog.DiscardHandler),
+		Now:       time.Now,
+	}
+	c.Recorder = c.Events.For(corev1.EventSource{})
+	return c
+}
+
+// Named returns Clients whose logger and recorder speak for the component
+// name, and which share everything else.
+func (c *Clients) Named(name string) *Clients {
+	named := *c
+	named.Log = c.Log.With("component", name)
+	named.Recorder = c.Events.For(corev1.EventSource{Component: name})
+	return &named
+}
+
+// Run keeps the informers up to date and writes the events, until ctx ends.
+func (c *Clients) Run(ctx context.Context) error {
+	return Join(c.Informers, c.Events).Run(ctx)
+}
+
+// Informer returns the process's informer of a kind, which all that ask for
+// the same kind, namespace and selectors share. It keeps no managed fields.
+func Informer[T informer.Object](c *Clients, source informer.Source[T]) *informer.Shared[T] {
+	return informer.Share(c.Informers, source, informer.Options[T]{
+		Logger:            c.Log,
+		DropManagedFields: true,
+	})
+}

@@ -1,0 +1,159 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/reference"
+)
+
+// Recorder records Kubernetes events about objects: what kubectl describe
+// shows. It never waits. Recording is best effort; loops must not rely on it.
+type Recorder interface {
+	Eventf(object runtime.Object, eventType, reason, format string, args ...any)
+}
+
+// Events writes events to the API server. Equal events are counted in one
+// object, similar ones are merged after a while, and a source that keeps talking about
+// one object is cut short: see correlator. What waits to be written is bounded;
+// what does not fit is dropped.
+type Events struct {
+	client typedcorev1.EventsGetter
+	log    *slog.Logger
+	queue  chan *corev1.Event
+}
+
+// maxWaiting bounds the events that wait to be written.
+const maxWaiting = 1000
+
+// NewEvents makes a writer of events. A nil log discards.
+func NewEvents(client typedcorev1.EventsGetter, log *slog.Logger) *Events {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Events{client: client, log: log, queue: make(chan *corev1.Event, maxWaiting)}
+}
+
+// For returns a recorder that speaks for source.
+func (e *Events) For(source corev1.EventSource) Recorder { return recorder{e, source} }
+
+type recorder struct {
+	events *Events
+	source corev1.EventSource
+}
+
+func (r recorder) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
+	ref, err := reference.GetReference(scheme.Scheme, object)
+	if err != nil {
+		r.events.log.Error("event about an object that cannot be named", "reason", reason, "err", err)
+		return
+	}
+	now := metav1.Now()
+	event := &corev1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: ref.Namespace},
+		InvolvedObject:      *ref,
+		Type:                eventType,
+		Reason:              reason,
+		Message:             fmt.Sprintf(format, args...),
+		Source:              r.source,
+		ReportingController: r.source.Component,
+		ReportingInstance:   r.source.Host,
+		FirstTimestamp:      now,
+		LastTimestamp:       now,
+		Count:               1,
+	}
+	if event.Namespace == "" {
+		event.Namespace = metav1.NamespaceDefault
+	}
+	select {
+	case r.events.queue <- event:
+	default:
+		r.events.log.Debug("event dropped: too many wait", "reason", reason, "object", ref.Name)
+	}
+}
+
+// lastWords is how long Run goes on writing after its context has ended.
+const lastWords = time.Second
+
+// Run writes events until ctx ends, and what waits then if that goes quickly.
+func (e *Events) Run(ctx context.Context) error {
+	correlate := newCorrelator()
+	for {
+		select {
+		case event := <-e.queue:
+			e.write(ctx, correlate, event)
+		case <-ctx.Done():
+			e.flush(context.WithoutCancel(ctx), correlate)
+			return nil
+		}
+	}
+}
+
+func (e *Events) flush(ctx context.Context, correlate *correlator) {
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	for ctx.Err() == nil {
+		select {
+		case event := <-e.queue:
+			if !e.write(ctx, correlate, event) {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// retryEvery are the pauses between the attempts to write one event.
+var retryEvery = []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second}
+
+// write sends one event; false means that the server could not be reached.
+func (e *Events) write(ctx context.Context, correlate *correlator, event *corev1.Event) bool {
+	event, text := correlate.event(event)
+	if event == nil {
+		return true
+	}
+	for attempt := 0; ; attempt++ {
+		err := e.send(ctx, event)
+		var refused apierrors.APIStatus
+		switch {
+		case err == nil:
+			correlate.written(text, event)
+			return true
+		case errors.As(err, &refused):
+			e.log.DebugContext(ctx, "event refused", "reason", event.Reason, "err", err)
+			return true
+		case attempt == len(retryEvery) || ctx.Err() != nil:
+			e.log.WarnContext(ctx, "event not written", "reason", event.Reason, "err", err)
+			return false
+		}
+		pause(ctx, retryEvery[attempt])
+	}
+}
+
+// send counts up the event if the server has it, else creates it.
+func (e *Events) send(ctx context.Context, event *corev1.Event) error {
+	events := e.client.Events(event.Namespace)
+	if event.Count > 1 {
+		patch, err := countPatch(event)
+		if err != nil {
+			return err
+		}
+		_, err = events.Patch(ctx, event.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) { // it may have expired
+			return err
+		}
+	}
+	_, err := events.Create(ctx, event, metav1.CreateOptions{})
+	return err
+}

@@ -1,0 +1,127 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Entry describes a loop, so that it can be put on a list and run by name.
+type Entry struct {
+	// Name and Aliases are what [Select] knows it by.
+	Name    string
+	Aliases []string
+	// New makes the loop. Its clients speak for Name. A nil Runner without an
+	// error means that the loop has nothing to do here.
+	New func(c *Clients) (Runner, error)
+	// OffByDefault loops run only if they are asked for by name.
+	OffByDefault bool
+	// Unelected loops run in every process, not only in the leader.
+	Unelected bool
+}
+
+// Group runs a selection of loops.
+type Group struct {
+	Clients *Clients
+	Entries []Entry
+	// Select says which of the entries run; nil means all that are not off by
+	// default. See [Select] for the syntax.
+	Select []string
+	// Election, if set, lets the loops run only in the process that leads.
+	Election *Election
+}
+
+// Run makes the selected loops and runs them until ctx ends or one fails.
+func (g *Group) Run(ctx context.Context) error {
+	entries, err := Select(g.Entries, g.Select)
+	if err != nil {
+		return err
+	}
+	var elected, unelected []Runner
+	for _, entry := range entries {
+		runner, err := entry.make(g.Clients)
+		switch {
+		case err != nil:
+			return err
+		case runner == nil:
+		case entry.Unelected:
+			unelected = append(unelected, runner)
+		default:
+			elected = append(elected, runner)
+		}
+	}
+	if g.Election == nil || len(elected) == 0 {
+		return Join(append(unelected, elected...)...).Run(ctx)
+	}
+	leader := Elected(g.Clients, *g.Election, Join(elected...))
+	return Join(append(unelected, leader)...).Run(ctx)
+}
+
+func (e Entry) make(c *Clients) (Runner, error) {
+	runner, err := e.New(c.Named(e.Name))
+	if err != nil {
+		return nil, fmt.Errorf("make %s: %w", e.Name, err)
+	}
+	if runner == nil {
+		return nil, nil
+	}
+	return Func(func(ctx context.Context) error {
+		if err := runner.Run(ctx); err != nil {
+			return fmt.Errorf("run %s: %w", e.Name, err)
+		}
+		return nil
+	}), nil
+}
+
+// Select picks entries as the flag --controllers of Kubernetes' controller
+// manager does: "foo" picks foo, "-foo" leaves it out, "*" picks all that are
+// not off by default; the first word that concerns an entry decides. No words at
+// all mean "*". A word that names no entry is an error.
+func Select(entries []Entry, words []string) ([]Entry, error) {
+	if len(words) == 0 {
+		words = []string{"*"}
+	}
+	for _, word := range words {
+		known := func(e Entry) bool { return e.named(word) || word != "" && word[0] == '-' && e.named(word[1:]) }
+		if word != "*" && !slices.ContainsFunc(entries, known) {
+			return nil, fmt.Errorf("%q is not in the list of known controllers", word)
+		}
+	}
+	var selected []Entry
+	for _, entry := range entries {
+		if entry.selected(words) {
+			selected = append(selected, entry)
+		}
+	}
+	return selected, nil
+}
+
+func (e Entry) named(name string) bool {
+	return name == e.Name || slices.Contains(e.Aliases, name)
+}
+
+func (e Entry) selected(words []string) bool {
+	for _, word := range words {
+		if e.named(word) {
+			return true
+		}
+		if word != "" && word[0] == '-' && e.named(word[1:]) {
+			return false
+		}
+	}
+	return !e.OffByDefault && slices.Contains(words, "*")
+}
+
+// Names lists the names of entries, and those among them that are off by
+// default, both in order: what the help of a --controllers flag says.
+func Names(entries []Entry) (all, offByDefault []string) {
+	for _, e := range entries {
+		all = append(all, e.Name)
+		if e.OffByDefault {
+			offByDefault = append(offByDefault, e.Name)
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(offByDefault)
+	return all, offByDefault
+}

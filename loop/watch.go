@@ -1,0 +1,111 @@
+package loop
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/informer"
+)
+
+// Watch is something that wakes a loop. Make one with [Self], [Owned],
+// [Mapped], [Changes] or [Reads].
+type Watch struct {
+	follow func(add func(Key)) following
+}
+
+// following is a watch that runs: an informer's registration.
+type following interface {
+	Synced(ctx context.Context) error
+	Close()
+	Done() <-chan struct{}
+}
+
+// Self wakes the loop with the key of each object that changes.
+func Self[T any](objects *informer.Shared[T]) Watch {
+	return Watch{func(add func(Key)) following {
+		return objects.Handle(informer.Handler[T]{Changed: add})
+	}}
+}
+
+// Owned wakes the loop with the key of the controller owner of each object
+// that changes, if that is of the given kind in any version. When an object
+// changes hands both owners are woken.
+func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersionKind) Watch {
+	return Mapped(objects, func(object T) []Key {
+		ref := metav1.GetControllerOfNoCopy(object)
+		if ref == nil || ref.Kind != owner.Kind {
+			return nil
+		}
+		if group, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || group.Group != owner.Group {
+			return nil
+		}
+		return []Key{{Namespace: object.GetNamespace(), Name: ref.Name}}
+	})
+}
+
+// Mapped wakes the loop with the keys that a function makes of each object
+// that changes; of an updated object, both of its old and its new state.
+func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key) Watch {
+	return Watch{func(add func(Key)) following {
+		addAll := func(object T) {
+			for _, key := range keys(object) {
+				add(key)
+			}
+		}
+		return objects.Handle(informer.Handler[T]{
+			Added:   func(object T, _ bool) { addAll(object) },
+			Updated: func(before, after T) { addAll(before); addAll(after) },
+			Deleted: func(last T, _ bool) { addAll(last) },
+		})
+	}}
+}
+
+// Changes wakes the loop with the keys that a function makes of each change.
+// before is T's zero value when an object was added, after when it was deleted.
+func Changes[T any](objects *informer.Shared[T], keys func(before, after T) []Key) Watch {
+	return Watch{func(add func(Key)) following {
+		addAll := func(before, after T) {
+			for _, key := range keys(before, after) {
+				add(key)
+			}
+		}
+		var none T
+		return objects.Handle(informer.Handler[T]{
+			Added:   func(object T, _ bool) { addAll(none, object) },
+			Updated: addAll,
+			Deleted: func(last T, _ bool) { addAll(last, none) },
+		})
+	}}
+}
+
+// Cache is the side of an informer that does not depend on its type.
+type Cache interface {
+	Synced(ctx context.Context) error
+	WaitFor(ctx context.Context, resourceVersion string) error
+}
+
+// Reads wakes nothing: it makes the loop wait for caches that Sync reads.
+func Reads(caches ...Cache) Watch {
+	return Watch{func(func(Key)) following { return reading(caches) }}
+}
+
+type reading []Cache
+
+func (r reading) Synced(ctx context.Context) error {
+	for _, cache := range r {
+		if err := cache.Synced(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (reading) Close() {}
+
+func (reading) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}

@@ -1,0 +1,142 @@
+package loop
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/informer"
+)
+
+// Writes lets a loop read its own writes: it remembers for each key what the
+// loop has written while it synced that key, and [Writes.Settled] holds the next
+// Sync back until the caches show it. So a loop never creates twice what its
+// cache does not show yet. The zero value is ready for use.
+type Writes struct {
+	mu      sync.Mutex // guards pending
+	pending map[Key]*unsettled
+}
+
+// unsettled are the writes for one key that caches may not show yet.
+type unsettled struct {
+	since    time.Time
+	versions map[Cache]string
+	removed  []func() bool // each tells whether a cache shows the removal
+}
+
+const (
+	settleWait  = time.Second     // how long Settled waits for a cache
+	settleLimit = 5 * time.Minute // after that a write is not waited for any more
+)
+
+// Wrote notes that an object was created or changed for key. cache is where the
+// write will show, resourceVersion what the server answered.
+func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := w.unsettledLocked(key)
+	u.versions[cache] = laterVersion(u.versions[cache], resourceVersion)
+}
+
+// Removed notes that an object was deleted for key. It is settled when the
+// cache does not show that object any more, or shows it as being deleted.
+func Removed[T metav1.Object](w *Writes, key Key, cache *informer.Shared[T], object T) {
+	name, uid := informer.KeyOf(object), object.GetUID()
+	w.removed(key, func() bool {
+		current, ok := cache.Lookup(name)
+		return !ok || current.GetUID() != uid || current.GetDeletionTimestamp() != nil
+	})
+}
+
+func (w *Writes) removed(key Key, shown func() bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := w.unsettledLocked(key)
+	u.removed = append(u.removed, shown)
+}
+
+// Forget drops what was noted for key.
+func (w *Writes) Forget(key Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, key)
+}
+
+// Settled returns nil when the caches show all that was written for key. It
+// waits a moment for them; if that is not enough it returns [ErrBehind], which
+// Sync passes on. What was noted during the call is not waited for.
+func (w *Writes) Settled(ctx context.Context, key Key) error {
+	u := w.take(key)
+	if u == nil || time.Since(u.since) > settleLimit {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	for cache, version := range u.versions {
+		if cache.WaitFor(waiting, version) == nil {
+			delete(u.versions, cache)
+		}
+	}
+	still := u.removed[:0]
+	for _, shown := range u.removed {
+		if !shown() {
+			still = append(still, shown)
+		}
+	}
+	u.removed = still
+	if len(u.versions) == 0 && len(u.removed) == 0 {
+		return nil
+	}
+	w.giveBack(key, u)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return ErrBehind
+}
+
+// take removes what is pending for key, so that the caches can be asked
+// without the lock.
+func (w *Writes) take(key Key) *unsettled {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := w.pending[key]
+	delete(w.pending, key)
+	return u
+}
+
+// giveBack adds what is still unsettled to what came in meanwhile.
+func (w *Writes) giveBack(key Key, u *unsettled) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.unsettledLocked(key)
+	now.since = u.since
+	for cache, version := range u.versions {
+		now.versions[cache] = laterVersion(now.versions[cache], version)
+	}
+	now.removed = append(now.removed, u.removed...)
+}
+
+func (w *Writes) unsettledLocked(key Key) *unsettled {
+	if w.pending == nil {
+		w.pending = map[Key]*unsettled{}
+	}
+	u := w.pending[key]
+	if u == nil {
+		u = &unsettled{since: time.Now(), versions: map[Cache]string{}}
+		w.pending[key] = u
+	}
+	return u
+}
+
+// laterVersion compares resource versions as the numbers they are.
+func laterVersion(a, b string) string {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	if errY != nil || errX == nil && x > y {
+		return a
+	}
+	return b
+}
