@@ -1,0 +1,165 @@
+package watchcache
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Slots is how many wire forms an object or an event may have.
+const Slots = 8
+
+// forms are the wire forms of one object or event. Most have none, so the table is made when it is needed.
+type forms struct {
+	budget *formBudget
+	table  atomic.Pointer[formTable]
+}
+
+type formTable [Slots]atomic.Pointer[form]
+
+// form is one wire form. mu is held while it is made; data does not change once done is set.
+type form struct {
+	mu   sync.Mutex
+	done atomic.Bool
+	hot  atomic.Bool // asked for since the budget's hand last passed
+	data []byte
+
+	home       *atomic.Pointer[form]
+	prev, next *form // in the budget's ring; guarded by the budget's mutex
+}
+
+// formOverhead is what a form costs besides its bytes.
+const formOverhead = 160
+
+func (fs *forms) get(slot int, build func() ([]byte, error)) ([]byte, error) {
+	table := fs.table.Load()
+	if table == nil {
+		table = new(formTable)
+		if !fs.table.CompareAndSwap(nil, table) {
+			table = fs.table.Load()
+		}
+	}
+	home := &table[slot]
+	f := home.Load()
+	if f == nil {
+		f = &form{home: home}
+		if !home.CompareAndSwap(nil, f) {
+			if f = home.Load(); f == nil { // made and dropped again meanwhile
+				return build()
+			}
+		}
+	}
+	return f.get(fs.budget, build)
+}
+
+func (f *form) get(b *formBudget, build func() ([]byte, error)) ([]byte, error) {
+	if !f.done.Load() {
+		made, err := f.fill(build)
+		if err != nil {
+			return nil, err
+		}
+		if made {
+			b.add(f)
+			return f.data, nil
+		}
+	}
+	if !f.hot.Load() { // reading first keeps the cache line shared
+		f.hot.Store(true)
+	}
+	return f.data, nil
+}
+
+// fill makes the form unless somebody else has meanwhile.
+func (f *form) fill(build func() ([]byte, error)) (made bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done.Load() {
+		return false, nil
+	}
+	data, err := build()
+	if err != nil {
+		return false, err
+	}
+	f.data = data
+	f.done.Store(true)
+	return true, nil
+}
+
+// drop gives all forms back to the budget. Who has their bytes keeps them.
+func (fs *forms) drop() {
+	table := fs.table.Load()
+	if table == nil {
+		return
+	}
+	for i := range table {
+		if f := table[i].Load(); f != nil {
+			fs.budget.remove(f)
+		}
+	}
+}
+
+// formBudget bounds the bytes of all forms of a cache. A hand goes round the forms, as on a clock: what was asked for
+// since it last passed is spared once, the others go.
+type formBudget struct {
+	limit int
+
+	mu    sync.Mutex
+	used  int
+	count int
+	hand  *form // the oldest; its prev is the newest
+}
+
+func (b *formBudget) add(f *form) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.linkLocked(f)
+	for spared := 0; b.used > b.limit && b.hand != nil; {
+		old := b.hand
+		if old.hot.Load() && spared < b.count {
+			old.hot.Store(false)
+			b.hand = old.next
+			spared++
+			continue
+		}
+		b.unlinkLocked(old)
+	}
+}
+
+func (b *formBudget) remove(f *form) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f.next != nil {
+		b.unlinkLocked(f)
+	}
+}
+
+func (b *formBudget) linkLocked(f *form) {
+	if b.hand == nil {
+		f.prev, f.next, b.hand = f, f, f
+	} else {
+		f.prev, f.next = b.hand.prev, b.hand
+		f.prev.next, f.next.prev = f, f
+	}
+	b.count++
+	b.used += len(f.data) + formOverhead
+}
+
+func (b *formBudget) unlinkLocked(f *form) {
+	if f.next == f {
+		b.hand = nil
+	} else {
+		if b.hand == f {
+			b.hand = f.next
+		}
+		f.prev.next, f.next.prev = f.next, f.prev
+	}
+	f.prev, f.next = nil, nil
+	b.count--
+	b.used -= len(f.data) + formOverhead
+	f.home.CompareAndSwap(f, nil)
+}
+
+func (b *formBudget) usage() (bytes, count int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used, b.count
+}

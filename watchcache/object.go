@@ -1,0 +1,69 @@
+package watchcache
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/millrace/millrace/store"
+)
+
+// Attributes is what selectors ask about an object.
+type Attributes struct {
+	Labels Labels
+	// Fields are the values of the kind's selectable fields, in the order of KindOptions.Fields.
+	Fields []string
+}
+
+// Object is one version of one object. It is immutable.
+type Object struct {
+	Key      string
+	Revision store.Revision
+	Attributes
+
+	value  []byte
+	prefix int32 // length of the kind's prefix
+	slash  int32 // where the name begins in the key
+	forms  forms
+}
+
+// newObject keeps value as it is, unless it is a small part of something big.
+func newObject(k *Kind, key string, value []byte, rev store.Revision, a Attributes) *Object {
+	if cap(value)-len(value) > 64+len(value)/8 {
+		value = bytes.Clone(value)
+	}
+	o := &Object{Key: key, Revision: rev, Attributes: a, value: value, prefix: int32(len(k.options.Prefix))}
+	o.slash = o.prefix
+	if k.options.Namespaced {
+		o.slash += int32(strings.IndexByte(key[o.prefix:], '/') + 1)
+	}
+	o.forms.budget = k.cache.forms
+	return o
+}
+
+// Value returns the bytes as they are stored. They must not be modified.
+func (o *Object) Value() []byte { return o.value }
+
+// Namespace returns the object's namespace, or nothing if its kind has none.
+func (o *Object) Namespace() string {
+	if o.slash == o.prefix {
+		return ""
+	}
+	return o.Key[o.prefix : o.slash-1]
+}
+
+// Name returns the last part of the key.
+func (o *Object) Name() string { return o.Key[o.slash:] }
+
+// Field returns the value of the selectable field i. It is empty if the object could not be read.
+func (o *Object) Field(i int) string {
+	if i < 0 || i >= len(o.Fields) {
+		return ""
+	}
+	return o.Fields[i]
+}
+
+// Form returns the object in one wire form. It is made when it is first asked for; whoever asks meanwhile waits for it.
+// If build fails nothing is kept. It may ask for another form of the same object.
+func (o *Object) Form(slot int, build func() ([]byte, error)) ([]byte, error) {
+	return o.forms.get(slot, build)
+}
