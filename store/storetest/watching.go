@@ -46,10 +46,14 @@ func (w *watching) take(b store.Batch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := w.rev
+	atLast := make(map[string]bool) // keys that have changed at revision last; several may, but only in one batch
 	for _, e := range b.Events {
-		if e.Revision <= last {
+		if e.Revision > last {
+			clear(atLast)
+		} else if e.Revision < last || len(atLast) == 0 || atLast[e.Key] {
 			w.t.Errorf("Ordered, Unique: event %d of %s after revision %d", e.Revision, e.Key, last)
 		}
+		atLast[e.Key] = true
 		if e.Type == store.Delete && len(e.Value) > 0 {
 			w.t.Errorf("the deletion of %s carries a value", e.Key)
 		}

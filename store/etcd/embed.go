@@ -1,0 +1,149 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/millrace/millrace/store"
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/config"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/features"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// EmbedOptions says where the embedded etcd keeps its data. The zero value of all but Dir is good.
+type EmbedOptions struct {
+	// Dir is the data folder, in etcd's own layout. It is made if it does not exist.
+	Dir string
+	// QuotaBytes is how large the database may become before writes are refused with store.ErrNoSpace; zero means 8 GiB.
+	QuotaBytes int64
+	// ReserveBytes is how much of the disk is left free: writes are refused with store.ErrNoSpace before etcd would meet
+	// a full disk, which it cannot survive. Zero means 160 MiB, two segments of its log and some of its database; less
+	// than zero means that nobody looks.
+	ReserveBytes int64
+	// MaxRequestBytes is the largest write; zero means 1.5 MiB, as in etcd.
+	MaxRequestBytes uint
+	// Logger gets etcd's warnings and errors. Nil discards them.
+	Logger *slog.Logger
+}
+
+// The member's own address is written into a new data folder, and nobody ever listens there. It is etcd's default, so
+// that etcd itself can be started on the folder.
+const (
+	memberName = "default"
+	peerURL    = "http://127.0.0.1:2380"
+)
+
+// Embed starts an etcd inside this process, ready for use when Embed returns. It fails if another process, or another
+// store of this one, uses the folder.
+func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
+	o.QuotaBytes = cmp.Or(o.QuotaBytes, 8<<30)
+	o.ReserveBytes = cmp.Or(o.ReserveBytes, 160<<20)
+	o.MaxRequestBytes = cmp.Or(o.MaxRequestBytes, 3<<19)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	lock, err := lockFolder(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e, err := startEmbedded(ctx, o, lock)
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("data folder %s: %w", o.Dir, err)
+	}
+	s := newStore(e, "", o.Logger, e.newest)
+	s.background.Go(func() { e.keepSpace(s.closed) })
+	return s, nil
+}
+
+func startEmbedded(ctx context.Context, o EmbedOptions, lock *os.File) (*embedded, error) {
+	e := &embedded{
+		dir: o.Dir, log: o.Logger, lock: lock, reserve: o.ReserveBytes, quota: o.QuotaBytes,
+		closing: make(chan struct{}), broken: make(chan struct{}), full: make(chan struct{}, 1),
+	}
+	cfg, err := serverConfig(o, e.fail)
+	if err != nil {
+		return nil, err
+	}
+	// A damaged folder makes etcd end the goroutine that it started in, by way of fail.
+	type outcome struct {
+		server *etcdserver.EtcdServer
+		err    error
+	}
+	made := make(chan outcome, 1)
+	go func() {
+		server, err := etcdserver.NewServer(cfg)
+		made <- outcome{server, err}
+	}()
+	select {
+	case got := <-made:
+		if got.err != nil {
+			return nil, got.err
+		}
+		e.server = got.server
+	case <-e.broken:
+		return nil, e.cause
+	}
+	e.server.Start()
+	if err := e.lead(ctx); err != nil {
+		return nil, errors.Join(err, e.stop())
+	}
+	if n := len(e.server.Cluster().Members()); n != 1 {
+		return nil, errors.Join(fmt.Errorf("belongs to an etcd cluster of %d members", n), e.stop())
+	}
+	e.kv = e.server.KV()
+	e.lookAtDisk(time.Now())
+	return e, nil
+}
+
+// serverConfig sets etcd up for a cluster of one that has no clients but this process.
+func serverConfig(o EmbedOptions, fail func(error)) (config.ServerConfig, error) {
+	log := newZap(o.Logger, fail)
+	peers, err := types.NewURLs([]string{peerURL})
+	if err != nil {
+		return config.ServerConfig{}, err
+	}
+	cfg := config.ServerConfig{
+		Name:                memberName,
+		DataDir:             o.Dir,
+		PeerURLs:            peers,
+		InitialPeerURLsMap:  types.URLsMap{memberName: peers},
+		InitialClusterToken: "millrace",
+		NewCluster:          true,
+		Logger:              log,
+		ServerFeatureGate:   features.NewDefaultServerFeatureGate(memberName, log),
+		BcryptCost:          uint(bcrypt.DefaultCost),
+		// Nobody waits for heartbeats. The fewer ticks, the less is done while nothing happens; elections do not wait for
+		// them either, see lead.
+		TickMs:        100,
+		ElectionTicks: 5,
+		// There are no followers that would need old entries, so that none are kept in memory.
+		SnapshotCount:          10_000,
+		SnapshotCatchUpEntries: 16,
+		MaxSnapFiles:           1,
+		MaxWALFiles:            2,
+		QuotaBackendBytes:      o.QuotaBytes,
+		BackendFreelistType:    bbolt.FreelistMapType,
+		MaxRequestBytes:        o.MaxRequestBytes,
+		MaxTxnOps:              128,
+		// Nobody reads about slow requests here; a limit of zero would make a line of each.
+		WarningApplyDuration:        math.MaxInt64,
+		WarningUnaryRequestDuration: math.MaxInt64,
+	}
+	return cfg, nil
+}
+
+// databaseFile is the file that etcd, too, locks while it runs.
+func databaseFile(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
+
+var errBroken = fmt.Errorf("etcd has stopped: %w", store.ErrUnavailable)

@@ -1,0 +1,25 @@
+package etcd
+
+import (
+	"testing"
+
+	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/store/storetest"
+)
+
+func embedIn(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Embed(t.Context(), EmbedOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEmbeddedEtcdKeepsTheGuaranteesOfAStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return embedIn(t, t.TempDir()) })
+}
+
+func TestEmbeddedEtcdKeepsDataOnDisk(t *testing.T) {
+	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return embedIn(t, dir) })
+}

@@ -1,0 +1,62 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// lockFile holds the lock of a data folder, besides those that etcd takes itself and would wait for in silence.
+const lockFile = "lock"
+
+// lockFolder makes the folder if need be and takes it for this store. The lock ends with the file or the process.
+func lockFolder(dir string) (*os.File, error) {
+	if dir == "" {
+		return nil, errors.New("no data folder is given")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder cannot be made: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s cannot be written to: %w", dir, err)
+	}
+	if err := tryLock(f); err != nil {
+		f.Close()
+		return nil, inUse(dir, err)
+	}
+	if err := databaseIsFree(dir); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// databaseIsFree finds out whether an etcd that knows nothing of our lock runs on the folder.
+func databaseIsFree(dir string) error {
+	f, err := os.OpenFile(databaseFile(dir), os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("data folder %s cannot be written to: %w", dir, err)
+	}
+	defer f.Close()
+	if err := tryLock(f); err != nil {
+		return inUse(dir, err)
+	}
+	return nil
+}
+
+func tryLock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+func inUse(dir string, err error) error {
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("data folder %s is in use by another process", dir)
+	}
+	return fmt.Errorf("data folder %s cannot be locked: %w", dir, err)
+}

@@ -1,0 +1,75 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// newZap makes the logger that etcd wants. Warnings and worse go to log. What etcd would end the process for goes to
+// fail, and ends the goroutine instead: a store that is lost is no reason to take everything else along.
+func newZap(log *slog.Logger, fail func(error)) *zap.Logger {
+	return zap.New(bridge{log: log},
+		zap.WithFatalHook(ending{fail}),
+		zap.WithPanicHook(ending{fail}))
+}
+
+// ending reports why etcd gives up.
+type ending struct{ fail func(error) }
+
+func (e ending) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	err := errors.New(entry.Message)
+	for _, f := range fields {
+		if cause, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			err = fmt.Errorf("%s: %w", entry.Message, cause)
+		}
+	}
+	e.fail(err)
+	runtime.Goexit()
+}
+
+// bridge writes zap's entries to slog.
+type bridge struct{ log *slog.Logger }
+
+func (b bridge) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
+
+func (b bridge) With(fields []zapcore.Field) zapcore.Core {
+	return bridge{log: b.log.With(attrs(fields)...)}
+}
+
+func (b bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if b.Enabled(e.Level) {
+		return ce.AddCore(e, b)
+	}
+	return ce
+}
+
+func (b bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	level := slog.LevelWarn
+	if e.Level >= zapcore.ErrorLevel {
+		level = slog.LevelError
+	}
+	if ctx := context.Background(); b.log.Enabled(ctx, level) {
+		b.log.Log(ctx, level, e.Message, append(attrs(fields), slog.String("component", "etcd"))...)
+	}
+	return nil
+}
+
+func (b bridge) Sync() error { return nil }
+
+func attrs(fields []zapcore.Field) []any {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	out := make([]any, 0, len(enc.Fields)+1)
+	for key, value := range enc.Fields {
+		out = append(out, slog.Any(key, value))
+	}
+	return out
+}
