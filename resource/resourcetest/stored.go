@@ -30,8 +30,8 @@ func Stored(t *testing.T, all []*kinds.Kind) {
 				fill.Fill(o)
 				o.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind())
 				o.SetResourceVersion("")
-				storesAndReads(t, k, o)
 				defaultsOnce(t, k, o)
+				storesAndReads(t, k, o)
 			}
 		})
 	}
@@ -90,6 +90,7 @@ func filler(seed int64) *randfill.Filler {
 			}
 			*s = string(b)
 		},
+		func(*metav1.TypeMeta, randfill.Continue) {},
 		func(v *metav1.Time, c randfill.Continue) { *v = metav1.Unix(int64(c.Intn(1<<30)), 0) },
 		func(v *metav1.MicroTime, c randfill.Continue) {
 			*v = metav1.MicroTime{Time: metav1.Unix(int64(c.Intn(1<<30)), int64(c.Intn(1000000))*1000).Time}

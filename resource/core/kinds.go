@@ -1,0 +1,10 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/resource"
+)
+
+// Kinds are all kinds of the group.
+func Kinds() []*resource.Kind { return slices.Concat(workloads(), otherKinds()) }
