@@ -1,0 +1,146 @@
+package deployment
+
+import (
+	"cmp"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// scaled says that the deployment's size was changed since its replica sets got
+// theirs.
+func (r *rollout) scaled() bool {
+	for _, set := range r.all() {
+		if desired, ok := mark(set, desiredKey); ok && size(set) > 0 && desired != replicas(r.d) {
+			return true
+		}
+	}
+	return false
+}
+
+// scale spreads a change of the deployment's size over its replica sets, without
+// moving the rollout on.
+func (r *rollout) scale() []resize {
+	if only := r.activeOrLatest(); only != nil {
+		if desired, ok := mark(only, desiredKey); size(only) == replicas(r.d) && ok && desired == replicas(r.d) {
+			return nil
+		}
+		return []resize{{only, replicas(r.d)}}
+	}
+	if r.saturated() {
+		return r.drain()
+	}
+	if r.recreates() {
+		return r.remark()
+	}
+	return r.proportional()
+}
+
+// activeOrLatest is the replica set that a change of size concerns alone, or nil
+// if several have pods.
+func (r *rollout) activeOrLatest() *appsv1.ReplicaSet {
+	var active []*appsv1.ReplicaSet
+	for _, set := range r.all() {
+		if size(set) > 0 {
+			active = append(active, set)
+		}
+	}
+	switch {
+	case len(active) == 1:
+		return active[0]
+	case len(active) > 1:
+		return nil
+	case r.current != nil:
+		return r.current
+	case len(r.old) > 0:
+		return r.old[len(r.old)-1]
+	}
+	return nil
+}
+
+// remark keeps all sizes. It is the answer where a strategy was changed to
+// Recreate in the middle of a rolling update: the old sets are drained next, and
+// must not look as if the change of size were still to be seen to.
+func (r *rollout) remark() []resize {
+	var out []resize
+	for _, set := range r.all() {
+		if size(set) > 0 {
+			out = append(out, resize{set, size(set)})
+		}
+	}
+	return out
+}
+
+// saturated says that the current replica set alone carries the whole deployment.
+func (r *rollout) saturated() bool {
+	if r.current == nil {
+		return false
+	}
+	desired, ok := mark(r.current, desiredKey)
+	want := replicas(r.d)
+	return ok && desired == want && size(r.current) == want && available(r.current) == want
+}
+
+// proportional gives each replica set with pods its share of what is to be added
+// or taken away. The biggest also gets what rounding left over.
+func (r *rollout) proportional() []resize {
+	active := slices.DeleteFunc(slices.Clone(r.all()), func(set *appsv1.ReplicaSet) bool { return size(set) == 0 })
+	allowed := int32(0)
+	if replicas(r.d) > 0 {
+		allowed = replicas(r.d) + bounds(r.d).surge
+	}
+	missing := allowed - sum(active, size)
+	slices.SortFunc(active, func(a, b *appsv1.ReplicaSet) int {
+		age := byAge(a, b) // of two alike, the older loses first and the younger gains first
+		if missing > 0 {
+			age = -age
+		}
+		return cmp.Or(cmp.Compare(size(b), size(a)), age)
+	})
+	to := make([]int32, len(active))
+	var given int32
+	for i, set := range active {
+		n := r.share(set, missing, given)
+		to[i] = size(set) + n
+		given += n
+	}
+	if len(to) > 0 {
+		to[0] = max(0, to[0]+missing-given)
+	}
+	var out []resize
+	for i, set := range active {
+		// Also those that keep their size: each must carry the mark of the new one.
+		out = append(out, resize{set, to[i]})
+	}
+	return out
+}
+
+// share is the part of one replica set in a change of size, of which a part is
+// given away already.
+func (r *rollout) share(set *appsv1.ReplicaSet, missing, given int32) int32 {
+	if missing == 0 || size(set) == 0 {
+		return 0
+	}
+	n := r.fraction(set)
+	if missing > 0 {
+		return min(n, missing-given)
+	}
+	return max(n, missing-given)
+}
+
+// fraction is by how much a replica set must change to have the same part in the
+// new size that it had in the one that its mark tells of.
+func (r *rollout) fraction(set *appsv1.ReplicaSet) int32 {
+	if replicas(r.d) == 0 {
+		return -size(set)
+	}
+	before, ok := mark(set, maximumKey)
+	if !ok || before == 0 {
+		before = r.d.Status.Replicas
+	}
+	if before == 0 {
+		return 0
+	}
+	after := replicas(r.d) + bounds(r.d).surge
+	return roundHalfUp(float64(size(set))*float64(after)/float64(before)) - size(set)
+}

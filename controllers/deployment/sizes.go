@@ -1,0 +1,79 @@
+package deployment
+
+import (
+	"cmp"
+	"math"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// A limit is how far a rollout may go above and below the declared number.
+type limit struct{ surge, unavailable int32 }
+
+// bounds resolves the strategy's numbers or percentages: surge rounds up,
+// unavailability down, and where both come to nothing one pod may be
+// unavailable, since otherwise no rollout could begin.
+func bounds(d *appsv1.Deployment) limit {
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || replicas(d) == 0 {
+		return limit{}
+	}
+	var surge, unavailable *intstr.IntOrString
+	if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil {
+		surge, unavailable = rolling.MaxSurge, rolling.MaxUnavailable
+	}
+	l := limit{surge: scaled(surge, d, true), unavailable: scaled(unavailable, d, false)}
+	if l.surge == 0 && l.unavailable == 0 {
+		l.unavailable = 1
+	}
+	l.unavailable = min(l.unavailable, replicas(d))
+	return l
+}
+
+func scaled(value *intstr.IntOrString, d *appsv1.Deployment, up bool) int32 {
+	if value == nil {
+		return 0
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(value, int(replicas(d)), up)
+	if err != nil {
+		return 0 // the API does not let it in
+	}
+	return int32(n)
+}
+
+// replicas is the declared number of pods.
+func replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+// size is the number of pods asked for from a replica set.
+func size(set *appsv1.ReplicaSet) int32 {
+	if set == nil || set.Spec.Replicas == nil {
+		return 0
+	}
+	return *set.Spec.Replicas
+}
+
+func sum(sets []*appsv1.ReplicaSet, count func(*appsv1.ReplicaSet) int32) int32 {
+	var n int32
+	for _, set := range sets {
+		if set != nil {
+			n += count(set)
+		}
+	}
+	return n
+}
+
+func existing(set *appsv1.ReplicaSet) int32  { return set.Status.Replicas }
+func ready(set *appsv1.ReplicaSet) int32     { return set.Status.ReadyReplicas }
+func available(set *appsv1.ReplicaSet) int32 { return set.Status.AvailableReplicas }
+
+// byAge puts the oldest first.
+func byAge(a, b *appsv1.ReplicaSet) int {
+	return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+func roundHalfUp(x float64) int32 { return int32(math.Floor(x + 0.5)) }

@@ -1,0 +1,212 @@
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+type key = loop.Key
+
+// apply gives replica sets their new sizes and says so.
+func (s *step) apply(ctx context.Context, changes []resize) error {
+	for _, change := range changes {
+		set := change.set.DeepCopy()
+		before := size(set)
+		set.Spec.Replicas = &change.to
+		if !markSize(set, s.d) && before == change.to {
+			continue
+		}
+		if err := s.updateSet(ctx, set); err != nil {
+			return err
+		}
+		if before != change.to {
+			s.saySized(set.Name, before, change.to)
+		}
+	}
+	return nil
+}
+
+func (s *step) saySized(name string, from, to int32) {
+	direction := "up"
+	if to < from {
+		direction = "down"
+	}
+	s.recorder.Eventf(s.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled %s replica set %s from %d to %d", direction, name, from, to)
+}
+
+// createCurrent makes the replica set of the present template, with the size
+// that it may have at once.
+func (s *step) createCurrent(ctx context.Context) error {
+	set := newSet(s.d)
+	promote(set, s.revision())
+	to := s.firstSize()
+	set.Spec.Replicas = &to
+	markSize(set, s.d)
+	written, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	switch {
+	case err == nil:
+	case apierrors.IsAlreadyExists(err):
+		return s.nameTaken(ctx, set)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return err
+	default:
+		return s.notCreated(ctx, set, err)
+	}
+	s.writes.Wrote(s.key, s.sets, written.ResourceVersion)
+	s.current = written
+	if to > 0 {
+		s.saySized(written.Name, 0, to)
+	}
+	if s.hasDeadline() {
+		setCondition(&s.d.Status, s.condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonSetCreated,
+			fmt.Sprintf("Created new replica set %q", written.Name)))
+	}
+	return s.putStatus(ctx)
+}
+
+// nameTaken finds out who has the name: a replica set that is ours and that the
+// cache did not show, or a stranger, whom the next attempt avoids by another name.
+func (s *step) nameTaken(ctx context.Context, set *appsv1.ReplicaSet) error {
+	taken, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("look who has the name of the new replica set: %w", err)
+	}
+	if metav1.IsControlledBy(taken, s.d) && sameTemplate(&taken.Spec.Template, &s.d.Spec.Template) {
+		s.writes.Wrote(s.key, s.sets, taken.ResourceVersion)
+		s.current = taken
+		return nil
+	}
+	collisions := int32(1)
+	if s.d.Status.CollisionCount != nil {
+		collisions = *s.d.Status.CollisionCount + 1
+	}
+	s.d.Status.CollisionCount = &collisions
+	if err := s.putStatus(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("replica set %s of another template has the name of the new one: %w", informer.KeyOf(set), loop.ErrBehind)
+}
+
+func (s *step) notCreated(ctx context.Context, set *appsv1.ReplicaSet, cause error) error {
+	message := fmt.Sprintf("Failed to create new replica set %q: %v", set.Name, cause)
+	if s.hasDeadline() {
+		setCondition(&s.d.Status, s.condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonSetFailed, message))
+		_ = s.putStatus(ctx) // the cause is what the caller must hear
+	}
+	s.recorder.Eventf(s.d, corev1.EventTypeWarning, reasonSetFailed, "%s", message)
+	return fmt.Errorf("create replica set %s: %w", informer.KeyOf(set), cause)
+}
+
+func (s *step) updateSet(ctx context.Context, set *appsv1.ReplicaSet) error {
+	written, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Update(ctx, set, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("update replica set %s: %w", informer.KeyOf(set), err)
+	}
+	s.writes.Wrote(s.key, s.sets, written.ResourceVersion)
+	s.replaced(written)
+	return nil
+}
+
+func (s *step) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
+	err := s.kube.AppsV1().ReplicaSets(set.Namespace).Delete(ctx, set.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion},
+	})
+	if err != nil {
+		return fmt.Errorf("delete replica set %s: %w", informer.KeyOf(set), err)
+	}
+	loop.Removed(&s.writes, s.key, s.sets, set)
+	return nil
+}
+
+// writeRevision notes on the deployment which revision it is at.
+func (s *step) writeRevision(ctx context.Context, revision string) error {
+	if s.d.Annotations[revisionKey] == revision {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": s.d.UID, "resourceVersion": s.d.ResourceVersion,
+		"annotations": map[string]string{revisionKey: revision},
+	}})
+	if err != nil {
+		return err
+	}
+	written, err := s.kube.AppsV1().Deployments(s.d.Namespace).Patch(ctx, s.d.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("note revision %s on deployment %s: %w", revision, s.key, err)
+	}
+	return s.wrote(written)
+}
+
+// writeStatus writes the status if it says anything new.
+func (s *step) writeStatus(ctx context.Context, status appsv1.DeploymentStatus) error {
+	if apiequality.Semantic.DeepEqual(&s.d.Status, &status) {
+		return nil
+	}
+	s.d.Status = status
+	return s.putStatus(ctx)
+}
+
+func (s *step) putStatus(ctx context.Context) error {
+	written, err := s.kube.AppsV1().Deployments(s.d.Namespace).UpdateStatus(ctx, s.d, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("write status of deployment %s: %w", s.key, err)
+	}
+	return s.wrote(written)
+}
+
+func (s *step) wrote(d *appsv1.Deployment) error {
+	s.writes.Wrote(s.key, s.deployments, d.ResourceVersion)
+	s.d = d
+	return nil
+}
+
+func (k *controller) patchSet(ctx context.Context, key loop.Key, set *appsv1.ReplicaSet, patch []byte) error {
+	written, err := k.kube.AppsV1().ReplicaSets(set.Namespace).Patch(ctx, set.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("patch replica set %s: %w", informer.KeyOf(set), err)
+	}
+	k.writes.Wrote(key, k.sets, written.ResourceVersion)
+	return nil
+}
+
+// rollBack takes the template of an earlier revision, which an annotation asks
+// for. The number 0 means the revision before the latest.
+func (s *step) rollBack(ctx context.Context) error {
+	wanted, err := strconv.ParseInt(s.d.Annotations[rollbackKey], 10, 64)
+	if err == nil && wanted == 0 {
+		wanted = previousRevision(s.all())
+	}
+	d := s.d.DeepCopy()
+	delete(d.Annotations, rollbackKey)
+	reason, message, level := "RollbackRevisionNotFound", "Unable to find the revision to rollback to.", corev1.EventTypeWarning
+	for _, set := range s.all() {
+		if wanted == 0 || revisionOf(set) != wanted {
+			continue
+		}
+		if sameTemplate(&set.Spec.Template, &d.Spec.Template) {
+			reason, message = "RollbackTemplateUnchanged", "The rollback revision contains the same template as current deployment "+strconv.Quote(d.Name)
+			break
+		}
+		d.Spec.Template = *withoutHash(&set.Spec.Template)
+		reason, message, level = "RollbackDone", fmt.Sprintf("Rolled back deployment %q to revision %d", d.Name, wanted), corev1.EventTypeNormal
+		break
+	}
+	written, err := s.kube.AppsV1().Deployments(d.Namespace).Update(ctx, d, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("roll back deployment %s: %w", s.key, err)
+	}
+	s.recorder.Eventf(s.d, level, reason, "%s", message)
+	return s.wrote(written)
+}

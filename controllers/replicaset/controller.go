@@ -1,0 +1,121 @@
+package replicaset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/controllers/owned"
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"replicaset"}, New: New}
+
+const name = "replicaset-controller"
+
+type controller struct {
+	kube     kubernetes.Interface
+	recorder loop.Recorder
+	now      func() time.Time
+	sets     *informer.Shared[*appsv1.ReplicaSet]
+	pods     *informer.Shared[*podview.Pod]
+	writes   loop.Writes
+	pace     pace
+}
+
+// New makes the loop.
+func New(c *loop.Clients) (loop.Runner, error) {
+	r := &controller{
+		kube:     c.Kube,
+		recorder: c.Recorder,
+		now:      c.Now,
+		sets:     owned.Index(loop.Informer(c, informer.For(c.Kube.AppsV1().ReplicaSets("")))),
+		pods:     podview.Informer(c),
+	}
+	l := &loop.Loop{Name: name, Clients: c, Workers: 8, Sync: r.sync}
+	l.Watches = []loop.Watch{
+		loop.Self(r.sets),
+		loop.Changes(r.pods, func(before, after *podview.Pod) []loop.Key { return r.woken(l, before, after) }),
+	}
+	return l, nil
+}
+
+// sync brings one replica set in order.
+func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := r.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	rs, ok := r.sets.Lookup(key)
+	if !ok {
+		r.writes.Forget(key)
+		r.pace.forget(key)
+		return loop.Result{}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
+	if err != nil {
+		return loop.Result{}, loop.Terminal(fmt.Errorf("selector of replica set %s: %w", key, err))
+	}
+	pods, err := r.claim(ctx, key, rs, selector)
+	if err != nil {
+		return loop.Result{}, err
+	}
+	found := count(rs, pods, r.now())
+	r.pace.set(key, len(pods))
+	var failure error
+	if rs.DeletionTimestamp == nil {
+		failure = r.resize(ctx, key, rs, found.active)
+	}
+	if err := r.writeStatus(ctx, key, rs, status(rs, found, failure, r.now())); err != nil {
+		return loop.Result{}, err
+	}
+	if failure != nil || found.next.IsZero() {
+		return loop.Result{}, failure
+	}
+	return loop.Result{After: max(time.Millisecond, found.next.Sub(r.now()))}, nil
+}
+
+// claim returns the pods that the replica set owns, after it has adopted and
+// released what it must.
+func (r *controller) claim(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, selector labels.Selector) ([]*podview.Pod, error) {
+	claims := loop.Claims[*podview.Pod]{
+		Owner:    rs,
+		Kind:     kind,
+		Selector: selector,
+		Live: func(ctx context.Context) (metav1.Object, error) {
+			return r.kube.AppsV1().ReplicaSets(rs.Namespace).Get(ctx, rs.Name, metav1.GetOptions{})
+		},
+		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
+			return r.patch(ctx, key, pod, patch)
+		},
+	}
+	return claims.Claim(ctx, func(yield func(*podview.Pod) bool) {
+		for pod := range owned.Candidates(r.pods, rs, selector) {
+			// A pod that has ended is nothing to adopt.
+			if (pod.Active() || !owned.Orphan(pod)) && !yield(pod) {
+				return
+			}
+		}
+	})
+}
+
+func (r *controller) writeStatus(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, s appsv1.ReplicaSetStatus) error {
+	if sameStatus(&rs.Status, &s) {
+		return nil
+	}
+	changed := *rs
+	changed.Status = s
+	written, err := r.kube.AppsV1().ReplicaSets(rs.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("write status of replica set %s: %w", key, err)
+	}
+	r.writes.Wrote(key, r.sets, written.ResourceVersion)
+	return nil
+}

@@ -1,0 +1,64 @@
+package replicaset
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/controllers/owned"
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/loop"
+)
+
+// woken names the replica sets that a change of a pod concerns: owners old and
+// new, and for an orphan those that might adopt it.
+func (r *controller) woken(l *loop.Loop, before, after *podview.Pod) []loop.Key {
+	r.wakeOwner(l, after)
+	if before != nil && (after == nil || before.ControllerUID() != after.ControllerUID()) {
+		r.wakeOwner(l, before)
+	}
+	if after == nil || !owned.Orphan(after) || !after.Active() {
+		return nil
+	}
+	if before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
+		return nil
+	}
+	return owned.Seekers(r.sets, after, func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector })
+}
+
+func (r *controller) wakeOwner(l *loop.Loop, pod *podview.Pod) {
+	if pod == nil {
+		return
+	}
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != kind.Kind {
+		return
+	}
+	key := loop.Key{Namespace: pod.Namespace, Name: ref.Name}
+	l.AddAfter(key, r.pace.of(key))
+}
+
+// A pace says how long to gather changes of a replica set's pods before looking
+// at them all: one look costs as much as there are pods, so it is in proportion
+// to their number. Sets of a few pods are looked at at once.
+type pace struct{ sizes sync.Map }
+
+const (
+	paceEach = 20 * time.Microsecond
+	paceMost = 100 * time.Millisecond
+)
+
+func (p *pace) set(key loop.Key, pods int) { p.sizes.Store(key, pods) }
+func (p *pace) forget(key loop.Key)        { p.sizes.Delete(key) }
+
+func (p *pace) of(key loop.Key) time.Duration {
+	pods, _ := p.sizes.Load(key)
+	n, _ := pods.(int)
+	if n < 50 {
+		return 0
+	}
+	return min(time.Duration(n)*paceEach, paceMost)
+}
