@@ -3,7 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
-	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,13 +23,13 @@ func election(identity string) loop.Election {
 func TestSoleALeaderStopsBeforeTheNextOneStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clients := loop.ClientsFor(fake.NewClientset())
-		var log []string
+		var log journal
 		candidate := func(name string) loop.Runner {
 			return loop.Elected(clients, election(name), loop.Func(func(ctx context.Context) error {
-				log = append(log, name+" starts")
+				log.add(name + " starts")
 				<-ctx.Done()
 				time.Sleep(time.Minute) // longer than the lease lasts
-				log = append(log, name+" has stopped")
+				log.add(name + " has stopped")
 				return nil
 			}))
 		}
@@ -45,36 +45,33 @@ func TestSoleALeaderStopsBeforeTheNextOneStarts(t *testing.T) {
 		if err := stopSecond(); err != nil {
 			t.Error(err)
 		}
-		if want := []string{"first starts", "first has stopped", "second starts", "second has stopped"}; !slices.Equal(log, want) {
-			t.Errorf("the order was %q", log)
-		}
+		log.want(t, "first starts", "first has stopped", "second starts", "second has stopped")
 	})
 }
 
 func TestALeaderThatCannotRenewStopsAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
-		lost := false
+		var lost, running atomic.Bool
 		kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return lost, nil, errors.New("no network")
+			return lost.Load(), nil, errors.New("no network")
 		})
-		running := false
 		ended := make(chan error, 1)
 		go func() {
 			ended <- loop.Elected(loop.ClientsFor(kube), election("me"), loop.Func(func(ctx context.Context) error {
-				running = true
+				running.Store(true)
 				<-ctx.Done()
-				running = false
+				running.Store(false)
 				return nil
 			})).Run(t.Context())
 		}()
 		time.Sleep(time.Minute)
-		if !running {
+		if !running.Load() {
 			t.Fatal("the only candidate does not lead")
 		}
-		lost = true
-		if err := <-ended; !errors.Is(err, loop.ErrLeadershipLost) || running {
-			t.Errorf("ended with %v, still running: %v", err, running)
+		lost.Store(true)
+		if err := <-ended; !errors.Is(err, loop.ErrLeadershipLost) || running.Load() {
+			t.Errorf("ended with %v, still running: %v", err, running.Load())
 		}
 	})
 }
@@ -104,20 +101,16 @@ func TestAGroupElectsAllButTheUnelected(t *testing.T) {
 		clients := loop.ClientsFor(fake.NewClientset())
 		lead := background(t, loop.Elected(clients, election("other"), loop.Func(untilDone)))
 		synctest.Wait()
-		var ran []string
+		var ran journal
 		list := entries(&ran)
 		list[1].Unelected = true
 		e := election("me")
 		stop := background(t, &loop.Group{Clients: clients, Entries: list, Election: &e})
 		time.Sleep(time.Minute)
-		if !slices.Equal(ran, []string{"daemonset-controller"}) {
-			t.Errorf("without leadership ran %q", ran)
-		}
+		ran.want(t, "daemonset-controller")
 		lead()
 		time.Sleep(time.Minute)
-		if !slices.Equal(ran, []string{"daemonset-controller", "job-controller"}) {
-			t.Errorf("with leadership ran %q", ran)
-		}
+		ran.want(t, "daemonset-controller", "job-controller")
 		if err := stop(); err != nil {
 			t.Error(err)
 		}

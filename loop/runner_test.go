@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,11 +85,34 @@ func TestRunnersStopBeforeTheClientsTheyUse(t *testing.T) {
 	})
 }
 
-func entries(ran *[]string) []loop.Entry {
+// journal is a list that many write to.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+// want compares once everything has come to rest.
+func (j *journal) want(t *testing.T, lines ...string) {
+	t.Helper()
+	synctest.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.Equal(j.lines, lines) {
+		t.Errorf("the journal says %q, want %q", j.lines, lines)
+	}
+}
+
+func entries(ran *journal) []loop.Entry {
 	entry := func(name string, aliases ...string) loop.Entry {
 		return loop.Entry{Name: name, Aliases: aliases, New: func(*loop.Clients) (loop.Runner, error) {
 			return loop.Func(func(ctx context.Context) error {
-				*ran = append(*ran, name)
+				ran.add(name)
 				return untilDone(ctx)
 			}), nil
 		}}
@@ -119,7 +143,7 @@ func TestSelectFollowsTheRulesOfTheControllersFlag(t *testing.T) {
 		if words != "" {
 			list = strings.Split(words, ",")
 		}
-		selected, err := loop.Select(entries(new([]string)), list)
+		selected, err := loop.Select(entries(new(journal)), list)
 		names := namesInOrder(selected)
 		if err != nil {
 			names = "error: " + err.Error()
@@ -128,7 +152,7 @@ func TestSelectFollowsTheRulesOfTheControllersFlag(t *testing.T) {
 			t.Errorf("--controllers=%s gives %q, want %q", words, names, want)
 		}
 	}
-	all, off := loop.Names(entries(new([]string)))
+	all, off := loop.Names(entries(new(journal)))
 	if strings.Join(all, " ") != "daemonset-controller job-controller token-cleaner-controller" || !slices.Equal(off, []string{"token-cleaner-controller"}) {
 		t.Errorf("names are %q, off by default %q", all, off)
 	}
@@ -144,13 +168,14 @@ func namesInOrder(entries []loop.Entry) string {
 
 func TestAGroupRunsWhatIsSelectedAndNamesWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var ran []string
+		var ran journal
 		group := &loop.Group{Clients: loop.ClientsFor(fake.NewClientset()), Entries: entries(&ran), Select: []string{"job"}}
 		stop := background(t, group)
 		synctest.Wait()
-		if err := stop(); err != nil || !slices.Equal(ran, []string{"job-controller"}) {
-			t.Errorf("ran %q, ended with %v", ran, err)
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
+		ran.want(t, "job-controller")
 
 		broken := errors.New("broken")
 		group.Entries = append(group.Entries, loop.Entry{Name: "bad", New: func(*loop.Clients) (loop.Runner, error) {
