@@ -109,7 +109,7 @@ func sameTable(t *testing.T, s Step, f *resource.Face, object json.RawMessage, e
 	if len(want.Rows) == 0 {
 		return
 	}
-	object = []byte(strings.NewReplacer(`"TIME"`, `"2026-01-02T03:04:05Z"`, `"PORT"`, `30123`, `"IP"`, `"10.0.0.7"`).Replace(string(object)))
+	object = []byte(strings.NewReplacer(`"eventTime": "TIME"`, `"eventTime": "2026-01-02T03:04:05.000000Z"`, `"TIME"`, `"2026-01-02T03:04:05Z"`, `"PORT"`, `30123`, `"IP"`, `"10.0.0.7"`).Replace(string(object)))
 	o, err := Decode(f, object)
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +121,7 @@ func sameTable(t *testing.T, s Step, f *resource.Face, object json.RawMessage, e
 
 var (
 	age  = regexp.MustCompile(`^(\d+[smhd])+$|^<unknown>$|^<invalid>$`)
+	time = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 	ip   = regexp.MustCompile(`^10\.\d+\.\d+\.\d+$`)
 	port = regexp.MustCompile(`:(3[0-2]\d{3}|PORT)/`)
 )
@@ -132,6 +133,8 @@ func calm(cells []any) []any {
 			switch s = port.ReplaceAllString(s, ":PORT/"); {
 			case age.MatchString(s):
 				s = "AGE"
+			case time.MatchString(s):
+				s = "TIME"
 			case ip.MatchString(s):
 				s = "IP"
 			}

@@ -1,0 +1,137 @@
+package core
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// prepareServiceUpdate lets a client that sends the whole service back leave out what the server gave it, and lets it
+// change the type without taking away by hand what belongs to the old one.
+func prepareServiceUpdate(s, old *corev1.Service) {
+	keepAllocated(s, old)
+	normalizeClusterIPs(s, old)
+	dropWhatTheTypeLost(&s.Spec, &old.Spec)
+}
+
+func keepAllocated(s, old *corev1.Service) {
+	spec, was := &s.Spec, &old.Spec
+	if needsClusterIP(spec.Type) && needsClusterIP(was.Type) {
+		if spec.ClusterIP == "" {
+			spec.ClusterIP = was.ClusterIP
+		}
+		if len(spec.ClusterIPs) == 0 && spec.ClusterIP == was.ClusterIP {
+			spec.ClusterIPs = slices.Clone(was.ClusterIPs)
+		}
+	}
+	if needsNodePort(spec.Type) && needsNodePort(was.Type) {
+		keepNodePorts(spec, was)
+	}
+	if needsHealthCheckPort(spec) && needsHealthCheckPort(was) {
+		fill(&spec.HealthCheckNodePort, was.HealthCheckNodePort)
+	}
+}
+
+type portKey struct {
+	protocol corev1.Protocol
+	port     int32
+}
+
+func keepNodePorts(spec, was *corev1.ServiceSpec) {
+	before, wanted := map[portKey]int32{}, map[int32]bool{}
+	for _, p := range was.Ports {
+		before[portKey{p.Protocol, p.Port}] = p.NodePort
+	}
+	for _, p := range spec.Ports {
+		wanted[p.NodePort] = true
+	}
+	for i := range spec.Ports {
+		p := &spec.Ports[i]
+		if n := before[portKey{p.Protocol, p.Port}]; p.NodePort == 0 && !wanted[n] {
+			p.NodePort = n
+			wanted[n] = true
+		}
+	}
+}
+
+// normalizeClusterIPs keeps the older field with one address and the newer one with several the same, taking the side of
+// the one that changed.
+func normalizeClusterIPs(s, old *corev1.Service) {
+	spec := &s.Spec
+	if old == nil {
+		if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
+			spec.ClusterIPs = []string{spec.ClusterIP}
+		}
+		return
+	}
+	was := &old.Spec
+	one, many := spec.ClusterIP != was.ClusterIP, !slices.Equal(spec.ClusterIPs, was.ClusterIPs)
+	if !one || many {
+		return
+	}
+	if spec.ClusterIP == "" {
+		spec.ClusterIPs = nil
+	} else {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+}
+
+func dropWhatTheTypeLost(spec, was *corev1.ServiceSpec) {
+	if needsClusterIP(was.Type) && !needsClusterIP(spec.Type) {
+		dropAddresses(spec, was)
+	}
+	if needsNodePort(was.Type) && !needsNodePort(spec.Type) && sameNodePorts(spec, was) {
+		for i := range spec.Ports {
+			spec.Ports[i].NodePort = 0
+		}
+	}
+	if needsHealthCheckPort(was) && !needsHealthCheckPort(spec) && spec.HealthCheckNodePort == was.HealthCheckNodePort {
+		spec.HealthCheckNodePort = 0
+	}
+	if was.Type == corev1.ServiceTypeLoadBalancer && spec.Type != corev1.ServiceTypeLoadBalancer {
+		drop(&spec.AllocateLoadBalancerNodePorts, was.AllocateLoadBalancerNodePorts)
+		drop(&spec.LoadBalancerClass, was.LoadBalancerClass)
+	}
+	if reachableFromOutside(was) && !reachableFromOutside(spec) && spec.ExternalTrafficPolicy == was.ExternalTrafficPolicy {
+		spec.ExternalTrafficPolicy = ""
+	}
+	if needsClusterIP(was.Type) && !needsClusterIP(spec.Type) {
+		drop(&spec.InternalTrafficPolicy, was.InternalTrafficPolicy)
+	}
+}
+
+func dropAddresses(spec, was *corev1.ServiceSpec) {
+	if spec.ClusterIP == was.ClusterIP && slices.Equal(spec.ClusterIPs, was.ClusterIPs) {
+		spec.ClusterIP, spec.ClusterIPs = "", nil
+	}
+	if slices.Equal(spec.IPFamilies, was.IPFamilies) {
+		spec.IPFamilies = nil
+	}
+	drop(&spec.IPFamilyPolicy, was.IPFamilyPolicy)
+}
+
+// drop takes away what is the same as before.
+func drop[T comparable](now **T, was *T) {
+	if *now != nil && was != nil && **now == *was {
+		*now = nil
+	}
+}
+
+func sameNodePorts(spec, was *corev1.ServiceSpec) bool {
+	all := func(s *corev1.ServiceSpec) map[int32]bool {
+		m := map[int32]bool{}
+		for _, p := range s.Ports {
+			if p.NodePort != 0 {
+				m[p.NodePort] = true
+			}
+		}
+		return m
+	}
+	now, before := all(spec), all(was)
+	for n := range now {
+		if !before[n] {
+			return false
+		}
+	}
+	return len(now) == len(before)
+}
