@@ -13,10 +13,10 @@ import (
 
 // newZap makes the logger that etcd wants. Warnings and worse go to log. What etcd would end the process for goes to
 // fail, and ends the goroutine instead: a store that is lost is no reason to take everything else along.
-func newZap(log *slog.Logger, fail func(error)) *zap.Logger {
-	return zap.New(bridge{log: log},
+func newZap(log *slog.Logger, fail func(error), more ...zap.Option) *zap.Logger {
+	return zap.New(bridge{log: log}, append(more,
 		zap.WithFatalHook(ending{fail}),
-		zap.WithPanicHook(ending{fail}))
+		zap.WithPanicHook(ending{fail}))...)
 }
 
 // ending reports why etcd gives up.
