@@ -3,7 +3,6 @@ package informer
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -11,8 +10,17 @@ import (
 // New returns an informer for a source. It does nothing until Run.
 func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	s := newShared(options)
-	s.labels = func(v *version[T]) labels.Set { return v.plain.GetLabels() }
-	connect(s, source, s.admitPlain())
+	s.labels = labelsOf[T]
+	wire, ok := wireOf(source, options.DropManagedFields)
+	switch {
+	case !ok:
+		connect(s, source, admitPlain(s))
+	case options.Hot < 0:
+		connect(s, wire, admitDecoded(s))
+	default:
+		s.hot.decode, s.hot.limit = decodeInto[T], s.options.Hot
+		connect(s, wire, admitPacked(s))
+	}
 	return s
 }
 
@@ -21,18 +29,33 @@ func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 // GetLabels; the options' transform is applied to what the function returned.
 func Project[T Object, P any](source Source[T], project func(T) P, options Options[P]) *Shared[P] {
 	s := newShared(options)
-	s.labels = func(v *version[P]) labels.Set {
-		if labelled, ok := any(v.plain).(interface{ GetLabels() map[string]string }); ok {
-			return labelled.GetLabels()
-		}
-		return nil
-	}
-	connect(s, source, func(object T) (*version[P], error) {
-		v := &version[P]{key: KeyOf(object), rv: parseVersion(object.GetResourceVersion()), uid: hashUID(string(object.GetUID()))}
+	s.labels = labelsOf[P]
+	admit := func(object T) (*version[P], error) {
+		v := describe[P](object)
 		v.plain = project(object)
 		return v, s.transform(v)
+	}
+	wire, ok := wireOf(source, options.DropManagedFields)
+	if !ok {
+		connect(s, source, admit)
+		return s
+	}
+	connect(s, wire, func(e *encoded) (*version[P], error) {
+		object, err := decodeInto[T](e.bytes)
+		if err != nil {
+			return nil, s.undecodable(e.key, err)
+		}
+		return admit(object)
 	})
 	return s
+}
+
+// wireOf returns a source of the same objects in encoded form, if there is one.
+func wireOf[T Object](source Source[T], dropManagedFields bool) (Source[*encoded], bool) {
+	if able, ok := source.(encodable); ok {
+		return able.encoded(dropManagedFields)
+	}
+	return nil, false
 }
 
 // connect makes the informer follow a source.
@@ -49,19 +72,67 @@ func connect[I item, T any](s *Shared[T], source Source[I], admit func(I) (*vers
 	}).run
 }
 
-// admitPlain keeps objects as they are.
-func (s *Shared[T]) admitPlain() func(T) (*version[T], error) {
+// describe returns a version without content.
+func describe[T any](object metav1.Object) *version[T] {
+	return &version[T]{key: KeyOf(object), rv: parseVersion(object.GetResourceVersion()), uid: hashUID(string(object.GetUID()))}
+}
+
+// admitPlain keeps decoded objects, which share the strings that repeat.
+func admitPlain[T Object](s *Shared[T]) func(T) (*version[T], error) {
+	share := sharer{}
 	return func(object T) (*version[T], error) {
-		m, ok := any(object).(metav1.Object)
-		if !ok {
-			return nil, errNotAnObject
-		}
 		if s.options.DropManagedFields {
-			m.SetManagedFields(nil)
+			object.SetManagedFields(nil)
 		}
-		v := &version[T]{key: KeyOf(m), rv: parseVersion(m.GetResourceVersion()), uid: hashUID(string(m.GetUID()))}
+		v := describe[T](object)
 		v.plain = object
-		return v, s.transform(v)
+		err := s.transform(v)
+		share.object(v.plain)
+		v.key.Namespace = share.words.one(v.key.Namespace)
+		return v, err
+	}
+}
+
+// admitDecoded decodes objects and keeps them so.
+func admitDecoded[T Object](s *Shared[T]) func(*encoded) (*version[T], error) {
+	plain := admitPlain(s)
+	return func(e *encoded) (*version[T], error) {
+		object, err := decodeInto[T](e.bytes)
+		if err != nil {
+			return nil, s.undecodable(e.key, err)
+		}
+		return plain(object)
+	}
+}
+
+// admitPacked keeps objects encoded.
+func admitPacked[T Object](s *Shared[T]) func(*encoded) (*version[T], error) {
+	transformed := transformPacked(s)
+	return func(e *encoded) (*version[T], error) {
+		v := &version[T]{key: e.key, rv: parseVersion(e.version), uid: e.uid, packed: e.bytes}
+		if s.options.Transform == nil {
+			return v, nil
+		}
+		return v, transformed(v)
+	}
+}
+
+// transformPacked applies the options' transform to an encoded version.
+func transformPacked[T Object](s *Shared[T]) func(*version[T]) error {
+	return func(v *version[T]) error {
+		object, err := decodeInto[T](v.packed)
+		if err != nil {
+			return s.undecodable(v.key, err)
+		}
+		if object, err = s.options.Transform(object); err != nil {
+			return fmt.Errorf("informer %s: transform %s: %w", s.options.Name, v.key, err)
+		}
+		packed, err := any(object).(protobuf).Marshal()
+		if err != nil {
+			return fmt.Errorf("informer %s: encode transformed %s: %w", s.options.Name, v.key, err)
+		}
+		v.packed = packed
+		return nil
 	}
 }
 
@@ -77,7 +148,37 @@ func (s *Shared[T]) transform(v *version[T]) error {
 	return nil
 }
 
-func (s *Shared[T]) equal(a, b T) bool { return equality.Semantic.DeepEqual(a, b) }
+func (s *Shared[T]) undecodable(key Key, err error) error {
+	return fmt.Errorf("informer %s: decode %s: %w", s.options.Name, key, err)
+}
+
+// labelsOf returns a version's labels. Those of an encoded one are read without decoding the rest.
+func labelsOf[T any](v *version[T]) labels.Set {
+	if v.packed != nil {
+		meta, err := objectMeta(v.packed)
+		if err != nil {
+			return nil
+		}
+		return readMap(meta, metaLabels, nil)
+	}
+	if labelled, ok := any(v.plain).(interface{ GetLabels() map[string]string }); ok {
+		return labelled.GetLabels()
+	}
+	return nil
+}
+
+// object returns what a version stands for.
+func (s *Shared[T]) object(v *version[T]) (T, bool) {
+	if v.packed == nil {
+		return v.plain, true
+	}
+	return s.hot.object(v)
+}
 
 // glance returns what a version stands for, to somebody who passes by many.
-func (s *Shared[T]) glance(v *version[T]) (T, bool) { return s.object(v) }
+func (s *Shared[T]) glance(v *version[T]) (T, bool) {
+	if v.packed == nil {
+		return v.plain, true
+	}
+	return s.hot.glance(v)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,13 +55,23 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 	if err != nil {
 		return nil, fmt.Errorf("stream list: %w", err)
 	}
+	var late atomic.Bool
+	patience := time.AfterFunc(r.patience, func() {
+		late.Store(true)
+		stream.Stop()
+	})
+	defer patience.Stop()
 	incoming, items := r.sink.replace(), 0
 	for {
-		event, err := r.nextInitial(ctx, stream)
+		event, err := nextInitial(ctx, stream)
+		if late.Load() {
+			err = errNoProgress
+		}
 		if err != nil {
 			stream.Stop()
 			return nil, fmt.Errorf("stream list: %w", err)
 		}
+		patience.Reset(r.patience)
 		if event.Type == watch.Added || event.Type == watch.Modified {
 			incoming.put(event.Object)
 			items++
@@ -77,15 +88,11 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 }
 
 // nextInitial returns the next event of a streamed list, with all that can go wrong as errors.
-func (r *reflector[I]) nextInitial(ctx context.Context, stream watch.Stream[I]) (watch.Event[I], error) {
-	waiting, cancel := context.WithTimeoutCause(ctx, r.patience, errNoProgress)
-	defer cancel()
-	event, err := stream.Next(waiting)
+func nextInitial[I item](ctx context.Context, stream watch.Stream[I]) (watch.Event[I], error) {
+	event, err := stream.Next(ctx)
 	switch {
 	case errors.Is(err, io.EOF):
 		return event, errEndsTooSoon
-	case err != nil && ctx.Err() == nil && waiting.Err() != nil:
-		return event, errNoProgress
 	case err != nil:
 		return event, err
 	case event.Type == watch.Error:

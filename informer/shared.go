@@ -17,6 +17,7 @@ type Shared[T any] struct {
 	scope   string // which collection of which server this is, as far as the source can tell
 	follow  func(context.Context) error
 	labels  func(*version[T]) labels.Set
+	hot     hotSet[T] // for versions that are kept encoded
 	log     *slog.Logger
 
 	synced   chan struct{} // closed when the first list is complete
@@ -185,11 +186,6 @@ func (s *Shared[T]) panicked(p *HandlerPanic) {
 	s.options.Metrics.Panicked(s.options.Name)
 	s.log.Error("handler panicked", "handler", p.Handler, "key", p.Key, "value", p.Value, "stack", string(p.Stack))
 	s.options.OnError(p)
-}
-
-// object returns what a version stands for.
-func (s *Shared[T]) object(v *version[T]) (T, bool) {
-	return v.plain, true
 }
 
 // signal lets any number of goroutines wait for the next time that something happens. It costs the one who signals

@@ -42,7 +42,9 @@ func TestHandlerHearsTheInitialListAndWhatChangesAfterIt(t *testing.T) {
 					heard = append(heard, "added "+p.Name)
 				}
 			},
-			Updated: func(old, new *corev1.Pod) { heard = append(heard, "updated "+old.Spec.NodeName+" to "+new.Spec.NodeName) },
+			Updated: func(old, new *corev1.Pod) {
+				heard = append(heard, "updated "+old.Spec.NodeName+" to "+new.Spec.NodeName)
+			},
 			Deleted: func(last *corev1.Pod, unknown bool) { heard = append(heard, "deleted "+last.Name) },
 		})
 		start(t, pods)

@@ -14,8 +14,8 @@ type version[T any] struct {
 	uid uint64 // a hash of the object's UID: it only has to tell whether it is still the same object
 
 	plain  T      // the object, if packed is empty
-	packed string // the object as protobuf
-	hot    atomic.Pointer[T]
+	packed []byte // the object as protobuf
+	warm   atomic.Pointer[warm[T]]
 
 	terms []term
 }
@@ -48,4 +48,11 @@ func hashUID(uid string) uint64 {
 // replaces reports whether v is another object than old under the same key.
 func (v *version[T]) replaces(old *version[T]) bool {
 	return v.uid != old.uid && v.uid != 0 && old.uid != 0
+}
+
+func hashUIDBytes(uid []byte) uint64 {
+	if len(uid) == 0 {
+		return 0
+	}
+	return maphash.Bytes(uidSeed, uid)
 }

@@ -1,7 +1,10 @@
 package informer
 
 import (
+	"bytes"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/millrace/millrace/watch"
 )
@@ -220,10 +223,10 @@ func (s *Shared[T]) catchUp() {
 // same reports whether two versions of an object are the same. Test doubles do not always count versions, so equal
 // numbers are not enough.
 func (s *Shared[T]) same(a, b *version[T]) bool {
-	if a.rv != b.rv || a.uid != b.uid || a.packed != b.packed {
+	if a.rv != b.rv || a.uid != b.uid || !bytes.Equal(a.packed, b.packed) {
 		return false
 	}
-	return a.packed != "" || s.equal(a.plain, b.plain)
+	return a.packed != nil || equality.Semantic.DeepEqual(a.plain, b.plain)
 }
 
 // newShared puts the parts together.

@@ -23,7 +23,11 @@ type decoded[T any] struct {
 	decoder Decoder[T]
 	closing stopping
 	halted  atomic.Bool // the receiver called Stop
-	err     error       // what ended the stream; belongs to the caller of Next
+
+	// These belong to the caller of Next.
+	err     error           // what ended the stream
+	ctx     context.Context // the context whose end closes the decoder: most callers use one for all events
+	release func() bool
 }
 
 func (d *decoded[T]) Next(ctx context.Context) (Event[T], error) {
@@ -35,6 +39,7 @@ func (d *decoded[T]) Next(ctx context.Context) (Event[T], error) {
 		return event, nil
 	}
 	d.err = d.explain(ctx, err)
+	d.heed(context.Background())
 	d.close()
 	return Event[T]{}, d.err
 }
@@ -46,12 +51,23 @@ func (d *decoded[T]) decode(ctx context.Context) (Event[T], error) {
 	if d.halted.Load() {
 		return Event[T]{}, ErrStopped
 	}
-	if ctx.Done() == nil {
-		return d.decoder.Decode()
-	}
-	release := context.AfterFunc(ctx, d.close)
-	defer release()
+	d.heed(ctx)
 	return d.decoder.Decode()
+}
+
+// heed makes the end of this context, and of no other, close the decoder.
+func (d *decoded[T]) heed(ctx context.Context) {
+	if d.ctx == ctx {
+		return
+	}
+	if d.release != nil {
+		d.release()
+		d.release = nil
+	}
+	d.ctx = ctx
+	if ctx.Done() != nil {
+		d.release = context.AfterFunc(ctx, d.close)
+	}
 }
 
 // explain tells a connection that we closed from one that broke: what Decode returned is the same.

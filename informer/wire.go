@@ -1,0 +1,247 @@
+package informer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// This file reads as much of Kubernetes' protobuf as is needed to keep an object without decoding it. Field numbers are
+// part of the API and never change.
+
+var errWire = errors.New("malformed protobuf")
+
+// magic precedes each object that is sent on its own.
+const magic = "k8s\x00"
+
+const (
+	fieldObjectMeta = 1 // in every kind
+
+	metaName            = 1
+	metaNamespace       = 3
+	metaUID             = 5
+	metaResourceVersion = 6
+	metaLabels          = 11
+	metaAnnotations     = 12
+	metaManagedFields   = 17
+
+	listMetaResourceVersion = 2
+	listMetaContinue        = 3
+	listMetaRemaining       = 4
+
+	envelopeTypeMeta = 1
+	envelopeRaw      = 2
+	typeMetaKind     = 2
+
+	eventType    = 1
+	eventObject  = 2
+	extensionRaw = 1
+
+	mapKey   = 1
+	mapValue = 2
+)
+
+// wireField is one field of a message. Of the kinds of values Kubernetes uses two: numbers and bytes.
+type wireField struct {
+	number int
+	value  []byte // for bytes
+	varint uint64 // for numbers
+	whole  []byte // the field with its tag
+}
+
+// nextField cuts the first field off a message.
+func nextField(message []byte) (wireField, []byte, error) {
+	tag, n := binary.Uvarint(message)
+	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29 {
+		return wireField{}, nil, errWire
+	}
+	f, rest := wireField{number: int(tag >> 3)}, message[n:]
+	size := 0
+	switch tag & 7 {
+	case 0:
+		f.varint, size = binary.Uvarint(rest)
+		if size <= 0 {
+			return f, nil, errWire
+		}
+	case 1:
+		size = 8
+	case 5:
+		size = 4
+	case 2:
+		length, n := binary.Uvarint(rest)
+		if n <= 0 || length > uint64(len(rest)-n) {
+			return f, nil, errWire
+		}
+		f.value = rest[n : n+int(length)]
+		size = n + int(length)
+	default:
+		return f, nil, errWire
+	}
+	if size > len(rest) {
+		return f, nil, errWire
+	}
+	f.whole = message[:n+size]
+	return f, rest[size:], nil
+}
+
+// eachField calls visit for each field of a message.
+func eachField(message []byte, visit func(wireField) error) error {
+	for len(message) > 0 {
+		f, rest, err := nextField(message)
+		if err != nil {
+			return err
+		}
+		if err := visit(f); err != nil {
+			return err
+		}
+		message = rest
+	}
+	return nil
+}
+
+// objectMeta returns the bytes of an object's metadata.
+func objectMeta(object []byte) (found []byte, err error) {
+	err = eachField(object, func(f wireField) error {
+		if f.number == fieldObjectMeta {
+			found = f.value
+		}
+		return nil
+	})
+	return found, err
+}
+
+// readMap returns those entries of a map field whose keys are wanted; nil wants all.
+func readMap(message []byte, number int, wanted func(key []byte) bool) map[string]string {
+	var entries map[string]string
+	_ = eachField(message, func(f wireField) error { // whoever calls has been through these bytes before
+		if f.number != number {
+			return nil
+		}
+		var key, value []byte
+		err := eachField(f.value, func(f wireField) error {
+			switch f.number {
+			case mapKey:
+				key = f.value
+			case mapValue:
+				value = f.value
+			}
+			return nil
+		})
+		if err != nil || wanted != nil && !wanted(key) {
+			return err
+		}
+		if entries == nil {
+			entries = map[string]string{}
+		}
+		entries[string(key)] = string(value)
+		return nil
+	})
+	return entries
+}
+
+// withoutManagedFields returns a copy of an object of exactly the needed size, without its managed fields.
+func withoutManagedFields(object []byte) ([]byte, error) {
+	size, dropped, err := measureWithout(object)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, size)
+	err = eachField(object, func(f wireField) error {
+		if f.number != fieldObjectMeta {
+			out = append(out, f.whole...)
+			return nil
+		}
+		out = append(out, fieldObjectMeta<<3|2)
+		out = binary.AppendUvarint(out, uint64(len(f.value)-dropped))
+		return eachField(f.value, func(f wireField) error {
+			if f.number != metaManagedFields {
+				out = append(out, f.whole...)
+			}
+			return nil
+		})
+	})
+	return out, err
+}
+
+// measureWithout returns the size of an object without its managed fields, and the size of those.
+func measureWithout(object []byte) (size, dropped int, err error) {
+	meta, err := objectMeta(object)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = eachField(meta, func(f wireField) error {
+		if f.number == metaManagedFields {
+			dropped += len(f.whole)
+		}
+		return nil
+	})
+	before := uvarintLen(uint64(len(meta)))
+	after := uvarintLen(uint64(len(meta) - dropped))
+	return len(object) - dropped - before + after, dropped, err
+}
+
+func uvarintLen(n uint64) int {
+	var buffer [binary.MaxVarintLen64]byte
+	return binary.PutUvarint(buffer[:], n)
+}
+
+// openEnvelope returns the kind and the bytes of an object that was sent on its own.
+func openEnvelope(sent []byte) (kind string, object []byte, err error) {
+	if len(sent) < len(magic) || string(sent[:len(magic)]) != magic {
+		return "", nil, fmt.Errorf("%w: no object where one should be", errWire)
+	}
+	err = eachField(sent[len(magic):], func(f wireField) error {
+		switch f.number {
+		case envelopeTypeMeta:
+			return eachField(f.value, func(f wireField) error {
+				if f.number == typeMetaKind {
+					kind = string(f.value)
+				}
+				return nil
+			})
+		case envelopeRaw:
+			object = f.value
+		}
+		return nil
+	})
+	return kind, object, err
+}
+
+// openEvent returns the type of a watch event and the bytes of its object as it was sent.
+func openEvent(frame []byte) (kind string, sent []byte, err error) {
+	err = eachField(frame, func(f wireField) error {
+		switch f.number {
+		case eventType:
+			kind = string(f.value)
+		case eventObject:
+			return eachField(f.value, func(f wireField) error {
+				if f.number == extensionRaw {
+					sent = f.value
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	return kind, sent, err
+}
+
+// readListMeta decodes the metadata of a list.
+func readListMeta(message []byte) (metav1.ListMeta, error) {
+	var list metav1.ListMeta
+	err := eachField(message, func(f wireField) error {
+		switch f.number {
+		case listMetaResourceVersion:
+			list.ResourceVersion = string(f.value)
+		case listMetaContinue:
+			list.Continue = string(f.value)
+		case listMetaRemaining:
+			remaining := int64(f.varint)
+			list.RemainingItemCount = &remaining
+		}
+		return nil
+	})
+	return list, err
+}
