@@ -125,6 +125,9 @@ func (k *Kind) snapshotLocked(reached store.Revision) Snapshot {
 		t := k.state.freeze()
 		k.frozen = &t
 	}
+	if k.end != nil { // the cache goes on without this kind
+		reached = 0
+	}
 	return Snapshot{state: k.frozen, rev: max(reached, k.rev)}
 }
 
