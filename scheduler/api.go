@@ -1,0 +1,67 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+)
+
+// API is what the scheduler asks of an API server, besides watching.
+type API interface {
+	// Bind gives a pod its node.
+	Bind(ctx context.Context, pod *cluster.Pod, node string) error
+	// Read returns the pod as it is now.
+	Read(ctx context.Context, key cluster.Key) (*corev1.Pod, error)
+	// Report writes a condition into the pod's status. It is a conflict if the
+	// pod has changed since the version that is given: the condition might be
+	// out of date.
+	Report(ctx context.Context, pod *cluster.Pod, condition corev1.PodCondition) error
+}
+
+// Server returns the API of a client.
+func Server(client typedcorev1.PodsGetter) API { return server{client} }
+
+type server struct{ client typedcorev1.PodsGetter }
+
+// Bind names the pod's UID, so that it never binds another pod of the same name.
+func (s server) Bind(ctx context.Context, pod *cluster.Pod, node string) error {
+	return s.client.Pods(pod.Key.Namespace).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Key.Namespace, Name: pod.Key.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{})
+}
+
+func (s server) Read(ctx context.Context, key cluster.Key) (*corev1.Pod, error) {
+	return s.client.Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+// Report sends a patch that leaves the other conditions alone, and the time of
+// the last transition too unless the condition sets it.
+func (s server) Report(ctx context.Context, pod *cluster.Pod, condition corev1.PodCondition) error {
+	fields := map[string]any{
+		"type": condition.Type, "status": condition.Status,
+		"reason": condition.Reason, "message": condition.Message,
+		"observedGeneration": condition.ObservedGeneration,
+	}
+	if !condition.LastTransitionTime.IsZero() {
+		fields["lastProbeTime"] = nil
+		fields["lastTransitionTime"] = condition.LastTransitionTime
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
+		"status":   map[string]any{"conditions": []any{fields}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode condition: %w", err)
+	}
+	_, err = s.client.Pods(pod.Key.Namespace).Patch(ctx, pod.Key.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
+	return err
+}

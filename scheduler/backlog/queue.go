@@ -1,0 +1,275 @@
+package backlog
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Options of a queue. The zero value has kube-scheduler's times.
+type Options struct {
+	// Backoff is the time after a first attempt; each further one doubles it, up to MaxBackoff. 0 means 1 s and 10 s.
+	Backoff, MaxBackoff time.Duration
+	// MaxWait is how long a pod stays unschedulable when nothing happens. 0 means 5 minutes.
+	MaxWait time.Duration
+}
+
+// Entry is a pod in the queue.
+type Entry struct {
+	Pod      *cluster.Pod
+	Attempts int
+	Added    time.Time // when it was first seen without a node
+	place    place
+	since    time.Time // when it came to where it is
+	due      time.Time // when it may leave
+	sequence uint64
+	slot     int // in the heap that it is in
+	group    Group
+}
+
+// Group is what unschedulable pods with the same prospects have in common.
+type Group struct {
+	SchedulerName string
+	Shape         *cluster.Shape
+	Refused       plugin.Rules
+}
+
+type place uint8
+
+const (
+	active place = iota
+	backingOff
+	unschedulable
+	gated
+	inFlight
+)
+
+// Sizes says how many pods are where.
+type Sizes struct{ Active, BackingOff, Unschedulable, Gated, InFlight int }
+
+// Queue is the backlog.
+type Queue struct {
+	options  Options
+	entries  map[cluster.Key]*Entry
+	active   heap
+	backoff  heap // by due
+	waiting  heap // the unschedulable ones, by due
+	groups   map[Group]map[*Entry]struct{}
+	sizes    [inFlight + 1]int
+	sequence uint64
+}
+
+// New returns an empty queue.
+func New(options Options) *Queue {
+	options.Backoff = cmp.Or(options.Backoff, time.Second)
+	options.MaxBackoff = cmp.Or(options.MaxBackoff, 10*time.Second)
+	options.MaxWait = cmp.Or(options.MaxWait, 5*time.Minute)
+	soonest := func(a, b *Entry) bool { return a.due.Before(b.due) }
+	return &Queue{
+		options: options,
+		entries: make(map[cluster.Key]*Entry),
+		active:  heap{less: comesFirst},
+		backoff: heap{less: soonest},
+		waiting: heap{less: soonest},
+		groups:  make(map[Group]map[*Entry]struct{}),
+	}
+}
+
+func comesFirst(a, b *Entry) bool {
+	if a.Pod.Priority != b.Pod.Priority {
+		return a.Pod.Priority > b.Pod.Priority
+	}
+	if !a.since.Equal(b.since) {
+		return a.since.Before(b.since)
+	}
+	return a.sequence < b.sequence
+}
+
+// Set takes in a pod that has no node: a new one, or a new version of one.
+func (q *Queue) Set(pod *cluster.Pod, now time.Time) {
+	e, ok := q.entries[pod.Key]
+	if ok && e.Pod.UID != pod.UID {
+		q.Remove(pod.Key)
+		ok = false
+	}
+	if !ok {
+		e = &Entry{Pod: pod, Added: now}
+		q.entries[pod.Key] = e
+		q.admit(e, now)
+		return
+	}
+	old := e.Pod
+	if old.Priority != pod.Priority && e.place == active {
+		q.take(e)
+		e.Pod = pod
+		q.put(e, active, now)
+		return
+	}
+	e.Pod = pod
+	switch {
+	case e.place == gated && len(pod.Gates) == 0:
+		q.take(e)
+		q.put(e, active, now)
+	case e.place != gated && e.place != inFlight && len(pod.Gates) > 0:
+		q.take(e)
+		q.put(e, gated, now)
+	case e.place == unschedulable && old.Shape != pod.Shape:
+		q.wake(e, now)
+	}
+}
+
+func (q *Queue) admit(e *Entry, now time.Time) {
+	if len(e.Pod.Gates) > 0 {
+		q.put(e, gated, now)
+		return
+	}
+	q.put(e, active, now)
+}
+
+// Remove takes in that a pod has gone or has a node.
+func (q *Queue) Remove(key cluster.Key) {
+	if e, ok := q.entries[key]; ok {
+		q.take(e)
+		delete(q.entries, key)
+	}
+}
+
+// Has says whether a pod is in the queue, in flight included.
+func (q *Queue) Has(key cluster.Key) bool { return q.entries[key] != nil }
+
+// Pop takes the pod that is to be tried next, and counts an attempt.
+func (q *Queue) Pop(now time.Time) (*Entry, bool) {
+	e := q.active.first()
+	if e == nil {
+		return nil, false
+	}
+	q.take(e)
+	q.put(e, inFlight, now)
+	e.Attempts++
+	return e, true
+}
+
+// Fail puts a pod in flight among the unschedulable ones. refused are the rules that refused it.
+func (q *Queue) Fail(e *Entry, refused plugin.Rules, now time.Time) {
+	if q.entries[e.Pod.Key] != e || e.place != inFlight {
+		return
+	}
+	q.take(e)
+	e.group = Group{SchedulerName: e.Pod.SchedulerName, Shape: e.Pod.Shape, Refused: refused}
+	q.put(e, unschedulable, now)
+}
+
+// Retry puts a pod in flight back to be tried after its back-off.
+func (q *Queue) Retry(e *Entry, now time.Time) {
+	if q.entries[e.Pod.Key] != e || e.place != inFlight {
+		return
+	}
+	q.take(e)
+	q.put(e, backingOff, now)
+}
+
+// Wake makes those groups of unschedulable pods be tried again that may do now.
+func (q *Queue) Wake(now time.Time, may func(Group) bool) {
+	for group, members := range q.groups {
+		if !may(group) {
+			continue
+		}
+		for e := range members {
+			q.wake(e, now)
+		}
+	}
+}
+
+// wake makes an unschedulable pod be tried again as soon as its back-off is over.
+func (q *Queue) wake(e *Entry, now time.Time) {
+	failed := e.since
+	q.take(e)
+	if len(e.Pod.Gates) > 0 {
+		q.put(e, gated, now)
+		return
+	}
+	if failed.Add(q.backoffOf(e)).After(now) {
+		q.put(e, backingOff, failed)
+		return
+	}
+	q.put(e, active, now)
+}
+
+// Advance moves what is due. It is to be called at the time that Next returns, and may be called at any other.
+func (q *Queue) Advance(now time.Time) {
+	for e := q.backoff.first(); e != nil && !e.due.After(now); e = q.backoff.first() {
+		q.take(e)
+		q.admit(e, now)
+	}
+	for e := q.waiting.first(); e != nil && !e.due.After(now); e = q.waiting.first() {
+		q.wake(e, now)
+	}
+}
+
+// Next returns when Advance will have something to do, or false if never.
+func (q *Queue) Next() (time.Time, bool) {
+	var next time.Time
+	for _, h := range []*heap{&q.backoff, &q.waiting} {
+		if e := h.first(); e != nil && (next.IsZero() || e.due.Before(next)) {
+			next = e.due
+		}
+	}
+	return next, !next.IsZero()
+}
+
+// Sizes returns how many pods are where.
+func (q *Queue) Sizes() Sizes {
+	return Sizes{
+		Active: q.sizes[active], BackingOff: q.sizes[backingOff], Unschedulable: q.sizes[unschedulable],
+		Gated: q.sizes[gated], InFlight: q.sizes[inFlight],
+	}
+}
+
+func (q *Queue) backoffOf(e *Entry) time.Duration {
+	d := q.options.Backoff
+	for i := 1; i < e.Attempts && d < q.options.MaxBackoff; i++ {
+		d *= 2
+	}
+	return min(d, q.options.MaxBackoff)
+}
+
+func (q *Queue) put(e *Entry, to place, now time.Time) {
+	q.sequence++
+	e.place, e.since, e.sequence = to, now, q.sequence
+	q.sizes[to]++
+	switch to {
+	case active:
+		q.active.push(e)
+	case backingOff:
+		e.due = now.Add(q.backoffOf(e))
+		q.backoff.push(e)
+	case unschedulable:
+		e.due = now.Add(q.options.MaxWait)
+		q.waiting.push(e)
+		if q.groups[e.group] == nil {
+			q.groups[e.group] = make(map[*Entry]struct{})
+		}
+		q.groups[e.group][e] = struct{}{}
+	}
+}
+
+func (q *Queue) take(e *Entry) {
+	q.sizes[e.place]--
+	switch e.place {
+	case active:
+		q.active.remove(e)
+	case backingOff:
+		q.backoff.remove(e)
+	case unschedulable:
+		q.waiting.remove(e)
+		delete(q.groups[e.group], e)
+		if len(q.groups[e.group]) == 0 {
+			delete(q.groups, e.group)
+		}
+	}
+}
+
+// Holds says whether an entry is still in the queue.
+func (q *Queue) Holds(e *Entry) bool { return q.entries[e.Pod.Key] == e }

@@ -1,0 +1,26 @@
+package cluster
+
+// changeLog remembers which nodes have changed, as far back as is worth
+// reading: past a few times the number of nodes, looking at every node again is
+// cheaper than reading.
+type changeLog struct {
+	base    uint64 // the place of entries[0]
+	entries []int32
+}
+
+func (l *changeLog) head() uint64 { return l.base + uint64(len(l.entries)) }
+
+func (l *changeLog) append(index int32, nodes int) {
+	l.entries = append(l.entries, index)
+	if keep := max(256, nodes); len(l.entries) >= 2*keep {
+		l.base += uint64(len(l.entries) - keep)
+		l.entries = append(l.entries[:0], l.entries[len(l.entries)-keep:]...)
+	}
+}
+
+func (l *changeLog) since(place uint64) ([]int32, bool) {
+	if place < l.base {
+		return nil, false
+	}
+	return l.entries[place-l.base:], true
+}

@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Node is a node with the pods on it. It belongs to a [State], which alone
+// changes it; others only read.
+type Node struct {
+	Name  string
+	Index int // its slot in the state; slots are used again after a node has gone
+	// Present is false while only pods know of the node. Nothing can be placed on it then.
+	Present       bool
+	Labels        map[string]string
+	Taints        []corev1.Taint
+	Unschedulable bool
+	Allocatable   Resources
+	AllowedPods   int
+	Images        []*Image
+
+	Requested Resources
+	Scored    Resources
+	Pods      int
+	Residents []Resident
+	Ports     map[Port]int
+}
+
+// Resident is how many pods of one shape a node has. Those that are ending
+// are counted on their own, as some rules do not look at them.
+type Resident struct {
+	Shape  *Shape
+	Ending bool
+	Count  int
+}
+
+// Image is a container image that some nodes have.
+type Image struct {
+	Name  string
+	Size  int64
+	Nodes int // how many nodes have it
+}
+
+func (n *Node) add(pod *Pod) {
+	n.Pods++
+	n.Requested.add(pod.Shape.Requests)
+	n.Scored.add(pod.Shape.Scored)
+	for _, port := range pod.Shape.Ports {
+		if n.Ports == nil {
+			n.Ports = make(map[Port]int)
+		}
+		n.Ports[port]++
+	}
+	if i := n.residents(pod); i >= 0 {
+		n.Residents[i].Count++
+		return
+	}
+	n.Residents = append(n.Residents, Resident{Shape: pod.Shape, Ending: pod.Terminating, Count: 1})
+}
+
+func (n *Node) remove(pod *Pod) {
+	n.Pods--
+	n.Requested.subtract(pod.Shape.Requests)
+	n.Scored.subtract(pod.Shape.Scored)
+	for _, port := range pod.Shape.Ports {
+		if n.Ports[port]--; n.Ports[port] == 0 {
+			delete(n.Ports, port)
+		}
+	}
+	i := n.residents(pod)
+	if n.Residents[i].Count--; n.Residents[i].Count == 0 {
+		n.Residents = slices.Delete(n.Residents, i, i+1)
+	}
+}
+
+func (n *Node) residents(pod *Pod) int {
+	return slices.IndexFunc(n.Residents, func(r Resident) bool {
+		return r.Shape == pod.Shape && r.Ending == pod.Terminating
+	})
+}
+
+// Change says what about the cluster has changed, as far as it may let a pod
+// be placed that could not be placed before.
+type Change uint16
+
+// The changes that matter.
+const (
+	NodeAdded        Change = 1 << iota
+	NodeRoom                // allocatable amounts
+	NodeLabels              // labels
+	NodeTaints              // taints, or whether pods may be placed there at all
+	PodPlaced               // a pod has come to a node
+	PodGone                 // a pod has left a node, or needs less
+	PodChanged              // labels of a placed pod
+	NamespaceChanged        // labels of a namespace
+	NodeGone                // a node has gone
+	WorkloadChanged         // a service or an owner whose selector spreads pods
+	AnyChange        = 1<<iota - 1
+)
+
+// describe takes over what the API shows of the node and says what that changes.
+func (n *Node) describe(object *corev1.Node) Change {
+	var change Change
+	allocatable := ResourcesOf(object.Status.Allocatable)
+	pods := object.Status.Allocatable[corev1.ResourcePods]
+	if !n.Present {
+		change |= NodeAdded
+	}
+	if !n.Allocatable.Equal(allocatable) || n.AllowedPods != int(pods.Value()) {
+		change |= NodeRoom
+	}
+	if !maps.Equal(n.Labels, object.Labels) {
+		change |= NodeLabels
+	}
+	if n.Unschedulable != object.Spec.Unschedulable || !slices.EqualFunc(n.Taints, object.Spec.Taints, sameTaint) {
+		change |= NodeTaints
+	}
+	if change == 0 {
+		return 0
+	}
+	n.Present = true
+	n.Allocatable, n.AllowedPods = allocatable, int(pods.Value())
+	n.Labels = object.Labels
+	n.Taints, n.Unschedulable = object.Spec.Taints, object.Spec.Unschedulable
+	return change
+}
+
+func sameTaint(a, b corev1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+}
+
+// vacate forgets the node's object; its pods stay.
+func (n *Node) vacate() {
+	n.Present = false
+	n.Labels, n.Taints, n.Unschedulable = nil, nil, false
+	n.Allocatable, n.AllowedPods = Resources{}, 0
+}

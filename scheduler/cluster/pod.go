@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Key names a pod.
+type Key = types.NamespacedName
+
+// Pod is what the scheduler keeps of a pod. It never changes.
+type Pod struct {
+	Key             Key
+	UID             types.UID
+	Generation      int64
+	ResourceVersion string
+	Shape           *Shape
+	Node            string // empty while it has none
+	SchedulerName   string
+	Priority        int32
+	Created         time.Time
+	Gates           []string
+	Terminating     bool
+	Finished        bool // has run to its end and takes nothing any more
+
+	// What the API says about why it has no node.
+	Reason, Message string
+}
+
+// Pod makes a Pod of what the API shows.
+func (in *Interner) Pod(pod *corev1.Pod) *Pod {
+	p := &Pod{
+		Key:             Key{Namespace: pod.Namespace, Name: pod.Name},
+		UID:             pod.UID,
+		Generation:      pod.Generation,
+		ResourceVersion: pod.ResourceVersion,
+		Shape:           in.Shape(pod),
+		Node:            pod.Spec.NodeName,
+		SchedulerName:   pod.Spec.SchedulerName,
+		Created:         pod.CreationTimestamp.Time,
+		Terminating:     pod.DeletionTimestamp != nil,
+		Finished:        pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+	}
+	if p.SchedulerName == "" {
+		p.SchedulerName = corev1.DefaultSchedulerName
+	}
+	if pod.Spec.Priority != nil {
+		p.Priority = *pod.Spec.Priority
+	}
+	for _, gate := range pod.Spec.SchedulingGates {
+		p.Gates = append(p.Gates, gate.Name)
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			p.Reason, p.Message = c.Reason, c.Message
+		}
+	}
+	return p
+}

@@ -1,0 +1,151 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/scheduler/cluster"
+)
+
+// following is a membership in an informer, of whatever type.
+type following interface {
+	Synced(ctx context.Context) error
+	Close()
+	Done() <-chan struct{}
+}
+
+// audience is all memberships of one term.
+type audience []following
+
+// follow joins the informers.
+//
+// All handlers look at the present state of an object, not at what happened to
+// it: what was missed or merged makes no difference.
+func (t *term) follow() audience {
+	w := t.options.Watched
+	a := audience{
+		follow(t, w.Nodes, t.nodeChanged),
+		follow(t, w.Pods, t.podChanged),
+	}
+	if w.Namespaces != nil {
+		a = append(a, follow(t, w.Namespaces, t.namespaceChanged))
+	}
+	return a
+}
+
+// synced waits until everything that there was has been taken in.
+func (a audience) synced(ctx context.Context) error {
+	for _, f := range a {
+		if err := f.Synced(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave ends the memberships; no handler is running any more when it returns.
+func (a audience) leave() {
+	for _, f := range a {
+		f.Close()
+	}
+	for _, f := range a {
+		<-f.Done()
+	}
+}
+
+func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.Key)) following {
+	return objects.Handle(informer.Handler[T]{
+		Name: "scheduler",
+		Changed: func(key informer.Key) {
+			changed(key)
+			t.nudge()
+		},
+	})
+}
+
+func (t *term) nodeChanged(key informer.Key) {
+	object, ok := t.options.Watched.Nodes.Lookup(key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !ok {
+		if t.state.RemoveNode(key.Name) {
+			t.helps(cluster.NodeGone, nil)
+		}
+		return
+	}
+	node, change := t.state.SetNode(object)
+	t.helps(change, node)
+}
+
+func (t *term) podChanged(key informer.Key) {
+	object, ok := t.options.Watched.Pods.Lookup(key)
+	var pod *cluster.Pod
+	if ok {
+		pod = t.interner.Pod(object)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.count()
+	switch {
+	case pod == nil || pod.Finished:
+		t.podGone(cluster.Key(key))
+	case pod.Node != "":
+		t.podPlaced(pod)
+	default:
+		t.podWithoutNode(pod)
+	}
+}
+
+func (t *term) podGone(key cluster.Key) {
+	t.backlog.Remove(key)
+	if node, ok := t.state.Remove(key); ok {
+		t.helps(cluster.PodGone, node)
+	}
+}
+
+func (t *term) podPlaced(pod *cluster.Pod) {
+	t.backlog.Remove(pod.Key)
+	_, was, _, known := t.state.Placed(pod.Key)
+	change := t.state.Observe(pod)
+	if known && was.Name != pod.Node {
+		t.helps(cluster.PodGone, was)
+	}
+	node, _ := t.state.NodeNamed(pod.Node)
+	t.helps(change, node)
+}
+
+func (t *term) podWithoutNode(pod *cluster.Pod) {
+	if t.state.Refresh(pod) {
+		if t.backlog.Has(pod.Key) {
+			t.backlog.Set(pod, time.Now())
+		}
+		return // its binding is on its way
+	}
+	if _, _, _, placed := t.state.Placed(pod.Key); placed {
+		t.podGone(pod.Key) // another pod of that name
+	}
+	if _, ours := t.profiles[pod.SchedulerName]; !ours || pod.Terminating {
+		t.backlog.Remove(pod.Key)
+		return
+	}
+	t.backlog.Set(pod, time.Now())
+	if len(pod.Gates) > 0 {
+		t.reporter.gated(pod)
+	}
+}
+
+func (t *term) namespaceChanged(key informer.Key) {
+	object, ok := t.options.Watched.Namespaces.Lookup(key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var labels map[string]string
+	if ok {
+		if labels = object.Labels; labels == nil {
+			labels = map[string]string{}
+		}
+	}
+	if t.state.SetNamespace(key.Name, labels) {
+		t.helps(cluster.NamespaceChanged, nil)
+	}
+}

@@ -1,0 +1,168 @@
+package placement
+
+import (
+	"math/rand/v2"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Engine places pods by one set of rules. It is not safe for concurrent use,
+// and while it works nobody may change the state.
+type Engine struct {
+	state  *cluster.State
+	set    *plugin.Set
+	rules  map[string]plugin.Rules
+	random *rand.Rand
+
+	tables  map[*cluster.Demand]*table
+	classes map[*cluster.Shape]*class
+	clock   uint64 // counts placements, for finding what was used least recently
+}
+
+// class is what is kept for a shape whose pods have relations, or for one whose pods have none: then it is nearly nothing.
+type class struct {
+	stands    []uint64
+	relations []relation
+	ranking   *ranking // nil without relations
+	used      uint64
+}
+
+// New returns an engine.
+func New(state *cluster.State, set *plugin.Set, random *rand.Rand) *Engine {
+	return &Engine{
+		state: state, set: set, rules: set.RulesNamed(), random: random,
+		tables:  make(map[*cluster.Demand]*table),
+		classes: make(map[*cluster.Shape]*class),
+	}
+}
+
+// Place returns the best node for a pod of this shape, or why there is none.
+func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
+	if e.state.Nodes() == 0 {
+		return nil, noNodes
+	}
+	e.clock++
+	if names, named := shape.Match.Names(); named {
+		return e.placeAmong(shape, names)
+	}
+	r := e.ranking(shape)
+	r.refresh(e.state)
+	if i, ok := r.totals.best(e.random); ok {
+		return e.state.Node(i), nil
+	}
+	if r.failure == nil {
+		r.failure = e.explain(r.verdicts)
+	}
+	return nil, r.failure
+}
+
+// Helps says whether a change of a node, or of something else if node is nil,
+// may let a pod be placed that was refused by some rules.
+func (e *Engine) Helps(refused plugin.Rules, change cluster.Change, shape *cluster.Shape, node *cluster.Node) bool {
+	return e.set.Helps(refused, change, shape.Demand, node)
+}
+
+// ranking returns the ranking for a shape, with its table up to date.
+func (e *Engine) ranking(shape *cluster.Shape) *ranking {
+	t := e.table(shape.Demand)
+	c := e.class(shape)
+	if len(c.relations) == 0 {
+		if t.alone == nil {
+			t.alone = newRanking(t, nil)
+		}
+		return t.alone
+	}
+	if c.ranking == nil || c.ranking.table != t {
+		c.ranking = newRanking(t, c.relations)
+	}
+	return c.ranking
+}
+
+func (e *Engine) table(demand *cluster.Demand) *table {
+	t, ok := e.tables[demand]
+	if !ok {
+		t = newTable(demand, e.set)
+		e.tables[demand] = t
+		e.shrink()
+	}
+	t.used = e.clock
+	t.refresh(e.state)
+	return t
+}
+
+// class returns what is kept for a shape, with relations that still stand.
+func (e *Engine) class(shape *cluster.Shape) *class {
+	c, ok := e.classes[shape]
+	if !ok {
+		c = &class{}
+		e.classes[shape] = c
+	}
+	c.used = e.clock
+	stands := ok
+	for i, r := range e.set.Relations {
+		stand := r.Plugin.Stand(shape, e.state)
+		if !ok {
+			c.stands = append(c.stands, stand)
+		} else if c.stands[i] != stand {
+			c.stands[i], stands = stand, false
+		}
+	}
+	if !stands {
+		c.relations, c.ranking = e.relate(shape), nil
+		e.shrink()
+	}
+	return c
+}
+
+func (e *Engine) relate(shape *cluster.Shape) []relation {
+	var relations []relation
+	for _, rule := range e.set.Relations {
+		for _, rel := range rule.Plugin.Relate(shape, e.state) {
+			relations = append(relations, relation{Relation: rel, weight: rule.Weight})
+		}
+	}
+	return relations
+}
+
+// maxCells bounds what is kept: a cell is one node in one table or ranking, and takes some 50 bytes.
+const maxCells = 1 << 19
+
+// shrink forgets what was used least recently while too much is kept.
+func (e *Engine) shrink() {
+	most := max(8, maxCells/max(1, e.state.Slots()))
+	for len(e.tables) > most {
+		evict(e.tables, func(t *table) uint64 { return t.used }, e.clock)
+	}
+	ranked := 0
+	for _, c := range e.classes {
+		if len(c.relations) > 0 {
+			ranked++
+		}
+	}
+	for ; ranked > most; ranked-- {
+		evict(e.classes, func(c *class) uint64 {
+			if len(c.relations) == 0 {
+				return e.clock // not what is looked for
+			}
+			return c.used
+		}, e.clock)
+	}
+	for len(e.classes) > 64*most {
+		evict(e.classes, func(c *class) uint64 { return c.used }, e.clock)
+	}
+}
+
+// evict drops the entry with the smallest time of use; none of what is used now.
+func evict[K comparable, V any](entries map[K]V, used func(V) uint64, now uint64) {
+	var oldest K
+	least := now
+	for key, value := range entries {
+		if u := used(value); u < least {
+			oldest, least = key, u
+		}
+	}
+	if least < now {
+		delete(entries, oldest)
+	}
+}

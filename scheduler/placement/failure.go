@@ -1,0 +1,71 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Failure says why there is no node for a pod.
+type Failure struct {
+	// Refused holds the rules that refused a node.
+	Refused plugin.Rules
+	// Nodes is how many nodes were looked at, and Lasting on how many of them it would not help if other pods left.
+	Nodes, Lasting int
+
+	message string
+}
+
+var noNodes = &Failure{Refused: plugin.AllRules, message: "no nodes available to schedule pods"}
+
+// Error is the message that users know, such as
+// "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
+func (f *Failure) Error() string { return f.message }
+
+// tally counts reasons.
+type tally struct {
+	Failure
+	reasons map[string]int
+}
+
+func (t *tally) count(v *plugin.Verdict, rules map[string]plugin.Rules) {
+	t.Nodes++
+	if v.Lasting {
+		t.Lasting++
+	}
+	t.Refused |= rules[v.Plugin]
+	for _, reason := range v.Reasons {
+		t.reasons[reason]++
+	}
+}
+
+func (t *tally) failure() *Failure {
+	lines := make([]string, 0, len(t.reasons))
+	for reason, count := range t.reasons {
+		lines = append(lines, fmt.Sprintf("%d %s", count, reason))
+	}
+	slices.Sort(lines)
+	t.message = fmt.Sprintf("0/%d nodes are available: %s.", t.Nodes, strings.Join(lines, ", "))
+	f := t.Failure
+	return &f
+}
+
+func (e *Engine) explain(verdicts []*plugin.Verdict) *Failure {
+	// Nodes share verdicts, so these are counted before their texts are looked at.
+	counts := make(map[*plugin.Verdict]int)
+	for _, v := range verdicts {
+		if v != &absent {
+			counts[v]++
+		}
+	}
+	t := tally{reasons: make(map[string]int)}
+	for v, count := range maps.All(counts) {
+		for range count {
+			t.count(v, e.rules)
+		}
+	}
+	return t.failure()
+}

@@ -1,0 +1,117 @@
+package placement
+
+import (
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// table keeps what filters and scores say about every node for one demand.
+type table struct {
+	demand  *cluster.Demand
+	filters []plugin.Filter
+	plain   []plugin.Weighted[plugin.Score] // scores that are used as they are
+	columns []column                        // scores that depend on the best and the worst
+
+	place    uint64 // in the log
+	verdicts []*plugin.Verdict
+	fixed    []int64 // the weighted sum of the plain scores
+
+	alone *ranking // for shapes without relations
+	used  uint64
+}
+
+// column is one raw score of every node.
+type column struct {
+	score  plugin.Score
+	norm   plugin.Normalizer
+	weight int64
+	raw    []int64
+}
+
+var absent = plugin.Verdict{}
+
+func newTable(demand *cluster.Demand, set *plugin.Set) *table {
+	t := &table{demand: demand}
+	for _, f := range set.Filters {
+		if !skips(f, demand) {
+			t.filters = append(t.filters, f)
+		}
+	}
+	for _, s := range set.Scores {
+		if skips(s.Plugin, demand) {
+			continue
+		}
+		if norm, ok := s.Plugin.(plugin.Normalizer); ok {
+			t.columns = append(t.columns, column{score: s.Plugin, norm: norm, weight: s.Weight})
+		} else {
+			t.plain = append(t.plain, s)
+		}
+	}
+	return t
+}
+
+func skips(p plugin.Plugin, demand *cluster.Demand) bool {
+	s, ok := p.(plugin.Skipper)
+	return ok && s.Skip(demand)
+}
+
+// refresh takes the table up to date.
+func (t *table) refresh(state *cluster.State) {
+	changed, ok := state.Since(t.place)
+	t.place = state.Head()
+	if !ok || t.verdicts == nil {
+		t.grow(state.Slots())
+		for i := range t.verdicts {
+			t.evaluate(i, state.Node(i))
+		}
+		return
+	}
+	t.grow(state.Slots())
+	for _, i := range changed {
+		t.evaluate(int(i), state.Node(int(i)))
+	}
+}
+
+func (t *table) grow(slots int) {
+	t.verdicts = grown(t.verdicts, slots)
+	t.fixed = grown(t.fixed, slots)
+	for i := range t.columns {
+		t.columns[i].raw = grown(t.columns[i].raw, slots)
+	}
+}
+
+// grown lengthens a slice with zeros, leaving room for a few more nodes.
+func grown[T any](s []T, length int) []T {
+	if length <= cap(s) {
+		return s[:length]
+	}
+	longer := make([]T, length, length+length/8)
+	copy(longer, s)
+	return longer
+}
+
+func (t *table) evaluate(i int, node *cluster.Node) {
+	t.verdicts[i] = t.filter(node)
+	if t.verdicts[i] != nil {
+		return
+	}
+	t.fixed[i] = 0
+	for _, s := range t.plain {
+		t.fixed[i] += s.Weight * s.Plugin.Score(t.demand, node)
+	}
+	for c := range t.columns {
+		t.columns[c].raw[i] = t.columns[c].score.Score(t.demand, node)
+	}
+}
+
+func (t *table) filter(node *cluster.Node) *plugin.Verdict {
+	if node == nil || !node.Present {
+		return &absent
+	}
+	for _, f := range t.filters {
+		if v := f.Filter(t.demand, node); v != nil {
+			return v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package scheduler
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/queue"
+	"github.com/millrace/millrace/scheduler/cluster"
+)
+
+// reporter tells users, through events and conditions, what becomes of their
+// pods. It never makes the scheduler wait. Of several conditions for one pod
+// only the latest is written.
+type reporter struct {
+	options Options
+	keys    *queue.Queue[cluster.Key]
+
+	mu      sync.Mutex
+	pending map[cluster.Key]report // guarded by mu
+}
+
+type report struct {
+	pod       *cluster.Pod
+	condition corev1.PodCondition
+}
+
+// writers is how many conditions are written at once. Bindings go first.
+const writers = 8
+
+func newReporter(options Options) *reporter {
+	return &reporter{
+		options: options,
+		keys:    queue.New(queue.Options[cluster.Key]{Name: "scheduler-reports", Logger: options.Logger}),
+		pending: make(map[cluster.Key]report),
+	}
+}
+
+func (r *reporter) run(ctx context.Context) {
+	// The queue ends with ctx; what it returns says no more than that.
+	_ = r.keys.Run(ctx, writers, r.write)
+}
+
+func (r *reporter) write(ctx context.Context, key cluster.Key) error {
+	r.mu.Lock()
+	report, ok := r.pending[key]
+	delete(r.pending, key)
+	r.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	err := r.send(ctx, report)
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	r.mu.Lock()
+	if _, newer := r.pending[key]; !newer {
+		r.pending[key] = report
+	}
+	r.mu.Unlock()
+	return err
+}
+
+// send writes a condition unless the pod has a node by now. That it has none is
+// known of the version that the condition is written to: a report that is late
+// must not contradict the binding.
+func (r *reporter) send(ctx context.Context, report report) error {
+	err := r.options.API.Report(ctx, report.pod, report.condition)
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	now, err := r.options.API.Read(ctx, report.pod.Key)
+	if err != nil {
+		return err
+	}
+	if now.UID != report.pod.UID || now.Spec.NodeName != "" {
+		return nil
+	}
+	pod := *report.pod
+	pod.ResourceVersion = now.ResourceVersion
+	return r.options.API.Report(ctx, &pod, report.condition)
+}
+
+func (r *reporter) unschedulable(pod *cluster.Pod, message string) {
+	r.event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
+	r.condition(pod, corev1.PodReasonUnschedulable, message)
+}
+
+func (r *reporter) failed(pod *cluster.Pod, message string) {
+	r.event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
+	r.condition(pod, corev1.PodReasonSchedulerError, message)
+}
+
+func (r *reporter) gated(pod *cluster.Pod) {
+	r.condition(pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")
+}
+
+func (r *reporter) scheduled(pod *cluster.Pod, node string) {
+	r.mu.Lock()
+	delete(r.pending, pod.Key)
+	r.mu.Unlock()
+	r.event(pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned "+pod.Key.String()+" to "+node)
+}
+
+func (r *reporter) event(pod *cluster.Pod, kind, reason, message string) {
+	if r.options.Recorder == nil {
+		return
+	}
+	r.options.Recorder.Eventf(&corev1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1",
+		Namespace: pod.Key.Namespace, Name: pod.Key.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}, kind, reason, "%s", message)
+}
+
+func (r *reporter) condition(pod *cluster.Pod, reason, message string) {
+	if pod.Reason == reason && pod.Message == message {
+		return // the API says so already
+	}
+	condition := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: reason, Message: message, ObservedGeneration: pod.Generation,
+	}
+	if pod.Reason == "" {
+		condition.LastTransitionTime = metav1.Now()
+	}
+	r.mu.Lock()
+	r.pending[pod.Key] = report{pod: pod, condition: condition}
+	r.mu.Unlock()
+	r.keys.Add(pod.Key)
+}

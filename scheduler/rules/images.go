@@ -1,0 +1,60 @@
+package rules
+
+import (
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Images prefers nodes that have the pod's images already, the more so the
+// larger they are, and the less so the fewer nodes have them: else the first
+// node to have an image would get all pods that use it.
+type Images struct{}
+
+// Name is ImageLocality.
+func (Images) Name() string { return "ImageLocality" }
+
+// Stand follows the images of all nodes.
+func (Images) Stand(_ *cluster.Shape, state *cluster.State) uint64 { return state.ImageEpoch() }
+
+// Relate returns nothing if no node has any of the images.
+func (Images) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Relation {
+	worth := make(map[*cluster.Image]int64)
+	for _, name := range shape.Images {
+		if image, ok := state.Image(name); ok {
+			spread := float64(image.Nodes) / float64(max(1, state.Nodes()))
+			worth[image] += int64(float64(image.Size) * spread)
+		}
+	}
+	if len(worth) == 0 {
+		return nil
+	}
+	return []plugin.Relation{imageScore{worth: worth, containers: int64(len(shape.Images))}}
+}
+
+// imageScore holds what each image is worth. It is made anew whenever that changes.
+type imageScore struct {
+	worth      map[*cluster.Image]int64
+	containers int64
+}
+
+// Below the first an image is not worth moving a pod for; above the second, for each container, more makes no difference.
+const (
+	imageWorthMin = 23 << 20
+	imageWorthMax = 1000 << 20
+)
+
+func (imageScore) Refresh([]int32) {}
+
+func (imageScore) Epoch() uint64 { return 0 }
+
+func (s imageScore) Score(node *cluster.Node) int64 {
+	var sum int64
+	for _, image := range node.Images {
+		sum += s.worth[image]
+	}
+	most := imageWorthMax * s.containers
+	sum = min(max(sum, imageWorthMin), most)
+	return plugin.MaxScore * (sum - imageWorthMin) / (most - imageWorthMin)
+}
+
+func (imageScore) Normalize(raw, _, _ int64) int64 { return raw }

@@ -1,0 +1,85 @@
+package rules
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Unschedulable keeps pods off nodes that are cordoned, unless they tolerate it.
+type Unschedulable struct{}
+
+var (
+	cordon        = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	unschedulable = plugin.Verdict{
+		Plugin:  Unschedulable{}.Name(),
+		Reasons: []string{"node(s) were unschedulable"},
+		Lasting: true,
+	}
+)
+
+// Name is NodeUnschedulable.
+func (Unschedulable) Name() string { return "NodeUnschedulable" }
+
+// Filter refuses cordoned nodes.
+func (Unschedulable) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	if node.Unschedulable && !demand.Tolerates(&cordon) {
+		return &unschedulable
+	}
+	return nil
+}
+
+// Heeds new nodes and nodes that are uncordoned.
+func (Unschedulable) Heeds() cluster.Change { return cluster.NodeAdded | cluster.NodeTaints }
+
+// NodeAffinity keeps pods on the nodes that their node selector and node affinity name, and prefers some of them.
+type NodeAffinity struct{}
+
+var offAffinity = plugin.Verdict{
+	Plugin:  NodeAffinity{}.Name(),
+	Reasons: []string{"node(s) didn't match Pod's node affinity/selector"},
+	Lasting: true,
+}
+
+// Name is NodeAffinity.
+func (NodeAffinity) Name() string { return "NodeAffinity" }
+
+// Filter refuses nodes with other labels.
+func (NodeAffinity) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	if !demand.Match.Matches(node) {
+		return &offAffinity
+	}
+	return nil
+}
+
+// Heeds new nodes and labels.
+func (NodeAffinity) Heeds() cluster.Change { return cluster.NodeAdded | cluster.NodeLabels }
+
+// PreferredNodes scores by the weights of the preferred terms that a node matches.
+type PreferredNodes struct{ NodeAffinity }
+
+// Skip says whether the pod prefers nothing.
+func (PreferredNodes) Skip(demand *cluster.Demand) bool { return len(demand.Preferred) == 0 }
+
+// Score adds up the weights.
+func (PreferredNodes) Score(demand *cluster.Demand, node *cluster.Node) int64 {
+	var sum int64
+	for i := range demand.Preferred {
+		if demand.Preferred[i].Matches(node) {
+			sum += demand.Preferred[i].Weight
+		}
+	}
+	return sum
+}
+
+// Normalize compares with the best node.
+func (PreferredNodes) Normalize(raw, _, highest int64) int64 { return shareOf(raw, highest) }
+
+// shareOf is raw in percent of the highest.
+func shareOf(raw, highest int64) int64 {
+	if highest == 0 {
+		return 0
+	}
+	return plugin.MaxScore * raw / highest
+}

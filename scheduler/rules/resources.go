@@ -1,0 +1,109 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Resources keeps pods on nodes that have room for them, and prefers those with most room left.
+type Resources struct {
+	verdicts map[string]*plugin.Verdict // by what is short
+}
+
+// NewResources returns the rule.
+func NewResources() *Resources { return &Resources{verdicts: make(map[string]*plugin.Verdict)} }
+
+// Name is NodeResourcesFit.
+func (*Resources) Name() string { return "NodeResourcesFit" }
+
+// Filter refuses nodes that lack room, naming all that is short.
+func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	var s shortage
+	if node.Pods+1 > node.AllowedPods {
+		s.full = true
+	}
+	need, have, used := &demand.Requests, &node.Allocatable, &node.Requested
+	s.check(corev1.ResourceCPU, need.MilliCPU, have.MilliCPU, used.MilliCPU)
+	s.check(corev1.ResourceMemory, need.Memory, have.Memory, used.Memory)
+	s.check(corev1.ResourceEphemeralStorage, need.EphemeralStorage, have.EphemeralStorage, used.EphemeralStorage)
+	if len(need.Extended) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(need.Extended)) {
+			s.check(name, need.Extended[name], have.Extended[name], used.Extended[name])
+		}
+	}
+	if !s.full && len(s.names) == 0 {
+		return nil
+	}
+	return r.verdict(&s)
+}
+
+// Heeds new nodes, more room on a node, and pods that leave.
+func (*Resources) Heeds() cluster.Change {
+	return cluster.NodeAdded | cluster.NodeRoom | cluster.PodGone
+}
+
+// shortage collects what a node lacks.
+type shortage struct {
+	full    bool // no more pods
+	lasting bool // even the empty node is too small
+	names   []corev1.ResourceName
+}
+
+func (s *shortage) check(name corev1.ResourceName, need, have, used int64) {
+	if need > 0 && need > have-used {
+		s.names = append(s.names, name)
+		s.lasting = s.lasting || need > have
+	}
+}
+
+func (r *Resources) verdict(s *shortage) *plugin.Verdict {
+	var key strings.Builder
+	if s.full {
+		key.WriteString("pods ")
+	}
+	if s.lasting {
+		key.WriteString("lasting ")
+	}
+	for _, name := range s.names {
+		key.WriteString(string(name))
+		key.WriteByte(' ')
+	}
+	if v, ok := r.verdicts[key.String()]; ok {
+		return v
+	}
+	v := &plugin.Verdict{Plugin: r.Name(), Lasting: s.lasting}
+	if s.full {
+		v.Reasons = append(v.Reasons, "Too many pods")
+	}
+	for _, name := range s.names {
+		v.Reasons = append(v.Reasons, "Insufficient "+string(name))
+	}
+	r.verdicts[key.String()] = v
+	return v
+}
+
+// Score is the share of cpu and memory that would be left, in percent.
+func (*Resources) Score(demand *cluster.Demand, node *cluster.Node) int64 {
+	var sum, count int64
+	left := func(need, have, used int64) {
+		if have == 0 {
+			return
+		}
+		count++
+		if rest := have - used - need; rest > 0 {
+			sum += rest * plugin.MaxScore / have
+		}
+	}
+	left(demand.Scored.MilliCPU, node.Allocatable.MilliCPU, node.Scored.MilliCPU)
+	left(demand.Scored.Memory, node.Allocatable.Memory, node.Scored.Memory)
+	if count == 0 {
+		return 0
+	}
+	return sum / count
+}

@@ -1,0 +1,56 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Scheduler gives pods their nodes. New makes one; Run does the work.
+type Scheduler struct {
+	options Options
+}
+
+// New returns a scheduler. It does nothing before Run.
+func New(options Options) *Scheduler {
+	return &Scheduler{options: options.withDefaults()}
+}
+
+// Run schedules until ctx ends, and returns nil then. It begins with nothing
+// but what the informers show, so it can be run again, as when the process
+// becomes the leader another time.
+func (s *Scheduler) Run(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	t := newTerm(s.options)
+	watching := t.follow()
+	defer watching.leave()
+	if err := watching.synced(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("scheduler: %w", err)
+	}
+	t.run(ctx)
+	return nil
+}
+
+func (s *Scheduler) check() error {
+	if s.options.Watched.Pods == nil || s.options.Watched.Nodes == nil || s.options.API == nil {
+		return errors.New("scheduler: Options need informers of pods and nodes, and an API: see For")
+	}
+	names := make(map[string]bool)
+	for _, p := range s.options.Profiles {
+		if names[p.SchedulerName] {
+			return fmt.Errorf("scheduler: two profiles are named %q", p.SchedulerName)
+		}
+		names[p.SchedulerName] = true
+		if len(p.Rules.Filters)+len(p.Rules.Relations) > plugin.MaxRules {
+			return fmt.Errorf("scheduler: profile %q has more than %d filters", p.SchedulerName, plugin.MaxRules)
+		}
+	}
+	return nil
+}

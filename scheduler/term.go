@@ -1,0 +1,201 @@
+package scheduler
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/scheduler/backlog"
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/placement"
+)
+
+// term is one run of a scheduler: what it knows, and what it is about.
+type term struct {
+	options  Options
+	interner cluster.Interner
+	reporter *reporter
+	wake     chan struct{} // holds a token when the loop has something to look at
+
+	mu       sync.Mutex
+	state    cluster.State       // guarded by mu
+	backlog  *backlog.Queue      // guarded by mu
+	profiles map[string]*profile // the engines in it are guarded by mu
+	sizes    backlog.Sizes       // guarded by mu: as last told to the metrics
+}
+
+type profile struct {
+	Profile
+	engine *placement.Engine
+}
+
+func newTerm(options Options) *term {
+	t := &term{
+		options:  options,
+		reporter: newReporter(options),
+		wake:     make(chan struct{}, 1),
+		backlog:  backlog.New(options.Backlog),
+		profiles: make(map[string]*profile),
+	}
+	for _, p := range options.Profiles {
+		t.interner.Marks = append(t.interner.Marks, p.Rules.SetMarks(len(t.interner.Marks))...)
+		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+		t.profiles[p.SchedulerName] = &profile{Profile: p, engine: placement.New(&t.state, p.Rules, random)}
+	}
+	return t
+}
+
+// run places pods one after the other and binds many at a time.
+func (t *term) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { t.reporter.run(ctx) })
+
+	binding, stop := t.graceful(ctx)
+	defer stop()
+	var bindings sync.WaitGroup
+	defer bindings.Wait()
+
+	slots := make(chan struct{}, t.options.Parallelism)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		decision, ok := t.decide(ctx)
+		if !ok {
+			return
+		}
+		bindings.Go(func() {
+			defer func() { <-slots }()
+			t.bind(binding, decision)
+		})
+	}
+}
+
+// graceful returns a context that ends some time after ctx, so that bindings on their way get their answers.
+func (t *term) graceful(ctx context.Context) (context.Context, context.CancelFunc) {
+	graceful, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(t.options.Grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-graceful.Done():
+		}
+	})
+	return graceful, func() { stop(); cancel() }
+}
+
+// decision is a pod that has been given a node, and counts there.
+type decision struct {
+	entry   *backlog.Entry
+	pod     *cluster.Pod
+	node    string
+	profile *profile
+	begun   time.Time
+}
+
+// decide waits for a pod that can be placed, and places it. It returns false when ctx ends.
+func (t *term) decide(ctx context.Context) (decision, bool) {
+	for ctx.Err() == nil {
+		d, placed, next := t.attempt(time.Now())
+		if placed {
+			return d, true
+		}
+		if !t.pause(ctx, next) {
+			return decision{}, false
+		}
+	}
+	return decision{}, false
+}
+
+// pause waits until there may be something to do, until next at the latest if that is set.
+func (t *term) pause(ctx context.Context, next time.Time) bool {
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(time.Until(next))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.wake:
+	case <-due:
+	}
+	return true
+}
+
+func (t *term) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// attempt tries the next pod. If that has found no node there may be more to
+// try at once: then next is now. Otherwise next is when there will be, if nothing happens.
+func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.count()
+	t.backlog.Advance(now)
+	entry, ok := t.backlog.Pop(now)
+	if !ok {
+		next, _ = t.backlog.Next()
+		return decision{}, false, next
+	}
+	pod := entry.Pod
+	p := t.profiles[pod.SchedulerName]
+	node, failure := p.engine.Place(pod.Shape)
+	t.options.Metrics.Decided(time.Since(now))
+	if failure != nil {
+		t.unplaced(entry, p, failure, now)
+		return decision{}, false, now
+	}
+	t.state.Assume(pod, node)
+	return decision{entry: entry, pod: pod, node: node.Name, profile: p, begun: now}, true, now
+}
+
+// unplaced puts a pod aside that found no node, and says why.
+func (t *term) unplaced(entry *backlog.Entry, p *profile, failure *placement.Failure, now time.Time) {
+	message := failure.Error()
+	if p.AfterFailure != nil {
+		if done := p.AfterFailure.AfterFailure(entry.Pod, &t.state, failure); done != "" {
+			message += " " + done
+		}
+	}
+	t.backlog.Fail(entry, failure.Refused, now)
+	t.reporter.unschedulable(entry.Pod, message)
+	t.options.Metrics.Attempt(p.SchedulerName, Unschedulable, time.Since(now))
+}
+
+// helps wakes the pods that may be placed after a change of node, or of something else if node is nil.
+func (t *term) helps(change cluster.Change, node *cluster.Node) {
+	if change == 0 {
+		return
+	}
+	t.backlog.Wake(time.Now(), func(g backlog.Group) bool {
+		p := t.profiles[g.SchedulerName]
+		return p.engine.Helps(g.Refused, change, g.Shape, node)
+	})
+}
+
+// count tells the metrics how many pods wait where, as far as that has changed.
+func (t *term) count() {
+	sizes := t.backlog.Sizes()
+	tell := func(queue string, was, is int) {
+		if was != is {
+			t.options.Metrics.Pending(queue, is)
+		}
+	}
+	tell("active", t.sizes.Active, sizes.Active)
+	tell("backoff", t.sizes.BackingOff, sizes.BackingOff)
+	tell("unschedulable", t.sizes.Unschedulable, sizes.Unschedulable)
+	tell("gated", t.sizes.Gated, sizes.Gated)
+	t.sizes = sizes
+}
