@@ -77,7 +77,7 @@ func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration) {
 		priority = e.taken
 	}
 	if delay <= 0 {
-		q.wantLocked(e, priority, now)
+		q.wantLocked(e, priority)
 		return
 	}
 	due := now + int64(delay)
@@ -87,7 +87,8 @@ func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration) {
 	switch {
 	case e.delayed == absent:
 		e.later = priority
-		q.delayed.push(due, e)
+		q.sleeps++
+		q.delayed.push(slot[*entry[K]]{due, q.sleeps, e})
 	case due < q.delayed.slots[e.delayed].rank:
 		e.later = max(e.later, priority)
 		q.delayed.promote(e.delayed, due)
@@ -119,6 +120,6 @@ func (q *Queue[K]) ring() {
 			return
 		}
 		e := q.delayed.pop()
-		q.wantLocked(e, e.later, now)
+		q.wantLocked(e, e.later)
 	}
 }

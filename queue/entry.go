@@ -6,7 +6,8 @@ type entry[K comparable] struct {
 	key      K
 	failures int
 
-	ready   int // position in the ready heap
+	ready   int // position in the line: in its run or its heap
+	inRun   bool
 	delayed int // position in the delayed heap
 	working int // position in the list of running entries
 	again   bool
@@ -50,20 +51,20 @@ func (q *Queue[K]) releaseLocked(e *entry[K]) {
 
 // maxSpare bounds the entries kept for reuse: enough that a queue in its
 // steady state allocates nothing, too few to matter after a flood.
-const maxSpare = 256
+const maxSpare = 1024
 
 // wantLocked makes e ready, or ready again if a worker has it now.
-func (q *Queue[K]) wantLocked(e *entry[K], priority int, now int64) {
+func (q *Queue[K]) wantLocked(e *entry[K], priority int) {
 	if e.pending() {
 		if priority > e.priority {
 			e.priority = priority
 			if e.ready != absent {
-				q.ready.promote(e.ready, q.rank(e))
+				q.ready.promote(e, q.rank(e))
 			}
 		}
 		return
 	}
-	e.priority, e.since = priority, now
+	e.priority, e.since = priority, q.now()
 	q.counters.Added()
 	if e.working != absent {
 		e.again = true

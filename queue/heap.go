@@ -3,18 +3,11 @@ package queue
 // absent is the position of an entry that is not in a heap.
 const absent = -1
 
-// A heap orders entries by rank, and by arrival within one rank. It keeps
-// ranks beside the entries, so that sifting touches no entry but the ones moved,
-// and tells each entry its position, so that it can be found again.
-type heap[E any] struct {
-	slots []slot[E]
-	seq   uint64
-	moved func(E, int)
-}
-
+// A slot is an entry in its place. The rank is kept beside the entry, so that
+// comparing touches no entry.
 type slot[E any] struct {
 	rank  int64
-	seq   uint64
+	seq   uint64 // of arrival, which decides among equal ranks
 	entry E
 }
 
@@ -22,11 +15,17 @@ func (s slot[E]) before(t slot[E]) bool {
 	return s.rank < t.rank || s.rank == t.rank && s.seq < t.seq
 }
 
+// A heap orders slots, and tells each entry its position so that it can be
+// found again.
+type heap[E any] struct {
+	slots []slot[E]
+	moved func(E, int)
+}
+
 func (h *heap[E]) len() int { return len(h.slots) }
 
-func (h *heap[E]) push(rank int64, entry E) {
-	h.seq++
-	h.slots = append(h.slots, slot[E]{rank, h.seq, entry})
+func (h *heap[E]) push(s slot[E]) {
+	h.slots = append(h.slots, s)
 	h.up(len(h.slots) - 1)
 }
 

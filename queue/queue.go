@@ -28,8 +28,9 @@ type Queue[K comparable] struct {
 	drained sync.Cond  // the queue is shut down and nothing is left
 	entries map[K]*entry[K]
 	spare   []*entry[K]
-	ready   heap[*entry[K]]
+	ready   line[K]
 	delayed heap[*entry[K]]
+	sleeps  uint64 // how many delays there were, for their order
 	working []*entry[K]
 	alarm   *time.Timer // rings when the first delayed entry is due
 	closed  bool
@@ -43,7 +44,7 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 		entries: map[K]*entry[K]{},
 	}
 	q.arrived.L, q.drained.L = &q.mu, &q.mu
-	q.ready.moved = func(e *entry[K], pos int) { e.ready = pos }
+	q.ready.rest.moved = func(e *entry[K], pos int) { e.ready = pos }
 	q.delayed.moved = func(e *entry[K], pos int) { e.delayed = pos }
 	if q.opts.RetryRate > 0 {
 		q.bucket = rate.NewLimiter(rate.Limit(q.opts.RetryRate), q.opts.RetryBurst)
@@ -66,7 +67,7 @@ func (q *Queue[K]) AddPriority(key K, priority int) {
 	if q.closed {
 		return
 	}
-	q.wantLocked(q.entryLocked(key), min(max(priority, -MaxPriority), MaxPriority), q.now())
+	q.wantLocked(q.entryLocked(key), min(max(priority, -MaxPriority), MaxPriority))
 }
 
 // Get waits for a key and takes it. The caller owns the key until it calls
