@@ -42,7 +42,9 @@ func LocalSubjectAccessReviews() *resource.Kind {
 		Group: authorizationv1.GroupName, Version: "v1", Kind: "LocalSubjectAccessReview", Resource: "localsubjectaccessreviews",
 		Namespaced: true, NoVerbs: onlyCreate, NoGeneration: true, Name: anyName,
 		Rules: resource.Rules[*authorizationv1.LocalSubjectAccessReview]{
-			Validate: func(_ context.Context, r *authorizationv1.LocalSubjectAccessReview) field.ErrorList { return checkLocal(r) },
+			Validate: func(_ context.Context, r *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
+				return checkLocal(r)
+			},
 		},
 	})
 }

@@ -121,7 +121,7 @@ func sameTable(t *testing.T, s Step, f *resource.Face, object json.RawMessage, e
 
 var (
 	age  = regexp.MustCompile(`^(\d+[smhd])+$|^<unknown>$|^<invalid>$`)
-	time = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
+	date = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 	ip   = regexp.MustCompile(`^10\.\d+\.\d+\.\d+$`)
 	port = regexp.MustCompile(`:(3[0-2]\d{3}|PORT)/`)
 )
@@ -133,7 +133,7 @@ func calm(cells []any) []any {
 			switch s = port.ReplaceAllString(s, ":PORT/"); {
 			case age.MatchString(s):
 				s = "AGE"
-			case time.MatchString(s):
+			case date.MatchString(s):
 				s = "TIME"
 			case ip.MatchString(s):
 				s = "IP"

@@ -43,10 +43,12 @@ func PriorityClasses() *resource.Kind {
 			}
 		},
 		Rules: resource.Rules[*schedulingv1.PriorityClass]{
-			PrepareCreate:  func(_ context.Context, c *schedulingv1.PriorityClass) { c.Generation = 1 },
-			PrepareUpdate:  func(_ context.Context, c, old *schedulingv1.PriorityClass) { c.Generation = old.Generation },
-			Validate:       func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return checkClass(c) },
-			ValidateUpdate: func(_ context.Context, c, old *schedulingv1.PriorityClass) field.ErrorList { return checkClassUpdate(c, old) },
+			PrepareCreate: func(_ context.Context, c *schedulingv1.PriorityClass) { c.Generation = 1 },
+			PrepareUpdate: func(_ context.Context, c, old *schedulingv1.PriorityClass) { c.Generation = old.Generation },
+			Validate:      func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return checkClass(c) },
+			ValidateUpdate: func(_ context.Context, c, old *schedulingv1.PriorityClass) field.ErrorList {
+				return checkClassUpdate(c, old)
+			},
 		},
 		Columns: []table.Column{
 			table.Name(),
