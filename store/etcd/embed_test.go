@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/store/storetest"
 )
 
-func embedIn(t *testing.T, dir string) *Store {
+func mustEmbed(t testing.TB, dir string) *Store {
 	t.Helper()
 	s, err := Embed(t.Context(), EmbedOptions{Dir: dir})
 	if err != nil {
@@ -17,9 +17,9 @@ func embedIn(t *testing.T, dir string) *Store {
 }
 
 func TestEmbeddedEtcdKeepsTheGuaranteesOfAStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return embedIn(t, t.TempDir()) })
+	storetest.Run(t, func(t *testing.T) store.Store { return mustEmbed(t, t.TempDir()) })
 }
 
 func TestEmbeddedEtcdKeepsDataOnDisk(t *testing.T) {
-	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return embedIn(t, dir) })
+	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return mustEmbed(t, dir) })
 }

@@ -41,7 +41,17 @@ func newRemote(client *clientv3.Client, o Options) *remote {
 
 // within bounds a request, so that a cluster that does not answer is noticed even by those who would wait for ever.
 func (r *remote) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, r.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	return r.untilClosed(ctx, cancel)
+}
+
+// untilClosed ends a request when the store is closed. The client by itself would go on trying for seconds.
+func (r *remote) untilClosed(ctx context.Context, cancel context.CancelFunc) (context.Context, context.CancelFunc) {
+	stop := context.AfterFunc(r.client.Ctx(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (r *remote) txn(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
@@ -62,6 +72,8 @@ func (r *remote) get(ctx context.Context, key string, stale bool) (*mvccpb.KeyVa
 
 func (r *remote) list(ctx context.Context, q query) (answer, error) {
 	// A list may be long: it has as much time as the caller gives it.
+	ctx, cancel := r.untilClosed(context.WithCancel(ctx))
+	defer cancel()
 	resp, err := r.kv.Range(ctx, &pb.RangeRequest{
 		Key: q.start, RangeEnd: q.end, Limit: q.limit, Revision: q.rev, Serializable: q.stale,
 	}, r.calls...)

@@ -1,0 +1,16 @@
+package etcd
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// Most of what these tests do is wait: for disks, leases and etcd's resynchronisation.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
