@@ -2,9 +2,10 @@ package watchcache
 
 import "slices"
 
-// Sizes of a node. 47 pairs make a leaf of about 1 KiB: that is what a change costs to copy after a snapshot.
+// Sizes of a node. A change after a snapshot copies a node of each level, 4 KB in all with 100,000 objects. Bigger nodes
+// are no faster to search and copy more; smaller ones copy less but are slower.
 const (
-	mostItems  = 47
+	mostItems  = 31
 	leastItems = mostItems / 2
 )
 
