@@ -75,6 +75,9 @@ type Entry struct {
 	Key      string
 	Value    []byte
 	Revision Revision
+	// Stale says that the store would keep the value in another form now, because of its Transformer: writing it again
+	// as it is would not be for nothing.
+	Stale bool
 }
 
 // EventType says what happened to a key.

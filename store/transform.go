@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Transformer changes values on their way to a store and back, such as by encryption. Both functions may be called from
+// any goroutine and must not modify the value they are given. The key is there to be authenticated with the value, so
+// that one value cannot take the place of another.
+type Transformer interface {
+	To(key string, value []byte) ([]byte, error)
+	// From undoes To. Stale says that To would do it in another way now, and that the entry should be written again.
+	From(key string, value []byte) (plain []byte, stale bool, err error)
+}
+
+// Transform puts t between callers and s. Without a transformer there is nothing in between: s is returned.
+//
+// A value that cannot be transformed back fails the call that meets it: a list or watch with one such value fails as a
+// whole, since leaving it out would look like a deletion.
+func Transform(s Store, t Transformer) Store {
+	if t == nil {
+		return s
+	}
+	return &transformed{Store: s, t: t}
+}
+
+type transformed struct {
+	Store
+	t Transformer
+}
+
+func (s *transformed) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Revision, error) {
+	value, err := s.t.To(key, value)
+	if err != nil {
+		return 0, fmt.Errorf("create %s: transform: %w", key, err)
+	}
+	return s.Store.Create(ctx, key, value, ttl)
+}
+
+func (s *transformed) Update(ctx context.Context, key string, value []byte, expect Revision, ttl time.Duration) (Revision, error) {
+	value, err := s.t.To(key, value)
+	if err != nil {
+		return 0, fmt.Errorf("update %s: transform: %w", key, err)
+	}
+	rev, err := s.Store.Update(ctx, key, value, expect, ttl)
+	return rev, s.conflict(err)
+}
+
+func (s *transformed) Delete(ctx context.Context, key string, expect Revision) (Revision, error) {
+	rev, err := s.Store.Delete(ctx, key, expect)
+	return rev, s.conflict(err)
+}
+
+func (s *transformed) Get(ctx context.Context, key string, o GetOptions) (Entry, error) {
+	e, err := s.Store.Get(ctx, key, o)
+	if err != nil {
+		return Entry{}, err
+	}
+	return s.entry(e)
+}
+
+func (s *transformed) List(ctx context.Context, prefix string, o ListOptions) (Page, error) {
+	page, err := s.Store.List(ctx, prefix, o)
+	if err != nil {
+		return Page{}, err
+	}
+	page.Entries = slices.Clone(page.Entries)
+	for i, e := range page.Entries {
+		if page.Entries[i], err = s.entry(e); err != nil {
+			return Page{}, err
+		}
+	}
+	return page, nil
+}
+
+func (s *transformed) Watch(ctx context.Context, prefix string, after Revision, sink func(Batch) error) error {
+	return s.Store.Watch(ctx, prefix, after, func(b Batch) error {
+		b.Events = slices.Clone(b.Events)
+		for i := range b.Events {
+			e := &b.Events[i]
+			if e.Type == Delete {
+				continue
+			}
+			plain, _, err := s.t.From(e.Key, e.Value)
+			if err != nil {
+				return fmt.Errorf("transform %s@%d: %w", e.Key, e.Revision, err)
+			}
+			e.Value = plain
+		}
+		return sink(b)
+	})
+}
+
+func (s *transformed) entry(e Entry) (Entry, error) {
+	plain, stale, err := s.t.From(e.Key, e.Value)
+	if err != nil {
+		return Entry{}, fmt.Errorf("transform %s@%d: %w", e.Key, e.Revision, err)
+	}
+	e.Value, e.Stale = plain, stale
+	return e, nil
+}
+
+// conflict gives the caller the entry of a conflict as Get would.
+func (s *transformed) conflict(err error) error {
+	var found *ConflictError
+	if !errors.As(err, &found) {
+		return err
+	}
+	current, failed := s.entry(found.Current)
+	if failed != nil {
+		return failed
+	}
+	return &ConflictError{Key: found.Key, Want: found.Want, Current: current}
+}
