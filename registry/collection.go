@@ -1,0 +1,34 @@
+package registry
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/watchcache"
+)
+
+// deletesAtOnce bounds how many objects of a collection are deleted at the same time: enough to share the store's
+// flushes, too few to crowd out others.
+const deletesAtOnce = 16
+
+// DeleteCollection deletes the selected objects and returns them as they were.
+func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.DeleteOptions, opt WriteOptions) ([]*watchcache.Object, error) {
+	list, err := s.List(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(deletesAtOnce)
+	for _, item := range list.Objects {
+		group.Go(func() error {
+			if _, err := s.Delete(ctx, item.Namespace(), item.Name(), o, opt); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			return nil
+		})
+	}
+	return list.Objects, group.Wait()
+}

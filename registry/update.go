@@ -1,0 +1,272 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/store"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Updater makes the new object from the present one, which it must not change. old is nil if there is none. It may be
+// called several times, each time with a newer object.
+type Updater func(ctx context.Context, old resource.Object) (resource.Object, error)
+
+// UpdateOptions go with an update.
+type UpdateOptions struct {
+	WriteOptions
+	// View is the subresource, or empty for the main resource.
+	View string
+	// MayCreate lets the update create the object.
+	MayCreate bool
+	// Tracked says that the updater has taken care of managed fields itself (apply).
+	Tracked bool
+}
+
+// maxTries ends an update that never gets its turn.
+const maxTries = 100
+
+// Update replaces an object by what updater makes of it.
+func (s *Storage) Update(ctx context.Context, namespace, name string, updater Updater, opt UpdateOptions) (stored *Stored, created bool, err error) {
+	key := s.key(namespace, name)
+	current, fresh, err := s.current(ctx, key)
+	for range maxTries {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			if opt.MayCreate {
+				stored, err = s.createByUpdate(ctx, namespace, name, updater, opt)
+				if apierrors.IsAlreadyExists(err) {
+					current, err = s.registry.Store.Get(ctx, key, store.GetOptions{})
+					fresh = true
+					continue
+				}
+				return stored, err == nil, err
+			}
+			return nil, false, apierrors.NewNotFound(s.kind.GroupResource(), name)
+		case err != nil:
+			return nil, false, statusOf(err, s.kind.GroupResource(), name)
+		}
+		stored, err = s.updateOnce(ctx, current, updater, opt)
+		if err == nil && stored.Entry.Revision != current.Revision {
+			return stored, false, nil
+		}
+		var found *store.ConflictError
+		switch {
+		case errors.As(err, &found):
+			current, fresh, err = found.Current, true, nil
+		case errors.Is(err, store.ErrNotFound):
+		case fresh || (err == nil && opt.DryRun):
+			return stored, false, err
+		default:
+			// The outcome rests on what the cache said, which may be old: a refusal, or nothing to do. Look again.
+			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
+			if getErr == nil && newer.Revision == current.Revision {
+				return stored, false, err
+			}
+			current, fresh, err = newer, true, getErr
+		}
+	}
+	return nil, false, conflict(s.kind.GroupResource(), name)
+}
+
+// current is the object's present state: from the cache where there is one, and then perhaps not the newest.
+func (s *Storage) current(ctx context.Context, key string) (e store.Entry, fresh bool, err error) {
+	if s.cached != nil {
+		if o, ok := s.cached.Get(key); ok {
+			return store.Entry{Key: key, Value: o.Value(), Revision: o.Revision}, false, nil
+		}
+	}
+	e, err = s.registry.Store.Get(ctx, key, store.GetOptions{})
+	return e, true, err
+}
+
+func (s *Storage) createByUpdate(ctx context.Context, namespace, name string, updater Updater, opt UpdateOptions) (*Stored, error) {
+	o, err := updater(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if o.GetResourceVersion() != "" && o.GetResourceVersion() != "0" {
+		return nil, apierrors.NewConflict(s.kind.GroupResource(), name,
+			fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: , UID in object meta: ", s.key(namespace, name)))
+	}
+	o.SetResourceVersion("")
+	if o.GetName() == "" {
+		o.SetName(name)
+	}
+	w := opt.WriteOptions
+	if opt.Tracked {
+		w.Manager = ""
+	}
+	return s.Create(ctx, namespace, o, w)
+}
+
+func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater Updater, opt UpdateOptions) (*Stored, error) {
+	old, err := s.decode(current)
+	if err != nil {
+		return nil, err
+	}
+	o, err := updater(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkVersion(o, old, current.Key); err != nil {
+		return nil, err
+	}
+	change := &Change{Operation: Update, Kind: s.kind, View: opt.View, Namespace: old.GetNamespace(), Name: old.GetName(), Object: o, Old: old, DryRun: opt.DryRun}
+	if err := s.revise(ctx, change, opt); err != nil {
+		return nil, err
+	}
+	if s.mayVanish(o, old) {
+		return s.deleteByUpdate(ctx, current, o, opt)
+	}
+	undo, done, err := s.allocate(ctx, o, old, opt.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.replace(ctx, current, o, opt)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	done()
+	return stored, nil
+}
+
+// checkVersion refuses an object that was made from another state than the present one.
+func (s *Storage) checkVersion(o, old resource.Object, key string) error {
+	gr := s.kind.GroupResource()
+	switch v := o.GetResourceVersion(); v {
+	case "", "0":
+		if !s.kind.UnconditionalUpdate {
+			return apierrors.NewInvalid(s.kind.GroupVersionKind().GroupKind(), old.GetName(), field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), v, "must be specified for an update")})
+		}
+		o.SetResourceVersion(old.GetResourceVersion())
+	default:
+		if _, err := store.ParseRevision(v); err != nil {
+			return apierrors.NewInvalid(s.kind.GroupVersionKind().GroupKind(), old.GetName(), field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), v, err.Error())})
+		}
+		if v != old.GetResourceVersion() {
+			return conflict(gr, old.GetName())
+		}
+	}
+	if uid := o.GetUID(); uid != "" && uid != old.GetUID() {
+		return preconditionFailed(gr, old.GetName(), key, fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
+	}
+	return nil
+}
+
+// revise runs everything that a changed object must go through.
+func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) error {
+	o, old, rules := c.Object, c.Old, s.rules(opt.View)
+	carryMeta(o, old)
+	if !opt.Tracked {
+		if err := s.track(opt.WriteOptions, opt.View, old, o); err != nil {
+			return err
+		}
+	}
+	if err := s.registry.mutate(ctx, c); err != nil {
+		return err
+	}
+	rules.PrepareUpdate(ctx, o, old)
+	if s.kind.Generation && opt.View != "status" && !sameSpec(o, old) {
+		o.SetGeneration(old.GetGeneration() + 1)
+	}
+	meta := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, meta)
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, meta)...)
+	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
+		return apierrors.NewInvalid(s.groupKind(opt.WriteOptions), o.GetName(), errs)
+	}
+	opt.warn(rules.Warnings(ctx, o, old))
+	return s.registry.validate(ctx, c)
+}
+
+func (s *Storage) rules(view string) *resource.RuleSet {
+	if r, ok := s.kind.Views[view]; ok {
+		return r
+	}
+	return s.kind.Main
+}
+
+// carryMeta keeps what no update changes.
+func carryMeta(o, old resource.Object) {
+	o.SetGeneration(old.GetGeneration())
+	o.SetSelfLink("")
+	if o.GetUID() == "" {
+		o.SetUID(old.GetUID())
+	}
+	if created := o.GetCreationTimestamp(); created.IsZero() {
+		o.SetCreationTimestamp(old.GetCreationTimestamp())
+	}
+	if o.GetDeletionTimestamp() == nil {
+		o.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if o.GetDeletionGracePeriodSeconds() == nil {
+		o.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
+	if o.GetGenerateName() == "" {
+		o.SetGenerateName(old.GetGenerateName())
+	}
+}
+
+func sameSpec(o, old resource.Object) bool {
+	a, b := resource.SpecOf(o), resource.SpecOf(old)
+	if a.Kind() != reflect.Struct {
+		return true
+	}
+	return equality.Semantic.DeepEqual(a.Addr().Interface(), b.Addr().Interface())
+}
+
+// mayVanish tells that the last thing that held a deleted object has been taken away.
+func (s *Storage) mayVanish(o, old resource.Object) bool {
+	if old.GetDeletionTimestamp() == nil || len(o.GetFinalizers()) > 0 || s.kind.Held(o) {
+		return false
+	}
+	grace := o.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
+}
+
+func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, o resource.Object, opt UpdateOptions) (*Stored, error) {
+	if opt.DryRun {
+		return &Stored{Object: o, Entry: current}, nil
+	}
+	rev, err := s.registry.Store.Delete(ctx, current.Key, current.Revision)
+	if err != nil {
+		return nil, err
+	}
+	s.release(o)
+	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: current.Value, Revision: rev}}, nil
+}
+
+func (s *Storage) release(o resource.Object) {
+	if s.registry.Allocate != nil {
+		s.registry.Allocate.Release(s.kind, o)
+	}
+}
+
+// replace writes the object unless it says what is stored already.
+func (s *Storage) replace(ctx context.Context, current store.Entry, o resource.Object, opt UpdateOptions) (*Stored, error) {
+	value, err := s.kind.Codec.Encode(o)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", current.Key, err))
+	}
+	if opt.DryRun || bytes.Equal(value, current.Value) {
+		o.SetResourceVersion(current.Revision.String())
+		return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: value, Revision: current.Revision}}, nil
+	}
+	rev, err := s.registry.Store.Update(ctx, current.Key, value, current.Revision, s.kind.TTL)
+	if err != nil {
+		return nil, err
+	}
+	o.SetResourceVersion(rev.String())
+	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: value, Revision: rev}}, nil
+}

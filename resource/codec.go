@@ -1,0 +1,189 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Codec turns objects into the bytes that the store keeps, and back. Stored bytes carry no resource version: that is the
+// store's revision.
+type Codec interface {
+	Encode(Object) ([]byte, error)
+	// Decode makes a new object and sets its resource version.
+	Decode(stored []byte, resourceVersion string) (Object, error)
+	// ContentType names the format of the stored bytes.
+	ContentType() string
+}
+
+const (
+	JSONType     = "application/json"
+	ProtobufType = "application/vnd.kubernetes.protobuf"
+)
+
+// ProtoMagic begins every protobuf document of Kubernetes.
+var ProtoMagic = []byte("k8s\x00")
+
+// ProtoMessage is what the generated types of the built-in kinds offer.
+type ProtoMessage interface {
+	Size() int
+	MarshalToSizedBuffer([]byte) (int, error)
+	Unmarshal([]byte) error
+}
+
+func codecFor(k *Kind) Codec {
+	if _, ok := k.New().(ProtoMessage); ok {
+		return protoCodec{k}
+	}
+	return jsonCodec{k}
+}
+
+type protoCodec struct{ kind *Kind }
+
+func (protoCodec) ContentType() string { return ProtobufType }
+
+func (c protoCodec) Encode(o Object) ([]byte, error) {
+	version := o.GetResourceVersion()
+	o.SetResourceVersion("")
+	defer o.SetResourceVersion(version)
+	return MarshalProto(c.kind.GroupVersion().String(), c.kind.Kind, o.(ProtoMessage))
+}
+
+func (c protoCodec) Decode(stored []byte, version string) (Object, error) {
+	env, err := OpenProto(stored)
+	if err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.kind.Kind, err)
+	}
+	o := c.kind.New()
+	if err := o.(ProtoMessage).Unmarshal(env.Raw); err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.kind.Kind, err)
+	}
+	o.SetResourceVersion(version)
+	o.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
+	c.kind.Restore(o)
+	return o, nil
+}
+
+type jsonCodec struct{ kind *Kind }
+
+func (jsonCodec) ContentType() string { return JSONType }
+
+func (c jsonCodec) Encode(o Object) ([]byte, error) {
+	version := o.GetResourceVersion()
+	o.SetResourceVersion("")
+	defer o.SetResourceVersion(version)
+	o.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
+	b, err := json.Marshal(o)
+	return append(b, '\n'), err
+}
+
+func (c jsonCodec) Decode(stored []byte, version string) (Object, error) {
+	o := c.kind.New()
+	if err := json.Unmarshal(bytes.TrimSpace(stored), o); err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", c.kind.Kind, err)
+	}
+	o.SetResourceVersion(version)
+	return o, nil
+}
+
+// Envelope is a protobuf document as Kubernetes writes it: a message, and what it is.
+type Envelope struct {
+	APIVersion, Kind string
+	Raw              []byte
+}
+
+var errEnvelope = errors.New("not a Kubernetes protobuf document")
+
+// OpenProto reads an envelope. Raw shares the memory of b.
+func OpenProto(b []byte) (Envelope, error) {
+	var e Envelope
+	if !bytes.HasPrefix(b, ProtoMagic) {
+		return e, errEnvelope
+	}
+	err := eachField(b[len(ProtoMagic):], func(num protowire.Number, v []byte) error {
+		switch num {
+		case 1:
+			return eachField(v, func(num protowire.Number, v []byte) error {
+				switch num {
+				case 1:
+					e.APIVersion = string(v)
+				case 2:
+					e.Kind = string(v)
+				}
+				return nil
+			})
+		case 2:
+			e.Raw = v
+		}
+		return nil
+	})
+	return e, err
+}
+
+// eachField hands out the length-delimited fields of a message and passes over the rest.
+func eachField(b []byte, f func(protowire.Number, []byte) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return errEnvelope
+		}
+		b = b[n:]
+		if typ != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+				return errEnvelope
+			}
+			b = b[n:]
+			continue
+		}
+		v, n := protowire.ConsumeBytes(b)
+		if n < 0 {
+			return errEnvelope
+		}
+		if err := f(num, v); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// MarshalProto writes a message into an envelope, with one allocation.
+func MarshalProto(apiVersion, kind string, m ProtoMessage) ([]byte, error) {
+	size := m.Size()
+	b := make([]byte, 0, len(ProtoMagic)+len(apiVersion)+len(kind)+size+32)
+	b = AppendEnvelope(b, apiVersion, kind, size)
+	at := len(b)
+	b = b[:at+size]
+	n, err := m.MarshalToSizedBuffer(b[at:])
+	if err != nil {
+		return nil, err
+	}
+	if n != size {
+		return nil, fmt.Errorf("marshal %s: %d bytes written, %d announced", kind, n, size)
+	}
+	return append(b, envelopeEnd...), nil
+}
+
+// envelopeEnd are the empty content encoding and content type that Kubernetes always writes.
+var envelopeEnd = []byte{0x1a, 0, 0x22, 0}
+
+// AppendEnvelope writes the beginning of an envelope up to where size bytes of message follow; the end is
+// AppendEnvelopeEnd's.
+func AppendEnvelope(b []byte, apiVersion, kind string, size int) []byte {
+	b = append(b, ProtoMagic...)
+	meta := protowire.SizeTag(1) + protowire.SizeBytes(len(apiVersion)) + protowire.SizeTag(2) + protowire.SizeBytes(len(kind))
+	b = protowire.AppendTag(b, 1, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(meta))
+	b = protowire.AppendTag(b, 1, protowire.BytesType)
+	b = protowire.AppendString(b, apiVersion)
+	b = protowire.AppendTag(b, 2, protowire.BytesType)
+	b = protowire.AppendString(b, kind)
+	b = protowire.AppendTag(b, 2, protowire.BytesType)
+	return protowire.AppendVarint(b, uint64(size))
+}
+
+// AppendEnvelopeEnd closes an envelope after its message.
+func AppendEnvelopeEnd(b []byte) []byte { return append(b, envelopeEnd...) }

@@ -1,0 +1,261 @@
+package resource
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Attributes are the parts of an object that selectors look at.
+type Attributes struct {
+	// Labels are key, value, key, value, … by ascending key.
+	Labels []string
+	// Fields are the values of the kind's Fields, in their order.
+	Fields []string
+}
+
+// fieldPath is a Field, compiled for the Go type: the steps of each alternative.
+type fieldPath struct{ alternatives [][]step }
+
+type step struct {
+	index  int
+	number protowire.Number
+	name   string
+}
+
+func compileFields(t reflect.Type, fields []Field) []fieldPath {
+	var out []fieldPath
+	for _, f := range fields {
+		var p fieldPath
+		for alt := range strings.SplitSeq(or(f.Path, f.Label), "|") {
+			p.alternatives = append(p.alternatives, compilePath(t, alt))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func compilePath(t reflect.Type, path string) []step {
+	var steps []step
+	for name := range strings.SplitSeq(path, ".") {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		f, ok := fieldNamed(t, name)
+		if !ok {
+			panic(fmt.Sprintf("resource: %v has no field %q (of %q)", t, name, path))
+		}
+		steps = append(steps, step{index: f.Index[0], number: protoNumber(f), name: name})
+		t = f.Type
+	}
+	return steps
+}
+
+func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if json, _, _ := strings.Cut(f.Tag.Get("json"), ","); json == name {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// protoNumber reads the number out of a tag such as `protobuf:"bytes,10,opt,name=nodeName"`.
+func protoNumber(f reflect.StructField) protowire.Number {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(parts[1])
+	return protowire.Number(n)
+}
+
+// FieldsOf reads the values of the kind's fields from an object.
+func (k *Kind) FieldsOf(o Object) []string {
+	out := make([]string, len(k.paths))
+	for i, p := range k.paths {
+		for _, steps := range p.alternatives {
+			if out[i] = valueAt(elem(o), steps); out[i] != "" {
+				break
+			}
+		}
+	}
+	return out
+}
+
+func valueAt(v reflect.Value, steps []step) string {
+	for _, s := range steps {
+		for v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return zeroText(v.Type())
+			}
+			v = v.Elem()
+		}
+		v = v.Field(s.index)
+	}
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return zeroText(v.Type())
+		}
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		return strconv.FormatBool(v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10)
+	}
+	return v.String()
+}
+
+func zeroText(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "false"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "0"
+	}
+	return ""
+}
+
+// AttributesOf reads labels and fields straight from stored bytes, without decoding the object: a few hundred
+// nanoseconds for a pod, where decoding takes twenty microseconds.
+func (k *Kind) AttributesOf(stored []byte) (Attributes, error) {
+	if k.Codec.ContentType() == JSONType {
+		return k.attributesOfJSON(stored)
+	}
+	env, err := OpenProto(stored)
+	if err != nil {
+		return Attributes{}, err
+	}
+	var a Attributes
+	if a.Labels, err = protoLabels(env.Raw); err != nil {
+		return Attributes{}, err
+	}
+	if len(k.paths) > 0 {
+		a.Fields = make([]string, len(k.paths))
+	}
+	for i, p := range k.paths {
+		for _, steps := range p.alternatives {
+			if a.Fields[i] = protoValue(k.goType, env.Raw, steps); a.Fields[i] != "" {
+				break
+			}
+		}
+	}
+	return a, nil
+}
+
+func (k *Kind) attributesOfJSON(stored []byte) (Attributes, error) {
+	if len(k.paths) > 0 {
+		o, err := k.Codec.Decode(stored, "")
+		if err != nil {
+			return Attributes{}, err
+		}
+		return Attributes{Labels: flatten(o.GetLabels()), Fields: k.FieldsOf(o)}, nil
+	}
+	var o struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	err := json.Unmarshal(stored, &o)
+	return Attributes{Labels: flatten(o.Metadata.Labels)}, err
+}
+
+const (
+	metadataNumber = 1
+	labelsNumber   = 11
+)
+
+// protoLabels finds the labels; Kubernetes writes maps by ascending key.
+func protoLabels(message []byte) ([]string, error) {
+	var out []string
+	err := eachField(message, func(num protowire.Number, meta []byte) error {
+		if num != metadataNumber {
+			return nil
+		}
+		return eachField(meta, func(num protowire.Number, pair []byte) error {
+			if num != labelsNumber {
+				return nil
+			}
+			var kv [2]string
+			if err := eachField(pair, func(num protowire.Number, v []byte) error {
+				if num == 1 || num == 2 {
+					kv[num-1] = string(v)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			out = append(out, kv[0], kv[1])
+			return nil
+		})
+	})
+	return out, err
+}
+
+// protoValue follows the numbers of a path. What is absent has its type's zero value.
+func protoValue(t reflect.Type, b []byte, steps []step) string {
+	for i, s := range steps {
+		last := i == len(steps)-1
+		f := t.Field(s.index)
+		v, number, found := lastField(b, s.number)
+		if last {
+			return scalarText(f.Type, v, number, found)
+		}
+		if t = f.Type; t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		b = v
+	}
+	return ""
+}
+
+func scalarText(t reflect.Type, bytes []byte, number uint64, found bool) string {
+	switch {
+	case !found:
+		return zeroText(t)
+	case t.Kind() == reflect.Pointer:
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return strconv.FormatBool(number != 0)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return strconv.FormatInt(int64(number), 10)
+	}
+	return string(bytes)
+}
+
+func lastField(b []byte, want protowire.Number) (value []byte, number uint64, found bool) {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return value, number, found
+		}
+		b = b[n:]
+		size := protowire.ConsumeFieldValue(num, typ, b)
+		if size < 0 {
+			return value, number, found
+		}
+		if num == want {
+			found = true
+			switch typ {
+			case protowire.BytesType:
+				value, _ = protowire.ConsumeBytes(b)
+			case protowire.VarintType:
+				number, _ = protowire.ConsumeVarint(b)
+			}
+		}
+		b = b[size:]
+	}
+	return value, number, found
+}

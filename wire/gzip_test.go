@@ -1,0 +1,42 @@
+package wire
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestBlocksAndTextMakeOneGzipStream(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var g Gzip
+	var want bytes.Buffer
+	out := g.AppendHead(nil)
+	for i := range 200 {
+		text := make([]byte, rng.IntN(5000))
+		for j := range text {
+			text[j] = "abcdefgh"[rng.IntN(8)]
+		}
+		want.Write(text)
+		if i%3 == 0 {
+			out = g.AppendText(out, text)
+		} else {
+			out = g.AppendBlock(out, Compress(text))
+		}
+	}
+	big := bytes.Repeat([]byte("x"), 200_000)
+	want.Write(big)
+	out = g.AppendEnd(g.AppendText(out, big))
+	r, err := gzip.NewReader(bytes.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Fatalf("%d bytes came back, %d went in", len(got), want.Len())
+	}
+}

@@ -1,0 +1,94 @@
+// Package wire makes the bytes that clients receive.
+//
+// One version of one object is decoded at most once, encoded at most once for each format and compressed at most once,
+// however many lists and watches it goes out on: the cache's objects keep the forms that are made here. A list is a
+// concatenation of such forms, and so is a watch.
+//
+// The JSON form of an object is its text after the opening brace, without kind and apiVersion: `"metadata":{…},…}`. Lists
+// show built-in kinds that way; where kind and version belong, they are written in front. The protobuf form is the bare
+// message with its resource version in place.
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/watchcache"
+)
+
+// Slots of the cache's objects in which forms are kept.
+const (
+	slotJSON = iota
+	slotProto
+	slotGzip
+)
+
+// slotDeleted keeps, with a deletion's event, the last state under the event's resource version.
+const (
+	slotDeletedJSON = iota
+	slotDeletedProto
+	slotDeletedGzip
+)
+
+// JSON is the object's JSON form.
+func JSON(k *resource.Kind, o *watchcache.Object) ([]byte, error) {
+	return o.Form(slotJSON, func() ([]byte, error) { return makeJSON(k, o.Value(), o.Revision) })
+}
+
+// Proto is the object's protobuf form.
+func Proto(k *resource.Kind, o *watchcache.Object) ([]byte, error) {
+	return o.Form(slotProto, func() ([]byte, error) { return makeProto(o.Value(), o.Revision) })
+}
+
+// DeletedJSON is the JSON form of what an event deleted, under the event's resource version.
+func DeletedJSON(k *resource.Kind, e *watchcache.Event) ([]byte, error) {
+	return e.Form(slotDeletedJSON, func() ([]byte, error) { return makeJSON(k, e.Object.Value(), e.Revision) })
+}
+
+// DeletedProto is the same in protobuf.
+func DeletedProto(e *watchcache.Event) ([]byte, error) {
+	return e.Form(slotDeletedProto, func() ([]byte, error) { return makeProto(e.Object.Value(), e.Revision) })
+}
+
+// JSONAt makes the JSON form of an object under another resource version; nothing is kept.
+func JSONAt(k *resource.Kind, o *watchcache.Object, rev store.Revision) ([]byte, error) {
+	return makeJSON(k, o.Value(), rev)
+}
+
+// ProtoAt is the same in protobuf.
+func ProtoAt(o *watchcache.Object, rev store.Revision) ([]byte, error) {
+	return makeProto(o.Value(), rev)
+}
+
+func makeJSON(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, error) {
+	o, err := k.Codec.Decode(stored, rev.String())
+	if err != nil {
+		return nil, err
+	}
+	return BodyJSON(o)
+}
+
+// BodyJSON is the JSON form of an object that is at hand.
+func BodyJSON(o resource.Object) ([]byte, error) {
+	kind := o.GetObjectKind()
+	gvk := kind.GroupVersionKind()
+	kind.SetGroupVersionKind(gvkNone)
+	b, err := json.Marshal(o)
+	kind.SetGroupVersionKind(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", gvk.Kind, o.GetName(), err)
+	}
+	return bytes.TrimPrefix(b, []byte("{")), nil
+}
+
+// AppendTypeMeta begins a JSON object with what it is, up to where its form follows.
+func AppendTypeMeta(b []byte, kind, apiVersion string) []byte {
+	b = append(b, `{"kind":"`...)
+	b = append(b, kind...)
+	b = append(b, `","apiVersion":"`...)
+	b = append(b, apiVersion...)
+	return append(b, `",`...)
+}
