@@ -10,6 +10,10 @@ type notice[T any] struct {
 	idle    bool        // nothing to tell any more
 }
 
+func noticeOf[T any](c *change[T]) notice[T] {
+	return notice[T]{old: c.old, new: c.new, last: c.last, unknown: c.unknown}
+}
+
 // backlog holds a handler's notices in the order in which their objects first changed: at most one for each object that
 // the handler knows or that is in the cache.
 type backlog[T any] struct {
@@ -33,7 +37,7 @@ func (b *backlog[T]) add(c *change[T]) {
 	key := c.key()
 	n, waiting := b.byKey[key]
 	if !waiting {
-		b.push(key, &notice[T]{old: c.old, new: c.new, last: c.last, unknown: c.unknown})
+		b.push(key, noticeOf(c))
 		return
 	}
 	n.new = c.new
@@ -48,16 +52,16 @@ func (b *backlog[T]) add(c *change[T]) {
 	}
 }
 
-func (b *backlog[T]) push(key Key, n *notice[T]) {
+func (b *backlog[T]) push(key Key, n notice[T]) {
 	if b.byKey == nil {
 		b.byKey = map[Key]*notice[T]{}
 	}
-	b.byKey[key] = n
-	b.queue = append(b.queue, n)
+	b.byKey[key] = &n
+	b.queue = append(b.queue, &n)
 }
 
 // pop removes the oldest notice.
-func (b *backlog[T]) pop() (*notice[T], bool) {
+func (b *backlog[T]) pop() (notice[T], bool) {
 	for b.head < len(b.queue) {
 		n := b.queue[b.head]
 		b.queue[b.head] = nil
@@ -67,10 +71,10 @@ func (b *backlog[T]) pop() (*notice[T], bool) {
 		}
 		if !n.idle {
 			delete(b.byKey, b.key(n))
-			return n, true
+			return *n, true
 		}
 	}
-	return nil, false
+	return notice[T]{}, false
 }
 
 // tidy makes room when most of the queue is of no use.

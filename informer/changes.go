@@ -27,6 +27,9 @@ type chain[T any] struct {
 }
 
 func (c *chain[T]) add(step *change[T]) {
+	if step.old != nil {
+		step.old.past.Store(true)
+	}
 	if c.first == nil {
 		c.first = step
 	} else {

@@ -11,7 +11,7 @@ import (
 type encoded struct {
 	key      Key
 	version  string
-	uid      uint64
+	uid      uint32
 	bytes    []byte // protobuf, without an envelope; nobody else has them
 	finished bool   // it is the bookmark that ends a streamed list
 }

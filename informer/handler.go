@@ -1,6 +1,9 @@
 package informer
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // Handler is told what changes. Any of the functions may be nil; a handler that only needs keys sets Changed alone,
 // which costs least, since no object has to be decoded for it.
@@ -46,7 +49,7 @@ func (r *Registration[T]) added(v *version[T], initial bool) {
 	var call func()
 	if r.handler.Added != nil {
 		call = func() {
-			if object, ok := r.owner.object(v); ok {
+			if object, ok := r.object(v); ok {
 				r.handler.Added(object, initial)
 			}
 		}
@@ -58,8 +61,8 @@ func (r *Registration[T]) updated(old, new *version[T]) {
 	var call func()
 	if r.handler.Updated != nil {
 		call = func() {
-			before, ok := r.owner.object(old)
-			after, ok2 := r.owner.object(new)
+			before, ok := r.object(old)
+			after, ok2 := r.object(new)
 			if ok && ok2 {
 				r.handler.Updated(before, after)
 			}
@@ -72,10 +75,23 @@ func (r *Registration[T]) deleted(last *version[T], unknown bool) {
 	var call func()
 	if r.handler.Deleted != nil {
 		call = func() {
-			if object, ok := r.owner.object(last); ok {
+			if object, ok := r.object(last); ok {
 				r.handler.Deleted(object, unknown)
 			}
 		}
 	}
 	r.call(last.key, call)
+}
+
+// object returns what a version stands for. Decoding takes a hundred times as long as delivering, so the handler that
+// is ahead of the others and has had to decode lets them catch up: they find the object at hand, and the objects at
+// hand stay those that all of them are about to need.
+func (r *Registration[T]) object(v *version[T]) (T, bool) {
+	if v.packed == nil {
+		return v.plain, true
+	}
+	if v.warm.Load() == nil {
+		defer runtime.Gosched()
+	}
+	return r.owner.hot.object(v)
 }

@@ -31,6 +31,9 @@ type Options[T any] struct {
 	DropManagedFields bool
 	// Indexes are those that exist from the start. More can be added with AddIndex.
 	Indexes map[string]func(T) []string
+	// FieldIndexes are indexes by the value of a field, such as "spec.nodeName". See AddFieldIndex. New panics on a
+	// path that does not exist.
+	FieldIndexes []string
 	// Hot is the number of objects kept in decoded form, for sources that deliver protobuf. The others are kept
 	// encoded, in a quarter of the memory or less, and decoded when they are asked for. Default 4096; negative: all.
 	Hot int

@@ -86,14 +86,18 @@ func (s *Shared[T]) Keys(index, value string) iter.Seq[Key] {
 // AddIndex adds an index: By and Keys then find an object under each of the values that the function returns for it.
 // The function must depend on the object only. Indexes can be added at any time.
 func (s *Shared[T]) AddIndex(name string, values func(T) []string) error {
+	return s.addIndex(index[T]{name: name, values: s.indexer(values), decodes: true})
+}
+
+func (s *Shared[T]) addIndex(ix index[T]) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.table.index(name) != nil {
-		return fmt.Errorf("informer %s has an index %q already", s.options.Name, name)
+	if s.table.index(ix.name) != nil {
+		return fmt.Errorf("informer %s has an index %q already", s.options.Name, ix.name)
 	}
-	s.table.addIndex(name, s.indexer(values))
+	s.table.addIndex(ix)
 	return nil
 }
 

@@ -26,6 +26,8 @@ type sink[I item] interface {
 	replace() intake[I]
 	apply(kind watch.EventType, it I)
 	bookmark(resourceVersion string)
+	// flush says that what was applied should be announced: nothing more is there right now.
+	flush()
 }
 
 // intake receives the items of one list, one at a time. If the list fails half-way it is simply dropped.
@@ -141,6 +143,7 @@ func (r *reflector[I]) watch(ctx context.Context) (watch.Stream[I], error) {
 // consume hands on the events of a watch.
 func (r *reflector[I]) consume(ctx context.Context, stream watch.Stream[I]) error {
 	defer stream.Stop()
+	defer r.sink.flush()
 	began, events := time.Now(), 0
 	defer func() { r.metrics.Watched(r.name, events, time.Since(began)) }()
 	for {
@@ -158,7 +161,20 @@ func (r *reflector[I]) consume(ctx context.Context, stream watch.Stream[I]) erro
 		if err := r.handle(event); err != nil {
 			return fmt.Errorf("watch from %s: %w", r.position, err)
 		}
+		if events%maxBatch == 0 || !ready(stream) {
+			r.sink.flush()
+		}
 	}
+}
+
+// maxBatch is how many events may be applied before those who wait for them are told.
+const maxBatch = 64
+
+// ready reports whether the next event is here already. Waking fifty handlers once for a batch of events costs a
+// fraction of waking them for each.
+func ready[I any](stream watch.Stream[I]) bool {
+	full, ok := stream.(interface{ Ready() bool })
+	return ok && full.Ready()
 }
 
 // handle hands on one event.

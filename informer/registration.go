@@ -106,9 +106,9 @@ func (r *Registration[T]) follow() {
 	resync, stop := r.resyncTimer()
 	defer stop()
 	for r.leaving.Err() == nil {
-		n, more := r.next()
-		if n != nil {
-			r.tell(n, false)
+		n, ok, more := r.next()
+		if ok {
+			r.tell(&n, false)
 			continue
 		}
 		select {
@@ -133,13 +133,32 @@ func (r *Registration[T]) resyncTimer() (<-chan time.Time, func()) {
 }
 
 // next returns what to tell next, or else a channel that is closed when there may be more.
-func (r *Registration[T]) next() (*notice[T], <-chan struct{}) {
-	more := r.owner.more()
+func (r *Registration[T]) next() (n notice[T], ok bool, more <-chan struct{}) {
+	if n, ok = r.take(); ok {
+		return n, true, nil
+	}
+	more = r.owner.news.wait()
+	n, ok = r.take()
+	return n, ok, more
+}
+
+func (r *Registration[T]) take() (notice[T], bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.backlog.len() == 0 {
+		// Most handlers keep up: one change at a time, each the newest of its object. That needs no backlog.
+		next := r.cursor.next.Load()
+		if next == nil {
+			return notice[T]{}, false
+		}
+		if next.new == nil || !next.new.past.Load() {
+			r.cursor = next
+			r.delivered.Add(1)
+			return noticeOf(next), true
+		}
+	}
 	r.drainLocked()
-	n, _ := r.backlog.pop()
-	return n, more
+	return r.backlog.pop()
 }
 
 // catchUp takes over, on behalf of a handler that is busy, what waits for it: merged, it needs less memory.

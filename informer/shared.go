@@ -22,10 +22,13 @@ type Shared[T any] struct {
 
 	synced   chan struct{} // closed when the first list is complete
 	finished chan struct{} // closed when Run is about to return
-	lagging  uint64        // changes until the next look at who lags; belongs to the writer
 
 	// writing serialises those who change the table: the reflector, and AddIndex. Taken before mu.
 	writing sync.Mutex
+
+	// These belong to the reflector.
+	unannounced uint64 // changes that nobody has been woken for
+	lagging     uint64 // changes since the last look at who lags
 
 	mu        sync.RWMutex
 	table     *table[T]                     // guarded by mu

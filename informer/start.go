@@ -33,8 +33,6 @@ func (r *Registration[T]) resync() {
 			n.resync = true
 			continue
 		}
-		r.backlog.push(v.key, &notice[T]{old: v, new: v, resync: true})
+		r.backlog.push(v.key, notice[T]{old: v, new: v, resync: true})
 	}
 }
-
-func (s *Shared[T]) more() <-chan struct{} { return s.news.wait() }

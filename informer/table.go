@@ -3,6 +3,7 @@ package informer
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/btree"
@@ -16,9 +17,10 @@ type table[T any] struct {
 }
 
 type index[T any] struct {
-	name   string
-	values func(*version[T]) []string
-	tree   *btree.BTreeG[entry[T]]
+	name    string
+	values  func(*version[T]) []string
+	decodes bool // values needs decoded objects
+	tree    *btree.BTreeG[entry[T]]
 }
 
 // entry places a version in an index.
@@ -63,6 +65,11 @@ func (t *table[T]) len() int { return t.versions.Len() }
 func (t *table[T]) get(key Key) *version[T] {
 	v, _ := t.versions.Get(&version[T]{key: key})
 	return v
+}
+
+// decodes reports whether any index looks at decoded objects.
+func (t *table[T]) decodes() bool {
+	return slices.ContainsFunc(t.indexes, func(ix index[T]) bool { return ix.decodes })
 }
 
 // describe computes the terms of a version, once, before it is put. It may be slow and needs no lock.
@@ -115,9 +122,10 @@ func (t *table[T]) index(name string) *index[T] {
 }
 
 // addIndex adds an index over what the table holds.
-func (t *table[T]) addIndex(name string, values func(*version[T]) []string) {
+func (t *table[T]) addIndex(ix index[T]) {
 	slot := len(t.indexes)
-	t.indexes = append(t.indexes, index[T]{name: name, values: values, tree: newIndexTree[T]()})
+	ix.tree = newIndexTree[T]()
+	t.indexes = append(t.indexes, ix)
 	t.versions.Scan(func(v *version[T]) bool {
 		before := len(v.terms)
 		t.describeSlot(v, slot)

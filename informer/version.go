@@ -11,7 +11,9 @@ import (
 type version[T any] struct {
 	key Key
 	rv  uint64 // see parseVersion
-	uid uint64 // a hash of the object's UID: it only has to tell whether it is still the same object
+	uid uint32 // a hash of the object's UID: it only has to tell whether it is still the same object
+	// past is set when the object has moved on. A handler that comes by later need not be shown this version.
+	past atomic.Bool
 
 	plain  T      // the object, if packed is empty
 	packed []byte // the object as protobuf
@@ -38,11 +40,11 @@ func parseVersion(s string) uint64 {
 
 var uidSeed = maphash.MakeSeed()
 
-func hashUID(uid string) uint64 {
+func hashUID(uid string) uint32 {
 	if uid == "" {
 		return 0
 	}
-	return maphash.String(uidSeed, uid)
+	return uint32(maphash.String(uidSeed, uid))
 }
 
 // replaces reports whether v is another object than old under the same key.
@@ -50,9 +52,9 @@ func (v *version[T]) replaces(old *version[T]) bool {
 	return v.uid != old.uid && v.uid != 0 && old.uid != 0
 }
 
-func hashUIDBytes(uid []byte) uint64 {
+func hashUIDBytes(uid []byte) uint32 {
 	if len(uid) == 0 {
 		return 0
 	}
-	return maphash.Bytes(uidSeed, uid)
+	return uint32(maphash.Bytes(uidSeed, uid))
 }

@@ -164,6 +164,14 @@ func (s *wireStream[T]) Next(ctx context.Context) (watch.Event[*encoded], error)
 	return current.Next(ctx)
 }
 
+// Ready reports whether Next would not have to wait.
+func (s *wireStream[T]) Ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full, ok := s.current.(interface{ Ready() bool })
+	return ok && full.Ready()
+}
+
 // Stop implements watch.Stream.
 func (s *wireStream[T]) Stop() {
 	s.mu.Lock()
@@ -203,7 +211,7 @@ const maxFrame = 64 << 20
 // Decode implements watch.Decoder.
 func (d *frameDecoder) Decode() (watch.Event[*encoded], error) {
 	if d.input == nil {
-		d.input = bufio.NewReaderSize(d.body, 32<<10)
+		d.input = bufio.NewReaderSize(d.body, 64<<10)
 		if start, err := d.input.Peek(1); err == nil && start[0] == '{' {
 			return watch.Event[*encoded]{}, errNotProtobuf
 		}
@@ -224,6 +232,15 @@ func (d *frameDecoder) Decode() (watch.Event[*encoded], error) {
 		return watch.Event[*encoded]{}, noEOF(err)
 	}
 	return d.open()
+}
+
+// Ready reports whether a whole event has been received.
+func (d *frameDecoder) Ready() bool {
+	if d.input == nil || d.input.Buffered() < 4 {
+		return false
+	}
+	length, err := d.input.Peek(4)
+	return err == nil && d.input.Buffered()-4 >= int(binary.BigEndian.Uint32(length))
 }
 
 // Close implements watch.Decoder.

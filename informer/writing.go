@@ -65,10 +65,16 @@ func (s *Shared[T]) lookup(key Key) *version[T] {
 	return s.table.get(key)
 }
 
+// flush tells those who wait what has been applied.
+func (g *gate[I, T]) flush() { g.shared.announce() }
+
 // set makes v the state of its object.
 func (s *Shared[T]) set(v *version[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	if v.packed != nil && s.table.decodes() {
+		s.hot.object(v) // handlers are going to ask for what the indexes look at
+	}
 	s.table.describe(v) // may be slow; only writers touch the indexes, so no other lock is needed
 
 	var steps chain[T]
@@ -82,7 +88,6 @@ func (s *Shared[T]) set(v *version[T], position string) {
 	steps.set(old, v)
 	s.recordLocked(&steps, position)
 	s.mu.Unlock()
-	s.announce(&steps)
 }
 
 // drop removes an object whose last state is v.
@@ -100,7 +105,6 @@ func (s *Shared[T]) drop(last *version[T], position string) {
 	}
 	s.recordLocked(&steps, position)
 	s.mu.Unlock()
-	s.announce(&steps)
 }
 
 // isNewsLocked tells an event from the repetition of one that a faulty connection delivers twice.
@@ -139,7 +143,7 @@ func (s *Shared[T]) adopt(list *table[T], position string) {
 	if s.HasSynced() {
 		s.recordLocked(&steps, position)
 		s.mu.Unlock()
-		s.announce(&steps)
+		s.announce()
 		return
 	}
 	s.mu.Unlock()
@@ -189,16 +193,18 @@ func (s *Shared[T]) recordLocked(steps *chain[T], position string) {
 	s.tail.next.Store(steps.first)
 	s.tail = steps.last
 	s.count += uint64(steps.length)
+	s.unannounced += uint64(steps.length)
 }
 
 // announce wakes those who wait for changes and takes over for handlers that are far behind.
-func (s *Shared[T]) announce(steps *chain[T]) {
+func (s *Shared[T]) announce() {
 	s.progress.raise()
-	if steps.first == nil {
+	if s.unannounced == 0 {
 		return
 	}
+	s.lagging += s.unannounced
+	s.unannounced = 0
 	s.news.raise()
-	s.lagging += uint64(steps.length)
 	if s.lagging >= laggingAfter {
 		s.lagging = 0
 		s.catchUp()
@@ -241,7 +247,12 @@ func newShared[T any](options Options[T]) *Shared[T] {
 		table: newTable[T](), tail: &change[T]{}, handlers: map[*Registration[T]]struct{}{},
 	}
 	for name, values := range options.Indexes {
-		s.table.addIndex(name, s.indexer(values))
+		s.table.addIndex(index[T]{name: name, values: s.indexer(values), decodes: true})
+	}
+	for _, path := range options.FieldIndexes {
+		if err := s.AddFieldIndex(path); err != nil {
+			panic(err) // the path is part of the program
+		}
 	}
 	return s
 }

@@ -96,3 +96,9 @@ func (d *decoded[T]) Stop() {
 	d.halted.Store(true)
 	d.close()
 }
+
+// Ready reports whether Next would not have to wait, as far as the decoder can tell.
+func (d *decoded[T]) Ready() bool {
+	full, ok := d.decoder.(interface{ Ready() bool })
+	return ok && d.err == nil && full.Ready()
+}

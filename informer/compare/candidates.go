@@ -22,28 +22,33 @@ type subject interface {
 	byNode(node string) int
 }
 
-var candidateNames = []string{"client-go", "millrace", "millrace-decoded", "millrace-keys", "millrace-projection"}
+var candidateNames = []string{"client-go", "millrace", "millrace-func-index", "millrace-decoded", "millrace-keys", "millrace-projection"}
 
 func newSubject(name string, clientset kubernetes.Interface) (subject, error) {
 	pods := informer.For(clientset.CoreV1().Pods(""))
-	options := informer.Options[*corev1.Pod]{DropManagedFields: true, Indexes: map[string]func(*corev1.Pod) []string{"node": nodeOf}}
+	options := informer.Options[*corev1.Pod]{DropManagedFields: true, FieldIndexes: []string{nodeField}}
 	switch name {
 	case "client-go":
 		return newClientGo(clientset), nil
 	case "millrace":
 		return &millrace{Shared: informer.New(pods, options)}, nil
+	case "millrace-func-index":
+		options.FieldIndexes = nil
+		options.Indexes = map[string]func(*corev1.Pod) []string{nodeField: nodeOf}
+		return &millrace{Shared: informer.New(pods, options)}, nil
 	case "millrace-keys":
-		options.Indexes = nil
 		return &millrace{Shared: informer.New(pods, options), keys: true}, nil
 	case "millrace-decoded":
 		options.Hot = -1
 		return &millrace{Shared: informer.New(pods, options)}, nil
 	case "millrace-projection":
 		return &projected{informer.Project(pods, project, informer.Options[placement]{DropManagedFields: true,
-			Indexes: map[string]func(placement) []string{"node": func(p placement) []string { return []string{p.Node} }}})}, nil
+			Indexes: map[string]func(placement) []string{nodeField: func(p placement) []string { return []string{p.Node} }}})}, nil
 	}
 	return nil, fmt.Errorf("no candidate %q", name)
 }
+
+const nodeField = "spec.nodeName"
 
 func nodeOf(pod *corev1.Pod) []string { return []string{pod.Spec.NodeName} }
 
@@ -58,7 +63,7 @@ func newClientGo(clientset kubernetes.Interface) subject {
 		}
 		return object, nil
 	})
-	_ = shared.AddIndexers(cache.Indexers{"node": func(object any) ([]string, error) { return nodeOf(object.(*corev1.Pod)), nil }})
+	_ = shared.AddIndexers(cache.Indexers{nodeField: func(object any) ([]string, error) { return nodeOf(object.(*corev1.Pod)), nil }})
 	return &clientGo{shared}
 }
 
@@ -77,7 +82,7 @@ func (c *clientGo) handle(seen func(string)) {
 }
 
 func (c *clientGo) byNode(node string) int {
-	found, _ := c.GetIndexer().ByIndex("node", node)
+	found, _ := c.GetIndexer().ByIndex(nodeField, node)
 	names := 0
 	for _, object := range found {
 		names += len(object.(*corev1.Pod).Name)
@@ -104,10 +109,7 @@ func (m *millrace) handle(seen func(string)) {
 
 func (m *millrace) byNode(node string) int {
 	names := 0
-	if m.keys {
-		return names
-	}
-	for pod := range m.By("node", node) {
+	for pod := range m.By(nodeField, node) {
 		names += len(pod.Name)
 	}
 	return names
@@ -143,7 +145,7 @@ func (p *projected) handle(seen func(string)) {
 
 func (p *projected) byNode(node string) int {
 	names := 0
-	for placed := range p.By("node", node) {
+	for placed := range p.By(nodeField, node) {
 		names += len(placed.App)
 	}
 	return names
