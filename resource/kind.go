@@ -245,3 +245,6 @@ func CallFrom(ctx context.Context) Call {
 	c, _ := ctx.Value(callKey{}).(Call)
 	return c
 }
+
+// NoResource is the name of nothing, for errors that are not about a resource.
+var NoResource schema.GroupResource

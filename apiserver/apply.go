@@ -1,0 +1,93 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millrace/millrace/registry"
+	"github.com/millrace/millrace/resource"
+)
+
+// applyUpdater makes an updater of a configuration that is to be applied.
+func (c *call) applyUpdater(text []byte, o writeOptions, view string) (registry.Updater, error) {
+	content := map[string]any{}
+	if err := yaml.Unmarshal(text, &content); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	configuration := &unstructured.Unstructured{Object: content}
+	if err := c.checkConfiguration(configuration); err != nil {
+		return nil, err
+	}
+	// Decoding into the real type finds unknown fields.
+	into := c.face.New()
+	strict, err := body{bytes: text, media: mediaYAML}.decodeInto(into, c.face.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	if err := applyValidation(strict, o, c.face.GroupVersionKind, c.warn); err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, old resource.Object) (resource.Object, error) {
+		if err := c.checkUID(configuration, old); err != nil {
+			return nil, err
+		}
+		merged, err := c.s.o.Apply.Apply(c.face, view, old, configuration.DeepCopy(), o.manager, o.force)
+		if err != nil {
+			return nil, applyError(err)
+		}
+		merged.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
+		c.kind.Default(merged)
+		if old == nil {
+			merged.SetResourceVersion("")
+		}
+		return merged, nil
+	}, nil
+}
+
+// applyError keeps conflicts, which are statuses already; anything else is wrong with what was sent.
+func applyError(err error) error {
+	if _, known := err.(apierrors.APIStatus); known {
+		return err
+	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
+func (c *call) checkConfiguration(u *unstructured.Unstructured) error {
+	gv, err := schema.ParseGroupVersion(u.GetAPIVersion())
+	if err != nil || u.GetAPIVersion() == "" || u.GetKind() == "" {
+		return apierrors.NewBadRequest("apiVersion and kind are required in an applied configuration")
+	}
+	if gv.WithKind(u.GetKind()) != c.face.GroupVersionKind {
+		return checkKind(u.GetAPIVersion(), u.GetKind(), c.face.GroupVersionKind)
+	}
+	if u.GetName() == "" {
+		u.SetName(c.t.Name)
+	}
+	if c.kind.Namespaced && u.GetNamespace() == "" {
+		u.SetNamespace(c.t.Namespace)
+	}
+	if u.GetName() != c.t.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", u.GetName(), c.t.Name))
+	}
+	if len(u.GetManagedFields()) > 0 {
+		return apierrors.NewBadRequest("metadata.managedFields must be nil")
+	}
+	return nil
+}
+
+func (c *call) checkUID(u *unstructured.Unstructured, old resource.Object) error {
+	switch {
+	case u.GetUID() == "":
+		return nil
+	case old == nil:
+		return apierrors.NewConflict(c.kind.GroupResource(), c.t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", u.GetUID()))
+	case u.GetUID() != old.GetUID():
+		return apierrors.NewConflict(c.kind.GroupResource(), c.t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and the existing object has uid %s", u.GetUID(), old.GetUID()))
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package apiserver
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millrace/millrace/resource"
+)
+
+// body is what a request carries, not yet understood.
+type body struct {
+	bytes []byte
+	media media
+}
+
+// readBody reads a body of a bounded size in one of the known formats.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body, error) {
+	b := body{}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case r.Header.Get("Content-Type") == "":
+	case err != nil:
+		return b, unsupportedMediaType(unknownMedia)
+	case kind == resource.JSONType:
+	case kind == yamlType:
+		b.media = mediaYAML
+	case kind == resource.ProtobufType:
+		b.media = mediaProto
+	default:
+		return b, unsupportedMediaType(unknownMedia)
+	}
+	b.bytes, err = s.readBytes(w, r)
+	return b, err
+}
+
+const unknownMedia = "the body of the request was in an unknown format - accepted media types include: " + mediaTypes
+
+func (s *Server) readBytes(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var in io.Reader = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, apierrors.NewBadRequest("the body is not gzip: " + err.Error())
+		}
+		in = io.LimitReader(z, s.o.MaxBody+1)
+	}
+	if n := r.ContentLength; n > 0 && n <= s.o.MaxBody && r.Header.Get("Content-Encoding") == "" {
+		b := make([]byte, n)
+		_, err := io.ReadFull(in, b)
+		return b, readError(err)
+	}
+	b, err := io.ReadAll(in)
+	if err == nil && int64(len(b)) > s.o.MaxBody {
+		err = &http.MaxBytesError{Limit: s.o.MaxBody}
+	}
+	return b, readError(err)
+}
+
+func readError(err error) error {
+	var tooBig *http.MaxBytesError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &tooBig):
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", tooBig.Limit))
+	}
+	return apierrors.NewBadRequest("the body could not be read: " + err.Error())
+}
+
+// json returns the body as JSON text.
+func (b body) json() ([]byte, error) {
+	if b.media == mediaYAML {
+		return yaml.YAMLToJSON(b.bytes)
+	}
+	return b.bytes, nil
+}
+
+// decodeInto understands the body as an object of the wanted kind. Strict findings (unknown and duplicate fields) are
+// returned apart: whether they count is the caller's wish.
+func (b body) decodeInto(into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
+	if b.media == mediaProto {
+		return nil, b.decodeProto(into, want)
+	}
+	text, err := b.json()
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
+	}
+	if b.media == mediaYAML {
+		if err := yaml.UnmarshalStrict(b.bytes, &map[string]any{}); err != nil {
+			strict = append(strict, err)
+		}
+	}
+	found, err := decodeJSON(text, into, want)
+	return append(strict, found...), err
+}
+
+func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
+	var meta metav1.TypeMeta
+	if err := json.Unmarshal(text, &meta); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v (%s)",
+			want.Kind, err, excerpt(text)))
+	}
+	if err := checkKind(meta.APIVersion, meta.Kind, want); err != nil {
+		return nil, err
+	}
+	strict, err = strictjson.UnmarshalStrict(text, into)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
+	}
+	into.GetObjectKind().SetGroupVersionKind(want)
+	return strict, nil
+}
+
+func excerpt(text []byte) string {
+	const most = 20
+	if len(text) == 0 {
+		return "<empty>"
+	}
+	if len(text) > most {
+		return fmt.Sprintf("%x ...", text[:most])
+	}
+	return string(text)
+}
+
+func (b body) decodeProto(into runtime.Object, want schema.GroupVersionKind) error {
+	message, ok := into.(resource.ProtoMessage)
+	if !ok {
+		return unsupportedMediaType(unknownMedia)
+	}
+	env, err := resource.OpenProto(b.bytes)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
+	}
+	if err := checkKind(env.APIVersion, env.Kind, want); err != nil {
+		return err
+	}
+	if err := message.Unmarshal(env.Raw); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
+	}
+	into.GetObjectKind().SetGroupVersionKind(want)
+	return nil
+}
+
+// checkKind compares what a body says that it is with what belongs there. What it leaves out is taken as read.
+func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
+	if (apiVersion == "" || apiVersion == want.GroupVersion().String()) && (kind == "" || kind == want.Kind) {
+		return nil
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if kind == "" {
+		kind = want.Kind
+	}
+	if gv == want.GroupVersion() {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",
+			kind, gv.Version, want.Kind, gv.Version, kind, internalName(want.Group), want.Kind))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"",
+		kind, gv.Version, want.Kind, kind, gv))
+}
+
+func internalName(group string) string {
+	if group == "" {
+		return "core"
+	}
+	name, _, _ := strings.Cut(group, ".")
+	return name
+}
+
+// applyValidation turns strict findings into an error or warnings, as the caller wishes.
+func applyValidation(strict []error, o writeOptions, want schema.GroupVersionKind, warn func(string)) error {
+	if len(strict) == 0 {
+		return nil
+	}
+	switch o.validation {
+	case metav1.FieldValidationIgnore:
+	case metav1.FieldValidationStrict:
+		all := make([]string, len(strict))
+		for i, e := range strict {
+			all[i] = e.Error()
+		}
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %s",
+			want.Kind, want.Version, want.Kind, strings.Join(all, ", ")))
+	default:
+		for _, e := range strict {
+			warn(e.Error())
+		}
+	}
+	return nil
+}

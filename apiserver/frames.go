@@ -1,0 +1,328 @@
+package apiserver
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace/millrace/registry"
+	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/watchcache"
+	"github.com/millrace/millrace/wire"
+)
+
+// frames writes the events of a watch. Between flushes they gather in a buffer that the stream does not hold on to while
+// it sleeps.
+type frames struct {
+	c    *call
+	out  *buffer // nil while there is nothing to send
+	gzip *wire.Gzip
+	send func([]byte) error
+	err  error
+	// text frames go out one by one over a WebSocket.
+	single bool
+}
+
+func (c *call) frames() (*frames, error) {
+	f := &frames{c: c}
+	f.send = func(b []byte) error {
+		if _, err := c.w.Write(b); err != nil {
+			return err
+		}
+		c.w.flush()
+		return nil
+	}
+	if c.format.shape == shapePartialList || c.format.media == mediaProto && !c.isProto() && c.format.shape == shapeObject {
+		return nil, notAcceptable()
+	}
+	if c.format.gzip && c.format.plain() && c.native() {
+		f.gzip = &wire.Gzip{}
+		f.buffer()
+		f.out.bytes = f.gzip.AppendHead(f.out.bytes)
+	}
+	return f, nil
+}
+
+func (f *frames) contentType() string {
+	if f.c.format.media == mediaProto {
+		return resource.ProtobufType + ";stream=watch"
+	}
+	return resource.JSONType
+}
+
+func (f *frames) buffer() {
+	if f.out == nil {
+		f.out = getBuffer()
+	}
+}
+
+// flush sends what has gathered.
+func (f *frames) flush() {
+	if f.out == nil {
+		if f.c.w.bytes == 0 && f.err == nil && !f.single {
+			f.c.w.flush()
+		}
+		return
+	}
+	if f.err == nil && len(f.out.bytes) > 0 {
+		f.err = f.send(f.out.bytes)
+	}
+	f.out.free()
+	f.out = nil
+}
+
+// room sends what has gathered when it is enough.
+func (f *frames) room() {
+	if f.single || len(f.out.bytes) >= chunk {
+		f.flush()
+	}
+}
+
+// end closes the stream in order.
+func (f *frames) end() {
+	if f.gzip != nil && f.err == nil {
+		f.buffer()
+		f.out.bytes = f.gzip.AppendEnd(f.out.bytes)
+	}
+	f.flush()
+}
+
+func (f *frames) added(o *watchcache.Object) {
+	f.event(registry.Event{Type: watch.Added, Object: o, Revision: o.Revision})
+}
+
+// event writes one event: from shared forms where the caller's wishes allow it.
+func (f *frames) event(e registry.Event) {
+	f.buffer()
+	defer f.room()
+	if f.c.native() && f.c.format.shape == shapeObject {
+		switch {
+		case f.gzip != nil:
+			f.gzipEvent(e)
+			return
+		case f.c.format.plain():
+			f.jsonEvent(e)
+			return
+		case f.c.format.media == mediaProto:
+			f.protoEvent(e)
+			return
+		}
+	}
+	o, err := f.c.shaped(e)
+	if err != nil {
+		f.fault(statusFor(err))
+		f.err = err
+		return
+	}
+	f.object(e.Type, o)
+}
+
+// fate tells how the form of an event's object is made: most carry the object's own version, and share its form.
+func fate(e registry.Event) (own, deletion bool) {
+	return e.Revision == e.Object.Revision, e.Source != nil && e.Source.Type == watchcache.Deleted
+}
+
+func (f *frames) jsonEvent(e registry.Event) {
+	form, err := f.jsonForm(e)
+	if err != nil {
+		f.err = err
+		return
+	}
+	f.out.bytes = f.eventHead(f.out.bytes, e.Type)
+	f.out.bytes = append(f.out.bytes, form...)
+	f.out.bytes = append(f.out.bytes, "}\n"...)
+}
+
+func (f *frames) jsonForm(e registry.Event) ([]byte, error) {
+	own, deletion := fate(e)
+	switch {
+	case own:
+		return wire.JSON(f.c.kind, e.Object)
+	case deletion:
+		return wire.DeletedJSON(f.c.kind, e.Source)
+	}
+	return wire.JSONAt(f.c.kind, e.Object, e.Revision)
+}
+
+func (f *frames) eventHead(b []byte, t watch.EventType) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(b, t...)
+	b = append(b, `","object":`...)
+	return wire.AppendTypeMeta(b, f.c.face.Kind, f.c.face.GroupVersion().String())
+}
+
+func (f *frames) gzipEvent(e registry.Event) {
+	own, deletion := fate(e)
+	var block wire.Block
+	var err error
+	switch {
+	case own:
+		block, err = wire.GzipJSON(f.c.kind, e.Object)
+	case deletion:
+		block, err = wire.GzipDeletedJSON(f.c.kind, e.Source)
+	default:
+		var form []byte
+		form, err = wire.JSONAt(f.c.kind, e.Object, e.Revision)
+		block = wire.Compress(form)
+	}
+	if err != nil {
+		f.err = err
+		return
+	}
+	var head [128]byte
+	f.out.bytes = f.gzip.AppendText(f.out.bytes, f.eventHead(head[:0], e.Type))
+	f.out.bytes = f.gzip.AppendBlock(f.out.bytes, block)
+	f.out.bytes = f.gzip.AppendText(f.out.bytes, []byte("}\n"))
+}
+
+func (f *frames) protoEvent(e registry.Event) {
+	own, deletion := fate(e)
+	var form []byte
+	var err error
+	switch {
+	case own:
+		form, err = wire.Proto(f.c.kind, e.Object)
+	case deletion:
+		form, err = wire.DeletedProto(e.Source)
+	default:
+		form, err = wire.ProtoAt(e.Object, e.Revision)
+	}
+	if err != nil {
+		f.err = err
+		return
+	}
+	f.protoFrame(e.Type, f.c.face.GroupVersion().String(), f.c.face.Kind, form)
+}
+
+// Numbers of a watch event's fields in protobuf, and of the bytes in the extension that holds the object.
+const (
+	numberEventType   = 1
+	numberEventObject = 2
+	numberRaw         = 1
+)
+
+// protoFrame writes length, event, and in it the object's document.
+func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message []byte) {
+	var scratch [160]byte
+	head := resource.AppendEnvelope(scratch[:0], apiVersion, kind, len(message))
+	document := len(head) + len(message) + len(resource.AppendEnvelopeEnd(nil))
+	extension := protowire.SizeTag(numberRaw) + protowire.SizeBytes(document)
+	size := protowire.SizeTag(numberEventType) + protowire.SizeBytes(len(t)) + protowire.SizeTag(numberEventObject) + protowire.SizeBytes(extension)
+	b := binary.BigEndian.AppendUint32(f.out.bytes, uint32(size))
+	b = protowire.AppendTag(b, numberEventType, protowire.BytesType)
+	b = protowire.AppendString(b, string(t))
+	b = protowire.AppendTag(b, numberEventObject, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(extension))
+	b = protowire.AppendTag(b, numberRaw, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(document))
+	b = append(b, head...)
+	b = append(b, message...)
+	f.out.bytes = resource.AppendEnvelopeEnd(b)
+}
+
+// shaped makes what the caller wants of an event's object, when no form can be shared.
+func (c *call) shaped(e registry.Event) (runtime.Object, error) {
+	if c.format.shape == shapePartial {
+		p, err := wire.Metadata(e.Object, e.Revision)
+		if err == nil {
+			p.SetGroupVersionKind(partialGVK)
+		}
+		return p, err
+	}
+	o, err := c.kind.Codec.Decode(e.Object.Value(), e.Revision.String())
+	if err != nil {
+		return nil, err
+	}
+	if c.format.shape != shapeTable {
+		face := c.faceOf(o)
+		face.GetObjectKind().SetGroupVersionKind(c.face.GroupVersionKind)
+		return face, nil
+	}
+	t, err := c.table([]resource.Object{o})
+	if err != nil {
+		return nil, err
+	}
+	t.SetGroupVersionKind(tableGVK)
+	t.ResourceVersion = o.GetResourceVersion()
+	return t, nil
+}
+
+// object writes an event with any object.
+func (f *frames) object(t watch.EventType, o runtime.Object) {
+	f.buffer()
+	gvk := o.GetObjectKind().GroupVersionKind()
+	if m, ok := o.(resource.ProtoMessage); ok && f.c.format.media == mediaProto {
+		message := make([]byte, m.Size())
+		if _, f.err = m.MarshalToSizedBuffer(message); f.err == nil {
+			f.protoFrame(t, gvk.GroupVersion().String(), gvk.Kind, message)
+		}
+		return
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		f.err = err
+		return
+	}
+	text := append([]byte(`{"type":"`), t...)
+	text = append(text, `","object":`...)
+	text = append(append(text, b...), "}\n"...)
+	if f.gzip != nil {
+		f.out.bytes = f.gzip.AppendText(f.out.bytes, text)
+		return
+	}
+	f.out.bytes = append(f.out.bytes, text...)
+}
+
+// fault writes an error event.
+func (f *frames) fault(status *metav1.Status) {
+	f.object(watch.Error, status)
+	f.flush()
+}
+
+// bookmark tells how far the watch has come.
+func (f *frames) bookmark(rev store.Revision, initialEnd bool) {
+	o := f.c.face.New()
+	switch f.c.format.shape {
+	case shapePartial:
+		o = &metav1.PartialObjectMetadata{}
+		o.GetObjectKind().SetGroupVersionKind(partialGVK)
+	case shapeTable:
+		f.tableBookmark(rev, initialEnd)
+		return
+	default:
+		o.GetObjectKind().SetGroupVersionKind(f.c.face.GroupVersionKind)
+	}
+	meta := o.(resource.Object)
+	meta.SetResourceVersion(rev.String())
+	if initialEnd {
+		meta.SetAnnotations(map[string]string{initialEventsEnd: strconv.FormatBool(true)})
+	}
+	f.object(watch.Bookmark, o)
+	f.flush()
+}
+
+// tableBookmark is a table whose one row carries the bookmark.
+func (f *frames) tableBookmark(rev store.Revision, initialEnd bool) {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(partialGVK)
+	meta.ResourceVersion = rev.String()
+	if initialEnd {
+		meta.Annotations = map[string]string{initialEventsEnd: strconv.FormatBool(true)}
+	}
+	raw, err := json.Marshal(meta)
+	if err != nil {
+		f.err = err
+		return
+	}
+	t := &metav1.Table{ListMeta: metav1.ListMeta{ResourceVersion: rev.String()}, ColumnDefinitions: []metav1.TableColumnDefinition{},
+		Rows: []metav1.TableRow{{Cells: []any{}, Object: runtime.RawExtension{Raw: raw}}}}
+	t.SetGroupVersionKind(tableGVK)
+	f.object(watch.Bookmark, t)
+	f.flush()
+}

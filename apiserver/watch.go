@@ -1,0 +1,178 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/registry"
+	"github.com/millrace/millrace/watchcache"
+)
+
+func (c *call) watch() error {
+	o, err := parseListOptions(withWatch(c), c.kind)
+	if err != nil {
+		return err
+	}
+	q := registry.WatchQuery{
+		Selection: registry.Select(c.kind, c.t.Namespace, c.t.Name, o.labels, o.fields),
+		Freshness: o.fresh,
+		Initial:   !o.versionGiven || o.fresh.Any,
+	}
+	if o.initialEvents != nil {
+		q.Initial = *o.initialEvents
+	}
+	frames, err := c.frames()
+	if err != nil {
+		return err
+	}
+	w, err := c.storage.Watch(c.r.Context(), q)
+	if err != nil {
+		// A watch from a version that is gone opens, and says so: clients expect it there.
+		if !apierrors.IsResourceExpired(err) {
+			return err
+		}
+		c.openStream(frames)
+		frames.fault(statusFor(err))
+		frames.end()
+		return nil
+	}
+	defer w.Close()
+	s := &stream{call: c, watcher: w, frames: frames, bookmarks: o.bookmarks, timeout: c.watchTimeout(o)}
+	s.mark = o.initialEvents != nil && *o.initialEvents
+	c.s.streams.Add(1)
+	defer c.s.streams.Done()
+	c.openStream(frames)
+	s.run()
+	return nil
+}
+
+func withWatch(c *call) map[string][]string {
+	q := c.r.URL.Query()
+	q.Set("watch", "true")
+	return q
+}
+
+// watchTimeout is the caller's, or a random one of at least the server's minimum: so that watches that began together do
+// not end together.
+func (c *call) watchTimeout(o listOptions) time.Duration {
+	if o.timeoutSeconds != nil && *o.timeoutSeconds > 0 {
+		return time.Duration(*o.timeoutSeconds) * time.Second
+	}
+	least := c.s.o.MinRequestTimeout
+	return least + time.Duration(rand.Int64N(int64(least)))
+}
+
+func (c *call) openStream(f *frames) {
+	c.head(f.contentType())
+	if f.gzip != nil {
+		c.w.Header().Set("Content-Encoding", "gzip")
+		c.w.Header().Set("Vary", "Accept-Encoding")
+	}
+	c.w.WriteHeader(http.StatusOK)
+}
+
+// stream is an open watch.
+type stream struct {
+	call      *call
+	watcher   *registry.Watcher
+	frames    *frames
+	bookmarks bool
+	mark      bool // the initial events' end is to be marked
+	timeout   time.Duration
+}
+
+// run writes frames while there are any, flushes, and sleeps until there are more.
+func (s *stream) run() {
+	defer s.frames.end()
+	if !s.initial() {
+		return
+	}
+	done, ends := s.call.r.Context().Done(), s.call.s.ends.Done()
+	timeout := time.NewTimer(s.timeout)
+	defer timeout.Stop()
+	var bookmark <-chan time.Time
+	if s.bookmarks {
+		ticker := time.NewTicker(s.bookmarkPeriod())
+		defer ticker.Stop()
+		bookmark = ticker.C
+	}
+	for s.drain() {
+		select {
+		case <-s.watcher.Wake():
+		case <-bookmark:
+			s.frames.bookmark(s.watcher.Revision(), false)
+		case <-timeout.C:
+			s.lastBookmark()
+			return
+		case <-done:
+			return
+		case <-ends:
+			return
+		}
+	}
+}
+
+func (s *stream) bookmarkPeriod() time.Duration {
+	period := s.call.s.o.BookmarkPeriod
+	return period - time.Duration(rand.Int64N(int64(period/4)+1))
+}
+
+// lastBookmark lets a client whose watch ends in time go on from here.
+func (s *stream) lastBookmark() {
+	if s.bookmarks {
+		s.frames.bookmark(s.watcher.Revision(), false)
+	}
+}
+
+// initial writes the state, and its end's mark if the caller asked for it.
+func (s *stream) initial() bool {
+	for _, o := range s.watcher.Initial {
+		s.frames.added(o)
+		if s.frames.err != nil {
+			return false
+		}
+	}
+	s.watcher.Initial = nil
+	if s.mark && s.bookmarks {
+		s.frames.bookmark(s.watcher.InitialRevision, true)
+	}
+	return true
+}
+
+// drain writes all events that are there and flushes them. It tells whether the watch goes on.
+func (s *stream) drain() bool {
+	for {
+		e, ok, err := s.watcher.Next()
+		switch {
+		case err != nil:
+			s.over(err)
+			return false
+		case !ok:
+			s.frames.flush()
+			return s.frames.err == nil
+		}
+		if s.frames.event(e); s.frames.err != nil {
+			return false
+		}
+	}
+}
+
+// over ends the stream: with a word about it if the client has to list again because it was too slow.
+func (s *stream) over(err error) {
+	switch {
+	case errors.Is(err, watchcache.ErrExpired):
+		s.frames.fault(statusFor(apierrors.NewResourceExpired("the watch fell too far behind: too old resource version")))
+	case errors.Is(err, context.Canceled), errors.Is(err, watchcache.ErrRefilled), errors.Is(err, watchcache.ErrGone), errors.Is(err, watchcache.ErrStopped):
+	default:
+		s.frames.fault(statusFor(err))
+	}
+}
+
+// initialEventsEnd is the annotation on the bookmark behind the initial events.
+const initialEventsEnd = metav1.InitialEventsAnnotationKey
