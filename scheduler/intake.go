@@ -4,6 +4,11 @@ import (
 	"context"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/scheduler/cluster"
 )
@@ -31,7 +36,70 @@ func (t *term) follow() audience {
 	if w.Namespaces != nil {
 		a = append(a, follow(t, w.Namespaces, t.namespaceChanged))
 	}
+	return append(a, t.followWorkloads()...)
+}
+
+// followWorkloads joins the informers of what spreads its pods by default.
+func (t *term) followWorkloads() audience {
+	w := t.options.Watched
+	var a audience
+	if w.Services != nil {
+		a = append(a, followSelectors(t, w.Services, func(s *corev1.Service) labels.Selector {
+			return simpleSelector(s.Spec.Selector)
+		}, t.state.SetService))
+	}
+	owner := func(kind string) func(namespace, name string, selector labels.Selector) {
+		return func(namespace, name string, selector labels.Selector) {
+			t.state.SetOwner(namespace, cluster.Owner{Kind: kind, Name: name}, selector)
+		}
+	}
+	if w.ReplicationControllers != nil {
+		a = append(a, followSelectors(t, w.ReplicationControllers, func(r *corev1.ReplicationController) labels.Selector {
+			return simpleSelector(r.Spec.Selector)
+		}, owner("ReplicationController")))
+	}
+	if w.ReplicaSets != nil {
+		a = append(a, followSelectors(t, w.ReplicaSets, func(r *appsv1.ReplicaSet) labels.Selector {
+			return fullSelector(r.Spec.Selector)
+		}, owner("ReplicaSet")))
+	}
+	if w.StatefulSets != nil {
+		a = append(a, followSelectors(t, w.StatefulSets, func(r *appsv1.StatefulSet) labels.Selector {
+			return fullSelector(r.Spec.Selector)
+		}, owner("StatefulSet")))
+	}
 	return a
+}
+
+// followSelectors tells the state the selector of each object, or nil when it has gone.
+func followSelectors[T any](t *term, objects *informer.Shared[T], of func(T) labels.Selector,
+	set func(namespace, name string, selector labels.Selector),
+) following {
+	return follow(t, objects, func(key informer.Key) {
+		var selector labels.Selector
+		if object, ok := objects.Lookup(key); ok {
+			selector = of(object)
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		set(key.Namespace, key.Name, selector)
+	})
+}
+
+// simpleSelector is nil for an empty set: a service without a selector selects nothing.
+func simpleSelector(set map[string]string) labels.Selector {
+	if len(set) == 0 {
+		return nil
+	}
+	return labels.SelectorFromSet(set)
+}
+
+func fullSelector(selector *metav1.LabelSelector) labels.Selector {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil || s.Empty() {
+		return nil
+	}
+	return s
 }
 
 // synced waits until everything that there was has been taken in.

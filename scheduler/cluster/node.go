@@ -96,7 +96,6 @@ const (
 	PodChanged              // labels of a placed pod
 	NamespaceChanged        // labels of a namespace
 	NodeGone                // a node has gone
-	WorkloadChanged         // a service or an owner whose selector spreads pods
 	AnyChange        = 1<<iota - 1
 )
 

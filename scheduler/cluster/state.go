@@ -22,8 +22,11 @@ type State struct {
 	imageEpoch uint64
 
 	namespaces map[string]labels.Set
+	namespace  uint64         // epoch of the above
 	opinions   map[*Shape]int // shapes of placed pods that care about other pods, and how many pods
-	opinion    uint64         // epoch of the two above
+	opinion    uint64         // epoch of the above
+
+	workloads map[string]*workloads // by namespace
 }
 
 type placement struct {
@@ -105,7 +108,11 @@ func (s *State) Observe(pod *Pod) Change {
 	old, known := s.placed[pod.Key]
 	if known && old.node.Name == pod.Node && old.pod.UID == pod.UID &&
 		old.pod.Shape == pod.Shape && old.pod.Terminating == pod.Terminating {
+		assumed := old.assumed
 		old.pod, old.assumed = pod, false
+		if assumed {
+			return PodPlaced
+		}
 		return 0
 	}
 	var change Change
@@ -198,7 +205,7 @@ func (s *State) SetNamespace(name string, set map[string]string) bool {
 	} else {
 		s.namespaces[name] = set
 	}
-	s.opinion++
+	s.namespace++
 	return true
 }
 
@@ -220,7 +227,10 @@ func (s *State) inNamespaces(term *Term, namespace string) bool {
 func (s *State) Opinions() iter.Seq[*Shape] { return maps.Keys(s.opinions) }
 
 // OpinionEpoch changes when Opinions or the labels of namespaces do.
-func (s *State) OpinionEpoch() uint64 { return s.opinion }
+func (s *State) OpinionEpoch() uint64 { return s.opinion + s.namespace }
+
+// NamespaceEpoch changes when the labels of namespaces do, and with them what Selects says.
+func (s *State) NamespaceEpoch() uint64 { return s.namespace }
 
 // Image finds an image that some node has.
 func (s *State) Image(name string) (*Image, bool) {

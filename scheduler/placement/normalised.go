@@ -35,6 +35,9 @@ func (n *normalised) remove(i int) {
 
 func (n *normalised) add(i int, raw int64) {
 	n.values[i] = raw
+	if raw == plugin.Unrated {
+		return
+	}
 	if n.atLow > 0 {
 		switch {
 		case raw == n.low:
@@ -69,12 +72,12 @@ func (n *normalised) settle(verdicts []*plugin.Verdict) bool {
 func (n *normalised) search(verdicts []*plugin.Verdict) {
 	n.low, n.high, n.atLow, n.atHigh = math.MaxInt64, math.MinInt64, 0, 0
 	for i, v := range verdicts {
-		if v == nil {
+		if v == nil && n.values[i] != plugin.Unrated {
 			n.low, n.high = min(n.low, n.values[i]), max(n.high, n.values[i])
 		}
 	}
 	for i, v := range verdicts {
-		if v != nil {
+		if v != nil || n.values[i] == plugin.Unrated {
 			continue
 		}
 		if n.values[i] == n.low {
@@ -98,6 +101,9 @@ func (n *normalised) remember() {
 }
 
 func (n *normalised) score(i int) int64 {
+	if n.values[i] == plugin.Unrated {
+		return 0
+	}
 	if n.constant {
 		return n.same
 	}

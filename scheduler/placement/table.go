@@ -33,12 +33,12 @@ var absent = plugin.Verdict{}
 func newTable(demand *cluster.Demand, set *plugin.Set) *table {
 	t := &table{demand: demand}
 	for _, f := range set.Filters {
-		if !skips(f, demand) {
+		if !plugin.Skips(f, demand) {
 			t.filters = append(t.filters, f)
 		}
 	}
 	for _, s := range set.Scores {
-		if skips(s.Plugin, demand) {
+		if plugin.Skips(s.Plugin, demand) {
 			continue
 		}
 		if norm, ok := s.Plugin.(plugin.Normalizer); ok {
@@ -48,11 +48,6 @@ func newTable(demand *cluster.Demand, set *plugin.Set) *table {
 		}
 	}
 	return t
-}
-
-func skips(p plugin.Plugin, demand *cluster.Demand) bool {
-	s, ok := p.(plugin.Skipper)
-	return ok && s.Skip(demand)
 }
 
 // refresh takes the table up to date.

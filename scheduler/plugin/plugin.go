@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/scheduler/cluster"
@@ -27,6 +29,10 @@ type Score interface {
 
 // MaxScore is the best score there is, once normalised.
 const MaxScore = 100
+
+// Unrated is a raw score of a relation that says that it cannot rate the node: it
+// counts nothing, and is not among those that the others are compared with.
+const Unrated = math.MinInt64
 
 // Normalizer brings raw scores into 0 to MaxScore. Scores that have none must lie there by themselves.
 type Normalizer interface {

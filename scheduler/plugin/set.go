@@ -42,23 +42,35 @@ func (s *Set) RulesNamed() map[string]Rules {
 }
 
 // Helps says whether a change may let a pod be placed that was refused by some
-// rules. node is the node that changed, if it was one: a filter whose answer
-// depends on nothing else is asked right away.
+// rules. node is the node that changed, if it was one: then no other node has
+// become better as far as filters go, and this one can be looked at right away.
 func (s *Set) Helps(refused Rules, change cluster.Change, demand *cluster.Demand, node *cluster.Node) bool {
-	for i, f := range s.Filters {
-		if refused&(1<<i) == 0 || !heeds(f, change) {
-			continue
-		}
-		if node == nil || f.Filter(demand, node) == nil {
-			return true
-		}
-	}
 	for i, r := range s.Relations {
 		if refused&(1<<(len(s.Filters)+i)) != 0 && heeds(r.Plugin, change) {
 			return true
 		}
 	}
+	for i, f := range s.Filters {
+		if refused&(1<<i) != 0 && heeds(f, change) {
+			return node == nil || s.passes(demand, node)
+		}
+	}
 	return false
+}
+
+func (s *Set) passes(demand *cluster.Demand, node *cluster.Node) bool {
+	for _, f := range s.Filters {
+		if !Skips(f, demand) && f.Filter(demand, node) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Skips says whether a rule has nothing to say about a demand.
+func Skips(p Plugin, demand *cluster.Demand) bool {
+	s, ok := p.(Skipper)
+	return ok && s.Skip(demand)
 }
 
 func heeds(p Plugin, change cluster.Change) bool {

@@ -16,6 +16,8 @@ func Defaults() *plugin.Set {
 			{Plugin: Balance{}, Weight: 1},
 		},
 		Relations: []plugin.Weighted[plugin.Relational]{
+			{Plugin: NewSpread(), Weight: 2},
+			{Plugin: NewPodAffinity(), Weight: 2},
 			{Plugin: Images{}, Weight: 1},
 		},
 	}

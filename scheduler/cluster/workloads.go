@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// workloads are the services and owners of one namespace, by whose selectors pods are spread by default.
+type workloads struct {
+	services map[string]labels.Selector
+	owners   map[Owner]labels.Selector
+	epoch    uint64
+}
+
+// SetService takes in the selector of a service; nil if it has none or has gone.
+func (s *State) SetService(namespace, name string, selector labels.Selector) {
+	w := s.workload(namespace)
+	set(w.services, name, selector, &w.epoch)
+}
+
+// SetOwner takes in the selector of an owner; nil if it has gone.
+func (s *State) SetOwner(namespace string, owner Owner, selector labels.Selector) {
+	w := s.workload(namespace)
+	set(w.owners, owner, selector, &w.epoch)
+}
+
+func set[K comparable](selectors map[K]labels.Selector, key K, selector labels.Selector, epoch *uint64) {
+	old, ok := selectors[key]
+	switch {
+	case selector == nil && !ok:
+		return
+	case selector == nil:
+		delete(selectors, key)
+	case ok && old.String() == selector.String():
+		return
+	default:
+		selectors[key] = selector
+	}
+	*epoch++
+}
+
+func (s *State) workload(namespace string) *workloads {
+	w, ok := s.workloads[namespace]
+	if !ok {
+		if s.workloads == nil {
+			s.workloads = make(map[string]*workloads)
+		}
+		w = &workloads{services: make(map[string]labels.Selector), owners: make(map[Owner]labels.Selector)}
+		s.workloads[namespace] = w
+	}
+	return w
+}
+
+// WorkloadEpoch changes when WorkloadSelector may return something else for shapes in a namespace.
+func (s *State) WorkloadEpoch(namespace string) uint64 {
+	if w, ok := s.workloads[namespace]; ok {
+		return w.epoch
+	}
+	return 0
+}
+
+// WorkloadSelector selects the pods that all services of a shape's pods and
+// their owner select; nil if there are none of these.
+func (s *State) WorkloadSelector(shape *Shape) labels.Selector {
+	w, ok := s.workloads[shape.Namespace]
+	if !ok {
+		return nil
+	}
+	var all labels.Requirements
+	for _, selector := range w.services {
+		if selector.Matches(shape.Labels) {
+			requirements, _ := selector.Requirements()
+			all = append(all, requirements...)
+		}
+	}
+	if selector, ok := w.owners[shape.Owner]; ok {
+		requirements, _ := selector.Requirements()
+		all = append(all, requirements...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return labels.NewSelector().Add(all...)
+}

@@ -1,0 +1,275 @@
+package rules
+
+import (
+	"hash/maphash"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Spread spreads pods over zones, hosts or whatever their constraints name.
+// Pods without constraints of their own that belong to a service or a workload
+// are spread over hosts and zones, as far as other scores let them.
+type Spread struct {
+	seed     maphash.Seed
+	defaults map[*cluster.Shape]defaultSpread
+}
+
+// defaultSpread is the selector that a shape is spread by if it says nothing itself.
+type defaultSpread struct {
+	epoch    uint64
+	selector labels.Selector // nil: none
+	stand    uint64
+}
+
+// NewSpread returns the rule.
+func NewSpread() *Spread {
+	return &Spread{seed: maphash.MakeSeed(), defaults: make(map[*cluster.Shape]defaultSpread)}
+}
+
+var (
+	skewed = plugin.Verdict{
+		Plugin:  (*Spread)(nil).Name(),
+		Reasons: []string{"node(s) didn't match pod topology spread constraints"},
+	}
+	withoutTopology = plugin.Verdict{
+		Plugin:  (*Spread)(nil).Name(),
+		Reasons: []string{"node(s) didn't match pod topology spread constraints (missing required label)"},
+		Lasting: true,
+	}
+)
+
+// Name is PodTopologySpread.
+func (*Spread) Name() string { return "PodTopologySpread" }
+
+// Heeds all that moves a domain's count, or the smallest of them.
+func (*Spread) Heeds() cluster.Change {
+	return cluster.NodeAdded | cluster.NodeGone | cluster.NodeLabels | cluster.NodeTaints |
+		cluster.PodPlaced | cluster.PodGone | cluster.PodChanged
+}
+
+// Stand follows the selector of the default constraints.
+func (s *Spread) Stand(shape *cluster.Shape, state *cluster.State) uint64 {
+	if len(shape.Spread) > 0 {
+		return 0
+	}
+	return s.defaultOf(shape, state).stand
+}
+
+func (s *Spread) defaultOf(shape *cluster.Shape, state *cluster.State) defaultSpread {
+	epoch := state.WorkloadEpoch(shape.Namespace)
+	d, ok := s.defaults[shape]
+	if ok && d.epoch == epoch {
+		return d
+	}
+	if len(s.defaults) > 4096 {
+		clear(s.defaults) // most of these shapes will be gone
+	}
+	d = defaultSpread{epoch: epoch, selector: state.WorkloadSelector(shape)}
+	if d.selector != nil {
+		d.stand = maphash.String(s.seed, d.selector.String())
+	}
+	s.defaults[shape] = d
+	return d
+}
+
+// Relate returns a filter for constraints that must hold and a score for those that should.
+func (s *Spread) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Relation {
+	constraints, own := shape.Spread, true
+	if len(constraints) == 0 {
+		selector := s.defaultOf(shape, state).selector
+		if selector == nil {
+			return nil
+		}
+		constraints, own = defaultConstraints(selector), false
+	}
+	var hard, soft []cluster.SpreadConstraint
+	for _, c := range constraints {
+		if c.Hard {
+			hard = append(hard, c)
+		} else {
+			soft = append(soft, c)
+		}
+	}
+	var relations []plugin.Relation
+	if len(hard) > 0 {
+		relations = append(relations, newSpreadFilter(shape, state, hard))
+	}
+	if len(soft) > 0 {
+		relations = append(relations, newSpreadScore(shape, state, soft, own))
+	}
+	return relations
+}
+
+func defaultConstraints(selector labels.Selector) []cluster.SpreadConstraint {
+	soft := func(key string, skew int64) cluster.SpreadConstraint {
+		return cluster.SpreadConstraint{TopologyKey: key, MaxSkew: skew, MinDomains: 1, Selector: selector, HonorAffinity: true}
+	}
+	return []cluster.SpreadConstraint{soft(corev1.LabelHostname, 3), soft(corev1.LabelTopologyZone, 5)}
+}
+
+// newSpreadTally counts the pods that a constraint selects. Where several
+// constraints need all their labels, a node that lacks one counts for none.
+func newSpreadTally(shape *cluster.Shape, state *cluster.State, c *cluster.SpreadConstraint, needed []cluster.SpreadConstraint) *tally {
+	t := newTally(state, c.TopologyKey, func(other *cluster.Shape) int64 {
+		if other.Namespace == shape.Namespace && c.Selector.Matches(other.Labels) {
+			return 1
+		}
+		return 0
+	})
+	t.counts = func(node *cluster.Node) bool {
+		for i := range needed {
+			if _, ok := node.Labels[needed[i].TopologyKey]; !ok {
+				return false
+			}
+		}
+		if c.HonorAffinity && !shape.Match.Matches(node) {
+			return false
+		}
+		return !c.HonorTaints || Taints{}.Filter(shape.Demand, node) == nil
+	}
+	return t
+}
+
+// spreadFilter holds the constraints of one shape that must hold.
+type spreadFilter struct {
+	constraints []hardConstraint
+	epoch       uint64
+	counted     uint64 // the epochs of the tallies
+}
+
+type hardConstraint struct {
+	*tally
+	self       int64 // 1 if the pod counts itself
+	maxSkew    int64
+	minDomains int64
+	least      int64 // the smallest count that others are compared with
+}
+
+func newSpreadFilter(shape *cluster.Shape, state *cluster.State, constraints []cluster.SpreadConstraint) *spreadFilter {
+	f := &spreadFilter{}
+	for i := range constraints {
+		c := &constraints[i]
+		h := hardConstraint{tally: newSpreadTally(shape, state, c, constraints), maxSkew: c.MaxSkew, minDomains: c.MinDomains}
+		if c.Selector.Matches(shape.Labels) {
+			h.self = 1
+		}
+		f.constraints = append(f.constraints, h)
+	}
+	return f
+}
+
+func (f *spreadFilter) Refresh(changed []int32) {
+	var counted uint64
+	for i := range f.constraints {
+		c := &f.constraints[i]
+		c.refresh(changed)
+		counted += c.epoch
+		least := c.lowest()
+		if int64(c.occupied) < c.minDomains {
+			least = 0 // there should be more domains, and they would be empty
+		}
+		if least != c.least {
+			c.least = least
+			f.epoch++
+		}
+	}
+	if counted != f.counted {
+		f.counted = counted
+		f.epoch++
+	}
+}
+
+func (f *spreadFilter) Epoch() uint64 { return f.epoch }
+
+func (f *spreadFilter) Filter(node *cluster.Node) *plugin.Verdict {
+	for i := range f.constraints {
+		c := &f.constraints[i]
+		count, ok := c.at(node)
+		if !ok {
+			return &withoutTopology
+		}
+		if count+c.self-c.least > c.maxSkew {
+			return &skewed
+		}
+	}
+	return nil
+}
+
+// spreadScore holds the constraints of one shape that should hold.
+type spreadScore struct {
+	constraints []softConstraint
+	needAll     bool // nodes that lack one of the labels are not rated
+	epoch       uint64
+	counted     uint64
+}
+
+type softConstraint struct {
+	*tally
+	maxSkew int64
+	weight  float64 // the more domains there are, the less pods there are in each
+	size    int
+}
+
+func newSpreadScore(shape *cluster.Shape, state *cluster.State, constraints []cluster.SpreadConstraint, needAll bool) *spreadScore {
+	s := &spreadScore{needAll: needAll}
+	var needed []cluster.SpreadConstraint
+	if needAll {
+		needed = constraints
+	}
+	for i := range constraints {
+		c := &constraints[i]
+		s.constraints = append(s.constraints, softConstraint{
+			tally: newSpreadTally(shape, state, c, needed), maxSkew: c.MaxSkew, size: -1,
+		})
+	}
+	return s
+}
+
+func (s *spreadScore) Refresh(changed []int32) {
+	var counted uint64
+	for i := range s.constraints {
+		c := &s.constraints[i]
+		c.refresh(changed)
+		counted += c.epoch
+		if c.occupied != c.size {
+			c.size = c.occupied
+			c.weight = math.Log(float64(c.size + 2))
+			s.epoch++
+		}
+	}
+	if counted != s.counted {
+		s.counted = counted
+		s.epoch++
+	}
+}
+
+func (s *spreadScore) Epoch() uint64 { return s.epoch }
+
+// Score grows with the number of pods where the node is: lower is better.
+func (s *spreadScore) Score(node *cluster.Node) int64 {
+	var sum float64
+	for i := range s.constraints {
+		c := &s.constraints[i]
+		count, ok := c.at(node)
+		if !ok {
+			if s.needAll {
+				return plugin.Unrated
+			}
+			continue
+		}
+		sum += float64(count)*c.weight + float64(c.maxSkew-1)
+	}
+	return int64(math.Round(sum))
+}
+
+func (s *spreadScore) Normalize(raw, lowest, highest int64) int64 {
+	if highest == 0 {
+		return plugin.MaxScore
+	}
+	return plugin.MaxScore * (highest + lowest - raw) / highest
+}

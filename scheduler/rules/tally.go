@@ -1,0 +1,177 @@
+package rules
+
+import (
+	"math"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+)
+
+// tally adds up, for each value of one node label (each zone, each host), what
+// the pods there weigh. It is told which nodes have changed and looks only at
+// those; what a pod weighs depends on its shape alone and is worked out once.
+type tally struct {
+	state  *cluster.State
+	key    string
+	weigh  func(*cluster.Shape) int64
+	counts func(*cluster.Node) bool // nodes that do not count have a domain but add nothing; nil: all count
+	ending bool                     // whether pods that are ending weigh as well
+
+	known   map[*cluster.Shape]int64
+	ids     map[string]int32
+	nodes   []tallied // by index of the node
+	domains []domain
+
+	total    int64 // over all domains
+	occupied int   // domains with a node that counts
+	low      int64 // the smallest sum among those
+	atLow    int   // how many have it; 0: must be searched for
+
+	epoch uint64
+}
+
+// tallied is what one node adds.
+type tallied struct {
+	domain int32 // noDomain: the node lacks the label
+	counts bool
+	weight int64
+}
+
+type domain struct {
+	sum   int64
+	nodes int32 // that count
+}
+
+const noDomain = -1
+
+func newTally(state *cluster.State, key string, weigh func(*cluster.Shape) int64) *tally {
+	return &tally{state: state, key: key, weigh: weigh, known: make(map[*cluster.Shape]int64), ids: make(map[string]int32)}
+}
+
+// refresh takes in nodes that have changed.
+func (t *tally) refresh(changed []int32) {
+	for len(t.nodes) < t.state.Slots() {
+		t.nodes = append(t.nodes, tallied{domain: noDomain})
+	}
+	for _, i := range changed {
+		t.set(int(i), t.look(t.state.Node(int(i))))
+	}
+}
+
+func (t *tally) look(node *cluster.Node) tallied {
+	if node == nil || !node.Present {
+		return tallied{domain: noDomain}
+	}
+	value, ok := node.Labels[t.key]
+	if !ok {
+		return tallied{domain: noDomain}
+	}
+	n := tallied{domain: t.domain(value), counts: t.counts == nil || t.counts(node)}
+	if !n.counts {
+		return n
+	}
+	for i := range node.Residents {
+		r := &node.Residents[i]
+		if !r.Ending || t.ending {
+			n.weight += t.weight(r.Shape) * int64(r.Count)
+		}
+	}
+	return n
+}
+
+func (t *tally) domain(value string) int32 {
+	id, ok := t.ids[value]
+	if !ok {
+		id = int32(len(t.domains))
+		t.ids[value] = id
+		t.domains = append(t.domains, domain{})
+	}
+	return id
+}
+
+func (t *tally) weight(shape *cluster.Shape) int64 {
+	w, ok := t.known[shape]
+	if !ok {
+		if len(t.known) > 4096 {
+			clear(t.known) // most of these shapes will be gone
+		}
+		w = t.weigh(shape)
+		t.known[shape] = w
+	}
+	return w
+}
+
+// set replaces what a node adds. The epoch stays if no other node can tell.
+func (t *tally) set(i int, now tallied) {
+	was := t.nodes[i]
+	if was == now {
+		return
+	}
+	t.nodes[i] = now
+	if was.domain != now.domain || was.counts != now.counts {
+		t.epoch++
+	} else if now.domain != noDomain && t.domains[now.domain].nodes > 1 {
+		t.epoch++
+	}
+	if was.counts && was.domain == now.domain && now.counts {
+		t.shift(now.domain, now.weight-was.weight, 0)
+		return
+	}
+	if was.counts {
+		t.shift(was.domain, -was.weight, -1)
+	}
+	if now.counts {
+		t.shift(now.domain, now.weight, 1)
+	}
+}
+
+// shift changes a domain's sum and the number of its nodes, and keeps the smallest sum.
+func (t *tally) shift(id int32, weight int64, nodes int32) {
+	d := &t.domains[id]
+	if d.nodes > 0 {
+		t.occupied--
+		if d.sum == t.low {
+			t.atLow--
+		}
+	}
+	d.sum += weight
+	d.nodes += nodes
+	t.total += weight
+	if d.nodes == 0 {
+		return
+	}
+	t.occupied++
+	switch {
+	case t.atLow > 0 && d.sum < t.low:
+		t.low, t.atLow = d.sum, 1
+	case t.atLow > 0 && d.sum == t.low:
+		t.atLow++
+	}
+}
+
+// lowest is the smallest sum of a domain with nodes that count.
+func (t *tally) lowest() int64 {
+	if t.atLow > 0 {
+		return t.low
+	}
+	t.low, t.atLow = math.MaxInt64, 0
+	for i := range t.domains {
+		d := &t.domains[i]
+		switch {
+		case d.nodes == 0 || d.sum > t.low:
+		case d.sum == t.low:
+			t.atLow++
+		default:
+			t.low, t.atLow = d.sum, 1
+		}
+	}
+	return t.low
+}
+
+// at returns the sum where a node is, or false if it lacks the label.
+func (t *tally) at(node *cluster.Node) (int64, bool) {
+	id := t.nodes[node.Index].domain
+	if id == noDomain {
+		return 0, false
+	}
+	return t.domains[id].sum, true
+}
