@@ -65,7 +65,7 @@ func connect(o Options) (*clientv3.Client, error) {
 		DialTimeout:          o.DialTimeout,
 		DialKeepAliveTime:    o.KeepAlive,
 		DialKeepAliveTimeout: o.KeepAlive / 3,
-		Logger:               newZap(o.Logger, func(error) {}, zap.IncreaseLevel(zap.ErrorLevel)),
+		Logger:               newZap(&bridge{log: o.Logger}, func(error) {}, zap.IncreaseLevel(zap.ErrorLevel)),
 	}
 	tls := transport.TLSInfo{CertFile: o.CertFile, KeyFile: o.KeyFile, TrustedCAFile: o.CAFile}
 	if secure(o) {

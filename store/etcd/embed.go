@@ -3,13 +3,13 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/millrace/millrace/store"
 	"go.etcd.io/bbolt"
@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/features"
+	"go.uber.org/zap"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -71,9 +72,15 @@ func startEmbedded(ctx context.Context, o EmbedOptions, lock *os.File) (*embedde
 		dir: o.Dir, log: o.Logger, lock: lock, reserve: o.ReserveBytes, quota: o.QuotaBytes,
 		closing: make(chan struct{}), broken: make(chan struct{}), full: make(chan struct{}, 1),
 	}
-	cfg, err := serverConfig(o, e.fail)
+	cfg, err := serverConfig(o, newZap(&bridge{log: o.Logger, quiet: &e.quiet}, e.fail))
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case starting <- struct{}{}:
+		defer func() { <-starting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	// A damaged folder makes etcd end the goroutine that it started in, by way of fail.
 	type outcome struct {
@@ -102,13 +109,12 @@ func startEmbedded(ctx context.Context, o EmbedOptions, lock *os.File) (*embedde
 		return nil, errors.Join(fmt.Errorf("belongs to an etcd cluster of %d members", n), e.stop())
 	}
 	e.kv = e.server.KV()
-	e.lookAtDisk(time.Now())
+	e.lookAtDisk()
 	return e, nil
 }
 
 // serverConfig sets etcd up for a cluster of one that has no clients but this process.
-func serverConfig(o EmbedOptions, fail func(error)) (config.ServerConfig, error) {
-	log := newZap(o.Logger, fail)
+func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) {
 	peers, err := types.NewURLs([]string{peerURL})
 	if err != nil {
 		return config.ServerConfig{}, err
@@ -118,7 +124,7 @@ func serverConfig(o EmbedOptions, fail func(error)) (config.ServerConfig, error)
 		DataDir:             o.Dir,
 		PeerURLs:            peers,
 		InitialPeerURLsMap:  types.URLsMap{memberName: peers},
-		InitialClusterToken: "millrace",
+		InitialClusterToken: rand.Text(), // the member's identity is made from it
 		NewCluster:          true,
 		Logger:              log,
 		ServerFeatureGate:   features.NewDefaultServerFeatureGate(memberName, log),

@@ -17,7 +17,6 @@ import (
 	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
-	"go.etcd.io/raft/v3/raftpb"
 )
 
 // embedded is an etcd in this process.
@@ -39,36 +38,13 @@ type embedded struct {
 	// inside counts the pumps of watches.
 	inside sync.WaitGroup
 
+	// quiet drops what etcd has to say while it is being stopped.
+	quiet atomic.Bool
+
 	// broken is closed when etcd has given up; cause says why.
 	breaking sync.Once
 	broken   chan struct{}
 	cause    error
-}
-
-// lead makes the only member the leader, and waits until it has written so to its log. An election begins after an
-// election timeout and a random part of another; a cluster of one has nobody to wait for, and asks itself to take over.
-func (e *embedded) lead(ctx context.Context) error {
-	id := uint64(e.server.MemberID())
-	timeoutNow := raftpb.MsgTimeoutNow
-	wait := time.NewTicker(time.Millisecond)
-	defer wait.Stop()
-	for {
-		if e.server.Lead() == 0 {
-			// Not accepted as long as the change that makes it a member is under way.
-			if err := e.server.Process(ctx, &raftpb.Message{Type: &timeoutNow, To: &id, From: &id}); err != nil {
-				return fmt.Errorf("take the lead: %w", err)
-			}
-		}
-		select {
-		case <-e.server.ReadyNotify():
-			return nil
-		case <-e.broken:
-			return e.cause
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-wait.C:
-		}
-	}
 }
 
 // fail notes that etcd has given up. The one goroutine of it that ends leaves the others hanging, so nothing more can
@@ -200,6 +176,7 @@ func (e *embedded) close() error {
 
 // stop ends etcd. One that has given up may never end; it is left behind.
 func (e *embedded) stop() error {
+	e.quiet.Store(true)
 	done := make(chan struct{})
 	go func() {
 		e.server.HardStop()

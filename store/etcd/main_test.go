@@ -8,6 +8,9 @@ import (
 
 // Most of what these tests do is wait: for disks, leases and etcd's resynchronisation.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		writeUntilKilled(dir, os.Getenv(crashPrefix))
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)

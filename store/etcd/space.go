@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/store"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	servererrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
 // How often the free space on the disk is looked at. Between two looks less can be written than the reserve.
@@ -42,11 +43,11 @@ func (e *embedded) noteFull(err error) error {
 // keepSpace watches the disk, and lifts etcd's alarm when there is room again. Etcd itself does neither: it ends the
 // process when the disk is full, and its alarm stays until somebody takes it back.
 func (e *embedded) keepSpace(closed <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	disk := time.NewTicker(diskInterval)
 	defer disk.Stop()
 	alarmed := len(e.server.Alarms()) > 0
+	var tried int64    // revision at the last attempt: without a deletion since then, there is no use in another one
+	var next time.Time // and it is not made before
 	for {
 		select {
 		case <-closed:
@@ -56,17 +57,25 @@ func (e *embedded) keepSpace(closed <-chan struct{}) {
 		case <-e.full:
 			alarmed = true
 		case now := <-disk.C:
-			e.lookAtDisk(now)
-			if !alarmed {
+			e.lookAtDisk()
+			rev := e.newest()
+			if !alarmed || rev == tried || now.Before(next) {
 				continue
 			}
+			tried = rev
+			err := e.regain(rev)
+			next = time.Now().Add(10 * time.Since(now)) // each attempt holds writers up
+			if err != nil {
+				e.log.Warn("there is no space yet", "err", err)
+				continue
+			}
+			alarmed = false
 		}
-		alarmed = e.regain(ctx) != nil
 	}
 }
 
 // lookAtDisk finds out how much is free.
-func (e *embedded) lookAtDisk(time.Time) {
+func (e *embedded) lookAtDisk() {
 	if e.reserve < 0 {
 		return
 	}
@@ -80,35 +89,37 @@ func (e *embedded) lookAtDisk(time.Time) {
 	}
 }
 
-var errStillFull = errors.New("no space yet")
-
-// regain lifts the alarm if the database would be well below its quota without its free pages.
-func (e *embedded) regain(ctx context.Context) error {
-	if err := e.enter(); err != nil {
+// regain takes what nobody holds any more out of the database, and lifts the alarm if it is well below its quota then.
+// All history goes: clients that were reading it begin anew, which is better than not to be able to write.
+func (e *embedded) regain(rev int64) error {
+	ctx := context.Background()
+	_, err := e.server.Compact(ctx, &pb.CompactionRequest{Revision: rev, Physical: true})
+	if err != nil && !errors.Is(err, mvcc.ErrCompacted) {
 		return err
 	}
-	be := e.server.Backend()
-	used, size := be.SizeInUse(), be.Size()
-	e.gate.RUnlock()
 	enough := e.quota - e.quota/10
-	if used > enough {
-		return errStillFull
-	}
-	if size > enough {
-		if err := e.defragment(); err != nil {
-			return err
+	size, err := e.size(ctx)
+	if err == nil && size > enough {
+		if err = e.defragment(); err == nil {
+			size, err = e.size(ctx)
 		}
 	}
+	if err != nil {
+		return err
+	}
+	if size > enough {
+		return fmt.Errorf("the database holds %d of %d bytes: %w", size, e.quota, store.ErrNoSpace)
+	}
 	for _, a := range e.server.Alarms() {
-		r := &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: pb.AlarmType_NOSPACE}
 		if a.Alarm != pb.AlarmType_NOSPACE {
 			continue
 		}
+		r := &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: pb.AlarmType_NOSPACE}
 		if _, err := e.server.Alarm(ctx, r); err != nil {
 			return err
 		}
-		e.log.Warn("there is space again", "bytes", used, "quota", e.quota)
 	}
+	e.log.Info("there is space again", "bytes", size, "quota", e.quota)
 	return nil
 }
 

@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// newZap makes the logger that etcd wants. Warnings and worse go to log. What etcd would end the process for goes to
-// fail, and ends the goroutine instead: a store that is lost is no reason to take everything else along.
-func newZap(log *slog.Logger, fail func(error), more ...zap.Option) *zap.Logger {
-	return zap.New(bridge{log: log}, append(more,
+// newZap makes the logger that etcd wants. What etcd would end the process for goes to fail, and ends the goroutine
+// instead: a store that is lost is no reason to take everything else along.
+func newZap(b *bridge, fail func(error), more ...zap.Option) *zap.Logger {
+	return zap.New(b, append(more,
 		zap.WithFatalHook(ending{fail}),
 		zap.WithPanicHook(ending{fail}))...)
 }
@@ -33,34 +34,46 @@ func (e ending) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	runtime.Goexit()
 }
 
-// bridge writes zap's entries to slog.
-type bridge struct{ log *slog.Logger }
-
-func (b bridge) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
-
-func (b bridge) With(fields []zapcore.Field) zapcore.Core {
-	return bridge{log: b.log.With(attrs(fields)...)}
+// bridge writes zap's warnings and errors to slog.
+type bridge struct {
+	log *slog.Logger
+	// quiet drops all while it is true; nil means never.
+	quiet *atomic.Bool
 }
 
-func (b bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (b *bridge) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
+
+func (b *bridge) With(fields []zapcore.Field) zapcore.Core {
+	return &bridge{log: b.log.With(attrs(fields)...), quiet: b.quiet}
+}
+
+func (b *bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if b.Enabled(e.Level) {
 		return ce.AddCore(e, b)
 	}
 	return ce
 }
 
-func (b bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	level := slog.LevelWarn
 	if e.Level >= zapcore.ErrorLevel {
 		level = slog.LevelError
 	}
-	if ctx := context.Background(); b.log.Enabled(ctx, level) {
-		b.log.Log(ctx, level, e.Message, append(attrs(fields), slog.String("component", "etcd"))...)
+	ctx := context.Background()
+	if b.quiet != nil && b.quiet.Load() || beside(e) || !b.log.Enabled(ctx, level) {
+		return nil
 	}
+	b.log.Log(ctx, level, e.Message, append(attrs(fields), slog.String("component", "etcd"))...)
 	return nil
 }
 
-func (b bridge) Sync() error { return nil }
+// beside says whether a warning is beside the point here: raft's are about elections among several, and etcd wants the
+// folder to be closed to others though its files are.
+func beside(e zapcore.Entry) bool {
+	return e.Level == zapcore.WarnLevel && (e.LoggerName == "raft" || e.Message == "check file permission")
+}
+
+func (b *bridge) Sync() error { return nil }
 
 func attrs(fields []zapcore.Field) []any {
 	enc := zapcore.NewMapObjectEncoder()
