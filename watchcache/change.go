@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 
@@ -27,14 +28,23 @@ func (k *Kind) readObject(key string, value []byte, rev store.Revision) *Object 
 	var a Attributes
 	if k.options.Attributes != nil {
 		found, err := k.options.Attributes(key, value)
-		if err != nil {
-			k.cache.log.Warn("object has unreadable attributes", slog.String("kind", k.options.Name),
-				slog.String("key", key), slog.Int64("rev", int64(rev)), slog.Any("err", err))
-		} else {
+		if err == nil {
 			a = k.cache.intern.attributes(found)
+		} else {
+			k.complain(key, rev, err)
 		}
 	}
 	return newObject(k, key, value, rev, a)
+}
+
+// complain says once loudly that there are unreadable objects, and quietly which.
+func (k *Kind) complain(key string, rev store.Revision, err error) {
+	level := slog.LevelDebug
+	if k.unreadable.Add(1) == 1 {
+		level = slog.LevelWarn
+	}
+	k.cache.log.Log(context.Background(), level, "object has unreadable attributes: no selector but the empty one finds it",
+		slog.String("kind", k.options.Name), slog.String("key", key), slog.Int64("rev", int64(rev)), slog.Any("err", err))
 }
 
 // commit applies the changes of a batch that goes up to rev, all at once for whoever looks at the state.
@@ -54,7 +64,7 @@ func (k *Kind) commitLocked(changes []change, rev store.Revision, sleepers *[]ch
 	k.frozen = nil
 	for _, ch := range changes {
 		if ch.revision <= k.rev {
-			continue // the fill has seen it
+			continue // the fill has seen it, or the log before it was resumed
 		}
 		if e := k.applyLocked(ch); e != nil {
 			k.history.pushLocked(e, sleepers)

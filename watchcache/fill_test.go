@@ -167,6 +167,7 @@ func TestStoreThatWasReplacedByAnotherIsReadAgain(t *testing.T) {
 		w.start()
 		c := w.watch(w.pods, 11, watchcache.All())
 		up := w.store.Down()
+		synctest.Wait()
 		swap.Close()
 		swap.Store = memory.New(memory.Options{})
 		up()
@@ -262,6 +263,10 @@ func TestRemovedKindEndsItsCursorsAndMayComeBack(t *testing.T) {
 		_, err = k.Watch(1, watchcache.All())
 		w.wants(err, watchcache.ErrGone)
 		w.put(widgets+"a/x", "|||")
+		w.settle()
+		if s := k.Snapshot(); s.Revision() != 1 || s.Len() != 0 {
+			t.Errorf("the removed kind claims to be at %d", s.Revision())
+		}
 		again := w.add(widgets)
 		w.must(again.WaitReady(context.Background()))
 		if again.Snapshot().Len() != 1 || len(w.cache.Kinds()) != 2 {
@@ -360,5 +365,29 @@ func TestAskerThatGivesUpDoesNotFailOthers(t *testing.T) {
 		close(gate)
 		asked.Wait()
 		w.settle()
+	})
+}
+
+func TestAskerThatIsCutOffWhileItAsksDoesNotFailOthers(t *testing.T) {
+	run(t, watchcache.Options{}, func(w *world) {
+		first, second := make(chan struct{}), make(chan struct{})
+		w.store.Inject(faults.Rule{Ops: faults.Revision, Gate: first, Times: 1})
+		ctx, cancel := context.WithCancel(context.Background())
+		var asked sync.WaitGroup
+		ask := func(ctx context.Context, want error) {
+			asked.Go(func() {
+				_, err := w.cache.Fresh(ctx)
+				w.wants(err, want)
+			})
+			synctest.Wait()
+		}
+		ask(context.Background(), nil) // is asking
+		ask(ctx, context.Canceled)     // will ask next
+		ask(context.Background(), nil) // joins it
+		w.store.Inject(faults.Rule{Ops: faults.Revision, Gate: second, Times: 1})
+		close(first)
+		synctest.Wait()
+		cancel()
+		asked.Wait()
 	})
 }

@@ -23,9 +23,9 @@ type KindOptions struct {
 	Indexed []int
 	// Namespaced kinds have keys of prefix, namespace, slash and name; others of prefix and name.
 	Namespaced bool
-	// Attributes reads from stored bytes what selectors ask for. It is called once for each version, by one goroutine
-	// at a time for each kind. What it returns may point into value. Nil means that objects have no attributes; after an
-	// error the object is kept without.
+	// Attributes reads from stored bytes what selectors ask for. It is called once for each version, and from two
+	// goroutines while the kind is filled. What it returns may point into value. Nil means that objects have no
+	// attributes; after an error the object is kept without.
 	Attributes func(key string, value []byte) (Attributes, error)
 	// WindowEvents and WindowBytes bound the history; zero means as the cache's options say.
 	WindowEvents int
@@ -54,8 +54,9 @@ type Kind struct {
 	ready   chan struct{} // closed when the kind is filled for the first time
 	ended   chan struct{} // closed when there will be no more
 
-	cursors atomic.Int64
-	events  atomic.Int64
+	cursors    atomic.Int64
+	events     atomic.Int64
+	unreadable atomic.Int64
 
 	// mu guards what follows. It is held for the time of a change and of a look into the tree, and while it is held no
 	// other lock is taken but that of the form budget.

@@ -1,13 +1,11 @@
 package watchcache_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"testing"
 	"weak"
 
-	"github.com/millrace/millrace/store"
 	"github.com/millrace/millrace/store/memory"
 	"github.com/millrace/millrace/watchcache"
 )
@@ -78,86 +76,4 @@ func TestClosedCursorKeepsNothingAlive(t *testing.T) {
 		t.Error("the event is alive")
 	}
 	runtime.KeepAlive(c)
-}
-
-// script is a store whose log is written by the test.
-type script struct {
-	store.Store
-	rev     store.Revision
-	batches chan store.Batch
-}
-
-func (s *script) Revision(context.Context) (store.Revision, error) { return s.rev, nil }
-
-func (s *script) List(context.Context, string, store.ListOptions) (store.Page, error) {
-	return store.Page{Revision: s.rev}, nil
-}
-
-func (s *script) Watch(ctx context.Context, _ string, _ store.Revision, sink func(store.Batch) error) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case b := <-s.batches:
-			if err := sink(b); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// put is an event of a pod.
-func put(rev store.Revision, name string) store.Event {
-	return store.Event{Key: pods + "a/" + name, Value: []byte("|n1||"), Revision: rev}
-}
-
-func scripted(t *testing.T, test func(*world, *script)) {
-	s := &script{rev: 10, batches: make(chan store.Batch)}
-	w := &world{T: t, cache: watchcache.New(s, watchcache.Options{})}
-	w.pods = w.add(pods)
-	w.start()
-	defer w.end()
-	test(w, s)
-}
-
-func TestEventsOfOneRevisionBelongTogether(t *testing.T) {
-	scripted(t, func(w *world, s *script) {
-		c, one := w.watch(w.pods, 10, watchcache.All()), w.watch(w.pods, 10, watchcache.Field(fieldNode, "n1"))
-		s.batches <- store.Batch{Events: []store.Event{put(11, "x"), put(12, "y"), put(12, "z")}, Revision: 14}
-		w.must(w.cache.WaitFor(context.Background(), 14))
-		for _, c := range []*watchcache.Cursor{c, one} {
-			for i, want := range []store.Revision{10, 11, 11, 14} {
-				if got := c.Revision(); got != want {
-					t.Errorf("after %d events the cursor is at %d, want %d", i, got, want)
-				}
-				c.Next()
-			}
-		}
-		w.reads(w.watch(w.pods, 11, watchcache.All()), "12 Added y", "12 Added z")
-		s.batches <- store.Batch{Events: []store.Event{put(15, "x")}, Revision: 15}
-		w.must(w.cache.WaitFor(context.Background(), 15))
-		for rev, want := range map[store.Revision]int{10: 0, 11: 1, 12: 3, 13: 3, 14: 3, 15: 3} {
-			past, err := w.pods.SnapshotAt(rev)
-			w.must(err)
-			if past.Len() != want {
-				t.Errorf("at %d there are %d, want %d", rev, past.Len(), want)
-			}
-		}
-	})
-}
-
-func TestLogThatBeginsTooEarlyOrSaysNothingIsHarmless(t *testing.T) {
-	scripted(t, func(w *world, s *script) {
-		c := w.watch(w.pods, 10, watchcache.All())
-		s.batches <- store.Batch{Events: []store.Event{put(9, "w"), put(11, "x")}, Revision: 11}
-		s.batches <- store.Batch{Events: []store.Event{put(11, "x"), put(12, "y")}, Revision: 12}
-		s.batches <- store.Batch{Revision: 5}
-		s.batches <- store.Batch{Events: []store.Event{{Type: store.Delete, Key: pods + "a/never", Revision: 13}}, Revision: 13}
-		s.batches <- store.Batch{Revision: 20}
-		w.must(w.cache.WaitFor(context.Background(), 20))
-		w.reads(c, "11 Added x", "12 Added y")
-		if c.Revision() != 20 || w.pods.Snapshot().Revision() != 20 {
-			t.Errorf("cursor at %d, snapshot at %d", c.Revision(), w.pods.Snapshot().Revision())
-		}
-	})
 }

@@ -26,9 +26,10 @@ type Object struct {
 	forms  forms
 }
 
-// newObject keeps value as it is, unless it is a small part of something big.
+// newObject keeps value as it is, unless it is a part of something bigger than what a copy would take, which is rounded
+// up too.
 func newObject(k *Kind, key string, value []byte, rev store.Revision, a Attributes) *Object {
-	if cap(value)-len(value) > 64+len(value)/8 {
+	if cap(value)-len(value) > 64+len(value)/4 {
 		value = bytes.Clone(value)
 	}
 	o := &Object{Key: key, Revision: rev, Attributes: a, value: value, prefix: int32(len(k.options.Prefix))}

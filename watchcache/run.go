@@ -118,9 +118,6 @@ func (c *Cache) apply(b store.Batch) error {
 	var touched []*Kind
 	for _, e := range b.Events {
 		upTo = max(upTo, e.Revision)
-		if e.Revision <= reached {
-			continue // a resumed log may begin a little early
-		}
 		k := routes.find(c.options.Root, e.Key)
 		if k == nil {
 			continue

@@ -144,6 +144,9 @@ func TestObjectWithUnreadableAttributesIsKept(t *testing.T) {
 		w.put(pods+"a/x", "app=web|n1||")
 		w.settle()
 		w.reads(c, "2 Added x", "3 Modified x")
+		if n := w.pods.Stats().Unreadable; n != 1 {
+			t.Errorf("%d are unreadable", n)
+		}
 	})
 }
 

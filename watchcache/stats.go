@@ -32,13 +32,17 @@ type KindStats struct {
 	Oldest                    store.Revision
 	// Cursors counts the open ones, Topics the lists that some of them have to themselves.
 	Cursors, Topics int
+	// Unreadable counts the versions whose attributes could not be read.
+	Unreadable int64
 }
 
 // Stats returns the kind's figures.
 func (k *Kind) Stats() KindStats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := KindStats{Objects: k.state.len(), Events: k.events.Load(), Cursors: int(k.cursors.Load())}
+	s := KindStats{
+		Objects: k.state.len(), Events: k.events.Load(), Cursors: int(k.cursors.Load()), Unreadable: k.unreadable.Load(),
+	}
 	if h := k.history; h != nil {
 		s.WindowEvents, s.WindowBytes, s.Oldest = h.window.len(), h.bytes, h.since
 		s.Topics = len(h.threads.byTopic)
