@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/watchlist"
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/queue"
@@ -103,5 +104,7 @@ func Informer[T informer.Object](c *Clients, source informer.Source[T]) *informe
 	return informer.Share(c.Informers, source, informer.Options[T]{
 		Logger:            c.Log,
 		DropManagedFields: true,
+		// client-go's fake clients accept a streamed list and never send it.
+		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
 	})
 }

@@ -23,7 +23,7 @@ type Writes struct {
 // unsettled are the writes for one key that caches may not show yet.
 type unsettled struct {
 	since    time.Time
-	versions map[Cache]string
+	versions map[Cache]uint64
 	removed  []func() bool // each tells whether a cache shows the removal
 }
 
@@ -33,12 +33,18 @@ const (
 )
 
 // Wrote notes that an object was created or changed for key. cache is where the
-// write will show, resourceVersion what the server answered.
+// write will show, resourceVersion what the server answered. A version that is
+// not a number, as client-go's fake clients give, cannot be waited for and is
+// not noted.
 func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil || version == 0 {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.unsettledLocked(key)
-	u.versions[cache] = laterVersion(u.versions[cache], resourceVersion)
+	u.versions[cache] = max(u.versions[cache], version)
 }
 
 // Removed notes that an object was deleted for key. It is settled when the
@@ -76,7 +82,7 @@ func (w *Writes) Settled(ctx context.Context, key Key) error {
 	waiting, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()
 	for cache, version := range u.versions {
-		if cache.WaitFor(waiting, version) == nil {
+		if cache.WaitFor(waiting, strconv.FormatUint(version, 10)) == nil {
 			delete(u.versions, cache)
 		}
 	}
@@ -114,7 +120,7 @@ func (w *Writes) giveBack(key Key, u *unsettled) {
 	now := w.unsettledLocked(key)
 	now.since = u.since
 	for cache, version := range u.versions {
-		now.versions[cache] = laterVersion(now.versions[cache], version)
+		now.versions[cache] = max(now.versions[cache], version)
 	}
 	now.removed = append(now.removed, u.removed...)
 }
@@ -125,18 +131,8 @@ func (w *Writes) unsettledLocked(key Key) *unsettled {
 	}
 	u := w.pending[key]
 	if u == nil {
-		u = &unsettled{since: time.Now(), versions: map[Cache]string{}}
+		u = &unsettled{since: time.Now(), versions: map[Cache]uint64{}}
 		w.pending[key] = u
 	}
 	return u
-}
-
-// laterVersion compares resource versions as the numbers they are.
-func laterVersion(a, b string) string {
-	x, errX := strconv.ParseUint(a, 10, 64)
-	y, errY := strconv.ParseUint(b, 10, 64)
-	if errY != nil || errX == nil && x > y {
-		return a
-	}
-	return b
 }

@@ -133,6 +133,15 @@ func TestAWriteThatNeverShowsIsForgottenInTheEnd(t *testing.T) {
 	})
 }
 
+func TestAVersionThatCannotBeComparedIsNotWaitedFor(t *testing.T) {
+	var writes loop.Writes
+	writes.Wrote(key, nil, "")
+	writes.Wrote(key, nil, "0")
+	if err := writes.Settled(t.Context(), key); err != nil {
+		t.Errorf("Settled answered %v", err)
+	}
+}
+
 // The point of Writes: a loop that creates what its cache does not show.
 func TestALoopBehindItsOwnWritesCreatesNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
