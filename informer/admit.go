@@ -60,16 +60,18 @@ func wireOf[T Object](source Source[T], dropManagedFields bool) (Source[*encoded
 
 // connect makes the informer follow a source.
 func connect[I item, T any](s *Shared[T], source Source[I], admit func(I) (*version[T], error)) {
-	s.follow = (&reflector[I]{
-		source: source,
-		sink:   &gate[I, T]{shared: s, admit: admit},
+	s.follow = newReflector(s, source, &gate[I, T]{shared: s, admit: admit}).run
+}
+
+// newReflector returns a reflector with an informer's settings.
+func newReflector[I item, T any](s *Shared[T], source Source[I], into sink[I]) *reflector[I] {
+	return &reflector[I]{
+		source: source, sink: into, failed: s.failed, streaming: !s.options.DisableStreaming,
 		settings: settings{
 			name: s.options.Name, log: s.log, labels: s.options.LabelSelector, fields: s.options.FieldSelector,
 			pageSize: s.options.PageSize, patience: s.options.Patience, backoff: s.options.Backoff, metrics: s.options.Metrics,
 		},
-		failed:    s.failed,
-		streaming: !s.options.DisableStreaming,
-	}).run
+	}
 }
 
 // describe returns a version without content.

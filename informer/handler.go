@@ -13,6 +13,9 @@ type Handler[T any] struct {
 	Added func(object T, initial bool)
 	// Updated: old is what the handler was told last.
 	Updated func(old, new T)
+	// Set is called for each object that Added or Updated would be called for, beside them. A handler that does not
+	// care what was before costs half of what one with Updated does, where objects are kept encoded.
+	Set func(object T)
 	// Deleted: last is the last state. If finalStateUnknown, the deletion was not seen and last may be out of date.
 	Deleted func(last T, finalStateUnknown bool)
 	// Changed is called after any of the others.
@@ -54,7 +57,8 @@ func (r *Registration[T]) added(v *version[T], initial bool) {
 			}
 		}
 	}
-	r.call(v.key, call)
+	r.guarded(v.key, call)
+	r.set(v)
 }
 
 func (r *Registration[T]) updated(old, new *version[T]) {
@@ -68,7 +72,20 @@ func (r *Registration[T]) updated(old, new *version[T]) {
 			}
 		}
 	}
-	r.call(new.key, call)
+	r.guarded(new.key, call)
+	r.set(new)
+}
+
+func (r *Registration[T]) set(v *version[T]) {
+	var call func()
+	if r.handler.Set != nil {
+		call = func() {
+			if object, ok := r.object(v); ok {
+				r.handler.Set(object)
+			}
+		}
+	}
+	r.call(v.key, call)
 }
 
 func (r *Registration[T]) deleted(last *version[T], unknown bool) {

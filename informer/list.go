@@ -72,9 +72,9 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 			return nil, fmt.Errorf("stream list: %w", err)
 		}
 		patience.Reset(r.patience)
-		if event.Type == watch.Added || event.Type == watch.Modified {
-			incoming.put(event.Object)
+		if event.Type != watch.Bookmark {
 			items++
+			incoming.take(event)
 			continue
 		}
 		if event.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
@@ -95,10 +95,8 @@ func nextInitial[I item](ctx context.Context, stream watch.Stream[I]) (watch.Eve
 		return event, errEndsTooSoon
 	case err != nil:
 		return event, err
-	case event.Type == watch.Error:
-		return event, event.Err
 	}
-	return event, nil
+	return event, usable(event)
 }
 
 // pageList reads the list in pages and hands on each before it asks for the next. It asks for the newest state: unlike
@@ -114,7 +112,7 @@ func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
 			return fmt.Errorf("list: %w", err)
 		}
 		for i, it := range items {
-			incoming.put(it)
+			incoming.take(watch.Event[I]{Type: watch.Added, Object: it})
 			var none I
 			items[i] = none // let go of what was taken in
 		}

@@ -32,7 +32,8 @@ type sink[I item] interface {
 
 // intake receives the items of one list, one at a time. If the list fails half-way it is simply dropped.
 type intake[I item] interface {
-	put(I)
+	// take applies one of the events that a list is streamed as: Added, Modified or Deleted.
+	take(watch.Event[I])
 	commit(resourceVersion string)
 }
 
@@ -45,6 +46,7 @@ type reflector[I item] struct {
 
 	position  string // where the next watch starts
 	streaming bool   // whether to try a streamed list
+	rejected  int    // how often in a row a watch from the position was answered with an error
 }
 
 // settings are those options that do not depend on the type of the objects.
@@ -60,11 +62,10 @@ type settings struct {
 }
 
 var (
-	errNoProgress   = errors.New("the server streams no further part of the list")
-	errEndsTooSoon  = errors.New("the watch ended before the list was complete")
-	errBreaksOff    = errors.New("watch ended at once and without an event")
-	errNotAnObject  = errors.New("event without an object")
-	errUnknownEvent = errors.New("event of unknown type")
+	errNoProgress  = errors.New("the server streams no further part of the list")
+	errEndsTooSoon = errors.New("the watch ended before the list was complete")
+	errBreaksOff   = errors.New("watch ended at once and without an event")
+	errUnusable    = errors.New("event that cannot be used")
 )
 
 // run follows the source until the context ends.
@@ -116,7 +117,29 @@ func (r *reflector[I]) listAndWatch(ctx context.Context) error {
 		r.position = ""
 		return nil
 	}
+	if r.hopeless(err) {
+		r.position, r.rejected = "", 0
+	}
 	return err
+}
+
+// hopeless reports whether to give up the position. A server that cannot be reached, or has too much to do, is asked
+// again from where we were: nothing has been missed as long as it remembers, and listing would cost it more. One that
+// answers with other errors may do so for ever, say since it was restored from a backup and has never heard of the
+// position: after three times a list is worth its cost.
+func (r *reflector[I]) hopeless(err error) bool {
+	switch {
+	case err == nil:
+		r.rejected = 0
+		return false
+	case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), apierrors.IsNotFound(err):
+		return true
+	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return false
+	case statusCode(err) != 0, errors.Is(err, errWire), errors.Is(err, errUnusable):
+		r.rejected++
+	}
+	return r.rejected >= 3
 }
 
 func expired(err error) bool {
@@ -179,20 +202,30 @@ func ready[I any](stream watch.Stream[I]) bool {
 
 // handle hands on one event.
 func (r *reflector[I]) handle(event watch.Event[I]) error {
-	switch event.Type {
-	case watch.Added, watch.Modified, watch.Deleted:
-		r.sink.apply(event.Type, event.Object)
-	case watch.Bookmark:
-		r.sink.bookmark(event.Object.GetResourceVersion())
-	case watch.Error:
-		return event.Err
-	default:
-		// Whatever it means, something may have changed that we do not understand.
-		r.position = ""
-		return fmt.Errorf("%w %q", errUnknownEvent, event.Type)
+	if err := usable(event); err != nil {
+		return err
 	}
-	r.position = event.Object.GetResourceVersion()
+	if event.Type == watch.Bookmark {
+		r.sink.bookmark(event.Object.GetResourceVersion())
+	} else {
+		r.sink.apply(event.Type, event.Object)
+	}
+	r.position, r.rejected = event.Object.GetResourceVersion(), 0
 	return nil
+}
+
+// usable returns what is wrong with an event.
+func usable[I any](event watch.Event[I]) error {
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
+		return nil
+	case watch.Error:
+		if statusCode(event.Err) != 0 {
+			return event.Err
+		}
+		return fmt.Errorf("%w: %w", errUnusable, event.Err)
+	}
+	return fmt.Errorf("%w: its type is %q", errUnusable, event.Type)
 }
 
 // refused reports whether a server does not know how to stream a list.

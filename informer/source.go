@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// Source lists and watches one kind of object. List returns one page.
+// Source lists and watches one kind of object. List returns one page. What a source delivers belongs to the receiver,
+// which may modify it.
 type Source[T any] interface {
 	List(ctx context.Context, options metav1.ListOptions) ([]T, metav1.ListMeta, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[T], error)

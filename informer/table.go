@@ -158,3 +158,15 @@ func (ix *index[T]) with(value string) iter.Seq[*version[T]] {
 		})
 	}
 }
+
+// eachValue ranges over the different values in the index.
+func (ix *index[T]) eachValue(yield func(string) bool) {
+	last, any := "", false
+	ix.tree.Scan(func(e entry[T]) bool {
+		if any && e.value == last {
+			return true
+		}
+		last, any = e.value, true
+		return yield(e.value)
+	})
+}

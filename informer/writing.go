@@ -23,14 +23,18 @@ type arrival[I item, T any] struct {
 
 func (g *gate[I, T]) replace() intake[I] { return &arrival[I, T]{gate: g, table: newTable[T]()} }
 
-// put keeps an item. One that the cache has already is not kept twice.
-func (a *arrival[I, T]) put(it I) {
+// take keeps an item. One that the cache has already is not kept twice.
+func (a *arrival[I, T]) take(event watch.Event[I]) {
 	s := a.gate.shared
-	v, err := a.gate.admit(it)
+	v, err := a.gate.admit(event.Object)
 	if err != nil {
 		s.report(err)
 	}
 	if v == nil {
+		return
+	}
+	if event.Type == watch.Deleted {
+		a.table.versions.Delete(v)
 		return
 	}
 	if known := s.lookup(v.key); known != nil && s.same(known, v) {

@@ -1,0 +1,337 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// faults spoils what a source delivers, until it is healed.
+type faults struct {
+	mu     sync.Mutex
+	random *rand.Rand // guarded by mu
+	healed bool       // guarded by mu
+}
+
+// strikes says yes once in n times.
+func (f *faults) strikes(n int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.healed && f.random.IntN(n) == 0
+}
+
+func (f *faults) delay() {
+	if f.strikes(5) {
+		time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
+	}
+}
+
+func (f *faults) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.healed = true
+}
+
+// unreliable is a source over a bad connection.
+type unreliable[I item] struct {
+	Source[I]
+	faults *faults
+}
+
+func (u *unreliable[I]) List(ctx context.Context, options metav1.ListOptions) ([]I, metav1.ListMeta, error) {
+	u.faults.delay()
+	if u.faults.strikes(4) {
+		return nil, metav1.ListMeta{}, apierrors.NewInternalError(errors.New("the list has failed"))
+	}
+	return u.Source.List(ctx, options)
+}
+
+func (u *unreliable[I]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[I], error) {
+	u.faults.delay()
+	switch {
+	case u.faults.strikes(4):
+		return nil, errors.New("connection refused")
+	case u.faults.strikes(8):
+		return nil, expiredError(1, 2)
+	}
+	stream, err := u.Source.Watch(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return &unreliableStream[I]{Stream: stream, faults: u.faults}, nil
+}
+
+// unreliableStream cuts, delays and repeats.
+type unreliableStream[I item] struct {
+	watch.Stream[I]
+	faults  *faults
+	history []watch.Event[I]
+	replay  []watch.Event[I]
+}
+
+func (s *unreliableStream[I]) Next(ctx context.Context) (watch.Event[I], error) {
+	s.faults.delay()
+	switch {
+	case s.faults.strikes(15):
+		return watch.Event[I]{}, io.EOF
+	case s.faults.strikes(15):
+		return watch.Event[I]{}, io.ErrUnexpectedEOF
+	case s.faults.strikes(30):
+		return watch.Event[I]{Type: "NONSENSE"}, nil
+	case len(s.replay) == 0 && s.faults.strikes(10):
+		s.replay = append(s.replay, s.history...)
+	}
+	if len(s.replay) > 0 {
+		event := s.replay[0]
+		s.replay = s.replay[1:]
+		if object, ok := any(event.Object).(Object); ok {
+			event.Object = any(clone(object)).(I) // what a source delivers belongs to the receiver
+		}
+		return event, nil
+	}
+	event, err := s.Stream.Next(ctx)
+	if err == nil && event.Type != watch.Bookmark && event.Type != watch.Error {
+		kept := event
+		if object, ok := any(event.Object).(Object); ok {
+			kept.Object = any(clone(object)).(I)
+		}
+		s.history = append(s.history, kept)
+		if len(s.history) > 3 {
+			s.history = s.history[1:]
+		}
+	}
+	return event, err
+}
+
+// unreliablePods is a source of pods, or of encoded pods for those who ask for them.
+type unreliablePods struct {
+	unreliable[*corev1.Pod]
+	keepEncoded bool
+}
+
+func (u *unreliablePods) encoded(dropManagedFields bool) (Source[*encoded], bool) {
+	reader := &encodedReader{dropManagedFields: dropManagedFields}
+	return &unreliable[*encoded]{faults: u.faults, Source: Funcs[*encoded]{
+		ListFunc: func(ctx context.Context, options metav1.ListOptions) ([]*encoded, metav1.ListMeta, error) {
+			w := wireSource[*corev1.Pod]{typed: u.Source}
+			return w.listTyped(ctx, options)
+		},
+		WatchFunc: func(ctx context.Context, options metav1.ListOptions) (watch.Stream[*encoded], error) {
+			typed, err := u.Source.Watch(ctx, options)
+			return &encodingStream[*corev1.Pod]{Stream: typed, reader: reader}, err
+		},
+	}}, u.keepEncoded
+}
+
+// witness is a handler that checks what it is told. The name in each complaint is that of the broken guarantee.
+type witness struct {
+	t      *testing.T
+	random *rand.Rand
+	slow   bool
+	panics bool
+
+	reg   *Registration[*corev1.Pod]
+	mu    sync.Mutex
+	busy  bool
+	knows map[Key]*corev1.Pod // guarded by mu
+}
+
+func (w *witness) handler() Handler[*corev1.Pod] {
+	return Handler[*corev1.Pod]{
+		Added: func(pod *corev1.Pod, initial bool) {
+			w.hear(pod, func(known *corev1.Pod) {
+				if known != nil {
+					w.t.Errorf("Ordered: %s was added twice", KeyOf(pod))
+				}
+				if initial && w.reg.HasSynced() {
+					w.t.Errorf("Complete: %s is initial although the handler has synced", KeyOf(pod))
+				}
+			}, pod)
+		},
+		Updated: func(old, new *corev1.Pod) {
+			w.hear(new, func(known *corev1.Pod) {
+				switch {
+				case known == nil:
+					w.t.Errorf("Ordered: %s was updated before it was added", KeyOf(new))
+				case known.ResourceVersion != old.ResourceVersion:
+					w.t.Errorf("Ordered: old of %s is at %s, but %s was told last", KeyOf(new), old.ResourceVersion, known.ResourceVersion)
+				case known.UID != new.UID:
+					w.t.Errorf("Ordered: %s became another object without a deletion", KeyOf(new))
+				}
+			}, new)
+		},
+		Deleted: func(last *corev1.Pod, unknown bool) {
+			w.hear(last, func(known *corev1.Pod) {
+				switch {
+				case known == nil:
+					w.t.Errorf("Ordered: %s was deleted before it was added", KeyOf(last))
+				case known.UID != last.UID:
+					w.t.Errorf("Truthful: the deleted %s is not the object that was there", KeyOf(last))
+				}
+			}, nil)
+		},
+	}
+}
+
+func (w *witness) hear(pod *corev1.Pod, check func(known *corev1.Pod), now *corev1.Pod) {
+	w.mu.Lock()
+	if w.busy {
+		w.t.Errorf("Serial: two functions were called at once")
+	}
+	w.busy = true
+	check(w.knows[KeyOf(pod)])
+	if now == nil {
+		delete(w.knows, KeyOf(pod))
+	} else {
+		w.knows[KeyOf(pod)] = now
+	}
+	pause, fault := w.slow && w.random.IntN(3) == 0, w.panics && w.random.IntN(5) == 0
+	w.mu.Unlock()
+	if pause {
+		time.Sleep(time.Second)
+	}
+	w.mu.Lock()
+	w.busy = false
+	w.mu.Unlock()
+	if fault {
+		panic("a fault in a handler")
+	}
+}
+
+// agrees compares what the witness knows with the truth.
+func (w *witness) agrees(truth []*corev1.Pod) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.knows) != len(truth) {
+		return fmt.Errorf("Converging: a handler knows %d objects, there are %d", len(w.knows), len(truth))
+	}
+	for _, pod := range truth {
+		if known := w.knows[KeyOf(pod)]; known == nil || known.ResourceVersion != pod.ResourceVersion {
+			return fmt.Errorf("Converging: a handler does not know %s at %s", KeyOf(pod), pod.ResourceVersion)
+		}
+	}
+	return nil
+}
+
+func TestTheCacheConvergesAndHandlersSeeValidHistoriesWhateverHappens(t *testing.T) {
+	for _, mode := range []string{"decoded", "encoded", "pages"} {
+		for range 6 {
+			seed := rand.Uint64()
+			t.Run(fmt.Sprintf("%s/seed=%d", mode, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { simulate(t, mode, seed) })
+			})
+		}
+	}
+}
+
+func simulate(t *testing.T, mode string, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	truth := NewFakeSource[*corev1.Pod]()
+	truth.RefuseStreaming = mode == "pages"
+	trouble := &faults{random: rand.New(rand.NewPCG(seed, 2))}
+	source := &unreliablePods{unreliable: unreliable[*corev1.Pod]{Source: truth, faults: trouble}, keepEncoded: mode == "encoded"}
+	pods := New[*corev1.Pod](source, Options[*corev1.Pod]{Hot: 3, PageSize: 4, FieldIndexes: []string{"spec.nodeName"},
+		Indexes: map[string]func(*corev1.Pod) []string{"label": func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
+
+	var witnesses []*witness
+	for range 400 {
+		switch n := random.IntN(40); {
+		case n == 0 && len(witnesses) < 12:
+			w := &witness{t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), slow: random.IntN(3) == 0, panics: random.IntN(3) == 0, knows: map[Key]*corev1.Pod{}}
+			w.mu.Lock()
+			w.reg = pods.Handle(w.handler())
+			w.mu.Unlock()
+			witnesses = append(witnesses, w)
+		case n == 1 && len(witnesses) > 3:
+			witnesses[0].reg.Close()
+			witnesses = witnesses[1:]
+		case n == 2:
+			truth.Compact()
+		case n == 3:
+			truth.SendBookmarks()
+		case n == 4:
+			time.Sleep(time.Duration(random.IntN(60)) * time.Second)
+		default:
+			scribble(truth, random)
+		}
+		if random.IntN(3) == 0 {
+			time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+		}
+	}
+	trouble.heal()
+	truth.Cut(nil)
+	time.Sleep(20 * time.Minute) // enough for every back-off and every slow handler
+
+	want := truth.Objects()
+	compareCache(t, pods, want)
+	for _, w := range witnesses {
+		if err := w.agrees(want); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// scribble changes something.
+func scribble(truth *FakeSource[*corev1.Pod], random *rand.Rand) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("ns", random.IntN(3)), Name: fmt.Sprint("pod", random.IntN(6))}}
+	pod.Spec.NodeName = fmt.Sprint("node", random.IntN(3))
+	pod.Labels = map[string]string{"app": fmt.Sprint("app", random.IntN(2))}
+	switch random.IntN(6) {
+	case 0:
+		truth.Add(pod) // another object under an old name, perhaps
+	case 1, 2:
+		truth.Delete(pod)
+	default:
+		truth.Modify(pod)
+	}
+}
+
+func compareCache(t *testing.T, pods *Shared[*corev1.Pod], want []*corev1.Pod) {
+	t.Helper()
+	if pods.Len() != len(want) {
+		t.Errorf("Converging: the cache has %d objects, the source %d", pods.Len(), len(want))
+	}
+	uids := map[Key]types.UID{}
+	perNode, perApp := map[string]int{}, map[string]int{}
+	for _, pod := range want {
+		uids[KeyOf(pod)] = pod.UID
+		perNode[pod.Spec.NodeName]++
+		perApp[pod.Labels["app"]]++
+		got, ok := pods.Lookup(KeyOf(pod))
+		if !ok || got.ResourceVersion != pod.ResourceVersion || got.UID != pod.UID || got.Spec.NodeName != pod.Spec.NodeName {
+			t.Errorf("Converging: the cache has %v for %s at %s", got, KeyOf(pod), pod.ResourceVersion)
+		}
+	}
+	for i := range 3 {
+		node, app := fmt.Sprint("node", i), fmt.Sprint("app", i)
+		for pod := range pods.By("spec.nodeName", node) {
+			perNode[pod.Spec.NodeName]--
+		}
+		for pod := range pods.By("label", app) {
+			perApp[pod.Labels["app"]]--
+		}
+		if perNode[node] != 0 || perApp[app] != 0 {
+			t.Errorf("Converging: the indexes are off by %d under %s and by %d under %s", perNode[node], node, perApp[app], app)
+		}
+	}
+}

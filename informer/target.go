@@ -1,0 +1,157 @@
+package informer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// Target is what a Reflector fills: a Store, a DeltaFIFO, an UndeltaStore, or something of your own.
+type Target[T any] interface {
+	Replace(objects []T, resourceVersion string) error
+	Add(object T) error
+	Update(object T) error
+	Delete(object T) error
+	Bookmark(resourceVersion string)
+	Resync() error
+}
+
+// Reflector makes a Target follow a source: it lists, watches, and lists again when it has to. It is the part of an
+// informer that talks to the server, for those who build something else on it.
+type Reflector[T Object] struct {
+	inner   *reflector[T]
+	options Options[T]
+	target  Target[T]
+
+	mu        sync.Mutex
+	position  string // guarded by mu
+	lastError error  // guarded by mu
+}
+
+// NewReflector returns a reflector. Of the options it uses those about listing, watching, transforming and reporting,
+// and Resync: how often the target's Resync is called.
+func NewReflector[T Object](source Source[T], target Target[T], options Options[T]) *Reflector[T] {
+	s := newShared(options)
+	r := &Reflector[T]{options: s.options, target: target}
+	r.inner = newReflector(s, source, &targetSink[T]{reflector: r, admit: admitPlain(s)})
+	r.inner.failed = r.failed
+	return r
+}
+
+// Run follows the source until the context ends.
+func (r *Reflector[T]) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	if r.options.Resync > 0 {
+		running.Go(func() { r.resync(ctx) })
+	}
+	return r.inner.run(ctx)
+}
+
+// LastResourceVersion returns how far the target is.
+func (r *Reflector[T]) LastResourceVersion() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.position
+}
+
+func (r *Reflector[T]) resync(ctx context.Context) {
+	ticker := time.NewTicker(r.options.Resync)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			r.check(r.target.Resync())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *Reflector[T]) failed(err error) {
+	r.mu.Lock()
+	r.lastError = err
+	r.mu.Unlock()
+	r.options.Metrics.Failed(r.options.Name)
+	r.check(err)
+}
+
+func (r *Reflector[T]) check(err error) {
+	if err != nil {
+		r.options.Logger.Warn("reflector has trouble", "informer", r.options.Name, "error", err)
+		r.options.OnError(err)
+	}
+}
+
+func (r *Reflector[T]) reached(position string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.position = position
+}
+
+// targetSink hands on what a reflector reads to a Target.
+type targetSink[T Object] struct {
+	reflector *Reflector[T]
+	admit     func(T) (*version[T], error)
+}
+
+type targetList[T Object] struct {
+	sink    *targetSink[T]
+	objects []T
+	gone    map[Key]bool // listed, and deleted while the list was streamed
+}
+
+func (s *targetSink[T]) replace() intake[T] { return &targetList[T]{sink: s} }
+
+func (s *targetSink[T]) transformed(object T) T {
+	v, err := s.admit(object)
+	s.reflector.check(err)
+	if v == nil {
+		return object
+	}
+	return v.plain
+}
+
+func (l *targetList[T]) take(event watch.Event[T]) {
+	key := KeyOf(event.Object)
+	if event.Type != watch.Deleted {
+		delete(l.gone, key)
+		l.objects = append(l.objects, l.sink.transformed(event.Object))
+		return
+	}
+	if l.gone == nil {
+		l.gone = map[Key]bool{}
+	}
+	l.gone[key] = true
+}
+
+func (l *targetList[T]) commit(position string) {
+	l.objects = slices.DeleteFunc(l.objects, func(object T) bool { return l.gone[KeyOf(object)] })
+	l.sink.reflector.check(l.sink.reflector.target.Replace(l.objects, position))
+	l.sink.reflector.reached(position)
+}
+
+func (s *targetSink[T]) apply(kind watch.EventType, object T) {
+	r, position := s.reflector, object.GetResourceVersion()
+	object = s.transformed(object)
+	switch kind {
+	case watch.Added:
+		r.check(r.target.Add(object))
+	case watch.Modified:
+		r.check(r.target.Update(object))
+	case watch.Deleted:
+		r.check(r.target.Delete(object))
+	}
+	r.target.Bookmark(position)
+	r.reached(position)
+}
+
+func (s *targetSink[T]) bookmark(position string) {
+	s.reflector.target.Bookmark(position)
+	s.reflector.reached(position)
+}
+
+func (s *targetSink[T]) flush() {}
