@@ -10,12 +10,14 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/controllers/deployment"
+	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/replicaset"
 	"github.com/millrace/millrace/loop"
 )
 
 var all = []loop.Entry{
 	deployment.Entry,
+	garbage.Entry,
 	replicaset.Entry,
 }
 

@@ -1,0 +1,337 @@
+package garbage_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/controllers/garbage"
+	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/loop"
+)
+
+var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+func TestDependentsGoWithTheirLastOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		a, b := c.make("a"), c.make("b")
+		c.make("both", a, b)
+		child := c.make("child", a)
+		c.make("grandchild", child)
+		c.settle()
+		c.delete("a", metav1.DeletePropagationBackground)
+		c.settle()
+		c.expect("b both")
+		if refs := c.get("both").GetOwnerReferences(); len(refs) != 1 || refs[0].Name != "b" {
+			t.Errorf("owners of both: %v", refs)
+		}
+		c.delete("b", metav1.DeletePropagationBackground)
+		c.settle()
+		c.expect("")
+	})
+}
+
+func TestForegroundDeletionWaitsForBlockingDependents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		a := c.make("a")
+		child := c.make("child", a)
+		held := c.make("held", child)
+		c.hold(held, "test/hold")
+		c.settle()
+		c.delete("a", metav1.DeletePropagationForeground)
+		c.settle()
+		c.expect("a child held")
+		c.hold(c.get("held"))
+		c.settle()
+		c.expect("")
+	})
+}
+
+func TestOrphanedDependentsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		a := c.make("a")
+		c.make("child", a)
+		c.settle()
+		c.delete("a", metav1.DeletePropagationOrphan)
+		c.settle()
+		c.expect("child")
+		if refs := c.get("child").GetOwnerReferences(); len(refs) != 0 {
+			t.Errorf("owners of child: %v", refs)
+		}
+	})
+}
+
+func TestCircleOfForegroundDeletionsIsBrokenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		a := c.make("a")
+		b := c.make("b", a)
+		c.own(c.get("a"), b)
+		c.settle()
+		c.delete("a", metav1.DeletePropagationForeground)
+		c.settle()
+		c.expect("")
+	})
+}
+
+func TestKindThatAppearsLaterIsCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		late := testapi.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Late"}, Resource: "lates", Namespaced: true}
+		c.server.Register(late)
+		gvr := late.GroupVersion().WithResource("lates")
+		a := c.make("a")
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetGroupVersionKind(late.GroupVersionKind)
+		o.SetName("dependent")
+		o.SetOwnerReferences([]metav1.OwnerReference{reference(a)})
+		if _, err := c.clients.Dynamic.Resource(gvr).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		c.delete("a", metav1.DeletePropagationBackground)
+		time.Sleep(time.Minute)
+		_, err := c.clients.Dynamic.Resource(gvr).Namespace("default").Get(t.Context(), "dependent", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			t.Fatalf("dependent of a late kind: %v", err)
+		}
+	})
+}
+
+func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.settle()
+		// The watch of services stands still; that of config maps does not.
+		c.server.Before = func(r *http.Request) error {
+			if strings.Contains(r.URL.Path, "services") && r.URL.Query().Get("watch") != "" {
+				return fmt.Errorf("no way to services")
+			}
+			return nil
+		}
+		c.server.DropWatches()
+		service, err := c.clients.Kube.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "dependent", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))},
+		}}
+		if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(t.Context(), dependent, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		c.expect("dependent")
+	})
+}
+
+func TestOwnerInAnotherNamespaceCountsAsAbsentAndIsToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		a := c.make("a")
+		c.settle()
+		stray := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stray", OwnerReferences: []metav1.OwnerReference{reference(a)}}}
+		if _, err := c.clients.Kube.CoreV1().ConfigMaps("other").Create(t.Context(), stray, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		c.expect("a")
+		events := testapi.All[corev1.Event](c.server, "events")
+		if len(events) != 1 || events[0].Reason != "OwnerRefInvalidNamespace" {
+			t.Errorf("events: %v", events)
+		}
+	})
+}
+
+// A random forest of owners, with deletions of all policies, failing requests,
+// lost watches and expired ones, always comes to rest with exactly what has an owner
+// left or never had one.
+func TestRandomGraphsConverge(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { randomGraph(t, rand.New(rand.NewPCG(seed, 7))) })
+		})
+	}
+}
+
+func randomGraph(t *testing.T, random *rand.Rand) {
+	c := start(t)
+	var faults bool
+	c.server.After = func(r *http.Request) error {
+		if faults && r.Method != http.MethodGet && random.IntN(5) == 0 {
+			return fmt.Errorf("answer lost")
+		}
+		return nil
+	}
+	var names []string
+	owners := map[string][]string{}
+	for i := range 40 {
+		name := fmt.Sprintf("o%02d", i)
+		var refs []*metav1.PartialObjectMetadata
+		for range random.IntN(3) {
+			if len(names) == 0 {
+				break
+			}
+			owner := names[random.IntN(len(names))]
+			if o := c.find(owner); o != nil && o.DeletionTimestamp == nil {
+				refs, owners[name] = append(refs, o), append(owners[name], owner)
+			}
+		}
+		c.make(name, refs...)
+		names = append(names, name)
+		switch random.IntN(6) {
+		case 0:
+			c.server.DropWatches()
+		case 1:
+			c.server.Compact()
+		case 2:
+			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		}
+	}
+	c.settle()
+	roots := map[string]bool{}
+	for i := range 8 {
+		faults = false
+		victim := names[random.IntN(len(names))]
+		policies := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}
+		policy := policies[i%2]
+		err := c.clients.Metadata.Resource(maps).Namespace("default").Delete(t.Context(), victim, metav1.DeleteOptions{PropagationPolicy: &policy})
+		if err == nil {
+			roots[victim] = true
+		}
+		faults = true
+		time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond)
+	}
+	faults = false
+	time.Sleep(10 * time.Minute)
+	var want []string
+	gone := map[string]bool{}
+	for _, name := range names { // owners come before their dependents
+		alive := !roots[name] && len(owners[name]) == 0
+		for _, owner := range owners[name] {
+			alive = alive || !roots[name] && !gone[owner]
+		}
+		gone[name] = !alive
+		if alive {
+			want = append(want, name)
+		}
+	}
+	c.expect(strings.Join(want, " "))
+}
+
+type cluster struct {
+	t       *testing.T
+	server  *testapi.Server
+	clients *loop.Clients
+}
+
+func start(t *testing.T) *cluster {
+	server := testapi.New()
+	clients := server.Clients()
+	collector, err := garbage.New(clients.Named("garbage-collector-controller"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- loop.Run(ctx, clients, collector) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return &cluster{t, server, clients}
+}
+
+func (c *cluster) settle() { time.Sleep(time.Minute); synctest.Wait() }
+
+func reference(owner *metav1.PartialObjectMetadata) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &yes}
+}
+
+func (c *cluster) make(name string, owners ...*metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	c.t.Helper()
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, owner := range owners {
+		o.OwnerReferences = append(o.OwnerReferences, reference(owner))
+	}
+	if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(c.t.Context(), o, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.get(name)
+}
+
+func (c *cluster) find(name string) *metav1.PartialObjectMetadata {
+	o, err := c.clients.Metadata.Resource(maps).Namespace("default").Get(c.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+func (c *cluster) get(name string) *metav1.PartialObjectMetadata {
+	c.t.Helper()
+	o := c.find(name)
+	if o == nil {
+		c.t.Fatalf("%s is not there", name)
+	}
+	return o
+}
+
+func (c *cluster) edit(name string, edit func(*corev1.ConfigMap)) {
+	testapi.Edit(c.server, "configmaps", "default", name, edit)
+}
+
+func (c *cluster) hold(o *metav1.PartialObjectMetadata, finalizers ...string) {
+	c.t.Helper()
+	cm, err := c.clients.Kube.CoreV1().ConfigMaps("default").Get(c.t.Context(), o.Name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cm.Finalizers = finalizers
+	if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) own(o, owner *metav1.PartialObjectMetadata) {
+	c.edit(o.Name, func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{reference(owner)} })
+}
+
+func (c *cluster) delete(name string, policy metav1.DeletionPropagation) {
+	c.t.Helper()
+	if err := c.clients.Metadata.Resource(maps).Namespace("default").Delete(c.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) expect(names string) {
+	c.t.Helper()
+	list, err := c.clients.Kube.CoreV1().ConfigMaps("").List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var got []string
+	for _, o := range list.Items {
+		got = append(got, o.Name)
+	}
+	if strings.Join(got, " ") != names {
+		c.t.Errorf("there are %q, expected %q", strings.Join(got, " "), names)
+	}
+}

@@ -1,0 +1,109 @@
+package garbage
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/controllers/internal/kinds"
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+// A monitor keeps the graph informed about one kind.
+type monitor struct {
+	cache loop.Cache
+	run   func(ctx context.Context) error
+	// find returns what the cache shows now, and in which version.
+	find func(informer.Key) (fact, string, bool)
+	stop context.CancelFunc
+}
+
+// An entry is all that is kept of an object: some tens of bytes beside its
+// names. Its fields are exported because informers compare what they keep.
+type entry struct {
+	Key                          informer.Key
+	UID                          types.UID
+	Version                      string
+	Owners                       []metav1.OwnerReference
+	Deleting, Foreground, Orphan bool
+}
+
+func entryOf(m metav1.Object) *entry {
+	finalizers := m.GetFinalizers()
+	return &entry{
+		Key: informer.KeyOf(m), UID: m.GetUID(), Version: m.GetResourceVersion(), Owners: m.GetOwnerReferences(),
+		Deleting:   m.GetDeletionTimestamp() != nil,
+		Foreground: slices.Contains(finalizers, metav1.FinalizerDeleteDependents),
+		Orphan:     slices.Contains(finalizers, metav1.FinalizerOrphanDependents),
+	}
+}
+
+func (e *entry) fact(kind *kinds.Kind) fact {
+	return fact{
+		identity: identity{kind: kind, namespace: e.Key.Namespace, name: e.Key.Name, uid: e.UID},
+		owners:   e.Owners, deleting: e.Deleting, foreground: e.Foreground, orphan: e.Orphan,
+	}
+}
+
+// concerns says that two states of an object are not the same to the graph.
+// Nearly all changes of objects are of no concern, and cost this comparison only.
+func concerns(before, after *entry) bool {
+	return before.Deleting != after.Deleting || before.Foreground != after.Foreground || before.Orphan != after.Orphan ||
+		!slices.EqualFunc(before.Owners, after.Owners, sameOwner)
+}
+
+// monitor makes the monitor of a kind. Pods are followed anyway by the other
+// loops; everything else by its metadata.
+func (c *collector) monitor(kind *kinds.Kind) *monitor {
+	if kind.Resource.Group == "" && kind.Resource.Resource == "pods" {
+		return follow(c, kind, c.pods, func(p *podview.Pod) *entry { return entryOf(p) }, nil)
+	}
+	entries := informer.Project(informer.Metadata(c.metadata, kind.Resource, ""),
+		func(o *metav1.PartialObjectMetadata) *entry { return entryOf(o) },
+		informer.Options[*entry]{Name: "garbage/" + kind.Resource.Resource, Logger: c.log})
+	return follow(c, kind, entries, func(e *entry) *entry { return e }, entries.Run)
+}
+
+func follow[T any](c *collector, kind *kinds.Kind, objects *informer.Shared[T], seen func(T) *entry, run func(context.Context) error) *monitor {
+	observe := func(e *entry) { c.suspect(c.graph.observe(e.fact(kind), c.identify)) }
+	handler := informer.Handler[T]{
+		Name:  "garbage",
+		Added: func(o T, _ bool) { observe(seen(o)) },
+		Updated: func(before, after T) {
+			if e := seen(after); concerns(seen(before), e) {
+				observe(e)
+			}
+		},
+		Deleted: func(o T, _ bool) { c.suspect(c.graph.remove(seen(o).UID)) },
+	}
+	if kind.Resource.Resource == "customresourcedefinitions" {
+		handler.Changed = func(informer.Key) { c.rediscover() }
+	}
+	return &monitor{
+		cache: objects,
+		find: func(key informer.Key) (fact, string, bool) {
+			o, ok := objects.Lookup(key)
+			if !ok {
+				return fact{}, "", false
+			}
+			e := seen(o)
+			return e.fact(kind), e.Version, true
+		},
+		run: func(ctx context.Context) error {
+			registration := objects.Handle(handler)
+			defer func() {
+				registration.Close()
+				<-registration.Done()
+			}()
+			if run != nil {
+				return run(ctx)
+			}
+			<-ctx.Done()
+			return nil
+		},
+	}
+}
