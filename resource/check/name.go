@@ -1,0 +1,38 @@
+package check
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Label wants a DNS label.
+func Label(value string, path *field.Path) field.ErrorList {
+	return Invalid(path, value, validation.IsDNS1123Label(value))
+}
+
+// Subdomain wants a DNS subdomain.
+func Subdomain(value string, path *field.Path) field.ErrorList {
+	return Invalid(path, value, validation.IsDNS1123Subdomain(value))
+}
+
+// Qualified wants a name that may have a domain before a slash.
+func Qualified(value string, path *field.Path) field.ErrorList {
+	return Invalid(path, value, validation.IsQualifiedName(value))
+}
+
+// Port wants the number of a port.
+func Port(n int32, path *field.Path) field.ErrorList {
+	if n >= 1 && n <= 65535 {
+		return nil
+	}
+	return Invalid(path, n, validation.IsValidPortNum(int(n)))
+}
+
+// PortOrName wants the number of a port, or a name of one.
+func PortOrName(p intstr.IntOrString, path *field.Path) field.ErrorList {
+	if p.Type == intstr.Int {
+		return Port(p.IntVal, path)
+	}
+	return Invalid(path, p.StrVal, validation.IsValidPortName(p.StrVal))
+}
