@@ -88,9 +88,19 @@ func ClientsFor(kube kubernetes.Interface) *Clients {
 // name, and which share everything else.
 func (c *Clients) Named(name string) *Clients {
 	named := *c
-	named.Log = c.Log.With("component", name)
-	named.Recorder = c.Events.For(corev1.EventSource{Component: name})
+	named.Log = c.log().With("component", name)
+	if c.Events != nil {
+		named.Recorder = c.Events.For(corev1.EventSource{Component: name})
+	}
 	return &named
+}
+
+// log is the logger, or one that discards.
+func (c *Clients) log() *slog.Logger {
+	if c == nil || c.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Log
 }
 
 // Run keeps the informers up to date and writes the events, until ctx ends.
@@ -102,7 +112,7 @@ func (c *Clients) Run(ctx context.Context) error {
 // the same kind, namespace and selectors share. It keeps no managed fields.
 func Informer[T informer.Object](c *Clients, source informer.Source[T]) *informer.Shared[T] {
 	return informer.Share(c.Informers, source, informer.Options[T]{
-		Logger:            c.Log,
+		Logger:            c.log(),
 		DropManagedFields: true,
 		// client-go's fake clients accept a streamed list and never send it.
 		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),

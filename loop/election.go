@@ -48,7 +48,7 @@ func Elected(c *Clients, e Election, r Runner) Runner {
 		}
 		var electing sync.WaitGroup
 		electing.Go(func() {
-			log := logr.FromSlogHandler(c.Log.Handler()).WithValues("lease", e.Lease.String())
+			log := logr.FromSlogHandler(c.log().Handler()).WithValues("lease", e.Lease.String())
 			elector.Run(klog.NewContext(candidacy, log))
 		})
 		defer electing.Wait()

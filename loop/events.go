@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,7 @@ func (r recorder) Eventf(object runtime.Object, eventType, reason, format string
 		InvolvedObject:      *ref,
 		Type:                eventType,
 		Reason:              reason,
-		Message:             fmt.Sprintf(format, args...),
+		Message:             shorten(fmt.Sprintf(format, args...)),
 		Source:              r.source,
 		ReportingController: r.source.Component,
 		ReportingInstance:   r.source.Host,
@@ -80,6 +81,16 @@ func (r recorder) Eventf(object runtime.Object, eventType, reason, format string
 	default:
 		r.events.log.Debug("event dropped: too many wait", "reason", reason, "object", ref.Name)
 	}
+}
+
+// maxMessage is the length that the events API allows.
+const maxMessage = 1024
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "")
 }
 
 // lastWords is how long Run goes on writing after its context has ended.

@@ -83,6 +83,15 @@ func TestEqualEventsAreCountedInOneObject(t *testing.T) {
 	})
 }
 
+func TestALongMessageIsCutAtACharacter(t *testing.T) {
+	withEvents(t, func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder) {
+		recorder.Eventf(pod("a"), "Normal", "Long", "%s", "x"+strings.Repeat("ü", 1000))
+		if got := written(t, kube)[0].Message; got != "x"+strings.Repeat("ü", 511) {
+			t.Errorf("the message has %d bytes and ends with %q", len(got), got[len(got)-3:])
+		}
+	})
+}
+
 func TestACountedEventThatExpiredIsCreatedAgain(t *testing.T) {
 	withEvents(t, func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder) {
 		recorder.Eventf(pod("a"), "Normal", "Again", "the same")

@@ -118,9 +118,4 @@ func (l *Loop) keys() *queue.Queue[Key] {
 	return l.queue
 }
 
-func (l *Loop) log() *slog.Logger {
-	if l.Clients == nil || l.Clients.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return l.Clients.Log
-}
+func (l *Loop) log() *slog.Logger { return l.Clients.log() }
