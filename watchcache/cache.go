@@ -26,7 +26,7 @@ type Options struct {
 	WindowBytes  int
 	// FormBudget bounds the bytes of wire forms of all kinds; 96 MiB if zero, none are kept if negative.
 	FormBudget int
-	// PageSize is how many entries the cache lists at a time when it is filled; 500 if zero.
+	// PageSize is how many entries the cache lists at a time when it is filled. If zero it depends on their size.
 	PageSize int
 	// Backoff tells how long to wait after the n-th failure in a row, from 1; doubling from 50 ms to 5 s, with jitter, if
 	// nil.
@@ -48,9 +48,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FormBudget == 0 {
 		o.FormBudget = 96 << 20
-	}
-	if o.PageSize == 0 {
-		o.PageSize = 500
 	}
 	if o.Backoff == nil {
 		o.Backoff = backoff

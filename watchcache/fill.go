@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -54,14 +55,34 @@ func (c *Cache) fillNew(ctx context.Context) error {
 	return nil
 }
 
+// A page of a fill begins with so many entries and grows up to so many bytes or entries. Big pages matter: etcd goes
+// through the whole rest of the range for each, so that pages of 500 make a fill of 30,000 pods half as dear again, and
+// that grows with the square. Their bytes are no waste, as most of them stay.
+const (
+	firstPage    = 500
+	pageBytes    = 32 << 20
+	largestPage  = 10_000
+	smallestPage = 10
+)
+
+// nextPage tells how many entries to ask for after a page.
+func (c *Cache) nextPage(p store.Page) int {
+	bytes := 1
+	for _, e := range p.Entries {
+		bytes += len(e.Value) + len(e.Key)
+	}
+	return cmp.Or(c.options.PageSize, max(smallestPage, min(largestPage, len(p.Entries)*pageBytes/bytes)))
+}
+
 // list reads the kind's state at rev, or the newest if that is zero, in pages. Objects that have not changed since the
 // last fill stay the ones that they were.
 func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, store.Revision, error) {
 	old := k.Snapshot()
 	var state tree
+	limit := cmp.Or(k.cache.options.PageSize, firstPage)
 	for from := ""; ; {
 		page, err := k.cache.store.List(ctx, k.options.Prefix, store.ListOptions{
-			From: from, Limit: k.cache.options.PageSize, Revision: rev,
+			From: from, Limit: limit, Revision: rev,
 		})
 		if err != nil {
 			return tree{}, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
@@ -74,6 +95,7 @@ func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, store.Revisi
 			return state, rev, nil
 		}
 		from = page.Entries[len(page.Entries)-1].Key + "\x00"
+		limit = k.cache.nextPage(page)
 	}
 }
 
