@@ -28,6 +28,9 @@ type UpdateOptions struct {
 	MayCreate bool
 	// Tracked says that the updater has taken care of managed fields itself (apply).
 	Tracked bool
+	// Own marks a change that is the server's own (a binding): it is asked of the admission, and no rule of the kind, nor
+	// the generation, nor the owners of fields have to do with it.
+	Own bool
 }
 
 // maxTries ends an update that never gets its turn.
@@ -168,6 +171,9 @@ func (s *Storage) checkVersion(o, old resource.Object, key string) error {
 func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) error {
 	o, old, rules := c.Object, c.Old, s.rules(opt.View)
 	carryMeta(o, old)
+	if opt.Own {
+		return s.registry.Admit(ctx, c)
+	}
 	if !opt.Tracked {
 		if err := s.track(opt.WriteOptions, opt.View, old, o); err != nil {
 			return err

@@ -1,0 +1,33 @@
+package millrace
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/scheduler"
+)
+
+// startLoops starts what works on the API from its other side. Nothing here touches the server but through the API.
+func (c *Cluster) startLoops(context.Context) error {
+	if len(c.options.Controllers) == 0 && c.options.NoScheduler && c.options.Nodes == 0 {
+		return nil
+	}
+	clients, err := loop.NewClients(c.InProcess(), c.options.Logger)
+	if err != nil {
+		return err
+	}
+	var runners []loop.Runner
+	if len(c.options.Controllers) > 0 {
+		group := &loop.Group{Clients: clients, Entries: controllers.All(), Select: c.options.Controllers}
+		if _, err := loop.Select(group.Entries, group.Select); err != nil {
+			return err
+		}
+		runners = append(runners, group)
+	}
+	if !c.options.NoScheduler {
+		runners = append(runners, scheduler.New(scheduler.For(clients)))
+	}
+	c.run("loops", func(ctx context.Context) error { return loop.Run(ctx, clients, runners...) })
+	return nil
+}

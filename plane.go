@@ -1,0 +1,204 @@
+package millrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/actions"
+	"github.com/millrace/millrace/admission"
+	"github.com/millrace/millrace/apiserver"
+	"github.com/millrace/millrace/auth"
+	"github.com/millrace/millrace/inprocess"
+	"github.com/millrace/millrace/ownership"
+	"github.com/millrace/millrace/pki"
+	"github.com/millrace/millrace/registry"
+	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/resource/builtin"
+	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/store/etcd"
+	"github.com/millrace/millrace/store/memory"
+	"github.com/millrace/millrace/watchcache"
+)
+
+const (
+	compactEvery = 5 * time.Minute
+	issuerName   = "https://kubernetes.default.svc.cluster.local"
+	// graceToClose is how long connections may take to end in order.
+	graceToClose = time.Second
+)
+
+func (c *Cluster) start(ctx context.Context) error {
+	// The port comes first: if it is taken, nothing else needs to be undone, and nothing on disk has been touched.
+	listener, err := listen(ctx, c.options.Listen)
+	if err != nil {
+		return err
+	}
+	c.opened("listener", func() error { return closeListener(listener) })
+	c.address = listener.Addr().String()
+	if c.keys, err = pki.Open(c.keyFolder(), c.hosts(), time.Now()); err != nil {
+		return err
+	}
+	s, err := c.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	c.opened("store", s.Close)
+	reg, cache, err := c.newRegistry(s)
+	if err != nil {
+		return err
+	}
+	c.run("watch cache", cache.Run)
+	c.run("compaction", func(ctx context.Context) error { return store.RunCompaction(ctx, s, compactEvery) })
+	if err := cache.WaitReady(ctx); err != nil {
+		return fmt.Errorf("wait for the first state of the store: %w", err)
+	}
+	if err := bootstrap(ctx, reg, c.options.ServiceRange, listener.Addr()); err != nil {
+		return err
+	}
+	if err := c.serve(listener, reg, cache); err != nil {
+		return err
+	}
+	return c.startLoops(ctx)
+}
+
+func closeListener(l net.Listener) error {
+	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen (port 0 takes a free one)", address, errors.Unwrap(err))
+	}
+	return l, nil
+}
+
+func (c *Cluster) keyFolder() string {
+	if c.options.Data == "" {
+		return ""
+	}
+	return filepath.Join(c.options.Data, "pki")
+}
+
+// hosts are what the serving certificate is good for.
+func (c *Cluster) hosts() []string {
+	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	if host, _, err := net.SplitHostPort(c.address); err == nil {
+		if ip := net.ParseIP(host); ip == nil || !ip.IsUnspecified() {
+			hosts = append(hosts, host)
+		}
+	}
+	if first, err := firstAddress(c.options.ServiceRange); err == nil {
+		hosts = append(hosts, first)
+	}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	return append(hosts, c.options.Hosts...)
+}
+
+func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
+	e := c.options.Etcd
+	switch {
+	case len(e.Servers) > 0:
+		return etcd.Dial(ctx, etcd.Options{Endpoints: e.Servers, CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, Logger: c.options.Logger})
+	case c.options.Data == "":
+		return memory.New(memory.Options{}), nil
+	}
+	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: filepath.Join(c.options.Data, "etcd"), Logger: c.options.Logger})
+}
+
+func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Cache, error) {
+	cache := watchcache.New(s, watchcache.Options{Root: registry.Root, Logger: c.options.Logger})
+	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	var reg *registry.Registry
+	uncached := map[string]bool{}
+	for _, name := range c.options.Uncached {
+		uncached[name] = true
+	}
+	reg, err = registry.New(registry.Options{
+		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window,
+		Admission: admission.Default(func() *registry.Registry { return reg }), Logger: c.options.Logger,
+	})
+	return reg, cache, err
+}
+
+// serve starts answering requests, from the network and from inside.
+func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *watchcache.Cache) error {
+	issuer := &actions.Issuer{Key: c.keys.Signing, Name: issuerName, Registry: func() *registry.Registry { return reg }, Now: time.Now}
+	tokens := []auth.Tokens{issuer}
+	if c.options.TokenFile != "" {
+		file, err := auth.ReadTokenFile(c.options.TokenFile)
+		if err != nil {
+			return err
+		}
+		tokens = slices.Insert(tokens, 0, auth.Tokens(file))
+	}
+	authorizer := auth.MastersOnly{}
+	api := apiserver.New(apiserver.Options{
+		Registry:     reg,
+		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: c.keys.Clients(), Tokens: tokens}},
+		Authorize:    authorizer,
+		Apply:        reg.Track.(*ownership.Owners),
+		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
+		Checks:       checks(reg, cache),
+		Version:      Version(),
+		Address:      c.address,
+		Logger:       c.options.Logger,
+	})
+	server := &http.Server{
+		Handler: api, TLSConfig: c.keys.TLS(), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 1000},
+		ErrorLog: errorLog(c.options.Logger),
+	}
+	c.inside = inprocess.New(api, asAdministrator)
+	c.run("listener", func(context.Context) error { return server.ServeTLS(listener, "", "") })
+	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, server) }
+	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
+	return nil
+}
+
+// asAdministrator is how the cluster's own loops call.
+func asAdministrator(ctx context.Context) context.Context {
+	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
+}
+
+// shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
+func shutDown(api *apiserver.Server, server *http.Server) {
+	api.End()
+	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		server.Close()
+	}
+}
+
+func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
+	return []apiserver.Check{
+		{Name: "etcd", Live: true, Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			_, err := reg.Store.Revision(ctx)
+			return err
+		}},
+		{Name: "watch-cache", Do: func(context.Context) error {
+			if !cache.Ready() {
+				return watchcache.ErrNotReady
+			}
+			return nil
+		}},
+	}
+}
