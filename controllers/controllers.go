@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/controllers/deployment"
 	"github.com/millrace/millrace/controllers/garbage"
+	"github.com/millrace/millrace/controllers/namespace"
 	"github.com/millrace/millrace/controllers/replicaset"
 	"github.com/millrace/millrace/loop"
 )
@@ -18,6 +19,7 @@ import (
 var all = []loop.Entry{
 	deployment.Entry,
 	garbage.Entry,
+	namespace.Entry,
 	replicaset.Entry,
 }
 

@@ -1,0 +1,125 @@
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "namespace-controller"
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"namespace"}, New: New}
+
+type controller struct {
+	kube       kubernetes.Interface
+	metadata   metadata.Interface
+	discovery  discovery.DiscoveryInterface
+	now        func() time.Time
+	namespaces *informer.Shared[*corev1.Namespace]
+	writes     loop.Writes
+
+	mu    sync.Mutex // guards tries
+	tries map[loop.Key]int
+}
+
+// New makes the loop. It needs the metadata client.
+func New(c *loop.Clients) (loop.Runner, error) {
+	if c.Metadata == nil {
+		return nil, errors.New("the namespace controller needs a metadata client")
+	}
+	n := &controller{
+		kube: c.Kube, metadata: c.Metadata, discovery: c.Discovery, now: c.Now,
+		namespaces: loop.Informer(c, informer.For(c.Kube.CoreV1().Namespaces())),
+		tries:      map[loop.Key]int{},
+	}
+	return &loop.Loop{
+		Name: name, Clients: c, Workers: 10, Sync: n.sync,
+		Watches: []loop.Watch{loop.Self(n.namespaces)},
+	}, nil
+}
+
+func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := n.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	ns, ok := n.namespaces.Lookup(key)
+	if !ok || ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		n.forget(key)
+		return loop.Result{}, nil
+	}
+	if ns.Status.Phase != corev1.NamespaceTerminating {
+		// Say so first: from then on the server lets nothing new in.
+		ns = ns.DeepCopy()
+		ns.Status.Phase = corev1.NamespaceTerminating
+		return loop.Result{}, n.writeStatus(ctx, key, ns)
+	}
+	found := n.empty(ctx, ns.Name)
+	if ns = ns.DeepCopy(); merge(&ns.Status.Conditions, found.conditions(metav1.NewTime(n.now()))) && !found.finished() {
+		if err := n.writeStatus(ctx, key, ns); err != nil {
+			return loop.Result{}, err
+		}
+	}
+	if !found.finished() {
+		return loop.Result{After: n.pause(key)}, nil
+	}
+	return loop.Result{}, n.finalize(ctx, key, ns)
+}
+
+func (n *controller) writeStatus(ctx context.Context, key loop.Key, ns *corev1.Namespace) error {
+	written, err := n.kube.CoreV1().Namespaces().UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write status of namespace %s: %w", ns.Name, err)
+	}
+	n.writes.Wrote(key, n.namespaces, written.ResourceVersion)
+	return nil
+}
+
+// finalize takes our finalizer off, which lets the namespace go.
+func (n *controller) finalize(ctx context.Context, key loop.Key, ns *corev1.Namespace) error {
+	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+	_, err := n.kube.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("finalize namespace %s: %w", ns.Name, err)
+	}
+	n.forget(key)
+	return nil
+}
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 15 * time.Second
+)
+
+// pause grows with each try: most namespaces are empty in a moment, and one that
+// waits for a pod to end must not be asked about all the time.
+func (n *controller) pause(key loop.Key) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	tries := n.tries[key]
+	n.tries[key]++
+	return min(firstPause<<min(tries, 20), longestPause)
+}
+
+func (n *controller) forget(key loop.Key) {
+	n.writes.Forget(key)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.tries, key)
+}

@@ -1,0 +1,205 @@
+package namespace_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/namespace"
+	"github.com/millrace/millrace/loop"
+)
+
+func TestDeletedNamespaceIsEmptiedAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.fill("doomed")
+		c.fill("kept")
+		late := testapi.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Late"}, Resource: "lates", Namespaced: true}
+		c.server.Register(late)
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetGroupVersionKind(late.GroupVersionKind)
+		o.SetName("late")
+		if _, err := c.clients.Dynamic.Resource(late.GroupVersion().WithResource("lates")).Namespace("doomed").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.delete("doomed")
+		if ns := c.namespace("doomed"); ns != nil {
+			t.Errorf("still there: %+v", ns.Status)
+		}
+		for _, cm := range testapi.All[corev1.ConfigMap](c.server, "configmaps") {
+			if cm.Namespace == "doomed" {
+				t.Error("left behind:", cm.Name)
+			}
+		}
+		if got := len(testapi.All[unstructured.Unstructured](c.server, "lates")); got != 0 {
+			t.Errorf("%d objects of a late kind left behind", got)
+		}
+		if c.namespace("kept") == nil || len(testapi.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
+			t.Error("the other namespace has lost something")
+		}
+	})
+}
+
+func TestNamespaceSaysWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.fill("doomed")
+		testapi.Edit(c.server, "configmaps", "doomed", "content", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/hold"} })
+		c.delete("doomed")
+		ns := c.namespace("doomed")
+		if ns == nil {
+			t.Fatal("gone, though its content is held")
+		}
+		c.expect(ns, corev1.NamespaceContentRemaining, "Some resources are remaining: configmaps. has 1 resource instances")
+		c.expect(ns, corev1.NamespaceFinalizersRemaining, "Some content in the namespace has finalizers remaining: example.org/hold in 1 resource instances")
+		c.expect(ns, corev1.NamespaceDeletionDiscoveryFailure, "")
+		c.expect(ns, corev1.NamespaceDeletionContentFailure, "")
+		cm, err := c.clients.Kube.CoreV1().ConfigMaps("doomed").Get(t.Context(), "content", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cm.Finalizers = nil
+		if _, err := c.clients.Kube.CoreV1().ConfigMaps("doomed").Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if c.namespace("doomed") != nil {
+			t.Error("still there after its content was released")
+		}
+	})
+}
+
+func TestNamespaceWaitsForDiscoveryAndForKindsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.fill("doomed")
+		broken := true
+		c.server.Before = func(r *http.Request) error {
+			if broken && strings.HasPrefix(r.URL.Path, "/apis/apps/") {
+				return fmt.Errorf("apps are not at home")
+			}
+			return nil
+		}
+		c.delete("doomed")
+		ns := c.namespace("doomed")
+		if ns == nil {
+			t.Fatal("gone, though a group could not be asked")
+		}
+		var found bool
+		for _, condition := range ns.Status.Conditions {
+			found = found || condition.Type == corev1.NamespaceDeletionDiscoveryFailure && condition.Status == corev1.ConditionTrue
+		}
+		if !found {
+			t.Errorf("conditions: %+v", ns.Status.Conditions)
+		}
+		if got := len(testapi.All[corev1.ConfigMap](c.server, "configmaps")); got != 0 {
+			t.Errorf("%d config maps wait for a group that they have nothing to do with", got)
+		}
+		broken = false
+		time.Sleep(time.Minute)
+		if c.namespace("doomed") != nil {
+			t.Error("still there after discovery recovered")
+		}
+	})
+}
+
+func TestPodsGoBeforeWhatTheyUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.fill("doomed")
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{NodeName: "node"}}
+		if _, err := c.clients.Kube.CoreV1().Pods("doomed").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.delete("doomed") // no kubelet ends the pod
+		if len(testapi.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
+			t.Error("the config map went before the pod")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = (&testapi.Nodes{Server: c.server}).Run(ctx) }()
+		time.Sleep(time.Minute)
+		if c.namespace("doomed") != nil {
+			t.Error("still there after the pod has ended")
+		}
+	})
+}
+
+type cluster struct {
+	t       *testing.T
+	server  *testapi.Server
+	clients *loop.Clients
+}
+
+func start(t *testing.T) *cluster {
+	server := testapi.New()
+	clients := server.Clients()
+	runner, err := namespace.New(clients.Named("namespace-controller"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- loop.Run(ctx, clients, runner) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return &cluster{t, server, clients}
+}
+
+func (c *cluster) fill(name string) {
+	c.t.Helper()
+	kube := c.clients.Kube.CoreV1()
+	if _, err := kube.Namespaces().Create(c.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := kube.ConfigMaps(name).Create(c.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content"}}, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) delete(name string) {
+	c.t.Helper()
+	if err := c.clients.Kube.CoreV1().Namespaces().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+func (c *cluster) namespace(name string) *corev1.Namespace {
+	for _, ns := range testapi.All[corev1.Namespace](c.server, "namespaces") {
+		if ns.Name == name {
+			return ns
+		}
+	}
+	return nil
+}
+
+// expect wants a condition to be true with that message, or false if there is none.
+func (c *cluster) expect(ns *corev1.Namespace, kind corev1.NamespaceConditionType, message string) {
+	c.t.Helper()
+	for _, condition := range ns.Status.Conditions {
+		if condition.Type != kind {
+			continue
+		}
+		if (condition.Status == corev1.ConditionTrue) != (message != "") || message != "" && condition.Message != message {
+			c.t.Errorf("condition %+v, expected message %q", condition, message)
+		}
+		return
+	}
+	c.t.Errorf("no condition %s", kind)
+}
