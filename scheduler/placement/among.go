@@ -26,7 +26,7 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string) (*cluster.Node
 			continue
 		}
 		t.evaluate(node.Index, node)
-		r.evaluate(e.state, node.Index)
+		r.evaluate(node.Index)
 		if v := r.verdicts[node.Index]; v != nil {
 			reasons.count(v, e.rules)
 		}
@@ -34,7 +34,7 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string) (*cluster.Node
 	}
 	r.settle()
 	for _, i := range among {
-		r.totals.set(i, r.total(e.state, i))
+		r.totals.set(i, r.total(i))
 	}
 	if i, ok := r.totals.best(e.random); ok {
 		return e.state.Node(i), nil

@@ -16,11 +16,12 @@ type Engine struct {
 	random *rand.Rand
 
 	tables  map[*cluster.Demand]*table
-	classes map[*cluster.Shape]*class
-	clock   uint64 // counts placements, for finding what was used least recently
+	related map[*cluster.Shape]*class
+	plain   map[*cluster.Shape]*class // those without relations: nearly nothing is kept for them
+	clock   uint64                    // counts placements, for finding what was used least recently
 }
 
-// class is what is kept for a shape whose pods have relations, or for one whose pods have none: then it is nearly nothing.
+// class is what is kept for a shape.
 type class struct {
 	stands    []uint64
 	relations []relation
@@ -33,7 +34,8 @@ func New(state *cluster.State, set *plugin.Set, random *rand.Rand) *Engine {
 	return &Engine{
 		state: state, set: set, rules: set.RulesNamed(), random: random,
 		tables:  make(map[*cluster.Demand]*table),
-		classes: make(map[*cluster.Shape]*class),
+		related: make(map[*cluster.Shape]*class),
+		plain:   make(map[*cluster.Shape]*class),
 	}
 }
 
@@ -93,26 +95,36 @@ func (e *Engine) table(demand *cluster.Demand) *table {
 
 // class returns what is kept for a shape, with relations that still stand.
 func (e *Engine) class(shape *cluster.Shape) *class {
-	c, ok := e.classes[shape]
+	c, ok := e.related[shape]
 	if !ok {
-		c = &class{}
-		e.classes[shape] = c
+		c, ok = e.plain[shape]
 	}
-	c.used = e.clock
-	stands := ok
+	if ok && e.stands(c, shape) {
+		c.used = e.clock
+		return c
+	}
+	c = &class{relations: e.relate(shape), used: e.clock}
+	for _, r := range e.set.Relations {
+		c.stands = append(c.stands, r.Plugin.Stand(shape, e.state))
+	}
+	delete(e.related, shape)
+	delete(e.plain, shape)
+	if len(c.relations) > 0 {
+		e.related[shape] = c
+	} else {
+		e.plain[shape] = c
+	}
+	e.shrink()
+	return c
+}
+
+func (e *Engine) stands(c *class, shape *cluster.Shape) bool {
 	for i, r := range e.set.Relations {
-		stand := r.Plugin.Stand(shape, e.state)
-		if !ok {
-			c.stands = append(c.stands, stand)
-		} else if c.stands[i] != stand {
-			c.stands[i], stands = stand, false
+		if c.stands[i] != r.Plugin.Stand(shape, e.state) {
+			return false
 		}
 	}
-	if !stands {
-		c.relations, c.ranking = e.relate(shape), nil
-		e.shrink()
-	}
-	return c
+	return true
 }
 
 func (e *Engine) relate(shape *cluster.Shape) []relation {
@@ -125,31 +137,24 @@ func (e *Engine) relate(shape *cluster.Shape) []relation {
 	return relations
 }
 
-// maxCells bounds what is kept: a cell is one node in one table or ranking, and takes some 50 bytes.
-const maxCells = 1 << 19
+const (
+	// maxCells bounds what is kept: a cell is one node in one table or ranking, and takes some 50 bytes.
+	maxCells = 1 << 19
+	// maxPlain bounds the shapes that are known to have no relations.
+	maxPlain = 4096
+)
 
 // shrink forgets what was used least recently while too much is kept.
 func (e *Engine) shrink() {
 	most := max(8, maxCells/max(1, e.state.Slots()))
-	for len(e.tables) > most {
+	if len(e.tables) > most {
 		evict(e.tables, func(t *table) uint64 { return t.used }, e.clock)
 	}
-	ranked := 0
-	for _, c := range e.classes {
-		if len(c.relations) > 0 {
-			ranked++
-		}
+	if len(e.related) > most {
+		evict(e.related, func(c *class) uint64 { return c.used }, e.clock)
 	}
-	for ; ranked > most; ranked-- {
-		evict(e.classes, func(c *class) uint64 {
-			if len(c.relations) == 0 {
-				return e.clock // not what is looked for
-			}
-			return c.used
-		}, e.clock)
-	}
-	for len(e.classes) > 64*most {
-		evict(e.classes, func(c *class) uint64 { return c.used }, e.clock)
+	if len(e.plain) > maxPlain {
+		clear(e.plain) // most of these shapes will be gone
 	}
 }
 

@@ -12,17 +12,18 @@ import (
 type normalised struct {
 	norm   plugin.Normalizer
 	weight int64
+	score  plugin.RelationScore // nil: the column is the table's
 	values []int64
+	stale  bool // all values must be renewed
 
-	low, high     int64
-	atLow, atHigh int // 0: must be searched for
-	lastLow       int64
-	lastHigh      int64
-	constant      bool
-	same          int64 // the weighted score of all nodes, if it is constant
+	low, high         int64
+	atLow, atHigh     int // 0: must be searched for
+	lastLow, lastHigh int64
+
+	constant bool  // all feasible nodes have the same score
+	same     int64 // which, weighted
+	unrated  bool  // whether there are nodes without one
 }
-
-func (n *normalised) reset() { n.atLow, n.atHigh = 0, 0 }
 
 func (n *normalised) remove(i int) {
 	if n.values[i] == n.low {
@@ -36,6 +37,8 @@ func (n *normalised) remove(i int) {
 func (n *normalised) add(i int, raw int64) {
 	n.values[i] = raw
 	if raw == plugin.Unrated {
+		n.unrated = true
+		n.constant = false
 		return
 	}
 	if n.atLow > 0 {
@@ -61,51 +64,73 @@ func (n *normalised) settle(verdicts []*plugin.Verdict) bool {
 	if n.atLow <= 0 || n.atHigh <= 0 {
 		n.search(verdicts)
 	}
-	if n.low == n.lastLow && n.high == n.lastHigh {
-		return false
-	}
+	moved := n.low != n.lastLow || n.high != n.lastHigh
 	n.lastLow, n.lastHigh = n.low, n.high
-	n.remember()
-	return true
-}
-
-func (n *normalised) search(verdicts []*plugin.Verdict) {
-	n.low, n.high, n.atLow, n.atHigh = math.MaxInt64, math.MinInt64, 0, 0
-	for i, v := range verdicts {
-		if v == nil && n.values[i] != plugin.Unrated {
-			n.low, n.high = min(n.low, n.values[i]), max(n.high, n.values[i])
-		}
-	}
-	for i, v := range verdicts {
-		if v != nil || n.values[i] == plugin.Unrated {
-			continue
-		}
-		if n.values[i] == n.low {
-			n.atLow++
-		}
-		if n.values[i] == n.high {
-			n.atHigh++
-		}
-	}
-	if n.atLow == 0 {
-		n.low, n.high = 0, 0 // no node is feasible
-	}
-	n.remember()
-}
-
-func (n *normalised) remember() {
-	n.constant = n.low == n.high
+	n.constant = n.low == n.high && !n.unrated
 	if n.constant {
 		n.same = n.weight * n.norm.Normalize(n.low, n.low, n.high)
 	}
+	return moved
 }
 
-func (n *normalised) score(i int) int64 {
-	if n.values[i] == plugin.Unrated {
+func (n *normalised) search(verdicts []*plugin.Verdict) {
+	low, high, atLow, atHigh := int64(math.MaxInt64), int64(math.MinInt64), 0, 0
+	n.unrated = false
+	for i, v := range verdicts {
+		if v != nil {
+			continue
+		}
+		raw := n.values[i]
+		if raw == plugin.Unrated {
+			n.unrated = true
+			continue
+		}
+		switch {
+		case raw < low:
+			low, atLow = raw, 1
+		case raw == low:
+			atLow++
+		}
+		switch {
+		case raw > high:
+			high, atHigh = raw, 1
+		case raw == high:
+			atHigh++
+		}
+	}
+	if atLow == 0 {
+		low, high = 0, 0 // no node is feasible
+	}
+	n.low, n.high, n.atLow, n.atHigh = low, high, atLow, atHigh
+}
+
+func (n *normalised) weighted(i int) int64 {
+	switch {
+	case n.constant:
+		return n.same
+	case n.values[i] == plugin.Unrated:
 		return 0
 	}
-	if n.constant {
-		return n.same
-	}
 	return n.weight * n.norm.Normalize(n.values[i], n.low, n.high)
+}
+
+// addTo adds the weighted scores of all feasible nodes. Raw scores are few
+// where nodes are many, so those met lately are kept at hand.
+func (n *normalised) addTo(sums []int64, verdicts []*plugin.Verdict) {
+	const slots = 16
+	var raws, scores [slots]int64
+	for s := range raws {
+		raws[s] = plugin.Unrated // which is not looked for
+	}
+	for i, v := range verdicts {
+		raw := n.values[i]
+		if v != nil || raw == plugin.Unrated {
+			continue
+		}
+		slot := uint64(raw) % slots
+		if raws[slot] != raw {
+			raws[slot], scores[slot] = raw, n.weight*n.norm.Normalize(raw, n.low, n.high)
+		}
+		sums[i] += scores[slot]
+	}
 }

@@ -7,39 +7,45 @@ import (
 
 // ranking keeps the total of every node for the pods of one shape, or, if they
 // have no relations, of one demand.
+//
+// What a change costs: for a node, the node. For a relation that filters, all
+// nodes. For a relation that scores, its column. For a bound of a column, the
+// totals. The loops over all nodes run over columns of numbers and never look at a node.
 type ranking struct {
 	table     *table
 	relations []relation
 	filters   []plugin.RelationFilter
-	scores    []plugin.RelationScore
 
 	place    uint64            // in the log
 	verdicts []*plugin.Verdict // of the table and of the relations
 	columns  []normalised      // for the table's columns, then for the relations' scores
 	totals   totals
 	failure  *Failure // what was said when no node would do, while that is still so
-	used     uint64
 }
 
 // relation is a relation in use.
 type relation struct {
 	plugin.Relation
-	weight int64
-	epoch  uint64
+	weight  int64
+	epoch   uint64
+	filters bool
+	column  int // that it scores in; 0: none, as columns are counted from 1
 }
 
 func newRanking(t *table, relations []relation) *ranking {
 	r := &ranking{table: t, relations: relations}
-	for _, c := range t.columns {
-		r.columns = append(r.columns, normalised{norm: c.norm, weight: c.weight})
+	for c := range t.columns {
+		r.columns = append(r.columns, normalised{norm: t.columns[c].norm, weight: t.columns[c].weight})
 	}
-	for _, rel := range relations {
+	for i := range relations {
+		rel := &relations[i]
 		if f, ok := rel.Relation.(plugin.RelationFilter); ok {
 			r.filters = append(r.filters, f)
+			rel.filters = true
 		}
 		if s, ok := rel.Relation.(plugin.RelationScore); ok {
-			r.scores = append(r.scores, s)
-			r.columns = append(r.columns, normalised{norm: s, weight: rel.weight})
+			r.columns = append(r.columns, normalised{norm: s, weight: rel.weight, score: s})
+			rel.column = len(r.columns)
 		}
 	}
 	return r
@@ -56,28 +62,32 @@ func (r *ranking) refresh(state *cluster.State) {
 	if len(changed) == 0 {
 		return
 	}
+	r.failure = nil
 	for i := range r.relations {
 		rel := &r.relations[i]
 		rel.Refresh(changed)
 		if epoch := rel.Epoch(); epoch != rel.epoch {
-			rel.epoch, all = epoch, true
+			rel.epoch = epoch
+			all = all || rel.filters
+			if rel.column > 0 {
+				r.columns[rel.column-1].stale = true
+			}
 		}
 	}
-	r.failure = nil
 	r.grow(state.Slots())
 	if all {
-		r.evaluateAll(state)
+		r.evaluateAll()
+	} else {
+		for _, i := range changed {
+			r.evaluate(int(i))
+		}
+	}
+	if r.settle() || all {
+		r.addUpAll()
 		return
 	}
 	for _, i := range changed {
-		r.evaluate(state, int(i))
-	}
-	if r.settle() {
-		r.addUpAll(state)
-		return
-	}
-	for _, i := range changed {
-		r.totals.set(int(i), r.total(state, int(i)))
+		r.totals.set(int(i), r.total(int(i)))
 	}
 }
 
@@ -101,83 +111,114 @@ func (r *ranking) grow(slots int) {
 	r.totals.grow(slots)
 }
 
-func (r *ranking) evaluateAll(state *cluster.State) {
-	for c := range r.columns {
-		r.columns[c].reset()
-	}
+// evaluateAll renews all verdicts and leaves all columns stale.
+func (r *ranking) evaluateAll() {
 	for i := range r.verdicts {
-		r.verdicts[i] = &absent
-		r.evaluate(state, i)
+		r.verdicts[i] = r.verdict(i)
 	}
-	r.settle()
-	r.addUpAll(state)
+	for c := range r.columns {
+		r.columns[c].stale = true
+	}
 }
 
 // evaluate renews the verdict and the raw scores of one node.
-func (r *ranking) evaluate(state *cluster.State, i int) {
-	node := state.Node(i)
-	was, now := r.verdicts[i] == nil, r.verdict(i, node)
+func (r *ranking) evaluate(i int) {
+	was, now := r.verdicts[i] == nil, r.verdict(i)
 	r.verdicts[i] = now
 	for c := range r.columns {
 		column := &r.columns[c]
+		if column.stale {
+			continue
+		}
 		if was {
 			column.remove(i)
 		}
 		if now == nil {
-			column.add(i, r.raw(c, i, node))
+			column.add(i, r.raw(c, i))
 		}
 	}
 }
 
-func (r *ranking) verdict(i int, node *cluster.Node) *plugin.Verdict {
+func (r *ranking) verdict(i int) *plugin.Verdict {
 	if v := r.table.verdicts[i]; v != nil {
 		return v
 	}
 	for _, f := range r.filters {
-		if v := f.Filter(node); v != nil {
+		if v := f.Filter(i); v != nil {
 			return v
 		}
 	}
 	return nil
 }
 
-func (r *ranking) raw(c, i int, node *cluster.Node) int64 {
-	if own := len(r.table.columns); c >= own {
-		return r.scores[c-own].Score(node)
+func (r *ranking) raw(c, i int) int64 {
+	if s := r.columns[c].score; s != nil {
+		return s.Score(i)
 	}
 	return r.table.columns[c].raw[i]
 }
 
-// settle makes the bounds of all columns right and says whether one has moved,
-// so that all totals change.
+// settle renews stale columns, makes the bounds of all right, and says whether
+// that changes totals of nodes that were not evaluated.
 func (r *ranking) settle() bool {
 	moved := false
 	for c := range r.columns {
-		if r.columns[c].settle(r.verdicts) {
+		column := &r.columns[c]
+		if column.stale {
+			column.stale = false
+			r.renew(c)
+			moved = true
+		}
+		if column.settle(r.verdicts) {
 			moved = true
 		}
 	}
 	return moved
 }
 
-func (r *ranking) addUpAll(state *cluster.State) {
-	for i := range r.verdicts {
-		r.totals.values[i] = r.total(state, i)
+// renew takes over all raw scores of a column.
+func (r *ranking) renew(c int) {
+	column := &r.columns[c]
+	column.atLow, column.atHigh = 0, 0
+	if column.score == nil {
+		copy(column.values, r.table.columns[c].raw)
+		return
+	}
+	for i, v := range r.verdicts {
+		if v == nil {
+			column.values[i] = column.score.Score(i)
+		}
+	}
+}
+
+func (r *ranking) addUpAll() {
+	sums := r.totals.values
+	copy(sums, r.table.fixed)
+	var same int64
+	for c := range r.columns {
+		if r.columns[c].constant {
+			same += r.columns[c].same
+		} else {
+			r.columns[c].addTo(sums, r.verdicts)
+		}
+	}
+	for i, v := range r.verdicts {
+		if v != nil {
+			sums[i] = infeasible
+		} else {
+			sums[i] = (sums[i]+same)<<tieBits | r.table.spare[i]
+		}
 	}
 	r.totals.settle()
 }
 
-// tieBits leave room below a total for the number of pods, so that among equals the emptiest node comes first.
-const tieBits = 20
-
-func (r *ranking) total(state *cluster.State, i int) int64 {
+func (r *ranking) total(i int) int64 {
 	if r.verdicts[i] != nil {
 		return infeasible
 	}
 	sum := r.table.fixed[i]
 	for c := range r.columns {
-		sum += r.columns[c].score(i)
+		sum += r.columns[c].weighted(i)
 	}
-	const most = 1<<tieBits - 1
-	return sum<<tieBits | (most - min(int64(state.Node(i).Pods), most))
+	return sum<<tieBits | r.table.spare[i]
 }

@@ -15,10 +15,17 @@ type table struct {
 	place    uint64 // in the log
 	verdicts []*plugin.Verdict
 	fixed    []int64 // the weighted sum of the plain scores
+	spare    []int64 // how far the node is from having as many pods as can be counted: ranks equals
 
 	alone *ranking // for shapes without relations
 	used  uint64
 }
+
+// tieBits leave room below a total for the number of pods, so that among equals the emptiest node comes first.
+const (
+	tieBits  = 20
+	mostPods = 1<<tieBits - 1
+)
 
 // column is one raw score of every node.
 type column struct {
@@ -70,6 +77,7 @@ func (t *table) refresh(state *cluster.State) {
 func (t *table) grow(slots int) {
 	t.verdicts = grown(t.verdicts, slots)
 	t.fixed = grown(t.fixed, slots)
+	t.spare = grown(t.spare, slots)
 	for i := range t.columns {
 		t.columns[i].raw = grown(t.columns[i].raw, slots)
 	}
@@ -90,6 +98,7 @@ func (t *table) evaluate(i int, node *cluster.Node) {
 	if t.verdicts[i] != nil {
 		return
 	}
+	t.spare[i] = mostPods - min(int64(node.Pods), mostPods)
 	t.fixed[i] = 0
 	for _, s := range t.plain {
 		t.fixed[i] += s.Weight * s.Plugin.Score(t.demand, node)

@@ -89,13 +89,15 @@ type Relation interface {
 	Epoch() uint64
 }
 
-// RelationFilter is a relation that filters.
+// RelationFilter is a relation that filters. It is asked about nodes by index,
+// and only about nodes that are present.
 type RelationFilter interface {
-	Filter(node *cluster.Node) *Verdict
+	Filter(node int) *Verdict
 }
 
-// RelationScore is a relation that scores.
+// RelationScore is a relation that scores. It is asked about nodes by index,
+// and only about nodes that are present.
 type RelationScore interface {
-	Score(node *cluster.Node) int64
+	Score(node int) int64
 	Normalizer
 }

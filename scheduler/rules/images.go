@@ -28,11 +28,12 @@ func (Images) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Relati
 	if len(worth) == 0 {
 		return nil
 	}
-	return []plugin.Relation{imageScore{worth: worth, containers: int64(len(shape.Images))}}
+	return []plugin.Relation{imageScore{state: state, worth: worth, containers: int64(len(shape.Images))}}
 }
 
 // imageScore holds what each image is worth. It is made anew whenever that changes.
 type imageScore struct {
+	state      *cluster.State
 	worth      map[*cluster.Image]int64
 	containers int64
 }
@@ -47,9 +48,9 @@ func (imageScore) Refresh([]int32) {}
 
 func (imageScore) Epoch() uint64 { return 0 }
 
-func (s imageScore) Score(node *cluster.Node) int64 {
+func (s imageScore) Score(node int) int64 {
 	var sum int64
-	for _, image := range node.Images {
+	for _, image := range s.state.Node(node).Images {
 		sum += s.worth[image]
 	}
 	most := imageWorthMax * s.containers

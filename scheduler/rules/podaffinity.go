@@ -218,7 +218,7 @@ func (f *affinityFilter) Refresh(changed []int32) {
 	}
 }
 
-func (f *affinityFilter) Filter(node *cluster.Node) *plugin.Verdict {
+func (f *affinityFilter) Filter(node int) *plugin.Verdict {
 	if !f.isNear(node) {
 		return &tooFar
 	}
@@ -235,7 +235,7 @@ func (f *affinityFilter) Filter(node *cluster.Node) *plugin.Verdict {
 	return nil
 }
 
-func (f *affinityFilter) isNear(node *cluster.Node) bool {
+func (f *affinityFilter) isNear(node int) bool {
 	near := true
 	for _, t := range f.near {
 		count, ok := t.at(node)
@@ -282,7 +282,7 @@ func preference(state *cluster.State, terms []cluster.WeightedTerm, key string, 
 	return sum
 }
 
-func (s *affinityScore) Score(node *cluster.Node) int64 {
+func (s *affinityScore) Score(node int) int64 {
 	var sum int64
 	for _, t := range s.all {
 		count, _ := t.at(node)

@@ -186,7 +186,7 @@ func (f *spreadFilter) Refresh(changed []int32) {
 
 func (f *spreadFilter) Epoch() uint64 { return f.epoch }
 
-func (f *spreadFilter) Filter(node *cluster.Node) *plugin.Verdict {
+func (f *spreadFilter) Filter(node int) *plugin.Verdict {
 	for i := range f.constraints {
 		c := &f.constraints[i]
 		count, ok := c.at(node)
@@ -251,7 +251,7 @@ func (s *spreadScore) Refresh(changed []int32) {
 func (s *spreadScore) Epoch() uint64 { return s.epoch }
 
 // Score grows with the number of pods where the node is: lower is better.
-func (s *spreadScore) Score(node *cluster.Node) int64 {
+func (s *spreadScore) Score(node int) int64 {
 	var sum float64
 	for i := range s.constraints {
 		c := &s.constraints[i]

@@ -168,8 +168,8 @@ func (t *tally) lowest() int64 {
 }
 
 // at returns the sum where a node is, or false if it lacks the label.
-func (t *tally) at(node *cluster.Node) (int64, bool) {
-	id := t.nodes[node.Index].domain
+func (t *tally) at(node int) (int64, bool) {
+	id := t.nodes[node].domain
 	if id == noDomain {
 		return 0, false
 	}
