@@ -1,6 +1,8 @@
 package check
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -35,4 +37,19 @@ func PortOrName(p intstr.IntOrString, path *field.Path) field.ErrorList {
 		return Port(p.IntVal, path)
 	}
 	return Invalid(path, p.StrVal, validation.IsValidPortName(p.StrVal))
+}
+
+// maxDriverName is how long the name of a storage driver may be.
+const maxDriverName = 63
+
+// DriverName wants the name of a storage driver: a domain, in which upper case is let pass.
+func DriverName(name string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if name == "" {
+		errs = append(errs, field.Required(path, ""))
+	}
+	if len(name) > maxDriverName {
+		errs = append(errs, field.TooLong(path, name, maxDriverName))
+	}
+	return append(errs, Invalid(path, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }

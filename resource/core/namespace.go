@@ -49,7 +49,7 @@ func Namespaces() *resource.Kind {
 		},
 		Held:          func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
 		PrepareDelete: func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating },
-		Fields:        []resource.Field{{Label: "status.phase"}, {Label: "name", Path: "metadata.name"}},
+		Fields:        []resource.Field{{Label: "status.phase"}},
 		Columns:       []table.Column{table.Name(), table.Text("Status", "The status of the namespace"), table.Age()},
 		Row: func(ns *corev1.Namespace) resource.Row {
 			return resource.Row{Cells: []any{ns.Name, string(ns.Status.Phase), table.Since(ns.CreationTimestamp)}}

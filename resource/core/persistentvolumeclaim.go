@@ -19,7 +19,7 @@ func PersistentVolumeClaims() *resource.Kind {
 		Group: "", Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims",
 		Namespaced: true, ShortNames: []string{"pvc"},
 		NoGeneration: true, UnconditionalUpdate: true, ReturnDeleted: true,
-		Default: DefaultClaim,
+		Default: defaultClaim,
 		Rules: resource.Rules[*corev1.PersistentVolumeClaim]{
 			PrepareCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) { prepareClaim(c) },
 			PrepareUpdate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
@@ -53,8 +53,7 @@ func PersistentVolumeClaims() *resource.Kind {
 	})
 }
 
-// DefaultClaim fills in what a claim, or a template of one, leaves out.
-func DefaultClaim(c *corev1.PersistentVolumeClaim) {
+func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	fill(&c.Status.Phase, corev1.ClaimPending)
 	fillPointer(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	if r := c.Spec.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace == "" {

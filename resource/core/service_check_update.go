@@ -1,0 +1,179 @@
+package core
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/millrace/millrace/resource/check"
+)
+
+func checkServiceUpdate(s, old *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	if s.Spec.Type != corev1.ServiceTypeExternalName && old.Spec.Type != corev1.ServiceTypeExternalName {
+		errs = checkAddressChange(s, old)
+		errs = append(errs, checkFamilyChange(s, old)...)
+	}
+	errs = append(errs, checkClassChange(s, old)...)
+	return append(errs, checkService(s, old)...)
+}
+
+// checkClassChange leaves the form of the class to the check of the whole.
+func checkClassChange(s, old *corev1.Service) field.ErrorList {
+	both := s.Spec.Type == corev1.ServiceTypeLoadBalancer && old.Spec.Type == corev1.ServiceTypeLoadBalancer
+	if both && !equalPointers(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass) {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "loadBalancerClass"), s.Spec.LoadBalancerClass, "may not change once set")}
+	}
+	return nil
+}
+
+const onceSet = "may not change once set"
+
+// checkAddressChange allows a second address to come and go, and nothing else.
+func checkAddressChange(s, old *corev1.Service) field.ErrorList {
+	if isHeadless(s) && isHeadless(old) {
+		return nil
+	}
+	now, was, path := s.Spec.ClusterIPs, old.Spec.ClusterIPs, field.NewPath("spec", "clusterIPs")
+	var errs field.ErrorList
+	switch {
+	case len(now) == len(was):
+		for i := range was {
+			if now[i] != was[i] {
+				errs = append(errs, field.Invalid(path.Index(i), now, onceSet))
+			}
+		}
+	case len(now) < len(was):
+		if len(now) == 0 {
+			return field.ErrorList{field.Invalid(path.Index(0), now, "primary clusterIP can not be unset")}
+		}
+		if now[0] != was[0] {
+			errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
+		}
+		errs = append(errs, mustBeSingle(s, "clusterIP")...)
+	case len(was) > 0 && now[0] != was[0]:
+		errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
+	}
+	return errs
+}
+
+// checkFamilyChange is the same for families. Headless services may change them freely.
+func checkFamilyChange(s, old *corev1.Service) field.ErrorList {
+	if isHeadless(s) || isHeadless(old) {
+		return nil
+	}
+	now, was, path := s.Spec.IPFamilies, old.Spec.IPFamilies, field.NewPath("spec", "ipFamilies")
+	var errs field.ErrorList
+	switch {
+	case len(now) == len(was):
+		for i := range was {
+			if now[i] != was[i] {
+				errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
+			}
+		}
+	case len(now) < len(was):
+		if len(now) == 0 {
+			return field.ErrorList{field.Invalid(path.Index(0), now, "primary ipFamily can not be unset")}
+		}
+		if now[0] != was[0] {
+			errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
+		}
+		errs = append(errs, mustBeSingle(s, "ipFamily")...)
+	case len(was) > 0 && now[0] != was[0]:
+		errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
+	}
+	return errs
+}
+
+func mustBeSingle(s *corev1.Service, what string) field.ErrorList {
+	p := s.Spec.IPFamilyPolicy
+	if p != nil && *p == corev1.IPFamilyPolicySingleStack {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), p,
+		fmt.Sprintf("must be set to 'SingleStack' when releasing the secondary %s", what))}
+}
+
+func checkServiceStatus(s, old *corev1.Service) field.ErrorList {
+	path := field.NewPath("status", "loadBalancer", "ingress")
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		if len(s.Status.LoadBalancer.Ingress) == 0 {
+			return nil
+		}
+		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")}
+	}
+	var known []string
+	for _, in := range old.Status.LoadBalancer.Ingress {
+		known = append(known, in.IP)
+	}
+	var errs field.ErrorList
+	for i := range s.Status.LoadBalancer.Ingress {
+		in, at := &s.Status.LoadBalancer.Ingress[i], path.Index(i)
+		if in.IP != "" {
+			errs = append(errs, check.IP(in.IP, at.Child("ip"), known)...)
+		}
+		errs = append(errs, checkIPMode(in, at.Child("ipMode"))...)
+		if in.Hostname != "" {
+			errs = append(errs, checkHostname(in.Hostname, at.Child("hostname"))...)
+		}
+	}
+	return errs
+}
+
+func checkIPMode(in *corev1.LoadBalancerIngress, path *field.Path) field.ErrorList {
+	switch {
+	case in.IP != "" && in.IPMode == nil:
+		return field.ErrorList{field.Required(path, "must be specified when `ip` is set")}
+	case in.IPMode == nil:
+		return nil
+	case in.IP == "":
+		return field.ErrorList{field.Forbidden(path, "may not be specified when `ip` is not set")}
+	}
+	return check.OneOf(*in.IPMode, path, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)
+}
+
+func checkHostname(name string, path *field.Path) field.ErrorList {
+	errs := check.Subdomain(name, path)
+	if netutils.ParseIPSloppy(name) != nil {
+		errs = append(errs, field.Invalid(path, name, "must be a DNS name, not an IP address"))
+	}
+	return errs
+}
+
+func serviceWarnings(s, _ *corev1.Service) []string {
+	var out []string
+	path := field.NewPath("spec")
+	if _, there := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; there {
+		out = append(out, fmt.Sprintf("annotation %s is deprecated, please use %s instead",
+			corev1.DeprecatedAnnotationTopologyAwareHints, corev1.AnnotationTopologyMode))
+	}
+	headless := isHeadless(s)
+	for i, ip := range s.Spec.ClusterIPs {
+		if !headless {
+			out = append(out, validation.GetWarningsForIP(path.Child("clusterIPs").Index(i), ip)...)
+		}
+	}
+	note := func(is bool, text string) {
+		if is {
+			out = append(out, text)
+		}
+	}
+	note(headless && s.Spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
+	note(headless && len(s.Spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
+	note(headless && s.Spec.SessionAffinity != corev1.ServiceAffinityNone, "spec.SessionAffinity is ignored for headless services")
+	for i, ip := range s.Spec.ExternalIPs {
+		out = append(out, validation.GetWarningsForIP(path.Child("externalIPs").Index(i), ip)...)
+	}
+	if s.Spec.LoadBalancerIP != "" {
+		out = append(out, validation.GetWarningsForIP(path.Child("loadBalancerIP"), s.Spec.LoadBalancerIP)...)
+	}
+	for i, r := range s.Spec.LoadBalancerSourceRanges {
+		out = append(out, validation.GetWarningsForCIDR(path.Child("loadBalancerSourceRanges").Index(i), r)...)
+	}
+	note(s.Spec.Type == corev1.ServiceTypeExternalName && len(s.Spec.ExternalIPs) > 0,
+		`spec.externalIPs is ignored when spec.type is "ExternalName"`)
+	return out
+}
