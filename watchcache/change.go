@@ -19,32 +19,32 @@ type change struct {
 func (k *Kind) read(e store.Event) change {
 	ch := change{key: e.Key, revision: e.Revision}
 	if e.Type == store.Put {
-		ch.object = k.readObject(e.Key, e.Value, e.Revision)
+		ch.object = k.readObject(store.Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
 	}
 	return ch
 }
 
-func (k *Kind) readObject(key string, value []byte, rev store.Revision) *Object {
+func (k *Kind) readObject(e store.Entry) *Object {
 	var a Attributes
 	if k.options.Attributes != nil {
-		found, err := k.options.Attributes(key, value)
+		found, err := k.options.Attributes(e.Key, e.Value)
 		if err == nil {
 			a = k.cache.intern.attributes(found)
 		} else {
-			k.complain(key, rev, err)
+			k.complain(e, err)
 		}
 	}
-	return newObject(k, key, value, rev, a)
+	return newObject(k.options, e, a, k.cache.forms)
 }
 
 // complain says once loudly that there are unreadable objects, and quietly which.
-func (k *Kind) complain(key string, rev store.Revision, err error) {
+func (k *Kind) complain(e store.Entry, err error) {
 	level := slog.LevelDebug
 	if k.unreadable.Add(1) == 1 {
 		level = slog.LevelWarn
 	}
 	k.cache.log.Log(context.Background(), level, "object has unreadable attributes: no selector but the empty one finds it",
-		slog.String("kind", k.options.Name), slog.String("key", key), slog.Int64("rev", int64(rev)), slog.Any("err", err))
+		slog.String("kind", k.options.Name), slog.String("key", e.Key), slog.Int64("rev", int64(e.Revision)), slog.Any("err", err))
 }
 
 // commit applies the changes of a batch that goes up to rev, all at once for whoever looks at the state.

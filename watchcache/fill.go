@@ -105,5 +105,5 @@ func (k *Kind) unchanged(old Snapshot, e store.Entry) *Object {
 	if o, ok := old.Get(e.Key); ok && o.Revision == e.Revision && string(o.value) == string(e.Value) {
 		return o
 	}
-	return k.readObject(e.Key, e.Value, e.Revision)
+	return k.readObject(e)
 }

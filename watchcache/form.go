@@ -10,7 +10,7 @@ const Slots = 8
 
 // forms are the wire forms of one object or event. Most have none, so the table is made when it is needed.
 type forms struct {
-	budget *formBudget
+	budget *formBudget // nil outside a cache: then nothing is kept
 	table  atomic.Pointer[formTable]
 }
 
@@ -31,6 +31,9 @@ type form struct {
 const formOverhead = 160
 
 func (fs *forms) get(slot int, build func() ([]byte, error)) ([]byte, error) {
+	if fs.budget == nil {
+		return build()
+	}
 	table := fs.table.Load()
 	if table == nil {
 		table = new(formTable)

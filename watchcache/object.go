@@ -26,18 +26,32 @@ type Object struct {
 	forms  forms
 }
 
-// newObject keeps value as it is, unless it is a part of something bigger than what a copy would take, which is rounded
-// up too.
-func newObject(k *Kind, key string, value []byte, rev store.Revision, a Attributes) *Object {
+// NewObject makes an object of an entry that was read from the store directly: of a kind that is not cached, or of a
+// revision that has left the window. Its forms are made anew for each who asks. An object whose attributes can't be read
+// has none.
+func NewObject(o KindOptions, e store.Entry) *Object {
+	var a Attributes
+	if o.Attributes != nil {
+		if found, err := o.Attributes(e.Key, e.Value); err == nil {
+			a = found
+		}
+	}
+	return newObject(o, e, a, nil)
+}
+
+// newObject keeps an entry's value as it is, unless it is a part of something bigger than what a copy would take, which
+// is rounded up too.
+func newObject(k KindOptions, e store.Entry, a Attributes, budget *formBudget) *Object {
+	value := e.Value
 	if cap(value)-len(value) > 64+len(value)/4 {
 		value = bytes.Clone(value)
 	}
-	o := &Object{Key: key, Revision: rev, Attributes: a, value: value, prefix: int32(len(k.options.Prefix))}
+	o := &Object{Key: e.Key, Revision: e.Revision, Attributes: a, value: value, prefix: int32(len(k.Prefix))}
 	o.slash = o.prefix
-	if k.options.Namespaced {
-		o.slash += int32(strings.IndexByte(key[o.prefix:], '/') + 1)
+	if k.Namespaced {
+		o.slash += int32(strings.IndexByte(e.Key[o.prefix:], '/') + 1)
 	}
-	o.forms.budget = k.cache.forms
+	o.forms.budget = budget
 	return o
 }
 

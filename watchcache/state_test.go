@@ -282,3 +282,31 @@ func TestFormsGoWithTheWindow(t *testing.T) {
 		}
 	})
 }
+
+func TestObjectOfTheStoreIsLikeOneOfTheCache(t *testing.T) {
+	run(t, watchcache.Options{}, func(w *world) {
+		w.put(pods+"a/x", "app=web|n1|Running|body")
+		w.settle()
+		cached, _ := w.pods.Get(pods + "a/x")
+		e, err := w.store.Get(t.Context(), pods+"a/x", store.GetOptions{})
+		w.must(err)
+		o := watchcache.NewObject(kindOf(pods), e)
+		if o.Key != cached.Key || o.Revision != cached.Revision || o.Namespace() != "a" || o.Name() != "x" ||
+			o.Field(fieldNode) != "n1" || o.Labels.Get("app") != "web" || string(o.Value()) != string(cached.Value()) {
+			t.Errorf("%+v, the cache has %+v", o, cached)
+		}
+		made := 0
+		for range 2 {
+			form, err := o.Form(0, func() ([]byte, error) { made++; return o.Value(), nil })
+			if string(form) != "app=web|n1|Running|body" || err != nil {
+				t.Errorf("form is %q, %v", form, err)
+			}
+		}
+		if made != 2 {
+			t.Errorf("form was made %d times", made)
+		}
+		if o := watchcache.NewObject(kindOf(pods), store.Entry{Key: pods + "a/y", Value: []byte("garbage")}); o.Name() != "y" {
+			t.Errorf("unreadable object is called %q", o.Name())
+		}
+	})
+}
