@@ -17,9 +17,11 @@ func mustEmbed(t testing.TB, dir string) *Store {
 }
 
 func TestEmbeddedEtcdKeepsTheGuaranteesOfAStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Store { return mustEmbed(t, t.TempDir()) })
 }
 
 func TestEmbeddedEtcdKeepsDataOnDisk(t *testing.T) {
+	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return mustEmbed(t, dir) })
 }

@@ -93,8 +93,7 @@ func (e *embedded) lookAtDisk() {
 // All history goes: clients that were reading it begin anew, which is better than not to be able to write.
 func (e *embedded) regain(rev int64) error {
 	ctx := context.Background()
-	_, err := e.server.Compact(ctx, &pb.CompactionRequest{Revision: rev, Physical: true})
-	if err != nil && !errors.Is(err, mvcc.ErrCompacted) {
+	if err := e.compactWholly(ctx, rev); err != nil {
 		return err
 	}
 	enough := e.quota - e.quota/10
@@ -121,6 +120,25 @@ func (e *embedded) regain(rev int64) error {
 	}
 	e.log.Info("there is space again", "bytes", size, "quota", e.quota)
 	return nil
+}
+
+// compactWholly waits until the history is gone from the database. Etcd does not end that wait when it is stopped half
+// way, so the goroutine that waits is left behind then.
+func (e *embedded) compactWholly(ctx context.Context, rev int64) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.server.Compact(ctx, &pb.CompactionRequest{Revision: rev, Physical: true})
+		if errors.Is(err, mvcc.ErrCompacted) {
+			err = nil
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-e.closing:
+		return store.ErrClosed
+	}
 }
 
 // defragment writes the database anew without its free pages. Nobody can write meanwhile.

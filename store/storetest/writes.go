@@ -43,8 +43,9 @@ var atomicChecks = []check{
 			_, getErr := s.Get(within(t), key, store.GetOptions{})
 			_, staleErr := s.Get(within(t), key, store.GetOptions{Stale: true})
 			_, updateErr := s.Update(within(t), key, []byte("x"), rev, 0)
+			_, zeroErr := s.Update(within(t), key, []byte("x"), 0, 0)
 			_, deleteErr := s.Delete(within(t), key, rev)
-			for verb, err := range map[string]error{"get": getErr, "stale get": staleErr, "update": updateErr, "delete": deleteErr} {
+			for verb, err := range map[string]error{"get": getErr, "stale get": staleErr, "update": updateErr, "update at zero": zeroErr, "delete": deleteErr} {
 				if !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%s %s: %v", verb, key, err)
 				}
