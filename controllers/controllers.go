@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/controllers/deployment"
+	"github.com/millrace/millrace/controllers/endpoints"
+	"github.com/millrace/millrace/controllers/endpointslice"
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/namespace"
 	"github.com/millrace/millrace/controllers/replicaset"
@@ -18,6 +20,8 @@ import (
 
 var all = []loop.Entry{
 	deployment.Entry,
+	endpoints.Entry,
+	endpointslice.Entry,
 	garbage.Entry,
 	namespace.Entry,
 	replicaset.Entry,

@@ -170,13 +170,7 @@ func TestRandomGraphsConverge(t *testing.T) {
 
 func randomGraph(t *testing.T, random *rand.Rand) {
 	c := start(t)
-	var faults bool
-	c.server.After = func(r *http.Request) error {
-		if faults && r.Method != http.MethodGet && random.IntN(5) == 0 {
-			return fmt.Errorf("answer lost")
-		}
-		return nil
-	}
+	faults := c.server.Faults(rand.New(rand.NewPCG(random.Uint64(), 8)))
 	var names []string
 	owners := map[string][]string{}
 	for i := range 40 {
@@ -205,7 +199,7 @@ func randomGraph(t *testing.T, random *rand.Rand) {
 	c.settle()
 	roots := map[string]bool{}
 	for i := range 8 {
-		faults = false
+		faults.Store(false)
 		victim := names[random.IntN(len(names))]
 		policies := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}
 		policy := policies[i%2]
@@ -213,10 +207,10 @@ func randomGraph(t *testing.T, random *rand.Rand) {
 		if err == nil {
 			roots[victim] = true
 		}
-		faults = true
+		faults.Store(true)
 		time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond)
 	}
-	faults = false
+	faults.Store(false)
 	time.Sleep(10 * time.Minute)
 	var want []string
 	gone := map[string]bool{}

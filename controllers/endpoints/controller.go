@@ -1,0 +1,141 @@
+package endpoints
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/controllers/internal/service"
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const (
+	name           = "endpoints-controller"
+	managedByLabel = "endpoints.kubernetes.io/managed-by"
+	managedBy      = "endpoint-controller"
+)
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"endpoint"}, New: New}
+
+type controller struct {
+	kube      kubernetes.Interface
+	recorder  loop.Recorder
+	services  *informer.Shared[*corev1.Service]
+	endpoints *informer.Shared[*corev1.Endpoints]
+	pods      *informer.Shared[*podview.Pod]
+	writes    loop.Writes
+	pace      service.Pace
+}
+
+// New makes the loop.
+func New(c *loop.Clients) (loop.Runner, error) {
+	e := &controller{
+		kube:      c.Kube,
+		recorder:  c.Recorder,
+		services:  loop.Informer(c, informer.For(c.Kube.CoreV1().Services(""))),
+		endpoints: loop.Informer(c, informer.For(c.Kube.CoreV1().Endpoints(""))),
+		pods:      podview.Informer(c),
+	}
+	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync}
+	l.Watches = []loop.Watch{
+		loop.Self(e.services),
+		loop.Self(e.endpoints),
+		service.Watch(l, e.services, e.pods, &e.pace),
+	}
+	return l, nil
+}
+
+func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := e.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	old, exists := e.endpoints.Lookup(key)
+	s, ok := e.services.Lookup(key)
+	if !ok {
+		e.pace.Forget(key)
+		if exists && old.Labels[managedByLabel] == managedBy {
+			return loop.Result{}, e.delete(ctx, key, old)
+		}
+		return loop.Result{}, nil
+	}
+	if !service.Selects(s) || s.DeletionTimestamp != nil {
+		return loop.Result{}, nil
+	}
+	pods := service.Pods(e.pods, s)
+	e.pace.Set(key, len(pods))
+	wanted := wantedFor(s, old, subsets(s, pods))
+	if exists && alike(old, wanted) {
+		return loop.Result{}, nil
+	}
+	if err := e.write(ctx, key, wanted, exists); err != nil {
+		if !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			e.recorder.Eventf(s, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s/%s: %v", s.Namespace, s.Name, err)
+		}
+		return loop.Result{}, err
+	}
+	return loop.Result{}, nil
+}
+
+// wantedFor is the object as it should be. Annotations that others made stay.
+func wantedFor(s *corev1.Service, old *corev1.Endpoints, all []corev1.EndpointSubset) *corev1.Endpoints {
+	wanted := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace}}
+	if old != nil {
+		wanted.ObjectMeta = *old.ObjectMeta.DeepCopy()
+	}
+	wanted.Labels = maps.Clone(s.Labels)
+	if wanted.Labels == nil {
+		wanted.Labels = map[string]string{}
+	}
+	delete(wanted.Labels, service.HeadlessLabel)
+	if service.Headless(s) {
+		wanted.Labels[service.HeadlessLabel] = ""
+	}
+	wanted.Labels[managedByLabel] = managedBy
+	if truncate(all) {
+		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, corev1.EndpointsOverCapacity, "truncated")
+	} else {
+		delete(wanted.Annotations, corev1.EndpointsOverCapacity)
+	}
+	wanted.Subsets = all
+	return wanted
+}
+
+func alike(a, b *corev1.Endpoints) bool {
+	return maps.Equal(a.Labels, b.Labels) && apiequality.Semantic.DeepEqual(a.Subsets, b.Subsets) &&
+		a.Annotations[corev1.EndpointsOverCapacity] == b.Annotations[corev1.EndpointsOverCapacity]
+}
+
+func (e *controller) write(ctx context.Context, key loop.Key, wanted *corev1.Endpoints, exists bool) error {
+	endpoints := e.kube.CoreV1().Endpoints(wanted.Namespace)
+	var written *corev1.Endpoints
+	var err error
+	if exists {
+		written, err = endpoints.Update(ctx, wanted, metav1.UpdateOptions{})
+	} else {
+		written, err = endpoints.Create(ctx, wanted, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write endpoints %s: %w", key, err)
+	}
+	e.writes.Wrote(key, e.endpoints, written.ResourceVersion)
+	return nil
+}
+
+// delete takes away the endpoints of a service that is gone.
+func (e *controller) delete(ctx context.Context, key loop.Key, old *corev1.Endpoints) error {
+	err := e.kube.CoreV1().Endpoints(old.Namespace).Delete(ctx, old.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete endpoints %s: %w", key, err)
+	}
+	loop.Removed(&e.writes, key, e.endpoints, old)
+	return nil
+}

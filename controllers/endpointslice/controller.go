@@ -1,0 +1,161 @@
+package endpointslice
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/controllers/internal/service"
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "endpointslice-controller"
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"endpointslice"}, New: New}
+
+type controller struct {
+	kube     kubernetes.Interface
+	recorder loop.Recorder
+	services *informer.Shared[*corev1.Service]
+	slices   *informer.Shared[*discoveryv1.EndpointSlice]
+	pods     *informer.Shared[*podview.Pod]
+	nodes    *informer.Shared[*corev1.Node]
+	writes   loop.Writes
+	pace     service.Pace
+}
+
+// byService is the name of the index of our slices by the service they are of.
+const byService = "service of endpointslice-controller"
+
+// New makes the loop.
+func New(c *loop.Clients) (loop.Runner, error) {
+	e := &controller{
+		kube:     c.Kube,
+		recorder: c.Recorder,
+		services: loop.Informer(c, informer.For(c.Kube.CoreV1().Services(""))),
+		slices:   loop.Informer(c, informer.For(c.Kube.DiscoveryV1().EndpointSlices(""))),
+		nodes:    loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
+		pods:     podview.Informer(c),
+	}
+	_ = e.slices.AddIndex(byService, func(slice *discoveryv1.EndpointSlice) []string {
+		if key, ours := serviceOf(slice); ours {
+			return []string{key.String()}
+		}
+		return nil
+	})
+	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync}
+	l.Watches = []loop.Watch{
+		loop.Self(e.services),
+		loop.Mapped(e.slices, func(slice *discoveryv1.EndpointSlice) []loop.Key {
+			if key, ours := serviceOf(slice); ours {
+				return []loop.Key{key}
+			}
+			return nil
+		}),
+		loop.Changes(e.nodes, e.rezoned),
+		service.Watch(l, e.services, e.pods, &e.pace),
+	}
+	return l, nil
+}
+
+func serviceOf(slice *discoveryv1.EndpointSlice) (loop.Key, bool) {
+	name := slice.Labels[discoveryv1.LabelServiceName]
+	ours := name != "" && slice.Labels[discoveryv1.LabelManagedBy] == managedBy
+	return loop.Key{Namespace: slice.Namespace, Name: name}, ours
+}
+
+// rezoned wakes the services with pods on a node whose zone became known or
+// another. That is rare, and nodes start with theirs.
+func (e *controller) rezoned(before, after *corev1.Node) []loop.Key {
+	if before == nil || after == nil || before.Labels[corev1.LabelTopologyZone] == after.Labels[corev1.LabelTopologyZone] {
+		return nil
+	}
+	var keys []loop.Key
+	for pod := range podview.OnNode(e.pods, after.Name) {
+		for s := range e.services.ListNamespace(pod.Namespace) {
+			if service.Matches(s, pod.Labels) {
+				keys = append(keys, informer.KeyOf(s))
+			}
+		}
+	}
+	return keys
+}
+
+func (e *controller) zone(node string) string {
+	n, ok := e.nodes.Get("", node)
+	if !ok {
+		return ""
+	}
+	return n.Labels[corev1.LabelTopologyZone]
+}
+
+func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := e.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	s, ok := e.services.Lookup(key)
+	if !ok || s.DeletionTimestamp != nil {
+		e.writes.Forget(key)
+		e.pace.Forget(key)
+		return loop.Result{}, nil // the garbage collector takes the slices
+	}
+	if !service.Selects(s) {
+		return loop.Result{}, nil
+	}
+	pods := service.Pods(e.pods, s)
+	e.pace.Set(key, len(pods))
+	var existing []*discoveryv1.EndpointSlice
+	for slice := range e.slices.By(byService, key.String()) {
+		existing = append(existing, slice)
+	}
+	err := e.apply(ctx, key, planFor(s, existing, desired(s, pods, e.zone)))
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		e.recorder.Eventf(s, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
+			"Error updating Endpoint Slices for Service %s/%s: %v", s.Namespace, s.Name, err)
+	}
+	return loop.Result{}, err
+}
+
+// apply writes what is new before it takes away what is old, so that no
+// endpoint is missing in between.
+func (e *controller) apply(ctx context.Context, key loop.Key, p plan) error {
+	slices := e.kube.DiscoveryV1().EndpointSlices(key.Namespace)
+	for _, slice := range p.create {
+		written, err := slices.Create(ctx, slice, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create slice: %w", err)
+		}
+		e.writes.Wrote(key, e.slices, written.ResourceVersion)
+	}
+	for _, slice := range p.update {
+		written, err := slices.Update(ctx, slice, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("update slice %s: %w", slice.Name, err)
+		}
+		e.writes.Wrote(key, e.slices, written.ResourceVersion)
+	}
+	for _, slice := range p.delete {
+		err := slices.Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &slice.UID}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete slice %s: %w", slice.Name, err)
+		}
+		loop.Removed(&e.writes, key, e.slices, slice)
+	}
+	return nil
+}
+
+func families(s *corev1.Service) []discoveryv1.AddressType {
+	var out []discoveryv1.AddressType
+	for _, family := range service.Families(s) {
+		out = append(out, discoveryv1.AddressType(family))
+	}
+	return out
+}

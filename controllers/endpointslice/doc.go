@@ -1,0 +1,15 @@
+// Package endpointslice keeps the EndpointSlices of services that select pods.
+//
+// What is guaranteed, once the cluster rests:
+//
+//   - Complete: each pod that a service selects, that has an address of a family
+//     that the service has, and that has not ended, is in exactly one slice for each
+//     family, with the conditions ready, serving and terminating as Kubernetes means them.
+//   - Bounded: no slice has more than 100 endpoints.
+//   - Still: a change of one pod changes one slice. Slices are not repacked to be
+//     fuller, since every change of a slice goes to every node.
+//   - Own: slices that other controllers manage are not touched.
+//
+// What may not be assumed: hints of topology, which are left to others, and an
+// order of endpoints in a slice.
+package endpointslice

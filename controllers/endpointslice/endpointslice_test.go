@@ -1,0 +1,251 @@
+package endpointslice_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/millrace/millrace/controllers/endpoints"
+	"github.com/millrace/millrace/controllers/endpointslice"
+	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/loop"
+)
+
+func TestServicePodsAreInSlicesOfAtMostOneHundred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.service(func(s *corev1.Service) { s.Labels = map[string]string{"team": "a"} })
+		c.settle()
+		slices := c.slices()
+		if len(slices) != 1 || len(slices[0].Endpoints) != 0 {
+			t.Fatalf("a service without pods has %d slices", len(slices))
+		}
+		for i := range 250 {
+			c.pod(i, func(*corev1.Pod) {})
+		}
+		c.settle()
+		slices = c.slices()
+		if len(slices) != 3 {
+			t.Errorf("250 pods are in %d slices", len(slices))
+		}
+		c.check(250)
+		if slices[0].Labels["team"] != "a" || slices[0].Labels[discoveryv1.LabelServiceName] != "web" {
+			t.Errorf("labels %v", slices[0].Labels)
+		}
+	})
+}
+
+func TestChangeOfOnePodChangesOneSlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.service(func(*corev1.Service) {})
+		for i := range 250 {
+			c.pod(i, func(*corev1.Pod) {})
+		}
+		c.settle()
+		before := c.versions()
+		testapi.Edit(c.server, "pods", "default", "pod-7", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+		c.settle()
+		changed := 0
+		for name, version := range c.versions() {
+			if before[name] != version {
+				changed++
+			}
+		}
+		if changed != 1 {
+			t.Errorf("%d slices changed", changed)
+		}
+		c.check(249)
+	})
+}
+
+func TestPodsOfDifferentNamedPortsAreInDifferentSlices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.service(func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromString("http") })
+		c.pod(1, func(*corev1.Pod) {})
+		c.pod(2, func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].ContainerPort = 9090 })
+		c.settle()
+		ports := map[int32]bool{}
+		for _, slice := range c.slices() {
+			ports[*slice.Ports[0].Port] = true
+		}
+		if !ports[8080] || !ports[9090] || len(ports) != 2 {
+			t.Errorf("ports %v", ports)
+		}
+		subsets := testapi.All[corev1.Endpoints](c.server, "endpoints")[0].Subsets
+		if len(subsets) != 2 {
+			t.Errorf("subsets %+v", subsets)
+		}
+	})
+}
+
+func TestConditionsSayReadyServingAndTerminating(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.service(func(*corev1.Service) {})
+		c.pod(1, func(p *corev1.Pod) { p.Spec.NodeName = "node" })
+		c.settle()
+		if err := c.clients.Kube.CoreV1().Pods("default").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		e := c.slices()[0].Endpoints[0]
+		if *e.Conditions.Ready || !*e.Conditions.Serving || !*e.Conditions.Terminating {
+			t.Errorf("conditions %+v", e.Conditions)
+		}
+		if subsets := testapi.All[corev1.Endpoints](c.server, "endpoints")[0].Subsets; len(subsets) != 0 {
+			t.Errorf("a terminating pod is among %+v", subsets)
+		}
+	})
+}
+
+func TestEndpointsStopAtOneThousandAndSaySo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.service(func(*corev1.Service) {})
+		for i := range 1010 {
+			c.pod(i, func(*corev1.Pod) {})
+		}
+		c.settle()
+		e := testapi.All[corev1.Endpoints](c.server, "endpoints")[0]
+		if n := len(e.Subsets[0].Addresses); n != 1000 || e.Annotations[corev1.EndpointsOverCapacity] != "truncated" {
+			t.Errorf("%d addresses, annotations %v", n, e.Annotations)
+		}
+		c.check(1010)
+	})
+}
+
+// Pods that come, go, and change, with requests that fail and watches that end:
+// the slices always become what the pods are.
+func TestRandomPodsConverge(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 3))
+				c := start(t)
+				c.service(func(*corev1.Service) {})
+				faults := c.server.Faults(rand.New(rand.NewPCG(seed, 4)))
+				for step := range 300 {
+					faults.Store(false)
+					i := random.IntN(130)
+					switch random.IntN(4) {
+					case 0, 1:
+						c.pod(i, func(*corev1.Pod) {})
+					case 2:
+						testapi.Edit(c.server, "pods", "default", fmt.Sprint("pod-", i), func(p *corev1.Pod) {
+							p.Status.Conditions[0].Status = []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[random.IntN(2)]
+						})
+					case 3:
+						_ = c.clients.Kube.CoreV1().Pods("default").Delete(t.Context(), fmt.Sprint("pod-", i), metav1.DeleteOptions{})
+					}
+					faults.Store(true)
+					if step%50 == 0 {
+						c.server.DropWatches()
+					}
+					time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+				}
+				faults.Store(false)
+				c.settle()
+				ready := 0
+				for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+					if p.Status.Conditions[0].Status == corev1.ConditionTrue {
+						ready++
+					}
+				}
+				c.check(ready)
+			})
+		})
+	}
+}
+
+type cluster struct {
+	t       *testing.T
+	server  *testapi.Server
+	clients *loop.Clients
+}
+
+func start(t *testing.T) *cluster {
+	server := testapi.New()
+	clients := server.Clients()
+	testapi.Start(t, clients, endpointslice.Entry, endpoints.Entry)
+	return &cluster{t, server, clients}
+}
+
+func (c *cluster) settle() { time.Sleep(20 * time.Minute); synctest.Wait() }
+
+func (c *cluster) service(edit func(*corev1.Service)) {
+	c.t.Helper()
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "web"}, ClusterIP: "10.1.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
+		},
+	}
+	edit(s)
+	if _, err := c.clients.Kube.CoreV1().Services("default").Create(c.t.Context(), s, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) pod(i int, edit func(*corev1.Pod)) {
+	ip := fmt.Sprintf("10.0.%d.%d", i/250, i%250)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+		}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	edit(p)
+	_, _ = c.clients.Kube.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{})
+}
+
+func (c *cluster) slices() []*discoveryv1.EndpointSlice {
+	return testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices")
+}
+
+func (c *cluster) versions() map[string]string {
+	out := map[string]string{}
+	for _, slice := range c.slices() {
+		out[slice.Name] = slice.ResourceVersion
+	}
+	return out
+}
+
+// check wants each pod in one slice, and so many of them ready.
+func (c *cluster) check(ready int) {
+	c.t.Helper()
+	seen := map[string]int{}
+	for _, slice := range c.slices() {
+		if len(slice.Endpoints) > 100 {
+			c.t.Errorf("%d endpoints in a slice", len(slice.Endpoints))
+		}
+		for _, e := range slice.Endpoints {
+			seen[e.TargetRef.Name]++
+			if *e.Conditions.Ready {
+				ready--
+			}
+		}
+	}
+	for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+		if seen[p.Name] != 1 {
+			c.t.Errorf("pod %s is in %d slices", p.Name, seen[p.Name])
+		}
+		delete(seen, p.Name)
+	}
+	if len(seen) > 0 || ready != 0 {
+		c.t.Errorf("endpoints without pods: %v; ready ones wrong by %d", seen, ready)
+	}
+}

@@ -1,0 +1,154 @@
+package endpointslice
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A plan is what must be written.
+type plan struct {
+	create []*discoveryv1.EndpointSlice
+	update []*discoveryv1.EndpointSlice // copies, with the version they are based on
+	delete []*discoveryv1.EndpointSlice
+}
+
+// A draft is a slice that exists and what shall become of it.
+type draft struct {
+	slice   *discoveryv1.EndpointSlice
+	keep    []discoveryv1.Endpoint
+	changed bool
+}
+
+// planFor compares the slices that exist with the endpoints that there should be.
+func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted map[shape]*group) plan {
+	// One slice of each family stays even if there is nothing in it, so that
+	// clients can tell a service without endpoints from one not looked at yet.
+	for _, family := range families(s) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(k shape) bool { return k.family == family }) {
+			key := shape{family: family}
+			wanted[key] = &group{shape: key, list: []discoveryv1.EndpointPort{}}
+		}
+	}
+	var p plan
+	drafts := map[shape][]*draft{}
+	for _, slice := range existing {
+		key := shape{slice.AddressType, portsText(slice.Ports)}
+		if wanted[key] == nil || slice.DeletionTimestamp != nil {
+			if slice.DeletionTimestamp == nil {
+				p.delete = append(p.delete, slice)
+			}
+			continue
+		}
+		drafts[key] = append(drafts[key], &draft{slice: slice})
+	}
+	labels := labelsOf(s)
+	for _, key := range slices.SortedFunc(maps.Keys(wanted), compareShapes) {
+		p.group(s, labels, wanted[key], drafts[key])
+	}
+	return p
+}
+
+func compareShapes(a, b shape) int {
+	return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.ports, b.ports))
+}
+
+// group plans for the endpoints of one shape.
+func (p *plan) group(s *corev1.Service, l labels.Set, g *group, drafts []*draft) {
+	missing := maps.Clone(g.endpoints)
+	for _, d := range drafts {
+		d.take(missing)
+	}
+	fresh := place(drafts, slices.SortedFunc(maps.Values(missing), byUID))
+	written := len(fresh) > 0
+	for len(fresh) > 0 {
+		n := min(len(fresh), most)
+		p.create = append(p.create, newSlice(s, g, fresh[:n]))
+		fresh = fresh[n:]
+	}
+	for _, d := range drafts {
+		written = written || len(d.keep) > 0
+	}
+	for _, d := range drafts {
+		if len(d.keep) == 0 && written {
+			p.delete = append(p.delete, d.slice)
+			continue
+		}
+		written = true // of several empty ones the first stays
+		d.settle(p, l)
+	}
+	if !written {
+		p.create = append(p.create, newSlice(s, g, []discoveryv1.Endpoint{}))
+	}
+}
+
+// settle plans the update of a slice that stays, if there is anything to change.
+func (d *draft) settle(p *plan, l labels.Set) {
+	if !d.changed && labels.Equals(d.slice.Labels, l) {
+		return
+	}
+	slice := d.slice.DeepCopy()
+	slice.Labels, slice.Endpoints = l, d.keep
+	if slice.Endpoints == nil {
+		slice.Endpoints = []discoveryv1.Endpoint{}
+	}
+	p.update = append(p.update, slice)
+}
+
+// take keeps those of the slice's endpoints that are still wanted, as they are
+// now, and takes them off the missing ones.
+func (d *draft) take(missing map[types.UID]discoveryv1.Endpoint) {
+	for _, old := range d.slice.Endpoints {
+		var uid types.UID
+		if old.TargetRef != nil {
+			uid = old.TargetRef.UID
+		}
+		now, ok := missing[uid]
+		if !ok || len(d.keep) == most {
+			d.changed = true // gone, or in an earlier slice too
+			continue
+		}
+		delete(missing, uid)
+		d.keep = append(d.keep, now)
+		d.changed = d.changed || !apiequality.Semantic.DeepEqual(old, now)
+	}
+}
+
+// place puts new endpoints into slices: first where something is written anyway,
+// then, for what is left and fits into one slice, into the fullest that has room. It
+// returns what needs slices of its own.
+func place(drafts []*draft, fresh []discoveryv1.Endpoint) []discoveryv1.Endpoint {
+	for _, d := range drafts {
+		if d.changed && len(fresh) > 0 {
+			fresh = d.add(fresh)
+		}
+	}
+	if len(fresh) == 0 || len(fresh) >= most {
+		return fresh
+	}
+	var best *draft
+	for _, d := range drafts {
+		if len(d.keep)+len(fresh) <= most && (best == nil || len(d.keep) > len(best.keep)) {
+			best = d
+		}
+	}
+	if best == nil {
+		return fresh
+	}
+	return best.add(fresh)
+}
+
+func (d *draft) add(fresh []discoveryv1.Endpoint) []discoveryv1.Endpoint {
+	n := min(len(fresh), most-len(d.keep))
+	if n > 0 {
+		d.keep = append(d.keep, fresh[:n]...)
+		d.changed = true
+	}
+	return fresh[n:]
+}
