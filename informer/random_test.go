@@ -85,11 +85,11 @@ type unreliableStream[I item] struct {
 func (s *unreliableStream[I]) Next(ctx context.Context) (watch.Event[I], error) {
 	s.faults.delay()
 	switch {
-	case s.faults.strikes(15):
+	case s.faults.strikes(60):
 		return watch.Event[I]{}, io.EOF
-	case s.faults.strikes(15):
+	case s.faults.strikes(60):
 		return watch.Event[I]{}, io.ErrUnexpectedEOF
-	case s.faults.strikes(30):
+	case s.faults.strikes(100):
 		return watch.Event[I]{Type: "NONSENSE"}, nil
 	case len(s.replay) == 0 && s.faults.strikes(10):
 		s.replay = append(s.replay, s.history...)
@@ -109,7 +109,7 @@ func (s *unreliableStream[I]) Next(ctx context.Context) (watch.Event[I], error) 
 			kept.Object = any(clone(object)).(I)
 		}
 		s.history = append(s.history, kept)
-		if len(s.history) > 3 {
+		if len(s.history) > 10 {
 			s.history = s.history[1:]
 		}
 	}
@@ -143,10 +143,11 @@ type witness struct {
 	slow   bool
 	panics bool
 
-	reg   *Registration[*corev1.Pod]
-	mu    sync.Mutex
-	busy  bool
-	knows map[Key]*corev1.Pod // guarded by mu
+	reg    *Registration[*corev1.Pod]
+	mu     sync.Mutex
+	busy   bool
+	knows  map[Key]*corev1.Pod // guarded by mu
+	newest map[Key]uint64      // guarded by mu: what was told of each, ever
 }
 
 func (w *witness) handler() Handler[*corev1.Pod] {
@@ -193,6 +194,11 @@ func (w *witness) hear(pod *corev1.Pod, check func(known *corev1.Pod), now *core
 	}
 	w.busy = true
 	check(w.knows[KeyOf(pod)])
+	if version := parseVersion(pod.ResourceVersion); version < w.newest[KeyOf(pod)] {
+		w.t.Errorf("Ordered: %s went back from %d to %d", KeyOf(pod), w.newest[KeyOf(pod)], version)
+	} else {
+		w.newest[KeyOf(pod)] = version
+	}
 	if now == nil {
 		delete(w.knows, KeyOf(pod))
 	} else {
@@ -243,17 +249,18 @@ func simulate(t *testing.T, mode string, seed uint64) {
 	truth.RefuseStreaming = mode == "pages"
 	trouble := &faults{random: rand.New(rand.NewPCG(seed, 2))}
 	source := &unreliablePods{unreliable: unreliable[*corev1.Pod]{Source: truth, faults: trouble}, keepEncoded: mode == "encoded"}
-	pods := New[*corev1.Pod](source, Options[*corev1.Pod]{Hot: 3, PageSize: 4, FieldIndexes: []string{"spec.nodeName"},
+	pods := New[*corev1.Pod](source, Options[*corev1.Pod]{
+		Hot: 3, PageSize: 4, Backoff: Backoff{Initial: 10 * time.Millisecond, Max: time.Second}, FieldIndexes: []string{"spec.nodeName"},
 		Indexes: map[string]func(*corev1.Pod) []string{"label": func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()
 
 	var witnesses []*witness
-	for range 400 {
-		switch n := random.IntN(40); {
+	for range 1200 {
+		switch n := random.IntN(100); {
 		case n == 0 && len(witnesses) < 12:
-			w := &witness{t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), slow: random.IntN(3) == 0, panics: random.IntN(3) == 0, knows: map[Key]*corev1.Pod{}}
+			w := &witness{t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), slow: random.IntN(3) == 0, panics: random.IntN(3) == 0, knows: map[Key]*corev1.Pod{}, newest: map[Key]uint64{}}
 			w.mu.Lock()
 			w.reg = pods.Handle(w.handler())
 			w.mu.Unlock()

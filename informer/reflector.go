@@ -210,7 +210,10 @@ func (r *reflector[I]) handle(event watch.Event[I]) error {
 	} else {
 		r.sink.apply(event.Type, event.Object)
 	}
-	r.position, r.rejected = event.Object.GetResourceVersion(), 0
+	r.rejected = 0
+	if reached := event.Object.GetResourceVersion(); parseVersion(reached) >= parseVersion(r.position) {
+		r.position = reached // unless a faulty connection repeats itself
+	}
 	return nil
 }
 
