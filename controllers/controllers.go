@@ -7,25 +7,36 @@
 package controllers
 
 import (
-	"slices"
-
 	"github.com/millrace/millrace/controllers/deployment"
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/namespace"
+	"github.com/millrace/millrace/controllers/podgc"
 	"github.com/millrace/millrace/controllers/replicaset"
+	"github.com/millrace/millrace/controllers/rootca"
+	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/loop"
 )
 
-var all = []loop.Entry{
-	deployment.Entry,
-	endpoints.Entry,
-	endpointslice.Entry,
-	garbage.Entry,
-	namespace.Entry,
-	replicaset.Entry,
+// Options are what loops cannot learn from the API. The zero value works.
+type Options struct {
+	// RootCA are the certificates, in PEM, by which clients know the API server.
+	// Without them they are not published.
+	RootCA []byte
 }
 
 // All returns the entries of all loops, for a [loop.Group].
-func All() []loop.Entry { return slices.Clone(all) }
+func All(options Options) []loop.Entry {
+	return []loop.Entry{
+		deployment.Entry,
+		replicaset.Entry,
+		endpoints.Entry,
+		endpointslice.Entry,
+		garbage.Entry,
+		namespace.Entry,
+		podgc.Entry,
+		rootca.Entry(options.RootCA),
+		serviceaccount.Entry,
+	}
+}

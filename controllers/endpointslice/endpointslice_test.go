@@ -32,7 +32,8 @@ func TestServicePodsAreInSlicesOfAtMostOneHundred(t *testing.T) {
 		}
 		c.settle()
 		slices = c.slices()
-		if len(slices) != 3 {
+		// They come in batches, and full slices are not the aim: few changes are.
+		if len(slices) < 3 || len(slices) > 5 {
 			t.Errorf("250 pods are in %d slices", len(slices))
 		}
 		c.check(250)
