@@ -4,23 +4,67 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/resource/podspec"
 )
 
 var podRules = resource.Rules[*corev1.Pod]{
-	PrepareCreate: func(_ context.Context, p *corev1.Pod) {
-		p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&p.Spec)}
-		if len(p.Spec.SchedulingGates) > 0 {
-			p.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
-				Message: "Scheduling is blocked due to non-empty scheduling gates",
-			}}
+	PrepareCreate: preparePod,
+	Validate: func(ctx context.Context, p *corev1.Pod) field.ErrorList {
+		return append(podspec.Validate(p, podspec.OptionsFrom(ctx)), podspec.ValidateCreate(p)...)
+	},
+	ValidateUpdate: checkPodUpdate,
+	Warnings: func(_ context.Context, p, old *corev1.Pod) []string {
+		if old != nil {
+			return nil
 		}
+		return podspec.Warnings(&p.Spec, p.Annotations, field.NewPath("spec"), field.NewPath("metadata", "annotations"))
 	},
 }
 
-var podStatusRules = resource.Rules[*corev1.Pod]{}
-var ephemeralRules = resource.Rules[*corev1.Pod]{}
-var resizeRules = resource.Rules[*corev1.Pod]{}
+// preparePod gives a new pod its first status.
+func preparePod(_ context.Context, p *corev1.Pod) {
+	podspec.MatchOwnLabels(p)
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&p.Spec)}
+	if len(p.Spec.SchedulingGates) > 0 {
+		p.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
+			Message: "Scheduling is blocked due to non-empty scheduling gates",
+		}}
+	}
+}
+
+var podStatusRules = resource.Rules[*corev1.Pod]{
+	PrepareUpdate: func(_ context.Context, p, old *corev1.Pod) {
+		p.OwnerReferences = old.OwnerReferences
+		if p.Status.QOSClass == "" {
+			p.Status.QOSClass = old.Status.QOSClass
+		}
+		if ips := p.Status.PodIPs; len(ips) > 0 {
+			p.Status.PodIP = ips[0].IP
+		}
+		if p.Status.HostIP != "" && len(p.Status.HostIPs) == 0 {
+			p.Status.HostIPs = old.Status.HostIPs
+		}
+	},
+	ValidateUpdate: checkPodStatus,
+}
+
+var ephemeralRules = resource.Rules[*corev1.Pod]{
+	PrepareUpdate: func(_ context.Context, p, old *corev1.Pod) {
+		added := p.Spec.EphemeralContainers
+		restorePod(p, old)
+		p.Spec.EphemeralContainers = added
+	},
+	ValidateUpdate: checkEphemeralUpdate,
+}
+
+// restorePod makes a pod what it was, except for its place in history.
+func restorePod(p, old *corev1.Pod) {
+	version := p.ResourceVersion
+	managed := p.ManagedFields
+	old.DeepCopyInto(p)
+	p.ResourceVersion, p.ManagedFields = version, managed
+}

@@ -6,10 +6,9 @@ import (
 
 // Defaults of a spec.
 const (
-	DefaultGracePeriod              = int64(30)
-	defaultMode               int32 = 0o644
-	defaultTokenSeconds       int64 = 60 * 60
-	defaultCertificateSeconds int32 = 24 * 60 * 60
+	DefaultGracePeriod        = int64(30)
+	defaultMode         int32 = 0o644
+	defaultTokenSeconds int64 = 60 * 60
 
 	fieldsOfThisVersion = "v1"
 )

@@ -1,0 +1,26 @@
+package apps
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/resource/check"
+)
+
+var revisionRules = resource.Rules[*appsv1.ControllerRevision]{
+	Validate: checkRevision,
+	ValidateUpdate: func(ctx context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
+		return append(checkRevision(ctx, r), check.Immutable(r.Data, old.Data, field.NewPath("data"))...)
+	},
+}
+
+func checkRevision(_ context.Context, r *appsv1.ControllerRevision) field.ErrorList {
+	var errs field.ErrorList
+	if r.Data.Raw == nil && r.Data.Object == nil {
+		errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
+	}
+	return append(errs, check.NonNegative(r.Revision, field.NewPath("revision"))...)
+}

@@ -1,0 +1,218 @@
+package podspec
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func (x *examiner) containers(p *place) {
+	list := p.child("containers")
+	if len(x.spec.Containers) == 0 {
+		x.required(&list, "")
+		return
+	}
+	var names seen[string]
+	for i := range x.spec.Containers {
+		c := &x.spec.Containers[i]
+		item := list.item(i)
+		x.container(&item, c)
+		if !names.add(c.Name) {
+			name := item.child("name")
+			x.duplicate(&name, c.Name)
+		}
+		x.lifecycle(&item, c.Lifecycle)
+		x.probes(&item, c)
+		x.containerRestarts(&item, c)
+	}
+	x.hostPorts(&list, x.spec.Containers)
+}
+
+// container checks what holds for every container.
+func (x *examiner) container(p *place, c *corev1.Container) {
+	if x.requireText(p, "name", c.Name) {
+		name := p.child("name")
+		x.invalidAll(&name, c.Name, label(c.Name))
+	}
+	x.requireText(p, "image", c.Image)
+	policy := p.child("terminationMessagePolicy")
+	if c.TerminationMessagePolicy == "" {
+		x.required(&policy, "")
+	} else {
+		oneOf(&x.findings, &policy, c.TerminationMessagePolicy, corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
+	}
+	x.ports(p, c.Ports)
+	x.env(p, c.Env)
+	x.envFrom(p, c.EnvFrom)
+	x.mounts(p, c)
+	x.devices(p, c)
+	x.pullPolicy(p, "imagePullPolicy", c.ImagePullPolicy)
+	x.resources(p, &c.Resources)
+	x.resizePolicy(p, c.ResizePolicy)
+	x.security(p, c.SecurityContext)
+}
+
+func (x *examiner) pullPolicy(p *place, name string, policy corev1.PullPolicy) {
+	switch policy {
+	case corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+		return
+	}
+	c := p.child(name)
+	if policy == "" {
+		x.required(&c, "")
+		return
+	}
+	oneOf(&x.findings, &c, policy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+}
+
+const (
+	mostRestartRules = 20
+	mostExitCodes    = 255
+)
+
+// containerRestarts checks a container's own restart policy.
+func (x *examiner) containerRestarts(p *place, c *corev1.Container) {
+	if c.RestartPolicy == nil {
+		if len(c.RestartPolicyRules) > 0 {
+			r := p.child("restartPolicy")
+			x.required(&r, "must specify restartPolicy when restart rules are used")
+		}
+		return
+	}
+	policy := p.child("restartPolicy")
+	oneOf(&x.findings, &policy, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
+	rules := p.child("restartPolicyRules")
+	if len(c.RestartPolicyRules) > mostRestartRules {
+		x.invalid(&rules, len(c.RestartPolicyRules), fmt.Sprintf("must have at most %d items", mostRestartRules))
+	}
+	for i := range c.RestartPolicyRules {
+		item := rules.item(i)
+		x.restartRule(&item, &c.RestartPolicyRules[i])
+	}
+}
+
+func (x *examiner) restartRule(p *place, r *corev1.ContainerRestartRule) {
+	action := p.child("action")
+	oneOf(&x.findings, &action, r.Action, corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)
+	codes := p.child("exitCodes")
+	if r.ExitCodes == nil {
+		x.required(&codes, "must be specified")
+		return
+	}
+	operator := codes.child("operator")
+	oneOf(&x.findings, &operator, r.ExitCodes.Operator, corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
+	if len(r.ExitCodes.Values) > mostExitCodes {
+		values := codes.child("values")
+		x.invalid(&values, len(r.ExitCodes.Values), fmt.Sprintf("must have at most %d items", mostExitCodes))
+	}
+}
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+const onlyForSidecars = "may not be set for init containers without restartPolicy=Always"
+
+func (x *examiner) initContainers(p *place) {
+	if len(x.spec.InitContainers) == 0 {
+		return
+	}
+	var names seen[string]
+	for i := range x.spec.Containers {
+		names.add(x.spec.Containers[i].Name)
+	}
+	list := p.child("initContainers")
+	for i := range x.spec.InitContainers {
+		c := &x.spec.InitContainers[i]
+		item := list.item(i)
+		x.container(&item, c)
+		x.containerRestarts(&item, c)
+		if c.Name != "" && !names.add(c.Name) {
+			name := item.child("name")
+			x.duplicate(&name, c.Name)
+		}
+		x.hostPorts(&list, x.spec.InitContainers[i:i+1])
+		if isSidecar(c) {
+			x.lifecycle(&item, c.Lifecycle)
+			x.probes(&item, c)
+			continue
+		}
+		for _, f := range [...]struct {
+			name string
+			set  bool
+		}{
+			{"lifecycle", c.Lifecycle != nil}, {"livenessProbe", c.LivenessProbe != nil},
+			{"readinessProbe", c.ReadinessProbe != nil}, {"startupProbe", c.StartupProbe != nil},
+		} {
+			if f.set {
+				forbidden := item.child(f.name)
+				x.forbidden(&forbidden, onlyForSidecars)
+			}
+		}
+		if len(c.ResizePolicy) > 0 {
+			policy := item.child("resizePolicy")
+			x.invalid(&policy, c.ResizePolicy, "must not be set for init containers")
+		}
+	}
+}
+
+func (x *examiner) ephemeralContainers(p *place) {
+	if len(x.spec.EphemeralContainers) == 0 {
+		return
+	}
+	var names, others seen[string]
+	for i := range x.spec.Containers {
+		others.add(x.spec.Containers[i].Name)
+	}
+	for i := range x.spec.InitContainers {
+		others.add(x.spec.InitContainers[i].Name)
+	}
+	list := p.child("ephemeralContainers")
+	for i := range x.spec.EphemeralContainers {
+		e := &x.spec.EphemeralContainers[i]
+		item := list.item(i)
+		x.container(&item, (*corev1.Container)(&e.EphemeralContainerCommon))
+		if e.Name != "" && (others.has(e.Name) || !names.add(e.Name)) {
+			name := item.child("name")
+			x.duplicate(&name, e.Name)
+		}
+		if t := e.TargetContainerName; t != "" && !others.has(t) {
+			target := item.child("targetContainerName")
+			x.notFound(&target, t)
+		}
+		x.onlyForLasting(&item, e)
+	}
+}
+
+const notForEphemeral = "cannot be set for an Ephemeral Container"
+
+// onlyForLasting refuses what a container that is added for a while cannot have.
+func (x *examiner) onlyForLasting(p *place, e *corev1.EphemeralContainer) {
+	for _, f := range [...]struct {
+		name string
+		set  bool
+	}{
+		{"ports", e.Ports != nil}, {"livenessProbe", e.LivenessProbe != nil}, {"readinessProbe", e.ReadinessProbe != nil},
+		{"startupProbe", e.StartupProbe != nil}, {"lifecycle", e.Lifecycle != nil},
+		{"resources", len(e.Resources.Limits)+len(e.Resources.Requests)+len(e.Resources.Claims) > 0},
+		{"resizePolicy", len(e.ResizePolicy) > 0}, {"restartPolicy", e.RestartPolicy != nil},
+		{"restartPolicyRules", len(e.RestartPolicyRules) > 0},
+	} {
+		if f.set {
+			c := p.child(f.name)
+			x.forbidden(&c, notForEphemeral)
+		}
+	}
+	mounts := p.child("volumeMounts")
+	for i := range e.VolumeMounts {
+		item := mounts.item(i)
+		if e.VolumeMounts[i].SubPath != "" {
+			c := item.child("subPath")
+			x.forbidden(&c, notForEphemeral)
+		}
+		if e.VolumeMounts[i].SubPathExpr != "" {
+			c := item.child("subPathExpr")
+			x.forbidden(&c, notForEphemeral)
+		}
+	}
+}

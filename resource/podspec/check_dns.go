@@ -1,0 +1,96 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func (x *examiner) dnsPolicy(p *place) {
+	switch x.spec.DNSPolicy {
+	case corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone:
+		return
+	}
+	c := p.child("dnsPolicy")
+	if x.spec.DNSPolicy == "" {
+		x.required(&c, "")
+		return
+	}
+	oneOf(&x.findings, &c, x.spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
+}
+
+// What a resolver can deal with.
+const (
+	mostNameservers = 3
+	mostSearches    = 32
+	longestSearches = 2048
+)
+
+func (x *examiner) dnsConfig(p *place) {
+	d := x.spec.DNSConfig
+	if d == nil && x.spec.DNSPolicy != corev1.DNSNone {
+		return
+	}
+	config := p.child("dnsConfig")
+	if x.spec.DNSPolicy == corev1.DNSNone {
+		if d == nil {
+			x.required(&config, fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))
+			return
+		}
+		if len(d.Nameservers) == 0 {
+			c := config.child("nameservers")
+			x.required(&c, fmt.Sprintf("must provide at least one DNS nameserver when `dnsPolicy` is %s", corev1.DNSNone))
+			return
+		}
+	}
+	servers := config.child("nameservers")
+	if len(d.Nameservers) > mostNameservers {
+		x.invalid(&servers, d.Nameservers, fmt.Sprintf("must not have more than %v nameservers", mostNameservers))
+	}
+	for i, ns := range d.Nameservers {
+		item := servers.item(i)
+		x.errs = append(x.errs, validation.IsValidIPForLegacyField(item.path(), ns, true, nil)...)
+	}
+	x.searches(&config, d.Searches)
+	options := config.child("options")
+	for i := range d.Options {
+		if d.Options[i].Name == "" {
+			item := options.item(i)
+			x.required(&item, "must not be empty")
+		}
+	}
+}
+
+func (x *examiner) searches(p *place, searches []string) {
+	list := p.child("searches")
+	if len(searches) > mostSearches {
+		x.invalid(&list, searches, fmt.Sprintf("must not have more than %v search paths", mostSearches))
+	}
+	if len(strings.Join(searches, " ")) > longestSearches {
+		x.invalid(&list, searches, fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", longestSearches))
+	}
+	for i, s := range searches {
+		if s == "." {
+			continue
+		}
+		if messages := validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(s, ".")); messages != nil {
+			item := list.item(i)
+			x.invalidAll(&item, strings.TrimSuffix(s, "."), messages)
+		}
+	}
+}
+
+func (x *examiner) hostAliases(p *place) {
+	list := p.child("hostAliases")
+	for i := range x.spec.HostAliases {
+		item := list.item(i)
+		ip := item.child("ip")
+		x.errs = append(x.errs, validation.IsValidIPForLegacyField(ip.path(), x.spec.HostAliases[i].IP, true, nil)...)
+		names := item.child("hostnames")
+		for _, name := range x.spec.HostAliases[i].Hostnames {
+			x.invalidAll(&names, name, subdomain(name))
+		}
+	}
+}

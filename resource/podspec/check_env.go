@@ -1,0 +1,223 @@
+package podspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Fields of a pod that its containers can read, and those that its volumes can.
+var (
+	fieldsForEnv = []string{
+		"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+	}
+	fieldsForVolumes = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
+	fieldsOfPods     = []string{
+		"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid", "spec.host", "spec.nodeName",
+		"spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.phase",
+		"status.podIP", "status.podIPs",
+	}
+	resourcesOfContainers = []string{
+		"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory",
+	}
+)
+
+func (x *examiner) env(p *place, vars []corev1.EnvVar) {
+	list := p.child("env")
+	for i := range vars {
+		item := list.item(i)
+		if vars[i].Name == "" {
+			name := item.child("name")
+			x.required(&name, "")
+		} else if !isWord(vars[i].Name) {
+			name := item.child("name")
+			x.invalidAll(&name, vars[i].Name, validation.IsRelaxedEnvVarName(vars[i].Name))
+		}
+		if vars[i].ValueFrom != nil {
+			from := item.child("valueFrom")
+			x.valueFrom(&from, &vars[i])
+		}
+	}
+}
+
+func (x *examiner) valueFrom(p *place, v *corev1.EnvVar) {
+	s, sources := v.ValueFrom, 0
+	if s.FieldRef != nil {
+		sources++
+		c := p.child("fieldRef")
+		x.fieldRef(&c, s.FieldRef, fieldsForEnv)
+	}
+	if s.ResourceFieldRef != nil {
+		sources++
+		c := p.child("resourceFieldRef")
+		x.resourceRef(&c, s.ResourceFieldRef, false)
+	}
+	if r := s.ConfigMapKeyRef; r != nil {
+		sources++
+		c := p.child("configMapKeyRef")
+		x.keyRef(&c, r.Name, r.Key)
+	}
+	if r := s.SecretKeyRef; r != nil {
+		sources++
+		c := p.child("secretKeyRef")
+		x.keyRef(&c, r.Name, r.Key)
+	}
+	if s.FileKeyRef != nil {
+		sources++
+		c := p.child("fileKeyRef")
+		x.fileRef(&c, s.FileKeyRef)
+	}
+	if sources == 0 {
+		x.invalid(p, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
+	}
+	switch {
+	case v.Value != "" && sources != 0:
+		x.invalid(p, "", "may not be specified when `value` is not empty")
+	case v.Value == "" && sources > 1:
+		x.invalid(p, "", "may not have more than one field specified at a time")
+	}
+}
+
+func (x *examiner) fieldRef(p *place, r *corev1.ObjectFieldSelector, known []string) {
+	if !x.requireText(p, "apiVersion", r.APIVersion) || !x.requireText(p, "fieldPath", r.FieldPath) {
+		return
+	}
+	base, subscript, subscripted := splitSubscript(r.FieldPath)
+	c := p.child("fieldPath")
+	switch {
+	case r.APIVersion != "v1":
+		x.invalid(&c, r.FieldPath, "error converting fieldPath: unsupported pod version: "+r.APIVersion)
+	case subscripted:
+		x.subscript(p, base, subscript, r.FieldPath)
+	case !slices.Contains(fieldsOfPods, r.FieldPath):
+		x.invalid(&c, r.FieldPath, "error converting fieldPath: field label not supported: "+r.FieldPath)
+	case !slices.Contains(known, strings.Replace(r.FieldPath, "spec.host", "spec.nodeName", 1)):
+		oneOf(&x.findings, &c, r.FieldPath, known...)
+	}
+}
+
+func (x *examiner) subscript(p *place, base, key, whole string) {
+	switch base {
+	case "metadata.annotations":
+		x.invalidAll(p, key, qualifiedName(strings.ToLower(key)))
+	case "metadata.labels":
+		x.invalidAll(p, key, qualifiedName(key))
+	default:
+		c := p.child("fieldPath")
+		x.invalid(&c, whole, fmt.Sprintf("error converting fieldPath: field label does not support subscript: %s", whole))
+	}
+}
+
+// splitSubscript takes path['key'] apart.
+func splitSubscript(path string) (base, key string, ok bool) {
+	rest, ok := strings.CutSuffix(path, "']")
+	if !ok {
+		return path, "", false
+	}
+	base, key, ok = strings.Cut(rest, "['")
+	if !ok || base == "" {
+		return path, "", false
+	}
+	return base, key, true
+}
+
+func (x *examiner) resourceRef(p *place, r *corev1.ResourceFieldSelector, volume bool) {
+	if volume && !x.requireText(p, "containerName", r.ContainerName) {
+		return
+	}
+	if !x.requireText(p, "resource", r.Resource) {
+		return
+	}
+	huge := strings.HasPrefix(r.Resource, "limits.hugepages-") || strings.HasPrefix(r.Resource, "requests.hugepages-")
+	if !huge && !slices.Contains(resourcesOfContainers, r.Resource) {
+		c := p.child("resource")
+		oneOf(&x.findings, &c, r.Resource, resourcesOfContainers...)
+	}
+	x.divisor(p, r)
+}
+
+const bytesDivisors = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
+
+func (x *examiner) divisor(p *place, r *corev1.ResourceFieldSelector) {
+	if r.Divisor.IsZero() {
+		return
+	}
+	known, of := bytesDivisors, ""
+	switch name := r.Resource[strings.IndexByte(r.Resource, '.')+1:]; {
+	case name == "cpu":
+		known, of = "1m, 1", "cpu resource"
+	case name == "memory":
+		of = "memory resource"
+	case name == "ephemeral-storage":
+		of = "local ephemeral storage resource"
+	case strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+		of = "hugepages resource"
+	default:
+		return
+	}
+	if !slices.Contains(strings.Split(known, ", "), r.Divisor.String()) {
+		c := p.child("divisor")
+		x.invalid(&c, r.Resource, "only divisor's values "+strings.Replace(known, "1m, 1", "1m and 1", 1)+" are supported with the "+of)
+	}
+}
+
+func (x *examiner) keyRef(p *place, name, key string) {
+	x.requireText(p, "name", name)
+	if x.requireText(p, "key", key) {
+		c := p.child("key")
+		x.invalidAll(&c, key, validation.IsConfigMapKey(key))
+	}
+}
+
+func (x *examiner) fileRef(p *place, r *corev1.FileKeySelector) {
+	if x.requireText(p, "key", r.Key) {
+		c := p.child("key")
+		x.invalidAll(&c, r.Key, validation.IsRelaxedEnvVarName(r.Key))
+	}
+	if x.requireText(p, "volumeName", r.VolumeName) {
+		if v := x.usable(r.VolumeName); v == nil {
+			c := p.child("volumeName")
+			x.notFound(&c, r.VolumeName)
+		} else if v.EmptyDir == nil {
+			c := p.child("volumeName")
+			x.invalid(&c, r.VolumeName, "referenced volume must be of type EmptyDir")
+		}
+	}
+	if x.requireText(p, "path", r.Path) {
+		c := p.child("path")
+		x.filePath(&c, r.Path)
+	}
+}
+
+func (x *examiner) envFrom(p *place, sources []corev1.EnvFromSource) {
+	list := p.child("envFrom")
+	for i := range sources {
+		s := &sources[i]
+		item := list.item(i)
+		if s.Prefix != "" {
+			c := item.child("prefix")
+			x.invalidAll(&c, s.Prefix, validation.IsRelaxedEnvVarName(s.Prefix))
+		}
+		n := 0
+		if s.ConfigMapRef != nil {
+			n++
+			c := item.child("configMapRef")
+			x.requireText(&c, "name", s.ConfigMapRef.Name)
+		}
+		if s.SecretRef != nil {
+			n++
+			c := item.child("secretRef")
+			x.requireText(&c, "name", s.SecretRef.Name)
+		}
+		switch {
+		case n == 0:
+			x.invalid(&list, "", "must specify one of: `configMapRef` or `secretRef`")
+		case n > 1:
+			x.invalid(&list, "", "may not have more than one field specified at a time")
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package podspec
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+)
+
+// Annotations of pods that mean something to the server.
+const (
+	tolerationsAnnotation   = corev1.TolerationsAnnotationKey
+	deletionCostAnnotation  = corev1.PodDeletionCost
+	appArmorAnnotation      = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
+	seccompPodAnnotation    = corev1.SeccompPodAnnotationKey
+	seccompPrefixAnnotation = corev1.SeccompContainerAnnotationKeyPrefix
+)
+
+// annotations checks those that mean something. p is the place of the annotations.
+func (x *examiner) annotations(p *place, a map[string]string) {
+	if len(a) == 0 {
+		return
+	}
+	if value, mirror := a[corev1.MirrorPodAnnotationKey]; mirror && x.spec.NodeName == "" {
+		c := p.keyed(corev1.MirrorPodAnnotationKey)
+		x.invalid(&c, value, "must set spec.nodeName if mirror pod annotation is set")
+	}
+	if text := a[tolerationsAnnotation]; text != "" {
+		var list []corev1.Toleration
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			x.invalid(p, tolerationsAnnotation, err.Error())
+		} else {
+			c := p.child(tolerationsAnnotation)
+			x.tolerationList(&c, list)
+		}
+	}
+	if cost, set := a[deletionCostAnnotation]; set && !isCost(cost) {
+		c := p.keyed(deletionCostAnnotation)
+		x.invalid(&c, cost, "must be a 32bit integer")
+	}
+	x.seccompAnnotations(p, a)
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		if container, ok := strings.CutPrefix(key, appArmorAnnotation); ok {
+			x.appArmorAnnotation(p, key, container, a[key])
+		}
+	}
+}
+
+// isCost wants a number as it is written: without plus and without leading zeros.
+func isCost(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 32)
+	return err == nil && strconv.FormatInt(n, 10) == s
+}
+
+func (x *examiner) seccompAnnotations(p *place, a map[string]string) {
+	if profile, set := a[seccompPodAnnotation]; set {
+		c := p.child(seccompPodAnnotation)
+		x.seccompName(&c, profile)
+	}
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		if strings.HasPrefix(key, seccompPrefixAnnotation) {
+			c := p.child(key)
+			x.seccompName(&c, a[key])
+		}
+	}
+}
+
+func (x *examiner) seccompName(p *place, profile string) {
+	if profile == "runtime/default" || profile == "docker/default" || profile == "unconfined" {
+		return
+	}
+	if file, local := strings.CutPrefix(profile, "localhost/"); local {
+		x.descendingPath(p, file)
+		return
+	}
+	x.invalid(p, profile, "must be a valid seccomp profile")
+}
+
+func (x *examiner) appArmorAnnotation(p *place, key, container, profile string) {
+	known := slices.ContainsFunc(x.spec.Containers, func(c corev1.Container) bool { return c.Name == container }) ||
+		slices.ContainsFunc(x.spec.InitContainers, func(c corev1.Container) bool { return c.Name == container }) ||
+		slices.ContainsFunc(x.spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == container })
+	c := p.keyed(key)
+	if !known {
+		x.invalid(&c, container, "container not found")
+	}
+	if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
+		x.invalid(&c, profile, "invalid AppArmor profile name: "+strconv.Quote(profile))
+	}
+}
+
+// templateMetadata checks the labels and annotations that pods will get.
+func (x *examiner) templateMetadata(p *place, t *corev1.PodTemplateSpec) {
+	x.labels(p, "labels", t.Labels)
+	if len(t.Annotations) == 0 {
+		return
+	}
+	c := p.child("annotations")
+	x.errs = append(x.errs, validation.ValidateAnnotations(t.Annotations, c.path())...)
+	x.annotations(&c, t.Annotations)
+}

@@ -1,0 +1,40 @@
+package podspec
+
+import (
+	"path"
+	"strings"
+)
+
+// descendingPath wants a relative path that stays below where it begins.
+func (f *findings) descendingPath(p *place, target string) {
+	if path.IsAbs(target) {
+		f.invalid(p, target, "must be a relative path")
+	}
+	f.noBacksteps(p, target)
+}
+
+func (f *findings) noBacksteps(p *place, target string) {
+	if hasBacksteps(target) {
+		f.invalid(p, target, "must not contain '..'")
+	}
+}
+
+func hasBacksteps(target string) bool {
+	if !strings.Contains(target, "..") {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.ReplaceAll(target, `\`, "/"), "/") {
+		if part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// filePath wants a path for a file in a volume: below it, and none of the names that the kubelet uses itself.
+func (f *findings) filePath(p *place, target string) {
+	f.descendingPath(p, target)
+	if strings.HasPrefix(target, "..") && !strings.HasPrefix(target, "../") && target != ".." {
+		f.invalid(p, target, "must not start with '..'")
+	}
+}

@@ -1,0 +1,150 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	leastTokenSeconds = 10 * 60
+	mostTokenSeconds  = 1 << 32
+	clashingPaths     = "conflicting duplicate paths"
+	oneVolumePerPart  = "may not specify more than 1 volume type per source"
+)
+
+func (x *examiner) projected(p *place, v *corev1.ProjectedVolumeSource) {
+	x.mode(p, "defaultMode", v.DefaultMode)
+	var paths seen[string]
+	list := p.child("sources")
+	for i := range v.Sources {
+		item := list.item(i)
+		x.projection(&item, &v.Sources[i], &paths)
+	}
+}
+
+func (x *examiner) projection(p *place, v *corev1.VolumeProjection, paths *seen[string]) {
+	one := &choice{findings: &x.findings, of: p, excess: oneVolumePerPart}
+	if s := v.Secret; s != nil {
+		if c, first := one.open("secret"); first {
+			x.requireText(&c, "name", s.Name)
+			x.projectedKeys(&c, s.Name, s.Items, paths)
+		}
+	}
+	if s := v.ConfigMap; s != nil {
+		if c, first := one.open("configMap"); first {
+			x.requireText(&c, "name", s.Name)
+			x.projectedKeys(&c, s.Name, s.Items, paths)
+		}
+	}
+	if s := v.DownwardAPI; s != nil {
+		if c, first := one.open("downwardAPI"); first {
+			x.downwardFiles(&c, s.Items)
+			for i := range s.Items {
+				x.newPath(&c, s.Items[i].Path, s.Items[i].Path, paths)
+			}
+		}
+	}
+	if s := v.ServiceAccountToken; s != nil {
+		if c, first := one.open("serviceAccountToken"); first {
+			x.token(&c, s, paths)
+		}
+	}
+	if s := v.ClusterTrustBundle; s != nil {
+		if c, first := one.open("clusterTrustBundle"); first {
+			x.trustBundle(&c, s, paths)
+		}
+	}
+	if s := v.PodCertificate; s != nil {
+		if c, first := one.open("podCertificate"); first {
+			x.podCertificate(&c, s, paths)
+		}
+	}
+}
+
+func (x *examiner) projectedKeys(p *place, name string, items []corev1.KeyToPath, paths *seen[string]) {
+	list := p.child("items")
+	for i := range items {
+		item := list.item(i)
+		x.keyToPath(&item, &items[i])
+		x.newPath(p, name, items[i].Path, paths)
+	}
+}
+
+func (x *examiner) newPath(p *place, value, path string, paths *seen[string]) {
+	if path != "" && !paths.add(path) {
+		x.invalid(p, value, clashingPaths)
+	}
+}
+
+func (x *examiner) token(p *place, t *corev1.ServiceAccountTokenProjection, paths *seen[string]) {
+	if s := t.ExpirationSeconds; s != nil {
+		c := p.child("expirationSeconds")
+		if *s < leastTokenSeconds {
+			x.invalid(&c, *s, "may not specify a duration less than 10 minutes")
+		}
+		if *s > mostTokenSeconds {
+			x.invalid(&c, *s, "may not specify a duration larger than 2^32 seconds")
+		}
+	}
+	if x.requireText(p, "path", t.Path) {
+		c := p.child("path")
+		x.filePath(&c, t.Path)
+		x.newPath(p, t.Path, t.Path, paths)
+	}
+}
+
+func (x *examiner) trustBundle(p *place, t *corev1.ClusterTrustBundleProjection, paths *seen[string]) {
+	byName, bySigner := t.Name != nil, t.SignerName != nil
+	switch {
+	case byName && bySigner:
+		x.invalid(p, "", "only one of name and signerName may be used")
+	case byName:
+		if x.requireText(p, "name", *t.Name) {
+			c := p.child("name")
+			x.invalidAll(&c, *t.Name, subdomain(*t.Name))
+		}
+	case bySigner:
+		x.requireText(p, "signerName", *t.SignerName)
+	default:
+		x.required(p, "either name or signerName must be specified")
+	}
+	if x.requireText(p, "path", t.Path) {
+		c := p.child("path")
+		x.filePath(&c, t.Path)
+		x.newPath(&c, t.Path, t.Path, paths)
+	}
+}
+
+const (
+	defaultCertificateSeconds int32 = 24 * 60 * 60
+	leastCertificateSeconds         = 60 * 60
+	mostCertificateSeconds          = 91 * 24 * 60 * 60
+)
+
+func (x *examiner) podCertificate(p *place, t *corev1.PodCertificateProjection, paths *seen[string]) {
+	x.requireText(p, "signerName", t.SignerName)
+	k := p.child("keyType")
+	oneOf(&x.findings, &k, t.KeyType, "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096")
+	if s := t.MaxExpirationSeconds; s != nil {
+		c := p.child("maxExpirationSeconds")
+		if *s < leastCertificateSeconds {
+			x.invalid(&c, *s, "if provided, maxExpirationSeconds must be >= 3600")
+		}
+		if *s > mostCertificateSeconds {
+			x.invalid(&c, *s, "if provided, maxExpirationSeconds must be <= 7862400")
+		}
+	}
+	any := false
+	for _, f := range []struct{ name, path string }{
+		{"credentialBundlePath", t.CredentialBundlePath}, {"keyPath", t.KeyPath}, {"certificateChainPath", t.CertificateChainPath},
+	} {
+		if f.path != "" {
+			any = true
+			c := p.child(f.name)
+			x.filePath(&c, f.path)
+			x.newPath(&c, f.path, f.path, paths)
+		}
+	}
+	if !any {
+		x.required(p, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
+	}
+}

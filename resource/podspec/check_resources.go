@@ -1,0 +1,286 @@
+package podspec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Names of resources that need no prefix.
+var standardResources = []corev1.ResourceName{
+	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+	corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage,
+	corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage,
+	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers, corev1.ResourceSecrets,
+	corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims, corev1.ResourceStorage, corev1.ResourceRequestsStorage,
+	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
+}
+
+func isStandard(name corev1.ResourceName) bool {
+	return slices.Contains(standardResources, name) || isHugePages(name) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
+}
+
+func isContainerResource(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || isHugePages(name)
+}
+
+// isNative tells resources of Kubernetes from those that others bring.
+func isNative(name corev1.ResourceName) bool {
+	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+}
+
+func isExtended(name corev1.ResourceName) bool {
+	return !isNative(name) && !strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&
+		qualifiedName(corev1.DefaultResourceRequestsPrefix+string(name)) == nil
+}
+
+func (f *findings) resourceName(p *place, name corev1.ResourceName) {
+	if isContainerResource(name) && !isHugePages(name) {
+		return
+	}
+	if messages := qualifiedName(string(name)); messages != nil {
+		f.invalidAll(p, string(name), messages)
+		return
+	}
+	if strings.Contains(string(name), "/") {
+		if !isNative(name) && !isExtended(name) {
+			f.invalid(p, string(name), "doesn't follow extended resource name standard")
+		}
+		return
+	}
+	if !isStandard(name) {
+		f.invalid(p, string(name), "must be a standard resource type or fully qualified")
+	}
+	if !isContainerResource(name) {
+		f.invalid(p, string(name), "must be a standard resource for containers")
+	}
+}
+
+func (f *findings) quantity(p *place, name corev1.ResourceName, q resource.Quantity) {
+	if q.Sign() < 0 {
+		f.invalid(p, q.String(), "must be greater than or equal to 0")
+	}
+	if !isContainerResource(name) && isExtended(name) && q.MilliValue()%1000 != 0 {
+		f.invalid(p, &q, "must be an integer")
+	}
+}
+
+// resourceList checks resources by the rules of a container's.
+func (f *findings) resourceList(p *place, list corev1.ResourceList) {
+	for _, name := range inOrder(list) {
+		k := p.keyed(string(name))
+		f.resourceName(&k, name)
+		f.quantity(&k, name, list[name])
+	}
+}
+
+// inOrder lists the names; one or two need no sorting of a copy.
+func inOrder(list corev1.ResourceList) []corev1.ResourceName {
+	if len(list) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(list))
+}
+
+func (x *examiner) resources(p *place, r *corev1.ResourceRequirements) {
+	if len(r.Limits) == 0 && len(r.Requests) == 0 && len(r.Claims) == 0 {
+		return
+	}
+	at := p.child("resources")
+	x.requirements(&at, r)
+	x.resourceClaimNames(&at, r.Claims)
+}
+
+func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements) {
+	limits, requests := p.child("limits"), p.child("requests")
+	huge, compute := false, false
+	for _, name := range inOrder(r.Limits) {
+		k := limits.keyed(string(name))
+		x.resourceName(&k, name)
+		x.quantity(&k, name, r.Limits[name])
+		x.hugePages(&k, name, r.Limits[name])
+		huge = huge || isHugePages(name)
+		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+	}
+	for _, name := range inOrder(r.Requests) {
+		q := r.Requests[name]
+		k := requests.keyed(string(name))
+		x.resourceName(&k, name)
+		x.quantity(&k, name, q)
+		huge = huge || isHugePages(name)
+		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+		limit, limited := r.Limits[name]
+		mayDiffer := isNative(name) && !isHugePages(name)
+		switch {
+		case limited && !mayDiffer && q.Cmp(limit) != 0:
+			x.invalid(&requests, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))
+		case limited && q.Cmp(limit) > 0:
+			x.invalid(&requests, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
+		case !limited && !mayDiffer:
+			x.required(&limits, "Limit must be set for non overcommitable resources")
+		}
+	}
+	if huge && !compute {
+		x.forbidden(p, "HugePages require cpu or memory")
+	}
+}
+
+func (x *examiner) hugePages(p *place, name corev1.ResourceName, q resource.Quantity) {
+	if !isHugePages(name) {
+		return
+	}
+	size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
+	if err != nil || size.Sign() <= 0 {
+		return
+	}
+	if q.Value()%size.Value() != 0 {
+		x.invalid(p, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), size.String()))
+	}
+}
+
+func (x *examiner) resourceClaimNames(p *place, claims []corev1.ResourceClaim) {
+	if len(claims) == 0 {
+		return
+	}
+	var known seen[corev1.ResourceClaim]
+	list := p.child("claims")
+	for i, c := range claims {
+		item := list.item(i)
+		if !x.requireText(&item, "name", c.Name) {
+			continue
+		}
+		if !known.add(c) {
+			if c.Request == "" {
+				x.duplicate(&item, c.Name)
+			} else {
+				x.duplicate(&item, c.Name+"/"+c.Request)
+			}
+		}
+		if !x.claims.has(c.Name) {
+			name := item.child("name")
+			x.notFound(&name, c.Name)
+		}
+	}
+}
+
+// resourceClaims checks the claims that containers can name.
+func (x *examiner) resourceClaims(p *place) {
+	list := p.child("resourceClaims")
+	for i := range x.spec.ResourceClaims {
+		c := &x.spec.ResourceClaims[i]
+		item := list.item(i)
+		name := item.child("name")
+		if c.Name == "" {
+			x.required(&name, "")
+		} else if !x.claims.add(c.Name) {
+			x.duplicate(&name, c.Name)
+		} else {
+			x.invalidAll(&name, c.Name, label(c.Name))
+		}
+		switch {
+		case c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil:
+			x.invalid(&item, quoted(c), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+		case c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil:
+			x.invalid(&item, quoted(c), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+		}
+		if n := c.ResourceClaimName; n != nil {
+			at := item.child("resourceClaimName")
+			x.invalidAll(&at, *n, subdomain(*n))
+		}
+		if n := c.ResourceClaimTemplateName; n != nil {
+			at := item.child("resourceClaimTemplateName")
+			x.invalidAll(&at, *n, subdomain(*n))
+		}
+	}
+}
+
+func (x *examiner) resizePolicy(p *place, policies []corev1.ContainerResizePolicy) {
+	if len(policies) == 0 {
+		return
+	}
+	var names seen[corev1.ResourceName]
+	list := p.child("resizePolicy")
+	for i, r := range policies {
+		if !names.add(r.ResourceName) {
+			item := list.item(i)
+			x.duplicate(&item, r.ResourceName)
+		}
+		if r.ResourceName == "" {
+			x.required(&list, "")
+		} else {
+			oneOf(&x.findings, &list, r.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)
+		}
+		if r.RestartPolicy == "" {
+			x.required(&list, "")
+		} else {
+			oneOf(&x.findings, &list, r.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)
+		}
+		if x.spec.RestartPolicy == corev1.RestartPolicyNever && r.RestartPolicy != corev1.NotRequired {
+			x.invalid(&list, r.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
+		}
+	}
+}
+
+// podResources checks what the pod asks for as a whole.
+func (x *examiner) podResources(p *place) {
+	r := x.spec.Resources
+	if r == nil {
+		return
+	}
+	at := p.child("resources")
+	if len(r.Claims) > 0 {
+		c := at.child("claims")
+		x.forbidden(&c, "claims may not be set for Resources at pod-level")
+	}
+	for _, l := range [...]struct {
+		name string
+		list corev1.ResourceList
+	}{{"limits", r.Limits}, {"requests", r.Requests}} {
+		c := at.child(l.name)
+		for _, name := range inOrder(l.list) {
+			if !isPodResource(name) {
+				k := c.keyed(string(name))
+				oneOf(&x.findings, &k, name, corev1.ResourceCPU, corev1.ResourceHugePagesPrefix, corev1.ResourceMemory)
+			}
+		}
+	}
+	x.requirements(&at, r)
+	requests := at.child("requests")
+	for name, sum := range containerRequests(x.spec) {
+		if have, set := r.Requests[name]; set && sum.Cmp(have) > 0 {
+			k := requests.keyed(string(name))
+			x.invalid(&k, have.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", sum.String()))
+		}
+	}
+	x.limitsWithinPod(p, r.Limits)
+}
+
+func (x *examiner) limitsWithinPod(p *place, limits corev1.ResourceList) {
+	list := p.child("containers")
+	for i := range x.spec.Containers {
+		for _, name := range inOrder(x.spec.Containers[i].Resources.Limits) {
+			limit, whole := x.spec.Containers[i].Resources.Limits[name], limits[name]
+			if _, limited := limits[name]; !limited || limit.Cmp(whole) <= 0 {
+				continue
+			}
+			item := list.item(i)
+			resources := item.child("resources")
+			l := resources.child("limits")
+			k := l.keyed(string(name))
+			x.invalid(&k, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", whole.String()))
+		}
+	}
+}
+
+// ValidateRequirements checks resources by the rules of a container's.
+func ValidateRequirements(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	x := examiner{spec: &corev1.PodSpec{}}
+	p := at(path)
+	x.requirements(&p, r)
+	return x.errs
+}

@@ -1,0 +1,316 @@
+package podspec
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	badMode       = "must be a number between 0 and 0777 (octal), both inclusive"
+	highestMode   = 0o777
+	oneVolumeType = "may not specify more than 1 volume type"
+)
+
+func (x *examiner) everyVolume(p *place) {
+	for _, name := range x.opt.Claims {
+		x.volumes = append(x.volumes, &corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+	}
+	if len(x.spec.Volumes) == 0 {
+		return
+	}
+	var names seen[string]
+	x.volumes = slices.Grow(x.volumes, len(x.spec.Volumes))
+	list := p.child("volumes")
+	for i := range x.spec.Volumes {
+		v := &x.spec.Volumes[i]
+		item := list.item(i)
+		before := len(x.errs)
+		x.volume(&item, v)
+		name := item.child("name")
+		if v.Name == "" {
+			x.required(&name, "")
+		} else {
+			x.invalidAll(&name, v.Name, label(v.Name))
+		}
+		if names.has(v.Name) {
+			x.duplicate(&name, v.Name)
+		}
+		if len(x.errs) == before {
+			names.add(v.Name)
+			x.volumes = append(x.volumes, v)
+		}
+	}
+}
+
+func (x *examiner) usable(name string) *corev1.Volume {
+	for _, v := range x.volumes {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// volume checks what a volume is made of: exactly one source. The order decides which of two is one too many.
+func (x *examiner) volume(p *place, v *corev1.Volume) {
+	one := &choice{findings: &x.findings, of: p, excess: oneVolumeType}
+	s := &v.VolumeSource
+	if s.EmptyDir != nil {
+		one.n++
+		if l := s.EmptyDir.SizeLimit; l != nil && l.Sign() < 0 {
+			dir := p.child("emptyDir")
+			c := dir.child("sizeLimit")
+			x.forbidden(&c, "SizeLimit field must be a valid resource quantity")
+		}
+	}
+	if s.HostPath != nil {
+		if c, first := one.open("hostPath"); first {
+			x.hostPath(&c, s.HostPath)
+		}
+	}
+	if s.GitRepo != nil {
+		if c, first := one.open("gitRepo"); first {
+			x.requireText(&c, "repository", s.GitRepo.Repository)
+			d := c.child("directory")
+			x.descendingPath(&d, s.GitRepo.Directory)
+		}
+	}
+	x.disks(s, one)
+	if s.Secret != nil {
+		if c, first := one.open("secret"); first {
+			x.requireText(&c, "secretName", s.Secret.SecretName)
+			x.mode(&c, "defaultMode", s.Secret.DefaultMode)
+			x.keysToPaths(&c, s.Secret.Items)
+		}
+	}
+	x.networkVolumes(s, one)
+	if s.PersistentVolumeClaim != nil {
+		if c, first := one.open("persistentVolumeClaim"); first {
+			x.requireText(&c, "claimName", s.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	x.clusterVolumes(s, one)
+	if s.DownwardAPI != nil {
+		if c, first := one.open("downwardAPI"); first {
+			x.mode(&c, "defaultMode", s.DownwardAPI.DefaultMode)
+			x.downwardFiles(&c, s.DownwardAPI.Items)
+		}
+	}
+	x.channelVolumes(s, one)
+	if s.ConfigMap != nil {
+		if c, first := one.open("configMap"); first {
+			x.requireText(&c, "name", s.ConfigMap.Name)
+			x.mode(&c, "defaultMode", s.ConfigMap.DefaultMode)
+			x.keysToPaths(&c, s.ConfigMap.Items)
+		}
+	}
+	x.vendorVolumes(s, one)
+	if s.Projected != nil {
+		if c, first := one.open("projected"); first {
+			x.projected(&c, s.Projected)
+		}
+	}
+	x.lateVolumes(v, p, one)
+	if one.n == 0 {
+		x.required(p, "must specify a volume type")
+	}
+}
+
+// choice is one of several fields, of which one may be set.
+type choice struct {
+	*findings
+	of     *place
+	excess string
+	n      int
+}
+
+// open gives the place of a field that is set, and tells whether it is the first.
+func (o *choice) open(name string) (place, bool) {
+	c := o.of.child(name)
+	if o.n++; o.n > 1 {
+		o.forbidden(&c, o.excess)
+		return c, false
+	}
+	return c, true
+}
+
+func (x *examiner) hostPath(p *place, h *corev1.HostPathVolumeSource) {
+	c := p.child("path")
+	if h.Path == "" {
+		x.required(&c, "")
+		return
+	}
+	x.noBacksteps(&c, h.Path)
+	if h.Type != nil {
+		t := p.child("type")
+		oneOf(&x.findings, &t, *h.Type, corev1.HostPathUnset, corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory,
+			corev1.HostPathDirectoryOrCreate, corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket)
+	}
+}
+
+func (x *examiner) mode(p *place, name string, mode *int32) {
+	if mode != nil && (*mode < 0 || *mode > highestMode) {
+		c := p.child(name)
+		x.invalid(&c, *mode, badMode)
+	}
+}
+
+func (x *examiner) keysToPaths(p *place, items []corev1.KeyToPath) {
+	list := p.child("items")
+	for i := range items {
+		item := list.item(i)
+		x.keyToPath(&item, &items[i])
+	}
+}
+
+func (x *examiner) keyToPath(p *place, k *corev1.KeyToPath) {
+	x.requireText(p, "key", k.Key)
+	if x.requireText(p, "path", k.Path) {
+		c := p.child("path")
+		x.filePath(&c, k.Path)
+	}
+	x.mode(p, "mode", k.Mode)
+}
+
+func (x *examiner) downwardFiles(p *place, items []corev1.DownwardAPIVolumeFile) {
+	list := p.child("items")
+	for i := range items {
+		item := list.item(i)
+		x.downwardFile(&item, &items[i])
+	}
+}
+
+func (x *examiner) downwardFile(p *place, file *corev1.DownwardAPIVolumeFile) {
+	c := p.child("path")
+	if x.requireText(p, "path", file.Path) {
+		x.filePath(&c, file.Path)
+	}
+	switch {
+	case file.FieldRef != nil:
+		r := p.child("fieldRef")
+		x.fieldRef(&r, file.FieldRef, fieldsForVolumes)
+		if file.ResourceFieldRef != nil {
+			x.invalid(p, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+		}
+	case file.ResourceFieldRef != nil:
+		r := p.child("resourceFieldRef")
+		x.resourceRef(&r, file.ResourceFieldRef, true)
+	default:
+		x.required(p, "one of fieldRef and resourceFieldRef is required")
+	}
+	x.mode(p, "mode", file.Mode)
+}
+
+func (x *examiner) lateVolumes(v *corev1.Volume, p *place, one *choice) {
+	s := &v.VolumeSource
+	if s.ScaleIO != nil {
+		if c, first := one.open("scaleIO"); first {
+			x.requireText(&c, "gateway", s.ScaleIO.Gateway)
+			x.requireText(&c, "system", s.ScaleIO.System)
+			x.requireText(&c, "volumeName", s.ScaleIO.VolumeName)
+		}
+	}
+	if s.CSI != nil {
+		if c, first := one.open("csi"); first {
+			x.inlineCSI(&c, s.CSI)
+		}
+	}
+	if s.Ephemeral != nil {
+		if c, first := one.open("ephemeral"); first {
+			x.ephemeralVolume(&c, s.Ephemeral)
+		}
+		if x.meta != nil && x.meta.Name != "" && v.Name != "" {
+			claim := x.meta.Name + "-" + v.Name
+			n := p.child("name")
+			for _, m := range subdomain(claim) {
+				x.invalid(&n, v.Name, fmt.Sprintf("PVC name %q: %v", claim, m))
+			}
+		}
+	}
+	if s.Image != nil {
+		if c, first := one.open("image"); first {
+			x.requireText(&c, "reference", s.Image.Reference)
+			x.pullPolicy(&c, "pullPolicy", s.Image.PullPolicy)
+		}
+	}
+}
+
+func (x *examiner) inlineCSI(p *place, s *corev1.CSIVolumeSource) {
+	c := p.child("driver")
+	switch {
+	case s.Driver == "":
+		x.required(&c, "")
+	case len(s.Driver) > 63:
+		x.invalid(&c, s.Driver, fmt.Sprintf("must be no more than %d characters", 63))
+	default:
+		x.invalidAll(&c, s.Driver, validation.IsDNS1123Subdomain(s.Driver))
+	}
+	if r := s.NodePublishSecretRef; r != nil {
+		ref := p.child("nodePublishSecretRef")
+		x.requireText(&ref, "name", r.Name)
+	}
+}
+
+func (x *examiner) ephemeralVolume(p *place, s *corev1.EphemeralVolumeSource) {
+	t := p.child("volumeClaimTemplate")
+	if s.VolumeClaimTemplate == nil {
+		x.required(&t, "")
+		return
+	}
+	spec := t.child("spec")
+	x.claimSpec(&spec, &s.VolumeClaimTemplate.Spec)
+}
+
+// ValidateClaimSpec checks the spec of a claim that is made from a template.
+func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, root *field.Path) field.ErrorList {
+	var x examiner
+	p := at(root)
+	x.claimSpec(&p, s)
+	return x.errs
+}
+
+func (x *examiner) claimSpec(p *place, s *corev1.PersistentVolumeClaimSpec) {
+	modes := p.child("accessModes")
+	if len(s.AccessModes) == 0 {
+		x.required(&modes, "at least 1 access mode is required")
+	}
+	x.labelSelector(p, "selector", s.Selector)
+	alone := false
+	for _, m := range s.AccessModes {
+		alone = alone || m == corev1.ReadWriteOncePod
+		oneOf(&x.findings, &modes, m, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)
+	}
+	if alone && len(s.AccessModes) > 1 {
+		x.forbidden(&modes, "may not use ReadWriteOncePod with other access modes")
+	}
+	resources := p.child("resources")
+	c := resources.keyed(string(corev1.ResourceStorage))
+	switch size, asked := s.Resources.Requests[corev1.ResourceStorage]; {
+	case !asked:
+		x.required(&c, "")
+	case size.Sign() <= 0:
+		x.invalid(&c, size.String(), "must be greater than zero")
+	}
+	if n := s.StorageClassName; n != nil && *n != "" {
+		class := p.child("storageClassName")
+		x.invalidAll(&class, *n, subdomain(*n))
+	}
+	if m := s.VolumeMode; m != nil {
+		mode := p.child("volumeMode")
+		oneOf(&x.findings, &mode, *m, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
+	}
+}
+
+func (x *examiner) absolutePath(p *place, name, target string) {
+	if x.requireText(p, name, target) && !path.IsAbs(target) {
+		c := p.child(name)
+		x.invalid(&c, target, "must be an absolute path")
+	}
+}

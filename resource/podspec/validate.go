@@ -1,0 +1,229 @@
+package podspec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Options say where a spec stands and what the server allows.
+type Options struct {
+	// AllowPrivileged lets containers run privileged.
+	AllowPrivileged bool
+	// Claims are volumes that a stateful set adds to the template's own.
+	Claims []string
+}
+
+// Validate checks a pod's spec, and what must hold for pods but not for templates.
+func Validate(p *corev1.Pod, opt Options) field.ErrorList {
+	x := examiner{opt: opt, spec: &p.Spec, meta: &p.ObjectMeta, pod: true}
+	root, meta := at(specPath), at(annotationsPath)
+	x.annotations(&meta, p.Annotations)
+	x.all(&root)
+	x.onlyForPods(&root)
+	return x.errs
+}
+
+// ValidateTemplate checks a template of pods.
+func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path, opt Options) field.ErrorList {
+	x := examiner{opt: opt, spec: &t.Spec, meta: &t.ObjectMeta}
+	root := at(path)
+	x.templateMetadata(&root, t)
+	spec := root.child("spec")
+	x.all(&spec)
+	if len(x.spec.EphemeralContainers) > 0 {
+		c := spec.child("ephemeralContainers")
+		x.forbidden(&c, "ephemeral containers not allowed in pod template")
+	}
+	return x.errs
+}
+
+var (
+	specPath        = field.NewPath("spec")
+	annotationsPath = field.NewPath("metadata", "annotations")
+)
+
+// examiner is one look at one spec.
+type examiner struct {
+	findings
+	opt  Options
+	spec *corev1.PodSpec
+	meta *metav1.ObjectMeta
+	// pod says that the spec is a pod's own.
+	pod bool
+	// volumes are those without errors; mounts can use them.
+	volumes []*corev1.Volume
+	claims  seen[string]
+}
+
+func (x *examiner) all(p *place) {
+	s := x.spec
+	x.everyVolume(p)
+	x.resourceClaims(p)
+	x.containers(p)
+	x.initContainers(p)
+	x.ephemeralContainers(p)
+	x.podResources(p)
+	x.hostNetwork(p)
+	x.restartPolicy(p)
+	x.dnsPolicy(p)
+	x.labels(p, "nodeSelector", s.NodeSelector)
+	x.podSecurity(p)
+	x.affinity(p)
+	x.dnsConfig(p)
+	x.gates(p)
+	x.spread(p)
+	x.hostUsers(p)
+	x.identity(p)
+	if n := s.ActiveDeadlineSeconds; n != nil && (*n < 1 || *n > math.MaxInt32) {
+		c := p.child("activeDeadlineSeconds")
+		x.invalid(&c, *n, validation.InclusiveRangeError(1, math.MaxInt32))
+	}
+	x.hostnames(p)
+	x.tolerations(p)
+	x.hostAliases(p)
+	x.classes(p)
+	x.system(p)
+}
+
+func (x *examiner) labels(p *place, name string, labels map[string]string) {
+	if len(labels) == 0 {
+		return
+	}
+	c := p.child(name)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		x.invalidAll(&c, key, qualifiedName(key))
+		x.invalidAll(&c, labels[key], labelValue(labels[key]))
+	}
+}
+
+func (x *examiner) restartPolicy(p *place) {
+	c := p.child("restartPolicy")
+	if x.spec.RestartPolicy == "" {
+		x.required(&c, "")
+		return
+	}
+	oneOf(&x.findings, &c, x.spec.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
+}
+
+func (x *examiner) identity(p *place) {
+	if name := x.spec.ServiceAccountName; name != "" {
+		c := p.child("serviceAccountName")
+		x.invalidAll(&c, name, subdomain(name))
+	}
+	if name := x.spec.NodeName; name != "" {
+		c := p.child("nodeName")
+		x.invalidAll(&c, name, subdomain(name))
+	}
+}
+
+func (x *examiner) hostnames(p *place) {
+	if name := x.spec.Hostname; name != "" {
+		c := p.child("hostname")
+		x.invalidAll(&c, name, label(name))
+	}
+	if name := x.spec.HostnameOverride; name != nil {
+		c := p.child("hostnameOverride")
+		if len(*name) > hostnameMax {
+			x.invalid(&c, *name, fmt.Sprintf("must be no more than %d bytes", hostnameMax))
+		}
+		x.invalidAll(&c, *name, subdomain(*name))
+		if x.spec.HostNetwork {
+			x.forbidden(&c, "must not be set when hostNetwork is true")
+		}
+		if x.spec.SetHostnameAsFQDN != nil && *x.spec.SetHostnameAsFQDN {
+			x.forbidden(&c, "must not be set when setHostnameAsFQDN is true")
+		}
+	}
+	if name := x.spec.Subdomain; name != "" {
+		c := p.child("subdomain")
+		x.invalidAll(&c, name, label(name))
+	}
+}
+
+// hostnameMax is what Linux has room for.
+const hostnameMax = 64
+
+func (x *examiner) classes(p *place) {
+	if name := x.spec.PriorityClassName; name != "" {
+		c := p.child("priorityClassName")
+		x.invalidAll(&c, name, subdomain(name))
+	}
+	if name := x.spec.RuntimeClassName; name != nil {
+		c := p.child("runtimeClassName")
+		x.invalidAll(&c, *name, subdomain(*name))
+	}
+	if policy := x.spec.PreemptionPolicy; policy != nil {
+		c := p.child("preemptionPolicy")
+		if *policy == "" {
+			x.required(&c, "")
+		} else {
+			oneOf(&x.findings, &c, *policy, corev1.PreemptLowerPriority, corev1.PreemptNever)
+		}
+	}
+	if x.spec.Overhead != nil {
+		c := p.child("overhead")
+		x.resourceList(&c, x.spec.Overhead)
+	}
+}
+
+// onlyForPods are the rules that templates need not keep.
+func (x *examiner) onlyForPods(p *place) {
+	s := x.spec
+	if s.ServiceAccountName == "" {
+		volumes := p.child("volumes")
+		for i := range s.Volumes {
+			if s.Volumes[i].Projected != nil {
+				v := volumes.item(i)
+				x.tokensWithoutAccount(&v, s.Volumes[i].Projected)
+			}
+		}
+	}
+	x.imagesWithoutSpace(p, "containers", s.Containers)
+	x.imagesWithoutSpace(p, "initContainers", s.InitContainers)
+}
+
+// ValidateCreate checks what holds for pods only at their beginning.
+func ValidateCreate(p *corev1.Pod) field.ErrorList {
+	var f findings
+	root := at(specPath)
+	if len(p.Spec.EphemeralContainers) > 0 {
+		c := root.child("ephemeralContainers")
+		f.forbidden(&c, "cannot be set on create")
+	}
+	if p.Spec.NodeName != "" && len(p.Spec.SchedulingGates) > 0 {
+		c := root.child("nodeName")
+		f.forbidden(&c, "cannot be set until all schedulingGates have been cleared")
+	}
+	return f.errs
+}
+
+func (x *examiner) tokensWithoutAccount(p *place, v *corev1.ProjectedVolumeSource) {
+	projected := p.child("projected")
+	sources := projected.child("sources")
+	for i := range v.Sources {
+		if v.Sources[i].ServiceAccountToken != nil {
+			source := sources.item(i)
+			c := source.child("serviceAccountToken")
+			x.forbidden(&c, "must not be specified when serviceAccountName is not set")
+		}
+	}
+}
+
+func (x *examiner) imagesWithoutSpace(p *place, name string, containers []corev1.Container) {
+	list := p.child(name)
+	for i := range containers {
+		if image := containers[i].Image; len(image) != len(strings.TrimSpace(image)) {
+			container := list.item(i)
+			c := container.child("image")
+			x.invalid(&c, image, "must not have leading or trailing whitespace")
+		}
+	}
+}
