@@ -44,10 +44,10 @@ const maxDriverName = 63
 
 // DriverName wants the name of a storage driver: a domain, in which upper case is let pass.
 func DriverName(name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
 	if name == "" {
-		errs = append(errs, field.Required(path, ""))
+		return field.ErrorList{field.Required(path, "")}
 	}
+	var errs field.ErrorList
 	if len(name) > maxDriverName {
 		errs = append(errs, field.TooLong(path, name, maxDriverName))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	nodev1 "k8s.io/api/node/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource"
@@ -20,7 +19,6 @@ func Kinds() []*resource.Kind { return []*resource.Kind{RuntimeClasses()} }
 func RuntimeClasses() *resource.Kind {
 	return resource.Define(resource.Description[*nodev1.RuntimeClass]{
 		Group: nodev1.GroupName, Version: "v1", Kind: "RuntimeClass", Resource: "runtimeclasses",
-		Default: defaultClass,
 		Rules: resource.Rules[*nodev1.RuntimeClass]{
 			Validate: func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return checkClass(c) },
 			ValidateUpdate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
@@ -35,7 +33,12 @@ func RuntimeClasses() *resource.Kind {
 }
 
 func checkClass(c *nodev1.RuntimeClass) field.ErrorList {
-	errs := check.Invalid(field.NewPath("handler"), c.Handler, validation.NameIsDNSLabel(c.Handler, false))
+	var errs field.ErrorList
+	if at := field.NewPath("handler"); c.Handler == "" {
+		errs = append(errs, field.Required(at, ""))
+	} else {
+		errs = append(errs, check.Label(c.Handler, at)...)
+	}
 	if c.Overhead != nil {
 		errs = append(errs, checkOverhead(c.Overhead, field.NewPath("overhead"))...)
 	}
