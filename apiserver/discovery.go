@@ -71,8 +71,6 @@ func makeDiscovery(kinds []*resource.Kind) *discovery {
 			list.APIResources = append(list.APIResources, resourcesOf(f)...)
 		}
 	}
-	d.list(schema.GroupVersion{Version: "v1"}).APIResources = append(d.resources[schema.GroupVersion{Version: "v1"}].APIResources,
-		metav1.APIResource{Name: "bindings", SingularName: "binding", Namespaced: true, Kind: "Binding", Verbs: metav1.Verbs{"create"}})
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv, list := range d.resources {
 		slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })

@@ -25,8 +25,10 @@ type frames struct {
 	gzip *wire.Gzip
 	send func([]byte) error
 	err  error
-	// text frames go out one by one over a WebSocket.
+	// single sends every frame on its own, as a WebSocket wants it.
 	single bool
+	// columns says that the columns of the table have been sent; they are not repeated.
+	columns bool
 }
 
 func (c *call) frames() (*frames, error) {
@@ -115,6 +117,10 @@ func (f *frames) event(e registry.Event) {
 		}
 	}
 	o, err := f.c.shaped(e)
+	if t, ok := o.(*metav1.Table); ok && f.columns {
+		t.ColumnDefinitions = nil
+	}
+	f.columns = true
 	if err != nil {
 		f.fault(statusFor(err))
 		f.err = err

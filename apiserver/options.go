@@ -64,12 +64,24 @@ func parseListOptions(q url.Values, kind *resource.Kind) (listOptions, error) {
 	}
 	for _, r := range o.fields.Requirements() {
 		if !registry.Supports(kind, r.Field) {
-			return o, apierrors.NewBadRequest("field label not supported: " + r.Field)
+			return o, unsupportedField(kind, r.Field)
 		}
 	}
 	o.next = q.Get("continue")
 	o.match = metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
 	return o, o.parseVersion(q.Get("resourceVersion"))
+}
+
+// unsupportedField says that a kind has no such field to select on.
+func unsupportedField(kind *resource.Kind, label string) error {
+	if len(kind.Fields) > 0 {
+		return apierrors.NewBadRequest("field label not supported: " + label)
+	}
+	known := []string{strconv.Quote("metadata.name")}
+	if kind.Namespaced {
+		known = append(known, strconv.Quote("metadata.namespace"))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %s", label, strings.Join(known, ", ")))
 }
 
 func (o *listOptions) parseVersion(version string) error {

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -216,7 +217,8 @@ func (c *call) sendProtoList(l *registry.List) error {
 
 // sendPartialList sends the objects' metadata alone.
 func (c *call) sendPartialList(l *registry.List) error {
-	list := &metav1.PartialObjectMetadataList{ListMeta: listMeta(l), Items: make([]metav1.PartialObjectMetadata, 0, len(l.Objects))}
+	list := &metav1.PartialObjectMetadataList{ListMeta: listMeta(l)} // no items are null, as kube-apiserver says it
+	list.Items = slices.Grow(list.Items, len(l.Objects))
 	for _, o := range l.Objects {
 		p, err := wire.Metadata(o, o.Revision)
 		if err != nil {

@@ -38,10 +38,7 @@ var types = sync.OnceValue(func() managedfields.TypeConverter {
 })
 
 // Track notes in obj what manager changed between old and obj, as an update. old is nil for a create.
-func (w *Owners) Track(kind *resource.Kind, face *resource.Face, view string, old, obj resource.Object, manager string) error {
-	if !kind.Offers("patch") {
-		return nil
-	}
+func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Object, manager string) error {
 	m, err := w.manager(face, view)
 	if err != nil {
 		return err

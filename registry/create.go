@@ -164,7 +164,7 @@ func (s *Storage) track(opt WriteOptions, view string, old, o resource.Object) e
 	if s.registry.Track == nil || opt.Manager == "" {
 		return nil
 	}
-	return s.registry.Track.Track(s.kind, opt.face(s.kind), view, old, o, opt.Manager)
+	return s.registry.Track.Track(opt.face(s.kind), view, old, o, opt.Manager)
 }
 
 func (o WriteOptions) face(k *resource.Kind) *resource.Face {

@@ -51,7 +51,7 @@ func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPreconditions(do.Preconditions, o, s.kind.GroupResource(), current.Key); err != nil {
+	if err := s.checkPreconditions(do.Preconditions, o); err != nil {
 		return nil, err
 	}
 	change := &Change{Operation: Delete, Kind: s.kind, Namespace: o.GetNamespace(), Name: o.GetName(), Old: o, DryRun: opt.DryRun}

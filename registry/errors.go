@@ -57,17 +57,19 @@ func conflict(gr schema.GroupResource, name string) error {
 	return apierrors.NewConflict(gr, name, errModified)
 }
 
-// checkPreconditions compares what a caller demands of an object with what it is.
-func checkPreconditions(p *metav1.Preconditions, o resource.Object, gr schema.GroupResource, key string) error {
+// checkPreconditions compares what a caller demands of an object that is to be deleted with what it is.
+func (s *Storage) checkPreconditions(p *metav1.Preconditions, o resource.Object) error {
 	if p == nil {
 		return nil
 	}
+	named := schema.GroupResource{Group: s.kind.Group, Resource: s.kind.Kind}
 	if p.UID != nil && *p.UID != o.GetUID() {
-		return preconditionFailed(gr, o.GetName(), key, fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", *p.UID, o.GetUID()))
+		return apierrors.NewConflict(named, o.GetName(), fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, o.GetUID()))
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion() {
-		return preconditionFailed(gr, o.GetName(), key,
-			fmt.Sprintf("ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, o.GetResourceVersion()))
+		return apierrors.NewConflict(named, o.GetName(), fmt.Errorf(
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, o.GetResourceVersion()))
 	}
 	return nil
 }

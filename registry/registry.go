@@ -49,7 +49,7 @@ type Options struct {
 // Tracker records who owns which fields.
 type Tracker interface {
 	// Track notes in obj what manager changed between old and obj; old is nil for a create.
-	Track(kind *resource.Kind, face *resource.Face, view string, old, obj resource.Object, manager string) error
+	Track(face *resource.Face, view string, old, obj resource.Object, manager string) error
 }
 
 // Registry holds one Storage for each kind of a catalogue.

@@ -189,6 +189,7 @@ func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) erro
 	meta := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, meta)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, meta)...)
+	errs = append(errs, errs...) // kube-apiserver looks twice, and clients see each finding twice
 	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
 		return apierrors.NewInvalid(s.groupKind(opt.WriteOptions), o.GetName(), errs)
 	}

@@ -233,6 +233,8 @@ type Call struct {
 	Face schema.GroupVersion
 	// DryRun says that nothing will be kept.
 	DryRun bool
+	// AllowPrivileged says that the server lets containers run privileged.
+	AllowPrivileged bool
 }
 
 // WithCall and CallFrom carry a Call in a context.

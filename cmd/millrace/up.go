@@ -24,6 +24,7 @@ type upFlags struct {
 	tokenFile                              string
 	serviceRange                           string
 	hosts                                  []string
+	noScheduler                            bool
 	log                                    logFlags
 }
 
@@ -74,6 +75,7 @@ func upCommand() *cobra.Command {
 	fl.IntVar(&f.nodes, "nodes", 1, "how many hollow nodes to run")
 	fl.StringVar(&f.runtime, "runtime", "hollow", `"hollow", or "cri:SOCKET" to make this machine a node`)
 	fl.StringVar(&f.controllers, "controllers", "*", `loops to run: "*" all, "foo" one, "-foo" all but one`)
+	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "leave pods without a node")
 	fl.StringVar(&f.tokenFile, "token-auth-file", "", "file of static tokens: token,user,uid,\"group1,group2\"")
 	fl.StringVar(&f.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "where services get their addresses")
 	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "further names and addresses in the server's certificate")
@@ -95,7 +97,7 @@ func defaultData() string {
 
 func (f *upFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o := millrace.Options{
-		Data: f.data, Listen: f.listen, Nodes: f.nodes, TokenFile: f.tokenFile, ServiceRange: f.serviceRange, Hosts: f.hosts,
+		Data: f.data, Listen: f.listen, Nodes: f.nodes, TokenFile: f.tokenFile, ServiceRange: f.serviceRange, Hosts: f.hosts, NoScheduler: f.noScheduler,
 		Controllers: strings.FieldsFunc(f.controllers, func(r rune) bool { return r == ',' }),
 		Etcd:        millrace.EtcdOptions{CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA},
 		Logger:      log,
