@@ -16,7 +16,7 @@ type fate int
 const (
 	bound    fate = iota // the pod has the node
 	rejected             // it has none, and this binding will not give it one any more
-	lost                 // there is no such pod any more, or it has another node
+	lost                 // there is no such pod any more, or it is going, or it has another node
 	unknown              // nobody knows, and there is no time left to ask
 )
 
@@ -94,8 +94,8 @@ func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (fate, e
 		switch {
 		case end == unknown:
 			doubt = true
-		case end == rejected && doubt && !settles(err):
-			// The server refuses now, but what of the earlier one?
+		case end == rejected && doubt:
+			// The server refuses now, but may still carry out the earlier one.
 		default:
 			return end, err
 		}
@@ -138,7 +138,7 @@ func (t *term) look(ctx context.Context, pod *cluster.Pod, node string, conflict
 		return lost, conflict
 	case now.Spec.NodeName == node:
 		return bound, nil
-	case now.Spec.NodeName != "":
+	case now.Spec.NodeName != "" || now.DeletionTimestamp != nil:
 		return lost, conflict
 	}
 	return rejected, conflict
@@ -150,7 +150,3 @@ func refused(err error) bool {
 		apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
-
-// settles says whether a refusal tells the fate of earlier attempts too: the
-// server has looked at the pod, and it has no node and cannot get one.
-func settles(err error) bool { return apierrors.IsConflict(err) }

@@ -1,0 +1,243 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/scheduler/cluster"
+)
+
+var podResource = schema.GroupResource{Resource: "pods"}
+
+// world is a cluster in memory: what an API server holds, and the faults it is to have.
+type world struct {
+	pods       *informer.FakeSource[*corev1.Pod]
+	nodes      *informer.FakeSource[*corev1.Node]
+	namespaces *informer.FakeSource[*corev1.Namespace]
+
+	mu     sync.Mutex
+	events []string // guarded by mu
+	binds  int      // guarded by mu: how many bindings were asked for
+	// fault, if set, decides what becomes of a binding.
+	fault func() fault
+	// overfull hears of each node that was given more than fits.
+	overfull func(node string, pods []string)
+}
+
+// fault is how a binding goes wrong. The zero value is that it does not.
+type fault struct {
+	answer error         // instead of the true one
+	never  bool          // the binding does not happen
+	after  time.Duration // it happens so long after the answer
+	delay  time.Duration // the answer takes so long
+}
+
+func newWorld() *world {
+	return &world{
+		pods:       informer.NewFakeSource[*corev1.Pod](),
+		nodes:      informer.NewFakeSource[*corev1.Node](),
+		namespaces: informer.NewFakeSource[*corev1.Namespace](),
+	}
+}
+
+func (w *world) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ref := object.(*corev1.ObjectReference)
+	w.events = append(w.events, fmt.Sprintf("%s %s %s: %s", kind, reason, ref.Name, fmt.Sprintf(format, args...)))
+}
+
+func (w *world) eventLog() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.events...)
+}
+
+func (w *world) find(key cluster.Key) (*corev1.Pod, error) {
+	for _, pod := range w.pods.Objects() {
+		if pod.Name == key.Name && pod.Namespace == key.Namespace {
+			return pod, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(podResource, key.Name)
+}
+
+func (w *world) Bind(ctx context.Context, pod *cluster.Pod, node string) error {
+	w.mu.Lock()
+	w.binds++
+	var f fault
+	if w.fault != nil {
+		f = w.fault()
+	}
+	w.mu.Unlock()
+
+	var err error
+	switch {
+	case f.never:
+	case f.after > 0:
+		time.AfterFunc(f.after, func() { _ = w.carryOut(pod, node) })
+	default:
+		err = w.carryOut(pod, node)
+	}
+	if f.delay > 0 {
+		select {
+		case <-time.After(f.delay):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if f.answer != nil {
+		return f.answer
+	}
+	return err
+}
+
+func (w *world) carryOut(pod *cluster.Pod, node string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bindLocked(pod, node)
+}
+
+func (w *world) bindLocked(pod *cluster.Pod, node string) error {
+	object, err := w.find(pod.Key)
+	switch {
+	case err != nil:
+		return err
+	case object.UID != pod.UID:
+		return apierrors.NewConflict(podResource, pod.Key.Name, fmt.Errorf("uid mismatch"))
+	case object.Spec.NodeName != "":
+		return apierrors.NewConflict(podResource, pod.Key.Name, fmt.Errorf("already assigned"))
+	case object.DeletionTimestamp != nil:
+		return apierrors.NewConflict(podResource, pod.Key.Name, fmt.Errorf("is being deleted"))
+	}
+	object.Spec.NodeName = node
+	setCondition(object, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+	w.pods.Modify(object)
+	w.checkLocked(node)
+	return nil
+}
+
+// checkLocked reports a node whose pods ask for more cpu than it has.
+func (w *world) checkLocked(name string) {
+	if w.overfull == nil {
+		return
+	}
+	var used, have int64
+	var pods []string
+	for _, pod := range w.pods.Objects() {
+		if pod.Spec.NodeName == name {
+			used += pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+			pods = append(pods, pod.Name)
+		}
+	}
+	for _, node := range w.nodes.Objects() {
+		if node.Name == name {
+			have = node.Status.Allocatable.Cpu().MilliValue()
+		}
+	}
+	if have > 0 && used > have {
+		w.overfull(name, pods)
+	}
+}
+
+func (w *world) Read(_ context.Context, key cluster.Key) (*corev1.Pod, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.find(key)
+}
+
+func (w *world) Report(_ context.Context, pod *cluster.Pod, condition corev1.PodCondition) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	object, err := w.find(pod.Key)
+	if err != nil {
+		return err
+	}
+	if object.UID != pod.UID || object.ResourceVersion != pod.ResourceVersion {
+		return apierrors.NewConflict(podResource, pod.Key.Name, fmt.Errorf("has changed"))
+	}
+	setCondition(object, condition)
+	w.pods.Modify(object)
+	return nil
+}
+
+func setCondition(pod *corev1.Pod, condition corev1.PodCondition) {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == condition.Type {
+			pod.Status.Conditions[i] = condition
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, condition)
+}
+
+// start runs informers and a scheduler; stop ends them and waits.
+func (w *world) start(t *testing.T, options Options) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	options.Watched = Watched{
+		Pods:       informer.New(w.pods, informer.Options[*corev1.Pod]{}),
+		Nodes:      informer.New(w.nodes, informer.Options[*corev1.Node]{}),
+		Namespaces: informer.New(w.namespaces, informer.Options[*corev1.Namespace]{}),
+	}
+	options.API, options.Recorder = w, w
+	for _, run := range []func(context.Context) error{
+		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, New(options).Run,
+	} {
+		running.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				t.Errorf("run: %v", err)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (w *world) nodeOf(t *testing.T, name string) string {
+	t.Helper()
+	pod, err := w.Read(t.Context(), cluster.Key{Namespace: "default", Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod.Spec.NodeName
+}
+
+func testNode(name, cpu string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse(cpu),
+			corev1.ResourceMemory: resource.MustParse("32Gi"),
+			corev1.ResourcePods:   resource.MustParse("110"),
+		}},
+	}
+}
+
+func testPod(name, cpu string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "c", Image: "app:1",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu),
+			}},
+		}}},
+	}
+}
+
+func keyOf(name string) cluster.Key { return cluster.Key{Namespace: "default", Name: name} }
