@@ -19,7 +19,7 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
-		group := &loop.Group{Clients: clients, Entries: controllers.All(), Select: c.options.Controllers}
+		group := &loop.Group{Clients: clients, Entries: controllers.All(controllers.Options{RootCA: c.keys.Authority.CertPEM}), Select: c.options.Controllers}
 		if _, err := loop.Select(group.Entries, group.Select); err != nil {
 			return err
 		}
