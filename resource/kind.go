@@ -27,6 +27,7 @@ type Kind struct {
 	CreateOnUpdate                 bool
 	OrphanByDefault                bool
 	ReturnDeleted                  bool
+	Deprecated                     string
 	Generation                     bool
 	Fields                         []Field
 	Columns                        []metav1.TableColumnDefinition
@@ -111,7 +112,7 @@ func Define[P Object](d Description[P]) *Kind {
 		ShortNames: d.ShortNames, Categories: d.Categories, Namespaced: d.Namespaced,
 		Prefix: or(d.Prefix, d.Resource), TTL: d.TTL,
 		UnconditionalUpdate: d.UnconditionalUpdate, CreateOnUpdate: d.CreateOnUpdate,
-		OrphanByDefault: d.OrphanByDefault, ReturnDeleted: d.ReturnDeleted,
+		OrphanByDefault: d.OrphanByDefault, ReturnDeleted: d.ReturnDeleted, Deprecated: d.Deprecated,
 		Fields: d.Fields, Columns: d.Columns, Actions: d.Actions, goType: t,
 		New:     func() Object { return newP() },
 		Name:    d.Name,

@@ -13,6 +13,7 @@ func ComponentStatuses() *resource.Kind {
 		Group: "", Version: "v1", Kind: "ComponentStatus", ListKind: "ComponentStatusList", Resource: "componentstatuses",
 		ShortNames: []string{"cs"},
 		NoVerbs:    []string{"create", "delete", "deletecollection", "patch", "update", "watch"},
+		Deprecated: "v1 ComponentStatus is deprecated in v1.19+",
 		Columns: []table.Column{
 			table.Name(),
 			table.Text("Status", "Status of the component conditions"),

@@ -19,7 +19,8 @@ func Endpoints() *resource.Kind {
 		Group: "", Version: "v1", Kind: "Endpoints", Resource: "endpoints", Singular: "endpoints", Prefix: "services/endpoints",
 		Namespaced: true, ShortNames: []string{"ep"},
 		UnconditionalUpdate: true, CreateOnUpdate: true,
-		Default: defaultEndpoints,
+		Deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+		Default:    defaultEndpoints,
 		Rules: resource.Rules[*corev1.Endpoints]{
 			Validate:       checkEndpoints,
 			ValidateUpdate: checkEndpointsUpdate,
