@@ -1,12 +1,20 @@
 package scheduler
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/placement"
+	"github.com/millrace/millrace/scheduler/plugin"
+	"github.com/millrace/millrace/scheduler/rules"
 )
 
 func TestPodsGetNodes(t *testing.T) {
@@ -66,4 +74,171 @@ func TestPodThatFindsNoNodeIsTriedAgainWhenThereIsRoom(t *testing.T) {
 			t.Errorf("events:\n%q\nwant\n%q", got, want)
 		}
 	})
+}
+
+func TestPodsOfOtherSchedulersAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.nodes.Add(testNode("node", "4"))
+		for _, name := range []string{"mine", "another", "nobody"} {
+			pod := testPod(name, "1")
+			pod.Spec.SchedulerName = name
+			w.pods.Add(pod)
+		}
+		stop := w.start(t, Options{Profiles: []Profile{{SchedulerName: "mine"}, {SchedulerName: "another"}}})
+		defer stop()
+		time.Sleep(time.Second)
+		for name, want := range map[string]string{"mine": "node", "another": "node", "nobody": ""} {
+			if got := w.nodeOf(t, name); got != want {
+				t.Errorf("%s is on %q, want %q", name, got, want)
+			}
+		}
+	})
+}
+
+func TestGatedPodWaitsAndIsSaidToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.nodes.Add(testNode("node", "4"))
+		pod := testPod("gated", "1")
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
+		w.pods.Add(pod)
+		stop := w.start(t, Options{})
+		defer stop()
+		time.Sleep(time.Hour)
+		pod, _ = w.Read(t.Context(), keyOf("gated"))
+		if c := pod.Status.Conditions; pod.Spec.NodeName != "" || len(c) != 1 || c[0].Reason != "SchedulingGated" {
+			t.Fatalf("on %q with conditions %+v", pod.Spec.NodeName, c)
+		}
+		pod.Spec.SchedulingGates = nil
+		w.pods.Modify(pod)
+		time.Sleep(time.Second)
+		if node := w.nodeOf(t, "gated"); node != "node" {
+			t.Errorf("on %q after its gate was opened", node)
+		}
+	})
+}
+
+func TestHigherPriorityGetsTheLastRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for i, name := range []string{"low", "high", "middle"} {
+			pod := testPod(name, "1")
+			priority := []int32{0, 1000, 10}[i]
+			pod.Spec.Priority = &priority
+			w.pods.Add(pod)
+		}
+		stop := w.start(t, Options{})
+		defer stop()
+		time.Sleep(time.Minute)
+		pod, _ := w.Read(t.Context(), keyOf("low"))
+		if c := pod.Status.Conditions; len(c) != 1 || c[0].Message != "no nodes available to schedule pods" {
+			t.Errorf("conditions without nodes: %+v", c)
+		}
+		w.nodes.Add(testNode("node", "2"))
+		time.Sleep(time.Minute)
+		for name, want := range map[string]string{"high": "node", "middle": "node", "low": ""} {
+			if got := w.nodeOf(t, name); got != want {
+				t.Errorf("%s is on %q, want %q", name, got, want)
+			}
+		}
+	})
+}
+
+// hook is what a guest does before binding and after failing.
+type hook struct {
+	err    error
+	called []string
+}
+
+func (h *hook) BeforeBind(_ context.Context, pod *cluster.Pod, node string) error {
+	h.called = append(h.called, pod.Key.Name+" to "+node)
+	err := h.err
+	h.err = nil
+	return err
+}
+
+func (h *hook) AfterFailure(*cluster.Pod, *cluster.State, *placement.Failure) string {
+	return "preemption: nobody can help."
+}
+
+func TestGuestsAreAskedBeforeBindingAndAfterFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.nodes.Add(testNode("node", "1"))
+		w.pods.Add(testPod("small", "1"))
+		h := &hook{err: errors.New("volume is not ready")}
+		stop := w.start(t, Options{Profiles: []Profile{{BeforeBind: []BeforeBind{h}, AfterFailure: h}}})
+		defer stop()
+		time.Sleep(500 * time.Millisecond)
+		if node := w.nodeOf(t, "small"); node != "" {
+			t.Fatalf("bound to %q though a guest objected", node)
+		}
+		time.Sleep(time.Second)
+		w.pods.Add(testPod("large", "2"))
+		time.Sleep(time.Second)
+		want := []string{
+			"Warning FailedScheduling small: binding rejected: volume is not ready",
+			"Normal Scheduled small: Successfully assigned default/small to node",
+			"Warning FailedScheduling large: 0/1 nodes are available: 1 Insufficient cpu. preemption: nobody can help.",
+		}
+		if got := w.eventLog(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("events:\n%q\nwant\n%q", got, want)
+		}
+		if len(h.called) != 2 {
+			t.Errorf("called %v", h.called)
+		}
+	})
+}
+
+// rackMates is a filter of a user: pods with an annotation go to nodes with that label.
+type rackMates struct{ rack func(*cluster.Demand) string }
+
+func (*rackMates) Name() string                                { return "RackMates" }
+func (*rackMates) Mark(pod *corev1.Pod) string                 { return pod.Annotations["rack"] }
+func (r *rackMates) SetMark(mark func(*cluster.Demand) string) { r.rack = mark }
+
+var otherRack = plugin.Verdict{Plugin: "RackMates", Reasons: []string{"node(s) were in another rack"}}
+
+func (r *rackMates) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	if rack := r.rack(demand); rack != "" && rack != node.Labels["rack"] {
+		return &otherRack
+	}
+	return nil
+}
+
+func TestUsersCanAddAPluginThatReadsAnnotations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for i := range 4 {
+			node := testNode(fmt.Sprintf("node-%d", i), "4")
+			node.Labels["rack"] = fmt.Sprintf("rack-%d", i)
+			w.nodes.Add(node)
+		}
+		for i := range 5 {
+			pod := testPod(fmt.Sprintf("pod-%d", i), "1")
+			pod.Annotations = map[string]string{"rack": fmt.Sprintf("rack-%d", i)}
+			w.pods.Add(pod)
+		}
+		set := rules.Defaults()
+		set.Filters = append(set.Filters, &rackMates{})
+		stop := w.start(t, Options{Profiles: []Profile{{Rules: set}}})
+		defer stop()
+		time.Sleep(time.Second)
+		for i := range 4 {
+			if got, want := w.nodeOf(t, fmt.Sprintf("pod-%d", i)), fmt.Sprintf("node-%d", i); got != want {
+				t.Errorf("pod-%d is on %q, want %q", i, got, want)
+			}
+		}
+		if events := w.eventLog(); !slices.Contains(events,
+			"Warning FailedScheduling pod-4: 0/4 nodes are available: 4 node(s) were in another rack.") {
+			t.Errorf("events: %q", events)
+		}
+	})
+}
+
+func TestRunWithoutInformersSaysSo(t *testing.T) {
+	if err := New(Options{}).Run(t.Context()); err == nil {
+		t.Error("no error")
+	}
 }
