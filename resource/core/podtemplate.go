@@ -1,8 +1,11 @@
 package core
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/resource/podspec"
@@ -16,6 +19,15 @@ func PodTemplates() *resource.Kind {
 		UnconditionalUpdate: true, ReturnDeleted: true,
 		Default: func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
 		Changed: func(t, old *corev1.PodTemplate) bool { return !equality.Semantic.DeepEqual(&t.Template, &old.Template) },
+		Rules: resource.Rules[*corev1.PodTemplate]{
+			Validate: checkPodTemplate,
+			ValidateUpdate: func(ctx context.Context, t, _ *corev1.PodTemplate) field.ErrorList {
+				return checkPodTemplate(ctx, t)
+			},
+			Warnings: func(_ context.Context, t, _ *corev1.PodTemplate) []string {
+				return podspec.TemplateWarnings(&t.Template, field.NewPath("template"))
+			},
+		},
 		Columns: []table.Column{
 			table.Name(),
 			table.Text("Containers", "Names of each container in the template."),
@@ -27,4 +39,8 @@ func PodTemplates() *resource.Kind {
 			return resource.Row{Cells: []any{t.Name, names, images, table.Labels(t.Template.Labels)}}
 		},
 	})
+}
+
+func checkPodTemplate(ctx context.Context, t *corev1.PodTemplate) field.ErrorList {
+	return podspec.ValidateTemplate(&t.Template, field.NewPath("template"), podspec.OptionsFrom(ctx))
 }

@@ -284,3 +284,15 @@ func ValidateRequirements(r *corev1.ResourceRequirements, path *field.Path) fiel
 	x.requirements(&p, r)
 	return x.errs
 }
+
+// IsIntegerResource tells of which resources there are only whole ones.
+func IsIntegerResource(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return false
+	case corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers, corev1.ResourceSecrets,
+		corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims, corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers:
+		return true
+	}
+	return isExtended(name)
+}
