@@ -1,0 +1,315 @@
+package informer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/watch"
+)
+
+func fullPod(name string) *corev1.Pod {
+	yes := true
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": name}, Annotations: map[string]string{"note": "x"},
+			OwnerReferences: []metav1.OwnerReference{{UID: "owner-1", Controller: &yes}, {UID: "owner-2"}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)}}}},
+		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "c", Image: "image"}}},
+	}
+}
+
+// podServer serves a FakeSource over HTTP, in protobuf for those who accept it.
+type podServer struct {
+	*FakeSource[*corev1.Pod]
+	jsonOnly bool
+}
+
+func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var options metav1.ListOptions
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(new(r.URL.Query()), &options, nil); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	proto := strings.HasPrefix(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf") && !s.jsonOnly
+	w.Header().Set("Content-Type", "application/json")
+	if proto {
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+	}
+	if options.Watch {
+		s.serveWatch(w, r, options, proto)
+		return
+	}
+	items, meta, err := s.List(r.Context(), options)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	list := &corev1.PodList{ListMeta: meta}
+	for _, item := range items {
+		list.Items = append(list.Items, *item)
+	}
+	w.Write(encodeFor(proto, "PodList", list))
+}
+
+func (s *podServer) serveWatch(w http.ResponseWriter, r *http.Request, options metav1.ListOptions, proto bool) {
+	stream, err := s.Watch(r.Context(), options)
+	if err != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+		return
+	}
+	flusher := http.NewResponseController(w)
+	_ = flusher.Flush()
+	for event := range watch.All(r.Context(), stream) {
+		var object []byte
+		if event.Type == watch.Error {
+			object = encodeFor(proto, "Status", &metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired, Status: "Failure"})
+		} else if event.Object != nil {
+			object = encodeFor(proto, "Pod", event.Object)
+		} else {
+			return
+		}
+		out := metav1.WatchEvent{Type: string(event.Type), Object: runtime.RawExtension{Raw: object}}
+		if proto {
+			frame, _ := out.Marshal()
+			w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(frame))))
+			w.Write(frame)
+		} else {
+			line, _ := json.Marshal(&out)
+			w.Write(append(line, '\n'))
+		}
+		_ = flusher.Flush()
+	}
+}
+
+func encodeFor(proto bool, kind string, object any) []byte {
+	if proto {
+		raw, _ := object.(protobuf).Marshal()
+		unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
+		content, _ := unknown.Marshal()
+		return append([]byte(magic), content...)
+	}
+	content, _ := json.Marshal(object)
+	return append([]byte(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1",`, kind)), content[1:]...)
+}
+
+func TestPodsArriveOverEveryKindOfConnection(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		jsonOnly, pages bool
+		options         Options[*corev1.Pod]
+	}{
+		{name: "streamed protobuf"},
+		{name: "pages of protobuf", pages: true, options: Options[*corev1.Pod]{PageSize: 2}},
+		{name: "streamed JSON from a server that has no protobuf", jsonOnly: true},
+		{name: "pages of JSON", jsonOnly: true, pages: true, options: Options[*corev1.Pod]{PageSize: 2}},
+		{name: "kept decoded", options: Options[*corev1.Pod]{Hot: -1}},
+		{name: "transformed", options: Options[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+			p.Annotations = nil
+			return p, nil
+		}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := &podServer{FakeSource: NewFakeSource(fullPod("one"), fullPod("two"), fullPod("three")), jsonOnly: test.jsonOnly}
+			server.RefuseStreaming = test.pages
+			web := httptest.NewServer(server)
+			defer web.Close()
+			clientset := kubernetes.NewForConfigOrDie(&rest.Config{Host: web.URL})
+			test.options.DropManagedFields = true
+			test.options.FieldIndexes = []string{"metadata.ownerReferences.uid", "spec.nodeName"}
+			pods := New(For(clientset.CoreV1().Pods("")), test.options)
+			defer runUntilReturn(t, pods)()
+			checkOverTheWire(t, server, pods, test.options.Transform != nil)
+			if test.options.Hot == 0 && pods.lookup(Key{"a", "one"}).packed == nil {
+				t.Error("the pods are not kept encoded")
+			}
+		})
+	}
+}
+
+func runUntilReturn[T any](t *testing.T, s *Shared[T]) func() {
+	t.Helper()
+	ended := make(chan error)
+	ctx, cancel := contextOf(t)
+	go func() { ended <- s.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), time.Minute)
+}
+
+func checkOverTheWire(t *testing.T, server *podServer, pods *Shared[*corev1.Pod], transformed bool) {
+	t.Helper()
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	if err := pods.Synced(ctx); err != nil {
+		t.Fatal(err)
+	}
+	moved := fullPod("two")
+	moved.Spec.NodeName = "elsewhere"
+	server.Delete(fullPod("three"))
+	if err := pods.WaitFor(ctx, server.Modify(moved).ResourceVersion); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := pods.Get("a", "two")
+	want := server.Objects()[1]
+	want.ManagedFields = nil
+	if transformed {
+		want.Annotations = nil
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+	if pods.Len() != 2 {
+		t.Errorf("%d pods, want 2", pods.Len())
+	}
+	count := 0
+	for range pods.By("metadata.ownerReferences.uid", "owner-2") {
+		count++
+	}
+	for p := range pods.By("spec.nodeName", "elsewhere") {
+		count += 10 * len(p.Name)
+	}
+	for p := range pods.Select(labels.SelectorFromSet(labels.Set{"app": "one"})) {
+		count += 100 * len(p.Name)
+	}
+	if count != 2+30+300 {
+		t.Errorf("indexes and selectors found %d", count)
+	}
+}
+
+func TestMetadataIsTheFirstFieldOfEveryKindThatSpeaksProtobuf(t *testing.T) {
+	checked := 0
+	for kind, object := range scheme.Scheme.AllKnownTypes() {
+		field, ok := object.FieldByName("ObjectMeta")
+		if !ok || field.Type != reflect.TypeFor[metav1.ObjectMeta]() {
+			continue
+		}
+		if tag := field.Tag.Get("protobuf"); tag != "" {
+			checked++
+			if !strings.HasPrefix(tag, "bytes,1,") {
+				t.Errorf("%v has its metadata at %q", kind, tag)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d kinds were checked", checked)
+	}
+}
+
+func TestOnlyManagedFieldsAreLostWhenTheyAreDropped(t *testing.T) {
+	pod := fullPod("one")
+	before, _ := pod.Marshal()
+	after, err := withoutManagedFields(before)
+	if err != nil || cap(after) != len(after) {
+		t.Fatalf("%v; %d bytes in %d", err, len(after), cap(after))
+	}
+	got, err := decodeInto[*corev1.Pod](after)
+	pod.ManagedFields = nil
+	if err != nil || !reflect.DeepEqual(got, pod) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestAHotSetHoldsWhatWasUsedLastAndNoMore(t *testing.T) {
+	decodings := 0
+	hot := &hotSet[*corev1.Pod]{limit: 3, decode: func(b []byte) (*corev1.Pod, error) {
+		decodings++
+		return decodeInto[*corev1.Pod](b)
+	}}
+	var versions []*version[*corev1.Pod]
+	for i := range 10 {
+		packed, _ := fullPod(fmt.Sprint(i)).Marshal()
+		versions = append(versions, &version[*corev1.Pod]{packed: packed})
+	}
+	hot.object(versions[0])
+	for _, v := range versions[1:] {
+		hot.object(v)
+		hot.object(versions[0]) // in use, so it stays
+	}
+	warm := 0
+	for _, v := range versions {
+		if v.warm.Load() != nil {
+			warm++
+		}
+	}
+	if decodings != 10 || warm != 3 {
+		t.Errorf("%d decodings, %d objects at hand; want 10 and 3", decodings, warm)
+	}
+	hot.glance(versions[2])
+	if versions[2].warm.Load() != nil {
+		t.Error("a glance took a place")
+	}
+}
+
+// FuzzWire feeds the readers of outside bytes. They must neither panic nor allocate without bound.
+func FuzzWire(f *testing.F) {
+	pod, _ := fullPod("one").Marshal()
+	event := metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encodeFor(true, "Pod", fullPod("one"))}}
+	frame, _ := event.Marshal()
+	f.Add(pod)
+	f.Add(frame)
+	f.Add(encodeFor(true, "PodList", &corev1.PodList{Items: []corev1.Pod{*fullPod("one")}}))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		reader := &encodedReader{dropManagedFields: true}
+		if e, err := reader.read(content); err == nil {
+			_, _ = decodeInto[*corev1.Pod](e.bytes)
+		}
+		_, _ = reader.readBookmark(content)
+		d := frameDecoder{frame: content, reader: reader}
+		_, _ = d.open()
+		l := listReader{input: bufio.NewReader(bytes.NewReader(content)), reader: reader}
+		_ = l.read()
+		path, _ := pathFor(reflect.TypeFor[*corev1.Pod](), "metadata.ownerReferences.uid")
+		path.inBytes(content, path.steps, nil)
+	})
+}
+
+func TestAFieldPathFindsTheSameInBothForms(t *testing.T) {
+	path, err := pathFor(reflect.TypeFor[*corev1.Pod](), "spec.containers.image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		pod := fullPod(fmt.Sprint(rand.IntN(1000)))
+		for range rand.IntN(4) {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Image: fmt.Sprint(rand.IntN(5))})
+		}
+		packed, _ := pod.Marshal()
+		a := valuesOf(path, &version[*corev1.Pod]{packed: packed})
+		b := valuesOf(path, &version[*corev1.Pod]{plain: pod})
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("encoded: %q, decoded: %q", a, b)
+		}
+	}
+	for _, wrong := range []string{"spec.nodename", "spec", "metadata.labels.app", ""} {
+		if _, err := pathFor(reflect.TypeFor[*corev1.Pod](), wrong); err == nil {
+			t.Errorf("path %q was accepted", wrong)
+		}
+	}
+}
