@@ -12,10 +12,12 @@ import (
 	"github.com/millrace/millrace/controllers/endpointslice"
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/namespace"
+	"github.com/millrace/millrace/controllers/nodelifecycle"
 	"github.com/millrace/millrace/controllers/podgc"
 	"github.com/millrace/millrace/controllers/replicaset"
 	"github.com/millrace/millrace/controllers/rootca"
 	"github.com/millrace/millrace/controllers/serviceaccount"
+	"github.com/millrace/millrace/controllers/tainteviction"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -35,8 +37,10 @@ func All(options Options) []loop.Entry {
 		endpointslice.Entry,
 		garbage.Entry,
 		namespace.Entry,
+		nodelifecycle.Entry,
 		podgc.Entry,
 		rootca.Entry(options.RootCA),
 		serviceaccount.Entry,
+		tainteviction.Entry,
 	}
 }

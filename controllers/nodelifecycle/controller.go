@@ -1,0 +1,301 @@
+package nodelifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "node-lifecycle-controller"
+
+// Entry is this loop among the others, with Kubernetes' times.
+var Entry = Options{}.Entry()
+
+// Options are the times of the loop. The zero value means Kubernetes' own.
+type Options struct {
+	// Grace is how long a node may not answer. 0 means 50 s.
+	Grace time.Duration
+	// StartupGrace is how long a new node may take to answer for the first
+	// time. 0 means 60 s.
+	StartupGrace time.Duration
+}
+
+// Entry is this loop among the others.
+func (o Options) Entry() loop.Entry {
+	if o.Grace == 0 {
+		o.Grace = 50 * time.Second
+	}
+	if o.StartupGrace == 0 {
+		o.StartupGrace = time.Minute
+	}
+	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, New: o.new}
+}
+
+// recheck is how long a taint that may not be given yet waits for another try.
+const recheck = 5 * time.Second
+
+type controller struct {
+	options  Options
+	kube     kubernetes.Interface
+	recorder loop.Recorder
+	now      func() time.Time
+	nodes    *informer.Shared[*corev1.Node]
+	leases   *informer.Shared[*coordinationv1.Lease]
+	pods     *informer.Shared[*podview.Pod]
+	writes   loop.Writes
+	zones    *zones
+
+	mu    sync.Mutex // guards heard
+	heard map[string]answer
+}
+
+// An answer is a node's last sign of life, and when we saw that it was new.
+type answer struct {
+	renewed   metav1.MicroTime // of the lease
+	heartbeat metav1.Time      // of the condition Ready
+	seen      time.Time
+}
+
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
+	n := &controller{
+		options: o, kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		nodes:  loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
+		leases: loop.Informer(c, informer.For(c.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease))),
+		pods:   podview.Informer(c),
+		zones:  newZones(), heard: map[string]answer{},
+	}
+	return &loop.Loop{
+		Name: name, Clients: c, Workers: 8, Sync: n.sync,
+		// A renewed lease wakes nothing: the node is looked at when its grace would
+		// have ended, and then has got more of it.
+		Watches: []loop.Watch{loop.Self(n.nodes), loop.Reads(n.pods), loop.Changes(n.leases, n.renewed)},
+	}, nil
+}
+
+// renewed notes the time of a renewal, and wakes nodes that answer again after
+// they were given up.
+func (n *controller) renewed(_, lease *coordinationv1.Lease) []loop.Key {
+	if lease == nil || lease.Spec.RenewTime == nil {
+		return nil
+	}
+	n.mu.Lock()
+	if known, ok := n.heard[lease.Name]; ok && !known.renewed.Equal(lease.Spec.RenewTime) {
+		known.renewed, known.seen = *lease.Spec.RenewTime, n.now()
+		n.heard[lease.Name] = known
+	}
+	n.mu.Unlock()
+	node, ok := n.nodes.Get("", lease.Name)
+	if !ok {
+		return nil
+	}
+	if ready := condition(node, corev1.NodeReady); ready != nil && ready.Status == corev1.ConditionUnknown {
+		return []loop.Key{{Name: lease.Name}}
+	}
+	return nil
+}
+
+func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := n.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	node, ok := n.nodes.Lookup(key)
+	if !ok {
+		n.forget(key)
+		return loop.Result{}, nil
+	}
+	left := n.left(node)
+	if left <= 0 {
+		if gone := silenced(node, metav1.NewTime(n.now())); len(gone) > 0 {
+			return loop.Result{}, n.giveUp(ctx, key, node, gone)
+		}
+	}
+	ready := condition(node, corev1.NodeReady)
+	n.zones.set(node.Name, standing{zoneOf(node), ready != nil && ready.Status == corev1.ConditionTrue})
+	again, err := n.taint(ctx, key, node)
+	if err != nil {
+		return loop.Result{}, err
+	}
+	if ready != nil && ready.Status == corev1.ConditionUnknown {
+		if err := n.markPods(ctx, node); err != nil {
+			return loop.Result{}, err
+		}
+	}
+	if left <= 0 {
+		left = n.options.Grace // it is given up already; its status wakes us
+	}
+	if again > 0 {
+		left = min(left, again)
+	}
+	return loop.Result{After: left}, nil
+}
+
+// left is how much of its grace a node has.
+func (n *controller) left(node *corev1.Node) time.Duration {
+	now := n.now()
+	ready := condition(node, corev1.NodeReady)
+	var last answer
+	if ready != nil {
+		last.heartbeat = ready.LastHeartbeatTime
+	}
+	if lease, ok := n.leases.Get(corev1.NamespaceNodeLease, node.Name); ok && lease.Spec.RenewTime != nil {
+		last.renewed = *lease.Spec.RenewTime
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known, ok := n.heard[node.Name]
+	switch {
+	case !ok && ready == nil && last.renewed.IsZero():
+		last.seen = node.CreationTimestamp.Time
+	case !ok || !known.renewed.Equal(&last.renewed) || !known.heartbeat.Equal(&last.heartbeat):
+		last.seen = now
+	default:
+		last.seen = known.seen
+	}
+	n.heard[node.Name] = last
+	if !ok {
+		n.recorder.Eventf(node, corev1.EventTypeNormal, "RegisteredNode", "Node %s event: Registered Node %s in Controller", node.Name, node.Name)
+	}
+	grace := n.options.Grace
+	if ready == nil {
+		grace = n.options.StartupGrace
+	}
+	return last.seen.Add(grace).Sub(now)
+}
+
+func (n *controller) forget(key loop.Key) {
+	n.writes.Forget(key)
+	n.zones.remove(key.Name)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.heard[key.Name]; ok {
+		delete(n.heard, key.Name)
+		n.recorder.Eventf(&corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: key.Name, UID: types.UID(key.Name)},
+			corev1.EventTypeNormal, "RemovingNode", "Node %s event: Removing Node %s from Controller", key.Name, key.Name)
+	}
+}
+
+// silenced are the conditions of a node that answers no more, which nobody can
+// know now, as far as they do not say so already.
+func silenced(node *corev1.Node, now metav1.Time) []corev1.NodeCondition {
+	var out []corev1.NodeCondition
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		old := condition(node, kind)
+		c := corev1.NodeCondition{
+			Type: kind, Status: corev1.ConditionUnknown, Reason: "NodeStatusNeverUpdated", Message: "Kubelet never posted node status.",
+			LastHeartbeatTime: node.CreationTimestamp, LastTransitionTime: now,
+		}
+		if old != nil {
+			if old.Status == corev1.ConditionUnknown {
+				continue
+			}
+			c.Reason, c.Message, c.LastHeartbeatTime = "NodeStatusUnknown", "Kubelet stopped posting node status.", old.LastHeartbeatTime
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// giveUp says that nobody knows how a node is.
+func (n *controller) giveUp(ctx context.Context, key loop.Key, node *corev1.Node, conditions []corev1.NodeCondition) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion},
+		"status":   map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		return err
+	}
+	written, err := n.kube.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("write status of node %s: %w", node.Name, err)
+	}
+	n.writes.Wrote(key, n.nodes, written.ResourceVersion)
+	if old := condition(node, corev1.NodeReady); old != nil && old.Status == corev1.ConditionTrue {
+		n.recorder.Eventf(node, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
+	}
+	return nil
+}
+
+// taint gives a node the taints that it should have. It returns when to try
+// again to give one that may not be given yet.
+func (n *controller) taint(ctx context.Context, key loop.Key, node *corev1.Node) (again time.Duration, err error) {
+	now := n.now()
+	evicts := failureKey(node)
+	switch {
+	case evicts == corev1.TaintNodeUnreachable && now.Sub(condition(node, corev1.NodeReady).LastTransitionTime.Time) < recheck:
+		evicts, again = "", recheck // who else falls silent now decides what it means
+	case evicts != "" && n.zones.allFailing():
+		evicts, again = "", recheck
+	case evicts != "" && evicted(node) == "" && !n.zones.allow(zoneOf(node), now):
+		evicts, again = "", recheck
+	}
+	wanted := taints(node, evicts, metav1.NewTime(now))
+	if apiequality.Semantic.DeepEqual(node.Spec.Taints, wanted) {
+		return again, nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion},
+		"spec":     map[string]any{"taints": wanted},
+	})
+	if err != nil {
+		return 0, err
+	}
+	written, err := n.kube.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("taint node %s: %w", node.Name, err)
+	}
+	n.writes.Wrote(key, n.nodes, written.ResourceVersion)
+	return again, nil
+}
+
+// markPods says of the pods of a node that does not answer that they are not
+// ready, so that nobody is sent to them.
+func (n *controller) markPods(ctx context.Context, node *corev1.Node) error {
+	var pods []*podview.Pod
+	for pod := range podview.OnNode(n.pods, node.Name) {
+		if pod.Ready {
+			pods = append(pods, pod)
+		}
+	}
+	_, err := loop.SlowStart(ctx, len(pods), func(ctx context.Context, i int) error { return n.markPod(ctx, pods[i]) })
+	return err
+}
+
+func (n *controller) markPod(ctx context.Context, pod *podview.Pod) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []map[string]any{{
+			"type": corev1.PodReady, "status": corev1.ConditionFalse, "lastTransitionTime": metav1.NewTime(n.now()),
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = n.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("mark pod %s not ready: %w", informer.KeyOf(pod), err)
+	}
+	n.recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		corev1.EventTypeWarning, "NodeNotReady", "Node is not ready")
+	return nil
+}
+
+func zoneOf(node *corev1.Node) string {
+	return node.Labels[corev1.LabelTopologyRegion] + "/" + node.Labels[corev1.LabelTopologyZone]
+}

@@ -1,0 +1,208 @@
+package nodelifecycle_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/nodelifecycle"
+	"github.com/millrace/millrace/controllers/tainteviction"
+	"github.com/millrace/millrace/loop"
+)
+
+func TestSilentNodeIsUnknownAndItsPodsLeaveWhenTheirPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 3)
+		c.pod("patient", "node-0", 300)
+		c.pod("hasty", "node-0", 10)
+		c.pod("elsewhere", "node-1", 10)
+		c.renew(5*time.Minute, 0, 1, 2)
+		if taints := c.node(0).Spec.Taints; len(taints) != 0 {
+			t.Fatalf("a node that answers has taints %v", taints)
+		}
+		c.renew(40*time.Second, 1, 2)
+		if c.ready(0) != corev1.ConditionTrue {
+			t.Error("given up before its grace has ended")
+		}
+		c.renew(15*time.Second, 1, 2)
+		if c.ready(0) != corev1.ConditionUnknown {
+			t.Errorf("ready is %s after the grace", c.ready(0))
+		}
+		if keys := c.taints(0); !slices.Equal(keys, []string{"node.kubernetes.io/unreachable:NoExecute", "node.kubernetes.io/unreachable:NoSchedule"}) {
+			t.Errorf("taints %v", keys)
+		}
+		for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+			for _, condition := range p.Status.Conditions {
+				if condition.Type == corev1.PodReady && (condition.Status == corev1.ConditionTrue) != (p.Name == "elsewhere") {
+					t.Errorf("pod %s has ready %s", p.Name, condition.Status)
+				}
+			}
+		}
+		c.renew(30*time.Second, 1, 2)
+		c.expect("elsewhere patient")
+		c.renew(5*time.Minute, 1, 2)
+		c.expect("elsewhere")
+		c.renew(time.Minute, 0, 1, 2)
+		testapi.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue })
+		c.renew(time.Minute, 0, 1, 2)
+		if keys := c.taints(0); len(keys) != 0 {
+			t.Errorf("taints of a node that is back: %v", keys)
+		}
+	})
+}
+
+func TestNothingIsEvictedWhenAllNodesFailAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 4)
+		c.pod("pod", "node-0", 0)
+		c.renew(time.Minute, 0, 1, 2, 3)
+		time.Sleep(10 * time.Minute)
+		if c.ready(0) != corev1.ConditionUnknown {
+			t.Error("still ready")
+		}
+		if keys := c.taints(0); !slices.Equal(keys, []string{"node.kubernetes.io/unreachable:NoSchedule"}) {
+			t.Errorf("taints %v", keys)
+		}
+		c.expect("pod")
+	})
+}
+
+func TestPressureAndCordonBecomeTaintsAndForeignOnesStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 1)
+		testapi.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+			n.Spec.Unschedulable = true
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoSchedule})
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue})
+		})
+		c.renew(time.Second, 0)
+		want := []string{"mine:NoSchedule", "node.kubernetes.io/memory-pressure:NoSchedule", "node.kubernetes.io/unschedulable:NoSchedule"}
+		if keys := c.taints(0); !slices.Equal(keys, want) {
+			t.Errorf("taints %v", keys)
+		}
+	})
+}
+
+func TestNodesAreGivenUpSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 10)
+		var rest []int
+		for i := range 7 {
+			rest = append(rest, i+3)
+		}
+		c.renew(time.Minute, append(rest, 0, 1, 2)...)
+		c.renew(55*time.Second, rest...)
+		evicting := func() int {
+			n := 0
+			for i := range 3 {
+				if slices.Contains(c.taints(i), "node.kubernetes.io/unreachable:NoExecute") {
+					n++
+				}
+			}
+			return n
+		}
+		if n := evicting(); n != 1 {
+			t.Errorf("%d nodes evict at once", n)
+		}
+		c.renew(time.Minute, rest...)
+		if n := evicting(); n != 3 {
+			t.Errorf("%d nodes evict after a minute", n)
+		}
+	})
+}
+
+type cluster struct {
+	t       *testing.T
+	server  *testapi.Server
+	clients *loop.Clients
+}
+
+func start(t *testing.T, nodes int) *cluster {
+	server := testapi.New()
+	c := &cluster{t, server, server.Clients()}
+	for i := range nodes {
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}},
+		}
+		if _, err := c.clients.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
+		if _, err := c.clients.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testapi.Start(t, c.clients, nodelifecycle.Entry, tainteviction.Entry)
+	synctest.Wait()
+	return c
+}
+
+// renew lets time pass while some nodes renew their leases.
+func (c *cluster) renew(d time.Duration, nodes ...int) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Second) {
+		for _, i := range nodes {
+			testapi.Edit(c.server, "leases", corev1.NamespaceNodeLease, fmt.Sprint("node-", i), func(l *coordinationv1.Lease) {
+				now := metav1.NowMicro()
+				l.Spec.RenewTime = &now
+			})
+		}
+	}
+	synctest.Wait()
+}
+
+func (c *cluster) pod(name, node string, patience int64) {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{NodeName: node, Tolerations: []corev1.Toleration{{
+			Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &patience,
+		}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	if _, err := c.clients.Kube.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) node(i int) *corev1.Node {
+	for _, n := range testapi.All[corev1.Node](c.server, "nodes") {
+		if n.Name == fmt.Sprint("node-", i) {
+			return n
+		}
+	}
+	return nil
+}
+
+func (c *cluster) ready(i int) corev1.ConditionStatus { return c.node(i).Status.Conditions[0].Status }
+
+func (c *cluster) taints(i int) []string {
+	var out []string
+	for _, t := range c.node(i).Spec.Taints {
+		out = append(out, t.Key+":"+string(t.Effect))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// expect names the pods that nobody has deleted.
+func (c *cluster) expect(names string) {
+	c.t.Helper()
+	synctest.Wait()
+	var got []string
+	for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+		if p.DeletionTimestamp == nil {
+			got = append(got, p.Name)
+		}
+	}
+	slices.Sort(got)
+	if fmt.Sprint(got) != "["+names+"]" {
+		c.t.Errorf("pods %v, expected [%s]", got, names)
+	}
+}

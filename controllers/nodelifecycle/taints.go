@@ -1,0 +1,109 @@
+package nodelifecycle
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pressures are the conditions that, when true, keep pods from being scheduled.
+var pressures = map[corev1.NodeConditionType]string{
+	corev1.NodeMemoryPressure:     corev1.TaintNodeMemoryPressure,
+	corev1.NodeDiskPressure:       corev1.TaintNodeDiskPressure,
+	corev1.NodePIDPressure:        corev1.TaintNodePIDPressure,
+	corev1.NodeNetworkUnavailable: corev1.TaintNodeNetworkUnavailable,
+}
+
+// keepsAway are the keys of the taints of effect NoSchedule that a node should have.
+func keepsAway(node *corev1.Node) map[string]bool {
+	keys := map[string]bool{}
+	for _, c := range node.Status.Conditions {
+		if key, ok := pressures[c.Type]; ok && c.Status == corev1.ConditionTrue {
+			keys[key] = true
+		}
+	}
+	if key := failureKey(node); key != "" {
+		keys[key] = true
+	}
+	if node.Spec.Unschedulable {
+		keys[corev1.TaintNodeUnschedulable] = true
+	}
+	return keys
+}
+
+// failureKey is the taint for a node that is not ready, or that does not answer.
+func failureKey(node *corev1.Node) string {
+	ready := condition(node, corev1.NodeReady)
+	switch {
+	case ready == nil || ready.Status == corev1.ConditionTrue:
+		return ""
+	case ready.Status == corev1.ConditionUnknown:
+		return corev1.TaintNodeUnreachable
+	}
+	return corev1.TaintNodeNotReady
+}
+
+// ours says that this loop alone decides on a taint.
+func ours(t corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	case corev1.TaintNodeUnschedulable:
+		return t.Effect == corev1.TaintEffectNoSchedule
+	}
+	for _, key := range pressures {
+		if t.Key == key {
+			return t.Effect == corev1.TaintEffectNoSchedule
+		}
+	}
+	return false
+}
+
+// taints are those that a node should have: the ones of others as they are, and
+// ours. evicts is the key of the taint that evicts, if it should have one.
+func taints(node *corev1.Node, evicts string, now metav1.Time) []corev1.Taint {
+	wanted := map[corev1.Taint]bool{} // without their time
+	for key := range keepsAway(node) {
+		wanted[corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}] = true
+	}
+	if evicts != "" {
+		wanted[corev1.Taint{Key: evicts, Effect: corev1.TaintEffectNoExecute}] = true
+	}
+	out := []corev1.Taint{}
+	for _, t := range node.Spec.Taints {
+		plain := corev1.Taint{Key: t.Key, Effect: t.Effect}
+		if !ours(t) || wanted[plain] {
+			out = append(out, t)
+			delete(wanted, plain)
+		}
+	}
+	var fresh []corev1.Taint
+	for t := range wanted {
+		t.TimeAdded = &now
+		fresh = append(fresh, t)
+	}
+	slices.SortFunc(fresh, func(a, b corev1.Taint) int {
+		return slices.Compare([]string{string(a.Effect), a.Key}, []string{string(b.Effect), b.Key})
+	})
+	return append(out, fresh...)
+}
+
+// evicted is the key of the taint by which pods are evicted now.
+func evicted(node *corev1.Node) string {
+	for _, t := range node.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute && ours(t) {
+			return t.Key
+		}
+	}
+	return ""
+}
+
+func condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == kind {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package nodelifecycle
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// How fast nodes are given taints that evict, by the state of their zone.
+const (
+	usualRate   = 0.1  // nodes a second
+	reducedRate = 0.01 // where most nodes of a large zone fail
+	largeZone   = 50   // in a smaller one nothing is evicted then
+	unhealthy   = 0.55 // the share of failing nodes from which on a zone is unhealthy
+)
+
+// Zones count the nodes that are ready, and allow taints that evict.
+type zones struct {
+	mu       sync.Mutex // guards what follows
+	nodes    map[string]standing
+	counts   map[string]*count
+	limiters map[string]*rate.Limiter
+}
+
+type standing struct {
+	zone  string
+	ready bool
+}
+
+type count struct{ ready, failing int }
+
+func newZones() *zones {
+	return &zones{nodes: map[string]standing{}, counts: map[string]*count{}, limiters: map[string]*rate.Limiter{}}
+}
+
+// set notes how a node is.
+func (z *zones) set(node string, now standing) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.removeLocked(node)
+	z.nodes[node] = now
+	if z.counts[now.zone] == nil {
+		z.counts[now.zone] = &count{}
+	}
+	z.counts[now.zone].add(now.ready, 1)
+}
+
+func (z *zones) remove(node string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.removeLocked(node)
+}
+
+func (z *zones) removeLocked(node string) {
+	old, ok := z.nodes[node]
+	if !ok {
+		return
+	}
+	delete(z.nodes, node)
+	z.counts[old.zone].add(old.ready, -1)
+	if *z.counts[old.zone] == (count{}) {
+		delete(z.counts, old.zone)
+		delete(z.limiters, old.zone)
+	}
+}
+
+func (c *count) add(ready bool, n int) {
+	if ready {
+		c.ready += n
+	} else {
+		c.failing += n
+	}
+}
+
+// allFailing says that no node of the cluster is ready.
+func (z *zones) allFailing() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for _, c := range z.counts {
+		if c.ready > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// allow says whether one more node of the zone may be given a taint that evicts
+// now.
+func (z *zones) allow(zone string, now time.Time) bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	limit := z.rateLocked(zone)
+	if limit == 0 {
+		return false
+	}
+	limiter := z.limiters[zone]
+	if limiter == nil {
+		limiter = rate.NewLimiter(limit, 1)
+		z.limiters[zone] = limiter
+	}
+	if limiter.Limit() != limit {
+		limiter.SetLimitAt(now, limit)
+	}
+	return limiter.AllowN(now, 1)
+}
+
+func (z *zones) rateLocked(zone string) rate.Limit {
+	c := z.counts[zone]
+	if c == nil || c.ready == 0 || c.failing <= 2 || float64(c.failing)/float64(c.ready+c.failing) < unhealthy {
+		return usualRate
+	}
+	if c.ready+c.failing > largeZone {
+		return reducedRate
+	}
+	return 0
+}

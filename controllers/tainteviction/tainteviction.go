@@ -1,0 +1,187 @@
+// Package tainteviction deletes the pods of nodes that have taints of effect
+// NoExecute, as soon as the pods tolerate them no longer.
+//
+// What is guaranteed: a pod that tolerates all such taints of its node without
+// end is never touched; one that tolerates one of them for a time is deleted when that
+// time has passed since the taint was added, or since the pod was created if that was
+// later; a taint that is taken off in time leaves no trace. All of this is worked
+// out from the objects anew each time, so a restart forgets nothing. A pod is marked
+// with the condition DisruptionTarget before it is deleted.
+package tainteviction
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "taint-eviction-controller"
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"taint-eviction"}, New: New}
+
+type controller struct {
+	kube     kubernetes.Interface
+	recorder loop.Recorder
+	now      func() time.Time
+	nodes    *informer.Shared[*corev1.Node]
+	pods     *informer.Shared[*podview.Pod]
+}
+
+// New makes the loop. Its keys are nodes.
+func New(c *loop.Clients) (loop.Runner, error) {
+	e := &controller{
+		kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
+		pods:  podview.Informer(c),
+	}
+	return &loop.Loop{
+		Name: name, Clients: c, Workers: 8, Sync: e.sync,
+		Watches: []loop.Watch{
+			loop.Changes(e.nodes, func(before, after *corev1.Node) []loop.Key {
+				if after == nil || len(evicting(after)) == 0 && (before == nil || len(evicting(before)) == 0) {
+					return nil
+				}
+				return []loop.Key{{Name: after.Name}}
+			}),
+			loop.Changes(e.pods, e.placed),
+		},
+	}, nil
+}
+
+// placed wakes the node to which a pod was bound or whose pod tolerates other
+// taints now, if it has taints that evict.
+func (e *controller) placed(before, after *podview.Pod) []loop.Key {
+	if after == nil || after.Node == "" {
+		return nil
+	}
+	if before != nil && before.Node == after.Node && len(before.Tolerations) == len(after.Tolerations) {
+		return nil // tolerations can only be added
+	}
+	node, ok := e.nodes.Get("", after.Node)
+	if !ok || len(evicting(node)) == 0 {
+		return nil
+	}
+	return []loop.Key{{Name: node.Name}}
+}
+
+func evicting(node *corev1.Node) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range node.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	node, ok := e.nodes.Lookup(key)
+	if !ok {
+		return loop.Result{}, nil
+	}
+	taints := evicting(node)
+	if len(taints) == 0 {
+		return loop.Result{}, nil
+	}
+	var due []*podview.Pod
+	var next time.Duration
+	for pod := range podview.OnNode(e.pods, node.Name) {
+		at, ends := deadline(pod, taints, e.now())
+		left := at.Sub(e.now())
+		switch {
+		case !ends || !pod.Active():
+		case left <= 0:
+			due = append(due, pod)
+		case next == 0 || left < next:
+			next = left
+		}
+	}
+	_, err := loop.SlowStart(ctx, len(due), func(ctx context.Context, i int) error { return e.evict(ctx, due[i]) })
+	return loop.Result{After: next}, err
+}
+
+// deadline is when the pod's patience with the taints ends, if it does.
+func deadline(pod *podview.Pod, taints []corev1.Taint, now time.Time) (at time.Time, ends bool) {
+	for _, taint := range taints {
+		start := now
+		if taint.TimeAdded != nil {
+			start = taint.TimeAdded.Time
+		}
+		if pod.CreationTimestamp.After(start) {
+			start = pod.CreationTimestamp.Time
+		}
+		for _, patience := range patiences(pod, taint) {
+			if end := start.Add(patience); !ends || end.Before(at) {
+				at, ends = end, true
+			}
+		}
+	}
+	return at, ends
+}
+
+// patiences are how long the pod tolerates a taint: nothing if it does so for
+// ever, and zero if it does not at all.
+func patiences(pod *podview.Pod, taint corev1.Taint) []time.Duration {
+	tolerated := false
+	var out []time.Duration
+	for i := range pod.Tolerations {
+		t := &pod.Tolerations[i]
+		if !t.ToleratesTaint(klog.Logger{}, &taint, true) {
+			continue
+		}
+		tolerated = true
+		if t.TolerationSeconds != nil {
+			out = append(out, time.Duration(max(0, *t.TolerationSeconds))*time.Second)
+		}
+	}
+	if !tolerated {
+		return []time.Duration{0}
+	}
+	return slices.Clip(out)
+}
+
+func (e *controller) evict(ctx context.Context, pod *podview.Pod) error {
+	e.recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s", informer.KeyOf(pod))
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
+			Message: "Taint manager: deleting due to NoExecute taint", LastTransitionTime: metav1.NewTime(e.now()),
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	pods := e.kube.CoreV1().Pods(pod.Namespace)
+	if _, err := pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return settled(fmt.Errorf("mark pod %s: %w", informer.KeyOf(pod), err))
+	}
+	err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	if err != nil {
+		return settled(fmt.Errorf("evict pod %s: %w", informer.KeyOf(pod), err))
+	}
+	return nil
+}
+
+// settled is nil if the error says that this pod is gone anyway.
+func settled(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
