@@ -27,6 +27,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	t := newTerm(s.options)
 	watching := t.follow()
+	defer t.uncount()
 	defer watching.leave()
 	if err := watching.synced(ctx); err != nil {
 		if ctx.Err() != nil {

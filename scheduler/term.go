@@ -188,6 +188,17 @@ func (t *term) helps(change cluster.Change, node *cluster.Node) {
 // count tells the metrics how many pods wait where, as far as that has changed.
 func (t *term) count() {
 	sizes := t.backlog.Sizes()
+	t.countAs(sizes)
+}
+
+// uncount says that no pods wait any more, for nobody who knows is there.
+func (t *term) uncount() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.countAs(backlog.Sizes{})
+}
+
+func (t *term) countAs(sizes backlog.Sizes) {
 	tell := func(queue string, was, is int) {
 		if was != is {
 			t.options.Metrics.Pending(queue, is)

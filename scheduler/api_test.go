@@ -1,0 +1,60 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+)
+
+// TestRequestsAreThoseOfKubernetes looks at what goes over the wire.
+func TestRequestsAreThoseOfKubernetes(t *testing.T) {
+	type request struct{ method, path, kind, body string }
+	var got request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = request{r.Method, r.URL.Path, r.Header.Get("Content-Type"), string(body)}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web"}}`)
+	}))
+	defer server.Close()
+	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+	api := Server(client.CoreV1())
+	pod := &cluster.Pod{Key: keyOf("web"), UID: "17", ResourceVersion: "42"}
+
+	if err := api.Bind(t.Context(), pod, "node-1"); err != nil {
+		t.Fatal(err)
+	}
+	var binding corev1.Binding
+	if err := json.Unmarshal([]byte(got.body), &binding); err != nil {
+		t.Fatal(err)
+	}
+	if got.method != "POST" || got.path != "/api/v1/namespaces/default/pods/web/binding" ||
+		binding.Target.Name != "node-1" || binding.UID != "17" || binding.Name != "web" {
+		t.Errorf("binding: %+v", got)
+	}
+
+	condition := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no",
+		ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(time.Unix(0, 0)),
+	}
+	if err := api.Report(t.Context(), pod, condition); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"metadata":{"resourceVersion":"42","uid":"17"},"status":{"conditions":[{"lastProbeTime":null,` +
+		`"lastTransitionTime":"1970-01-01T00:00:00Z","message":"no","observedGeneration":3,"reason":"Unschedulable",` +
+		`"status":"False","type":"PodScheduled"}]}}`
+	if got.method != "PATCH" || got.path != "/api/v1/namespaces/default/pods/web/status" ||
+		got.kind != "application/strategic-merge-patch+json" || got.body != want {
+		t.Errorf("condition: %+v", got)
+	}
+}
