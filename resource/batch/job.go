@@ -105,26 +105,18 @@ func jobDuration(j *batchv1.Job) string {
 }
 
 func jobState(j *batchv1.Job) string {
-	has := func(want batchv1.JobConditionType) bool {
-		for i := range j.Status.Conditions {
-			if c := &j.Status.Conditions[i]; c.Type == want && c.Status == corev1.ConditionTrue {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
-	case has(batchv1.JobComplete):
+	case jobHas(j, batchv1.JobComplete):
 		return "Complete"
-	case has(batchv1.JobFailed):
+	case jobHas(j, batchv1.JobFailed):
 		return "Failed"
 	case j.DeletionTimestamp != nil:
 		return "Terminating"
-	case has(batchv1.JobSuspended):
+	case jobHas(j, batchv1.JobSuspended):
 		return "Suspended"
-	case has(batchv1.JobFailureTarget):
+	case jobHas(j, batchv1.JobFailureTarget):
 		return "FailureTarget"
-	case has(batchv1.JobSuccessCriteriaMet):
+	case jobHas(j, batchv1.JobSuccessCriteriaMet):
 		return "SuccessCriteriaMet"
 	}
 	return "Running"

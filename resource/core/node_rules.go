@@ -180,6 +180,10 @@ func checkNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	if !equality.Semantic.DeepEqual(n.Spec.Taints, old.Spec.Taints) {
 		errs = append(errs, checkTaints(n.Spec.Taints)...)
 	}
+	if n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+		errs = append(errs, field.Forbidden(field.NewPath(""), "node updates may only change labels, taints, or capacity "+
+			"(or configSource, if the DynamicKubeletConfig feature gate is enabled)"))
+	}
 	return errs
 }
 
