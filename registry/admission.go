@@ -72,9 +72,9 @@ func (r *Registry) Admit(ctx context.Context, c *Change) error {
 
 // Allocator gives an object what only one may have: a service its address and ports.
 type Allocator interface {
-	// Allocate completes obj; old is nil for a create. The undo takes back what was given, if the change fails; done is
-	// called when it has succeeded and gives back what old had and obj has no longer.
+	// Allocate completes obj, before it is checked; old is nil for a create. The undo takes back what was given, if the
+	// change fails; done is called when it has succeeded and gives back what old had and obj has no longer.
 	Allocate(ctx context.Context, kind *resource.Kind, obj, old resource.Object, dryRun bool) (undo, done func(), err error)
 	// Release gives back all that a deleted object had.
-	Release(kind *resource.Kind, obj resource.Object)
+	Release(ctx context.Context, kind *resource.Kind, obj resource.Object)
 }

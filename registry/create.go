@@ -80,26 +80,31 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 func (s *Storage) createOnce(ctx context.Context, c *Change, opt WriteOptions) (*Stored, error) {
 	o := c.Object
 	c.Name = o.GetName()
-	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, field.NewPath("metadata"))
-	if errs = append(errs, s.kind.Main.Validate(ctx, o)...); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(s.groupKind(opt), o.GetName(), errs)
-	}
-	opt.warn(s.kind.Main.Warnings(ctx, o, nil))
+	// What is allocated is checked with the rest.
 	undo, done, err := s.allocate(ctx, o, nil, opt.DryRun)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.registry.validate(ctx, c); err != nil {
-		undo()
-		return nil, err
-	}
-	stored, err := s.put(ctx, o, opt.DryRun)
+	stored, err := s.checkAndPut(ctx, c, opt)
 	if err != nil {
 		undo()
 		return nil, err
 	}
 	done()
 	return stored, nil
+}
+
+func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) (*Stored, error) {
+	o := c.Object
+	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, field.NewPath("metadata"))
+	if errs = append(errs, s.kind.Main.Validate(ctx, o)...); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(s.groupKind(opt), o.GetName(), errs)
+	}
+	opt.warn(s.kind.Main.Warnings(ctx, o, nil))
+	if err := s.registry.validate(ctx, c); err != nil {
+		return nil, err
+	}
+	return s.put(ctx, o, opt.DryRun)
 }
 
 // put writes a new object, or finds out whether it could be.

@@ -79,7 +79,7 @@ func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1
 	}
 	gone.Entry.Revision = rev
 	o.SetResourceVersion(rev.String())
-	s.release(o)
+	s.release(ctx, o)
 	return gone, nil
 }
 

@@ -83,6 +83,9 @@ func (s *Storage) Update(ctx context.Context, namespace, name string, updater Up
 func (s *Storage) current(ctx context.Context, key string) (e store.Entry, fresh bool, err error) {
 	if s.cached != nil {
 		if o, ok := s.cached.Get(key); ok {
+			if e, ok := s.recent.find(key); ok && e.Revision > o.Revision {
+				return e, false, nil
+			}
 			return store.Entry{Key: key, Value: o.Value(), Revision: o.Revision}, false, nil
 		}
 	}
@@ -123,15 +126,13 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 		return nil, err
 	}
 	change := &Change{Operation: Update, Kind: s.kind, View: opt.View, Namespace: old.GetNamespace(), Name: old.GetName(), Object: o, Old: old, DryRun: opt.DryRun}
-	if err := s.revise(ctx, change, opt); err != nil {
+	undo, done, err := s.revise(ctx, change, opt)
+	if err != nil {
 		return nil, err
 	}
 	if s.mayVanish(o, old) {
-		return s.deleteByUpdate(ctx, current, o, opt)
-	}
-	undo, done, err := s.allocate(ctx, o, old, opt.DryRun)
-	if err != nil {
-		return nil, err
+		undo()
+		return s.deleteByUpdate(ctx, current, change, opt)
 	}
 	stored, err := s.replace(ctx, current, o, opt)
 	if err != nil {
@@ -167,29 +168,43 @@ func (s *Storage) checkVersion(o, old resource.Object, key string) error {
 	return nil
 }
 
-// revise runs everything that a changed object must go through.
-func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) error {
+// revise runs everything that a changed object must go through. What it allocates is the change's, or is to be undone.
+func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (undo, done func(), err error) {
 	o, old, rules := c.Object, c.Old, s.rules(opt.View)
 	carryMeta(o, old)
 	if opt.Own {
-		return s.registry.Admit(ctx, c)
+		return nothing, nothing, s.registry.Admit(ctx, c)
 	}
 	if !opt.Tracked {
 		if err := s.track(opt.WriteOptions, opt.View, old, o); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 	if err := s.registry.mutate(ctx, c); err != nil {
-		return err
+		return nil, nil, err
 	}
 	rules.PrepareUpdate(ctx, o, old)
+	undo, done = nothing, nothing
+	if opt.View == "" {
+		if undo, done, err = s.allocate(ctx, o, old, opt.DryRun); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := s.check(ctx, c, opt); err != nil {
+		undo()
+		return nil, nil, err
+	}
+	return undo, done, nil
+}
+
+func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error {
+	o, old, rules := c.Object, c.Old, s.rules(opt.View)
 	if s.kind.Generation && opt.View != "status" && !sameSpec(o, old) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
 	meta := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, meta)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, meta)...)
-	errs = append(errs, errs...) // kube-apiserver looks twice, and clients see each finding twice
 	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
 		return apierrors.NewInvalid(s.groupKind(opt.WriteOptions), o.GetName(), errs)
 	}
@@ -242,7 +257,8 @@ func (s *Storage) mayVanish(o, old resource.Object) bool {
 	return grace == nil || *grace == 0
 }
 
-func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, o resource.Object, opt UpdateOptions) (*Stored, error) {
+func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, c *Change, opt UpdateOptions) (*Stored, error) {
+	o := c.Object
 	if opt.DryRun {
 		return &Stored{Object: o, Entry: current}, nil
 	}
@@ -250,13 +266,13 @@ func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, o res
 	if err != nil {
 		return nil, err
 	}
-	s.release(o)
+	s.release(ctx, c.Old)
 	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: current.Value, Revision: rev}}, nil
 }
 
-func (s *Storage) release(o resource.Object) {
+func (s *Storage) release(ctx context.Context, o resource.Object) {
 	if s.registry.Allocate != nil {
-		s.registry.Allocate.Release(s.kind, o)
+		s.registry.Allocate.Release(ctx, s.kind, o)
 	}
 }
 
@@ -275,5 +291,7 @@ func (s *Storage) replace(ctx context.Context, current store.Entry, o resource.O
 		return nil, err
 	}
 	o.SetResourceVersion(rev.String())
-	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: value, Revision: rev}}, nil
+	e := store.Entry{Key: current.Key, Value: value, Revision: rev}
+	s.recent.keep(e)
+	return &Stored{Object: o, Entry: e}, nil
 }
