@@ -74,6 +74,8 @@ type Requests struct {
 	Clients *x509.CertPool
 	Tokens  []Tokens
 	Now     func() time.Time
+
+	verified verified
 }
 
 // Authenticate implements Authenticator.
@@ -90,24 +92,6 @@ func (a *Requests) Authenticate(r *http.Request) (User, error) {
 		return a.token(r.Context(), token)
 	}
 	return User{Name: Anonymous, Groups: []string{Unauthenticated}}, nil
-}
-
-func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
-	o := x509.VerifyOptions{Roots: a.Clients, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	if a.Now != nil {
-		o.CurrentTime = a.Now()
-	}
-	for _, c := range chain[1:] {
-		o.Intermediates.AddCert(c)
-	}
-	leaf := chain[0]
-	if _, err := leaf.Verify(o); err != nil {
-		return User{}, errors.Join(ErrUnauthorized, err)
-	}
-	if leaf.Subject.CommonName == "" {
-		return User{}, ErrUnauthorized
-	}
-	return User{Name: leaf.Subject.CommonName, Groups: authenticated(leaf.Subject.Organization)}, nil
 }
 
 func (a *Requests) token(ctx context.Context, token string) (User, error) {

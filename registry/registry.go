@@ -152,6 +152,7 @@ type Storage struct {
 	kind     *resource.Kind
 	prefix   string
 	cached   *watchcache.Kind // nil if the kind is not cached
+	recent   recent
 }
 
 // Kind is what the storage keeps.
