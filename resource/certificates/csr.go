@@ -3,7 +3,6 @@ package certificates
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,19 +77,15 @@ func prepareCreate(ctx context.Context, r *request) {
 	}
 }
 
-// prepareStatus lets signers add conditions of their own, but neither approve nor deny.
+// prepareStatus lets signers add conditions of their own. A verdict stays what it was; that a new one may not be given,
+// nor one be taken back, is a matter of validation.
 func prepareStatus(r, old *request) {
-	var conditions []certificatesv1.CertificateSigningRequestCondition
-	conditions = append(conditions, verdicts(old.Status.Conditions)...)
-	for _, c := range r.Status.Conditions {
-		if !isVerdict(c.Type) {
-			conditions = append(conditions, c)
+	before := byType(old.Status.Conditions)
+	for i, c := range r.Status.Conditions {
+		if was, there := before[c.Type]; there && isVerdict(c.Type) {
+			r.Status.Conditions[i] = was
 		}
 	}
-	if sameConditions(conditions, r.Status.Conditions) {
-		conditions = r.Status.Conditions // the order is the caller's when nothing had to be undone
-	}
-	r.Status.Conditions = conditions
 	noteTimes(r, old)
 }
 
@@ -104,14 +99,6 @@ func prepareApproval(r, old *request) {
 
 func isVerdict(t certificatesv1.RequestConditionType) bool {
 	return t == certificatesv1.CertificateApproved || t == certificatesv1.CertificateDenied
-}
-
-func verdicts(all []certificatesv1.CertificateSigningRequestCondition) []certificatesv1.CertificateSigningRequestCondition {
-	return slices.DeleteFunc(slices.Clone(all), func(c certificatesv1.CertificateSigningRequestCondition) bool { return !isVerdict(c.Type) })
-}
-
-func sameConditions(a, b []certificatesv1.CertificateSigningRequestCondition) bool {
-	return maps.Equal(byType(a), byType(b)) && len(a) == len(b)
 }
 
 func byType(all []certificatesv1.CertificateSigningRequestCondition) map[certificatesv1.RequestConditionType]certificatesv1.CertificateSigningRequestCondition {

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/resource/quote"
 )
 
 // NonNegative wants a number of at least 0.
@@ -21,7 +23,11 @@ func Immutable[T any](now, before T, path *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, before) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, now, validation.FieldImmutableErrorMsg).WithOrigin("immutable")}
+	var shown any = now
+	if _, text := shown.(string); !text {
+		shown = quote.Of(now)
+	}
+	return field.ErrorList{field.Invalid(path, shown, validation.FieldImmutableErrorMsg).WithOrigin("immutable")}
 }
 
 // OneOf wants one of some values; Kubernetes lists them in the given order.

@@ -74,6 +74,7 @@ func checkEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorList
 	same(e.FirstTimestamp, old.FirstTimestamp, "firstTimestamp")
 	same(e.LastTimestamp, old.LastTimestamp, "lastTimestamp")
 	same(e.Count, old.Count, "count")
+	same(e.Reason, old.Reason, "reason")
 	same(e.Type, old.Type, "type")
 	if !e.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
 		errs = append(errs, field.Invalid(field.NewPath("eventTime"), e.EventTime, apivalidation.FieldImmutableErrorMsg))

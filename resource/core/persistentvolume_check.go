@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 func checkVolume(pv *corev1.PersistentVolume) field.ErrorList {
@@ -80,7 +81,7 @@ func checkVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
 	now, was := &pv.Spec, &old.Spec
 	if !equality.Semantic.DeepEqual(withoutExpandSecret(now, was), was.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),
-			fmt.Sprintf("spec.persistentvolumesource is immutable after creation\n%v", diff.Diff(was.PersistentVolumeSource, now.PersistentVolumeSource))))
+			fmt.Sprintf("spec.persistentvolumesource is immutable after creation\n%v", diff.Diff(quote.Of(was.PersistentVolumeSource), quote.Of(now.PersistentVolumeSource)))))
 	}
 	errs = append(errs, check.Immutable(now.VolumeMode, was.VolumeMode, field.NewPath("volumeMode"))...)
 	if was.NodeAffinity != nil {

@@ -6,13 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 func checkClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
@@ -136,7 +135,7 @@ func checkClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	if !equality.Semantic.DeepEqual(now, was) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf(
 			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n%v",
-			diff.Diff(textOfClaim(was), textOfClaim(now)))))
+			diff.Diff(quote.Of(*was), quote.Of(*now)))))
 	}
 	size, before := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
 	if actual := old.Status.Capacity[corev1.ResourceStorage]; size.Cmp(before) < 0 && size.Cmp(actual) < 0 {
@@ -157,47 +156,6 @@ func checkAttributesChange(c, old *corev1.PersistentVolumeClaim, path *field.Pat
 		return field.ErrorList{field.Forbidden(path, "update from non-nil value to an empty string is forbidden")}
 	}
 	return nil
-}
-
-// claimText is how Kubernetes shows the spec of a claim in a difference.
-type claimText struct {
-	AccessModes []corev1.PersistentVolumeAccessMode
-	Selector    *metav1.LabelSelector
-	Resources   struct {
-		Limits, Requests map[corev1.ResourceName]resource.Quantity
-	}
-	VolumeName                string
-	StorageClassName          *string
-	VolumeMode                *corev1.PersistentVolumeMode
-	DataSource                *sourceText
-	DataSourceRef             *sourceRefText
-	VolumeAttributesClassName *string
-}
-
-type sourceText struct {
-	APIGroup   *string
-	Kind, Name string
-}
-
-type sourceRefText struct {
-	APIGroup   *string
-	Kind, Name string
-	Namespace  *string
-}
-
-func textOfClaim(s *corev1.PersistentVolumeClaimSpec) claimText {
-	t := claimText{
-		AccessModes: s.AccessModes, Selector: s.Selector, VolumeName: s.VolumeName, StorageClassName: s.StorageClassName,
-		VolumeMode: s.VolumeMode, VolumeAttributesClassName: s.VolumeAttributesClassName,
-	}
-	t.Resources.Limits, t.Resources.Requests = s.Resources.Limits, s.Resources.Requests
-	if d := s.DataSource; d != nil {
-		t.DataSource = &sourceText{d.APIGroup, d.Kind, d.Name}
-	}
-	if r := s.DataSourceRef; r != nil {
-		t.DataSourceRef = &sourceRefText{r.APIGroup, r.Kind, r.Name, r.Namespace}
-	}
-	return t
 }
 
 var resizeStates = []corev1.ClaimResourceStatus{

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 func checkQuota(q *corev1.ResourceQuota) field.ErrorList {
@@ -129,7 +130,7 @@ func checkScopeSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.Err
 			errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
 		}
 		if !allCount(r.ScopeName, s.Hard) {
-			errs = append(errs, field.Invalid(path, s.ScopeSelector, "unsupported scope applied to resource"))
+			errs = append(errs, field.Invalid(path, quote.Of(s.ScopeSelector), "unsupported scope applied to resource"))
 		}
 		named := r.ScopeName == corev1.ResourceQuotaScopePriorityClass || r.ScopeName == corev1.ResourceQuotaScopeVolumeAttributesClass
 		if !named && slices.Contains(quotaScopes, r.ScopeName) && r.Operator != corev1.ScopeSelectorOpExists {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 func checkService(s, old *corev1.Service) field.ErrorList {
@@ -156,16 +157,6 @@ func checkAffinity(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// portText is how Kubernetes shows a port that is there twice.
-type portText struct {
-	Name        string
-	Protocol    corev1.Protocol
-	AppProtocol *string
-	Port        int32
-	TargetPort  int
-	NodePort    int32
-}
-
 func checkNodePorts(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.Type == corev1.ServiceTypeClusterIP {
@@ -190,7 +181,7 @@ func checkNodePorts(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList 
 	for i, p := range spec.Ports {
 		key := portKey{p.Protocol, p.Port}
 		if seen[key] {
-			errs = append(errs, field.Duplicate(path.Index(i), portText{Protocol: p.Protocol, Port: p.Port}))
+			errs = append(errs, field.Duplicate(path.Index(i), quote.Of(corev1.ServicePort{Protocol: p.Protocol, Port: p.Port})))
 		}
 		seen[key] = true
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 // checkOverhead wants what could be the limits of a container.
@@ -38,7 +39,7 @@ func checkScheduling(s *nodev1.Scheduling, path *field.Path) field.ErrorList {
 	for i := range s.Tolerations {
 		for j := range i {
 			if equality.Semantic.DeepEqual(s.Tolerations[i], s.Tolerations[j]) {
-				errs = append(errs, field.Duplicate(at.Index(i), s.Tolerations[i]))
+				errs = append(errs, field.Duplicate(at.Index(i), quote.Of(s.Tolerations[i])))
 				break
 			}
 		}

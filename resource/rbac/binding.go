@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 	"github.com/millrace/millrace/resource/table"
 )
 
@@ -108,7 +109,7 @@ func sameRef(now, before rbacv1.RoleRef) field.ErrorList {
 	if now == before {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), now, "cannot change roleRef")}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), quote.Of(now), "cannot change roleRef")}
 }
 
 func checkBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool) field.ErrorList {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 const (
@@ -122,7 +123,7 @@ func checkNodeUpdate(n, old *storagev1.CSINode) field.ErrorList {
 			}
 			was.Allocatable = now.Allocatable
 			if !equality.Semantic.DeepEqual(was, now) {
-				errs = append(errs, field.Invalid(field.NewPath("CSINode", "Spec", "Drivers"), now, validation.FieldImmutableErrorMsg))
+				errs = append(errs, field.Invalid(field.NewPath("CSINode", "Spec", "Drivers"), quote.Of(now), validation.FieldImmutableErrorMsg))
 			}
 		}
 	}
@@ -176,7 +177,7 @@ func checkAttachmentStatus(s *storagev1.VolumeAttachmentStatus, path *field.Path
 func checkAttachmentUpdate(a, old *storagev1.VolumeAttachment) field.ErrorList {
 	errs := checkAttachment(a)
 	if !equality.Semantic.DeepEqual(a.Spec, old.Spec) {
-		errs = append(errs, field.Invalid(field.NewPath("spec"), a.Spec, "field is immutable"))
+		errs = append(errs, field.Invalid(field.NewPath("spec"), quote.Of(a.Spec), "field is immutable"))
 	}
 	return errs
 }
