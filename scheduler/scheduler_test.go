@@ -242,3 +242,29 @@ func TestRunWithoutInformersSaysSo(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestPodIsWokenThoughTheReasonChangesOnTheWay has a node refuse a pod for two
+// reasons, which go one after the other: the second was never reported as long as the first stood.
+func TestPodIsWokenThoughTheReasonChangesOnTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		node := testNode("node", "1")
+		full := testPod("full", "1")
+		full.Spec.NodeName = "node"
+		w.pods.Add(full)
+		node.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
+		w.nodes.Add(node)
+		w.pods.Add(testPod("waiting", "1"))
+		stop := w.start(t, patient)
+		defer stop()
+		time.Sleep(time.Minute)
+		node.Spec.Taints = nil
+		w.nodes.Modify(node)
+		time.Sleep(time.Minute)
+		w.pods.Delete(full)
+		time.Sleep(time.Minute)
+		if got := w.nodeOf(t, "waiting"); got != "node" {
+			t.Errorf("waiting is on %q: %q", got, w.eventLog())
+		}
+	})
+}

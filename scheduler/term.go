@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/scheduler/backlog"
 	"github.com/millrace/millrace/scheduler/cluster"
 	"github.com/millrace/millrace/scheduler/placement"
+	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // term is one run of a scheduler: what it knows, and what it is about.
@@ -27,7 +28,8 @@ type term struct {
 
 type profile struct {
 	Profile
-	engine *placement.Engine
+	engine  *placement.Engine
+	heeders plugin.Rules // of the change that is being looked at
 }
 
 func newTerm(options Options) *term {
@@ -176,12 +178,15 @@ func (t *term) unplaced(entry *backlog.Entry, p *profile, failure *placement.Fai
 
 // helps wakes the pods that may be placed after a change of node, or of something else if node is nil.
 func (t *term) helps(change cluster.Change, node *cluster.Node) {
-	if change == 0 {
+	if change == 0 || t.backlog.Sizes().Unschedulable == 0 {
 		return
+	}
+	for _, p := range t.profiles {
+		p.heeders = p.engine.Heeders(change)
 	}
 	t.backlog.Wake(time.Now(), func(g backlog.Group) bool {
 		p := t.profiles[g.SchedulerName]
-		return p.engine.Helps(g.Refused, change, g.Shape, node)
+		return p.engine.Helps(g.Refused&p.heeders, g.Shape, node)
 	})
 }
 

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/scheduler/cluster"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
@@ -12,44 +14,56 @@ var elsewhere = plugin.Verdict{
 }
 
 // placeAmong places a pod that names its nodes, such as those of a daemon set.
-// Such a demand is hardly ever met again, so nothing is kept for it.
+// Such a demand is hardly ever met again, so nothing is kept for it, and only
+// the nodes that it names are looked at.
 func (e *Engine) placeAmong(shape *cluster.Shape, names []string) (*cluster.Node, *Failure) {
-	t := newTable(shape.Demand, e.set)
-	t.grow(e.state.Slots())
-	r := newRanking(t, e.relationsFor(shape))
-	r.grow(e.state.Slots())
-	reasons := tally{reasons: make(map[string]int)}
-	var among []int
+	var nodes []*cluster.Node
 	for _, name := range names {
-		node, ok := e.state.NodeNamed(name)
-		if !ok || !node.Present {
-			continue
+		if node, ok := e.state.NodeNamed(name); ok && node.Present {
+			nodes = append(nodes, node)
 		}
-		t.evaluate(node.Index, node)
-		r.evaluate(node.Index)
-		if v := r.verdicts[node.Index]; v != nil {
-			reasons.count(v, e.rules)
-		}
-		among = append(among, node.Index)
+	}
+	t := newTable(shape.Demand, e.set)
+	t.grow(len(nodes))
+	r := newRanking(t, e.relationsFor(shape, len(nodes)))
+	r.among = nodes
+	r.grow(len(nodes))
+	for i, node := range nodes {
+		t.evaluate(i, node)
+		r.evaluate(i)
 	}
 	r.settle()
-	for _, i := range among {
+	for i := range nodes {
 		r.totals.set(i, r.total(i))
 	}
 	if i, ok := r.totals.best(e.random); ok {
-		return e.state.Node(i), nil
+		return nodes[i], nil
 	}
-	for range e.state.Nodes() - len(among) {
+	reasons := tally{reasons: make(map[string]int)}
+	for _, v := range r.verdicts {
+		reasons.count(v, e.rules)
+	}
+	for range e.state.Nodes() - len(nodes) {
 		reasons.count(&elsewhere, e.rules)
 	}
 	return nil, reasons.failure()
 }
 
-// relationsFor returns relations that have seen all nodes.
-func (e *Engine) relationsFor(shape *cluster.Shape) []relation {
+// relationsFor returns relations that have seen all nodes. Where there is no
+// choice between nodes, those that only score are left out.
+func (e *Engine) relationsFor(shape *cluster.Shape, choice int) []relation {
 	relations := e.relate(shape)
-	for i := range relations {
-		relations[i].Refresh(everyIndex(e.state.Slots()))
+	if choice < 2 {
+		relations = slices.DeleteFunc(relations, func(r relation) bool {
+			_, filters := r.Relation.(plugin.RelationFilter)
+			return !filters
+		})
+	}
+	if len(relations) > 0 {
+		all := everyIndex(e.state.Slots())
+		for i := range relations {
+			relations[i].Refresh(all)
+		}
 	}
 	return relations
 }

@@ -59,10 +59,13 @@ func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
 	return nil, r.failure
 }
 
+// Heeders returns the rules that heed a change.
+func (e *Engine) Heeders(change cluster.Change) plugin.Rules { return e.set.Heeders(change) }
+
 // Helps says whether a change of a node, or of something else if node is nil,
-// may let a pod be placed that was refused by some rules.
-func (e *Engine) Helps(refused plugin.Rules, change cluster.Change, shape *cluster.Shape, node *cluster.Node) bool {
-	return e.set.Helps(refused, change, shape.Demand, node)
+// may let a pod be placed that was refused by rules that heed it.
+func (e *Engine) Helps(refused plugin.Rules, shape *cluster.Shape, node *cluster.Node) bool {
+	return e.set.Helps(refused, shape.Demand, node)
 }
 
 // ranking returns the ranking for a shape, with its table up to date.

@@ -15,6 +15,7 @@ type ranking struct {
 	table     *table
 	relations []relation
 	filters   []plugin.RelationFilter
+	among     []*cluster.Node // the nodes that it is about; nil: all, by their index
 
 	place    uint64            // in the log
 	verdicts []*plugin.Verdict // of the table and of the relations
@@ -144,7 +145,7 @@ func (r *ranking) verdict(i int) *plugin.Verdict {
 		return v
 	}
 	for _, f := range r.filters {
-		if v := f.Filter(i); v != nil {
+		if v := f.Filter(r.node(i)); v != nil {
 			return v
 		}
 	}
@@ -153,9 +154,17 @@ func (r *ranking) verdict(i int) *plugin.Verdict {
 
 func (r *ranking) raw(c, i int) int64 {
 	if s := r.columns[c].score; s != nil {
-		return s.Score(i)
+		return s.Score(r.node(i))
 	}
 	return r.table.columns[c].raw[i]
+}
+
+// node returns the index of the node in row i.
+func (r *ranking) node(i int) int {
+	if r.among == nil {
+		return i
+	}
+	return r.among[i].Index
 }
 
 // settle renews stale columns, makes the bounds of all right, and says whether

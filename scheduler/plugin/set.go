@@ -41,30 +41,43 @@ func (s *Set) RulesNamed() map[string]Rules {
 	return names
 }
 
-// Helps says whether a change may let a pod be placed that was refused by some
-// rules. node is the node that changed, if it was one: then no other node has
-// become better as far as filters go, and this one can be looked at right away.
-func (s *Set) Helps(refused Rules, change cluster.Change, demand *cluster.Demand, node *cluster.Node) bool {
+// Heeders returns the rules that heed a change.
+func (s *Set) Heeders(change cluster.Change) Rules {
+	var rules Rules
+	for i, f := range s.Filters {
+		if heeds(f, change) {
+			rules |= 1 << i
+		}
+	}
 	for i, r := range s.Relations {
-		if refused&(1<<(len(s.Filters)+i)) != 0 && heeds(r.Plugin, change) {
+		if heeds(r.Plugin, change) {
+			rules |= 1 << (len(s.Filters) + i)
+		}
+	}
+	return rules
+}
+
+// Helps says whether a change may let a pod be placed, given which of the rules
+// that heed it refused the pod. node is the node that changed, if it was one:
+// then no other node has become better as far as filters go, and this one can be
+// looked at right away.
+//
+// Only the rules that refused are asked. Another one may refuse the node now,
+// but that has to be found out by trying the pod: else nobody would know that
+// from now on this other rule is the one to wait for.
+func (s *Set) Helps(refused Rules, demand *cluster.Demand, node *cluster.Node) bool {
+	if refused == 0 {
+		return false
+	}
+	if node == nil || refused>>len(s.Filters) != 0 {
+		return true
+	}
+	for i, f := range s.Filters {
+		if refused&(1<<i) != 0 && (Skips(f, demand) || f.Filter(demand, node) == nil) {
 			return true
 		}
 	}
-	for i, f := range s.Filters {
-		if refused&(1<<i) != 0 && heeds(f, change) {
-			return node == nil || s.passes(demand, node)
-		}
-	}
 	return false
-}
-
-func (s *Set) passes(demand *cluster.Demand, node *cluster.Node) bool {
-	for _, f := range s.Filters {
-		if !Skips(f, demand) && f.Filter(demand, node) != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // Skips says whether a rule has nothing to say about a demand.
