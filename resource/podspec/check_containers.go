@@ -14,6 +14,7 @@ func (x *examiner) containers(p *place) {
 	}
 	var names seen[string]
 	for i := range x.spec.Containers {
+		list.forget()
 		c := &x.spec.Containers[i]
 		item := list.item(i)
 		x.container(&item, c)
@@ -123,6 +124,7 @@ func (x *examiner) initContainers(p *place) {
 	}
 	list := p.child("initContainers")
 	for i := range x.spec.InitContainers {
+		list.forget()
 		c := &x.spec.InitContainers[i]
 		item := list.item(i)
 		x.container(&item, c)
@@ -169,6 +171,7 @@ func (x *examiner) ephemeralContainers(p *place) {
 	}
 	list := p.child("ephemeralContainers")
 	for i := range x.spec.EphemeralContainers {
+		list.forget()
 		e := &x.spec.EphemeralContainers[i]
 		item := list.item(i)
 		x.container(&item, (*corev1.Container)(&e.EphemeralContainerCommon))

@@ -29,6 +29,7 @@ var (
 func (x *examiner) env(p *place, vars []corev1.EnvVar) {
 	list := p.child("env")
 	for i := range vars {
+		list.forget()
 		item := list.item(i)
 		if vars[i].Name == "" {
 			name := item.child("name")

@@ -11,6 +11,7 @@ func (x *examiner) mounts(p *place, c *corev1.Container) {
 	var paths seen[string]
 	list := p.child("volumeMounts")
 	for i := range c.VolumeMounts {
+		list.forget()
 		m := &c.VolumeMounts[i]
 		item := list.item(i)
 		name, path := item.child("name"), item.child("mountPath")

@@ -15,6 +15,7 @@ func (x *examiner) ports(p *place, ports []corev1.ContainerPort) {
 	var names seen[string]
 	list := p.child("ports")
 	for i := range ports {
+		list.forget()
 		port := &ports[i]
 		item := list.item(i)
 		if port.Name != "" {

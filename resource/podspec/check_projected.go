@@ -16,6 +16,7 @@ func (x *examiner) projected(p *place, v *corev1.ProjectedVolumeSource) {
 	var paths seen[string]
 	list := p.child("sources")
 	for i := range v.Sources {
+		list.forget()
 		item := list.item(i)
 		x.projection(&item, &v.Sources[i], &paths)
 	}

@@ -280,7 +280,7 @@ func (x *examiner) limitsWithinPod(p *place, limits corev1.ResourceList) {
 // ValidateRequirements checks resources by the rules of a container's.
 func ValidateRequirements(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
 	x := examiner{spec: &corev1.PodSpec{}}
-	p := at(path)
+	p := x.at(path)
 	x.requirements(&p, r)
 	return x.errs
 }

@@ -58,7 +58,7 @@ func (x *examiner) weight(p *place, w int32) {
 // ValidateNodeSelector checks a selector of nodes.
 func ValidateNodeSelector(s *corev1.NodeSelector, path *field.Path) field.ErrorList {
 	var x examiner
-	p := at(path)
+	p := x.at(path)
 	x.nodeSelector(&p, s)
 	return x.errs
 }
@@ -306,6 +306,7 @@ func (x *examiner) tolerations(p *place) {
 
 func (x *examiner) tolerationList(p *place, list []corev1.Toleration) {
 	for i := range list {
+		p.forget()
 		item := p.item(i)
 		x.toleration(&item, &list[i])
 	}
@@ -342,7 +343,7 @@ func (x *examiner) toleration(p *place, t *corev1.Toleration) {
 // ValidateTolerations checks tolerations, wherever they stand.
 func ValidateTolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 	var x examiner
-	p := at(path)
+	p := x.at(path)
 	x.tolerationList(&p, list)
 	return x.errs
 }

@@ -29,6 +29,7 @@ func (x *examiner) everyVolume(p *place) {
 	x.volumes = slices.Grow(x.volumes, len(x.spec.Volumes))
 	list := p.child("volumes")
 	for i := range x.spec.Volumes {
+		list.forget()
 		v := &x.spec.Volumes[i]
 		item := list.item(i)
 		before := len(x.errs)
@@ -271,7 +272,7 @@ func (x *examiner) ephemeralVolume(p *place, s *corev1.EphemeralVolumeSource) {
 // ValidateClaimSpec checks the spec of a claim that is made from a template.
 func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, root *field.Path) field.ErrorList {
 	var x examiner
-	p := at(root)
+	p := x.at(root)
 	x.claimSpec(&p, s)
 	return x.errs
 }

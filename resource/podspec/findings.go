@@ -5,7 +5,10 @@ import (
 )
 
 // findings collects errors.
-type findings struct{ errs field.ErrorList }
+type findings struct {
+	errs  field.ErrorList
+	steps []step
+}
 
 func (f *findings) invalid(p *place, value any, detail string) {
 	f.errs = append(f.errs, field.Invalid(p.path(), value, detail))

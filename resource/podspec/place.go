@@ -2,34 +2,53 @@ package podspec
 
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
-// place is where in an object we are. It lives on the stack; a field.Path is made of it only when there is an error to
-// report, since a path costs an allocation for each step.
+// place is where in an object we are. Places are numbers of steps that the findings remember: a field.Path is made of
+// them only when there is an error to report, since a path costs an allocation for each step.
 type place struct {
-	up    *place
-	root  *field.Path
-	name  string
-	index int // -1 for a name
-	key   bool
+	of *findings
+	id int
 }
 
-func at(root *field.Path) place { return place{root: root} }
+type step struct {
+	root  *field.Path // of the first step
+	up    int
+	name  string
+	index int // -1 for a name, -2 for a key
+}
 
-func (p *place) child(name string) place { return place{up: p, name: name, index: -1} }
-func (p *place) item(i int) place        { return place{up: p, index: i} }
-func (p *place) keyed(key string) place  { return place{up: p, name: key, index: -1, key: true} }
+const (
+	byName = -1
+	byKey  = -2
+)
 
-func (p *place) path() *field.Path {
-	if p.up == nil {
-		return p.root
+func (f *findings) step(s step) place {
+	f.steps = append(f.steps, s)
+	return place{f, len(f.steps) - 1}
+}
+
+// at begins at a path.
+func (f *findings) at(root *field.Path) place { return f.step(step{root: root}) }
+
+func (p *place) child(name string) place { return p.of.step(step{up: p.id, name: name, index: byName}) }
+func (p *place) item(i int) place        { return p.of.step(step{up: p.id, index: i}) }
+func (p *place) keyed(key string) place  { return p.of.step(step{up: p.id, name: key, index: byKey}) }
+
+// forget drops every place that was made after this one, so that long lists do not pile them up.
+func (p *place) forget() { p.of.steps = p.of.steps[:p.id+1] }
+
+func (p *place) path() *field.Path { return p.of.pathOf(p.id) }
+
+func (f *findings) pathOf(id int) *field.Path {
+	s := &f.steps[id]
+	if s.root != nil {
+		return s.root
 	}
-	switch above := p.up.path(); {
-	case p.key:
-		return above.Key(p.name)
-	case p.index >= 0:
-		return above.Index(p.index)
-	case above == nil:
-		return field.NewPath(p.name)
+	switch above := f.pathOf(s.up); s.index {
+	case byKey:
+		return above.Key(s.name)
+	case byName:
+		return above.Child(s.name)
 	default:
-		return above.Child(p.name)
+		return above.Index(s.index)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +24,10 @@ type Options struct {
 
 // Validate checks a pod's spec, and what must hold for pods but not for templates.
 func Validate(p *corev1.Pod, opt Options) field.ErrorList {
-	x := examiner{opt: opt, spec: &p.Spec, meta: &p.ObjectMeta, pod: true}
-	root, meta := at(specPath), at(annotationsPath)
+	x := newExaminer(&p.Spec, &p.ObjectMeta, opt)
+	defer x.release()
+	x.pod = true
+	root, meta := x.at(specPath), x.at(annotationsPath)
 	x.annotations(&meta, p.Annotations)
 	x.all(&root)
 	x.onlyForPods(&root)
@@ -33,8 +36,9 @@ func Validate(p *corev1.Pod, opt Options) field.ErrorList {
 
 // ValidateTemplate checks a template of pods.
 func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path, opt Options) field.ErrorList {
-	x := examiner{opt: opt, spec: &t.Spec, meta: &t.ObjectMeta}
-	root := at(path)
+	x := newExaminer(&t.Spec, &t.ObjectMeta, opt)
+	defer x.release()
+	root := x.at(path)
 	x.templateMetadata(&root, t)
 	spec := root.child("spec")
 	x.all(&spec)
@@ -63,8 +67,33 @@ type examiner struct {
 	claims  seen[string]
 }
 
+// examiners are kept for their room for places and volumes.
+var examiners = sync.Pool{New: func() any { return &examiner{} }}
+
+func newExaminer(s *corev1.PodSpec, meta *metav1.ObjectMeta, opt Options) *examiner {
+	x := examiners.Get().(*examiner)
+	*x = examiner{
+		findings: findings{steps: x.steps[:0]}, volumes: x.volumes[:0],
+		opt: opt, spec: s, meta: meta,
+	}
+	return x
+}
+
+// roomToKeep is enough for most pods.
+const roomToKeep = 128
+
+// release gives an examiner back. It must hold on to nothing of the object.
+func (x *examiner) release() {
+	if cap(x.steps) > roomToKeep || cap(x.volumes) > roomToKeep {
+		return
+	}
+	clear(x.steps[:cap(x.steps)])
+	clear(x.volumes)
+	x.errs, x.spec, x.meta = nil, nil, nil
+	examiners.Put(x)
+}
+
 func (x *examiner) all(p *place) {
-	s := x.spec
 	x.everyVolume(p)
 	x.resourceClaims(p)
 	x.containers(p)
@@ -74,7 +103,7 @@ func (x *examiner) all(p *place) {
 	x.hostNetwork(p)
 	x.restartPolicy(p)
 	x.dnsPolicy(p)
-	x.labels(p, "nodeSelector", s.NodeSelector)
+	x.labels(p, "nodeSelector", x.spec.NodeSelector)
 	x.podSecurity(p)
 	x.affinity(p)
 	x.dnsConfig(p)
@@ -82,7 +111,7 @@ func (x *examiner) all(p *place) {
 	x.spread(p)
 	x.hostUsers(p)
 	x.identity(p)
-	if n := s.ActiveDeadlineSeconds; n != nil && (*n < 1 || *n > math.MaxInt32) {
+	if n := x.spec.ActiveDeadlineSeconds; n != nil && (*n < 1 || *n > math.MaxInt32) {
 		c := p.child("activeDeadlineSeconds")
 		x.invalid(&c, *n, validation.InclusiveRangeError(1, math.MaxInt32))
 	}
@@ -193,7 +222,7 @@ func (x *examiner) onlyForPods(p *place) {
 // ValidateCreate checks what holds for pods only at their beginning.
 func ValidateCreate(p *corev1.Pod) field.ErrorList {
 	var f findings
-	root := at(specPath)
+	root := f.at(specPath)
 	if len(p.Spec.EphemeralContainers) > 0 {
 		c := root.child("ephemeralContainers")
 		f.forbidden(&c, "cannot be set on create")
