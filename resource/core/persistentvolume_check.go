@@ -107,7 +107,7 @@ func withoutExpandSecret(now, was *corev1.PersistentVolumeSpec) corev1.Persisten
 func volumeWarnings(pv *corev1.PersistentVolume) []string {
 	var out []string
 	if pv.Annotations[corev1.BetaStorageClassAnnotation] != "" {
-		out = append(out, fmt.Sprintf(`metadata.annotations[%s]: deprecated since v1.8; use "storageClassName" attribute instead`, corev1.BetaStorageClassAnnotation))
+		out = append(out, oldClassAnnotation)
 	}
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		out = append(out, `spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.`)

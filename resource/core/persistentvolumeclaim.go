@@ -30,7 +30,7 @@ func PersistentVolumeClaims() *resource.Kind {
 				return checkClaimUpdate(c, old)
 			},
 			Warnings: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) []string {
-				return claimWarnings(&c.Spec, field.NewPath("spec"))
+				return claimWarnings(c)
 			},
 		},
 		Status: &resource.Rules[*corev1.PersistentVolumeClaim]{

@@ -187,11 +187,15 @@ func checkClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 	return errs
 }
 
-// claimWarnings tells of sizes that are not whole bytes.
-func claimWarnings(s *corev1.PersistentVolumeClaimSpec, path *field.Path) []string {
-	q, there := s.Resources.Requests[corev1.ResourceStorage]
-	if !there || q.MilliValue()%1000 == 0 {
-		return nil
+func claimWarnings(c *corev1.PersistentVolumeClaim) []string {
+	var out []string
+	if _, there := c.Annotations[corev1.BetaStorageClassAnnotation]; there {
+		out = append(out, oldClassAnnotation)
 	}
-	return []string{fmt.Sprintf("%s: fractional byte value %q is invalid, must be an integer", path.Child("resources", "requests").Key("storage"), q.String())}
+	if q := c.Spec.Resources.Requests[corev1.ResourceStorage]; q.MilliValue()%1000 != 0 {
+		out = append(out, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q is invalid, must be an integer", q.String()))
+	}
+	return out
 }
+
+const oldClassAnnotation = "metadata.annotations[" + corev1.BetaStorageClassAnnotation + `]: deprecated since v1.8; use "storageClassName" attribute instead`

@@ -211,6 +211,8 @@ func TestEventReadsTheSameThroughBothGroups(t *testing.T) {
 func TestWarningsAreThoseOfKubernetes(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{serviceBody(`"clusterIP":"None","sessionAffinity":"ClientIP",` + port80), "spec.SessionAffinity is ignored for headless services"},
+		{strings.Replace(body("ServiceAccount", `"secrets":[]`), `"name":"o"`, `"name":"o","annotations":{"kubernetes.io/enforce-mountable-secrets":"true"}`, 1),
+			"metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"},
 		{body("Secret", `"type":"kubernetes.io/tls","data":{"tls.crt":"","tls.key":""}`), "tls: failed to find any PEM data in certificate input"},
 		{body("PersistentVolumeClaim", `"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1500m"}}}`),
 			`spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer`},
