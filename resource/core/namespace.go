@@ -25,6 +25,7 @@ func Namespaces() *resource.Kind {
 			PrepareCreate: prepareNamespace,
 			PrepareUpdate: func(_ context.Context, ns, old *corev1.Namespace) { ns.Spec.Finalizers = old.Spec.Finalizers },
 			Validate: func(_ context.Context, ns *corev1.Namespace) field.ErrorList {
+				nameLabel(ns) // a generated name is known only now
 				var errs field.ErrorList
 				for _, f := range ns.Spec.Finalizers {
 					errs = append(errs, checkNamespaceFinalizer(f, field.NewPath("spec", "finalizers"))...)
@@ -73,7 +74,6 @@ func prepareNamespace(_ context.Context, ns *corev1.Namespace) {
 	if !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		ns.Spec.Finalizers = append(ns.Spec.Finalizers, corev1.FinalizerKubernetes)
 	}
-	nameLabel(ns) // a generated name was not known earlier
 }
 
 func checkNamespaceFinalizer(f corev1.FinalizerName, path *field.Path) field.ErrorList {

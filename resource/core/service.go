@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/resource/table"
 )
 
-// Services give a set of pods one name and one address. Addresses and ports are handed out by the registry, which knows
-// what is taken; CompleteFamilies tells it which families are wanted.
+// Services give a set of pods one name and one address. Addresses and ports are handed out by whoever knows what is taken,
+// who asks CheckClusterIPs first.
 func Services() *resource.Kind {
 	spec := corev1.ServiceSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.Service]{

@@ -2,10 +2,7 @@ package core
 
 import (
 	"fmt"
-	"slices"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/resource/resourcetest"
 )
@@ -72,31 +69,4 @@ func TestServicesKeepTheirAddressThroughUpdates(t *testing.T) {
 		{Name: "status of another type", Body: before, View: "status", Change: `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`, Want: []string{
 			"FieldValueForbidden status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'"}},
 	})
-}
-
-func TestServiceTakesTheFamiliesOfTheCluster(t *testing.T) {
-	both := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
-	for _, c := range []struct {
-		name, spec string
-		have       []corev1.IPFamily
-		families   []corev1.IPFamily
-		policy     corev1.IPFamilyPolicy
-	}{
-		{"plain", port80, both[:1], both[:1], corev1.IPFamilyPolicySingleStack},
-		{"headless with selector", `"clusterIP":"None","selector":{"a":"b"},` + port80, both[:1], both[:1], corev1.IPFamilyPolicySingleStack},
-		{"headless without selector", `"clusterIP":"None",` + port80, both[:1], both, corev1.IPFamilyPolicyRequireDualStack},
-		{"prefer on one", `"ipFamilyPolicy":"PreferDualStack",` + port80, both[:1], both[:1], corev1.IPFamilyPolicyPreferDualStack},
-		{"prefer on two", `"ipFamilyPolicy":"PreferDualStack",` + port80, both, both, corev1.IPFamilyPolicyPreferDualStack},
-		{"from its address", `"clusterIP":"fd00::1",` + port80, both, both[1:], corev1.IPFamilyPolicySingleStack},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := resourcetest.Made(t, otherKinds(), serviceBody(c.spec)).(*corev1.Service)
-			if errs := CompleteFamilies(s, nil, c.have); len(errs) > 0 {
-				t.Fatal(errs)
-			}
-			if !slices.Equal(s.Spec.IPFamilies, c.families) || *s.Spec.IPFamilyPolicy != c.policy {
-				t.Errorf("got %v %v, want %v %v", s.Spec.IPFamilies, *s.Spec.IPFamilyPolicy, c.families, c.policy)
-			}
-		})
-	}
 }

@@ -35,23 +35,13 @@ func keepAllocated(s, old *corev1.Service) {
 	}
 }
 
-// keepFamilies keeps the families of whoever does not speak of them. Asking for one stack only, and leaving the rest as it
-// was, gives up the second family and its address.
+// keepFamilies keeps the families of whoever does not speak of them.
 func keepFamilies(spec, was *corev1.ServiceSpec) {
 	if spec.IPFamilyPolicy == nil && slices.Equal(spec.ClusterIPs, was.ClusterIPs) {
 		spec.IPFamilyPolicy = was.IPFamilyPolicy
 	}
 	if len(spec.IPFamilies) == 0 && len(spec.ClusterIPs) == len(was.ClusterIPs) {
 		spec.IPFamilies = slices.Clone(was.IPFamilies)
-	}
-	if p := spec.IPFamilyPolicy; p == nil || *p != corev1.IPFamilyPolicySingleStack || equalPointers(p, was.IPFamilyPolicy) {
-		return
-	}
-	if len(spec.ClusterIPs) == 2 && slices.Equal(spec.ClusterIPs, was.ClusterIPs) {
-		spec.ClusterIPs = spec.ClusterIPs[:1]
-	}
-	if len(spec.IPFamilies) == 2 && slices.Equal(spec.IPFamilies, was.IPFamilies) {
-		spec.IPFamilies = spec.IPFamilies[:1]
 	}
 }
 
