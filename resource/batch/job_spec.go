@@ -68,7 +68,7 @@ func checkRestartPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 func checkIndexes(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m := s.CompletionMode; m != nil {
-		errs = append(errs, check.OneOf(*m, path.Child("completionMode"), batchv1.IndexedCompletion, batchv1.NonIndexedCompletion)...)
+		errs = append(errs, check.OneOf(*m, path.Child("completionMode"), batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 	}
 	if isIndexed(s) {
 		if s.Completions == nil {
