@@ -164,6 +164,7 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 	note(headless && s.Spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
 	note(headless && len(s.Spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
 	note(headless && s.Spec.SessionAffinity != corev1.ServiceAffinityNone, "spec.SessionAffinity is ignored for headless services")
+	note(len(s.Spec.ExternalIPs) > 0, "spec.externalIPs is deprecated")
 	for i, ip := range s.Spec.ExternalIPs {
 		out = append(out, validation.GetWarningsForIP(path.Child("externalIPs").Index(i), ip)...)
 	}
