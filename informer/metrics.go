@@ -11,10 +11,8 @@ type Metrics interface {
 	Watched(informer string, events int, took time.Duration)
 	// Failed: a list or watch has failed.
 	Failed(informer string)
-	// Position: the cache has reached this resource version and holds so many objects.
-	Position(informer string, resourceVersion uint64, objects int)
-	// Handled: a handler has worked on one change for so long.
-	Handled(informer string, took time.Duration)
+	// Moved: the cache has reached this resource version (zero if it is not a number) and holds so many objects.
+	Moved(informer string, resourceVersion uint64, objects int)
 	// Panicked: a handler panicked.
 	Panicked(informer string)
 }
@@ -24,6 +22,5 @@ type noMetrics struct{}
 func (noMetrics) Listed(string, int, time.Duration)  {}
 func (noMetrics) Watched(string, int, time.Duration) {}
 func (noMetrics) Failed(string)                      {}
-func (noMetrics) Position(string, uint64, int)       {}
-func (noMetrics) Handled(string, time.Duration)      {}
+func (noMetrics) Moved(string, uint64, int)          {}
 func (noMetrics) Panicked(string)                    {}

@@ -174,6 +174,17 @@ func (s Snapshot[T]) All() iter.Seq2[Key, T] {
 	}
 }
 
+// AllKeys ranges over all keys, in order. It decodes nothing.
+func (s Snapshot[T]) AllKeys() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for v := range s.table.all() {
+			if !yield(v.key) {
+				return
+			}
+		}
+	}
+}
+
 // ListNamespace ranges over one namespace's objects.
 func (s Snapshot[T]) ListNamespace(namespace string) iter.Seq[T] {
 	return s.objects(s.table.inNamespace(namespace))
@@ -213,6 +224,11 @@ func (s Snapshot[T]) Keys(index, value string) iter.Seq[Key] {
 			}
 		}
 	}
+}
+
+// Values ranges over the values that an index has objects under, in order. It panics if there is no such index.
+func (s Snapshot[T]) Values(index string) iter.Seq[string] {
+	return func(yield func(string) bool) { s.mustIndex(index).eachValue(yield) }
 }
 
 func (s Snapshot[T]) mustIndex(name string) *index[T] {

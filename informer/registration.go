@@ -55,6 +55,9 @@ func (r *Registration[T]) HasSynced() bool {
 	}
 }
 
+// Ready returns a channel that is closed when HasSynced.
+func (r *Registration[T]) Ready() <-chan struct{} { return r.synced }
+
 // Synced waits until HasSynced. The error says what stands in the way.
 func (r *Registration[T]) Synced(ctx context.Context) error {
 	select {

@@ -143,6 +143,15 @@ func (s *Shared[T]) HasSynced() bool {
 	}
 }
 
+// Ready returns a channel that is closed when HasSynced.
+func (s *Shared[T]) Ready() <-chan struct{} { return s.synced }
+
+// Finished returns a channel that is closed when Run has ended.
+func (s *Shared[T]) Finished() <-chan struct{} { return s.finished }
+
+// Name returns the name under which the informer logs and counts.
+func (s *Shared[T]) Name() string { return s.options.Name }
+
 // Synced waits until HasSynced. If the context ends first, the error says what went wrong with the last list or watch.
 func (s *Shared[T]) Synced(ctx context.Context) error {
 	if s.HasSynced() {

@@ -152,7 +152,7 @@ func (s *Shared[T]) adopt(list *table[T], position string) {
 	}
 	s.mu.Unlock()
 	close(s.synced)
-	s.progress.raise()
+	s.announce()
 }
 
 // fill puts all versions into the indexes. Those of the former table have their terms.
@@ -202,6 +202,7 @@ func (s *Shared[T]) recordLocked(steps *chain[T], position string) {
 
 // announce wakes those who wait for changes and takes over for handlers that are far behind.
 func (s *Shared[T]) announce() {
+	s.measure()
 	s.progress.raise()
 	if s.unannounced == 0 {
 		return
@@ -213,6 +214,16 @@ func (s *Shared[T]) announce() {
 		s.lagging = 0
 		s.catchUp()
 	}
+}
+
+func (s *Shared[T]) measure() {
+	if _, none := s.options.Metrics.(noMetrics); none {
+		return
+	}
+	s.mu.RLock()
+	position, objects := s.position, s.table.len()
+	s.mu.RUnlock()
+	s.options.Metrics.Moved(s.options.Name, parseVersion(position), objects)
 }
 
 func (s *Shared[T]) catchUp() {
