@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/resource/check"
 	"github.com/millrace/millrace/resource/podspec"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 var nodeRules = resource.Rules[*corev1.Node]{
@@ -86,7 +87,7 @@ func checkTaints(taints []corev1.Taint) field.ErrorList {
 		}
 		id := taintID{t.Key, t.Effect}
 		if known[id] {
-			duplicate := field.Duplicate(at, t)
+			duplicate := field.Duplicate(at, quote.Of(t))
 			duplicate.Detail = "taints must be unique by key and effect pair"
 			errs = append(errs, duplicate)
 		}
@@ -156,7 +157,7 @@ func checkNodeUpdate(n, old *corev1.Node) field.ErrorList {
 		known := map[corev1.NodeAddress]bool{}
 		for i, a := range n.Status.Addresses {
 			if known[a] {
-				errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), a))
+				errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), quote.Of(a)))
 			}
 			known[a] = true
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/quote"
 )
 
 var podStatusPath = field.NewPath("status")
@@ -54,7 +55,7 @@ func podIPs(s *corev1.PodStatus) field.ErrorList {
 			continue
 		}
 		if seen[ip.IP] {
-			errs = append(errs, field.Duplicate(path.Index(i), map[string]string{"IP": ip.IP}))
+			errs = append(errs, field.Duplicate(path.Index(i), quote.Of(ip)))
 		}
 		seen[ip.IP] = true
 		families[isIPv6(ip.IP)]++

@@ -153,7 +153,7 @@ func (x *examiner) initContainers(p *place) {
 		}
 		if len(c.ResizePolicy) > 0 {
 			policy := item.child("resizePolicy")
-			x.invalid(&policy, c.ResizePolicy, "must not be set for init containers")
+			x.invalid(&policy, quoted(c.ResizePolicy), "must not be set for init containers")
 		}
 	}
 }
