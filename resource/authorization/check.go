@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/resource/quote"
 )
 
 // checkEmpty wants no metadata: there is nothing that it could be about.
@@ -31,7 +33,7 @@ func checkSubject(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 func checkAttributes(r *authorizationv1.ResourceAttributes, other *authorizationv1.NonResourceAttributes) field.ErrorList {
 	switch {
 	case r != nil && other != nil:
-		return field.ErrorList{field.Invalid(field.NewPath("spec.nonResourceAttributes"), other, "cannot be specified in combination with resourceAttributes")}
+		return field.ErrorList{field.Invalid(field.NewPath("spec.nonResourceAttributes"), quote.Of(other), "cannot be specified in combination with resourceAttributes")}
 	case r == nil && other == nil:
 		return field.ErrorList{field.Invalid(field.NewPath("spec.resourceAttributes"), r, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	case r != nil:
@@ -49,7 +51,7 @@ func checkLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace"))
 	}
 	if r.Spec.NonResourceAttributes != nil {
-		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), r.Spec.NonResourceAttributes, "disallowed on this kind of request"))
+		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), quote.Of(r.Spec.NonResourceAttributes), "disallowed on this kind of request"))
 	}
 	return errs
 }

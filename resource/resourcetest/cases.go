@@ -51,6 +51,19 @@ func Cases(t *testing.T, kinds []*resource.Kind, cases []Case) {
 	}
 }
 
+// Asked compares the causes for which a question is refused: a kind that is only created, without metadata.
+func Asked(t *testing.T, kinds []*resource.Kind, body string, want []string) {
+	t.Helper()
+	f := faceOf(t, faces(t, kinds), body)
+	o, err := Decode(f, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Causes(f.Of.Main.Validate(context.Background(), o)); !slices.Equal(got, want) {
+		t.Errorf("want%s\ngot%s", lines(want), lines(got))
+	}
+}
+
 // Changed is the object with a strategic merge patch applied.
 func Changed(t *testing.T, f *resource.Face, o resource.Object, patch string) resource.Object {
 	t.Helper()
