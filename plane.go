@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
 	"github.com/millrace/millrace/inprocess"
+	"github.com/millrace/millrace/openapi"
 	"github.com/millrace/millrace/ownership"
 	"github.com/millrace/millrace/pki"
 	"github.com/millrace/millrace/registry"
@@ -148,6 +149,8 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 		tokens = slices.Insert(tokens, 0, auth.Tokens(file))
 	}
 	authorizer := auth.MastersOnly{}
+	documents := openapi.New(openapi.Options{Catalogue: reg.Catalogue, Version: Version().GitVersion})
+	c.opened("openapi", func() error { documents.Close(); return nil })
 	api := apiserver.New(apiserver.Options{
 		Registry:     reg,
 		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: c.keys.Clients(), Tokens: tokens}},
@@ -155,6 +158,7 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 		Apply:        reg.Track.(*ownership.Owners),
 		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
 		Checks:       checks(reg, cache),
+		Extra:        documents.Handlers(),
 		Version:      Version(),
 		Address:      c.address,
 		Logger:       c.options.Logger,

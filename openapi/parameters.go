@@ -1,0 +1,84 @@
+package openapi
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// query makes parameters of an options struct: Kubernetes decodes queries into these.
+func query[T any]() []Parameter { return queryOf(reflect.TypeFor[T]()) }
+
+func queryOf(t reflect.Type) []Parameter {
+	var out []Parameter
+	docs := describe(t)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		if kind := queryType(f.Type); kind != "" {
+			out = append(out, Parameter{Name: name, Description: docs[name], Type: kind})
+		}
+	}
+	return sorted(out)
+}
+
+// queryType is empty for what a query cannot hold.
+func queryType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return queryType(t.Elem())
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "integer"
+	case reflect.Struct:
+		if t == reflect.TypeFor[metav1.Time]() {
+			return "string"
+		}
+	}
+	return ""
+}
+
+func sorted(p []Parameter) []Parameter {
+	slices.SortFunc(p, func(a, b Parameter) int { return cmp.Compare(a.Name, b.Name) })
+	return p
+}
+
+func without(p []Parameter, names ...string) []Parameter {
+	return slices.DeleteFunc(slices.Clone(p), func(p Parameter) bool { return slices.Contains(names, p.Name) })
+}
+
+// union is all parameters of several lists, each once.
+func union(lists ...[]Parameter) []Parameter {
+	all := sorted(slices.Concat(lists...))
+	return slices.CompactFunc(all, func(a, b Parameter) bool { return a.Name == b.Name })
+}
+
+var (
+	pretty    = Parameter{Name: "pretty", Description: "If 'true', then the output is pretty printed.", Type: "string"}
+	namespace = Parameter{Name: "namespace", Description: "object name and auth scope, such as for teams and projects", Type: "string", InPath: true}
+	rest      = Parameter{Name: "path", Description: "path to the resource", Type: "string", InPath: true}
+)
+
+func objectName(kind string) Parameter {
+	return Parameter{Name: "name", Description: "name of the " + kind, Type: "string", InPath: true}
+}
+
+// connections are the options that streaming subresources take, by the kind that discovery shows.
+var connections = map[string]reflect.Type{
+	"PodExecOptions":        reflect.TypeFor[corev1.PodExecOptions](),
+	"PodAttachOptions":      reflect.TypeFor[corev1.PodAttachOptions](),
+	"PodPortForwardOptions": reflect.TypeFor[corev1.PodPortForwardOptions](),
+	"PodProxyOptions":       reflect.TypeFor[corev1.PodProxyOptions](),
+	"NodeProxyOptions":      reflect.TypeFor[corev1.NodeProxyOptions](),
+	"ServiceProxyOptions":   reflect.TypeFor[corev1.ServiceProxyOptions](),
+}
