@@ -269,11 +269,6 @@ func (c *call) act(name string, storage func() (*registry.Storage, error)) error
 	if err := applyValidation(strict, o, gvk, c.warn); err != nil {
 		return err
 	}
-	if review, ok := into.(resource.Object); ok && c.unstored() {
-		if err := c.s.o.Registry.Track.Track(c.face, "", nil, review, c.manager(o)); err != nil {
-			return err
-		}
-	}
 	st, err := storage()
 	if err != nil {
 		return err

@@ -8,11 +8,9 @@ import (
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // WriteOptions go with every change.
@@ -96,7 +94,7 @@ func (s *Storage) createOnce(ctx context.Context, c *Change, opt WriteOptions) (
 
 func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) (*Stored, error) {
 	o := c.Object
-	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, field.NewPath("metadata"))
+	errs := s.checkMeta(o)
 	if errs = append(errs, s.kind.Main.Validate(ctx, o)...); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(s.groupKind(opt), o.GetName(), errs)
 	}

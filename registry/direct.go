@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sort"
 	"strings"
@@ -17,6 +18,10 @@ func (s *Storage) storedView(ctx context.Context, f Freshness, prefix string) (v
 		o.Revision = f.Revision
 	}
 	page, err := s.registry.Store.List(ctx, prefix, o)
+	if errors.Is(err, store.ErrFuture) {
+		now, _ := s.registry.Store.Revision(ctx) // for the message alone
+		return nil, tooLarge(f.Revision, now)
+	}
 	if err != nil {
 		return nil, statusOf(err, s.kind.GroupResource(), "")
 	}

@@ -203,8 +203,9 @@ func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
 	meta := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, meta)
+	errs := s.checkMeta(o)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, meta)...)
+	errs = append(errs, errs...) // kube-apiserver looks twice, and clients see each finding twice
 	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
 		return apierrors.NewInvalid(s.groupKind(opt.WriteOptions), o.GetName(), errs)
 	}

@@ -17,11 +17,15 @@ func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error
 	start.Exact = q.Revision > 0 && !q.Initial
 	prefix := q.prefix(s)
 	v, err := s.storedView(ctx, start, prefix)
+	if start.Exact && apierrors.IsTimeout(err) {
+		// The revision is still to come: nothing up to it will be shown.
+		v, err = s.storedView(ctx, Freshness{}, prefix)
+	}
 	if err != nil {
 		return nil, err
 	}
 	w := &Watcher{selection: q.Selection}
-	f := &storeFeed{storage: s, state: map[string]*watchcache.Object{}, revision: v.Revision(), wake: make(chan struct{})}
+	f := &storeFeed{storage: s, after: q.Revision, state: map[string]*watchcache.Object{}, revision: v.Revision(), wake: make(chan struct{})}
 	for o := range v.Range(prefix, "") {
 		f.state[o.Key] = o
 	}
@@ -44,6 +48,7 @@ type storeFeed struct {
 	storage *Storage
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	after   store.Revision
 	state   map[string]*watchcache.Object // used by the watch alone
 
 	mu       sync.Mutex // guards what follows
@@ -59,7 +64,7 @@ const most = 100_000
 func (f *storeFeed) take(b store.Batch) error {
 	var events []*watchcache.Event
 	for _, e := range b.Events {
-		if made := f.apply(e); made != nil {
+		if made := f.apply(e); made != nil && e.Revision > f.after {
 			events = append(events, made)
 		}
 	}

@@ -1,0 +1,173 @@
+package millrace_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/millrace/millrace"
+)
+
+// start starts a cluster that ends with the test.
+func start(t testing.TB, o millrace.Options) *millrace.Cluster {
+	t.Helper()
+	c, err := millrace.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func clientset(t testing.TB, c *millrace.Cluster) *kubernetes.Clientset {
+	t.Helper()
+	k, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestNamespacesAndServiceAreThereAtOnce(t *testing.T) {
+	k := clientset(t, start(t, millrace.Options{Controllers: []string{}}))
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		if _, err := k.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := k.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAHundredClustersSideBySideLeaveNothing(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() {
+			c, err := millrace.Start(t.Context(), millrace.Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			k, err := kubernetes.NewForConfig(c.InProcess())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			name := fmt.Sprintf("only-%d", i)
+			if _, err := k.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+			list, err := k.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name!=kube-root-ca.crt"})
+			if err != nil {
+				t.Error(err)
+			} else if len(list.Items) != 1 || list.Items[0].Name != name {
+				t.Errorf("cluster %d sees %d config maps", i, len(list.Items))
+			}
+		})
+	}
+	wg.Wait()
+	goleak.VerifyNone(t, before)
+}
+
+func TestClosingEndsOpenWatches(t *testing.T) {
+	c, err := millrace.Start(t.Context(), millrace.Options{Data: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := clientset(t, c).CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range w.ResultChan() {
+		// It ends.
+	}
+}
+
+func TestWhatWasWrittenIsThereAfterASecondStart(t *testing.T) {
+	folder := t.TempDir()
+	first, err := millrace.Start(t.Context(), millrace.Options{Data: folder, Controllers: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := clientset(t, first).CoreV1().ConfigMaps("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, millrace.Options{Data: folder, Controllers: []string{}})
+	found, err := clientset(t, second).CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.UID != made.UID || found.ResourceVersion != made.ResourceVersion || found.Data["a"] != "b" {
+		t.Errorf("found %v, made %v", found, made)
+	}
+}
+
+func TestASecondClusterOnTheSameFolderIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	start(t, millrace.Options{Data: folder})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := millrace.Start(ctx, millrace.Options{Data: folder})
+	if err == nil {
+		c.Close()
+		t.Fatal("two clusters share a folder")
+	}
+}
+
+func TestKeysAreReadableByTheirOwnerAlone(t *testing.T) {
+	folder := t.TempDir()
+	start(t, millrace.Options{Data: folder})
+	keys, err := filepath.Glob(filepath.Join(folder, "pki", "*.key"))
+	if err != nil || len(keys) == 0 {
+		t.Fatal("no keys", err)
+	}
+	for _, k := range keys {
+		info, err := os.Stat(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", k, info.Mode())
+		}
+	}
+}
+
+func TestTheKubeconfigWorks(t *testing.T) {
+	c := start(t, millrace.Options{})
+	config, err := clientcmd.RESTConfigFromKubeConfig(c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+}
