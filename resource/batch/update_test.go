@@ -131,3 +131,29 @@ func TestJobsTellTheirState(t *testing.T) {
 		}
 	}
 }
+
+func TestJobsEndInOrder(t *testing.T) {
+	old := made(t, Jobs(), template).(*batchv1.Job)
+	j := old.DeepCopy()
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	got := resourcetest.Causes(resourcetest.Update(Jobs(), Jobs().Views["status"], j, old))
+	want := []string{
+		"FieldValueRequired status.completionTime: Required value: completionTime is required for Complete jobs",
+		"FieldValueInvalid status.conditions: Invalid value: cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
+		"FieldValueRequired status.startTime: Required value: startTime is required for finished job",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("want %q\ngot  %q", want, got)
+	}
+	now := metav1.Now()
+	j.Status.StartTime, j.Status.CompletionTime = &now, &now
+	j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue})
+	if errs := resourcetest.Update(Jobs(), Jobs().Views["status"], j, old); len(errs) > 0 {
+		t.Error(errs)
+	}
+	again := j.DeepCopy()
+	again.Status = batchv1.JobStatus{}
+	if got := resourcetest.Causes(resourcetest.Update(Jobs(), Jobs().Views["status"], again, j)); len(got) != 1 || !strings.HasSuffix(got[0], "cannot disable the terminal Complete=True condition") {
+		t.Errorf("got %q", got)
+	}
+}

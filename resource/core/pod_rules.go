@@ -45,9 +45,6 @@ var podStatusRules = resource.Rules[*corev1.Pod]{
 		if ips := p.Status.PodIPs; len(ips) > 0 {
 			p.Status.PodIP = ips[0].IP
 		}
-		if p.Status.HostIP != "" && len(p.Status.HostIPs) == 0 {
-			p.Status.HostIPs = old.Status.HostIPs
-		}
 	},
 	ValidateUpdate: checkPodStatus,
 }
