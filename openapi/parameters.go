@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // query makes parameters of an options struct: Kubernetes decodes queries into these.
@@ -22,7 +21,7 @@ func queryOf(t reflect.Type) []Parameter {
 		if name == "" || name == "-" {
 			continue
 		}
-		if kind := queryType(f.Type); kind != "" {
+		if kind := queryType(f.Type); kind != "" && name != "shardSelector" { // shards are not served
 			out = append(out, Parameter{Name: name, Description: docs[name], Type: kind})
 		}
 	}
@@ -40,10 +39,6 @@ func queryType(t reflect.Type) string {
 		return "boolean"
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return "integer"
-	case reflect.Struct:
-		if t == reflect.TypeFor[metav1.Time]() {
-			return "string"
-		}
 	}
 	return ""
 }

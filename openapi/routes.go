@@ -91,7 +91,9 @@ func (r *routes) add(path string, operations ...*Operation) {
 	if strings.Contains(path, "{path}") {
 		p.Parameters = append(p.Parameters, rest)
 	}
-	p.Parameters = append(p.Parameters, pretty)
+	if p.Operations[0].Produces[0] != anyType[0] {
+		p.Parameters = append(p.Parameters, pretty)
+	}
 	r.out = append(r.out, p)
 }
 
