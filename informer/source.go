@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,16 +65,7 @@ func (s *typedSource[T, L]) List(ctx context.Context, options metav1.ListOptions
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		return nil, metav1.ListMeta{}, fmt.Errorf("answer to a list: %w", err)
-	}
-	items, err := itemsOf[T](list)
-	return items, metav1.ListMeta{
-		ResourceVersion:    accessor.GetResourceVersion(),
-		Continue:           accessor.GetContinue(),
-		RemainingItemCount: accessor.GetRemainingItemCount(),
-	}, err
+	return openList[T](list)
 }
 
 func (s *typedSource[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[T], error) {

@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -200,6 +201,30 @@ func checkOverTheWire(t *testing.T, server *podServer, pods *Shared[*corev1.Pod]
 	}
 	if count != 2+30+300 {
 		t.Errorf("indexes and selectors found %d", count)
+	}
+}
+
+func TestAResourceIsAClientAndASource(t *testing.T) {
+	server := &podServer{FakeSource: NewFakeSource(fullPod("one"), fullPod("two"))}
+	server.Fields = func(p *corev1.Pod) fields.Set { return fields.Set{"spec.nodeName": p.Spec.NodeName} }
+	web := httptest.NewServer(server)
+	defer web.Close()
+	connection := kubernetes.NewForConfigOrDie(&rest.Config{Host: web.URL}).CoreV1().RESTClient()
+	own := ResourceOf[*corev1.Pod](connection, "pods").WithField("spec.nodeName", "node-two")
+	items, list, err := own.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(items) != 1 || items[0].Name != "two" || list.ResourceVersion == "" {
+		t.Errorf("List: %v, %v, %v", items, list, err)
+	}
+	pods := New[*corev1.Pod](own, Options[*corev1.Pod]{LabelSelector: "app=two"})
+	defer runUntilReturn(t, pods)()
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	if err := pods.Synced(ctx); err != nil || pods.Len() != 1 {
+		t.Errorf("Synced: %v; %d pods", err, pods.Len())
+	}
+	asked := server.Requests("watch")[0]
+	if asked.FieldSelector != "spec.nodeName=node-two" || asked.LabelSelector != "app=two" {
+		t.Errorf("asked for %+v", asked)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"reflect"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -69,13 +68,9 @@ func resourceOf(client any) string {
 }
 
 func (s *wireSource[T]) request(options metav1.ListOptions) *rest.Request {
-	var timeout time.Duration
-	if options.TimeoutSeconds != nil {
-		timeout = time.Duration(*options.TimeoutSeconds) * time.Second
-	}
 	return s.client.Get().UseProtobufAsDefault().
 		NamespaceIfScoped(s.namespace, s.namespace != "").Resource(s.resource).
-		VersionedParams(&options, scheme.ParameterCodec).Timeout(timeout)
+		VersionedParams(&options, scheme.ParameterCodec).Timeout(timeoutOf(options))
 }
 
 // List implements Source.

@@ -1,0 +1,213 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// Resource is a small typed client for one kind: it puts requests together from verb, namespace, resource, typed
+// parameters and selectors. Its methods return changed copies, so that one can be kept and narrowed:
+//
+//	pods := informer.ResourceOf[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods")
+//	own := pods.WithField("spec.nodeName", name)
+//
+// It is a Source, restricted to its namespace and selectors.
+type Resource[T Object] struct {
+	client      rest.Interface
+	name        string
+	namespace   string
+	subresource string
+	labels      labels.Selector
+	fields      fields.Selector
+}
+
+// ResourceOf returns a client for the kind that a connection has under a name: "pods".
+func ResourceOf[T Object](client rest.Interface, name string) Resource[T] {
+	return Resource[T]{client: client, name: name, labels: labels.Everything(), fields: fields.Everything()}
+}
+
+// InNamespace restricts requests to a namespace.
+func (r Resource[T]) InNamespace(namespace string) Resource[T] {
+	r.namespace = namespace
+	return r
+}
+
+// WithField restricts lists and watches to objects whose field has a value.
+func (r Resource[T]) WithField(field, value string) Resource[T] {
+	r.fields = both(r.fields, fields.OneTermEqualSelector(field, value))
+	return r
+}
+
+// WithLabels restricts lists and watches to objects whose labels match.
+func (r Resource[T]) WithLabels(selector labels.Selector) Resource[T] {
+	requirements, _ := selector.Requirements()
+	r.labels = r.labels.Add(requirements...)
+	return r
+}
+
+// SubResource directs requests that name an object to one of its subresources: "status".
+func (r Resource[T]) SubResource(name string) Resource[T] {
+	r.subresource = name
+	return r
+}
+
+// Get reads one object.
+func (r Resource[T]) Get(ctx context.Context, name string, options metav1.GetOptions) (T, error) {
+	return r.object(r.to(r.client.Get(), name).VersionedParams(&options, scheme.ParameterCodec).Do(ctx))
+}
+
+// Create creates an object.
+func (r Resource[T]) Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error) {
+	return r.object(r.to(r.client.Post(), "").VersionedParams(&options, scheme.ParameterCodec).Body(object).Do(ctx))
+}
+
+// Update writes an object over the one of its name.
+func (r Resource[T]) Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error) {
+	return r.object(r.to(r.client.Put(), object.GetName()).VersionedParams(&options, scheme.ParameterCodec).Body(object).Do(ctx))
+}
+
+// Patch changes an object.
+func (r Resource[T]) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions) (T, error) {
+	return r.object(r.to(r.client.Patch(kind), name).VersionedParams(&options, scheme.ParameterCodec).Body(patch).Do(ctx))
+}
+
+// Delete deletes an object.
+func (r Resource[T]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return r.to(r.client.Delete(), name).Body(&options).Do(ctx).Error()
+}
+
+// List implements Source.
+func (r Resource[T]) List(ctx context.Context, options metav1.ListOptions) ([]T, metav1.ListMeta, error) {
+	options, err := r.selected(options)
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	list, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(timeoutOf(options)).Do(ctx).Get()
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	return openList[T](list)
+}
+
+// Watch implements Source.
+func (r Resource[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[T], error) {
+	options, err := r.selected(options)
+	if err != nil {
+		return nil, err
+	}
+	options.Watch = true
+	w, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(timeoutOf(options)).Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return watch.FromAPI[T](w), nil
+}
+
+func (r Resource[T]) to(request *rest.Request, name string) *rest.Request {
+	request = request.UseProtobufAsDefaultIfPreferred(speaksProtobuf[T]()).
+		NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
+	if name == "" {
+		return request
+	}
+	request = request.Name(name)
+	if r.subresource != "" {
+		request = request.SubResource(r.subresource)
+	}
+	return request
+}
+
+func (r Resource[T]) object(result rest.Result) (T, error) {
+	object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	err := result.Into(object)
+	return object, err
+}
+
+// selected adds the resource's selectors to those of a request.
+func (r Resource[T]) selected(options metav1.ListOptions) (metav1.ListOptions, error) {
+	byLabel, err := labels.Parse(options.LabelSelector)
+	if err != nil {
+		return options, fmt.Errorf("label selector %q: %w", options.LabelSelector, err)
+	}
+	byField, err := fields.ParseSelector(options.FieldSelector)
+	if err != nil {
+		return options, fmt.Errorf("field selector %q: %w", options.FieldSelector, err)
+	}
+	requirements, _ := byLabel.Requirements()
+	options.LabelSelector = r.labels.Add(requirements...).String()
+	options.FieldSelector = both(r.fields, byField).String()
+	return options, nil
+}
+
+func both(a, b fields.Selector) fields.Selector {
+	switch {
+	case a.Empty():
+		return b
+	case b.Empty():
+		return a
+	}
+	return fields.AndSelectors(a, b)
+}
+
+// encoded implements encodable.
+func (r Resource[T]) encoded(dropManagedFields bool) (Source[*encoded], bool) {
+	if !speaksProtobuf[T]() {
+		return nil, false
+	}
+	wire := &wireSource[T]{client: r.client, namespace: r.namespace, resource: r.name, typed: r,
+		reader: encodedReader{dropManagedFields: dropManagedFields}}
+	return Funcs[*encoded]{
+		ListFunc: func(ctx context.Context, options metav1.ListOptions) ([]*encoded, metav1.ListMeta, error) {
+			options, err := r.selected(options)
+			if err != nil {
+				return nil, metav1.ListMeta{}, err
+			}
+			return wire.List(ctx, options)
+		},
+		WatchFunc: func(ctx context.Context, options metav1.ListOptions) (watch.Stream[*encoded], error) {
+			options, err := r.selected(options)
+			if err != nil {
+				return nil, err
+			}
+			return wire.Watch(ctx, options)
+		},
+	}, true
+}
+
+// identity implements identified.
+func (r Resource[T]) identity() (any, string) {
+	return r.client, r.name + "/" + r.namespace + "?" + r.labels.String() + "&" + r.fields.String()
+}
+
+func timeoutOf(options metav1.ListOptions) time.Duration {
+	if options.TimeoutSeconds == nil {
+		return 0
+	}
+	return time.Duration(*options.TimeoutSeconds) * time.Second
+}
+
+// openList returns the items and the metadata of a list object.
+func openList[T Object](list runtime.Object) ([]T, metav1.ListMeta, error) {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, metav1.ListMeta{}, fmt.Errorf("answer to a list: %w", err)
+	}
+	items, err := itemsOf[T](list)
+	return items, metav1.ListMeta{
+		ResourceVersion:    accessor.GetResourceVersion(),
+		Continue:           accessor.GetContinue(),
+		RemainingItemCount: accessor.GetRemainingItemCount(),
+	}, err
+}
