@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
 	"github.com/millrace/millrace/controllers/garbage"
+	"github.com/millrace/millrace/controllers/job"
 	"github.com/millrace/millrace/controllers/namespace"
 	"github.com/millrace/millrace/controllers/nodelifecycle"
 	"github.com/millrace/millrace/controllers/podgc"
@@ -36,6 +37,8 @@ func All(options Options) []loop.Entry {
 		endpoints.Entry,
 		endpointslice.Entry,
 		garbage.Entry,
+		job.Entry,
+		job.TTLEntry,
 		namespace.Entry,
 		nodelifecycle.Entry,
 		podgc.Entry,

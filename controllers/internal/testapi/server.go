@@ -103,8 +103,10 @@ func (s *Server) Register(kind Kind) {
 }
 
 // Clients are client-go's clients of this server.
-func (s *Server) Clients() *loop.Clients {
-	config := &rest.Config{Host: "http://test", Transport: s, QPS: -1}
+func (s *Server) Clients() *loop.Clients { return clientsOver(s) }
+
+func clientsOver(transport http.RoundTripper) *loop.Clients {
+	config := &rest.Config{Host: "http://test", Transport: transport, QPS: -1}
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	c := loop.ClientsFor(kubernetes.NewForConfigOrDie(config))
 	c.Dynamic = dynamic.NewForConfigOrDie(config)

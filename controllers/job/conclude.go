@@ -1,0 +1,300 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/controllers/podview"
+)
+
+// conclude decides whether the job is over, and what follows for its pods.
+func (p *plan) conclude() {
+	if p.job.DeletionTimestamp != nil {
+		p.untrack = slices.DeleteFunc(slices.Clone(p.pods), func(pod *podview.Pod) bool { return !isTracked(pod) })
+		return
+	}
+	p.decide()
+	switch {
+	case p.isTrue(batchv1.JobSuccessCriteriaMet):
+		p.end(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete)
+	case p.isTrue(batchv1.JobFailureTarget):
+		p.end(batchv1.JobFailureTarget, batchv1.JobFailed)
+	default:
+		p.staff()
+	}
+}
+
+func (p *plan) finishing() bool {
+	return p.isTrue(batchv1.JobSuccessCriteriaMet) || p.isTrue(batchv1.JobFailureTarget)
+}
+
+// decide says how the job will end, as soon as that is clear.
+func (p *plan) decide() {
+	if p.finishing() {
+		return
+	}
+	failures := int(p.status.Failed) + len(p.status.UncountedTerminatedPods.Failed)
+	switch {
+	case p.ruin != "":
+		p.set(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonPodFailurePolicy, p.ruin)
+	case p.job.Spec.BackoffLimit != nil && (failures > int(*p.job.Spec.BackoffLimit) || p.restartsExceed()):
+		p.set(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
+	case p.deadlinePassed():
+		p.set(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
+	case perIndex(p.job) && p.job.Spec.MaxFailedIndexes != nil && p.failed.len() > int(*p.job.Spec.MaxFailedIndexes):
+		p.set(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes")
+	case p.failed.len() > 0 && p.failed.len()+p.completed.len() >= completions(p.job):
+		p.set(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonFailedIndexes, "Job has failed indexes")
+	default:
+		p.decideSuccess()
+	}
+}
+
+func (p *plan) decideSuccess() {
+	if rule, ok := succeededBy(p.job, p.completed); ok {
+		p.set(batchv1.JobSuccessCriteriaMet, corev1.ConditionTrue, batchv1.JobReasonSuccessPolicy, fmt.Sprintf("Matched rules at index %d", rule))
+		return
+	}
+	successes := int(p.status.Succeeded) + len(p.status.UncountedTerminatedPods.Succeeded)
+	enough := successes >= completions(p.job)
+	if p.job.Spec.Completions == nil {
+		// Pods that agree among themselves when the work is done: one success is
+		// the sign, and the others are left to end.
+		enough = successes > 0 && len(p.active) == 0
+	}
+	if enough && !suspended(p.job) {
+		p.set(batchv1.JobSuccessCriteriaMet, corev1.ConditionTrue, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods")
+	}
+}
+
+// restartsExceed says that containers which are restarted in place have failed
+// too often.
+func (p *plan) restartsExceed() bool {
+	if p.job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
+		return false
+	}
+	var restarts int32
+	for _, pod := range p.active {
+		if pod.Phase == corev1.PodRunning || pod.Phase == corev1.PodPending {
+			restarts += pod.AllRestarts
+		}
+	}
+	return restarts > 0 && restarts >= *p.job.Spec.BackoffLimit
+}
+
+func (p *plan) deadlinePassed() bool {
+	deadline := p.job.Spec.ActiveDeadlineSeconds
+	if deadline == nil || suspended(p.job) {
+		return false
+	}
+	left := p.status.StartTime.Add(time.Duration(*deadline) * time.Second).Sub(p.now)
+	if left > 0 {
+		p.due(left)
+	}
+	return left <= 0
+}
+
+// end brings the pods of a job that is over to their end, and then says that it
+// is over.
+func (p *plan) end(interim, final batchv1.JobConditionType) {
+	for _, pod := range slices.Concat(p.active, p.terminating) {
+		if isTracked(pod) && !p.counted[pod.UID] && final == batchv1.JobFailed && rule(p.job, pod).counts && p.room() > 0 {
+			p.countAs(pod, &p.status.UncountedTerminatedPods.Failed)
+		}
+	}
+	p.remove = p.active
+	for _, pod := range p.terminating {
+		if isTracked(pod) && !slices.Contains(p.untrack, pod) {
+			p.untrack = append(p.untrack, pod)
+		}
+	}
+	uncounted := p.status.UncountedTerminatedPods
+	if len(p.active)+len(p.terminating)+len(uncounted.Failed)+len(uncounted.Succeeded) > 0 || slices.ContainsFunc(p.pods, isTracked) {
+		return
+	}
+	reached := p.condition(interim)
+	p.set(final, corev1.ConditionTrue, reached.Reason, reached.Message)
+	if final == batchv1.JobComplete {
+		p.status.CompletionTime = &metav1.Time{Time: p.now}
+		p.note(corev1.EventTypeNormal, "Completed", "Job completed")
+		return
+	}
+	p.note(corev1.EventTypeWarning, reached.Reason, reached.Message)
+}
+
+// staff makes pods where some are missing, and removes those that are too many.
+func (p *plan) staff() {
+	wanted := p.wanted()
+	if surplus := len(p.active) - wanted; surplus > 0 {
+		p.remove = leastLoss(p.active)[:surplus]
+		return
+	}
+	if indexed(p.job) {
+		p.remove = p.duplicates()
+	}
+	missing := wanted - len(p.active) + len(p.remove)
+	if awaitsEnd(p.job) {
+		missing -= len(p.terminating)
+	}
+	missing = min(missing, atOnce)
+	if missing <= 0 {
+		return
+	}
+	if !perIndex(p.job) {
+		if left := p.pause.left(p.now); left > 0 {
+			p.due(left)
+			return
+		}
+	}
+	if !indexed(p.job) {
+		p.create = slices.Repeat([]int{noIndex}, missing)
+		return
+	}
+	p.create = p.free(missing)
+}
+
+// wanted is the number of pods that should be at work.
+func (p *plan) wanted() int {
+	if suspended(p.job) {
+		return 0
+	}
+	successes := int(p.status.Succeeded) + len(p.status.UncountedTerminatedPods.Succeeded)
+	if p.job.Spec.Completions == nil {
+		if successes > 0 {
+			return min(len(p.active), parallelism(p.job))
+		}
+		return parallelism(p.job)
+	}
+	return max(0, min(parallelism(p.job), completions(p.job)-successes-p.failed.len()))
+}
+
+// duplicates are pods whose index has another pod at work, is done, or does not
+// exist.
+func (p *plan) duplicates() []*podview.Pod {
+	taken := map[int]bool{}
+	var out []*podview.Pod
+	ordered := leastLoss(p.active)
+	slices.Reverse(ordered)
+	for _, pod := range ordered {
+		i := indexOf(pod)
+		if i == noIndex || i >= completions(p.job) || taken[i] || p.completed.has(i) || p.failed.has(i) {
+			out = append(out, pod)
+		}
+		taken[i] = true
+	}
+	return out
+}
+
+// free are the lowest indexes that need a pod now.
+func (p *plan) free(n int) []int {
+	taken := map[int]bool{}
+	for _, pod := range p.active {
+		taken[indexOf(pod)] = true
+	}
+	if awaitsEnd(p.job) {
+		for _, pod := range p.terminating {
+			taken[indexOf(pod)] = true
+		}
+	}
+	paused := map[int]time.Duration{}
+	if perIndex(p.job) {
+		for i, pod := range p.lastFailures() {
+			failed := annotated(pod, failureKey) + annotated(pod, ignoredKey) + 1
+			paused[i] = pause{failed, endOf(pod, p.now)}.left(p.now)
+		}
+	}
+	var out []int
+	for i := 0; i < completions(p.job) && len(out) < n; i++ {
+		switch {
+		case taken[i], p.completed.has(i), p.failed.has(i):
+		case paused[i] > 0:
+			p.due(paused[i])
+		default:
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// lastFailures are the latest pods that have failed, by index.
+func (p *plan) lastFailures() map[int]*podview.Pod {
+	out := map[int]*podview.Pod{}
+	for _, pod := range p.pods {
+		i := indexOf(pod)
+		if hasFailed(p.job, pod) && (out[i] == nil || later(pod, out[i])) {
+			out[i] = pod
+		}
+	}
+	return out
+}
+
+// leastLoss puts first the pods that have come least far.
+func leastLoss(pods []*podview.Pod) []*podview.Pod {
+	out := slices.Clone(pods)
+	slices.SortStableFunc(out, func(a, b *podview.Pod) int {
+		if d := stage(a) - stage(b); d != 0 {
+			return d
+		}
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
+	return out
+}
+
+func stage(pod *podview.Pod) int {
+	n := 0
+	if pod.Node != "" {
+		n++
+	}
+	if pod.Phase == corev1.PodRunning {
+		n++
+	}
+	if pod.Ready {
+		n++
+	}
+	return n
+}
+
+func (p *plan) due(in time.Duration) {
+	if p.wait == 0 || in < p.wait {
+		p.wait = in
+	}
+}
+
+func (p *plan) note(level, reason, message string) {
+	p.notes = append(p.notes, note{level, reason, message})
+}
+
+func (p *plan) condition(kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range p.status.Conditions {
+		if p.status.Conditions[i].Type == kind {
+			return &p.status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func (p *plan) isTrue(kind batchv1.JobConditionType) bool {
+	c := p.condition(kind)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// set says whether it changed anything.
+func (p *plan) set(kind batchv1.JobConditionType, state corev1.ConditionStatus, reason, message string) bool {
+	c := p.condition(kind)
+	if c != nil && c.Status == state {
+		return false
+	}
+	now := metav1.NewTime(p.now)
+	fresh := batchv1.JobCondition{Type: kind, Status: state, Reason: reason, Message: message, LastProbeTime: now, LastTransitionTime: now}
+	if c != nil {
+		*c = fresh
+	} else {
+		p.status.Conditions = append(p.status.Conditions, fresh)
+	}
+	return true
+}

@@ -1,0 +1,270 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/controllers/owned"
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "job-controller"
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"job"}, New: New}
+
+type controller struct {
+	kube     kubernetes.Interface
+	recorder loop.Recorder
+	now      func() time.Time
+	jobs     *informer.Shared[*batchv1.Job]
+	pods     *informer.Shared[*podview.Pod]
+	writes   loop.Writes
+
+	mu    sync.Mutex // guards known
+	known map[loop.Key]memory
+}
+
+// A memory is what is known of a job beyond what the API keeps.
+type memory struct {
+	pause pause
+	// checked is set once a pass has made sure that what the caches show of the
+	// job's pods is not older than what they show of the job.
+	checked bool
+}
+
+// trackedBy is the name of the index of pods that carry the finalizer, by the job
+// that they name as their owner.
+const trackedBy = "tracked by job"
+
+// New makes the loop.
+func New(c *loop.Clients) (loop.Runner, error) {
+	j := &controller{
+		kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		jobs:  loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs(""))),
+		pods:  podview.Informer(c),
+		known: map[loop.Key]memory{},
+	}
+	_ = j.pods.AddIndex(trackedBy, func(pod *podview.Pod) []string {
+		if key, ok := jobOf(pod); ok && isTracked(pod) {
+			return []string{key.String()}
+		}
+		return nil
+	})
+	return &loop.Loop{
+		Name: name, Clients: c, Workers: 8, Sync: j.sync,
+		Watches: []loop.Watch{loop.Self(j.jobs), loop.Mapped(j.pods, j.concerned)},
+	}, nil
+}
+
+func jobOf(pod *podview.Pod) (loop.Key, bool) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != kind.Kind {
+		return loop.Key{}, false
+	}
+	return loop.Key{Namespace: pod.Namespace, Name: ref.Name}, true
+}
+
+// concerned are the pod's job, or those that might adopt it.
+func (j *controller) concerned(pod *podview.Pod) []loop.Key {
+	if key, ok := jobOf(pod); ok {
+		return []loop.Key{key}
+	}
+	if !owned.Orphan(pod) {
+		return nil
+	}
+	return owned.Seekers(j.jobs, pod, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector })
+}
+
+func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := j.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	job, ok := j.jobs.Lookup(key)
+	if err := j.freeOrphans(ctx, key, job); err != nil {
+		return loop.Result{}, err
+	}
+	if !ok {
+		j.forget(key)
+		return loop.Result{}, nil
+	}
+	if by := job.Spec.ManagedBy; by != nil && *by != controllerName {
+		return loop.Result{}, nil
+	}
+	pods, err := j.claim(ctx, key, job)
+	if err != nil {
+		return loop.Result{}, err
+	}
+	if finished(job) {
+		return loop.Result{}, j.untrack(ctx, key, tracked(pods))
+	}
+	remembered := j.recall(key)
+	if !remembered.checked {
+		if pods, err = j.recheck(ctx, pods); err != nil {
+			return loop.Result{}, err
+		}
+	}
+	p := assess(job, pods, remembered.pause, j.now())
+	if err := j.writeStatus(ctx, key, p); err != nil {
+		return loop.Result{}, err
+	}
+	j.remember(key, memory{pause: p.pause, checked: true})
+	return loop.Result{After: p.wait}, j.carryOut(ctx, key, p)
+}
+
+// freeOrphans lets pods go whose job is gone.
+func (j *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1.Job) error {
+	var orphans []*podview.Pod
+	for pod := range j.pods.By(trackedBy, key.String()) {
+		if job == nil || pod.ControllerUID() != job.UID {
+			orphans = append(orphans, pod)
+		}
+	}
+	if len(orphans) == 0 {
+		return nil
+	}
+	// The cache may be behind: a job of that uid may just have been made.
+	live, err := j.kube.BatchV1().Jobs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("look for the job of tracked pods: %w", err)
+	}
+	if err == nil {
+		kept := orphans[:0]
+		for _, pod := range orphans {
+			if pod.ControllerUID() != live.UID {
+				kept = append(kept, pod)
+			}
+		}
+		orphans = kept
+	}
+	return j.untrack(ctx, key, orphans)
+}
+
+// recheck asks the server for each pod that is about to be counted, when this
+// process looks at a job for the first time: another one may have counted it and
+// taken its finalizer off, and our caches of pods and of jobs were filled at
+// different moments. From then on we know our own writes.
+func (j *controller) recheck(ctx context.Context, pods []*podview.Pod) ([]*podview.Pod, error) {
+	out := make([]*podview.Pod, 0, len(pods))
+	for _, pod := range pods {
+		if isTracked(pod) && !pod.Active() {
+			live, err := j.kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("check pod %s before counting it: %w", informer.KeyOf(pod), err)
+			}
+			pod = podview.Of(live)
+		}
+		out = append(out, pod)
+	}
+	return out, nil
+}
+
+func (j *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) ([]*podview.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return nil, loop.Terminal(fmt.Errorf("selector of job %s selects nothing: %w", key, err))
+	}
+	claims := loop.Claims[*podview.Pod]{
+		Owner: job, Kind: kind, Selector: selector,
+		Live: func(ctx context.Context) (metav1.Object, error) {
+			return j.kube.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+		},
+		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
+			return j.handOver(ctx, key, pod, patch)
+		},
+	}
+	return claims.Claim(ctx, func(yield func(*podview.Pod) bool) {
+		for pod := range owned.Candidates(j.pods, job, labels.Selector(selector)) {
+			if (pod.Active() || !owned.Orphan(pod)) && !yield(pod) {
+				return
+			}
+		}
+	})
+}
+
+func (j *controller) writeStatus(ctx context.Context, key loop.Key, p *plan) error {
+	if !apiequality.Semantic.DeepEqual(&p.job.Status, &p.status) {
+		changed := *p.job
+		changed.Status = p.status
+		written, err := j.kube.BatchV1().Jobs(changed.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("write status of job %s: %w", key, err)
+		}
+		j.writes.Wrote(key, j.jobs, written.ResourceVersion)
+	}
+	for _, n := range p.notes {
+		j.recorder.Eventf(p.job, n.level, n.reason, "%s", n.message)
+	}
+	return nil
+}
+
+// carryOut does what may be done once the status is written.
+func (j *controller) carryOut(ctx context.Context, key loop.Key, p *plan) error {
+	if err := j.untrack(ctx, key, p.untrack); err != nil {
+		return err
+	}
+	if err := j.remove(ctx, key, p.job, p.remove); err != nil {
+		return err
+	}
+	return j.create(ctx, key, p)
+}
+
+func (j *controller) recall(key loop.Key) memory {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.known[key]
+}
+
+func (j *controller) remember(key loop.Key, m memory) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.known[key] = m
+}
+
+func (j *controller) forget(key loop.Key) {
+	j.writes.Forget(key)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.known, key)
+}
+
+func finished(job *batchv1.Job) bool {
+	_, ok := finish(job)
+	return ok
+}
+
+// finish is the condition that says that the job is over.
+func finish(job *batchv1.Job) (*batchv1.JobCondition, bool) {
+	for i := range job.Status.Conditions {
+		c := &job.Status.Conditions[i]
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+func tracked(pods []*podview.Pod) []*podview.Pod {
+	var out []*podview.Pod
+	for _, pod := range pods {
+		if isTracked(pod) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const ttlName = "ttl-after-finished-controller"
+
+// TTLEntry is the loop that deletes jobs some time after they have finished.
+var TTLEntry = loop.Entry{Name: ttlName, Aliases: []string{"ttl-after-finished"}, New: NewTTL}
+
+// NewTTL makes that loop.
+func NewTTL(c *loop.Clients) (loop.Runner, error) {
+	jobs := loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs("")))
+	sync := func(ctx context.Context, key loop.Key) (loop.Result, error) {
+		job, ok := jobs.Lookup(key)
+		if !ok || job.DeletionTimestamp != nil {
+			return loop.Result{}, nil
+		}
+		left, ends := timeLeft(job, c.Now())
+		if !ends || left > 0 {
+			return loop.Result{After: left}, nil
+		}
+		// Its time may have been prolonged at the last moment: the version guards it.
+		foreground := metav1.DeletePropagationForeground
+		err := c.Kube.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+			PropagationPolicy: &foreground,
+			Preconditions:     &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return loop.Result{}, fmt.Errorf("delete finished job %s: %w", key, err)
+		}
+		return loop.Result{}, nil
+	}
+	return &loop.Loop{Name: ttlName, Clients: c, Workers: 5, Sync: sync, Watches: []loop.Watch{loop.Self(jobs)}}, nil
+}
+
+// timeLeft is how long a finished job may stay, if it may not stay for ever.
+func timeLeft(job *batchv1.Job, now time.Time) (left time.Duration, ends bool) {
+	c, ok := finish(job)
+	if !ok || job.Spec.TTLSecondsAfterFinished == nil {
+		return 0, false
+	}
+	end := c.LastTransitionTime.Add(time.Duration(*job.Spec.TTLSecondsAfterFinished) * time.Second)
+	return end.Sub(now), true
+}
