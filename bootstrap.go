@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/millrace/millrace/allocation"
 	"github.com/millrace/millrace/registry"
 	"github.com/millrace/millrace/resource"
 )
@@ -91,13 +92,13 @@ func ensure(ctx context.Context, r *registry.Registry, gr schema.GroupResource, 
 	return nil
 }
 
-// firstAddress is the first usable one of a range: the API's service has it.
-func firstAddress(cidr string) (string, error) {
-	p, err := netip.ParsePrefix(cidr)
+// firstAddress is the first usable one of the (first) service range: the API's service has it.
+func firstAddress(serviceRange string) (string, error) {
+	ranges, err := allocation.ParseRanges(serviceRange)
 	if err != nil {
-		return "", fmt.Errorf("service range: %w", err)
+		return "", err
 	}
-	return p.Masked().Addr().Next().String(), nil
+	return ranges[0].Addr().Next().String(), nil
 }
 
 // Version is the Kubernetes version that the API is that of.

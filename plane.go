@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/actions"
 	"github.com/millrace/millrace/admission"
+	"github.com/millrace/millrace/allocation"
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
 	"github.com/millrace/millrace/inprocess"
@@ -51,7 +52,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.opened("store", s.Close)
-	reg, cache, err := c.newRegistry(s)
+	reg, cache, alloc, err := c.newRegistry(s)
 	if err != nil {
 		return err
 	}
@@ -60,6 +61,10 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := cache.WaitReady(ctx); err != nil {
 		return fmt.Errorf("wait for the first state of the store: %w", err)
 	}
+	if err := alloc.Prepare(ctx); err != nil {
+		return fmt.Errorf("prepare the addresses of services: %w", err)
+	}
+	c.run("addresses and ports of services", alloc.Run)
 	if err := bootstrap(ctx, reg, c.options.ServiceRange, listener.Addr()); err != nil {
 		return err
 	}
@@ -119,22 +124,31 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: filepath.Join(c.options.Data, "etcd"), Logger: c.options.Logger})
 }
 
-func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Cache, error) {
+func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Cache, *allocation.Services, error) {
 	cache := watchcache.New(s, watchcache.Options{Root: registry.Root, Logger: c.options.Logger})
 	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var reg *registry.Registry
+	current := func() *registry.Registry { return reg }
+	ranges, err := allocation.ParseRanges(c.options.ServiceRange)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	alloc, err := allocation.New(allocation.Options{Registry: current, Ranges: ranges, Logger: c.options.Logger})
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	uncached := map[string]bool{}
 	for _, name := range c.options.Uncached {
 		uncached[name] = true
 	}
 	reg, err = registry.New(registry.Options{
 		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window,
-		Admission: admission.Default(func() *registry.Registry { return reg }), Logger: c.options.Logger,
+		Admission: admission.Default(current), Allocate: alloc, Logger: c.options.Logger,
 	})
-	return reg, cache, err
+	return reg, cache, alloc, err
 }
 
 // serve starts answering requests, from the network and from inside.

@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +45,19 @@ type Options struct {
 	// Now is the time by which an address that belongs to nobody is old; time.Now if nil.
 	Now    func() time.Time
 	Logger *slog.Logger
+}
+
+// ParseRanges reads one range of addresses, or two with a comma between.
+func ParseRanges(text string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for part := range strings.SplitSeq(text, ",") {
+		p, err := netip.ParsePrefix(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("service range: %w", err)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
 }
 
 // PortRange are the ports from First to Last.
@@ -84,15 +99,16 @@ func New(o Options) (*Services, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Ranges = slices.Clone(o.Ranges)
 	s := &Services{options: o}
 	for i, p := range o.Ranges {
+		o.Ranges[i] = p.Masked()
 		if !p.IsValid() {
 			return nil, fmt.Errorf("service range %d is not a range of addresses", i+1)
 		}
 		if p.Addr().BitLen()-p.Bits() < 2 {
 			return nil, fmt.Errorf("service range %v is too small", p)
 		}
-		s.options.Ranges[i] = p.Masked()
 		s.families = append(s.families, familyOf(p.Addr()))
 	}
 	if len(s.families) == 0 || len(s.families) > 2 || len(s.families) == 2 && s.families[0] == s.families[1] {
