@@ -2,7 +2,7 @@ package autoscaling
 
 import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -58,7 +58,7 @@ func checkIdentifier(id *autoscalingv2.MetricIdentifier, path *field.Path) field
 	if id.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), "must specify a metric name"))
 	} else {
-		errs = append(errs, check.Invalid(path.Child("name"), id.Name, pathvalidation.IsValidPathSegmentName(id.Name))...)
+		errs = append(errs, check.Invalid(path.Child("name"), id.Name, content.IsPathSegmentName(id.Name))...)
 	}
 	return append(errs, metavalidation.ValidateLabelSelector(id.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -71,7 +71,7 @@ func checkSegment(text string, path *field.Path) field.ErrorList {
 	if text == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	return check.Invalid(path, text, pathvalidation.IsValidPathSegmentName(text))
+	return check.Invalid(path, text, content.IsPathSegmentName(text))
 }
 
 // Bounds of what a behavior may ask for, in seconds.

@@ -105,7 +105,7 @@ func filler(seed int64) *randfill.Filler {
 			}
 		},
 		func(v *runtime.RawExtension, _ randfill.Continue) { *v = runtime.RawExtension{Raw: []byte(`{"a":1}`)} },
-		func(v *metav1.FieldsV1, _ randfill.Continue) { *v = metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)} },
+		func(v *metav1.FieldsV1, _ randfill.Continue) { *v = *metav1.NewFieldsV1(`{"f:a":{}}`) },
 		func(v *json.RawMessage, _ randfill.Continue) { *v = json.RawMessage(`{}`) },
 	)
 }
