@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -240,7 +239,6 @@ func TestASnapshotDoesNotMove(t *testing.T) {
 
 func TestAFactoryLeavesNothingRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before := runtime.NumGoroutine()
 		factory := informer.NewFactory(informer.FactoryOptions{})
 		source := informer.NewFakeSource(pod("a", "one"))
 		early := informer.Share(factory, source, informer.Options[*corev1.Pod]{})
@@ -256,9 +254,6 @@ func TestAFactoryLeavesNothingRunning(t *testing.T) {
 		if err := factory.Shutdown(); err != nil {
 			t.Errorf("Shutdown: %v", err)
 		}
-		synctest.Wait()
-		if after := runtime.NumGoroutine(); after > before {
-			t.Errorf("%d goroutines are left", after-before)
-		}
+		// The bubble fails the test if a goroutine is left.
 	})
 }
