@@ -190,7 +190,8 @@ func checkNodeUpdate(n, old *corev1.Node) field.ErrorList {
 
 func nodeWarnings(_ context.Context, n, _ *corev1.Node) []string {
 	var w []string
-	if n.Spec.ConfigSource != nil { //lint:ignore SA1019 clients of old still send it
+	//lint:ignore SA1019 clients of old still send it
+	if n.Spec.ConfigSource != nil {
 		w = append(w, "spec.configSource: the feature is removed since v1.26")
 	}
 	if n.Spec.DoNotUseExternalID != "" {
