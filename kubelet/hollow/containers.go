@@ -1,0 +1,188 @@
+package hollow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/kubelet/container"
+)
+
+// killed is the exit code of what had to be killed; a pretended container that is asked to stop in time ends with 0.
+const killed = 137
+
+// kept is how many runs of one container stay visible.
+const kept = 2
+
+func (r *Runtime) findLocked(id string) (*pod, *container.Container) {
+	p := r.pods[r.owners[id]]
+	if p == nil {
+		return nil, nil
+	}
+	for i := range p.Containers {
+		if p.Containers[i].ID == id {
+			return p, &p.Containers[i]
+		}
+	}
+	return nil, nil
+}
+
+// Create pretends a container.
+func (r *Runtime) Create(_ context.Context, sandbox string, spec *container.Spec) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pods[r.owners[sandbox]]
+	if p == nil {
+		return "", container.ErrNotFound
+	}
+	c := container.Container{
+		ID: r.identityLocked(p.UID), Name: spec.Container.Name, SandboxID: sandbox, Attempt: spec.Attempt, State: container.Created,
+		CreatedAt: time.Now(), Image: spec.Container.Image, ImageRef: spec.ImageRef, Hash: spec.Hash,
+	}
+	p.Containers = slices.Insert(p.Containers, 0, c)
+	if p.runs == nil {
+		p.runs = make(map[string]*run, 1)
+	}
+	p.runs[c.ID] = &run{script: scriptOf(spec.Pod, spec.Container)}
+	r.owners[c.ID] = p.UID
+	r.pruneLocked(p, c.Name)
+	return c.ID, nil
+}
+
+// pruneLocked forgets old runs.
+func (r *Runtime) pruneLocked(p *pod, name string) {
+	seen := 0
+	p.Containers = slices.DeleteFunc(p.Containers, func(c container.Container) bool {
+		if c.Name != name {
+			return false
+		}
+		seen++
+		if seen <= kept || c.State != container.Exited {
+			return false
+		}
+		delete(p.runs, c.ID)
+		delete(r.owners, c.ID)
+		return true
+	})
+}
+
+// Start begins a container's script.
+func (r *Runtime) Start(_ context.Context, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, c := r.findLocked(id)
+	if c == nil {
+		return container.ErrNotFound
+	}
+	if d := p.runs[id].script.startDelay; d > 0 {
+		r.laterLocked(p, id, d, r.beginLocked)
+		return nil
+	}
+	r.beginLocked(p, c)
+	return nil
+}
+
+// laterLocked does something to a container after a while, and announces it.
+func (r *Runtime) laterLocked(p *pod, id string, d time.Duration, do func(*pod, *container.Container)) {
+	uid := p.UID
+	p.runs[id].timer = time.AfterFunc(d, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if p, c := r.findLocked(id); c != nil {
+			do(p, c)
+			r.announceLocked(uid)
+		}
+	})
+}
+
+func (r *Runtime) beginLocked(p *pod, c *container.Container) {
+	c.State, c.StartedAt = container.Running, time.Now()
+	lasts, code := p.runs[c.ID].script.run(c.Attempt)
+	switch {
+	case lasts == 0:
+		r.endLocked(p, c, code)
+	case lasts > 0:
+		r.laterLocked(p, c.ID, lasts, func(p *pod, c *container.Container) { r.endLocked(p, c, code) })
+	}
+}
+
+func (r *Runtime) endLocked(p *pod, c *container.Container, code int32) {
+	if c.State == container.Exited {
+		return
+	}
+	run := p.runs[c.ID]
+	if run.timer != nil {
+		run.timer.Stop()
+		run.timer = nil
+	}
+	c.State, c.FinishedAt, c.ExitCode, c.Message = container.Exited, time.Now(), code, run.script.message
+	if c.StartedAt.IsZero() {
+		c.StartedAt = c.FinishedAt
+	}
+	if run.ended != nil {
+		close(run.ended)
+		run.ended = nil
+	}
+}
+
+// Stop ends a container: at once, or as late as its script and its grace let it.
+func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
+	r.mu.Lock()
+	p, c := r.findLocked(id)
+	if c == nil || c.State == container.Exited {
+		r.mu.Unlock()
+		return nil
+	}
+	delay := p.runs[id].script.stopDelay
+	if delay == 0 {
+		r.endLocked(p, c, 0)
+		r.announceLocked(p.UID)
+		r.mu.Unlock()
+		return nil
+	}
+	code := int32(0)
+	if delay > grace {
+		delay, code = grace, killed
+	}
+	if p.runs[id].ended == nil {
+		p.runs[id].ended = make(chan struct{})
+	}
+	ended := p.runs[id].ended
+	r.mu.Unlock()
+	return r.await(ctx, id, ended, delay, code)
+}
+
+// await waits until a container has ended, and ends it when its time is over.
+func (r *Runtime) await(ctx context.Context, id string, ended <-chan struct{}, delay time.Duration, code int32) error {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, c := r.findLocked(id); c != nil {
+		r.endLocked(p, c, code)
+		r.announceLocked(p.UID)
+	}
+	return nil
+}
+
+// Remove forgets a container.
+func (r *Runtime) Remove(_ context.Context, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, c := r.findLocked(id)
+	if c == nil {
+		return nil
+	}
+	r.endLocked(p, c, killed)
+	delete(r.owners, id)
+	delete(p.runs, id)
+	p.Containers = slices.DeleteFunc(p.Containers, func(c container.Container) bool { return c.ID == id })
+	return nil
+}

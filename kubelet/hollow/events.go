@@ -1,0 +1,37 @@
+package hollow
+
+import (
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace/millrace/loop"
+)
+
+// sparing records ordinary events only at a rate: thousands of pods that start at once would otherwise cost more writes
+// for their events than for themselves.
+type sparing struct {
+	loop.Recorder
+	limit *rate.Limiter
+}
+
+// burst is how many ordinary events may come at once, for each that may come in a second.
+const burst = 5
+
+func (n *Nodes) recorder() loop.Recorder {
+	if n.options.Clients.Events == nil {
+		return nil
+	}
+	per := max(n.options.EventRate, 0)
+	return sparing{
+		n.options.Clients.Events.For(corev1.EventSource{Component: "kubelet"}),
+		rate.NewLimiter(rate.Limit(per), int(per*burst)),
+	}
+}
+
+// Eventf records an event, or drops it.
+func (s sparing) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	if kind != corev1.EventTypeNormal || s.limit.Allow() {
+		s.Recorder.Eventf(object, kind, reason, format, args...)
+	}
+}

@@ -1,0 +1,188 @@
+package hollow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/node"
+	"github.com/millrace/millrace/kubelet/worker"
+	"github.com/millrace/millrace/loop"
+)
+
+// Options say how many hollow nodes there are, and what they look like. Clients is needed.
+type Options struct {
+	Clients *loop.Clients
+	// Nodes is how many there are: one by default.
+	Nodes int
+	// NamePrefix begins their names, a number ends them: "hollow-" by default.
+	NamePrefix string
+	// Capacity is what each claims to have: 32 CPUs, 256 Gi of memory and 110 pods by default.
+	Capacity corev1.ResourceList
+	Labels   map[string]string
+	Taints   []corev1.Taint
+	// Zones, if positive, spreads the nodes over as many zones.
+	Zones int
+	// Address is where the nodes' server can be reached: 127.0.0.1 by default. All nodes have it.
+	Address string
+	// Port is where it listens; 0 if there is none.
+	Port int32
+	// PodRange is divided into a /24 for each node: 10.64.0.0/10 by default.
+	PodRange netip.Prefix
+	// Pods are the cluster's pods. Nil means an informer that watches only pods that have a node; a process that
+	// watches all pods anyway passes its own.
+	Pods *informer.Shared[*corev1.Pod]
+	// Workers is how many pods are worked on, and how many statuses are written, at a time: 64 by default.
+	Workers int
+	// LeaseEvery is 10 s by default.
+	LeaseEvery time.Duration
+	// EventRate is how many ordinary events are recorded a second, over all nodes; warnings are not counted. 0 means 20,
+	// a negative rate none.
+	EventRate float64
+	Logger    *slog.Logger
+}
+
+// Nodes are hollow nodes. They are a loop.Runner.
+type Nodes struct {
+	options  Options
+	pods     *informer.Shared[*corev1.Pod]
+	runtime  *Runtime
+	crew     *worker.Crew
+	reporter *worker.Reporter
+	hearts   *node.Hearts
+	first    uint32
+}
+
+// New makes hollow nodes.
+func New(o Options) (*Nodes, error) {
+	o.setDefaults()
+	if !o.PodRange.Addr().Is4() || o.PodRange.Bits() > 24 || o.Nodes > 1<<(24-o.PodRange.Bits()) {
+		return nil, fmt.Errorf("%d nodes do not fit into %s with a /24 each", o.Nodes, o.PodRange)
+	}
+	n := &Nodes{options: o, pods: o.Pods}
+	if n.pods == nil {
+		n.pods = informer.Share(o.Clients.Informers, informer.For(o.Clients.Kube.CoreV1().Pods("")), informer.Options[*corev1.Pod]{
+			FieldSelector: "spec.nodeName!=", DropManagedFields: true, Logger: o.Logger,
+		})
+	}
+	base := o.PodRange.Masked().Addr().As4()
+	n.first = uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8
+	n.runtime = NewRuntime(n.podRange)
+	n.reporter = worker.NewReporter(worker.ReporterOptions{Kube: o.Clients.Kube, Cached: n.pods.Lookup, Workers: o.Workers, Clients: o.Clients})
+	n.crew = worker.New(worker.Options{
+		Runtime: n.runtime, Images: n.runtime, Wanted: n.wanted, Report: n.reporter.Report, Gone: n.reporter.Forget,
+		Addresses: n.addresses, Workers: o.Workers, Clients: o.Clients, Logger: o.Logger, Record: n.recorder(),
+	})
+	n.hearts = node.NewHearts(node.Options{
+		Kube: o.Clients.Kube, Count: o.Nodes, Facts: n.facts, LeaseEvery: o.LeaseEvery, Logger: o.Logger,
+	})
+	return n, nil
+}
+
+func (o *Options) setDefaults() {
+	o.Nodes = max(o.Nodes, 1)
+	o.NamePrefix = cmp.Or(o.NamePrefix, "hollow-")
+	o.Address = cmp.Or(o.Address, "127.0.0.1")
+	if !o.PodRange.IsValid() {
+		o.PodRange = netip.MustParsePrefix("10.64.0.0/10")
+	}
+	o.EventRate = cmp.Or(o.EventRate, 20)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Capacity = withDefaults(o.Capacity)
+}
+
+func withDefaults(capacity corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("32"),
+		corev1.ResourceMemory:           resource.MustParse("256Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("110"),
+	}
+	for name, q := range capacity {
+		all[name] = q
+	}
+	return all
+}
+
+// Run keeps the nodes alive and their pods running, until ctx ends. The informers of the clients must run as well.
+func (n *Nodes) Run(ctx context.Context) error {
+	if n.options.Pods == nil {
+		if err := n.pods.AddFieldIndex("spec.nodeName"); err != nil {
+			return err
+		}
+	}
+	handling := n.pods.Handle(informer.Handler[*corev1.Pod]{Name: "hollow", Changed: n.crew.Changed})
+	defer func() {
+		handling.Close()
+		<-handling.Done()
+	}()
+	return loop.Join(n.hearts, n.reporter, n.crew).Run(ctx)
+}
+
+// wanted is a pod that one of these nodes is to run.
+func (n *Nodes) wanted(key worker.Key) (*corev1.Pod, bool) {
+	pod, ok := n.pods.Lookup(key)
+	if !ok || !n.has(pod.Spec.NodeName) || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+		return nil, false
+	}
+	return pod, true
+}
+
+// number is which node has a name, or -1.
+func (n *Nodes) number(name string) int {
+	digits, ok := strings.CutPrefix(name, n.options.NamePrefix)
+	if !ok || digits == "" || len(digits) > 1 && digits[0] == '0' {
+		return -1
+	}
+	i, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || int(i) >= n.options.Nodes {
+		return -1
+	}
+	return int(i)
+}
+
+func (n *Nodes) has(name string) bool { return n.number(name) >= 0 }
+
+func (n *Nodes) addresses(string) []string { return []string{n.options.Address} }
+
+// podRange is the range of addresses of a node's pods.
+func (n *Nodes) podRange(name string) string {
+	i := n.number(name)
+	if i < 0 {
+		return ""
+	}
+	base := n.first + uint32(i)<<8
+	return netip.AddrFrom4([4]byte{byte(base >> 24), byte(base >> 16), byte(base >> 8), 0}).String() + "/24"
+}
+
+// facts are what the node with a number says of itself.
+func (n *Nodes) facts(i int) node.Facts {
+	name := n.options.NamePrefix + strconv.Itoa(i)
+	f := node.Facts{
+		Name: name, Addresses: n.addresses(name), Port: n.options.Port, Labels: n.options.Labels, Taints: n.options.Taints,
+		Capacity: n.options.Capacity, PodCIDR: n.podRange(name), ProviderID: "hollow://" + name,
+		Info: corev1.NodeSystemInfo{
+			MachineID: fmt.Sprintf("%032x", i+1), SystemUUID: fmt.Sprintf("00000000-0000-0000-0000-%012x", i+1), BootID: fmt.Sprintf("00000000-0000-0000-0001-%012x", i+1),
+			KernelVersion: "6.0.0-hollow", OSImage: "Hollow", ContainerRuntimeVersion: "hollow://1.0.0",
+		},
+	}
+	if n.options.Zones > 0 {
+		labels := map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%n.options.Zones)}
+		for k, v := range f.Labels {
+			labels[k] = v
+		}
+		f.Labels = labels
+	}
+	return f
+}

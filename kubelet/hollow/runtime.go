@@ -1,0 +1,220 @@
+package hollow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/kubelet/container"
+)
+
+// Runtime pretends containers. It is a container.Runtime, container.Images and container.Prober.
+type Runtime struct {
+	addresses *addresses
+
+	mu      sync.Mutex // guards what follows
+	pods    map[types.UID]*pod
+	owners  map[string]types.UID // of sandboxes and containers
+	changed func(types.UID)
+	count   uint64
+}
+
+type pod struct {
+	container.Pod
+	node string
+	runs map[string]*run
+}
+
+// run is what drives one container.
+type run struct {
+	script script
+	timer  *time.Timer
+	ended  chan struct{} // closed when it has ended; made when somebody waits
+}
+
+// NewRuntime makes a Runtime. ranges says from where the pods of a node get addresses.
+func NewRuntime(ranges func(node string) string) *Runtime {
+	return &Runtime{addresses: newAddresses(ranges), pods: map[types.UID]*pod{}, owners: map[string]types.UID{}}
+}
+
+var (
+	_ container.Runtime = (*Runtime)(nil)
+	_ container.Images  = (*Runtime)(nil)
+	_ container.Prober  = (*Runtime)(nil)
+)
+
+// Version says what this is.
+func (r *Runtime) Version(context.Context) (container.Version, error) {
+	return container.Version{Name: "hollow", Version: "1.0.0"}, nil
+}
+
+// Pods tells what there is of all pods.
+func (r *Runtime) Pods(context.Context) ([]container.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]container.Pod, 0, len(r.pods))
+	for _, p := range r.pods {
+		all = append(all, p.copy())
+	}
+	return all, nil
+}
+
+// Pod tells what there is of one pod.
+func (r *Runtime) Pod(_ context.Context, uid types.UID) (container.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pods[uid]; p != nil {
+		return p.copy(), nil
+	}
+	return container.Pod{UID: uid}, nil
+}
+
+func (p *pod) copy() container.Pod {
+	c := p.Pod
+	c.Sandboxes, c.Containers = slices.Clone(p.Sandboxes), slices.Clone(p.Containers)
+	return c
+}
+
+// identityLocked makes an identifier that looks like those of real runtimes.
+func (r *Runtime) identityLocked(uid types.UID) string {
+	r.count++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", uid, r.count))
+	return "hollow://" + hex.EncodeToString(sum[:])
+}
+
+// RunSandbox pretends a sandbox.
+func (r *Runtime) RunSandbox(_ context.Context, spec *container.SandboxSpec) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	uid := spec.Pod.UID
+	p := r.pods[uid]
+	if p == nil {
+		p = &pod{Pod: container.Pod{UID: uid, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name}, node: spec.Pod.Spec.NodeName}
+		r.pods[uid] = p
+	}
+	box := container.Sandbox{ID: r.identityLocked(uid), Attempt: spec.Attempt, Ready: true, CreatedAt: time.Now()}
+	if !spec.Pod.Spec.HostNetwork {
+		ip, err := r.addresses.take(p.node)
+		if err != nil {
+			return "", err
+		}
+		box.IPs = []string{ip}
+	}
+	p.Sandboxes = slices.Insert(p.Sandboxes, 0, box)
+	r.owners[box.ID] = uid
+	return box.ID, nil
+}
+
+// StopSandbox ends a sandbox and what runs in it.
+func (r *Runtime) StopSandbox(_ context.Context, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pods[r.owners[id]]
+	if p == nil {
+		return nil
+	}
+	for i := range p.Sandboxes {
+		box := &p.Sandboxes[i]
+		if box.ID != id || !box.Ready {
+			continue
+		}
+		box.Ready = false
+		for _, ip := range box.IPs {
+			r.addresses.free(p.node, ip)
+		}
+		box.IPs = nil
+	}
+	for i := range p.Containers {
+		if p.Containers[i].SandboxID == id {
+			r.endLocked(p, &p.Containers[i], killed)
+		}
+	}
+	return nil
+}
+
+// RemoveSandbox forgets a sandbox.
+func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
+	if err := r.StopSandbox(ctx, id); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	uid := r.owners[id]
+	delete(r.owners, id)
+	p := r.pods[uid]
+	if p == nil {
+		return nil
+	}
+	p.Sandboxes = slices.DeleteFunc(p.Sandboxes, func(s container.Sandbox) bool { return s.ID == id })
+	for _, c := range p.Containers {
+		if c.SandboxID == id {
+			delete(r.owners, c.ID)
+			delete(p.runs, c.ID)
+		}
+	}
+	p.Containers = slices.DeleteFunc(p.Containers, func(c container.Container) bool { return c.SandboxID == id })
+	if len(p.Sandboxes) == 0 {
+		delete(r.pods, uid)
+	}
+	return nil
+}
+
+// Events calls changed for pods whose containers have changed by themselves.
+func (r *Runtime) Events(ctx context.Context, changed func(types.UID)) error {
+	r.mu.Lock()
+	r.changed = changed
+	r.mu.Unlock()
+	<-ctx.Done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = nil
+	return nil
+}
+
+func (r *Runtime) announceLocked(uid types.UID) {
+	if r.changed != nil {
+		r.changed(uid)
+	}
+}
+
+// Exec refuses.
+func (r *Runtime) Exec(context.Context, string, []string) (container.Output, error) {
+	return container.Output{}, fmt.Errorf("a hollow container has no processes: %w", container.ErrUnsupported)
+}
+
+// Find has every image.
+func (r *Runtime) Find(_ context.Context, image string) (string, error) {
+	sum := sha256.Sum256([]byte(image))
+	return image + "@sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// Pull pulls nothing.
+func (r *Runtime) Pull(ctx context.Context, image string, _ []container.Credential) (string, error) {
+	return r.Find(ctx, image)
+}
+
+// Probe answers as the script says.
+func (r *Runtime) Probe(_ context.Context, id string, kind container.ProbeKind, _ *corev1.Probe) (bool, string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, c := r.findLocked(id)
+	if c == nil || c.State != container.Running {
+		return false, "", container.ErrNotFound
+	}
+	s, age := &p.runs[id].script, time.Since(c.StartedAt)
+	after := func(d time.Duration) bool { return d >= 0 && age >= d }
+	switch kind {
+	case container.Liveness:
+		return !after(s.unhealthyAfter), "scripted to be unhealthy", nil
+	case container.Readiness:
+		return after(s.readyAfter) && !after(s.unreadyAfter), "scripted to be unready", nil
+	}
+	return after(s.readyAfter), "scripted to start slowly", nil
+}

@@ -1,0 +1,105 @@
+package hollow
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Prefix begins the names of the annotations that script a pod.
+const Prefix = "hollow.millrace.dev/"
+
+const (
+	forever      = time.Duration(-1)
+	defaultCrash = time.Second
+)
+
+// script is what a pretended container does.
+type script struct {
+	startDelay, runFor, crashAfter, stopDelay time.Duration
+	readyAfter, unreadyAfter, unhealthyAfter  time.Duration
+	exitCode, crashCode                       int32
+	crashes                                   int32
+	log, message                              string
+}
+
+// scriptOf reads the script of one of a pod's containers. What cannot be understood counts as absent.
+func scriptOf(pod *corev1.Pod, c *corev1.Container) script {
+	s := script{runFor: forever, crashAfter: defaultCrash, crashCode: 1, unreadyAfter: forever, unhealthyAfter: forever}
+	initial := once(pod, c)
+	if initial {
+		s.runFor = 0
+	}
+	if len(pod.Annotations) == 0 {
+		return s
+	}
+	r := reader{pod.Annotations, c.Name, initial}
+	r.duration("start-delay", &s.startDelay)
+	r.duration("run-for", &s.runFor)
+	r.duration("crash-after", &s.crashAfter)
+	r.duration("stop-delay", &s.stopDelay)
+	r.duration("ready-after", &s.readyAfter)
+	r.duration("unready-after", &s.unreadyAfter)
+	r.duration("unhealthy-after", &s.unhealthyAfter)
+	r.number("exit-code", &s.exitCode)
+	r.number("crash-code", &s.crashCode)
+	r.number("crashes", &s.crashes)
+	s.log, _ = r.text("log")
+	s.message, _ = r.text("message")
+	return s
+}
+
+// once reports whether a container is an init container that is to end.
+func once(pod *corev1.Pod, c *corev1.Container) bool {
+	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		return false
+	}
+	for i := range pod.Spec.InitContainers {
+		if pod.Spec.InitContainers[i].Name == c.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// run is how long a run lasts, and how it ends.
+func (s *script) run(attempt int32) (time.Duration, int32) {
+	if attempt < s.crashes {
+		return s.crashAfter, s.crashCode
+	}
+	return s.runFor, s.exitCode
+}
+
+type reader struct {
+	annotations map[string]string
+	container   string
+	ownOnly     bool
+}
+
+func (r reader) text(name string) (string, bool) {
+	if v, ok := r.annotations[Prefix+name+"."+r.container]; ok {
+		return v, true
+	}
+	if r.ownOnly {
+		return "", false
+	}
+	v, ok := r.annotations[Prefix+name]
+	return v, ok
+}
+
+func (r reader) duration(name string, into *time.Duration) {
+	if text, ok := r.text(name); ok {
+		if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+			*into = d
+		}
+	}
+}
+
+func (r reader) number(name string, into *int32) {
+	if text, ok := r.text(name); ok {
+		if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+			*into = int32(n)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package node
+
+import (
+	"maps"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Version is the version of Kubernetes that a node claims to speak.
+const Version = "v1.37.0"
+
+// Facts are what a node says of itself.
+type Facts struct {
+	Name string
+	// Hostname is the label and the address; the name by default.
+	Hostname  string
+	Addresses []string
+	// Port is where the kubelet's server listens. 0 says nothing.
+	Port        int32
+	Labels      map[string]string
+	Annotations map[string]string
+	Taints      []corev1.Taint
+	Capacity    corev1.ResourceList
+	// Reserved is what is not for pods.
+	Reserved   corev1.ResourceList
+	PodCIDR    string
+	ProviderID string
+	Info       corev1.NodeSystemInfo
+	Images     []corev1.ContainerImage
+	// NotReady says why the node is not ready. Empty means that it is.
+	NotReady string
+	// Pressure are the conditions that hold, of MemoryPressure, DiskPressure and PIDPressure.
+	Pressure map[corev1.NodeConditionType]bool
+	// Unschedulable registers the node cordoned.
+	Unschedulable bool
+}
+
+// Node is a node as it is registered.
+func (f *Facts) Node(now time.Time) *corev1.Node {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: f.Name, Labels: f.labels(), Annotations: map[string]string{
+			"volumes.kubernetes.io/controller-managed-attach-detach": "true",
+		}},
+		Spec: corev1.NodeSpec{Taints: f.Taints, ProviderID: f.ProviderID, Unschedulable: f.Unschedulable},
+	}
+	maps.Copy(n.Annotations, f.Annotations)
+	if f.PodCIDR != "" {
+		n.Spec.PodCIDR, n.Spec.PodCIDRs = f.PodCIDR, []string{f.PodCIDR}
+	}
+	f.fill(&n.Status, now)
+	return n
+}
+
+func (f *Facts) labels() map[string]string {
+	labels := map[string]string{
+		corev1.LabelHostname: f.hostname(), corev1.LabelOSStable: f.os(), corev1.LabelArchStable: f.arch(),
+		"beta.kubernetes.io/os": f.os(), "beta.kubernetes.io/arch": f.arch(),
+	}
+	maps.Copy(labels, f.Labels)
+	return labels
+}
+
+func (f *Facts) hostname() string {
+	if f.Hostname != "" {
+		return f.Hostname
+	}
+	return f.Name
+}
+
+func (f *Facts) os() string {
+	if f.Info.OperatingSystem != "" {
+		return f.Info.OperatingSystem
+	}
+	return runtime.GOOS
+}
+
+func (f *Facts) arch() string {
+	if f.Info.Architecture != "" {
+		return f.Info.Architecture
+	}
+	return runtime.GOARCH
+}
+
+// fill writes what the kubelet owns of a status. Conditions of others stay.
+func (f *Facts) fill(s *corev1.NodeStatus, now time.Time) {
+	s.Capacity = f.Capacity
+	s.Allocatable = f.allocatable()
+	s.Addresses = nil
+	for _, a := range f.Addresses {
+		s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+	}
+	s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: f.hostname()})
+	s.DaemonEndpoints.KubeletEndpoint.Port = f.Port
+	s.NodeInfo = f.Info
+	s.NodeInfo.OperatingSystem, s.NodeInfo.Architecture = f.os(), f.arch()
+	if s.NodeInfo.KubeletVersion == "" {
+		s.NodeInfo.KubeletVersion = Version
+	}
+	s.Images = f.Images
+	for _, c := range f.conditions() {
+		setCondition(s, c, metav1.Time{Time: now.Truncate(time.Second)})
+	}
+}
+
+func (f *Facts) allocatable() corev1.ResourceList {
+	if len(f.Reserved) == 0 {
+		return f.Capacity
+	}
+	left := f.Capacity.DeepCopy()
+	for name, reserved := range f.Reserved {
+		if q, ok := left[name]; ok {
+			q.Sub(reserved)
+			if q.Sign() < 0 {
+				q = resource.Quantity{}
+			}
+			left[name] = q
+		}
+	}
+	return left
+}
+
+func (f *Facts) conditions() []corev1.NodeCondition {
+	all := []corev1.NodeCondition{
+		f.pressure(corev1.NodeMemoryPressure, "KubeletHasSufficientMemory", "kubelet has sufficient memory available", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+		f.pressure(corev1.NodeDiskPressure, "KubeletHasNoDiskPressure", "kubelet has no disk pressure", "KubeletHasDiskPressure", "kubelet has disk pressure"),
+		f.pressure(corev1.NodePIDPressure, "KubeletHasSufficientPID", "kubelet has sufficient PID available", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"},
+	}
+	if f.NotReady != "" {
+		all[3] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: f.NotReady}
+	}
+	return all
+}
+
+func (f *Facts) pressure(kind corev1.NodeConditionType, good, goodText, bad, badText string) corev1.NodeCondition {
+	if f.Pressure[kind] {
+		return corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: bad, Message: badText}
+	}
+	return corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: good, Message: goodText}
+}
+
+func setCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time) {
+	c.LastHeartbeatTime, c.LastTransitionTime = now, now
+	for i := range s.Conditions {
+		if was := &s.Conditions[i]; was.Type == c.Type {
+			if was.Status == c.Status {
+				c.LastTransitionTime = was.LastTransitionTime
+			}
+			s.Conditions[i] = c
+			return
+		}
+	}
+	s.Conditions = append(s.Conditions, c)
+}

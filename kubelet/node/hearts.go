@@ -1,0 +1,151 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/loop"
+)
+
+// Options say which nodes there are and how their heartbeats go. Kube, Count and Facts are needed.
+type Options struct {
+	Kube kubernetes.Interface
+	// Count is how many nodes there are, and Facts what the one with a number says now.
+	Count int
+	Facts func(i int) Facts
+	// Changed wakes the writer when the facts of the (one) node change. Nil never does.
+	Changed <-chan struct{}
+	// LeaseEvery and LeaseFor are 10 s and 40 s by default, StatusEvery 5 minutes.
+	LeaseEvery, LeaseFor, StatusEvery time.Duration
+	// Writers is how many requests are under way at a time: 16 by default, and never more than nodes.
+	Writers int
+	// Registered is told when all nodes are registered.
+	Registered func()
+	Logger     *slog.Logger
+}
+
+// Hearts keeps nodes alive. It is a loop.Runner.
+type Hearts struct {
+	Options
+	nodes []heart
+}
+
+// heart is what is remembered of one node.
+type heart struct {
+	lease    string // the version of its lease that we wrote last
+	statusAt time.Time
+}
+
+// NewHearts makes Hearts.
+func NewHearts(o Options) *Hearts {
+	o.LeaseEvery = cmp.Or(o.LeaseEvery, 10*time.Second)
+	o.LeaseFor = cmp.Or(o.LeaseFor, 40*time.Second)
+	o.StatusEvery = cmp.Or(o.StatusEvery, 5*time.Minute)
+	o.Writers = max(min(cmp.Or(o.Writers, 16), o.Count), 1)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Hearts{Options: o, nodes: make([]heart, o.Count)}
+}
+
+// Run registers the nodes and keeps them alive until ctx ends.
+func (h *Hearts) Run(ctx context.Context) error {
+	register := make([]loop.Runner, h.Writers)
+	for w := range register {
+		register[w] = loop.Func(func(ctx context.Context) error { return h.each(ctx, w, h.register) })
+	}
+	if err := loop.Join(register...).Run(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if h.Registered != nil {
+		h.Registered()
+	}
+	beat := make([]loop.Runner, h.Writers)
+	for w := range beat {
+		beat[w] = loop.Func(func(ctx context.Context) error { return h.beat(ctx, w) })
+	}
+	return loop.Join(beat...).Run(ctx)
+}
+
+// each does something to each node of one writer, again and again until it succeeds.
+func (h *Hearts) each(ctx context.Context, writer int, do func(context.Context, int) error) error {
+	for i := writer; i < h.Count; i += h.Writers {
+		for delay := 100 * time.Millisecond; ctx.Err() == nil; delay = min(2*delay, 7*time.Second) {
+			err := do(ctx, i)
+			if err == nil {
+				break
+			}
+			h.Logger.Warn("node cannot be registered yet", "node", h.Facts(i).Name, "err", err)
+			h.pause(ctx, delay)
+		}
+	}
+	return nil
+}
+
+// beat renews the leases of one writer's nodes, evenly over the time between two beats.
+func (h *Hearts) beat(ctx context.Context, writer int) error {
+	mine := (h.Count - writer + h.Writers - 1) / h.Writers
+	if mine == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	start := time.Now()
+	for round := 0; ctx.Err() == nil; round++ {
+		for k := range mine {
+			i := writer + k*h.Writers
+			if err := h.renew(ctx, i); err != nil && ctx.Err() == nil {
+				h.Logger.Warn("lease cannot be renewed", "node", h.Facts(i).Name, "err", err)
+			}
+			if time.Since(h.nodes[i].statusAt) >= h.StatusEvery {
+				h.tell(ctx, i)
+			}
+			due := start.Add(time.Duration(round)*h.LeaseEvery + time.Duration(k+1)*h.LeaseEvery/time.Duration(mine))
+			if h.pauseOr(ctx, time.Until(due)) {
+				h.tell(ctx, i)
+			}
+		}
+		if late := time.Since(start) - time.Duration(round+1)*h.LeaseEvery; late > h.LeaseEvery { // do not hurry after what is lost
+			start = start.Add(late)
+		}
+	}
+	return nil
+}
+
+func (h *Hearts) tell(ctx context.Context, i int) {
+	if err := h.status(ctx, i); err != nil && ctx.Err() == nil {
+		h.Logger.Warn("node status cannot be written", "node", h.Facts(i).Name, "err", fmt.Sprint(err))
+	}
+}
+
+func (h *Hearts) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// pauseOr waits, and is true if the facts changed meanwhile.
+func (h *Hearts) pauseOr(ctx context.Context, d time.Duration) (changed bool) {
+	if d <= 0 {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-h.Changed:
+			h.tell(ctx, 0)
+		}
+	}
+}

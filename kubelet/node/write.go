@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// requestTime bounds a heartbeat, so that one that hangs does not silence a node.
+const requestTime = 10 * time.Second
+
+// register creates a node, or brings the one that exists up to date.
+func (h *Hearts) register(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	facts := h.Facts(i)
+	wanted := facts.Node(time.Now())
+	_, err := h.Kube.CoreV1().Nodes().Create(ctx, wanted, metav1.CreateOptions{})
+	if err == nil {
+		h.nodes[i].statusAt = time.Now()
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := h.relabel(ctx, wanted); err != nil {
+		return err
+	}
+	return h.status(ctx, i)
+}
+
+// relabel sets the labels that the node gives itself.
+func (h *Hearts) relabel(ctx context.Context, wanted *corev1.Node) error {
+	node, err := h.Kube.CoreV1().Nodes().Get(ctx, wanted.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	before := node.DeepCopy()
+	for k, v := range wanted.Labels {
+		metav1.SetMetaDataLabel(&node.ObjectMeta, k, v)
+	}
+	for k, v := range wanted.Annotations {
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, k, v)
+	}
+	if node.Spec.PodCIDR == "" && wanted.Spec.PodCIDR != "" {
+		node.Spec.PodCIDR, node.Spec.PodCIDRs = wanted.Spec.PodCIDR, wanted.Spec.PodCIDRs
+	}
+	if equality.Semantic.DeepEqual(before, node) {
+		return nil
+	}
+	_, err = h.Kube.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+	return err
+}
+
+// status writes a node's status. A node that somebody deleted is not made again.
+func (h *Hearts) status(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	facts := h.Facts(i)
+	node, err := h.Kube.CoreV1().Nodes().Get(ctx, facts.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	facts.fill(&node.Status, time.Now())
+	if _, err := h.Kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	h.nodes[i].statusAt = time.Now()
+	return nil
+}
+
+// renew renews a node's lease.
+func (h *Hearts) renew(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	name := h.Facts(i).Name
+	leases := h.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease := h.leaseOf(name)
+	if h.nodes[i].lease == "" {
+		existing, err := leases.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return h.createLease(ctx, i, lease)
+		}
+		if err != nil {
+			return err
+		}
+		h.nodes[i].lease = existing.ResourceVersion
+		lease.OwnerReferences = existing.OwnerReferences
+	}
+	lease.ResourceVersion = h.nodes[i].lease
+	written, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+	if err != nil {
+		h.nodes[i].lease = ""
+		return err
+	}
+	h.nodes[i].lease = written.ResourceVersion
+	return nil
+}
+
+func (h *Hearts) leaseOf(name string) *coordinationv1.Lease {
+	seconds := int32(h.LeaseFor / time.Second)
+	now := metav1.NewMicroTime(time.Now())
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: corev1.NamespaceNodeLease},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+}
+
+// createLease makes a node's lease, which goes when the node goes.
+func (h *Hearts) createLease(ctx context.Context, i int, lease *coordinationv1.Lease) error {
+	node, err := h.Kube.CoreV1().Nodes().Get(ctx, lease.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+	written, err := h.Kube.CoordinationV1().Leases(lease.Namespace).Create(ctx, lease, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	h.nodes[i].lease = written.ResourceVersion
+	return nil
+}

@@ -1,0 +1,48 @@
+package worker
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// event records something about the pod.
+func (t *turn) event(kind, reason, format string, args ...any) {
+	if t.crew.Record != nil {
+		t.crew.Record.Eventf(about(t.pod, ""), kind, reason, format, args...)
+	}
+}
+
+// eventOf records something about one of the pod's containers.
+func (t *turn) eventOf(c *corev1.Container, kind, reason, format string, args ...any) {
+	t.crew.eventOf(t.pod, c, kind, reason, format, args...)
+}
+
+func (c *Crew) eventOf(pod *corev1.Pod, of *corev1.Container, kind, reason, format string, args ...any) {
+	if c.Record == nil {
+		return
+	}
+	field := fmt.Sprintf("spec.containers{%s}", of.Name)
+	if isInit(pod, of.Name) {
+		field = fmt.Sprintf("spec.initContainers{%s}", of.Name)
+	}
+	c.Record.Eventf(about(pod, field), kind, reason, format, args...)
+}
+
+func about(pod *corev1.Pod, field string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		ResourceVersion: pod.ResourceVersion, FieldPath: field,
+	}
+}
+
+// event of the runtime: the pod is looked at.
+func (c *Crew) event(uid types.UID) {
+	c.mu.Lock()
+	key, ok := c.uids[string(uid)]
+	c.mu.Unlock()
+	if ok {
+		c.loop.Add(key)
+	}
+}

@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// postStart runs a container's hook. If it fails the container is stopped, and then started again as after any failure.
+func (t *turn) postStart(ctx context.Context, c *corev1.Container, id string) {
+	t.life.patient.Store(true)
+	defer t.life.patient.Store(false)
+	err := t.crew.hook(ctx, t.pod, c, id, t.podIP(), c.Lifecycle.PostStart)
+	if err == nil {
+		return
+	}
+	t.eventOf(c, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
+	if look := t.look(ctx); look != nil {
+		return
+	}
+	if run := t.state.Container(c.Name); run != nil {
+		t.kill(ctx, c, run, t.grace(), "FailedPostStartHook")
+	}
+}
+
+// preStop runs a container's hook within its grace.
+func (c *Crew) preStop(ctx context.Context, pod *corev1.Pod, of *corev1.Container, id, ip string, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if err := c.hook(ctx, pod, of, id, ip, of.Lifecycle.PreStop); err != nil {
+		c.eventOf(pod, of, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %v", err)
+	}
+}
+
+func (c *Crew) hook(ctx context.Context, pod *corev1.Pod, of *corev1.Container, id, ip string, h *corev1.LifecycleHandler) error {
+	switch {
+	case h.Sleep != nil:
+		select {
+		case <-time.After(time.Duration(h.Sleep.Seconds) * time.Second):
+		case <-ctx.Done():
+		}
+		return nil
+	case h.Exec != nil:
+		out, err := c.Runtime.Exec(ctx, id, h.Exec.Command)
+		if err != nil {
+			return err
+		}
+		if out.ExitCode != 0 {
+			return fmt.Errorf("command '%s' exited with %d: %s", join(h.Exec.Command), out.ExitCode, brief(out))
+		}
+	case h.HTTPGet != nil:
+		ok, text, err := c.get(ctx, of, ip, h.HTTPGet)
+		if err == nil && !ok {
+			err = fmt.Errorf("%s", text)
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package worker
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/kubelet/container"
+)
+
+func sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// initialized reports whether the containers proper have begun in the present sandbox: then init containers are history.
+func (t *turn) initialized() bool {
+	s := t.state.Sandbox()
+	if s == nil {
+		return false
+	}
+	for i := range t.pod.Spec.Containers {
+		if run := t.state.Container(t.pod.Spec.Containers[i].Name); run != nil && run.SandboxID == s.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// initRun is the newest run of an init container in the present sandbox.
+func (t *turn) initRun(name string) *container.Container {
+	s, run := t.state.Sandbox(), t.state.Container(name)
+	if s == nil || run == nil || run.SandboxID != s.ID {
+		return nil
+	}
+	return run
+}
+
+// initFailed reports whether an init container has failed for good.
+func (t *turn) initFailed() bool {
+	if t.initialized() {
+		return false
+	}
+	for i := range t.pod.Spec.InitContainers {
+		c := &t.pod.Spec.InitContainers[i]
+		run := t.initRun(c.Name)
+		if run == nil {
+			return false
+		}
+		if !sidecar(c) && run.State == container.Exited && run.ExitCode != 0 && !restarts(t.pod, c, run.ExitCode) {
+			return true
+		}
+	}
+	return false
+}
+
+// initialize runs the init containers one after the other and keeps sidecars alive. It is true once the containers
+// proper may start.
+func (t *turn) initialize(ctx context.Context) (bool, error) {
+	done := t.initialized()
+	for i := range t.pod.Spec.InitContainers {
+		c := &t.pod.Spec.InitContainers[i]
+		if !sidecar(c) && done {
+			continue
+		}
+		if !sidecar(c) {
+			if run := t.initRun(c.Name); run != nil && run.State == container.Exited && run.ExitCode == 0 {
+				continue
+			}
+		}
+		if err := t.keep(ctx, c, true); err != nil {
+			return false, err
+		}
+		if !done && !t.passed(c) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// passed reports whether the next init container may follow.
+func (t *turn) passed(c *corev1.Container) bool {
+	run := t.initRun(c.Name)
+	if run == nil {
+		return false
+	}
+	if sidecar(c) {
+		return run.State == container.Running && t.started(c, run)
+	}
+	return run.State == container.Exited && run.ExitCode == 0
+}
+
+// started reports whether a running container has passed its startup probe.
+func (t *turn) started(c *corev1.Container, run *container.Container) bool {
+	return c.StartupProbe == nil || t.life.of(run.ID).started
+}

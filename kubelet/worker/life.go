@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// life is what is remembered of a pod between two turns. All of it can be lost: the runtime and the pod's status in the
+// API are enough to go on. Only the turn that has the key touches the fields above the mutex.
+type life struct {
+	uid types.UID
+	// farewell is kept for pods whose end needs their definition, after it is gone.
+	farewell *corev1.Pod
+	admitted bool
+	prepared bool
+	// failed says why the pod failed, if the kubelet decided so.
+	failed *Rejection
+	// endBy is when the pod's grace is over, once it is to end.
+	endBy time.Time
+	// ended: nothing runs any more and nothing will.
+	ended bool
+	// farewellTold: the end of a pod that is being deleted has been reported, and needs no repetition.
+	farewellTold bool
+	// status is what was told last.
+	status *corev1.PodStatus
+	// waits says what containers wait for, by name.
+	waits map[string]wait
+	// crashes and pulls are back-offs by container and by image.
+	crashes, pulls map[string]backoff
+
+	patient atomic.Bool // in something long that an end of the pod may interrupt
+
+	mu      sync.Mutex // guards what follows
+	cancel  context.CancelFunc
+	killing map[string]time.Time // by container id: when its grace is over
+	verdict map[string]verdict   // by container id
+}
+
+// wait is what a container that does not run waits for.
+type wait struct{ reason, message string }
+
+// verdict is what probes and hooks say of a running container.
+type verdict struct {
+	// begun: it was started, even if it does not run yet.
+	begun          bool
+	started, ready bool
+	// condemned says why the container must be replaced.
+	condemned string
+}
+
+func (l *life) begin(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	l.mu.Lock()
+	l.cancel = cancel
+	l.mu.Unlock()
+	return ctx, cancel
+}
+
+func (l *life) interrupt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel()
+	}
+}
+
+func (l *life) wait(name, reason, message string) {
+	if l.waits == nil {
+		l.waits = map[string]wait{}
+	}
+	l.waits[name] = wait{reason, message}
+}
+
+func (l *life) judge(id string, change func(*verdict)) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.verdict[id]
+	before := v
+	change(&v)
+	if v == before {
+		return false
+	}
+	if l.verdict == nil {
+		l.verdict = map[string]verdict{}
+	}
+	l.verdict[id] = v
+	return true
+}
+
+func (l *life) of(id string) verdict {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.verdict[id]
+}
+
+// dropVerdict forgets what was said of a container that is gone.
+func (l *life) dropVerdict(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.verdict, id)
+}
+
+// mayKill notes that a container is being stopped. It is false if that is under way and ends as soon already.
+func (l *life) mayKill(id string, by time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until, ok := l.killing[id]; ok && !by.Before(until) {
+		return false
+	}
+	if l.killing == nil {
+		l.killing = map[string]time.Time{}
+	}
+	l.killing[id] = by
+	return true
+}
+
+func (l *life) killed(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.killing, id)
+}
+
+// dying reports whether a container is being stopped.
+func (l *life) dying(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.killing[id]
+	return ok
+}
+
+func (l *life) wake(now time.Time) time.Duration {
+	if l.endBy.IsZero() {
+		return 0
+	}
+	return max(l.endBy.Sub(now), time.Second)
+}

@@ -1,0 +1,171 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/queue"
+)
+
+// ReporterOptions say where statuses go.
+type ReporterOptions struct {
+	Kube kubernetes.Interface
+	// Cached is the pod as a cache of the API server has it.
+	Cached func(Key) (*corev1.Pod, bool)
+	// Workers is how many writes are under way at a time: 64 by default.
+	Workers int
+	Clients *loop.Clients
+}
+
+// Reporter writes statuses to the API server: for each pod the newest one, in one request. It waits as long as it must
+// while the server is away, and it deletes pods that have ended and are to be deleted. It is a loop.Runner.
+type Reporter struct {
+	ReporterOptions
+	loop *loop.Loop
+
+	mu      sync.Mutex // guards what follows
+	pending map[Key]report
+	written map[Key]version
+}
+
+type report struct {
+	pod      *corev1.Pod
+	status   *corev1.PodStatus
+	finished bool
+}
+
+// version remembers a write until the cache shows it: what base became.
+type version struct{ base, now string }
+
+// NewReporter makes a Reporter.
+func NewReporter(o ReporterOptions) *Reporter {
+	if o.Workers == 0 {
+		o.Workers = 64
+	}
+	r := &Reporter{ReporterOptions: o, pending: map[Key]report{}, written: map[Key]version{}}
+	r.loop = &loop.Loop{
+		Name: "statuses", Clients: o.Clients, Workers: o.Workers, Sync: r.sync,
+		Queue: queue.Options[Key]{BaseDelay: 50 * time.Millisecond, MaxDelay: 10 * time.Second, RetryRate: -1},
+	}
+	return r
+}
+
+// Run writes until ctx ends.
+func (r *Reporter) Run(ctx context.Context) error { return r.loop.Run(ctx) }
+
+// Report takes a status. It never waits. What waited for the same pod is dropped.
+func (r *Reporter) Report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+	key := loop.Key{Namespace: pod.Namespace, Name: pod.Name}
+	r.mu.Lock()
+	r.pending[key] = report{pod, status, finished}
+	r.mu.Unlock()
+	r.loop.Add(key)
+}
+
+func (r *Reporter) sync(ctx context.Context, key Key) (loop.Result, error) {
+	r.mu.Lock()
+	next, ok := r.pending[key]
+	r.mu.Unlock()
+	if !ok {
+		return loop.Result{}, nil
+	}
+	if err := r.write(ctx, key, next); err != nil {
+		return loop.Result{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending[key].status == next.status {
+		delete(r.pending, key)
+		if next.finished {
+			delete(r.written, key)
+		}
+	}
+	return loop.Result{}, nil
+}
+
+// Forget drops what is known of a pod that is gone.
+func (r *Reporter) Forget(key Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pending, key)
+	delete(r.written, key)
+}
+
+func (r *Reporter) write(ctx context.Context, key Key, next report) error {
+	cached, ok := r.Cached(key)
+	if !ok || cached.UID != next.pod.UID {
+		cached = next.pod
+	}
+	if next.finished && cached.DeletionTimestamp != nil && equality.Semantic.DeepEqual(ownPart(&cached.Status), ownPart(next.status)) {
+		return r.remove(ctx, next.pod) // its end is told already
+	}
+	written, err := r.update(ctx, r.upToDate(key, cached), next.status)
+	if apierrors.IsConflict(err) {
+		written, err = r.overwrite(ctx, key, next)
+	}
+	if apierrors.IsNotFound(err) || err == nil && written == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.written[key] = version{cached.ResourceVersion, written.ResourceVersion}
+	r.mu.Unlock()
+	if !next.finished || written.DeletionTimestamp == nil {
+		return nil
+	}
+	return r.remove(ctx, next.pod)
+}
+
+// upToDate is a pod with the version of our last write, if the cache does not show that yet. Only the status differs
+// between the two, so that a write of anybody else is still noticed.
+func (r *Reporter) upToDate(key Key, cached *corev1.Pod) *corev1.Pod {
+	r.mu.Lock()
+	v, ok := r.written[key]
+	r.mu.Unlock()
+	if !ok || v.base != cached.ResourceVersion {
+		return cached
+	}
+	pod := *cached
+	pod.ResourceVersion = v.now
+	return &pod
+}
+
+func (r *Reporter) update(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus) (*corev1.Pod, error) {
+	next := *pod // shallow: it is only encoded
+	next.Status = Merge(status, &pod.Status)
+	return r.Kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, &next, metav1.UpdateOptions{})
+}
+
+// overwrite reads the pod anew. If it has become another one there is nothing to write, and no pod is returned.
+func (r *Reporter) overwrite(ctx context.Context, key Key, next report) (*corev1.Pod, error) {
+	live, err := r.Kube.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if live.UID != next.pod.UID {
+		return nil, nil
+	}
+	return r.update(ctx, live, next.status)
+}
+
+// remove ends a pod's deletion.
+func (r *Reporter) remove(ctx context.Context, pod *corev1.Pod) error {
+	now := int64(0)
+	err := r.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
