@@ -1,8 +1,9 @@
 package deployment_test
 
 import (
-	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millrace/millrace/controllers/deployment"
 	"github.com/millrace/millrace/controllers/internal/testapi"
@@ -19,65 +21,236 @@ import (
 
 func TestDeploymentBecomesReadyPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t)
-		create(t, s, declared("web", 12))
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		d := testapi.All[appsv1.Deployment](s.server, "deployments")[0]
-		if d.Status.ReadyReplicas != 12 || d.Status.AvailableReplicas != 12 || d.Status.ObservedGeneration != 1 {
-			t.Fatalf("status %+v", d.Status)
-		}
-		if got := len(testapi.All[corev1.Pod](s.server, "pods")); got != 12 {
-			t.Fatalf("%d pods", got)
+		c := start(t)
+		c.create(12)
+		d := c.complete(12)
+		if d.Status.ReadyReplicas != 12 || d.Status.ObservedGeneration != 1 || *d.Status.TerminatingReplicas != 0 {
+			t.Errorf("status %+v", d.Status)
 		}
 		if d.Annotations["deployment.kubernetes.io/revision"] != "1" {
-			t.Fatalf("annotations %v", d.Annotations)
+			t.Errorf("annotations %v", d.Annotations)
 		}
-		for _, c := range d.Status.Conditions {
-			t.Log(c.Type, c.Status, c.Reason, c.Message)
+		set := c.set("image:1")
+		c.condition(appsv1.DeploymentAvailable, corev1.ConditionTrue, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+		c.condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetAvailable", fmt.Sprintf("ReplicaSet %q has successfully progressed.", set.Name))
+		c.event("ScalingReplicaSet", "Scaled up replica set "+set.Name+" from 0 to 12")
+		hash := set.Labels["pod-template-hash"]
+		if hash == "" || set.Name != "web-"+hash || set.Spec.Selector.MatchLabels["pod-template-hash"] != hash {
+			t.Errorf("replica set %s with labels %v", set.Name, set.Labels)
 		}
-		for _, e := range testapi.All[corev1.Event](s.server, "events") {
-			t.Log(e.Reason, e.Message, e.Count)
+	})
+}
+
+func TestRollingUpdateStaysInItsBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(10, func(d *appsv1.Deployment) {
+			surge, unavailable := intstr.FromString("25%"), intstr.FromString("25%")
+			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}
+		})
+		c.complete(10)
+		stop := c.watchBounds(13, 8)
+		c.image("image:2")
+		c.complete(10)
+		stop()
+		if n := len(testapi.All[appsv1.ReplicaSet](c.server, "replicasets")); n != 2 {
+			t.Errorf("%d replica sets", n)
+		}
+		if set := c.set("image:2"); set.Annotations["deployment.kubernetes.io/revision"] != "2" {
+			t.Errorf("annotations %v", set.Annotations)
+		}
+	})
+}
+
+func TestRecreateNeverMixesTemplates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(5, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType })
+		c.complete(5)
+		c.image("image:2")
+		for range 200 {
+			images := map[string]bool{}
+			for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+				images[p.Spec.Containers[0].Image] = true
+			}
+			if len(images) > 1 {
+				t.Fatal("pods of two templates at once")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		c.complete(5)
+	})
+}
+
+func TestOldTemplateComesBackUnderANewRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(3)
+		c.complete(3)
+		first := c.set("image:1").Name
+		c.image("image:2")
+		c.complete(3)
+		c.image("image:1")
+		c.complete(3)
+		set := c.set("image:1")
+		if set.Name != first || set.Annotations["deployment.kubernetes.io/revision"] != "3" || set.Annotations["deployment.kubernetes.io/revision-history"] != "1" {
+			t.Errorf("%s, annotations %v", set.Name, set.Annotations)
+		}
+		c.edit(func(d *appsv1.Deployment) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, "deprecated.deployment.rollback.to", "2")
+		})
+		d := c.complete(3)
+		if d.Spec.Template.Spec.Containers[0].Image != "image:2" || d.Annotations["deprecated.deployment.rollback.to"] != "" {
+			t.Errorf("template %v after the rollback", d.Spec.Template.Spec.Containers)
+		}
+		c.event("RollbackDone", `Rolled back deployment "web" to revision 2`)
+	})
+}
+
+func TestPausedDeploymentScalesInProportion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(10, func(d *appsv1.Deployment) {
+			surge, unavailable := intstr.FromInt32(3), intstr.FromInt32(2)
+			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}
+		})
+		c.complete(10)
+		c.nodes.Unready = func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image == "image:2" }
+		c.image("image:2") // gets stuck: 8 old ones and 5 new ones
+		time.Sleep(time.Minute)
+		if a, b := *c.set("image:1").Spec.Replicas, *c.set("image:2").Spec.Replicas; a != 8 || b != 5 {
+			t.Fatalf("sizes %d and %d", a, b)
+		}
+		c.edit(func(d *appsv1.Deployment) { *d.Spec.Replicas = 15 })
+		time.Sleep(time.Minute)
+		if a, b := *c.set("image:1").Spec.Replicas, *c.set("image:2").Spec.Replicas; a != 11 || b != 7 {
+			t.Errorf("sizes %d and %d", a, b)
+		}
+	})
+}
+
+func TestStuckRolloutMissesItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.nodes.Unready = func(*corev1.Pod) bool { return true }
+		c.create(2)
+		time.Sleep(590 * time.Second)
+		set := c.set("image:1")
+		c.condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "ReplicaSetUpdated", fmt.Sprintf("ReplicaSet %q is progressing.", set.Name))
+		c.condition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+		time.Sleep(15 * time.Second)
+		c.condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "ProgressDeadlineExceeded", fmt.Sprintf("ReplicaSet %q has timed out progressing.", set.Name))
+	})
+}
+
+func TestPauseAndResumeAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(2)
+		c.complete(2)
+		c.edit(func(d *appsv1.Deployment) { d.Spec.Paused = true })
+		c.image("image:2")
+		time.Sleep(time.Minute)
+		c.condition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, "DeploymentPaused", "Deployment is paused")
+		if c.find("image:2") != nil {
+			t.Error("a paused deployment rolls out")
+		}
+		c.edit(func(d *appsv1.Deployment) { d.Spec.Paused = false })
+		c.complete(2)
+	})
+}
+
+func TestHistoryIsKeptToItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(1, func(d *appsv1.Deployment) { limit := int32(2); d.Spec.RevisionHistoryLimit = &limit })
+		for i := range 6 {
+			c.image(fmt.Sprint("image:", i+2))
+			c.complete(1)
+		}
+		var images []string
+		for _, set := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
+			images = append(images, set.Spec.Template.Spec.Containers[0].Image)
+		}
+		slices.Sort(images)
+		if got := strings.Join(images, " "); got != "image:5 image:6 image:7" {
+			t.Errorf("replica sets of %s", got)
+		}
+	})
+}
+
+func TestStrangerWithTheNameOfTheNewSetIsAvoided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(0)
+		c.complete(0)
+		taken := c.set("image:1").Name
+		sets := c.clients.Kube.AppsV1().ReplicaSets("default")
+		orphan := metav1.DeletePropagationBackground
+		if err := c.clients.Kube.AppsV1().Deployments("default").Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+			t.Fatal(err)
+		}
+		if err := sets.Delete(t.Context(), taken, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		stranger := &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Name: taken, Labels: map[string]string{"app": "other"}},
+			Spec:       appsv1.ReplicaSetSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}},
+		}
+		if _, err := sets.Create(t.Context(), stranger, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		c.create(0)
+		if d := c.complete(0); d.Status.CollisionCount == nil || *d.Status.CollisionCount != 1 {
+			t.Errorf("collisions %v", d.Status.CollisionCount)
+		}
+	})
+}
+
+func TestReplicaSetWithoutOwnerIsAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(3)
+		c.complete(3)
+		testapi.Edit(c.server, "replicasets", "default", c.set("image:1").Name, func(set *appsv1.ReplicaSet) { set.OwnerReferences = nil })
+		time.Sleep(time.Minute)
+		if set := c.set("image:1"); metav1.GetControllerOf(set) == nil {
+			t.Error("not adopted")
+		}
+		if n := len(testapi.All[appsv1.ReplicaSet](c.server, "replicasets")); n != 1 {
+			t.Errorf("%d replica sets", n)
 		}
 	})
 }
 
 type cluster struct {
+	t       *testing.T
 	server  *testapi.Server
 	clients *loop.Clients
 	nodes   *testapi.Nodes
 }
 
+var entries = []loop.Entry{deployment.Entry, replicaset.Entry}
+
+func prepare(t *testing.T) *cluster {
+	server := testapi.New()
+	return &cluster{t, server, server.Clients(), &testapi.Nodes{Server: server, Count: 3}}
+}
+
 // start runs the loops from deployments to pods, and nodes.
 func start(t *testing.T) *cluster {
-	server := testapi.New()
-	c := &cluster{server: server, clients: server.Clients(), nodes: &testapi.Nodes{Server: server, Count: 3}}
-	var runners []loop.Runner
-	for _, entry := range []loop.Entry{deployment.Entry, replicaset.Entry} {
-		r, err := entry.New(c.clients.Named(entry.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		runners = append(runners, r)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- loop.Run(ctx, c.clients, append(runners, c.nodes)...) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	c := prepare(t)
+	testapi.Run(t, c.clients, append(testapi.Make(t, c.clients, entries...), c.nodes)...)
 	return c
 }
 
-func declared(name string, replicas int32) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
+func (c *cluster) create(replicas int32, edits ...func(*appsv1.Deployment)) {
+	c.t.Helper()
+	labels := map[string]string{"app": "web"}
 	deadline, history := int32(600), int32(10)
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels},
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -89,11 +262,146 @@ func declared(name string, replicas int32) *appsv1.Deployment {
 			RevisionHistoryLimit:    &history,
 		},
 	}
+	for _, edit := range edits {
+		edit(d)
+	}
+	if _, err := c.clients.Kube.AppsV1().Deployments("default").Create(c.t.Context(), d, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
-func create(t *testing.T, c *cluster, d *appsv1.Deployment) {
-	t.Helper()
-	if _, err := c.clients.Kube.AppsV1().Deployments(d.Namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
-		t.Fatal(fmt.Errorf("create: %w", err))
+// edit changes the deployment as a user does, through the API.
+func (c *cluster) edit(edit func(*appsv1.Deployment)) {
+	c.t.Helper()
+	deployments := c.clients.Kube.AppsV1().Deployments("default")
+	for range 100 {
+		d, err := deployments.Get(c.t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		edit(d)
+		if _, err = deployments.Update(c.t.Context(), d, metav1.UpdateOptions{}); err == nil {
+			return
+		}
 	}
+	c.t.Fatal("the deployment changes all the time")
+}
+
+func (c *cluster) image(image string) {
+	c.edit(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image })
+}
+
+func (c *cluster) deployment() *appsv1.Deployment {
+	return testapi.All[appsv1.Deployment](c.server, "deployments")[0]
+}
+
+// complete gives the loops time, and wants the deployment complete then, with
+// exactly these pods.
+func (c *cluster) complete(replicas int) *appsv1.Deployment {
+	c.t.Helper()
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	d := c.deployment()
+	n := int32(replicas)
+	if s := d.Status; s.Replicas != n || s.UpdatedReplicas != n || s.AvailableReplicas != n || s.UnavailableReplicas != 0 || s.ObservedGeneration != d.Generation {
+		c.t.Errorf("status %+v of generation %d", d.Status, d.Generation)
+	}
+	image := d.Spec.Template.Spec.Containers[0].Image
+	set := c.set(image)
+	for _, other := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
+		if other.UID != set.UID && *other.Spec.Replicas != 0 {
+			c.t.Errorf("replica set %s still has size %d", other.Name, *other.Spec.Replicas)
+		}
+	}
+	pods := testapi.All[corev1.Pod](c.server, "pods")
+	if len(pods) != replicas {
+		c.t.Errorf("%d pods, expected %d", len(pods), replicas)
+	}
+	for _, p := range pods {
+		if ref := metav1.GetControllerOf(p); ref == nil || ref.UID != set.UID || p.Spec.Containers[0].Image != image {
+			c.t.Errorf("pod %s is not of the current replica set", p.Name)
+		}
+	}
+	return d
+}
+
+// find returns the replica set of an image.
+func (c *cluster) find(image string) *appsv1.ReplicaSet {
+	c.t.Helper()
+	var found *appsv1.ReplicaSet
+	for _, set := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
+		if containers := set.Spec.Template.Spec.Containers; len(containers) > 0 && containers[0].Image == image {
+			if found != nil {
+				c.t.Errorf("two replica sets of %s", image)
+			}
+			found = set
+		}
+	}
+	return found
+}
+
+func (c *cluster) set(image string) *appsv1.ReplicaSet {
+	c.t.Helper()
+	set := c.find(image)
+	if set == nil {
+		c.t.Fatalf("no replica set of %s", image)
+	}
+	return set
+}
+
+// watchBounds looks after each write that the sizes asked for and the pods that
+// are ready stay within bounds.
+func (c *cluster) watchBounds(most, least int32) (stop func()) {
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			moved := c.server.Moved()
+			var sizes, ready int32
+			for _, set := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
+				sizes += *set.Spec.Replicas
+			}
+			for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+				if p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 {
+					ready++
+				}
+			}
+			if sizes > most || ready < least {
+				c.t.Errorf("sizes %d, at most %d; ready %d, at least %d", sizes, most, ready, least)
+			}
+			select {
+			case <-moved:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { close(ended); <-done }
+}
+
+func (c *cluster) condition(kind appsv1.DeploymentConditionType, state corev1.ConditionStatus, reason, message string) {
+	c.t.Helper()
+	synctest.Wait()
+	for _, condition := range c.deployment().Status.Conditions {
+		if condition.Type != kind {
+			continue
+		}
+		if condition.Status != state || condition.Reason != reason || condition.Message != message {
+			c.t.Errorf("condition %+v", condition)
+		}
+		return
+	}
+	c.t.Errorf("no condition %s", kind)
+}
+
+func (c *cluster) event(reason, message string) {
+	c.t.Helper()
+	var all []string
+	for _, e := range testapi.All[corev1.Event](c.server, "events") {
+		if e.Reason == reason && e.Message == message {
+			return
+		}
+		all = append(all, e.Reason+": "+e.Message)
+	}
+	c.t.Errorf("no event %s: %s among %q", reason, message, all)
 }
