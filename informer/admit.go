@@ -18,7 +18,9 @@ func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	case options.Hot < 0:
 		connect(s, wire, admitDecoded(s))
 	default:
-		s.hot.decode, s.hot.limit = decodeInto[T], s.options.Hot
+		decoder := newDecoder[T]()
+		s.hot.decode, s.hot.decodeLike, s.hot.limit = decoder.decode, decoder.decodeLike, s.options.Hot
+		s.hot.failed = func(key Key, err error) { s.report(s.undecodable(key, err)) }
 		connect(s, wire, admitPacked(s))
 	}
 	return s
@@ -174,7 +176,7 @@ func (s *Shared[T]) object(v *version[T]) (T, bool) {
 	if v.packed == nil {
 		return v.plain, true
 	}
-	return s.hot.object(v)
+	return s.hot.object(v, nil)
 }
 
 // glance returns what a version stands for, to somebody who passes by many.

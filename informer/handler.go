@@ -52,7 +52,7 @@ func (r *Registration[T]) added(v *version[T], initial bool) {
 	var call func()
 	if r.handler.Added != nil {
 		call = func() {
-			if object, ok := r.object(v); ok {
+			if object, ok := r.object(v, nil); ok {
 				r.handler.Added(object, initial)
 			}
 		}
@@ -65,8 +65,8 @@ func (r *Registration[T]) updated(old, new *version[T]) {
 	var call func()
 	if r.handler.Updated != nil {
 		call = func() {
-			before, ok := r.object(old)
-			after, ok2 := r.object(new)
+			after, ok := r.object(new, old)
+			before, ok2 := r.object(old, new)
 			if ok && ok2 {
 				r.handler.Updated(before, after)
 			}
@@ -80,7 +80,7 @@ func (r *Registration[T]) set(v *version[T]) {
 	var call func()
 	if r.handler.Set != nil {
 		call = func() {
-			if object, ok := r.object(v); ok {
+			if object, ok := r.object(v, nil); ok {
 				r.handler.Set(object)
 			}
 		}
@@ -92,7 +92,7 @@ func (r *Registration[T]) deleted(last *version[T], unknown bool) {
 	var call func()
 	if r.handler.Deleted != nil {
 		call = func() {
-			if object, ok := r.object(last); ok {
+			if object, ok := r.object(last, nil); ok {
 				r.handler.Deleted(object, unknown)
 			}
 		}
@@ -103,12 +103,12 @@ func (r *Registration[T]) deleted(last *version[T], unknown bool) {
 // object returns what a version stands for. Decoding takes a hundred times as long as delivering, so the handler that
 // is ahead of the others and has had to decode lets them catch up: they find the object at hand, and the objects at
 // hand stay those that all of them are about to need.
-func (r *Registration[T]) object(v *version[T]) (T, bool) {
+func (r *Registration[T]) object(v, like *version[T]) (T, bool) {
 	if v.packed == nil {
 		return v.plain, true
 	}
 	if v.warm.Load() == nil {
 		defer runtime.Gosched()
 	}
-	return r.owner.hot.object(v)
+	return r.owner.hot.object(v, like)
 }

@@ -8,9 +8,10 @@ import (
 // hotSet keeps a bounded number of objects in decoded form: those that were asked for last. It goes round like a clock:
 // an object that was used since the hand came by stays for another round.
 type hotSet[T any] struct {
-	decode func([]byte) (T, error)
-	failed func(Key, error)
-	limit  int
+	decode     func(content []byte) (T, error)
+	decodeLike func(content, other []byte, like T) (T, error)
+	failed     func(Key, error)
+	limit      int
 
 	mu    sync.Mutex
 	slots []*version[T] // guarded by mu
@@ -23,15 +24,16 @@ type warm[T any] struct {
 	used   atomic.Bool
 }
 
-// object returns what a version stands for and keeps it at hand.
-func (h *hotSet[T]) object(v *version[T]) (T, bool) {
+// object returns what a version stands for and keeps it at hand. Another version of the object helps if it is at hand;
+// it may be nil.
+func (h *hotSet[T]) object(v, like *version[T]) (T, bool) {
 	if w := v.warm.Load(); w != nil {
 		if !w.used.Load() {
 			w.used.Store(true)
 		}
 		return w.object, true
 	}
-	return h.decoded(v, true)
+	return h.decoded(v, like, true)
 }
 
 // glance returns what a version stands for. It is for loops over everything, after which the set should be as it was:
@@ -40,11 +42,11 @@ func (h *hotSet[T]) glance(v *version[T]) (T, bool) {
 	if w := v.warm.Load(); w != nil {
 		return w.object, true
 	}
-	return h.decoded(v, false)
+	return h.decoded(v, nil, false)
 }
 
-func (h *hotSet[T]) decoded(v *version[T], evict bool) (T, bool) {
-	object, err := h.decode(v.packed)
+func (h *hotSet[T]) decoded(v, like *version[T], evict bool) (T, bool) {
+	object, err := h.decodeWith(v, like)
 	if err != nil {
 		h.failed(v.key, err)
 		return object, false
@@ -65,6 +67,15 @@ func (h *hotSet[T]) decoded(v *version[T], evict bool) (T, bool) {
 		v.warm.Store(fresh)
 	}
 	return object, true
+}
+
+func (h *hotSet[T]) decodeWith(v, like *version[T]) (T, error) {
+	if like != nil {
+		if w := like.warm.Load(); w != nil {
+			return h.decodeLike(v.packed, like.packed, w.object)
+		}
+	}
+	return h.decode(v.packed)
 }
 
 // turnLocked moves the hand to a place that can be given away, and empties it.

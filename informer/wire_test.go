@@ -261,6 +261,26 @@ func TestOnlyManagedFieldsAreLostWhenTheyAreDropped(t *testing.T) {
 	}
 }
 
+func TestAVersionIsDecodedWithTheHelpOfAnother(t *testing.T) {
+	d := newDecoder[*corev1.Pod]()
+	old, new := fullPod("one"), fullPod("one")
+	new.ResourceVersion, new.Status.Phase = "7", "Running"
+	before, _ := old.Marshal()
+	after, _ := new.Marshal()
+	got, err := d.decodeLike(after, before, old)
+	if err != nil || !reflect.DeepEqual(got, new) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if &got.Spec.Containers[0] != &old.Spec.Containers[0] {
+		t.Error("the spec, which has not changed, was decoded again")
+	}
+	new.Spec.NodeName = "moved"
+	after, _ = new.Marshal()
+	if got, err := d.decodeLike(after, before, old); err != nil || !reflect.DeepEqual(got, new) {
+		t.Errorf("after a change of the spec: %v, %v", got, err)
+	}
+}
+
 func TestAHotSetHoldsWhatWasUsedLastAndNoMore(t *testing.T) {
 	decodings := 0
 	hot := &hotSet[*corev1.Pod]{limit: 3, decode: func(b []byte) (*corev1.Pod, error) {
@@ -272,10 +292,10 @@ func TestAHotSetHoldsWhatWasUsedLastAndNoMore(t *testing.T) {
 		packed, _ := fullPod(fmt.Sprint(i)).Marshal()
 		versions = append(versions, &version[*corev1.Pod]{packed: packed})
 	}
-	hot.object(versions[0])
+	hot.object(versions[0], nil)
 	for _, v := range versions[1:] {
-		hot.object(v)
-		hot.object(versions[0]) // in use, so it stays
+		hot.object(v, nil)
+		hot.object(versions[0], nil) // in use, so it stays
 	}
 	warm := 0
 	for _, v := range versions {

@@ -77,7 +77,7 @@ func (s *Shared[T]) set(v *version[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if v.packed != nil && s.table.decodes() {
-		s.hot.object(v) // handlers are going to ask for what the indexes look at
+		s.hot.object(v, s.lookup(v.key)) // handlers are going to ask for what the indexes look at
 	}
 	s.table.describe(v) // may be slow; only writers touch the indexes, so no other lock is needed
 
