@@ -30,13 +30,13 @@ func BenchmarkPlace(b *testing.B) {
 			{"zones", func(pod *corev1.Pod) { spreadOver(pod, corev1.LabelTopologyZone) }},
 			{"hosts", func(pod *corev1.Pod) { spreadOver(pod, corev1.LabelHostname) }},
 			{"apart", func(pod *corev1.Pod) {
-				affinity(pod).PodAntiAffinity = &corev1.PodAntiAffinity{
+				pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 					PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 						Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
 							TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels},
 						},
 					}},
-				}
+				}}
 			}},
 			{"unique", func(pod *corev1.Pod) { pod.Labels["only"] = pod.Name }},
 		} {

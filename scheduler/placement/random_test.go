@@ -10,12 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/oracle"
 	"github.com/millrace/millrace/scheduler/placement"
 	"github.com/millrace/millrace/scheduler/rules"
 )
@@ -27,7 +27,7 @@ var (
 
 // TestSharedResultsEqualLookingAtEveryNode places pods of few kinds, so that
 // all they share is used again and again, in a cluster that changes all the
-// time, and compares each decision with the reference.
+// time, and compares each decision with the oracle.
 func TestSharedResultsEqualLookingAtEveryNode(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
@@ -47,14 +47,15 @@ func TestSharedResultsEqualLookingAtEveryNode(t *testing.T) {
 	}
 }
 
-// story is a random sequence of what happens in a cluster, told to the state and to the reference.
+// story is a random sequence of what happens in a cluster, told to the state and to the oracle.
 type story struct {
 	*testing.T
 	*rand.Rand
-	reference
+	*oracle.Cluster
 	state     cluster.State
 	interner  cluster.Interner
 	engine    *placement.Engine
+	dice      oracle.Dice
 	templates []*corev1.Pod
 	steps     int
 
@@ -63,13 +64,11 @@ type story struct {
 
 func newStory(t *testing.T, seed uint64) *story {
 	s := &story{T: t, Rand: rand.New(rand.NewPCG(seed, 1))}
-	s.reference = reference{
-		nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{},
-		namespaces: map[string]map[string]string{}, services: map[string]map[string]string{},
-	}
+	s.Cluster = oracle.New()
+	s.dice = oracle.Dice{Rand: s.Rand}
 	s.engine = placement.New(&s.state, rules.Defaults(), s.Rand)
 	for range 12 {
-		s.templates = append(s.templates, s.template())
+		s.templates = append(s.templates, s.dice.Pod())
 	}
 	for range 8 {
 		s.setNode()
@@ -92,7 +91,7 @@ func (s *story) step() {
 	case n < 93:
 		s.removeNode()
 	case n < 95:
-		s.templates[s.IntN(len(s.templates))] = s.template()
+		s.templates[s.IntN(len(s.templates))] = s.dice.Pod()
 	case n < 97:
 		s.setNamespace()
 	default:
@@ -109,18 +108,18 @@ func (s *story) place() {
 	}
 	parsed := s.interner.Pod(pod)
 	node, failure := s.engine.Place(parsed.Shape)
-	if len(s.reference.nodes) == 0 {
+	if len(s.Nodes) == 0 {
 		if failure == nil || failure.Error() != "no nodes available to schedule pods" {
 			s.Errorf("without nodes: %v %v", node, failure)
 		}
 		return
 	}
-	refusals, totals := s.judge(pod)
+	refusals, totals := s.Judge(pod)
 	if failure != nil {
 		s.refusedCount++
 		if len(totals) > 0 {
-			s.Errorf("%s was refused (%s), the reference has %v", pod.Name, failure, totals)
-		} else if want := message(refusals); failure.Error() != want {
+			s.Errorf("%s was refused (%s), the oracle has %v", pod.Name, failure, totals)
+		} else if want := oracle.Message(refusals); failure.Error() != want {
 			s.Errorf("%s was refused:\n%s\nwant\n%s", pod.Name, failure, want)
 		}
 		return
@@ -132,7 +131,7 @@ func (s *story) place() {
 		s.state.Assume(parsed, node)
 	}
 	s.state.Observe(s.interner.Pod(pod))
-	s.reference.pods[pod.Name] = pod
+	s.Pods[pod.Name] = pod
 }
 
 func (s *story) checkBest(pod *corev1.Pod, node string, refusals map[string][]string, totals map[string]int64) {
@@ -142,26 +141,24 @@ func (s *story) checkBest(pod *corev1.Pod, node string, refusals map[string][]st
 		return
 	}
 	for name, other := range totals {
-		if other > total || other == total && len(s.podsOn(name)) < len(s.podsOn(node)) {
+		if other > total || other == total && len(s.PodsOn(name)) < len(s.PodsOn(node)) {
 			s.Errorf("%s was placed on %s with %d and %d pods, better is %s with %d and %d pods",
-				pod.Name, node, total, len(s.podsOn(node)), name, other, len(s.podsOn(name)))
+				pod.Name, node, total, len(s.PodsOn(node)), name, other, len(s.PodsOn(name)))
 		}
 	}
 }
 
-func pick[T any](s *story, list ...T) T { return list[s.IntN(len(list))] }
-
 func (s *story) anyPod() (*corev1.Pod, bool) {
-	names := slices.Sorted(maps.Keys(s.reference.pods))
+	names := slices.Sorted(maps.Keys(s.Pods))
 	if len(names) == 0 {
 		return nil, false
 	}
-	return s.reference.pods[pick(s, names...)], true
+	return s.Pods[oracle.Pick(s.dice, names...)], true
 }
 
 func (s *story) removePod() {
 	if pod, ok := s.anyPod(); ok {
-		delete(s.reference.pods, pod.Name)
+		delete(s.Pods, pod.Name)
 		s.state.Remove(cluster.Key{Namespace: pod.Namespace, Name: pod.Name})
 	}
 }
@@ -174,200 +171,36 @@ func (s *story) endPod() {
 }
 
 func (s *story) removeNode() {
-	if names := s.nodeNames(); len(names) > 0 {
-		name := pick(s, names...)
-		delete(s.reference.nodes, name)
+	if names := s.NodeNames(); len(names) > 0 {
+		name := oracle.Pick(s.dice, names...)
+		delete(s.Nodes, name)
 		s.state.RemoveNode(name)
 	}
 }
 
 func (s *story) setNamespace() {
-	name, set := pick(s, "default", "other"), map[string]string{"team": pick(s, "a", "b")}
-	s.namespaces[name] = set
+	name, set := oracle.Pick(s.dice, "default", "other"), map[string]string{"team": oracle.Pick(s.dice, "a", "b")}
+	s.Namespaces[name] = set
 	s.state.SetNamespace(name, set)
 }
 
 func (s *story) setService() {
-	name := pick(s, "one", "two")
+	name := oracle.Pick(s.dice, "one", "two")
 	if s.IntN(2) == 0 {
-		delete(s.services, name)
+		delete(s.Services, name)
 		s.state.SetService("default", name, nil)
 		return
 	}
-	set := map[string]string{"app": pick(s, "x", "y", "z")}
+	set := map[string]string{"app": oracle.Pick(s.dice, "x", "y", "z")}
 	if name == "two" {
-		set = map[string]string{"tier": pick(s, "1", "2")}
+		set = map[string]string{"tier": oracle.Pick(s.dice, "1", "2")}
 	}
-	s.services[name] = set
+	s.Services[name] = set
 	s.state.SetService("default", name, labels.SelectorFromSet(set))
 }
 
 func (s *story) setNode() {
-	name := fmt.Sprintf("node-%02d", s.IntN(14))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
-	if s.IntN(10) > 0 {
-		node.Labels[corev1.LabelHostname] = name
-	}
-	if s.IntN(10) > 0 {
-		node.Labels[corev1.LabelTopologyZone] = pick(s, "east", "west", "north")
-	}
-	node.Labels["disk"] = pick(s, "ssd", "hdd")
-	node.Spec.Unschedulable = s.IntN(15) == 0
-	if s.IntN(4) == 0 {
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
-			Key: pick(s, "gpu", "spot"), Value: "yes",
-			Effect: pick(s, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute),
-		})
-	}
-	node.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse(pick(s, "4", "8")),
-		corev1.ResourceMemory: resource.MustParse(pick(s, "8Gi", "16Gi")),
-		corev1.ResourcePods:   resource.MustParse(pick(s, "6", "20")),
-	}
-	if s.IntN(3) == 0 {
-		node.Status.Allocatable["example.com/device"] = resource.MustParse("2")
-	}
-	for _, image := range []string{"web:1", "db:1"} {
-		if s.IntN(3) == 0 {
-			node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: 700 << 20})
-		}
-	}
-	s.reference.nodes[name] = node
+	node := s.dice.Node()
+	s.Nodes[node.Name] = node
 	s.state.SetNode(node)
-}
-
-// template returns a pod with a few random wishes.
-func (s *story) template() *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pick(s, "default", "default", "other"),
-		Labels:    map[string]string{"app": pick(s, "x", "y", "z"), "tier": pick(s, "1", "2")},
-	}}
-	c := corev1.Container{Name: "c", Image: pick(s, "web:1", "db:1", "tool:1")}
-	c.Resources.Requests = corev1.ResourceList{}
-	if s.IntN(3) > 0 {
-		c.Resources.Requests[corev1.ResourceCPU] = resource.MustParse(pick(s, "100m", "500m", "1"))
-	}
-	if s.IntN(3) > 0 {
-		c.Resources.Requests[corev1.ResourceMemory] = resource.MustParse(pick(s, "128Mi", "1Gi"))
-	}
-	if s.IntN(8) == 0 {
-		c.Resources.Requests["example.com/device"] = resource.MustParse("1")
-	}
-	if s.IntN(8) == 0 {
-		c.Ports = []corev1.ContainerPort{{HostPort: pick[int32](s, 80, 443), Protocol: "TCP"}}
-	}
-	pod.Spec.Containers = []corev1.Container{c}
-	for _, wish := range []func(*corev1.Pod){s.wishNode, s.wishTolerations, s.wishSpread, s.wishCompany, s.wishDistance} {
-		if s.IntN(3) == 0 {
-			wish(pod)
-		}
-	}
-	return pod
-}
-
-func (s *story) wishNode(pod *corev1.Pod) {
-	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
-		Key: pick(s, "disk", corev1.LabelTopologyZone), Operator: pick(s, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn),
-		Values: []string{pick(s, "ssd", "east"), "west"},
-	}}}
-	switch s.IntN(4) {
-	case 3: // as the pods of daemon sets have
-		affinity(pod).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-				Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{fmt.Sprintf("node-%02d", s.IntN(14))},
-			}}}},
-		}}
-	case 0:
-		pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
-	case 1:
-		affinity(pod).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{term},
-		}}
-	case 2:
-		affinity(pod).NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
-			{Weight: 10, Preference: term},
-			{Weight: 3, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists},
-			}}},
-		}}
-	}
-}
-
-func affinity(pod *corev1.Pod) *corev1.Affinity {
-	if pod.Spec.Affinity == nil {
-		pod.Spec.Affinity = &corev1.Affinity{}
-	}
-	return pod.Spec.Affinity
-}
-
-func (s *story) wishTolerations(pod *corev1.Pod) {
-	pod.Spec.Tolerations = []corev1.Toleration{pick(s,
-		corev1.Toleration{Operator: corev1.TolerationOpExists},
-		corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "yes"},
-		corev1.Toleration{Key: "spot", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-	)}
-}
-
-func (s *story) selector() *metav1.LabelSelector {
-	if s.IntN(3) == 0 {
-		return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": pick(s, "1", "2")}}
-	}
-	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(s, "x", "y", "z")}}
-}
-
-func (s *story) topology() string { return pick(s, corev1.LabelHostname, corev1.LabelTopologyZone) }
-
-func (s *story) wishSpread(pod *corev1.Pod) {
-	for range 1 + s.IntN(2) {
-		c := corev1.TopologySpreadConstraint{
-			MaxSkew: pick[int32](s, 1, 2), TopologyKey: s.topology(), LabelSelector: s.selector(),
-			WhenUnsatisfiable: pick(s, corev1.DoNotSchedule, corev1.ScheduleAnyway),
-		}
-		if s.IntN(3) == 0 {
-			c.MatchLabelKeys = []string{"tier"}
-		}
-		if s.IntN(3) == 0 {
-			honor := corev1.NodeInclusionPolicyHonor
-			c.NodeTaintsPolicy = &honor
-		}
-		if c.WhenUnsatisfiable == corev1.DoNotSchedule && s.IntN(3) == 0 {
-			n := int32(3)
-			c.MinDomains = &n
-		}
-		pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, c)
-	}
-}
-
-func (s *story) term() corev1.PodAffinityTerm {
-	t := corev1.PodAffinityTerm{TopologyKey: s.topology(), LabelSelector: s.selector()}
-	switch s.IntN(4) {
-	case 0:
-		t.Namespaces = []string{"other"}
-	case 1:
-		t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": pick(s, "a", "b")}}
-	}
-	return t
-}
-
-func (s *story) wishCompany(pod *corev1.Pod) {
-	a := &corev1.PodAffinity{}
-	for range 1 + s.IntN(2) {
-		if s.IntN(2) == 0 {
-			a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, s.term())
-		} else {
-			a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-				corev1.WeightedPodAffinityTerm{Weight: pick[int32](s, 1, 50), PodAffinityTerm: s.term()})
-		}
-	}
-	affinity(pod).PodAffinity = a
-}
-
-func (s *story) wishDistance(pod *corev1.Pod) {
-	a := &corev1.PodAntiAffinity{}
-	if s.IntN(2) == 0 {
-		a.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{s.term()}
-	} else {
-		a.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 7, PodAffinityTerm: s.term()}}
-	}
-	affinity(pod).PodAntiAffinity = a
 }

@@ -50,7 +50,7 @@ func (*PodAffinity) Name() string { return "InterPodAffinity" }
 // Heeds pods that come, go or change, and nodes and namespaces that do.
 func (*PodAffinity) Heeds() cluster.Change {
 	return cluster.PodPlaced | cluster.PodGone | cluster.PodChanged |
-		cluster.NodeAdded | cluster.NodeLabels | cluster.NamespaceChanged
+		cluster.NodeAdded | cluster.NodeGone | cluster.NodeLabels | cluster.NamespaceChanged
 }
 
 // Stand follows which placed pods care about pods of this shape, by which labels of nodes.
