@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/scheduler/cluster"
 	"github.com/millrace/millrace/scheduler/placement"
@@ -265,6 +266,91 @@ func TestPodIsWokenThoughTheReasonChangesOnTheWay(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := w.nodeOf(t, "waiting"); got != "node" {
 			t.Errorf("waiting is on %q: %q", got, w.eventLog())
+		}
+	})
+}
+
+// TestPodThatBringsBalanceWakesThoseThatWaitForIt has pods that may not go to
+// one zone before the other has more; only somebody else can go there.
+func TestPodThatBringsBalanceWakesThoseThatWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for _, zone := range []string{"a", "b"} {
+			node := testNode("node-"+zone, "4")
+			node.Labels[corev1.LabelTopologyZone] = zone
+			if zone == "b" {
+				node.Spec.Taints = []corev1.Taint{{Key: "private", Effect: corev1.TaintEffectNoSchedule}}
+			}
+			w.nodes.Add(node)
+		}
+		stop := w.start(t, patient)
+		defer stop()
+		spread := func(name string) *corev1.Pod {
+			pod := testPod(name, "1")
+			pod.Labels = map[string]string{"app": "web"}
+			pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels},
+			}}
+			return pod
+		}
+		w.pods.Add(spread("first"))
+		w.pods.Add(spread("second"))
+		time.Sleep(time.Minute)
+		if one, other := w.nodeOf(t, "first"), w.nodeOf(t, "second"); one+other != "node-a" {
+			t.Fatalf("first is on %q, second on %q: one should wait", one, other)
+		}
+		tolerant := spread("tolerant")
+		tolerant.Spec.NodeName = "node-b"
+		w.pods.Add(tolerant)
+		time.Sleep(time.Minute)
+		if one, other := w.nodeOf(t, "first"), w.nodeOf(t, "second"); one != "node-a" || other != "node-a" {
+			t.Errorf("first is on %q, second on %q", one, other)
+		}
+	})
+}
+
+// TestPlacementIsEven fills nodes of two sizes with the pods of a service and
+// expects each zone to have its share and each node about what its size allows.
+func TestPlacementIsEven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		const nodes, pods = 30, 300
+		for i := range nodes {
+			node := testNode(fmt.Sprintf("node-%02d", i), []string{"16", "32"}[i%2])
+			node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("zone-%d", i%3)
+			w.nodes.Add(node)
+		}
+		w.services.Add(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}},
+		})
+		stop := w.start(t, Options{})
+		defer stop()
+		for i := range pods {
+			pod := testPod(fmt.Sprintf("web-%03d", i), "500m")
+			pod.Labels = map[string]string{"app": "web"}
+			w.pods.Add(pod)
+		}
+		time.Sleep(time.Minute)
+		perNode, perZone := make(map[string]int), make(map[int]int)
+		for _, pod := range w.pods.Objects() {
+			var i int
+			if _, err := fmt.Sscanf(pod.Spec.NodeName, "node-%d", &i); err != nil {
+				t.Fatalf("%s has no node", pod.Name)
+			}
+			perNode[pod.Spec.NodeName]++
+			perZone[i%3]++
+		}
+		for zone, n := range perZone {
+			if n < pods/3-5 || n > pods/3+5 {
+				t.Errorf("zone-%d has %d pods of %d: %v", zone, n, pods, perZone)
+			}
+		}
+		for name, n := range perNode {
+			if n < pods/nodes-3 || n > pods/nodes+3 {
+				t.Errorf("%s has %d pods of %d: %v", name, n, pods, perNode)
+			}
 		}
 	})
 }

@@ -25,6 +25,7 @@ type world struct {
 	pods       *informer.FakeSource[*corev1.Pod]
 	nodes      *informer.FakeSource[*corev1.Node]
 	namespaces *informer.FakeSource[*corev1.Namespace]
+	services   *informer.FakeSource[*corev1.Service]
 
 	mu     sync.Mutex
 	events []string // guarded by mu
@@ -48,6 +49,7 @@ func newWorld() *world {
 		pods:       informer.NewFakeSource[*corev1.Pod](),
 		nodes:      informer.NewFakeSource[*corev1.Node](),
 		namespaces: informer.NewFakeSource[*corev1.Namespace](),
+		services:   informer.NewFakeSource[*corev1.Service](),
 	}
 }
 
@@ -191,10 +193,11 @@ func (w *world) start(t *testing.T, options Options) (stop func()) {
 		Pods:       informer.New(w.pods, informer.Options[*corev1.Pod]{}),
 		Nodes:      informer.New(w.nodes, informer.Options[*corev1.Node]{}),
 		Namespaces: informer.New(w.namespaces, informer.Options[*corev1.Namespace]{}),
+		Services:   informer.New(w.services, informer.Options[*corev1.Service]{}),
 	}
 	options.API, options.Recorder = w, w
 	for _, run := range []func(context.Context) error{
-		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, New(options).Run,
+		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, options.Watched.Services.Run, New(options).Run,
 	} {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
