@@ -211,6 +211,38 @@ func TestAProjectionKeepsItsOwnForm(t *testing.T) {
 	})
 }
 
+func TestAnIndexCanBeAddedAtAnyTime(t *testing.T) {
+	source := informer.NewFakeSource(labelled("one", "x"), labelled("two", "y"))
+	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
+		mustSync(t, pods)
+		byLabel := func(p *corev1.Pod) []string { return []string{p.Labels["v"]} }
+		if err := errors.Join(pods.AddIndex("v", byLabel), pods.AddFieldIndex("metadata.name")); err != nil {
+			t.Fatal(err)
+		}
+		if pods.AddIndex("v", byLabel) == nil || pods.AddFieldIndex("metadata.nome") == nil {
+			t.Error("an index was added that cannot be")
+		}
+		source.Modify(labelled("two", "x"))
+		source.Add(labelled("three", "x"))
+		source.Delete(labelled("one", ""))
+		source.Compact()
+		source.Cut(errors.New("connection reset"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var found []string
+		for key := range pods.Keys("v", "x") {
+			found = append(found, key.Name)
+		}
+		for p := range pods.By("metadata.name", "two") {
+			found = append(found, p.Name)
+		}
+		for range pods.By("v", "y") {
+			t.Error("something is left under the old value")
+		}
+		expect(t, found, "three", "two", "two")
+	})
+}
+
 func TestASnapshotDoesNotMove(t *testing.T) {
 	source := informer.NewFakeSource(pod("a", "one"), pod("b", "two"))
 	withPods(t, source, informer.Options[*corev1.Pod]{FieldIndexes: []string{"metadata.namespace"}}, func(t *testing.T, pods podInformer) {

@@ -89,15 +89,21 @@ func (s *Shared[T]) AddIndex(name string, values func(T) []string) error {
 	return s.addIndex(index[T]{name: name, values: s.indexer(values), decodes: true})
 }
 
+// addIndex builds the index on the side: it may have to decode every object, and readers shall not wait for that.
 func (s *Shared[T]) addIndex(ix index[T]) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.table.index(ix.name) != nil {
+	exists := s.table.index(ix.name) != nil
+	extended := s.table.copied()
+	s.mu.Unlock()
+	if exists {
 		return fmt.Errorf("informer %s has an index %q already", s.options.Name, ix.name)
 	}
-	s.table.addIndex(ix)
+	extended.addIndex(ix)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table = extended
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 // Shared is an informer: one local copy, kept up to date by one list and watch, for any number of readers and handlers.
 type Shared[T any] struct {
 	options Options[T]
-	scope   string // which collection of which server this is, as far as the source can tell
 	follow  func(context.Context) error
 	labels  func(*version[T]) labels.Set
 	hot     hotSet[T] // for versions that are kept encoded

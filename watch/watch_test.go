@@ -216,7 +216,7 @@ func TestUntilWaitsForOneConditionAfterAnother(t *testing.T) {
 		t.Errorf("Until on an empty stream: %v", err)
 	}
 	failing := watch.NewFake[int]()
-	gone := apierrors.NewGone("too old")
+	gone := apierrors.NewResourceExpired("too old")
 	failing.Fail(gone)
 	if _, err := watch.Until(t.Context(), failing, atLeast(1)); !errors.Is(err, gone) {
 		t.Errorf("Until on a failing stream: %v", err)

@@ -63,8 +63,8 @@ func newPod(i int) *corev1.Pod {
 			"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z", "checksum/config": fmt.Sprintf("%064x", app)},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set, UID: uid(2, app), Controller: &yes, BlockOwnerDeletion: &yes}},
 		ManagedFields: []metav1.ManagedFieldsEntry{
-			{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: &started, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(specFields)}},
-			{Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &started, FieldsType: "FieldsV1", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(statusFields)}},
+			{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: &started, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(specFields)},
+			{Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &started, FieldsType: "FieldsV1", Subresource: "status", FieldsV1: metav1.NewFieldsV1(statusFields)},
 		},
 	}}
 	mounts := []corev1.VolumeMount{{Name: "config", MountPath: "/etc/service", ReadOnly: true},
