@@ -72,6 +72,9 @@ func (f *frames) flush() {
 		}
 		return
 	}
+	if f.gzip != nil {
+		f.out.bytes = f.gzip.AppendFlush(f.out.bytes)
+	}
 	if f.err == nil && len(f.out.bytes) > 0 {
 		f.err = f.send(f.out.bytes)
 	}
@@ -102,7 +105,13 @@ func (f *frames) added(o *watchcache.Object) {
 // event writes one event: from shared forms where the caller's wishes allow it.
 func (f *frames) event(e registry.Event) {
 	f.buffer()
-	defer f.room()
+	before := len(f.out.bytes)
+	defer func() {
+		if f.out != nil { // nil after a fault
+			f.c.meter.Sent(len(f.out.bytes) - before)
+			f.room()
+		}
+	}()
 	if f.c.native() && f.c.format.shape == shapeObject {
 		switch {
 		case f.gzip != nil:

@@ -72,6 +72,9 @@ func GzipDeletedJSON(k *resource.Kind, e *watchcache.Event) (Block, error) {
 
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}
 
+// emptyBlock is a stored block of no bytes.
+var emptyBlock = []byte{0, 0, 0, 0xff, 0xff}
+
 // deflateEnd is an empty last block.
 var deflateEnd = []byte{0x03, 0x00}
 
@@ -103,6 +106,10 @@ func (g *Gzip) AppendText(b, text []byte) []byte {
 	}
 	return b
 }
+
+// AppendFlush makes a reader hand out all that came before: readers keep what they have unpacked until an empty block, or a
+// full window, tells them to pass it on.
+func (g *Gzip) AppendFlush(b []byte) []byte { return append(b, emptyBlock...) }
 
 // AppendEnd closes the stream.
 func (g *Gzip) AppendEnd(b []byte) []byte {

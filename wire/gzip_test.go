@@ -40,3 +40,22 @@ func TestBlocksAndTextMakeOneGzipStream(t *testing.T) {
 		t.Fatalf("%d bytes came back, %d went in", len(got), want.Len())
 	}
 }
+
+func TestAReaderGetsAllThatWasFlushed(t *testing.T) {
+	in, out := io.Pipe()
+	defer in.Close()
+	var g Gzip
+	pieces := g.AppendHead(nil)
+	pieces = g.AppendText(pieces, []byte("head "))
+	pieces = g.AppendBlock(pieces, Compress([]byte("block ")))
+	pieces = g.AppendFlush(g.AppendText(pieces, []byte("tail")))
+	go out.Write(pieces) // and no end: the stream stays open
+	r, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len("head block tail"))
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != "head block tail" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
