@@ -89,7 +89,7 @@ func spend(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error 
 	if err != nil {
 		return err
 	}
-	list, err := budgets.List(ctx, registry.ListQuery{Selection: registry.Select(kind, c.Namespace, "", nil, nil)})
+	list, err := budgets.List(ctx, registry.ListQuery{Selection: registry.Select(kind.Faces[0], c.Namespace, "", nil, nil)})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/auth"
 	"github.com/millrace/millrace/registry"
@@ -27,6 +28,7 @@ type call struct {
 	kind    *resource.Kind
 	storage *registry.Storage
 	format  format
+	meter   Meter
 }
 
 func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth.User, t Target) {
@@ -39,8 +41,9 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth
 	c.verb = c.verbOf()
 	labels := c.labels()
 	started := s.o.Now()
-	s.o.Metrics.Started(r, labels)
-	defer func() { s.o.Metrics.Finished(r, labels, c.w.code, c.w.bytes, s.o.Now().Sub(started)) }()
+	c.meter = s.o.Metrics.Meter(labels)
+	c.meter.Started()
+	defer func() { c.meter.Finished(c.w.code, c.w.bytes, s.o.Now().Sub(started)) }()
 	if err := c.serve(labels.LongRunning); err != nil {
 		s.fail(c.w, c.r, err)
 	}
@@ -63,14 +66,56 @@ func (s *Server) unknownResource(w http.ResponseWriter, r *http.Request, user au
 }
 
 func (c *call) labels() Labels {
-	l := Labels{Verb: strings.ToUpper(c.verb), Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View, Scope: c.scope()}
+	l := Labels{Verb: c.verbLabel(), Group: c.face.Group, Version: c.face.Version, Resource: c.face.Resource, Subresource: c.knownView(), Scope: c.scope()}
 	_, connects := c.s.o.Connections[c.t.Resource+"/"+c.t.View]
 	l.LongRunning = c.verb == "watch" || connects && c.t.View != ""
 	if connects {
 		l.Verb = "CONNECT"
 	}
-	l.DryRun = strings.Contains(c.r.URL.RawQuery, "dryRun")
+	switch c.verb {
+	case "get", "list", "watch":
+	default:
+		l.DryRun = strings.Contains(c.r.URL.RawQuery, "dryRun")
+	}
 	return l
+}
+
+// verbLabel is what metrics call a verb: the method, for most.
+func (c *call) verbLabel() string {
+	switch c.verb {
+	case "get":
+		return "GET"
+	case "list":
+		return "LIST"
+	case "watch":
+		return "WATCH"
+	case "create":
+		return "POST"
+	case "update":
+		return "PUT"
+	case "patch":
+		if strings.HasPrefix(c.r.Header.Get("Content-Type"), string(types.ApplyYAMLPatchType)) {
+			return "APPLY"
+		}
+		return "PATCH"
+	case "delete":
+		return "DELETE"
+	case "deletecollection":
+		return "DELETECOLLECTION"
+	}
+	return "other"
+}
+
+// knownView is the subresource, unless there is no such one.
+func (c *call) knownView() string {
+	view := c.t.View
+	if view == "" || view == "scale" {
+		return view
+	}
+	if _, ok := c.kind.Views[view]; ok || slices.ContainsFunc(c.kind.Actions, func(a resource.Action) bool { return a.Name == view }) {
+		return view
+	}
+	return "other"
 }
 
 func (c *call) scope() string {
@@ -165,6 +210,9 @@ func tooMany() error {
 }
 
 func (c *call) dispatch() error {
+	if c.kind.Deprecated != "" {
+		c.warn(c.kind.Deprecated)
+	}
 	name := c.t.Resource
 	if c.t.View != "" {
 		name += "/" + c.t.View

@@ -94,6 +94,7 @@ func (f *frames) end() {
 	if f.gzip != nil && f.err == nil {
 		f.buffer()
 		f.out.bytes = f.gzip.AppendEnd(f.out.bytes)
+		f.gzip = nil // nothing may follow
 	}
 	f.flush()
 }

@@ -34,7 +34,7 @@ type listOptions struct {
 	next           string
 }
 
-func parseListOptions(q url.Values, kind *resource.Kind) (listOptions, error) {
+func parseListOptions(q url.Values, face *resource.Face) (listOptions, error) {
 	var o listOptions
 	var err error
 	fail := func(e error) {
@@ -63,8 +63,8 @@ func parseListOptions(q url.Values, kind *resource.Kind) (listOptions, error) {
 		return o, err
 	}
 	for _, r := range o.fields.Requirements() {
-		if !registry.Supports(kind, r.Field) {
-			return o, unsupportedField(kind, r.Field)
+		if !registry.Supports(face, r.Field) {
+			return o, unsupportedField(face.Of, r.Field)
 		}
 	}
 	o.next = q.Get("continue")

@@ -36,7 +36,7 @@ type Options struct {
 	Extra map[string]http.Handler
 	// Checks make up /livez, /readyz and /healthz.
 	Checks []Check
-	// Metrics counts requests; nil counts nothing.
+	// Metrics counts requests and the events of watches; nil counts nothing.
 	Metrics Metrics
 	Version version.Info
 	// Address is what discovery says where the server is.
@@ -85,13 +85,22 @@ type Connection interface {
 	Connect(w http.ResponseWriter, r *http.Request, t Target)
 }
 
-// Metrics is told of every request.
+// Metrics gives what counts requests.
 type Metrics interface {
-	Started(r *http.Request, l Labels)
-	Finished(r *http.Request, l Labels, code int, bytes int64, took time.Duration)
+	// Meter finds what counts the requests with some labels. It is called for each of them.
+	Meter(l Labels) Meter
 }
 
-// Labels are what metrics tell requests apart by.
+// Meter counts the requests that have all labels in common.
+type Meter interface {
+	Started()
+	Finished(code int, bytes int64, took time.Duration)
+	// Sent counts an event of a watch, Initial how many objects a watch began with.
+	Sent(bytes int)
+	Initial(events int)
+}
+
+// Labels are what metrics tell requests apart by. There is a bounded number of them, whatever is sent.
 type Labels struct {
 	Verb, Group, Version, Resource, Subresource, Scope string
 	DryRun, LongRunning                                bool
@@ -183,7 +192,13 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, r, apierrors.NewInternalError(fmt.Errorf("this request caused apiserver to panic. Look in the logs for details")))
 }
 
+// InFlight tells how many requests are being served that are not watches.
+func (s *Server) InFlight() (reading, changing int) { return len(s.reading), len(s.changing) }
+
 type noMetrics struct{}
 
-func (noMetrics) Started(*http.Request, Labels)                             {}
-func (noMetrics) Finished(*http.Request, Labels, int, int64, time.Duration) {}
+func (noMetrics) Meter(Labels) Meter                 { return noMetrics{} }
+func (noMetrics) Started()                           {}
+func (noMetrics) Finished(int, int64, time.Duration) {}
+func (noMetrics) Sent(int)                           {}
+func (noMetrics) Initial(int)                        {}

@@ -32,7 +32,7 @@ func (c *call) get() error {
 }
 
 func (c *call) list() error {
-	o, err := parseListOptions(c.r.URL.Query(), c.kind)
+	o, err := parseListOptions(c.r.URL.Query(), c.face)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *call) list() error {
 
 func (c *call) query(o listOptions) registry.ListQuery {
 	q := registry.ListQuery{
-		Selection: registry.Select(c.kind, c.t.Namespace, c.t.Name, o.labels, o.fields),
+		Selection: registry.Select(c.face, c.t.Namespace, c.t.Name, o.labels, o.fields),
 		Freshness: o.fresh, Limit: o.limit, Continue: o.next,
 	}
 	if o.fresh.Any {
@@ -185,7 +185,7 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	lo, err := parseListOptions(c.r.URL.Query(), c.kind)
+	lo, err := parseListOptions(c.r.URL.Query(), c.face)
 	if err != nil {
 		return err
 	}

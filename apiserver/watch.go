@@ -15,12 +15,12 @@ import (
 )
 
 func (c *call) watch() error {
-	o, err := parseListOptions(withWatch(c), c.kind)
+	o, err := parseListOptions(withWatch(c), c.face)
 	if err != nil {
 		return err
 	}
 	q := registry.WatchQuery{
-		Selection: registry.Select(c.kind, c.t.Namespace, c.t.Name, o.labels, o.fields),
+		Selection: registry.Select(c.face, c.t.Namespace, c.t.Name, o.labels, o.fields),
 		Freshness: o.fresh,
 		Initial:   !o.versionGiven || o.fresh.Any,
 	}
@@ -132,6 +132,7 @@ func (s *stream) lastBookmark() {
 
 // initial writes the state, and its end's mark if the caller asked for it.
 func (s *stream) initial() bool {
+	s.call.meter.Initial(len(s.watcher.Initial))
 	for _, o := range s.watcher.Initial {
 		s.frames.added(o)
 		if s.frames.err != nil {

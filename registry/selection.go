@@ -37,8 +37,8 @@ const (
 	namespaceplace = -2
 )
 
-// Select compiles selectors that have been checked against the kind.
-func Select(kind *resource.Kind, namespace, name string, l labels.Selector, f fields.Selector) Selection {
+// Select compiles selectors that have been checked against the face.
+func Select(face *resource.Face, namespace, name string, l labels.Selector, f fields.Selector) Selection {
 	s := Selection{Namespace: namespace, Name: name}
 	if l != nil && !l.Empty() {
 		s.labels = l
@@ -46,6 +46,7 @@ func Select(kind *resource.Kind, namespace, name string, l labels.Selector, f fi
 	if f == nil {
 		return s
 	}
+	kind := face.Of
 	for _, r := range f.Requirements() {
 		equal := r.Operator != selection.NotEquals
 		switch {
@@ -60,17 +61,25 @@ func Select(kind *resource.Kind, namespace, name string, l labels.Selector, f fi
 		case r.Field == namespaceField:
 			s.fields = append(s.fields, requirement{namespaceplace, r.Value, equal})
 		default:
-			place := slices.IndexFunc(kind.Fields, func(f resource.Field) bool { return f.Label == r.Field })
+			place := slices.IndexFunc(kind.Fields, func(f resource.Field) bool { return f.Label == own(face, r.Field) })
 			s.fields = append(s.fields, requirement{place, r.Value, equal})
 		}
 	}
 	return s
 }
 
-// Supports tells whether a field selector of this kind may name the field.
-func Supports(kind *resource.Kind, label string) bool {
+// Supports tells whether a field selector of this face may name the field.
+func Supports(face *resource.Face, label string) bool {
 	return label == nameField || label == namespaceField ||
-		slices.ContainsFunc(kind.Fields, func(f resource.Field) bool { return f.Label == label })
+		slices.ContainsFunc(face.Of.Fields, func(f resource.Field) bool { return f.Label == own(face, label) })
+}
+
+// own is the kind's name for what a face calls a field; nothing if the face has no such field.
+func own(face *resource.Face, label string) string {
+	if face.Fields == nil {
+		return label
+	}
+	return face.Fields[label]
 }
 
 // Everything tells that nothing below the prefix is left out.

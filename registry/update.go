@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/store"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -199,7 +197,7 @@ func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (und
 
 func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error {
 	o, old, rules := c.Object, c.Old, s.rules(opt.View)
-	if s.kind.Generation && opt.View != "status" && !sameSpec(o, old) {
+	if s.kind.Generation && opt.View != "status" && s.kind.Changed(o, old) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
 	meta := field.NewPath("metadata")
@@ -239,14 +237,6 @@ func carryMeta(o, old resource.Object) {
 	if o.GetGenerateName() == "" {
 		o.SetGenerateName(old.GetGenerateName())
 	}
-}
-
-func sameSpec(o, old resource.Object) bool {
-	a, b := resource.SpecOf(o), resource.SpecOf(old)
-	if a.Kind() != reflect.Struct {
-		return true
-	}
-	return equality.Semantic.DeepEqual(a.Addr().Interface(), b.Addr().Interface())
 }
 
 // mayVanish tells that the last thing that held a deleted object has been taken away.
