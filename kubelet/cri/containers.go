@@ -1,0 +1,134 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/millrace/millrace/kubelet/container"
+)
+
+// Create makes a container.
+func (r *Runtime) Create(ctx context.Context, sandbox string, spec *container.Spec) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	log := ""
+	if spec.Sandbox.LogDirectory != "" {
+		log = filepath.Join(spec.Sandbox.LogDirectory, spec.LogPath)
+		if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
+			return "", fmt.Errorf("make the folder for logs: %w", err)
+		}
+	}
+	answer, err := r.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		PodSandboxId: sandbox, Config: r.config(spec, log), SandboxConfig: r.sandboxConfig(spec.Sandbox),
+	})
+	if err != nil {
+		return "", err
+	}
+	return r.identity(ctx, answer.ContainerId), nil
+}
+
+func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.ContainerConfig {
+	c := spec.Container
+	config := &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(spec.Attempt)},
+		Image:       &runtimeapi.ImageSpec{Image: spec.ImageRef, UserSpecifiedImage: c.Image},
+		Command:     spec.Command,
+		Args:        spec.Args,
+		WorkingDir:  c.WorkingDir,
+		Labels:      containerLabels(spec),
+		Annotations: containerNotes(spec, log),
+		Stdin:       c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(spec.Pod, c), SecurityContext: security(spec.Pod, c)},
+	}
+	if spec.Sandbox.LogDirectory != "" {
+		config.LogPath = spec.LogPath
+	}
+	for _, v := range spec.Env {
+		config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: v.Name, Value: []byte(v.Value)})
+	}
+	for _, m := range spec.Mounts {
+		config.Mounts = append(config.Mounts, &runtimeapi.Mount{
+			ContainerPath: m.Container, HostPath: m.Host, Readonly: m.ReadOnly, Propagation: propagation(m.Propagation), RecursiveReadOnly: m.RecursiveRO,
+		})
+	}
+	return config
+}
+
+func propagation(mode corev1.MountPropagationMode) runtimeapi.MountPropagation {
+	switch mode {
+	case corev1.MountPropagationHostToContainer:
+		return runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
+	case corev1.MountPropagationBidirectional:
+		return runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL
+	}
+	return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
+}
+
+// Start starts a container.
+func (r *Runtime) Start(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	_, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: plain(id)})
+	return err
+}
+
+// Stop asks a container to end, and ends it when its grace is over.
+func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, grace+requestTime)
+	defer cancel()
+	seconds := int64((grace + time.Second - 1) / time.Second)
+	_, err := r.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: plain(id), Timeout: seconds})
+	return ignoreMissing(err)
+}
+
+// Remove forgets a container, and its log.
+func (r *Runtime) Remove(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	answer, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: plain(id)})
+	if err == nil {
+		removeLog(answer.GetStatus().GetAnnotations()[noteLog])
+	}
+	_, err = r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: plain(id)})
+	return ignoreMissing(err)
+}
+
+// removeLog removes a log, what it was rotated to, and the folders that are empty then.
+func removeLog(path string) {
+	if path == "" {
+		return
+	}
+	parts, _ := filepath.Glob(path + "*")
+	for _, part := range parts {
+		os.Remove(part)
+	}
+	os.Remove(filepath.Dir(path))
+	os.Remove(filepath.Dir(filepath.Dir(path)))
+}
+
+// Exec runs a command in a container.
+func (r *Runtime) Exec(ctx context.Context, id string, command []string) (container.Output, error) {
+	request := &runtimeapi.ExecSyncRequest{ContainerId: plain(id), Cmd: command}
+	if deadline, ok := ctx.Deadline(); ok {
+		request.Timeout = max(int64(time.Until(deadline)/time.Second), 1)
+	}
+	answer, err := r.runtime.ExecSync(ctx, request)
+	if err != nil {
+		return container.Output{}, err
+	}
+	return container.Output{Stdout: answer.Stdout, Stderr: answer.Stderr, ExitCode: answer.ExitCode}, nil
+}
+
+// ReopenLog makes the runtime write to a new file, after the old one was moved.
+func (r *Runtime) ReopenLog(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	_, err := r.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: plain(id)})
+	return err
+}

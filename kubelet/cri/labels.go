@@ -1,0 +1,40 @@
+package cri
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/kubelet/container"
+)
+
+// The labels and annotations by which what was started is found again. They are those of the kubelet, so that tools that
+// look at a runtime understand what they see.
+const (
+	labelPod       = "io.kubernetes.pod.name"
+	labelNamespace = "io.kubernetes.pod.namespace"
+	labelUID       = "io.kubernetes.pod.uid"
+	labelContainer = "io.kubernetes.container.name"
+	labelOwner     = "dev.millrace.kubelet"
+	noteHash       = "io.kubernetes.container.hash"
+	noteRestarts   = "io.kubernetes.container.restartCount"
+	noteImage      = "dev.millrace.image"
+	noteLog        = "dev.millrace.log"
+)
+
+func podLabels(namespace, name string, uid types.UID) map[string]string {
+	return map[string]string{labelPod: name, labelNamespace: namespace, labelUID: string(uid), labelOwner: "true"}
+}
+
+func containerLabels(spec *container.Spec) map[string]string {
+	labels := podLabels(spec.Pod.Namespace, spec.Pod.Name, spec.Pod.UID)
+	labels[labelContainer] = spec.Container.Name
+	return labels
+}
+
+func containerNotes(spec *container.Spec, log string) map[string]string {
+	return map[string]string{
+		noteHash: strconv.FormatUint(spec.Hash, 16), noteRestarts: strconv.Itoa(int(spec.Attempt)), noteImage: spec.Container.Image,
+		noteLog: log,
+	}
+}

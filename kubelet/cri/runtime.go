@@ -1,0 +1,165 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/millrace/millrace/kubelet/container"
+)
+
+const (
+	// requestTime bounds ordinary requests, slowTime those that make or end a sandbox.
+	requestTime = 2 * time.Minute
+	slowTime    = 4 * time.Minute
+	maxMessage  = 16 << 20
+)
+
+// Options say where the runtime is.
+type Options struct {
+	// Socket is a path or a unix:// URL.
+	Socket string
+	// Images is the socket of the image service, if it is another one.
+	Images string
+	// Addresses are the node's, for pods that share its network.
+	Addresses []string
+	// PollEvery is how often what runs is compared with what ran, where the runtime sends no events, and, thirty times
+	// less often, where it does. 0 means a second.
+	PollEvery time.Duration
+	// CgroupParent is where pods' control groups are made. Empty leaves it to the runtime.
+	CgroupParent string
+	Logger       *slog.Logger
+}
+
+// Runtime speaks to a container runtime.
+type Runtime struct {
+	Options
+	conn, imageConn *grpc.ClientConn
+	runtime         runtimeapi.RuntimeServiceClient
+	images          runtimeapi.ImageServiceClient
+	name            atomic.Pointer[string]
+}
+
+var (
+	_ container.Runtime = (*Runtime)(nil)
+	_ container.Images  = (*Runtime)(nil)
+)
+
+// Open makes a Runtime. It does not connect before something is asked, and connects again by itself.
+func Open(o Options) (*Runtime, error) {
+	if o.PollEvery == 0 {
+		o.PollEvery = time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Images == "" {
+		o.Images = o.Socket
+	}
+	r := &Runtime{Options: o}
+	var err error
+	if r.conn, err = dial(o.Socket); err != nil {
+		return nil, err
+	}
+	r.imageConn = r.conn
+	if o.Images != o.Socket {
+		if r.imageConn, err = dial(o.Images); err != nil {
+			r.conn.Close()
+			return nil, err
+		}
+	}
+	r.runtime, r.images = runtimeapi.NewRuntimeServiceClient(r.conn), runtimeapi.NewImageServiceClient(r.imageConn)
+	return r, nil
+}
+
+func dial(socket string) (*grpc.ClientConn, error) {
+	path := "unix://" + strings.TrimPrefix(socket, "unix://")
+	conn, err := grpc.NewClient(path, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("reach the container runtime at %s: %w", socket, err)
+	}
+	return conn, nil
+}
+
+// Close ends the connection.
+func (r *Runtime) Close() error {
+	if r.imageConn != r.conn {
+		r.imageConn.Close()
+	}
+	return r.conn.Close()
+}
+
+// Version says what the runtime is.
+func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	v, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"})
+	if err != nil {
+		return container.Version{}, fmt.Errorf("ask the container runtime for its version: %w", err)
+	}
+	r.name.Store(&v.RuntimeName)
+	return container.Version{Name: v.RuntimeName, Version: v.RuntimeVersion}, nil
+}
+
+// Ready says what keeps the runtime from working, and whether it gives pods a network.
+func (r *Runtime) Ready(ctx context.Context) (problem string, network bool) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return fmt.Sprintf("container runtime is down: %v", err), false
+	}
+	for _, c := range s.GetStatus().GetConditions() {
+		switch {
+		case c.Type == runtimeapi.NetworkReady:
+			network = c.Status
+		case c.Type == runtimeapi.RuntimeReady && !c.Status:
+			problem = fmt.Sprintf("container runtime not ready: %s reason:%s message:%s", c.Type, c.Reason, c.Message)
+		}
+	}
+	return problem, network
+}
+
+// identity is a container's id as the API shows it: with the runtime's name before it.
+func (r *Runtime) identity(ctx context.Context, id string) string {
+	name := r.name.Load()
+	if name == nil {
+		if _, err := r.Version(ctx); err != nil {
+			return id
+		}
+		name = r.name.Load()
+	}
+	return *name + "://" + id
+}
+
+// plain is an id as the runtime knows it.
+func plain(id string) string {
+	if _, rest, ok := strings.Cut(id, "://"); ok {
+		return rest
+	}
+	return id
+}
+
+// ignoreMissing makes an end of what is gone no failure.
+func ignoreMissing(err error) error {
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
+
+// Events follows the runtime's own events, where there are any, and compares besides.
+func (r *Runtime) Events(ctx context.Context, changed func(types.UID)) error {
+	return newPoll(r, changed).run(ctx)
+}
