@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,7 +114,6 @@ type Server struct {
 
 	reading, changing chan struct{}
 	discovery         discoveryCache
-	streams           sync.WaitGroup
 }
 
 // New makes a server.

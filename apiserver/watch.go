@@ -45,8 +45,6 @@ func (c *call) watch() error {
 	defer w.Close()
 	s := &stream{call: c, watcher: w, frames: frames, bookmarks: o.bookmarks, timeout: c.watchTimeout(o)}
 	s.mark = o.initialEvents != nil && *o.initialEvents
-	c.s.streams.Add(1)
-	defer c.s.streams.Done()
 	c.openStream(frames)
 	s.run()
 	return nil
