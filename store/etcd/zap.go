@@ -67,10 +67,17 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// beside says whether a warning is beside the point here: raft's are about elections among several, and etcd wants the
-// folder to be closed to others though its files are.
+// beside says whether a message is beside the point here: raft's warnings are about elections among several, etcd wants
+// the folder to be closed to others though its files are, and asks a new folder for the version of its layout before the
+// first entry has given it one, which it does again later.
 func beside(e zapcore.Entry) bool {
-	return e.Level == zapcore.WarnLevel && (e.LoggerName == "raft" || e.Message == "check file permission")
+	switch e.Message {
+	case "Failed to detect schema version", "failed to update storage version":
+		return true
+	case "check file permission":
+		return e.Level == zapcore.WarnLevel
+	}
+	return e.Level == zapcore.WarnLevel && e.LoggerName == "raft"
 }
 
 func (b *bridge) Sync() error { return nil }
