@@ -54,7 +54,8 @@ func (t *term) run(ctx context.Context) {
 	defer running.Wait()
 	running.Go(func() { t.reporter.run(ctx) })
 
-	binding, stop := t.graceful(ctx)
+	binding, stop := context.WithCancel(context.WithoutCancel(ctx))
+	running.Go(func() { t.grace(ctx, binding, stop) })
 	defer stop()
 	var bindings sync.WaitGroup
 	defer bindings.Wait()
@@ -77,19 +78,20 @@ func (t *term) run(ctx context.Context) {
 	}
 }
 
-// graceful returns a context that ends some time after ctx, so that bindings on their way get their answers.
-func (t *term) graceful(ctx context.Context) (context.Context, context.CancelFunc) {
-	graceful, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(t.options.Grace)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-graceful.Done():
-		}
-	})
-	return graceful, func() { stop(); cancel() }
+// grace stops bindings some time after ctx has ended, so that those on their way get their answers.
+func (t *term) grace(ctx, binding context.Context, stop context.CancelFunc) {
+	select {
+	case <-ctx.Done():
+	case <-binding.Done():
+		return
+	}
+	timer := time.NewTimer(t.options.Grace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		stop()
+	case <-binding.Done():
+	}
 }
 
 // decision is a pod that has been given a node, and counts there.

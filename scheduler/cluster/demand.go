@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,10 @@ func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 		return t.Value == taint.Value
 	case corev1.TolerationOpExists:
 		return true
+	case corev1.TolerationOpLt, corev1.TolerationOpGt:
+		than, err1 := strconv.ParseInt(t.Value, 10, 64)
+		value, err2 := strconv.ParseInt(taint.Value, 10, 64)
+		return err1 == nil && err2 == nil && value != than && (value < than) == (t.Operator == corev1.TolerationOpLt)
 	}
 	return false
 }

@@ -149,6 +149,11 @@ func TestFilters(t *testing.T) {
 			scene:   scene{node: tainted(gpu), pod: tolerating(corev1.Toleration{Key: "gpu", Operator: "Exists", Effect: "NoExecute"})},
 			reasons: []string{taintedBy}, lasting: true},
 		{name: "everything is tolerated", filter: Taints{}, scene: scene{node: tainted(gpu), pod: tolerating(corev1.Toleration{Operator: "Exists"})}},
+		{name: "tolerated up to a value", filter: Taints{},
+			scene: scene{node: tainted(corev1.Taint{Key: "age", Value: "5", Effect: "NoSchedule"}), pod: tolerating(corev1.Toleration{Key: "age", Operator: "Lt", Value: "6"})}},
+		{name: "tolerated from a value", filter: Taints{},
+			scene:   scene{node: tainted(corev1.Taint{Key: "age", Value: "5", Effect: "NoSchedule"}), pod: tolerating(corev1.Toleration{Key: "age", Operator: "Gt", Value: "5"})},
+			reasons: []string{taintedBy}, lasting: true},
 		{name: "a taint that only asks", filter: Taints{}, scene: scene{node: tainted(corev1.Taint{Key: "a", Effect: "PreferNoSchedule"})}},
 
 		{name: "a cordoned node", filter: Unschedulable{}, scene: scene{node: cordonedNode}, reasons: []string{cordoned}, lasting: true},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// looksAt says whether an affinity term of owner selects other.
 func (r *Cluster) looksAt(owner *corev1.Pod, t corev1.PodAffinityTerm, other *corev1.Pod) bool {
 	in := slices.Contains(t.Namespaces, other.Namespace)
 	if len(t.Namespaces) == 0 && t.NamespaceSelector == nil {
@@ -35,6 +36,7 @@ func apart(pod *corev1.Pod) (required []corev1.PodAffinityTerm, preferred []core
 	return nil, nil
 }
 
+// sameDomain says whether a pod's node and a node have the same value of a label.
 func (r *Cluster) sameDomain(pod *corev1.Pod, node *corev1.Node, key string) bool {
 	other, ok := r.Nodes[pod.Spec.NodeName]
 	if !ok {

@@ -13,7 +13,6 @@ import (
 )
 
 // Cluster is a cluster as the API shows it.
-
 type Cluster struct {
 	Nodes      map[string]*corev1.Node
 	Pods       map[string]*corev1.Pod // placed ones, by name
@@ -22,7 +21,6 @@ type Cluster struct {
 }
 
 // New returns an empty cluster.
-
 func New() *Cluster {
 	return &Cluster{
 		Nodes: make(map[string]*corev1.Node), Pods: make(map[string]*corev1.Pod),
@@ -31,7 +29,6 @@ func New() *Cluster {
 }
 
 // NodeNames returns the names of the nodes in order.
-
 func (r *Cluster) NodeNames() []string {
 	var names []string
 	for name := range r.Nodes {
@@ -42,7 +39,6 @@ func (r *Cluster) NodeNames() []string {
 }
 
 // PodsOn returns the pods of a node.
-
 func (r *Cluster) PodsOn(node string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range r.Pods {
@@ -54,7 +50,6 @@ func (r *Cluster) PodsOn(node string) []*corev1.Pod {
 }
 
 // Judge returns the reasons of refusal for each node, or the totals of those that are left.
-
 func (r *Cluster) Judge(pod *corev1.Pod) (refusals map[string][]string, totals map[string]int64) {
 	refusals, totals = make(map[string][]string), make(map[string]int64)
 	var left []*corev1.Node
@@ -113,16 +108,6 @@ func (r *Cluster) refuse(pod *corev1.Pod, node *corev1.Node) []string {
 	return nil
 }
 
-// namedNode returns the node that a pod names, as those of daemon sets do.
-
-// asked returns the requests of a pod whose containers are plain; zero is what a container without a request counts.
-
-// counts returns how many pods each value of the constraint's key has, among the nodes that count.
-
-// looksAt says whether an affinity term of owner selects other.
-
-// sameDomain says whether a pod's node and a node have the same value of a label.
-
 func eachNode(nodes []*corev1.Node, score func(*corev1.Node) int64) []int64 {
 	scores := make([]int64, len(nodes))
 	for i, node := range nodes {
@@ -139,7 +124,6 @@ func highest(scores []int64) int64 {
 }
 
 // Message puts refusals into the words that users read.
-
 func Message(refusals map[string][]string) string {
 	counts := make(map[string]int)
 	for _, reasons := range refusals {

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"iter"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// SetNamespace takes in a namespace's labels; nil if it has gone.
+func (s *State) SetNamespace(name string, set map[string]string) bool {
+	if old, ok := s.namespaces[name]; ok == (set != nil) && maps.Equal(old, set) {
+		return false
+	}
+	if s.namespaces == nil {
+		s.namespaces = make(map[string]labels.Set)
+	}
+	if set == nil {
+		delete(s.namespaces, name)
+	} else {
+		s.namespaces[name] = set
+	}
+	s.namespace++
+	return true
+}
+
+// Selects says whether a term looks at a pod of this shape.
+func (s *State) Selects(term *Term, shape *Shape) bool {
+	return s.inNamespaces(term, shape.Namespace) && term.Selector.Matches(shape.Labels)
+}
+
+func (s *State) inNamespaces(term *Term, namespace string) bool {
+	for _, name := range term.Namespaces {
+		if name == namespace {
+			return true
+		}
+	}
+	return term.NamespacesBy != nil && term.NamespacesBy.Matches(s.namespaces[namespace])
+}
+
+// Opinions ranges over the shapes of placed pods that care about other pods.
+func (s *State) Opinions() iter.Seq[*Shape] { return maps.Keys(s.opinions) }
+
+// OpinionEpoch changes when Opinions or the labels of namespaces do.
+func (s *State) OpinionEpoch() uint64 { return s.opinion + s.namespace }
+
+// NamespaceEpoch changes when the labels of namespaces do, and with them what Selects says.
+func (s *State) NamespaceEpoch() uint64 { return s.namespace }
+
+func (s *State) countOpinion(shape *Shape, by int) {
+	if s.opinions == nil {
+		s.opinions = make(map[*Shape]int)
+	}
+	before := s.opinions[shape]
+	switch after := before + by; after {
+	case 0:
+		delete(s.opinions, shape)
+	default:
+		s.opinions[shape] = after
+	}
+	if before == 0 || before+by == 0 {
+		s.opinion++
+	}
+}

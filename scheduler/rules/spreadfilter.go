@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// spreadFilter holds the constraints of one shape that must hold.
+type spreadFilter struct {
+	constraints []hardConstraint
+	epoch       uint64
+	counted     uint64 // the epochs of the tallies
+}
+
+type hardConstraint struct {
+	*tally
+	self       int64 // 1 if the pod counts itself
+	maxSkew    int64
+	minDomains int64
+	least      int64 // the smallest count that others are compared with
+}
+
+func newSpreadFilter(shape *cluster.Shape, state *cluster.State, constraints []cluster.SpreadConstraint) *spreadFilter {
+	f := &spreadFilter{}
+	for i := range constraints {
+		c := &constraints[i]
+		h := hardConstraint{tally: newSpreadTally(shape, state, c, constraints), maxSkew: c.MaxSkew, minDomains: c.MinDomains}
+		if c.Selector.Matches(shape.Labels) {
+			h.self = 1
+		}
+		f.constraints = append(f.constraints, h)
+	}
+	return f
+}
+
+func (f *spreadFilter) Refresh(changed []int32) {
+	var counted uint64
+	for i := range f.constraints {
+		c := &f.constraints[i]
+		c.refresh(changed)
+		counted += c.epoch
+		least := c.lowest()
+		if int64(c.occupied) < c.minDomains {
+			least = 0 // there should be more domains, and they would be empty
+		}
+		if least != c.least {
+			c.least = least
+			f.epoch++
+		}
+	}
+	if counted != f.counted {
+		f.counted = counted
+		f.epoch++
+	}
+}
+
+func (f *spreadFilter) Epoch() uint64 { return f.epoch }
+
+func (f *spreadFilter) Filter(node int) *plugin.Verdict {
+	for i := range f.constraints {
+		c := &f.constraints[i]
+		count, ok := c.at(node)
+		if !ok {
+			return &withoutTopology
+		}
+		if count+c.self-c.least > c.maxSkew {
+			return &skewed
+		}
+	}
+	return nil
+}

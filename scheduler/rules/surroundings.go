@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+)
+
+// surroundings is what pods that are already placed want of the pods of one shape.
+type surroundings struct {
+	epoch  uint64
+	stand  uint64
+	apart  []string // topology keys by which some must not be near it
+	scored []string // topology keys by which some like or dislike it, or it them
+}
+
+func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroundings {
+	epoch := state.OpinionEpoch()
+	s, ok := p.known[shape]
+	if ok && s.epoch == epoch {
+		return s
+	}
+	if len(p.known) > 4096 {
+		clear(p.known) // most of these shapes will be gone
+	}
+	s = lookAround(shape, state)
+	s.epoch = epoch
+	var h maphash.Hash
+	h.SetSeed(p.seed)
+	maphash.WriteComparable(&h, state.NamespaceEpoch())
+	for _, keys := range [][]string{s.apart, s.scored} {
+		for _, key := range keys {
+			maphash.WriteComparable(&h, key)
+		}
+		maphash.WriteComparable(&h, len(keys))
+	}
+	s.stand = h.Sum64()
+	p.known[shape] = s
+	return s
+}
+
+func lookAround(shape *cluster.Shape, state *cluster.State) surroundings {
+	apart, scored := make(map[string]bool), make(map[string]bool)
+	for other := range state.Opinions() {
+		for i := range other.AntiAffinity {
+			if t := &other.AntiAffinity[i]; state.Selects(t, shape) {
+				apart[t.TopologyKey] = true
+			}
+		}
+		for i := range other.Affinity {
+			if t := &other.Affinity[i]; state.Selects(t, shape) {
+				scored[t.TopologyKey] = true
+			}
+		}
+		for _, terms := range [][]cluster.WeightedTerm{other.PreferredAffinity, other.PreferredAntiAffinity} {
+			for i := range terms {
+				if t := &terms[i].Term; state.Selects(t, shape) {
+					scored[t.TopologyKey] = true
+				}
+			}
+		}
+	}
+	for _, terms := range [][]cluster.WeightedTerm{shape.PreferredAffinity, shape.PreferredAntiAffinity} {
+		for i := range terms {
+			scored[terms[i].TopologyKey] = true
+		}
+	}
+	return surroundings{apart: slices.Sorted(maps.Keys(apart)), scored: slices.Sorted(maps.Keys(scored))}
+}
