@@ -5,6 +5,8 @@ import (
 
 	"github.com/millrace/millrace/controllers"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/metrics/scheduling"
+	"github.com/millrace/millrace/queue/prommetrics"
 	"github.com/millrace/millrace/scheduler"
 )
 
@@ -17,6 +19,9 @@ func (c *Cluster) startLoops(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if clients.Metrics, err = prommetrics.New(c.metrics.Registry); err != nil {
+		return err
+	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
 		group := &loop.Group{Clients: clients, Entries: controllers.All(controllers.Options{RootCA: c.keys.Authority.CertPEM}), Select: c.options.Controllers}
@@ -26,7 +31,11 @@ func (c *Cluster) startLoops(context.Context) error {
 		runners = append(runners, group)
 	}
 	if !c.options.NoScheduler {
-		runners = append(runners, scheduler.New(scheduler.For(clients)))
+		o := scheduler.For(clients)
+		if o.Metrics, err = scheduling.New(c.metrics.Registry); err != nil {
+			return err
+		}
+		runners = append(runners, scheduler.New(o))
 	}
 	c.run("loops", func(ctx context.Context) error { return loop.Run(ctx, clients, runners...) })
 	return nil

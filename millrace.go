@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/inprocess"
+	"github.com/millrace/millrace/metrics"
 	"github.com/millrace/millrace/pki"
 )
 
@@ -68,6 +69,7 @@ type Cluster struct {
 	keys    *pki.Keys
 	address string
 	inside  *inprocess.Transport
+	metrics *metrics.Metrics
 
 	// stages are what runs, in the order in which it was started. They end in the reverse order.
 	stages []*stage
