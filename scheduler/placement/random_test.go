@@ -22,7 +22,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "seed of the random tests; 0: by the clock")
-	stepsFlag = flag.Int("steps", 1500, "steps of the random tests")
+	stepsFlag = flag.Int("steps", 1000, "steps of the random tests")
 )
 
 // TestSharedResultsEqualLookingAtEveryNode places pods of few kinds, so that
