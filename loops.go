@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/metrics/scheduling"
 	"github.com/millrace/millrace/queue/prommetrics"
@@ -36,6 +38,15 @@ func (c *Cluster) startLoops(context.Context) error {
 			return err
 		}
 		runners = append(runners, scheduler.New(o))
+	}
+	if c.options.Nodes > 0 {
+		nodes, err := hollow.New(hollow.Options{
+			Clients: clients, Nodes: c.options.Nodes, Pods: loop.Informer(clients, informer.For(clients.Kube.CoreV1().Pods(""))), Logger: c.options.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		runners = append(runners, nodes)
 	}
 	c.run("loops", func(ctx context.Context) error { return loop.Run(ctx, clients, runners...) })
 	return nil
