@@ -17,7 +17,6 @@ import (
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
 	"github.com/millrace/millrace/inprocess"
-	"github.com/millrace/millrace/metrics"
 	"github.com/millrace/millrace/openapi"
 	"github.com/millrace/millrace/ownership"
 	"github.com/millrace/millrace/pki"
@@ -147,7 +146,8 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	}
 	reg, err = registry.New(registry.Options{
 		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window,
-		Admission: admission.Default(current), Allocate: alloc, Logger: c.options.Logger,
+		Admission: admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: auth.MastersOnly{}}),
+		Allocate:  alloc, Logger: c.options.Logger,
 	})
 	return reg, cache, alloc, err
 }
@@ -166,19 +166,14 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	authorizer := auth.MastersOnly{}
 	documents := openapi.New(openapi.Options{Catalogue: reg.Catalogue, Version: Version().GitVersion})
 	c.opened("openapi", func() error { documents.Close(); return nil })
-	var api *apiserver.Server
-	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
-	extra := documents.Handlers()
-	extra["/metrics"] = c.metrics.Handler()
-	api = apiserver.New(apiserver.Options{
+	api := apiserver.New(apiserver.Options{
 		Registry:     reg,
 		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: c.keys.Clients(), Tokens: tokens}},
 		Authorize:    authorizer,
 		Apply:        reg.Track.(*ownership.Owners),
 		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
 		Checks:       checks(reg, cache),
-		Extra:        extra,
-		Metrics:      c.metrics.Requests(),
+		Extra:        documents.Handlers(),
 		Version:      Version(),
 		Address:      c.address,
 		Logger:       c.options.Logger,

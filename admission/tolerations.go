@@ -11,10 +11,10 @@ import (
 // outage is for how many seconds a pod stays on a node that does not answer, unless it says something else.
 const outage = int64(300)
 
-// DefaultTolerationSeconds lets pods stay on a failing node for five minutes.
-func DefaultTolerationSeconds() registry.Admission {
-	return registry.Admission{Name: "DefaultTolerationSeconds", Mutate: func(_ context.Context, c *registry.Change) error {
-		if c.Kind.GroupResource() != pods || c.View != "" || c.Operation != registry.Create && c.Operation != registry.Update {
+// defaultTolerationSeconds lets pods stay on a failing node for five minutes.
+func defaultTolerationSeconds() registry.Admission {
+	return mutating("DefaultTolerationSeconds", func(_ context.Context, c *registry.Change) error {
+		if !is(c, "", "pods") || c.View != "" || c.Operation != registry.Create && c.Operation != registry.Update {
 			return nil
 		}
 		pod := c.Object.(*corev1.Pod)
@@ -27,7 +27,7 @@ func DefaultTolerationSeconds() registry.Admission {
 				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
 		}
 		return nil
-	}}
+	})
 }
 
 func tolerates(pod *corev1.Pod, key string) bool {
