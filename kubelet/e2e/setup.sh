@@ -1,0 +1,118 @@
+#!/bin/sh
+# Sets up, and takes down, what the tests on real containers need: containerd and runc from the distribution, a private
+# containerd with folders of its own, and images that are built here.
+#
+#   eval "$(kubelet/e2e/setup.sh start)"   starts it and sets MILLRACE_CRI_SOCKET, for the tests
+#   kubelet/e2e/setup.sh stop      ends that containerd, by its process id, and removes its folder
+#   kubelet/e2e/setup.sh restart    ends and starts containerd only; containers go on running
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=${MILLRACE_E2E_DIR:-${TMPDIR:-/tmp}/millrace-e2e}
+socket=$root/containerd.sock
+
+packages() {
+	if command -v containerd >/dev/null && command -v runc >/dev/null && command -v busybox >/dev/null; then
+		return
+	fi
+	apt-get update >/dev/null
+	apt-get install -y --no-install-recommends containerd runc busybox-static >/dev/null
+}
+
+configure() {
+	mkdir -p "$root/root" "$root/state" "$root/opt" "$root/cni" "$root/images"
+	cat >"$root/config.toml" <<CONFIG
+version = 2
+root = "$root/root"
+state = "$root/state"
+[grpc]
+  address = "$socket"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$root/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "localhost/pause:1"
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    conf_dir = "$root/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "${MILLRACE_E2E_SNAPSHOTTER:-overlayfs}"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+CONFIG
+}
+
+launch() {
+	nohup containerd --config "$root/config.toml" >>"$root/containerd.log" 2>&1 &
+	echo $! >"$root/containerd.pid"
+	i=0
+	until ctr --address "$socket" version >/dev/null 2>&1; do
+		i=$((i + 1))
+		if [ $i -gt 100 ]; then
+			echo "containerd did not start; see $root/containerd.log" >&2
+			exit 1
+		fi
+		sleep 0.1
+	done
+}
+
+images() {
+	(
+		cd "$here"
+		CGO_ENABLED=0 go build -trimpath -ldflags=-s -o "$root/images/pause" ./pause
+		go build -o "$root/images/image" ./image
+	)
+	"$root/images/image" -program "$root/images/pause" -name localhost/pause:1 -out "$root/images/pause.tar"
+	"$root/images/image" -program "$(command -v busybox)" -name localhost/box:1 -entrypoint /bin/sh -out "$root/images/box.tar"
+	"$root/images/image" -program "$(command -v busybox)" -name localhost/box:2 -entrypoint /bin/sh -out "$root/images/box2.tar"
+	for archive in pause box box2; do
+		ctr --address "$socket" -n k8s.io images import "$root/images/$archive.tar" >/dev/null
+	done
+}
+
+halt() {
+	if [ -f "$root/containerd.pid" ]; then
+		pid=$(cat "$root/containerd.pid")
+		kill "$pid" 2>/dev/null || true
+		i=0
+		while kill -0 "$pid" 2>/dev/null && [ $i -lt 100 ]; do
+			i=$((i + 1))
+			sleep 0.1
+		done
+		rm -f "$root/containerd.pid"
+	fi
+}
+
+clear_tasks() {
+	for container in $(ctr --address "$socket" -n k8s.io containers list -q 2>/dev/null); do
+		ctr --address "$socket" -n k8s.io tasks kill -s KILL -a "$container" >/dev/null 2>&1 || true
+		ctr --address "$socket" -n k8s.io tasks delete -f "$container" >/dev/null 2>&1 || true
+		ctr --address "$socket" -n k8s.io containers delete "$container" >/dev/null 2>&1 || true
+	done
+}
+
+case "${1:-start}" in
+start)
+	packages
+	configure
+	[ -S "$socket" ] && ctr --address "$socket" version >/dev/null 2>&1 || launch
+	images
+	echo "export MILLRACE_CRI_SOCKET=$socket"
+	;;
+stop)
+	clear_tasks
+	halt
+	grep " $root/" /proc/self/mounts | cut -d' ' -f2 | sort -r | while read -r mount; do umount "$mount" 2>/dev/null || true; done
+	rm -rf "$root"
+	;;
+restart)
+	halt
+	launch
+	;;
+*)
+	echo "usage: setup.sh start | stop | restart" >&2
+	exit 2
+	;;
+esac

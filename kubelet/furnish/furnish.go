@@ -1,0 +1,172 @@
+package furnish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/kubelet/container"
+	"github.com/millrace/millrace/kubelet/worker"
+)
+
+// ErrUnsupported means a sort of volume that this kubelet cannot give.
+var ErrUnsupported = errors.New("this sort of volume is not supported")
+
+// Options say what there is to give. Root is needed.
+type Options struct {
+	// Root is the folder below which pods have theirs.
+	Root string
+	// Kube reads config maps, secrets and claims, and asks for tokens. Nil, in a kubelet that stands alone, has none.
+	Kube kubernetes.Interface
+	// Services are those of a namespace. Nil has none.
+	Services func(namespace string) []*corev1.Service
+	// Addresses are the node's.
+	Addresses []string
+	// Allocatable is what containers without limits may use.
+	Allocatable corev1.ResourceList
+	// ClusterDNS and ClusterDomain are what pods ask for names.
+	ClusterDNS    []string
+	ClusterDomain string
+	// ImageUser says who runs an image that does not say otherwise in the pod. Nil does not know.
+	ImageUser func(ctx context.Context, ref string) (uid *int64, name string, err error)
+	// Refresh is for how long what was read from the API server is good: 45 s by default.
+	Refresh time.Duration
+	Logger  *slog.Logger
+}
+
+// Furnisher furnishes the pods of one node.
+type Furnisher struct {
+	Options
+	objects *objects
+	tokens  *tokens
+	mu      sync.Mutex // held while a pod's folders change
+}
+
+var _ worker.Furnisher = (*Furnisher)(nil)
+
+// New makes a Furnisher.
+func New(o Options) *Furnisher {
+	o.Refresh = cmp.Or(o.Refresh, 45*time.Second)
+	o.ClusterDomain = cmp.Or(o.ClusterDomain, "cluster.local")
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Furnisher{Options: o, objects: newObjects(o.Kube, o.Refresh), tokens: newTokens(o.Kube)}
+}
+
+func (f *Furnisher) podFolder(uid string) string { return filepath.Join(f.Root, "pods", uid) }
+
+func (f *Furnisher) volumeFolder(uid, volume string) string {
+	return filepath.Join(f.podFolder(uid), "volumes", volume)
+}
+
+// Prepare makes a pod's volumes ready, or brings them up to date.
+func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
+	if err := os.MkdirAll(filepath.Join(f.podFolder(string(pod.UID)), "volumes"), 0o755); err != nil {
+		return err
+	}
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if err := f.volume(ctx, pod, v); err != nil {
+			return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+// Release removes what a pod had.
+func (f *Furnisher) Release(_ context.Context, _ worker.Key, uid string) error {
+	folder := f.podFolder(uid)
+	volumes, err := os.ReadDir(filepath.Join(folder, "volumes"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, v := range volumes {
+		if err := unmount(f.volumeFolder(uid, v.Name())); err != nil {
+			return fmt.Errorf("unmount volume %s of pod %s: %w", v.Name(), uid, err)
+		}
+	}
+	f.tokens.forget(uid)
+	// The folder of messages stays: the final status is made from it. Sweep removes it with the pod.
+	return os.RemoveAll(filepath.Join(folder, "volumes"))
+}
+
+// Sweep removes the folders of pods that are not alive.
+func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) error {
+	pods, err := os.ReadDir(filepath.Join(f.Root, "pods"))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	for _, p := range pods {
+		if alive(p.Name()) {
+			continue
+		}
+		err = errors.Join(err, f.Release(ctx, worker.Key{}, p.Name()), os.RemoveAll(f.podFolder(p.Name())))
+	}
+	return err
+}
+
+// Sandbox fills in a pod's names and resolver.
+func (f *Furnisher) Sandbox(_ context.Context, spec *container.SandboxSpec) error {
+	spec.Hostname = hostname(spec.Pod)
+	if sub := spec.Pod.Spec.Subdomain; sub != "" && spec.Pod.Spec.SetHostnameAsFQDN != nil && *spec.Pod.Spec.SetHostnameAsFQDN {
+		spec.Hostname += "." + sub + "." + spec.Pod.Namespace + ".svc." + f.ClusterDomain
+	}
+	spec.DNS = f.resolver(spec.Pod)
+	return nil
+}
+
+// longestHostname is what Linux takes as one label.
+const longestHostname = 63
+
+func hostname(pod *corev1.Pod) string {
+	name := cmp.Or(pod.Spec.Hostname, pod.Name)
+	return trimName(name[:min(len(name), longestHostname)])
+}
+
+func trimName(name string) string {
+	for len(name) > 0 && (name[len(name)-1] == '-' || name[len(name)-1] == '.') {
+		name = name[:len(name)-1]
+	}
+	return name
+}
+
+// resolver is what a pod's resolver is told. Nil leaves it to the node.
+func (f *Furnisher) resolver(pod *corev1.Pod) *container.DNS {
+	d := &container.DNS{}
+	cluster := pod.Spec.DNSPolicy == corev1.DNSClusterFirst && !pod.Spec.HostNetwork || pod.Spec.DNSPolicy == corev1.DNSClusterFirstWithHostNet
+	switch {
+	case pod.Spec.DNSPolicy == corev1.DNSNone:
+	case cluster && len(f.ClusterDNS) > 0:
+		d.Servers = f.ClusterDNS
+		d.Searches = []string{pod.Namespace + ".svc." + f.ClusterDomain, "svc." + f.ClusterDomain, f.ClusterDomain}
+		d.Options = []string{"ndots:5"}
+	case pod.Spec.DNSConfig == nil:
+		return nil
+	}
+	if c := pod.Spec.DNSConfig; c != nil {
+		d.Servers = append(append([]string(nil), d.Servers...), c.Nameservers...)
+		d.Searches = append(d.Searches, c.Searches...)
+		for _, o := range c.Options {
+			text := o.Name
+			if o.Value != nil && *o.Value != "" {
+				text += ":" + *o.Value
+			}
+			d.Options = append(d.Options, text)
+		}
+	}
+	return d
+}

@@ -1,0 +1,129 @@
+package furnish
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The names by which a set of files is replaced at once: every visible name leads through "..data", which leads to the
+// folder of the present set.
+const (
+	dataLink = "..data"
+	nextLink = "..data_tmp"
+)
+
+// replace makes a folder hold exactly these files. Who reads sees all of the old set or all of the new.
+func replace(folder string, files map[string]file, group *int64) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	link := filepath.Join(folder, dataLink)
+	old, _ := os.Readlink(link)
+	if old != "" && equal(filepath.Join(folder, old), files) {
+		return nil
+	}
+	set, err := os.MkdirTemp(folder, time.Now().UTC().Format("..2006_01_02_15_04_05."))
+	if err != nil {
+		return err
+	}
+	if err := writeAll(set, files, group); err != nil {
+		return errors.Join(err, os.RemoveAll(set))
+	}
+	next := filepath.Join(folder, nextLink)
+	os.Remove(next)
+	if err := os.Symlink(filepath.Base(set), next); err != nil {
+		return err
+	}
+	if err := os.Rename(next, link); err != nil {
+		return err
+	}
+	if err := names(folder, files); err != nil {
+		return err
+	}
+	if old != "" {
+		return os.RemoveAll(filepath.Join(folder, old))
+	}
+	return nil
+}
+
+func writeAll(set string, files map[string]file, group *int64) error {
+	if err := os.Chmod(set, 0o755); err != nil {
+		return err
+	}
+	for name, f := range files {
+		path := filepath.Join(set, name)
+		if !strings.HasPrefix(path, set+string(filepath.Separator)) {
+			return fmt.Errorf("%q leads out of the volume", name)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.content, 0o600); err != nil {
+			return err
+		}
+		mode := f.mode
+		if group != nil {
+			mode |= 0o440
+			if err := os.Chown(path, -1, int(*group)); err != nil {
+				return err
+			}
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// equal reports whether a set has these files already.
+func equal(set string, files map[string]file) bool {
+	count := 0
+	err := filepath.WalkDir(set, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(set, path)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if wanted, ok := files[name]; err != nil || !ok || !bytes.Equal(wanted.content, content) {
+			return errors.Join(err, fs.ErrInvalid)
+		}
+		count++
+		return nil
+	})
+	return err == nil && count == len(files)
+}
+
+// names makes the visible names, and removes those that are no more.
+func names(folder string, files map[string]file) error {
+	wanted := map[string]bool{}
+	for name := range files {
+		first, _, _ := strings.Cut(name, "/")
+		wanted[first] = true
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch {
+		case strings.HasPrefix(e.Name(), ".."):
+		case wanted[e.Name()]:
+			delete(wanted, e.Name())
+		default:
+			err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
+		}
+	}
+	for name := range wanted {
+		err = errors.Join(err, os.Symlink(filepath.Join(dataLink, name), filepath.Join(folder, name)))
+	}
+	return err
+}

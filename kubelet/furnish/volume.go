@@ -1,0 +1,161 @@
+package furnish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// volume makes one volume ready.
+func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) error {
+	folder := f.volumeFolder(string(pod.UID), v.Name)
+	switch {
+	case v.EmptyDir != nil:
+		return emptyDir(folder, v.EmptyDir, pod)
+	case v.HostPath != nil:
+		return hostPath(v.HostPath)
+	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
+		files, err := f.files(ctx, pod, v)
+		if err != nil {
+			return err
+		}
+		return replace(folder, files, fsGroup(pod))
+	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+		_, err := f.claimed(ctx, pod, v)
+		return err
+	}
+	return ErrUnsupported
+}
+
+// source is where on the node a volume is.
+func (f *Furnisher) source(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+	switch {
+	case v.HostPath != nil:
+		return v.HostPath.Path, nil
+	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+		return f.claimed(ctx, pod, v)
+	}
+	return f.volumeFolder(string(pod.UID), v.Name), nil
+}
+
+// claimed is where a claim's volume is: on this node, as a folder.
+func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+	name := pod.Name + "-" + v.Name
+	if v.PersistentVolumeClaim != nil {
+		name = v.PersistentVolumeClaim.ClaimName
+	}
+	pv, err := f.objects.claim(ctx, pod.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case pv.Spec.HostPath != nil:
+		return pv.Spec.HostPath.Path, hostPath(pv.Spec.HostPath)
+	case pv.Spec.Local != nil:
+		_, err := os.Stat(pv.Spec.Local.Path)
+		return pv.Spec.Local.Path, err
+	}
+	return "", ErrUnsupported
+}
+
+func fsGroup(pod *corev1.Pod) *int64 {
+	if pod.Spec.SecurityContext == nil {
+		return nil
+	}
+	return pod.Spec.SecurityContext.FSGroup
+}
+
+// emptyDir makes a folder that all may write to, or that the pod's group owns.
+func emptyDir(folder string, v *corev1.EmptyDirVolumeSource, pod *corev1.Pod) error {
+	if _, err := os.Stat(folder); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	if v.Medium == corev1.StorageMediumMemory {
+		size := int64(0)
+		if v.SizeLimit != nil {
+			size = v.SizeLimit.Value()
+		}
+		if err := mountMemory(folder, size); err != nil {
+			return errors.Join(err, os.Remove(folder))
+		}
+	}
+	mode := fs.FileMode(0o777)
+	if group := fsGroup(pod); group != nil {
+		if err := os.Chown(folder, -1, int(*group)); err != nil {
+			return err
+		}
+		mode |= fs.ModeSetgid
+	}
+	return os.Chmod(folder, mode)
+}
+
+// hostPath checks, or makes, what is there on the node.
+func hostPath(v *corev1.HostPathVolumeSource) error {
+	kind := corev1.HostPathUnset
+	if v.Type != nil {
+		kind = *v.Type
+	}
+	switch kind {
+	case corev1.HostPathUnset:
+		return nil
+	case corev1.HostPathDirectoryOrCreate:
+		if err := os.MkdirAll(v.Path, 0o755); err != nil {
+			return err
+		}
+	case corev1.HostPathFileOrCreate:
+		file, err := os.OpenFile(v.Path, os.O_CREATE|os.O_RDONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		file.Close()
+	}
+	info, err := os.Stat(v.Path)
+	if err != nil {
+		return fmt.Errorf("hostPath type check failed: %w", err)
+	}
+	if !isOf(kind, info.Mode()) {
+		return fmt.Errorf("hostPath type check failed: %s is not a %s", v.Path, kind)
+	}
+	return nil
+}
+
+func isOf(kind corev1.HostPathType, mode fs.FileMode) bool {
+	switch kind {
+	case corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate:
+		return mode.IsDir()
+	case corev1.HostPathFile, corev1.HostPathFileOrCreate:
+		return mode.IsRegular()
+	case corev1.HostPathSocket:
+		return mode&fs.ModeSocket != 0
+	case corev1.HostPathCharDev:
+		return mode&fs.ModeCharDevice != 0
+	case corev1.HostPathBlockDev:
+		return mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0
+	}
+	return false
+}
+
+// subPath is a path below a volume that does not lead out of it, made if it is missing.
+func subPath(volume, below string) (string, error) {
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if _, err := root.Stat(below); errors.Is(err, fs.ErrNotExist) {
+		if err := root.MkdirAll(below, 0o755); err != nil {
+			return "", fmt.Errorf("make subPath %q: %w", below, err)
+		}
+	} else if err != nil {
+		return "", fmt.Errorf("subPath %q: %w", below, err)
+	}
+	return filepath.EvalSymlinks(filepath.Join(volume, below))
+}

@@ -1,0 +1,219 @@
+package logs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Options say which lines are read and how they are written.
+type Options struct {
+	// Follow goes on with what comes, until Ended says that nothing will.
+	Follow bool
+	// Tail is how many of the last lines are read. Nil means all.
+	Tail *int64
+	// Since leaves out what is older.
+	Since time.Time
+	// Timestamps puts its time before each line.
+	Timestamps bool
+	// Limit is after how many bytes reading ends. Nil means never.
+	Limit *int64
+	// Stream is "stdout" or "stderr". Empty means both.
+	Stream string
+	// Ended reports whether the container has ended. Nil means that it has.
+	Ended func() bool
+}
+
+// look is how often a reader that follows looks for more. Reading a file that did not grow costs a microsecond.
+const look = 100 * time.Millisecond
+
+var errEnough = errors.New("the limit of bytes is reached")
+
+// Read writes a log to w. A nil ctx never ends.
+func Read(ctx context.Context, path string, o Options, w io.Writer) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("failed to open log file %q: %w", path, err)
+	}
+	r := &reader{path: path, file: f, options: o, out: bufio.NewWriter(w), raw: w}
+	defer func() { r.file.Close() }()
+	if o.Tail != nil {
+		start, err := tail(f, *o.Tail)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	err = r.run(ctx)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return errors.Join(err, r.out.Flush())
+}
+
+type reader struct {
+	path    string
+	file    *os.File
+	options Options
+	out     *bufio.Writer
+	raw     io.Writer
+	written int64
+	// begun is set between the parts of one line.
+	begun bool
+}
+
+func (r *reader) run(ctx context.Context) error {
+	in := bufio.NewReader(r.file)
+	var rest []byte
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == nil {
+			if len(rest) > 0 {
+				line, rest = append(rest, line...), nil
+			}
+			if err := r.line(line); err != nil {
+				return err
+			}
+			continue
+		}
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+		rest = append(rest, line...)
+		if !r.options.Follow {
+			return r.last(rest)
+		}
+		more, err := r.wait(ctx)
+		if err != nil || !more {
+			return errors.Join(err, r.last(rest))
+		}
+		in.Reset(r.file)
+	}
+}
+
+// last writes what is left without an end.
+func (r *reader) last(rest []byte) error {
+	if len(rest) == 0 {
+		return nil
+	}
+	return r.line(rest)
+}
+
+// wait waits for more, in this file or in the one that took its place. It is false when nothing will come.
+func (r *reader) wait(ctx context.Context) (bool, error) {
+	if err := r.flush(); err != nil {
+		return false, err
+	}
+	for {
+		ended := r.options.Ended == nil || r.options.Ended()
+		if grown, err := r.grown(); grown || err != nil {
+			return grown, err
+		}
+		if ended {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-time.After(look):
+		}
+	}
+}
+
+// flush hands on what is written, through whatever lies between here and the reader.
+func (r *reader) flush() error {
+	if err := r.out.Flush(); err != nil {
+		return err
+	}
+	if f, ok := r.raw.(interface{ Flush() }); ok {
+		f.Flush()
+	}
+	return nil
+}
+
+func (r *reader) grown() (bool, error) {
+	at, err := r.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return false, err
+	}
+	own, err := r.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if own.Size() > at {
+		return true, nil
+	}
+	now, err := os.Stat(r.path)
+	if err != nil || os.SameFile(own, now) {
+		return false, nil // not there for a moment, while it is rotated, or for ever: then the container ends
+	}
+	next, err := os.Open(r.path)
+	if err != nil {
+		return false, nil
+	}
+	r.file.Close()
+	r.file = next
+	return true, nil
+}
+
+// line writes one line of the file, if it is wanted.
+func (r *reader) line(line []byte) error {
+	at, stream, partial, text, ok := parse(line)
+	if !ok {
+		return nil
+	}
+	if r.options.Stream != "" && stream != r.options.Stream || !r.options.Since.IsZero() && before(at, r.options.Since) {
+		return nil
+	}
+	if r.options.Timestamps && !r.begun {
+		if err := r.write(append([]byte(at), ' ')); err != nil {
+			return err
+		}
+	}
+	r.begun = partial
+	if !partial && !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(text[:len(text):len(text)], '\n')
+	}
+	if partial {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+	}
+	return r.write(text)
+}
+
+func (r *reader) write(text []byte) error {
+	if r.options.Limit != nil {
+		left := *r.options.Limit - r.written
+		if int64(len(text)) >= left {
+			_, err := r.out.Write(text[:left])
+			return errors.Join(errEnough, err)
+		}
+	}
+	r.written += int64(len(text))
+	_, err := r.out.Write(text)
+	return err
+}
+
+// parse takes a line apart.
+func parse(line []byte) (at, stream string, partial bool, text []byte, ok bool) {
+	parts := bytes.SplitN(line, []byte{' '}, 4)
+	if len(parts) < 4 {
+		return "", "", false, nil, false
+	}
+	tag, _, _ := bytes.Cut(parts[2], []byte{':'})
+	return string(parts[0]), string(parts[1]), string(tag) == "P", parts[3], true
+}
+
+func before(text string, since time.Time) bool {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	return err == nil && at.Before(since)
+}
