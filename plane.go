@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
 	"github.com/millrace/millrace/inprocess"
+	"github.com/millrace/millrace/metrics"
 	"github.com/millrace/millrace/openapi"
 	"github.com/millrace/millrace/ownership"
 	"github.com/millrace/millrace/pki"
@@ -166,14 +167,19 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	authorizer := auth.MastersOnly{}
 	documents := openapi.New(openapi.Options{Catalogue: reg.Catalogue, Version: Version().GitVersion})
 	c.opened("openapi", func() error { documents.Close(); return nil })
-	api := apiserver.New(apiserver.Options{
+	var api *apiserver.Server
+	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
+	extra := documents.Handlers()
+	extra["/metrics"] = c.metrics.Handler()
+	api = apiserver.New(apiserver.Options{
 		Registry:     reg,
 		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: c.keys.Clients(), Tokens: tokens}},
 		Authorize:    authorizer,
 		Apply:        reg.Track.(*ownership.Owners),
 		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
 		Checks:       checks(reg, cache),
-		Extra:        documents.Handlers(),
+		Extra:        extra,
+		Metrics:      c.metrics.Requests(),
 		Version:      Version(),
 		Address:      c.address,
 		Logger:       c.options.Logger,
