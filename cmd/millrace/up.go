@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -148,6 +149,7 @@ func up(ctx context.Context, out io.Writer, f *upFlags) error {
 	}
 	defer remove()
 	fmt.Fprintf(out, "Ready after %v at %s, with %d hollow nodes. Ctrl-C ends it.\n\nexport KUBECONFIG=%s\n", time.Since(began).Round(time.Millisecond), cluster.URL(), o.Nodes, path)
+	debug.FreeOSMemory() // a start makes garbage that an idle cluster would hold on to
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Ending.")
