@@ -117,12 +117,12 @@ func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
 		c := start(t)
 		c.settle()
 		// The watch of services stands still; that of config maps does not.
-		c.server.Before = func(r *http.Request) error {
+		c.server.Intercept(func(r *http.Request) error {
 			if strings.Contains(r.URL.Path, "services") && r.URL.Query().Get("watch") != "" {
 				return fmt.Errorf("no way to services")
 			}
 			return nil
-		}
+		}, nil)
 		c.server.DropWatches()
 		service, err := c.clients.Kube.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 		if err != nil {

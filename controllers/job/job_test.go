@@ -220,8 +220,9 @@ func crashing(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	c := prepare(t)
 	failures := map[types.UID]bool{}
+	luck := rand.New(rand.NewPCG(seed, 7))
 	c.outcome = func(p *corev1.Pod) int32 {
-		if random.IntN(3) == 0 {
+		if luck.IntN(3) == 0 {
 			failures[p.UID] = true
 			return 1
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,13 +84,14 @@ func TestNamespaceWaitsForDiscoveryAndForKindsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.fill("doomed")
-		broken := true
-		c.server.Before = func(r *http.Request) error {
-			if broken && strings.HasPrefix(r.URL.Path, "/apis/apps/") {
+		var broken atomic.Bool
+		broken.Store(true)
+		c.server.Intercept(func(r *http.Request) error {
+			if broken.Load() && strings.HasPrefix(r.URL.Path, "/apis/apps/") {
 				return fmt.Errorf("apps are not at home")
 			}
 			return nil
-		}
+		}, nil)
 		c.delete("doomed")
 		ns := c.namespace("doomed")
 		if ns == nil {
@@ -105,7 +107,7 @@ func TestNamespaceWaitsForDiscoveryAndForKindsThatFail(t *testing.T) {
 		if got := len(testapi.All[corev1.ConfigMap](c.server, "configmaps")); got != 0 {
 			t.Errorf("%d config maps wait for a group that they have nothing to do with", got)
 		}
-		broken = false
+		broken.Store(false)
 		time.Sleep(time.Minute)
 		if c.namespace("doomed") != nil {
 			t.Error("still there after discovery recovered")

@@ -68,13 +68,13 @@ func TestRefusedPodsAreTriedSlowlyAndTold(t *testing.T) {
 		c := prepare(t)
 		var tries atomic.Int32
 		var open atomic.Bool
-		c.server.Before = func(r *http.Request) error {
+		c.server.Intercept(func(r *http.Request) error {
 			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/pods") && !open.Load() {
 				tries.Add(1)
 				return fmt.Errorf("the quota is used up")
 			}
 			return nil
-		}
+		}, nil)
 		c.run()
 		c.create(100)
 		time.Sleep(time.Second)

@@ -27,14 +27,15 @@ func (s *Server) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := request.Context().Err(); err != nil {
 		return nil, err
 	}
-	if s.Before != nil {
-		if err := s.Before(request); err != nil {
+	before, after := s.interceptors()
+	if before != nil {
+		if err := before(request); err != nil {
 			return nil, err
 		}
 	}
 	response := s.serve(request)
-	if s.After != nil {
-		if err := s.After(request); err != nil {
+	if after != nil {
+		if err := after(request); err != nil {
 			response.Body.Close()
 			return nil, err
 		}

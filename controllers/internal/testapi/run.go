@@ -63,6 +63,6 @@ func (s *Server) Faults(random *rand.Rand) *atomic.Bool {
 		}
 		return nil
 	}
-	s.Before, s.After = lose, lose
+	s.Intercept(lose, lose)
 	return on
 }

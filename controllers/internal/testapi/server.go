@@ -8,8 +8,7 @@
 // pods, and propagation policies; lists and watches that fit together. What it
 // leaves out: defaults, validation, admission beyond terminating namespaces.
 //
-// It runs no goroutine, so it can be used inside a synctest bubble. Faults are
-// injected through its fields.
+// It runs no goroutine, so it can be used inside a synctest bubble.
 package testapi
 
 import (
@@ -62,12 +61,9 @@ type change struct {
 
 // Server is the API server.
 type Server struct {
-	// Before, if set, is asked before a request is served; an error means that
-	// it never arrived. After is asked when it was; an error means that the
-	// answer was lost.
-	Before, After func(*http.Request) error
-
 	mu      sync.Mutex // guards what follows
+	before  func(*http.Request) error
+	after   func(*http.Request) error
 	kinds   []Kind
 	objects map[objectKey]*unstructured.Unstructured
 	log     []change
@@ -112,6 +108,21 @@ func clientsOver(transport http.RoundTripper) *loop.Clients {
 	c.Dynamic = dynamic.NewForConfigOrDie(config)
 	c.Metadata = metadata.NewForConfigOrDie(config)
 	return c
+}
+
+// Intercept injects faults: before is asked before a request is served, and an
+// error means that it never arrived; after is asked when it was, and an error means
+// that the answer was lost. Either may be nil.
+func (s *Server) Intercept(before, after func(*http.Request) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.after = before, after
+}
+
+func (s *Server) interceptors() (before, after func(*http.Request) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.before, s.after
 }
 
 // DropWatches ends all open watches.
