@@ -80,7 +80,7 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 		if event.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 			continue
 		}
-		r.position = event.Object.GetResourceVersion()
+		r.position, r.listed = event.Object.GetResourceVersion(), true
 		incoming.commit(r.position)
 		r.metrics.Listed(r.name, items, time.Since(began))
 		return stream, nil
@@ -99,12 +99,16 @@ func nextInitial[I item](ctx context.Context, stream watch.Stream[I]) (watch.Eve
 	return event, usable(event)
 }
 
-// pageList reads the list in pages and hands on each before it asks for the next. It asks for the newest state: unlike
-// "any", that cannot go back in time when another server answers.
+// pageList reads the list in pages and hands on each before it asks for the next. The first list takes what the server
+// has at hand, which costs it least and often comes as one page; the watch that follows brings it up to date. Later
+// ones ask for the newest state, since what another server has at hand may be older than what we have seen.
 func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
 	began := time.Now()
 	options := r.options()
 	options.Limit = pageSize
+	if !r.listed {
+		options.ResourceVersion = "0"
+	}
 	incoming, count := r.sink.replace(), 0
 	for {
 		items, list, err := r.source.List(ctx, options)
@@ -117,8 +121,9 @@ func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
 			items[i] = none // let go of what was taken in
 		}
 		count += len(items)
+		options.ResourceVersion = "" // a token for the next page has its own
 		if options.Continue = list.Continue; options.Continue == "" {
-			r.position = list.ResourceVersion
+			r.position, r.listed = list.ResourceVersion, true
 			incoming.commit(r.position)
 			r.metrics.Listed(r.name, count, time.Since(began))
 			return nil

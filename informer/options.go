@@ -15,7 +15,8 @@ type Options[T any] struct {
 	// LabelSelector and FieldSelector restrict what is listed and watched, in the API's syntax.
 	LabelSelector string
 	FieldSelector string
-	// PageSize is the number of objects asked for at a time where the first list is not streamed. Default 500.
+	// PageSize is the number of objects asked for at a time where the first list is not streamed. Default 2000: client-go's
+	// clients allow themselves five requests a second, so small pages make large lists slow.
 	PageSize int64
 	// DisableStreaming lists in pages even where the server could stream the first list.
 	DisableStreaming bool
@@ -55,7 +56,7 @@ func (o Options[T]) withDefaults() Options[T] {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.PageSize <= 0 {
-		o.PageSize = 500
+		o.PageSize = 2000
 	}
 	if o.Patience <= 0 {
 		o.Patience = 10 * time.Second

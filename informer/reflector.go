@@ -46,6 +46,7 @@ type reflector[I item] struct {
 
 	position  string // where the next watch starts
 	streaming bool   // whether to try a streamed list
+	listed    bool   // there was a complete list
 	rejected  int    // how often in a row a watch from the position was answered with an error
 }
 

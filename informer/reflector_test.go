@@ -77,6 +77,16 @@ func TestAServerThatRefusesToStreamIsReadInPages(t *testing.T) {
 		if pods.Len() != 25 || len(source.Requests("list")) != 3 {
 			t.Errorf("%d objects in %d pages, want 25 in 3", pods.Len(), len(source.Requests("list")))
 		}
+		source.Compact()
+		source.Add(pod("a", "late"))
+		source.Compact()
+		source.Cut(io.ErrUnexpectedEOF)
+		time.Sleep(time.Minute)
+		var asked []string
+		for _, list := range source.Requests("list") {
+			asked = append(asked, fmt.Sprintf("%q", list.ResourceVersion))
+		}
+		expect(t, asked, `"0"`, `""`, `""`, `""`, `""`, `""`)
 	})
 }
 
