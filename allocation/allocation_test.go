@@ -198,6 +198,10 @@ func TestDryRunTakesNothing(t *testing.T) {
 	if len(w.claims()) != 1 || w.taken(svc.Spec.Ports[0].NodePort) {
 		t.Fatalf("claims %v", w.claims())
 	}
+	elsewhere := service("web", func(s *corev1.ServiceSpec) { s.Type, s.Ports[0].NodePort = corev1.ServiceTypeNodePort, 80 })
+	if _, err := w.tryCreate(elsewhere, registry.WriteOptions{DryRun: true}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestChangeOfTypeTakesAndGivesBack(t *testing.T) {

@@ -56,6 +56,7 @@ func (p *ports) change(ctx context.Context, dryRun bool, f func(*portSet) error)
 		if err != nil {
 			return err
 		}
+		set.anywhere = dryRun
 		err = f(set)
 		switch {
 		case err != nil && fresh, err == nil && (dryRun || !set.changed):
@@ -115,6 +116,8 @@ type portSet struct {
 	within  PortRange
 	taken   *big.Int
 	changed bool
+	// anywhere lets ports outside the range be asked for. A dry run does not look at it, in Kubernetes.
+	anywhere bool
 }
 
 // decodePorts reads a stored set. Ports outside the range are nobody's business any more.
@@ -168,7 +171,7 @@ func (s *portSet) free(port int32) { s.set(port, 0) }
 
 func (s *portSet) take(port int32) error {
 	switch {
-	case !s.within.contains(port):
+	case !s.within.contains(port) && !s.anywhere:
 		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", s.within)
 	case s.has(port):
 		return errPortTaken
