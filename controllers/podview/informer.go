@@ -16,9 +16,10 @@ import (
 // Informer is the one informer of pod views that all loops of a process share.
 func Informer(c *loop.Clients) *informer.Shared[*Pod] {
 	pods := informer.Share(c.Informers, informer.Source[*Pod](source{c.Kube}), informer.Options[*Pod]{
-		Name:   "pods",
-		Logger: c.Log,
-		Hot:    -1,
+		Name:      "pods",
+		Logger:    c.Log,
+		Hot:       -1,
+		Transform: new(pool).share,
 	})
 	_ = pods.AddIndex(byNode, nodeOf) // there already if another loop asked first
 	return owned.Index(pods)

@@ -76,10 +76,22 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if err := r.writeStatus(ctx, key, rs, status(rs, found, failure, r.now())); err != nil {
 		return loop.Result{}, err
 	}
-	if failure != nil || found.next.IsZero() {
+	if failure != nil {
 		return loop.Result{}, failure
 	}
-	return loop.Result{After: max(time.Millisecond, found.next.Sub(r.now()))}, nil
+	return loop.Result{After: r.again(rs, found)}, nil
+}
+
+// again is when the replica set must be looked at though nothing changes.
+func (r *controller) again(rs *appsv1.ReplicaSet, found census) time.Duration {
+	missing := replicas(rs) - len(found.active)
+	switch {
+	case rs.DeletionTimestamp == nil && (missing > burst || missing < -burst):
+		return time.Millisecond // as soon as the cache shows this burst, the next
+	case found.next.IsZero():
+		return 0
+	}
+	return max(time.Millisecond, found.next.Sub(r.now()))
 }
 
 // claim returns the pods that the replica set owns, after it has adopted and

@@ -1,0 +1,63 @@
+package podview
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A pool lets the pods of one controller share what their template gave all of
+// them: labels, owners, finalizers, ports and tolerations. That is more than half of a
+// view.
+type pool struct {
+	mu     sync.Mutex // guards models
+	models map[types.UID]*Pod
+}
+
+// mostModels bounds the pool. Starting anew costs a little memory, nothing else.
+const mostModels = 4096
+
+// share is a transformation for informers.
+func (s *pool) share(p *Pod) (*Pod, error) {
+	uid := p.ControllerUID()
+	if uid == "" {
+		return p, nil
+	}
+	s.mu.Lock()
+	model := s.models[uid]
+	if model == nil {
+		if s.models == nil || len(s.models) >= mostModels {
+			s.models = map[types.UID]*Pod{}
+		}
+		// Only what is shared: a model must not keep a whole pod.
+		s.models[uid] = &Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Labels: p.Labels, OwnerReferences: p.OwnerReferences, Finalizers: p.Finalizers},
+			Ports:      p.Ports, Tolerations: p.Tolerations,
+		}
+	}
+	s.mu.Unlock()
+	if model == nil {
+		return p, nil
+	}
+	p.Namespace = model.Namespace
+	if maps.Equal(p.Labels, model.Labels) {
+		p.Labels = model.Labels
+	}
+	if slices.Equal(p.Finalizers, model.Finalizers) {
+		p.Finalizers = model.Finalizers
+	}
+	if slices.Equal(p.Ports, model.Ports) {
+		p.Ports = model.Ports
+	}
+	if reflect.DeepEqual(p.OwnerReferences, model.OwnerReferences) {
+		p.OwnerReferences = model.OwnerReferences
+	}
+	if reflect.DeepEqual(p.Tolerations, model.Tolerations) {
+		p.Tolerations = model.Tolerations
+	}
+	return p, nil
+}
