@@ -119,7 +119,7 @@ func (c *Cluster) Config() *rest.Config {
 // InProcess is a client configuration that reaches the API without a connection: the same API and the same bytes, less the
 // cost of a network. It ends with the cluster.
 func (c *Cluster) InProcess() *rest.Config {
-	return &rest.Config{Host: "https://in.process", Transport: c.inside, QPS: -1}
+	return &rest.Config{Host: "https://in.process", Transport: c.inside, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }
 
 // URL is where the API is served.

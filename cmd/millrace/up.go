@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -149,7 +148,7 @@ func up(ctx context.Context, out io.Writer, f *upFlags) error {
 	}
 	defer remove()
 	fmt.Fprintf(out, "Ready after %v at %s, with %d hollow nodes. Ctrl-C ends it.\n\nexport KUBECONFIG=%s\n", time.Since(began).Round(time.Millisecond), cluster.URL(), o.Nodes, path)
-	debug.FreeOSMemory() // a start makes garbage that an idle cluster would hold on to
+	giveBack()
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Ending.")
