@@ -11,8 +11,8 @@ import (
 )
 
 // A pool lets the pods of one controller share what their template gave all of
-// them: labels, owners, finalizers, ports and tolerations. That is more than half of a
-// view.
+// them: labels, finalizers, ports, tolerations, and what its owner references point to. That
+// is about half of a view.
 type pool struct {
 	mu     sync.Mutex // guards models
 	models map[types.UID]*Pod
@@ -35,7 +35,7 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 		}
 		// Only what is shared: a model must not keep a whole pod.
 		s.models[uid] = &Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Labels: p.Labels, OwnerReferences: p.OwnerReferences, Finalizers: p.Finalizers},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Labels: p.Labels, OwnerReferences: slices.Clone(p.OwnerReferences), Finalizers: p.Finalizers},
 			Ports:      p.Ports, Tolerations: p.Tolerations,
 		}
 	}
@@ -53,11 +53,25 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 	if slices.Equal(p.Ports, model.Ports) {
 		p.Ports = model.Ports
 	}
-	if reflect.DeepEqual(p.OwnerReferences, model.OwnerReferences) {
-		p.OwnerReferences = model.OwnerReferences
-	}
+	shareOwners(p.OwnerReferences, model.OwnerReferences)
 	if reflect.DeepEqual(p.Tolerations, model.Tolerations) {
 		p.Tolerations = model.Tolerations
 	}
 	return p, nil
+}
+
+// shareOwners shares what references point to, and not their list: an informer
+// writes into the lists of objects that it has just got.
+func shareOwners(own, model []metav1.OwnerReference) {
+	if !reflect.DeepEqual(own, model) {
+		return
+	}
+	copy(own, model)
+}
+
+// SetLabels keeps the labels that are shared where others say the same.
+func (p *Pod) SetLabels(labels map[string]string) {
+	if !maps.Equal(p.Labels, labels) {
+		p.Labels = labels
+	}
 }
