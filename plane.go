@@ -2,6 +2,7 @@ package millrace
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/millrace/millrace/allocation"
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
+	"github.com/millrace/millrace/connections"
 	"github.com/millrace/millrace/inprocess"
 	"github.com/millrace/millrace/metrics"
 	"github.com/millrace/millrace/openapi"
@@ -167,6 +169,11 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	authorizer := auth.MastersOnly{}
 	documents := openapi.New(openapi.Options{Catalogue: reg.Catalogue, Version: Version().GitVersion})
 	c.opened("openapi", func() error { documents.Close(); return nil })
+	streams, err := c.connections(reg)
+	if err != nil {
+		return err
+	}
+	c.opened("connections to nodes", func() error { streams.Close(); return nil })
 	var api *apiserver.Server
 	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
 	extra := documents.Handlers()
@@ -176,6 +183,7 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: c.keys.Clients(), Tokens: tokens}},
 		Authorize:    authorizer,
 		Apply:        reg.Track.(*ownership.Owners),
+		Connections:  streams.All(),
 		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
 		Checks:       checks(reg, cache),
 		Extra:        extra,
@@ -191,9 +199,22 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	}
 	c.inside = inprocess.New(api, asAdministrator)
 	c.run("listener", func(context.Context) error { return server.ServeTLS(listener, "", "") })
-	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, server) }
+	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, streams, server) }
 	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
 	return nil
+}
+
+// connections are how requests reach kubelets and what runs on nodes.
+func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections, error) {
+	client, err := c.keys.Client("kube-apiserver-kubelet-client", []string{auth.Masters}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return connections.New(connections.Options{
+		Registry:    reg,
+		Certificate: &tls.Certificate{Certificate: [][]byte{client.Certificate.Raw}, PrivateKey: client.Key},
+		Logger:      c.options.Logger,
+	}), nil
 }
 
 // asAdministrator is how the cluster's own loops call.
@@ -202,8 +223,9 @@ func asAdministrator(ctx context.Context) context.Context {
 }
 
 // shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
-func shutDown(api *apiserver.Server, server *http.Server) {
+func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server) {
 	api.End()
+	streams.End()
 	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {

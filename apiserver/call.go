@@ -1,8 +1,10 @@
 package apiserver
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -218,8 +220,7 @@ func (c *call) dispatch() error {
 		name += "/" + c.t.View
 	}
 	if connection, ok := c.s.o.Connections[name]; ok && c.t.View != "" && c.t.Name != "" {
-		connection.Connect(c.w, c.r, c.t)
-		return nil
+		return connection.Connect(c.w, c.r, c.t)
 	}
 	var err error
 	if c.format, err = accepted(c.r, c.verb == "watch"); err != nil {
@@ -365,6 +366,15 @@ func (w *response) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack notes that the connection speaks something else from now on.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.code = http.StatusSwitchingProtocols
+	}
+	return conn, buffered, err
+}
 
 // flush sends what has been written.
 func (w *response) flush() {

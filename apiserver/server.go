@@ -79,9 +79,9 @@ type ActionCall struct {
 	User            auth.User
 }
 
-// Connection serves a subresource that streams.
+// Connection serves a subresource that streams. An error says that nothing has been sent, and is sent.
 type Connection interface {
-	Connect(w http.ResponseWriter, r *http.Request, t Target)
+	Connect(w http.ResponseWriter, r *http.Request, t Target) error
 }
 
 // Metrics gives what counts requests.

@@ -1,0 +1,168 @@
+package connections
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/proxy"
+)
+
+// proxyNode hands a request on to a port of a node: "name", "name:port" or "scheme:name:port". Without a port, and with the
+// kubelet's, it is the kubelet that is spoken to, as itself.
+func (c *Connections) proxyNode(q request) error {
+	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
+	if !ok {
+		return apierrors.NewBadRequest("invalid node request " + strconv.Quote(q.target.Name))
+	}
+	if err := c.admit(q, &corev1.NodeProxyOptions{Path: rest(q)}); err != nil {
+		return err
+	}
+	host, kubelet, err := c.kubeletOf(q.ctx, name)
+	if err != nil {
+		return err
+	}
+	if port == "" || port == kubelet {
+		return c.proxy(q, c.kubelet, "https", net.JoinHostPort(host, kubelet))
+	}
+	if err := allowedHost(q.ctx, host); err != nil {
+		return err
+	}
+	return c.proxy(q, c.backend, scheme, net.JoinHostPort(host, port))
+}
+
+// proxyPod hands a request on to a port of a pod: "name", "name:port" or "scheme:name:port". Without a port it is the first
+// that the pod names.
+func (c *Connections) proxyPod(q request) error {
+	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
+	if !ok {
+		return apierrors.NewBadRequest("invalid pod request " + strconv.Quote(q.target.Name))
+	}
+	if err := c.admit(q, &corev1.PodProxyOptions{Path: rest(q)}); err != nil {
+		return err
+	}
+	pod, err := find[*corev1.Pod](q.ctx, c, "pods", q.target.Namespace, name)
+	if err != nil {
+		return err
+	}
+	if port == "" {
+		port = firstPort(pod)
+	}
+	address := pod.Status.PodIP
+	if err := allowed(address); err != nil {
+		return err
+	}
+	host := address
+	switch {
+	case port != "":
+		host = net.JoinHostPort(address, port)
+	case strings.Contains(address, ":"):
+		host = "[" + address + "]"
+	}
+	return c.proxy(q, c.backend, scheme, host)
+}
+
+func firstPort(pod *corev1.Pod) string {
+	for _, container := range pod.Spec.Containers {
+		if len(container.Ports) > 0 {
+			return strconv.Itoa(int(container.Ports[0].ContainerPort))
+		}
+	}
+	return ""
+}
+
+// proxyService hands a request on to one of the pods behind a service.
+func (c *Connections) proxyService(q request) error {
+	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
+	if !ok {
+		return apierrors.NewBadRequest("invalid service request " + strconv.Quote(q.target.Name))
+	}
+	if err := c.admit(q, &corev1.ServiceProxyOptions{Path: rest(q)}); err != nil {
+		return err
+	}
+	host, err := c.endpoint(q, name, port)
+	if err != nil {
+		return err
+	}
+	return c.proxy(q, c.backend, scheme, host)
+}
+
+// rest is what of the path is the backend's: all that follows "proxy".
+func rest(q request) string {
+	_, after := split(q)
+	return after
+}
+
+// split parts a path in what is the server's, up to "proxy", and what is the backend's.
+func split(q request) (before, after string) {
+	marker := "/" + q.target.Resource + "/" + q.target.Name + "/proxy"
+	head, tail, _ := strings.Cut(q.r.URL.Path, marker)
+	return head + marker, tail
+}
+
+// proxy hands a request on, upgraded or not.
+func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host string) error {
+	if scheme == "" {
+		scheme = "http"
+	}
+	before, after := split(q)
+	to := &url.URL{Scheme: scheme, Host: host, Path: after, RawQuery: q.r.URL.RawQuery}
+	if upgrading(q.r) {
+		return c.upgrade(q, transport, to)
+	}
+	if after == "" && (q.r.Method == http.MethodGet || q.r.Method == http.MethodHead) {
+		// What the backend's pages refer to is below this path, which browsers only see if it ends so.
+		back := &url.URL{Path: q.r.URL.Path + "/", RawQuery: q.r.URL.RawQuery}
+		q.w.Header().Set("Location", back.String())
+		q.w.WriteHeader(http.StatusMovedPermanently)
+		return nil
+	}
+	var failure error
+	p := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { rewrite(r, to) },
+		// It leads what the backend's pages refer to back through here.
+		Transport:      &proxy.Transport{Scheme: schemeOf(q.r), Host: q.r.Host, PathPrepend: before, RoundTripper: transport},
+		ModifyResponse: func(r *http.Response) error { forget(r.Header); return nil },
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failure = err },
+		ErrorLog:       slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
+		FlushInterval:  -1,
+	}
+	p.ServeHTTP(q.w, q.r.WithContext(q.ctx))
+	if known := apierrors.APIStatus(nil); failure != nil && !errors.As(failure, &known) {
+		return failed("%v", failure)
+	}
+	return failure
+}
+
+func rewrite(r *httputil.ProxyRequest, to *url.URL) {
+	r.Out.URL, r.Out.Host = to, r.In.Host
+	for _, name := range private {
+		r.Out.Header.Del(name)
+	}
+	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+}
+
+func schemeOf(r *http.Request) string {
+	if r.TLS == nil {
+		return "http"
+	}
+	return "https"
+}
+
+// forget drops what a backend says about which pages may read it: that is the API server's to say.
+func forget(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "Access-Control-") {
+			h.Del(name)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package connections
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// private are headers that are meant for the API server alone.
+var private = []string{"Authorization", "Proxy-Authorization"}
+
+// upgrade hands a request to leave HTTP on and, if it is agreed to, copies what both ends say.
+func (c *Connections) upgrade(q request, transport http.RoundTripper, to *url.URL) error {
+	answer, err := dial(q, transport, to, q.r.Method, q.r.Header.Clone())
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		return relay(q.w, answer)
+	}
+	backend := answer.Body.(io.ReadWriteCloser) // net/http promises it for this status
+	conn, buffered, err := http.NewResponseController(q.w).Hijack()
+	if err != nil {
+		return failed("this connection cannot be upgraded: %v; use HTTP/1.1", err)
+	}
+	defer conn.Close()
+	answer.Body = nil // what is written is the head alone
+	if answer.Write(conn) != nil {
+		return nil
+	}
+	join(q.ctx, &hijacked{Conn: conn, r: buffered.Reader}, backend)
+	return nil
+}
+
+// dial sends a request to upgrade. The header is the caller's, who must not use it afterwards.
+func dial(q request, transport http.RoundTripper, to *url.URL, method string, header http.Header) (*http.Response, error) {
+	ask, err := http.NewRequestWithContext(q.ctx, method, to.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range private {
+		header.Del(name)
+	}
+	header.Del("Content-Length")
+	header.Set("Connection", "Upgrade")
+	ask.Header = header
+	answer, err := transport.RoundTrip(ask)
+	if err != nil {
+		return nil, failed("error dialing backend: %v", err)
+	}
+	return answer, nil
+}
+
+// relay sends a refusal on; another answer makes no sense.
+func relay(w http.ResponseWriter, answer *http.Response) error {
+	if answer.StatusCode < http.StatusBadRequest {
+		return failed("invalid upgrade response: status code %d", answer.StatusCode)
+	}
+	if answer.StatusCode == http.StatusUnauthorized { // it is about the server's credentials, not the caller's
+		return apierrors.NewInternalError(errUnknownToKubelet)
+	}
+	for _, name := range []string{"Content-Type", "Retry-After"} {
+		if v := answer.Header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	io.Copy(w, io.LimitReader(answer.Body, longestError))
+	return nil
+}
+
+// hijacked reads first what the server has read already.
+type hijacked struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// Read implements io.Reader.
+func (h *hijacked) Read(b []byte) (int, error) { return h.r.Read(b) }
+
+// join copies in both directions until one of the ends closes, or the context ends. Then both are closed.
+func join(ctx context.Context, a, b io.ReadWriteCloser) {
+	end := sync.OnceFunc(func() {
+		a.Close()
+		b.Close()
+	})
+	defer context.AfterFunc(ctx, end)()
+	var both sync.WaitGroup
+	both.Go(func() { io.Copy(a, b); end() })
+	both.Go(func() { io.Copy(b, a); end() })
+	both.Wait()
+}
