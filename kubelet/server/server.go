@@ -1,0 +1,167 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+)
+
+// Node is what a Server tells of.
+type Node interface {
+	// Pod is a pod of the node, Pods are all of them.
+	Pod(namespace, name string) (*corev1.Pod, bool)
+	Pods() []*corev1.Pod
+	// Logs writes a container's log. Errors before the first byte are answers of their own; see Problem.
+	Logs(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
+	Exec(ctx context.Context, pod *corev1.Pod, container string, command []string, s Streams) error
+	Attach(ctx context.Context, pod *corev1.Pod, container string, s Streams) error
+	// Forward connects a stream with a port of a pod.
+	Forward(ctx context.Context, pod *corev1.Pod, port int32, stream io.ReadWriteCloser) error
+	// Healthy is nil if the node works.
+	Healthy(ctx context.Context) error
+}
+
+// Streams are those of a command or a container.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.WriteCloser
+	TTY      bool
+	Resize   <-chan remotecommand.TerminalSize
+}
+
+// Problem is an error with a status of HTTP.
+type Problem struct {
+	Status  int
+	Message string
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// Options say where a Server listens and to whom. Node, Certificate and Clients are needed.
+type Options struct {
+	Node Node
+	// Listener is where requests come from. The Server closes it.
+	Listener    net.Listener
+	Certificate tls.Certificate
+	// Clients signs the certificates of those who may call, and Names are the common names that they may have. Without
+	// names every certificate of that authority will do.
+	Clients *x509.CertPool
+	Names   []string
+	Logger  *slog.Logger
+}
+
+// Server answers the API server. It is a loop.Runner.
+type Server struct {
+	Options
+	mux *http.ServeMux
+}
+
+// grace is how long requests may take to end.
+const grace = time.Second
+
+// New makes a Server.
+func New(o Options) *Server {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Options: o, mux: http.NewServeMux()}
+	s.route()
+	return s
+}
+
+func (s *Server) route() {
+	s.mux.HandleFunc("GET /healthz", s.healthz)
+	s.mux.HandleFunc("GET /healthz/ping", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	for _, route := range []struct {
+		pattern string
+		handle  http.HandlerFunc
+	}{
+		{"/pods", s.pods},
+		{"GET /containerLogs/{namespace}/{pod}/{container}", s.logs},
+		{"/exec/{namespace}/{pod}/{container}", s.exec},
+		{"/exec/{namespace}/{pod}/{uid}/{container}", s.exec},
+		{"/run/{namespace}/{pod}/{container}", s.run},
+		{"/run/{namespace}/{pod}/{uid}/{container}", s.run},
+		{"/attach/{namespace}/{pod}/{container}", s.attach},
+		{"/attach/{namespace}/{pod}/{uid}/{container}", s.attach},
+		{"/portForward/{namespace}/{pod}", s.forward},
+		{"/portForward/{namespace}/{pod}/{uid}", s.forward},
+	} {
+		s.mux.Handle(route.pattern, s.guard(route.handle))
+	}
+}
+
+// guard lets only those pass who may call.
+func (s *Server) guard(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			return
+		}
+		name := r.TLS.PeerCertificates[0].Subject.CommonName
+		if len(s.Names) > 0 && !slices.Contains(s.Names, name) {
+			http.Error(w, fmt.Sprintf("Forbidden (user=%s)", name), http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	})
+}
+
+// Port is where the server listens.
+func (s *Server) Port() int32 {
+	if a, ok := s.Listener.Addr().(*net.TCPAddr); ok {
+		return int32(a.Port)
+	}
+	return 0
+}
+
+// Run answers until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{
+		Handler: s.mux, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 4 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{s.Certificate}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
+			NextProtos: []string{"http/1.1"}, // streams are upgraded connections, which HTTP/2 has not
+			MinVersion: tls.VersionTLS12,
+		},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ServeTLS(s.Listener, "", "") }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	limit, stop := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer stop()
+	if server.Shutdown(limit) != nil {
+		server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
+	if err := s.Node.Healthy(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprint(w, "ok")
+}
