@@ -231,6 +231,7 @@ func shutDown(api *apiserver.Server, streams *connections.Connections, server *h
 	if server.Shutdown(ctx) != nil {
 		server.Close()
 	}
+	api.Wait()
 }
 
 func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {

@@ -31,6 +31,7 @@ type call struct {
 	storage *registry.Storage
 	format  format
 	meter   Meter
+	warned  int // bytes of warnings
 }
 
 func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth.User, t Target) {
@@ -46,6 +47,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth
 	c.meter = s.o.Metrics.Meter(labels)
 	c.meter.Started()
 	defer func() { c.meter.Finished(c.w.code, c.w.bytes, s.o.Now().Sub(started)) }()
+	defer s.recover(c.w, r)
 	if err := c.serve(labels.LongRunning); err != nil {
 		s.fail(c.w, c.r, err)
 	}
@@ -226,8 +228,8 @@ func (c *call) dispatch() error {
 	if c.format, err = accepted(c.r, c.verb == "watch"); err != nil {
 		return err
 	}
-	if c.kind.Namespaced && c.t.Namespace == "" && c.verb != "list" && c.verb != "watch" && !c.unstored() {
-		return methodNotAllowed()
+	if err := c.checkScope(); err != nil {
+		return err
 	}
 	if c.unstored() {
 		return c.act(c.kind.GroupResource().String(), func() (storage *registry.Storage, err error) { return nil, nil })
@@ -239,6 +241,20 @@ func (c *call) dispatch() error {
 		return c.serveView(name)
 	}
 	return c.serveMain()
+}
+
+// checkScope refuses paths that name a namespace for what has none, and the other way round: who may do something in one
+// namespace must not do it everywhere by asking like that.
+func (c *call) checkScope() error {
+	switch {
+	case !c.kind.Namespaced && c.t.Namespace != "":
+		return notFound()
+	case c.unstored() || !c.kind.Namespaced || c.t.Namespace != "" || c.verb == "list" || c.verb == "watch":
+		return nil
+	case c.t.Name != "":
+		return notFound()
+	}
+	return methodNotAllowed()
 }
 
 // unstored tells kinds that can only be posted: reviews.
@@ -316,9 +332,20 @@ func (c *call) ctx(dryRun bool) context.Context {
 	})
 }
 
-// warn adds a warning to the answer.
+// Warnings are headers, and clients give up on headers that are too long.
+const (
+	longestWarning  = 1 << 10
+	longestWarnings = 8 << 10
+)
+
+// warn adds a warning to the answer, unless there have been too many.
 func (c *call) warn(text string) {
-	c.w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+	if len(text) > longestWarning {
+		text = strings.ToValidUTF8(text[:longestWarning], "") + " …"
+	}
+	if c.warned += len(text); c.warned <= longestWarnings {
+		c.w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+	}
 }
 
 // manager is on whose behalf fields are tracked.

@@ -8,7 +8,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +51,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body, error) 
 const unknownMedia = "the body of the request was in an unknown format - accepted media types include: " + mediaTypes
 
 func (s *Server) readBytes(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength != 0 {
+		// A body that trickles in would keep one of the places for requests. Where there is no connection there is no deadline.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.RequestTimeout))
+	}
 	var in io.Reader = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(in)
@@ -76,6 +82,9 @@ func readError(err error) error {
 		return nil
 	case errors.As(err, &tooBig):
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", tooBig.Limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusRequestTimeout,
+			Reason: metav1.StatusReasonTimeout, Message: "the body did not arrive in time"}}
 	}
 	return apierrors.NewBadRequest("the body could not be read: " + err.Error())
 }

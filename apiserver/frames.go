@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/gorilla/websocket"
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +33,7 @@ type frames struct {
 }
 
 func (c *call) frames() (*frames, error) {
-	f := &frames{c: c}
+	f := &frames{c: c, single: websocket.IsWebSocketUpgrade(c.r)}
 	f.send = func(b []byte) error {
 		if _, err := c.w.Write(b); err != nil {
 			return err
@@ -43,7 +44,7 @@ func (c *call) frames() (*frames, error) {
 	if c.format.shape == shapePartialList || c.format.media == mediaProto && !c.isProto() && c.format.shape == shapeObject {
 		return nil, notAcceptable()
 	}
-	if c.format.gzip && c.format.plain() && c.native() {
+	if c.format.gzip && c.format.plain() && c.native() && !f.single {
 		f.gzip = &wire.Gzip{}
 		f.buffer()
 		f.out.bytes = f.gzip.AppendHead(f.out.bytes)

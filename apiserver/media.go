@@ -83,10 +83,16 @@ type wish struct {
 	quality float64
 }
 
+// mostWishes bounds the work that a header can make.
+const mostWishes = 64
+
 // wishes are the parts of an Accept header, most wanted first.
 func wishes(accept string) []wish {
 	var out []wish
 	for part := range strings.SplitSeq(accept, ",") {
+		if len(out) == mostWishes {
+			break
+		}
 		kind, params, err := mime.ParseMediaType(strings.TrimSpace(part))
 		if err != nil {
 			continue

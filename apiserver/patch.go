@@ -156,6 +156,10 @@ func (c *call) patchFunc(kind types.PatchType, text []byte) (patched, error) {
 	return c.strategicPatch(text)
 }
 
+// A JSON patch may not copy more than that: each copy can double what is there, and ten thousand of them fit in a body.
+// The library has this one setting for the whole process.
+func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
+
 type operation struct {
 	Op   string `json:"op"`
 	Path string `json:"path"`
@@ -180,7 +184,11 @@ func jsonPatch(text []byte) (patched, error) {
 	}
 	return func(old []byte) ([]byte, error) {
 		after, err := patch.Apply(old)
-		if err != nil {
+		var tooMuch *jsonpatch.AccumulatedCopySizeError
+		switch {
+		case errors.As(err, &tooMuch):
+			return nil, apierrors.NewRequestEntityTooLargeError(err.Error())
+		case err != nil:
 			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", resource.NoResource, "", err.Error(), 0, false)
 		}
 		return after, nil

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,18 +74,28 @@ const chunk = 256 << 10
 
 // chunked gathers an answer and sends it in pieces.
 type chunked struct {
-	w   *response
-	b   *buffer
-	err error
+	w       *response
+	b       *buffer
+	within  time.Duration
+	started bool
+	err     error
 }
 
-func (c *call) newChunked() *chunked { return &chunked{w: c.w, b: getBuffer()} }
+func (c *call) newChunked() *chunked {
+	return &chunked{w: c.w, b: getBuffer(), within: c.s.o.RequestTimeout}
+}
 
 // room sends what has been gathered when it is enough.
 func (ch *chunked) room() {
-	if len(ch.b.bytes) >= chunk {
-		ch.send()
+	if len(ch.b.bytes) < chunk {
+		return
 	}
+	if !ch.started {
+		// A caller that does not read on would keep one of the places for requests.
+		ch.started = true
+		_ = http.NewResponseController(ch.w).SetWriteDeadline(time.Now().Add(ch.within))
+	}
+	ch.send()
 }
 
 func (ch *chunked) send() {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -114,6 +115,7 @@ type Server struct {
 
 	reading, changing chan struct{}
 	discovery         discoveryCache
+	sockets           sync.WaitGroup
 }
 
 // New makes a server.
@@ -147,6 +149,9 @@ func setDefault[T comparable](v *T, otherwise T) {
 
 // End ends all open streams; requests that come later are answered as before.
 func (s *Server) End() { s.stop(errEnding) }
+
+// Wait returns when the WebSockets have ended: an http.Server does not wait for connections that it has given away.
+func (s *Server) Wait() { s.sockets.Wait() }
 
 var errEnding = fmt.Errorf("the server is shutting down")
 
@@ -187,6 +192,9 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	}
 	s.log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	if begun, ok := w.(*response); ok && begun.code != 0 {
+		panic(http.ErrAbortHandler) // An error in the middle of an answer would be taken for a part of it.
+	}
 	s.fail(w, r, apierrors.NewInternalError(fmt.Errorf("this request caused apiserver to panic. Look in the logs for details")))
 }
 

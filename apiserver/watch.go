@@ -37,7 +37,11 @@ func (c *call) watch() error {
 		if !apierrors.IsResourceExpired(err) {
 			return err
 		}
-		c.openStream(frames)
+		_, done, openErr := c.openStream(frames)
+		if openErr != nil {
+			return nil
+		}
+		defer done()
 		frames.fault(statusFor(err))
 		frames.end()
 		return nil
@@ -45,8 +49,12 @@ func (c *call) watch() error {
 	defer w.Close()
 	s := &stream{call: c, watcher: w, frames: frames, bookmarks: o.bookmarks, timeout: c.watchTimeout(o)}
 	s.mark = o.initialEvents != nil && *o.initialEvents
-	c.openStream(frames)
-	s.run()
+	ctx, done, err := c.openStream(frames)
+	if err != nil {
+		return nil // and has been answered
+	}
+	defer done()
+	s.run(ctx)
 	return nil
 }
 
@@ -56,23 +64,32 @@ func withWatch(c *call) map[string][]string {
 	return q
 }
 
+// longestWatch, in seconds, is as good as for ever, and a time.Duration can hold it.
+const longestWatch = 365 * 24 * 3600
+
 // watchTimeout is the caller's, or a random one of at least the server's minimum: so that watches that began together do
 // not end together.
 func (c *call) watchTimeout(o listOptions) time.Duration {
 	if o.timeoutSeconds != nil && *o.timeoutSeconds > 0 {
-		return time.Duration(*o.timeoutSeconds) * time.Second
+		return time.Duration(min(*o.timeoutSeconds, longestWatch)) * time.Second
 	}
 	least := c.s.o.MinRequestTimeout
 	return least + time.Duration(rand.Int64N(int64(least)))
 }
 
-func (c *call) openStream(f *frames) {
+// openStream begins the answer. The context ends with the caller; done is called when everything has been written. An
+// error has been answered already.
+func (c *call) openStream(f *frames) (ctx context.Context, done func(), err error) {
+	if f.single {
+		return c.openSocket(f)
+	}
 	c.head(f.contentType())
 	if f.gzip != nil {
 		c.w.Header().Set("Content-Encoding", "gzip")
 		c.w.Header().Set("Vary", "Accept-Encoding")
 	}
 	c.w.WriteHeader(http.StatusOK)
+	return c.r.Context(), func() {}, nil
 }
 
 // stream is an open watch.
@@ -86,12 +103,12 @@ type stream struct {
 }
 
 // run writes frames while there are any, flushes, and sleeps until there are more.
-func (s *stream) run() {
+func (s *stream) run(ctx context.Context) {
 	defer s.frames.end()
 	if !s.initial() {
 		return
 	}
-	done, ends := s.call.r.Context().Done(), s.call.s.ends.Done()
+	done, ends := ctx.Done(), s.call.s.ends.Done()
 	timeout := time.NewTimer(s.timeout)
 	defer timeout.Stop()
 	var bookmark <-chan time.Time

@@ -66,9 +66,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	inner.RequestURI = r.URL.RequestURI()
 	inner.RemoteAddr = "127.0.0.1:0"
 	inner.Proto, inner.ProtoMajor, inner.ProtoMinor = "HTTP/2.0", 2, 0
+	letGo := context.AfterFunc(ctx, answer.giveUp)
 	t.running.Go(func() {
 		defer unhook()
 		defer cancel(nil)
+		defer letGo()
 		serve(t.handler, answer, inner)
 	})
 	t.mu.Unlock()
@@ -108,6 +110,7 @@ type answer struct {
 	ended  bool
 	err    error
 	closed bool // by the reader
+	over   bool // the handler's context has ended: nobody is waited for any more
 }
 
 // most is how much a handler may write ahead of a reader that does not read.
@@ -129,10 +132,10 @@ func (a *answer) Write(b []byte) (int, error) {
 	if a.code == 0 {
 		a.code = http.StatusOK
 	}
-	for a.begun && a.body.Len() > most && !a.closed {
+	for a.begun && a.body.Len() > most && !a.closed && !a.over {
 		a.wake.Wait()
 	}
-	if a.closed {
+	if a.closed || a.over {
 		return 0, io.ErrClosedPipe
 	}
 	n, err := a.body.Write(b)
@@ -160,6 +163,14 @@ func (a *answer) beginLocked() {
 	}
 	a.begun = true
 	close(a.started)
+}
+
+// giveUp ends a write that waits for a reader who may never come.
+func (a *answer) giveUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	a.wake.Broadcast()
 }
 
 func (a *answer) finish(err error) {

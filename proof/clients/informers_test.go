@@ -123,7 +123,9 @@ func TestControllerRuntimeReadsFromItsCacheAndWritesThrough(t *testing.T) {
 			if err := direct.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{"l": "1"}); err != nil {
 				t.Error(err)
 			}
-			eventually(t, "gone from the cache", func() bool { return client.IgnoreNotFound(cached.Get(ctx, client.ObjectKeyFromObject(object), &got)) == nil && !exists(ctx, cached, object) })
+			eventually(t, "gone from the cache", func() bool {
+				return client.IgnoreNotFound(cached.Get(ctx, client.ObjectKeyFromObject(object), &got)) == nil && !exists(ctx, cached, object)
+			})
 			var _ runtime.Object = object
 		})
 	}
