@@ -92,3 +92,17 @@ func (r *Runtime) Usage(ctx context.Context) (mount string, bytes uint64, err er
 	}
 	return "", 0, nil
 }
+
+// User says who runs an image.
+func (r *Runtime) User(ctx context.Context, ref string) (uid *int64, name string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	answer, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
+	if err != nil {
+		return nil, "", err
+	}
+	if u := answer.GetImage().GetUid(); u != nil {
+		return &u.Value, "", nil
+	}
+	return nil, answer.GetImage().GetUsername(), nil
+}

@@ -75,6 +75,8 @@ type Crew struct {
 	lives map[Key]*life
 	uids  map[string]Key // where a runtime's event belongs
 
+	admission sync.Mutex // held while the node is asked
+
 	background sync.WaitGroup // stops that are under way
 	running    context.Context
 }

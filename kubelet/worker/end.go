@@ -39,6 +39,7 @@ func (t *turn) end(ctx context.Context, grace time.Duration) error {
 		}
 	}
 	t.life.ended = true
+	t.life.inside.Store(false)
 	return nil
 }
 

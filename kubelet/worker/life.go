@@ -33,7 +33,9 @@ type life struct {
 	// crashes and pulls are back-offs by container and by image.
 	crashes, pulls map[string]backoff
 
-	patient atomic.Bool // in something long that an end of the pod may interrupt
+	inside  atomic.Bool                      // admitted, and not ended
+	last    atomic.Pointer[corev1.PodStatus] // what was told last, for those who ask from outside
+	patient atomic.Bool                      // in something long that an end of the pod may interrupt
 
 	mu      sync.Mutex // guards what follows
 	cancel  context.CancelFunc

@@ -47,11 +47,17 @@ func (t *turn) tell() {
 		return
 	}
 	t.life.status = status
+	if t.crew.Furnish != nil {
+		t.life.last.Store(status)
+	}
 	t.life.farewellTold = ended && t.pod.DeletionTimestamp != nil
 	t.crew.Report(t.pod, status, ended)
 }
 
 // ownPart is the status less what others write.
+// OwnPart is the part of a status that the kubelet writes.
+func OwnPart(s *corev1.PodStatus) *corev1.PodStatus { return ownPart(s) }
+
 func ownPart(s *corev1.PodStatus) *corev1.PodStatus {
 	own := *s
 	own.NominatedNodeName, own.ResourceClaimStatuses, own.ExtendedResourceClaimStatus = "", nil, nil

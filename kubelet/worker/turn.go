@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,9 @@ import (
 
 	"github.com/millrace/millrace/kubelet/container"
 )
+
+// refresh is how often a pod is looked at although nothing happened: what its volumes are made from may have changed.
+const refresh = time.Minute
 
 // turn is one look at a pod, and what follows from it.
 type turn struct {
@@ -93,12 +97,24 @@ func finished(phase corev1.PodPhase) bool {
 // admit asks the node. What runs already was admitted before.
 func (t *turn) admit() {
 	t.life.admitted = true
-	if t.crew.Admit == nil || len(t.state.Sandboxes) > 0 {
-		return
+	if t.crew.Admit != nil && len(t.state.Sandboxes) == 0 {
+		if !t.crew.admitOne(t) {
+			return
+		}
 	}
-	if t.life.failed = t.crew.Admit(t.pod); t.life.failed != nil {
+	t.life.inside.Store(true)
+}
+
+// admitOne asks the node for one pod at a time: each must see those that were let in before it.
+func (c *Crew) admitOne(t *turn) bool {
+	c.admission.Lock()
+	defer c.admission.Unlock()
+	if t.life.failed = c.Admit(t.pod); t.life.failed != nil {
 		t.event(corev1.EventTypeWarning, t.life.failed.Reason, "%s", t.life.failed.Message)
+		return false
 	}
+	t.life.inside.Store(true)
+	return true
 }
 
 // checkDeadline fails a pod that has been active for too long.
@@ -143,12 +159,14 @@ func (t *turn) live(ctx context.Context) error {
 	if err != nil || !ready {
 		return err
 	}
-	for i := range t.pod.Spec.Containers {
-		if err := t.keep(ctx, &t.pod.Spec.Containers[i], false); err != nil {
-			return err
-		}
+	var failed error
+	for i := range t.pod.Spec.Containers { // one that cannot start does not keep the others from it
+		failed = errors.Join(failed, t.keep(ctx, &t.pod.Spec.Containers[i], false))
 	}
-	return t.startEphemeral(ctx)
+	if t.crew.Furnish != nil {
+		t.again(refresh)
+	}
+	return errors.Join(failed, t.startEphemeral(ctx))
 }
 
 // complete reports whether all containers have ended for good.

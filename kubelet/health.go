@@ -1,0 +1,96 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/kubelet/cri"
+)
+
+const (
+	healthEvery = 5 * time.Second
+	// mostImages is how many images a node's status names.
+	mostImages = 50
+)
+
+// health knows whether the runtime works. It is a loop.Runner.
+type health struct {
+	runtime *cri.Runtime
+	log     *slog.Logger
+	// changed hears when what is reported becomes something else.
+	changed chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	problem string
+	version string
+	images  []corev1.ContainerImage
+}
+
+func newHealth(r *cri.Runtime, log *slog.Logger) *health {
+	return &health{runtime: r, log: log, changed: make(chan struct{}, 1), problem: "container runtime status check may not have completed yet"}
+}
+
+// Run looks at the runtime until ctx ends.
+func (h *health) Run(ctx context.Context) error {
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	for {
+		h.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *health) look(ctx context.Context) {
+	problem, _ := h.runtime.Ready(ctx)
+	version := ""
+	if v, err := h.runtime.Version(ctx); err == nil {
+		version = fmt.Sprintf("%s://%s", v.Name, v.Version)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	images := h.list(ctx)
+	h.mu.Lock()
+	differs := problem != h.problem || version != "" && version != h.version || len(images) != len(h.images)
+	if problem != h.problem {
+		h.log.Info("container runtime", "problem", problem)
+	}
+	h.problem = problem
+	if version != "" {
+		h.version, h.images = version, images
+	}
+	h.mu.Unlock()
+	if differs {
+		select {
+		case h.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (h *health) list(ctx context.Context) []corev1.ContainerImage {
+	all, err := h.runtime.List(ctx)
+	if err != nil {
+		return nil
+	}
+	var images []corev1.ContainerImage
+	for _, i := range all[:min(len(all), mostImages)] {
+		images = append(images, corev1.ContainerImage{Names: append(append([]string(nil), i.Digests...), i.Names...), SizeBytes: i.Bytes})
+	}
+	return images
+}
+
+func (h *health) report() (problem, version string, images []corev1.ContainerImage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.problem, h.version, h.images
+}

@@ -1,0 +1,302 @@
+package kubelet
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/watchlist"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/cri"
+	"github.com/millrace/millrace/kubelet/furnish"
+	"github.com/millrace/millrace/kubelet/logs"
+	"github.com/millrace/millrace/kubelet/node"
+	"github.com/millrace/millrace/kubelet/server"
+	"github.com/millrace/millrace/kubelet/source"
+	"github.com/millrace/millrace/kubelet/worker"
+	"github.com/millrace/millrace/loop"
+)
+
+// Options say what a kubelet runs, and where. Runtime is needed; everything else has a default.
+type Options struct {
+	// Clients reach the API server. Nil makes a kubelet that stands alone.
+	Clients *loop.Clients
+	// Name is the node's: the machine's name by default.
+	Name string
+	// Runtime is the socket of a container runtime (CRI).
+	Runtime string
+	// Root is where volumes are kept: /var/lib/millrace/kubelet by default; Logs where logs are: "pods" below it.
+	Root, Logs string
+	// Manifests is a file or folder of static pods, ManifestURL a place to ask for some, with ManifestHeader.
+	Manifests      string
+	ManifestURL    string
+	ManifestHeader http.Header
+	// SourceEvery is how often files and the URL are read: 20 s by default.
+	SourceEvery time.Duration
+	// Addresses are the node's: the machine's first by default.
+	Addresses []string
+	Labels    map[string]string
+	Taints    []corev1.Taint
+	// Capacity replaces what the machine has; Reserved is not for pods.
+	Capacity, Reserved        corev1.ResourceList
+	ClusterDNS                []string
+	ClusterDomain             string
+	CgroupParent              string
+	LeaseEvery, StatusEvery   time.Duration
+	Refresh                   time.Duration
+	Backoff                   worker.Backoff
+	Rotation                  logs.Rotation
+	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80
+	// Server says how the API server reaches this node. Without an authority for clients there is no server.
+	Server ServerOptions
+	Logger *slog.Logger
+}
+
+// ServerOptions say where the node's server listens and to whom.
+type ServerOptions struct {
+	// Listen is ":10250" by default. Port 0 takes a free one.
+	Listen      string
+	Certificate tls.Certificate
+	Clients     *x509.CertPool
+	Names       []string
+}
+
+// Kubelet is a node. It is a loop.Runner.
+type Kubelet struct {
+	options  Options
+	runtime  *cri.Runtime
+	machine  machine
+	config   *source.Config
+	crew     *worker.Crew
+	furnish  *furnish.Furnisher
+	api      *source.Server
+	reporter *worker.Reporter
+	mirrors  *mirrors
+	hearts   *node.Hearts
+	server   *server.Server
+	services *informer.Shared[*corev1.Service]
+	self     *informer.Shared[*corev1.Node]
+	health   *health
+	runners  []loop.Runner
+}
+
+// New makes a Kubelet. It opens the server's port, and nothing else.
+func New(o Options) (*Kubelet, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	k := &Kubelet{options: o}
+	var err error
+	if k.machine, err = lookAround(o.Root); err != nil {
+		return nil, err
+	}
+	k.runtime, err = cri.Open(cri.Options{Socket: o.Runtime, Addresses: o.Addresses, CgroupParent: o.CgroupParent, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	k.health = newHealth(k.runtime, o.Logger)
+	k.sources()
+	k.furnish = furnish.New(furnish.Options{
+		Root: o.Root, Kube: k.kube(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
+		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Refresh: o.Refresh, Logger: o.Logger, ImageUser: k.runtime.User,
+	})
+	k.crew = worker.New(worker.Options{
+		Runtime: k.runtime, Images: k.runtime, Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
+		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Record: k.recorder(), Static: source.Static,
+		Workers: workers, Logs: o.Logs, Backoff: o.Backoff, Clients: o.Clients, Logger: o.Logger,
+	})
+	if err := k.listen(); err != nil {
+		return nil, errors.Join(err, k.runtime.Close())
+	}
+	k.connect()
+	k.runners = append(k.runners, k.crew, k.health, loop.Func(k.keepHouse))
+	return k, nil
+}
+
+// workers is how many pods are worked on at a time: as many as a node has.
+const workers = 128
+
+func (o *Options) setDefaults() error {
+	if o.Runtime == "" {
+		return errors.New("the socket of a container runtime is needed, such as unix:///run/containerd/containerd.sock")
+	}
+	o.Runtime = strings.TrimPrefix(o.Runtime, "cri:")
+	if o.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("find the node's name: %w", err)
+		}
+		o.Name = strings.ToLower(name)
+	}
+	o.Root = cmp.Or(o.Root, "/var/lib/millrace/kubelet")
+	root, err := filepath.Abs(o.Root)
+	if err != nil {
+		return err
+	}
+	o.Root = root
+	o.Logs = cmp.Or(o.Logs, filepath.Join(root, "logs"))
+	o.Server.Listen = cmp.Or(o.Server.Listen, ":10250")
+	o.ImageHighUse, o.ImageLowUse = cmp.Or(o.ImageHighUse, 85), cmp.Or(o.ImageLowUse, 80)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(o.Addresses) == 0 {
+		o.Addresses = []string{ownAddress()}
+	}
+	return nil
+}
+
+func (k *Kubelet) kube() kubernetes.Interface {
+	if k.options.Clients == nil {
+		return nil
+	}
+	return k.options.Clients.Kube
+}
+
+// sources puts the three sources together.
+func (k *Kubelet) sources() {
+	o := &k.options
+	var names []source.Name
+	if o.Manifests != "" {
+		names = append(names, source.File)
+	}
+	if o.ManifestURL != "" {
+		names = append(names, source.HTTP)
+	}
+	if o.Clients != nil {
+		names = append(names, source.API)
+	}
+	k.config = source.NewConfig(k.changed, names...)
+	if o.Manifests != "" {
+		k.runners = append(k.runners, source.NewFiles(source.FileOptions{Path: o.Manifests, Node: o.Name, Every: o.SourceEvery, Logger: o.Logger},
+			func(pods []*corev1.Pod) { k.config.Set(source.File, pods) }))
+	}
+	if o.ManifestURL != "" {
+		k.runners = append(k.runners, source.NewURL(source.URLOptions{URL: o.ManifestURL, Header: o.ManifestHeader, Node: o.Name, Every: o.SourceEvery, Logger: o.Logger},
+			func(pods []*corev1.Pod) { k.config.Set(source.HTTP, pods) }))
+	}
+}
+
+// connect adds what works with the API server.
+func (k *Kubelet) connect() {
+	o := &k.options
+	if o.Clients == nil {
+		return
+	}
+	c := o.Clients
+	streaming := !watchlist.DoesClientNotSupportWatchListSemantics(c.Kube)
+	k.api = source.NewServer(c.Kube, o.Name, streaming, o.Logger, k.fromServer)
+	k.reporter = worker.NewReporter(worker.ReporterOptions{Kube: c.Kube, Cached: k.api.Pod, Workers: 8, Clients: c})
+	k.mirrors = newMirrors(k)
+	k.services = loop.Informer(c, informer.For(c.Kube.CoreV1().Services("")))
+	k.self = informer.Share(c.Informers, informer.For(c.Kube.CoreV1().Nodes()), informer.Options[*corev1.Node]{
+		FieldSelector: "metadata.name=" + o.Name, DropManagedFields: true, DisableStreaming: !streaming, Logger: o.Logger,
+	})
+	k.hearts = node.NewHearts(node.Options{
+		Kube: c.Kube, Count: 1, Facts: func(int) node.Facts { return k.facts() }, Changed: k.health.changed,
+		LeaseEvery: o.LeaseEvery, StatusEvery: o.StatusEvery, Logger: o.Logger,
+	})
+	k.runners = append(k.runners, k.hearts, k.reporter, k.mirrors, loop.Func(k.followServer))
+}
+
+// followServer takes pods from the API server once services are known: containers are told of them when they start.
+func (k *Kubelet) followServer(ctx context.Context) error {
+	if err := k.services.Synced(ctx); err != nil && ctx.Err() == nil {
+		k.options.Logger.Warn("services are not known yet", "err", err)
+	}
+	return k.api.Run(ctx)
+}
+
+func (k *Kubelet) listen() error {
+	o := &k.options.Server
+	if o.Clients == nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s for the API server: %w", o.Listen, err)
+	}
+	k.server = server.New(server.Options{
+		Node: served{k}, Listener: listener, Certificate: o.Certificate, Clients: o.Clients, Names: o.Names, Logger: k.options.Logger,
+	})
+	k.runners = append(k.runners, k.server)
+	return nil
+}
+
+// Run runs the node until ctx ends. Containers go on. The informers of the clients must run as well.
+func (k *Kubelet) Run(ctx context.Context) error {
+	defer k.runtime.Close()
+	return loop.Join(k.runners...).Run(ctx)
+}
+
+// fromServer takes the set of pods that the API server has for this node.
+func (k *Kubelet) fromServer(all []*corev1.Pod) {
+	pods := make([]*corev1.Pod, 0, len(all))
+	for _, pod := range all {
+		if source.Mirror(pod) {
+			k.mirrors.loop.Add(informer.KeyOf(pod))
+			continue
+		}
+		pods = append(pods, pod)
+	}
+	k.config.Set(source.API, pods)
+}
+
+// changed hears of each change to what is wanted.
+func (k *Kubelet) changed(u source.Update) {
+	key := informer.KeyOf(u.Pod)
+	k.options.Logger.Debug("pod changed", "operation", u.Operation, "source", u.Source, "key", key)
+	k.crew.Changed(key)
+	if k.mirrors != nil && u.Source != source.API {
+		k.mirrors.loop.Add(key)
+	}
+}
+
+// report takes a pod's status to the API: to the pod, or to its mirror.
+func (k *Kubelet) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+	switch {
+	case k.reporter == nil:
+	case source.Static(pod):
+		k.mirrors.report(pod, status)
+	default:
+		k.reporter.Report(pod, status, finished)
+	}
+}
+
+func (k *Kubelet) gone(key worker.Key) {
+	if k.reporter != nil {
+		k.reporter.Forget(key)
+		k.mirrors.loop.Add(key)
+	}
+}
+
+func (k *Kubelet) servicesOf(namespace string) []*corev1.Service {
+	if k.services == nil {
+		return nil
+	}
+	var all []*corev1.Service
+	for s := range k.services.ListNamespace(namespace) {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (k *Kubelet) recorder() loop.Recorder {
+	if c := k.options.Clients; c != nil && c.Events != nil {
+		return c.Events.For(corev1.EventSource{Component: "kubelet", Host: k.options.Name})
+	}
+	return nil
+}

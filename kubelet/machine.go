@@ -1,0 +1,96 @@
+package kubelet
+
+import (
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace/millrace/kubelet/node"
+)
+
+// mostPods is how many pods a node takes.
+const mostPods = 110
+
+// machine is what this one has.
+type machine struct {
+	capacity corev1.ResourceList
+	info     corev1.NodeSystemInfo
+}
+
+func lookAround(root string) (machine, error) {
+	if err := os.MkdirAll(root, 0o750); err != nil {
+		return machine{}, err
+	}
+	memory, disk, kernel := sizes(root)
+	return machine{
+		capacity: corev1.ResourceList{
+			corev1.ResourceCPU:              *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
+			corev1.ResourceMemory:           *resource.NewQuantity(memory, resource.BinarySI),
+			corev1.ResourceEphemeralStorage: *resource.NewQuantity(disk, resource.BinarySI),
+			corev1.ResourcePods:             *resource.NewQuantity(mostPods, resource.DecimalSI),
+		},
+		info: corev1.NodeSystemInfo{
+			MachineID: line("/etc/machine-id"), BootID: line("/proc/sys/kernel/random/boot_id"), SystemUUID: line("/sys/class/dmi/id/product_uuid"),
+			KernelVersion: kernel, OSImage: osName(),
+		},
+	}, nil
+}
+
+// line is the content of a small file, or nothing.
+func line(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func osName() string {
+	for l := range strings.Lines(line("/etc/os-release")) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(l), "PRETTY_NAME="); ok {
+			return strings.Trim(value, `"`)
+		}
+	}
+	return runtime.GOOS
+}
+
+// ownAddress is the first of this machine that others can reach, or the loopback's.
+func ownAddress() string {
+	addresses, err := net.InterfaceAddrs()
+	if err == nil {
+		for _, a := range addresses {
+			if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+				return ip.IP.String()
+			}
+		}
+	}
+	return "127.0.0.1"
+}
+
+func (k *Kubelet) capacity() corev1.ResourceList {
+	all := k.machine.capacity.DeepCopy()
+	for name, q := range k.options.Capacity {
+		all[name] = q
+	}
+	return all
+}
+
+// facts are what the node says of itself now.
+func (k *Kubelet) facts() node.Facts {
+	f := node.Facts{
+		Name: k.options.Name, Addresses: k.options.Addresses, Labels: k.options.Labels, Taints: k.options.Taints,
+		Capacity: k.capacity(), Reserved: k.options.Reserved, Info: k.machine.info,
+	}
+	if k.server != nil {
+		f.Port = k.server.Port()
+	}
+	f.NotReady, f.Info.ContainerRuntimeVersion, f.Images = k.health.report()
+	return f
+}
+
+func now() time.Time { return time.Now() }
