@@ -3,12 +3,9 @@ package kubelet
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -60,18 +57,9 @@ type Options struct {
 	Backoff                   worker.Backoff
 	Rotation                  logs.Rotation
 	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80
-	// Server says how the API server reaches this node. Without an authority for clients there is no server.
-	Server ServerOptions
+	// Server says how the API server reaches this node: on port 10250 by default.
+	Server server.Access
 	Logger *slog.Logger
-}
-
-// ServerOptions say where the node's server listens and to whom.
-type ServerOptions struct {
-	// Listen is ":10250" by default. Port 0 takes a free one.
-	Listen      string
-	Certificate tls.Certificate
-	Clients     *x509.CertPool
-	Names       []string
 }
 
 // Kubelet is a node. It is a loop.Runner.
@@ -220,20 +208,13 @@ func (k *Kubelet) followServer(ctx context.Context) error {
 	return k.api.Run(ctx)
 }
 
-func (k *Kubelet) listen() error {
-	o := &k.options.Server
-	if o.Clients == nil {
-		return nil
+// listen takes the server's port: the node is to tell of it when it registers.
+func (k *Kubelet) listen() (err error) {
+	k.server, err = k.options.Server.Open(served{k}, append([]string{k.options.Name}, k.options.Addresses...), k.options.Logger)
+	if k.server != nil {
+		k.runners = append(k.runners, k.server)
 	}
-	listener, err := net.Listen("tcp", o.Listen)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s for the API server: %w", o.Listen, err)
-	}
-	k.server = server.New(server.Options{
-		Node: served{k}, Listener: listener, Certificate: o.Certificate, Clients: o.Clients, Names: o.Names, Logger: k.options.Logger,
-	})
-	k.runners = append(k.runners, k.server)
-	return nil
+	return err
 }
 
 // Run runs the node until ctx ends. Containers go on. The informers of the clients must run as well.

@@ -144,10 +144,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	if delay > grace {
 		delay, code = grace, killed
 	}
-	if p.runs[id].ended == nil {
-		p.runs[id].ended = make(chan struct{})
-	}
-	ended := p.runs[id].ended
+	ended := p.runs[id].endLocked()
 	r.mu.Unlock()
 	return r.await(ctx, id, ended, delay, code)
 }

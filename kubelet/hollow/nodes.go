@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet/node"
+	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/kubelet/worker"
 	"github.com/millrace/millrace/loop"
 )
@@ -34,8 +35,8 @@ type Options struct {
 	Zones int
 	// Address is where the nodes' server can be reached: 127.0.0.1 by default. All nodes have it.
 	Address string
-	// Port is where it listens; 0 if there is none.
-	Port int32
+	// Server says how the API server reaches the nodes: all through one listener, on a free port by default.
+	Server server.Access
 	// PodRange is divided into a /24 for each node: 10.64.0.0/10 by default.
 	PodRange netip.Prefix
 	// Pods are the cluster's pods. Nil means an informer that watches only pods that have a node; a process that
@@ -59,6 +60,7 @@ type Nodes struct {
 	crew     *worker.Crew
 	reporter *worker.Reporter
 	hearts   *node.Hearts
+	server   *server.Server
 	first    uint32
 }
 
@@ -82,6 +84,10 @@ func New(o Options) (*Nodes, error) {
 		Runtime: n.runtime, Images: n.runtime, Wanted: n.wanted, Report: n.reporter.Report, Gone: n.reporter.Forget,
 		Addresses: n.addresses, Workers: o.Workers, Clients: o.Clients, Logger: o.Logger, Record: n.recorder(),
 	})
+	var err error
+	if n.server, err = o.Server.Open(served{n}, []string{o.Address, "localhost"}, o.Logger); err != nil {
+		return nil, err
+	}
 	n.hearts = node.NewHearts(node.Options{
 		Kube: o.Clients.Kube, Count: o.Nodes, Facts: n.facts, LeaseEvery: o.LeaseEvery, Logger: o.Logger,
 	})
@@ -91,6 +97,7 @@ func New(o Options) (*Nodes, error) {
 func (o *Options) setDefaults() {
 	o.Nodes = max(o.Nodes, 1)
 	o.NamePrefix = cmp.Or(o.NamePrefix, "hollow-")
+	o.Server.Listen = cmp.Or(o.Server.Listen, "127.0.0.1:0")
 	o.Address = cmp.Or(o.Address, "127.0.0.1")
 	if !o.PodRange.IsValid() {
 		o.PodRange = netip.MustParsePrefix("10.64.0.0/10")
@@ -127,7 +134,11 @@ func (n *Nodes) Run(ctx context.Context) error {
 		handling.Close()
 		<-handling.Done()
 	}()
-	return loop.Join(n.hearts, n.reporter, n.crew).Run(ctx)
+	runners := []loop.Runner{n.hearts, n.reporter, n.crew}
+	if n.server != nil {
+		runners = append(runners, n.server)
+	}
+	return loop.Join(runners...).Run(ctx)
 }
 
 // wanted is a pod that one of these nodes is to run.
@@ -170,12 +181,15 @@ func (n *Nodes) podRange(name string) string {
 func (n *Nodes) facts(i int) node.Facts {
 	name := n.options.NamePrefix + strconv.Itoa(i)
 	f := node.Facts{
-		Name: name, Addresses: n.addresses(name), Port: n.options.Port, Labels: n.options.Labels, Taints: n.options.Taints,
+		Name: name, Addresses: n.addresses(name), Labels: n.options.Labels, Taints: n.options.Taints,
 		Capacity: n.options.Capacity, PodCIDR: n.podRange(name), ProviderID: "hollow://" + name,
 		Info: corev1.NodeSystemInfo{
 			MachineID: fmt.Sprintf("%032x", i+1), SystemUUID: fmt.Sprintf("00000000-0000-0000-0000-%012x", i+1), BootID: fmt.Sprintf("00000000-0000-0000-0001-%012x", i+1),
 			KernelVersion: "6.0.0-hollow", OSImage: "Hollow", ContainerRuntimeVersion: "hollow://1.0.0",
 		},
+	}
+	if n.server != nil {
+		f.Port = n.server.Port()
 	}
 	if n.options.Zones > 0 {
 		labels := map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%n.options.Zones)}

@@ -61,6 +61,37 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
+// Access says where a node's server listens and to whom.
+type Access struct {
+	// Listen is an address. Port 0 takes a free one.
+	Listen string
+	// Certificate is shown to callers. Without one it is made, and signed by itself.
+	Certificate tls.Certificate
+	// Clients signs the certificates of those who may call. Without it there is no server.
+	Clients *x509.CertPool
+	// Names are the common names that callers may have. None means any of that authority.
+	Names []string
+}
+
+// Open takes the port, and makes the Server that answers there. Without an authority for callers it is nil.
+func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, error) {
+	if a.Clients == nil {
+		return nil, nil
+	}
+	certificate := a.Certificate
+	if len(certificate.Certificate) == 0 {
+		var err error
+		if certificate, err = selfSigned(hosts); err != nil {
+			return nil, fmt.Errorf("make a certificate for the node's server: %w", err)
+		}
+	}
+	listener, err := net.Listen("tcp", a.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s for the API server: %w", a.Listen, err)
+	}
+	return New(Options{Node: node, Listener: listener, Certificate: certificate, Clients: a.Clients, Names: a.Names, Logger: log}), nil
+}
+
 // Server answers the API server. It is a loop.Runner.
 type Server struct {
 	Options
