@@ -23,7 +23,7 @@ func (c *Connections) proxyNode(q request) error {
 	if !ok {
 		return apierrors.NewBadRequest("invalid node request " + strconv.Quote(q.target.Name))
 	}
-	if err := c.admit(q, &corev1.NodeProxyOptions{Path: rest(q)}); err != nil {
+	if err := c.admit(q, &corev1.NodeProxyOptions{Path: beyond(q)}); err != nil {
 		return err
 	}
 	host, kubelet, err := c.kubeletOf(q.ctx, name)
@@ -46,7 +46,7 @@ func (c *Connections) proxyPod(q request) error {
 	if !ok {
 		return apierrors.NewBadRequest("invalid pod request " + strconv.Quote(q.target.Name))
 	}
-	if err := c.admit(q, &corev1.PodProxyOptions{Path: rest(q)}); err != nil {
+	if err := c.admit(q, &corev1.PodProxyOptions{Path: beyond(q)}); err != nil {
 		return err
 	}
 	pod, err := find[*corev1.Pod](q.ctx, c, "pods", q.target.Namespace, name)
@@ -85,7 +85,7 @@ func (c *Connections) proxyService(q request) error {
 	if !ok {
 		return apierrors.NewBadRequest("invalid service request " + strconv.Quote(q.target.Name))
 	}
-	if err := c.admit(q, &corev1.ServiceProxyOptions{Path: rest(q)}); err != nil {
+	if err := c.admit(q, &corev1.ServiceProxyOptions{Path: beyond(q)}); err != nil {
 		return err
 	}
 	host, err := c.endpoint(q, name, port)
@@ -95,8 +95,8 @@ func (c *Connections) proxyService(q request) error {
 	return c.proxy(q, c.backend, scheme, host)
 }
 
-// rest is what of the path is the backend's: all that follows "proxy".
-func rest(q request) string {
+// beyond is what of the path is the backend's: all that follows "proxy".
+func beyond(q request) string {
 	_, after := split(q)
 	return after
 }
