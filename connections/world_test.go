@@ -30,8 +30,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The client's heartbeat sees only with its next beat that its connection has gone.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"))
+	goleak.VerifyTestMain(m,
+		// Both are the test's own client and kubelet: the heartbeat sees only with its next beat that its connection has
+		// gone, and SPDY waits for answers that do not come.
+		goleak.IgnoreAnyFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"),
+		goleak.IgnoreAnyFunction("github.com/moby/spdystream.(*Connection).shutdown"))
 }
 
 // world is an API server with a pod on a node, whose kubelet is a handler of the test's.
