@@ -43,6 +43,10 @@ var onPurpose = map[string]string{
 	"version in the future":           "the present version in the message depends on how much a server writes at its start",
 	"may I":                           "reviews are never stored, so nobody owns their fields",
 	"api":                             "the address is the server's own",
+	"table of DaemonSet ds":           "the deprecated annotation of a daemon set is an ordinary one here, so its row shows it",
+	"status is not for the main path": "the entry of a scale has its time, which kube-apiserver forgets",
+	"status":                          "the same entry",
+	"delete foreground":               "the same entry",
 	"admissionregistration.k8s.io/v1": "mutating policies are stored as v1, which is newer",
 }
 

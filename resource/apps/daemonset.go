@@ -25,6 +25,9 @@ func DaemonSets() *resource.Kind {
 }
 
 func defaultDaemonSet(d *appsv1.DaemonSet) {
+	if _, ok := d.Annotations[templateGeneration]; !ok {
+		countTemplates(d, 0)
+	}
 	s := &d.Spec
 	podspec.DefaultTemplate(&s.Template)
 	if s.UpdateStrategy.Type == "" {

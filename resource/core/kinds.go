@@ -1,3 +1,4 @@
+// Package core describes the kinds of the core group.
 package core
 
 import (

@@ -26,6 +26,9 @@ var podRules = resource.Rules[*corev1.Pod]{
 
 // preparePod gives a new pod its first status.
 func preparePod(_ context.Context, p *corev1.Pod) {
+	if g := p.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		p.Spec.TerminationGracePeriodSeconds = new(int64(1)) // as short as can be
+	}
 	podspec.MatchOwnLabels(p)
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&p.Spec)}
 	if len(p.Spec.SchedulingGates) > 0 {
