@@ -54,6 +54,8 @@ type Container struct {
 	Hash uint64
 	// LogPath is where its output is kept.
 	LogPath string
+	// Grace is how long it was to be given to end, when it was made.
+	Grace time.Duration
 	// User is who runs it, where that is known.
 	User *User
 }

@@ -3,6 +3,7 @@ package cri
 import (
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/kubelet/container"
@@ -18,6 +19,7 @@ const (
 	labelOwner     = "dev.millrace.kubelet"
 	noteHash       = "io.kubernetes.container.hash"
 	noteRestarts   = "io.kubernetes.container.restartCount"
+	noteGrace      = "io.kubernetes.pod.terminationGracePeriod"
 	noteImage      = "dev.millrace.image"
 	noteLog        = "dev.millrace.log"
 )
@@ -33,8 +35,13 @@ func containerLabels(spec *container.Spec) map[string]string {
 }
 
 func containerNotes(spec *container.Spec, log string) map[string]string {
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if s := spec.Pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		grace = *s
+	}
 	return map[string]string{
-		noteHash: strconv.FormatUint(spec.Hash, 16), noteRestarts: strconv.Itoa(int(spec.Attempt)), noteImage: spec.Container.Image,
+		noteGrace: strconv.FormatInt(grace, 10),
+		noteHash:  strconv.FormatUint(spec.Hash, 16), noteRestarts: strconv.Itoa(int(spec.Attempt)), noteImage: spec.Container.Image,
 		noteLog: log,
 	}
 }

@@ -102,6 +102,9 @@ func (r *Runtime) runOf(ctx context.Context, c *runtimeapi.Container) container.
 		ID: r.identity(ctx, c.Id), Name: c.Labels[labelContainer], SandboxID: c.PodSandboxId, Attempt: int32(c.GetMetadata().GetAttempt()),
 		State: stateOf(c.State), CreatedAt: moment(c.CreatedAt), Image: c.Annotations[noteImage], ImageRef: c.ImageRef, LogPath: c.Annotations[noteLog],
 	}
+	if seconds, err := strconv.ParseInt(c.Annotations[noteGrace], 10, 64); err == nil {
+		run.Grace = time.Duration(seconds) * time.Second
+	}
 	run.Hash, _ = strconv.ParseUint(c.Annotations[noteHash], 16, 64)
 	return run
 }

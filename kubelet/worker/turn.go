@@ -137,6 +137,11 @@ func (t *turn) grace() time.Duration {
 	if s := t.pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
 	}
+	for i := range t.state.Containers { // of a pod whose definition is gone
+		if g := t.state.Containers[i].Grace; g > 0 {
+			return g
+		}
+	}
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
