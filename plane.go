@@ -2,7 +2,6 @@ package millrace
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/actions"
@@ -37,6 +37,8 @@ const (
 	issuerName   = "https://kubernetes.default.svc.cluster.local"
 	// graceToClose is how long connections may take to end in order.
 	graceToClose = time.Second
+	// lastWords is how long answers that have been given may take to reach the network.
+	lastWords = 10 * time.Millisecond
 )
 
 func (c *Cluster) start(ctx context.Context) error {
@@ -87,14 +89,14 @@ func closeListener(l net.Listener) error {
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen (port 0 takes a free one)", address, errors.Unwrap(err))
+		return nil, fmt.Errorf("cannot listen on %s: %w", address, errors.Unwrap(err))
 	}
 	return l, nil
 }
 
 func (c *Cluster) keyFolder() string {
-	if c.options.Data == "" {
-		return ""
+	if c.options.Keys != "" || c.options.Data == "" {
+		return c.options.Keys
 	}
 	return filepath.Join(c.options.Data, "pki")
 }
@@ -173,14 +175,22 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	if err != nil {
 		return err
 	}
+	clients, err := c.clients()
+	if err != nil {
+		return err
+	}
+	config, err := c.tls()
+	if err != nil {
+		return err
+	}
 	c.opened("connections to nodes", func() error { streams.Close(); return nil })
 	var api *apiserver.Server
 	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
 	extra := documents.Handlers()
 	extra["/metrics"] = c.metrics.Handler()
-	api = apiserver.New(apiserver.Options{
+	o := apiserver.Options{
 		Registry:     reg,
-		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: c.keys.Clients(), Tokens: tokens}},
+		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: clients, Tokens: tokens}},
 		Authorize:    authorizer,
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
@@ -191,9 +201,11 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 		Version:      Version(),
 		Address:      c.address,
 		Logger:       c.options.Logger,
-	})
+	}
+	c.options.Serving.bounds(&o)
+	api = apiserver.New(o)
 	server := &http.Server{
-		Handler: api, TLSConfig: c.keys.TLS(), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		ErrorLog: errorLog(c.options.Logger),
 	}
@@ -202,19 +214,6 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, streams, server) }
 	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
 	return nil
-}
-
-// connections are how requests reach kubelets and what runs on nodes.
-func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections, error) {
-	client, err := c.keys.Client("kube-apiserver-kubelet-client", []string{auth.Masters}, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	return connections.New(connections.Options{
-		Registry:    reg,
-		Certificate: &tls.Certificate{Certificate: [][]byte{client.Certificate.Raw}, PrivateKey: client.Key},
-		Logger:      c.options.Logger,
-	}), nil
 }
 
 // asAdministrator is how the cluster's own loops call.
@@ -228,9 +227,18 @@ func shutDown(api *apiserver.Server, streams *connections.Connections, server *h
 	streams.End()
 	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)
 	defer cancel()
+	var idle sync.WaitGroup
+	idle.Go(func() {
+		// An HTTP/2 connection would stay for a second after its last answer, for nobody's good.
+		api.Idle(ctx)
+		time.Sleep(lastWords)
+		cancel()
+	})
 	if server.Shutdown(ctx) != nil {
 		server.Close()
 	}
+	cancel()
+	idle.Wait()
 	api.Wait()
 }
 

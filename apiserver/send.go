@@ -81,14 +81,24 @@ func (c *call) sendProto(code int, form []byte) error {
 	return nil
 }
 
-// sendStored answers a change with the object that it made.
+// sendStored answers a change with the object that it made, whose bytes are the entry's unless it was deleted.
 func (c *call) sendStored(code int, stored *registry.Stored) error {
-	if c.native() && c.format.plain() {
-		form, err := wire.BodyJSON(stored.Object)
+	if !c.native() || c.format.shape != shapeObject || stored.Object.GetDeletionTimestamp() != nil {
+		return c.sendObject(code, stored.Object)
+	}
+	switch {
+	case c.format.plain():
+		form, err := wire.StoredJSON(c.kind, stored.Entry, stored.Object)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
 		return c.sendJSON(code, form)
+	case c.format.media == mediaProto && c.isProto():
+		form, err := wire.StoredProto(stored.Entry)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		return c.sendProto(code, form)
 	}
 	return c.sendObject(code, stored.Object)
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,6 +117,7 @@ type Server struct {
 	reading, changing chan struct{}
 	discovery         discoveryCache
 	sockets           sync.WaitGroup
+	serving           atomic.Int64
 }
 
 // New makes a server.
@@ -155,8 +157,23 @@ func (s *Server) Wait() { s.sockets.Wait() }
 
 var errEnding = fmt.Errorf("the server is shutting down")
 
+// Idle waits until no request is being served, or the context ends.
+func (s *Server) Idle(ctx context.Context) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for s.serving.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.serving.Add(1)
+	defer s.serving.Add(-1)
 	defer s.recover(w, r)
 	user, err := s.o.Authenticate.Authenticate(r)
 	if err != nil {

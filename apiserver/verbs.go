@@ -169,8 +169,11 @@ func (c *call) delete() error {
 	if !deleted.Gone && o.OrphanDependents != nil { //nolint:staticcheck // the old option is still part of the API
 		code = http.StatusAccepted
 	}
-	if !deleted.Gone || c.kind.ReturnDeleted {
+	switch {
+	case !deleted.Gone:
 		return c.sendStored(code, &deleted.Stored)
+	case c.kind.ReturnDeleted: // with what the delete itself changed, which was not stored
+		return c.sendObject(code, deleted.Object)
 	}
 	return c.send(code, &metav1.Status{
 		Status: metav1.StatusSuccess,
