@@ -38,6 +38,7 @@ type Kind struct {
 	Name          func(name string, prefix bool) []string
 	Default       func(Object)
 	Restore       func(Object)
+	Restores      bool // Restore does something: the stored bytes alone are not the object
 	Main          *RuleSet
 	Views         map[string]*RuleSet
 	Graceful      func(obj Object, requested *int64) (int64, bool)
@@ -136,7 +137,7 @@ func Define[P Object](d Description[P]) *Kind {
 		k.Default = func(o Object) { d.Default(o.(P)) }
 	}
 	if d.Restore != nil {
-		k.Restore = func(o Object) { d.Restore(o.(P)) }
+		k.Restore, k.Restores = func(o Object) { d.Restore(o.(P)) }, true
 	}
 	if d.Held != nil {
 		k.Held = func(o Object) bool { return d.Held(o.(P)) }

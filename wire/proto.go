@@ -6,10 +6,7 @@ import (
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/store"
 	"google.golang.org/protobuf/encoding/protowire"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-var gvkNone schema.GroupVersionKind
 
 var errMessage = errors.New("stored bytes are not a protobuf message with metadata")
 
@@ -25,8 +22,11 @@ func makeProto(stored []byte, rev store.Revision) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return SpliceProto(env.Raw, rev.String())
+	return SpliceProto(env.Raw, version(rev))
 }
+
+// StoredProto is the protobuf form of an entry.
+func StoredProto(e store.Entry) ([]byte, error) { return makeProto(e.Value, e.Revision) }
 
 // SpliceProto returns the message with its metadata's resource version replaced.
 func SpliceProto(message []byte, version string) ([]byte, error) {

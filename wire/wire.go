@@ -6,14 +6,11 @@
 //
 // The JSON form of an object is its text after the opening brace, without kind and apiVersion: `"metadata":{…},…}`. Lists
 // show built-in kinds that way; where kind and version belong, they are written in front. The protobuf form is the bare
-// message with its resource version in place.
+// message with its resource version in place. Neither needs the object: both are made from the stored bytes, and only what
+// these hold beyond the kinds' Go types is decoded after all.
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/store"
 	"github.com/millrace/millrace/watchcache"
@@ -61,27 +58,6 @@ func JSONAt(k *resource.Kind, o *watchcache.Object, rev store.Revision) ([]byte,
 // ProtoAt is the same in protobuf.
 func ProtoAt(o *watchcache.Object, rev store.Revision) ([]byte, error) {
 	return makeProto(o.Value(), rev)
-}
-
-func makeJSON(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, error) {
-	o, err := k.Codec.Decode(stored, rev.String())
-	if err != nil {
-		return nil, err
-	}
-	return BodyJSON(o)
-}
-
-// BodyJSON is the JSON form of an object that is at hand.
-func BodyJSON(o resource.Object) ([]byte, error) {
-	kind := o.GetObjectKind()
-	gvk := kind.GroupVersionKind()
-	kind.SetGroupVersionKind(gvkNone)
-	b, err := json.Marshal(o)
-	kind.SetGroupVersionKind(gvk)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", gvk.Kind, o.GetName(), err)
-	}
-	return bytes.TrimPrefix(b, []byte("{")), nil
 }
 
 // AppendTypeMeta begins a JSON object with what it is, up to where its form follows.

@@ -1,0 +1,319 @@
+package transcode
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Plan is how the messages of one kind of object become JSON.
+type Plan struct{ root *message }
+
+// message is what is known of one Go struct. It never changes once it is compiled.
+type message struct {
+	fields []field // in the order of JSON
+	// byNumber holds, for a number in protobuf, one more than the field's index.
+	byNumber []uint8
+	// lenient passes over fields that are not known.
+	lenient bool
+}
+
+// field is one field of a struct.
+type field struct {
+	lead      string // `,"name":`
+	sub       *message
+	number    uint16
+	value     value
+	shape     shape
+	omitEmpty bool
+	omitZero  bool
+}
+
+// shape is how many values a field has.
+type shape uint8
+
+const (
+	single  shape = iota
+	pointer       // may be nil
+	bytes_        // a slice that is one value
+	list
+	dict
+	inline // the fields of a struct that are shown as the outer struct's own
+)
+
+// value is what one value of a field is.
+type value uint8
+
+const (
+	stringValue value = iota
+	boolValue
+	int32Value
+	int64Value
+	bytesValue
+	structValue
+	timeValue
+	microTimeValue
+	quantityValue
+	intOrStringValue
+	fieldsV1Value
+	rawExtensionValue
+	stringsValue // a message of strings that is shown as a list
+	versionValue // the object's resource version, whatever the message says
+)
+
+// varint tells which values have no length of their own.
+func (v value) varint() bool { return v == boolValue || v == int32Value || v == int64Value }
+
+// special are the types that write their JSON themselves.
+var special = map[reflect.Type]value{
+	reflect.TypeFor[metav1.Time]():          timeValue,
+	reflect.TypeFor[metav1.MicroTime]():     microTimeValue,
+	reflect.TypeFor[resource.Quantity]():    quantityValue,
+	reflect.TypeFor[intstr.IntOrString]():   intOrStringValue,
+	reflect.TypeFor[metav1.FieldsV1]():      fieldsV1Value,
+	reflect.TypeFor[runtime.RawExtension](): rawExtensionValue,
+}
+
+// structs are the messages that have been compiled. Kinds share most of theirs.
+var structs = struct {
+	sync.Mutex
+	known map[reflect.Type]*message
+}{known: map[reflect.Type]*message{}}
+
+// Compile makes the plan for a type of object. It fails if the type holds something that plans cannot describe.
+func Compile(object reflect.Type) (*Plan, error) { return compile(object, false) }
+
+// CompileMetadata makes a plan that shows nothing but what the type (PartialObjectMetadata) has, whatever object the
+// message holds.
+func CompileMetadata(object reflect.Type) (*Plan, error) { return compile(object, true) }
+
+func compile(object reflect.Type, lenient bool) (*Plan, error) {
+	structs.Lock()
+	defer structs.Unlock()
+	shared, err := structFor(object)
+	if err != nil {
+		return nil, err
+	}
+	root := *shared
+	root.lenient = lenient
+	root.fields = append([]field(nil), shared.fields...)
+	for i := range root.fields {
+		if f := &root.fields[i]; f.lead == `,"metadata":` && f.shape == single && f.value == structValue {
+			f.sub = versioned(f.sub)
+			return &Plan{&root}, nil
+		}
+	}
+	return nil, fmt.Errorf("%v has no metadata", object)
+}
+
+// versioned is the metadata of the object itself, in which the resource version is put in place.
+func versioned(shared *message) *message {
+	meta := *shared
+	meta.fields = append([]field(nil), shared.fields...)
+	for i := range meta.fields {
+		if f := &meta.fields[i]; f.lead == `,"resourceVersion":` {
+			f.value = versionValue
+		}
+	}
+	return &meta
+}
+
+var errNotPlain = fmt.Errorf("JSON of its own")
+
+// structFor compiles a struct, with structs locked.
+func structFor(t reflect.Type) (*message, error) {
+	if m, ok := structs.known[t]; ok {
+		if m == nil {
+			return nil, fmt.Errorf("%v holds itself", t)
+		}
+		return m, nil
+	}
+	structs.known[t] = nil
+	m := &message{}
+	for i := range t.NumField() {
+		if err := m.add(t.Field(i)); err != nil {
+			delete(structs.known, t)
+			return nil, fmt.Errorf("%v.%s: %w", t, t.Field(i).Name, err)
+		}
+	}
+	if err := m.distinct(map[string]bool{}); err != nil {
+		delete(structs.known, t)
+		return nil, fmt.Errorf("%v: %w", t, err)
+	}
+	structs.known[t] = m
+	return m, nil
+}
+
+// distinct refuses names that come twice: which one encoding/json shows depends on how deep they are embedded.
+func (m *message) distinct(seen map[string]bool) error {
+	for _, f := range m.fields {
+		if f.shape == inline {
+			if err := f.sub.distinct(seen); err != nil {
+				return err
+			}
+			continue
+		}
+		if seen[f.lead] {
+			return fmt.Errorf("%s comes twice", f.lead)
+		}
+		seen[f.lead] = true
+	}
+	return nil
+}
+
+const mostFields = 1<<8 - 2
+
+func (m *message) add(f reflect.StructField) error {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	number := protoNumber(f)
+	switch {
+	case f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Anonymous && name == "" && number == 0:
+		return nil // it is not in messages, and leaves itself out when it is empty
+	case !f.IsExported() || name == "-" || number <= 0 || number > 1000 || len(m.fields) == mostFields:
+		return fmt.Errorf("tags %q are not covered", f.Tag)
+	}
+	out := field{number: uint16(number)}
+	if err := out.describe(f.Type); err != nil {
+		return err
+	}
+	if name == "" {
+		if !f.Anonymous || out.shape != single || out.value != structValue {
+			return fmt.Errorf("no name")
+		}
+		out.shape = inline
+	}
+	out.lead = `,"` + name + `":`
+	for o := range strings.SplitSeq(options, ",") {
+		switch o {
+		case "", "inline":
+		case "omitempty":
+			out.omitEmpty = true
+		case "omitzero":
+			if out.omitZero = true; out.shape != single || out.value != timeValue {
+				return fmt.Errorf("omitzero is covered for times alone")
+			}
+		default:
+			return fmt.Errorf("option %q", o)
+		}
+	}
+	m.fields = append(m.fields, out)
+	for len(m.byNumber) <= number {
+		m.byNumber = append(m.byNumber, 0)
+	}
+	if m.byNumber[number] != 0 {
+		return fmt.Errorf("number %d comes twice", number)
+	}
+	m.byNumber[number] = uint8(len(m.fields))
+	return nil
+}
+
+// describe finds out the shape and value of a field.
+func (f *field) describe(t reflect.Type) error {
+	err := f.describeValue(t)
+	if err == nil {
+		switch f.value {
+		case bytesValue:
+			f.shape = bytes_
+		case stringsValue:
+			return fmt.Errorf("%v is covered in maps alone", t)
+		}
+		return nil
+	}
+	if writesItself(t) && t.Kind() != reflect.Pointer {
+		return err
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		f.shape = pointer
+	case reflect.Slice:
+		f.shape = list
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String || writesItself(t.Key()) {
+			return fmt.Errorf("keys of %v", t)
+		}
+		f.shape = dict
+	default:
+		return err
+	}
+	if err := f.describeValue(t.Elem()); err != nil {
+		return err
+	}
+	if f.shape != dict && f.value == stringsValue || f.shape == pointer && f.value == bytesValue {
+		return fmt.Errorf("%v is not covered", t)
+	}
+	return nil
+}
+
+func (f *field) describeValue(t reflect.Type) error {
+	if v, ok := special[t]; ok {
+		f.value = v
+		return nil
+	}
+	if writesItself(t) {
+		return fmt.Errorf("%v has %w", t, errNotPlain)
+	}
+	switch t.Kind() {
+	case reflect.String:
+		f.value = stringValue
+	case reflect.Bool:
+		f.value = boolValue
+	case reflect.Int32:
+		f.value = int32Value
+	case reflect.Int64:
+		f.value = int64Value
+	case reflect.Slice:
+		return f.describeSlice(t)
+	case reflect.Struct:
+		f.value = structValue
+		var err error
+		f.sub, err = structFor(t)
+		return err
+	default:
+		return fmt.Errorf("%v is not covered", t)
+	}
+	return nil
+}
+
+// describeSlice tells slices that are one value in protobuf.
+func (f *field) describeSlice(t reflect.Type) error {
+	_, isMessage := reflect.New(t).Interface().(interface{ Unmarshal([]byte) error })
+	switch {
+	case t.Elem().Kind() == reflect.Uint8 && !isMessage:
+		f.value = bytesValue
+	case t.Elem().Kind() == reflect.String && isMessage && !writesItself(t.Elem()):
+		f.value = stringsValue
+	default:
+		return fmt.Errorf("%v is not one value", t)
+	}
+	return nil
+}
+
+// writesItself tells that a type, or a pointer to it, has a say in its JSON.
+func writesItself(t reflect.Type) bool {
+	for _, t := range []reflect.Type{t, reflect.PointerTo(t)} {
+		if t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+			return true
+		}
+	}
+	return false
+}
+
+// protoNumber reads the number out of a tag such as `protobuf:"bytes,10,opt,name=nodeName"`. The rest of that tag is not
+// always true.
+func protoNumber(f reflect.StructField) int {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(parts[1])
+	return n
+}

@@ -1,0 +1,91 @@
+package transcode
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// string writes text between quotation marks as encoding/json does, HTML's characters escaped.
+func (t *text) string(s []byte) {
+	t.out = append(t.out, '"')
+	if n := plain(s); n == len(s) {
+		t.out = append(t.out, s...)
+	} else {
+		t.out = append(t.out, s[:n]...)
+		t.escape(s[n:])
+	}
+	t.out = append(t.out, '"')
+}
+
+// asIs are the characters that need no escaping.
+var asIs = func() (set [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		set[c] = true
+	}
+	for _, c := range `"\<>&` {
+		set[c] = false
+	}
+	return set
+}()
+
+// plain tells how many bytes at the beginning need no second look. Eight are looked at together.
+func plain(s []byte) int {
+	n := 0
+	for ; len(s)-n >= 8; n += 8 {
+		if odd(binary.LittleEndian.Uint64(s[n:])) {
+			break
+		}
+	}
+	for n < len(s) && asIs[s[n]] {
+		n++
+	}
+	return n
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x80 * ones
+)
+
+// odd tells whether any of eight bytes is not plain. Pairs of characters that differ in one bit are looked for together.
+func odd(w uint64) bool {
+	quoteOrAnd := (w | 0x04*ones) ^ 0x26*ones // " and &
+	brackets := (w | 0x02*ones) ^ 0x3e*ones   // < and >
+	backslash := w ^ 0x5c*ones
+	return (w|(w-0x20*ones)|(quoteOrAnd-ones)|(brackets-ones)|(backslash-ones))&highs != 0
+}
+
+const hex = "0123456789abcdef"
+
+func (t *text) escape(s []byte) {
+	out := t.out
+	for len(s) > 0 {
+		c := s[0]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(s)
+			switch {
+			case r == utf8.RuneError && n == 1:
+				out = append(out, `\ufffd`...)
+			case r == '\u2028' || r == '\u2029':
+				out = append(out, `\u202`...)
+				out = append(out, hex[r&0xf])
+			default:
+				out = append(out, s[:n]...)
+			}
+			s = s[n:]
+			continue
+		}
+		switch {
+		case asIs[c]:
+			out = append(out, c)
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c >= '\b' && c <= '\r' && c != '\v':
+			out = append(out, '\\', "btn?fr"[c-'\b'])
+		default:
+			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+		}
+		s = s[1:]
+	}
+	t.out = out
+}
