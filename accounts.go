@@ -12,7 +12,7 @@ import (
 // not be created.
 func (c *Cluster) makesAccounts() bool {
 	if len(c.options.Controllers) == 0 {
-		return false
+		return c.options.ControllersElsewhere
 	}
 	selected, err := loop.Select(controllers.All(controllers.Options{}), c.options.Controllers)
 	return err == nil && slices.ContainsFunc(selected, func(e loop.Entry) bool { return e.Name == serviceaccount.Entry.Name })

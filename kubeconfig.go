@@ -11,7 +11,7 @@ import (
 // Kubeconfig is a file with which kubectl and others reach the cluster, as its administrator.
 func (c *Cluster) Kubeconfig() []byte {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["millrace"] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: c.keys.Authority.CertPEM}
+	config.Clusters["millrace"] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: c.authorities()}
 	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.keys.Admin.CertPEM, ClientKeyData: c.keys.Admin.KeyPEM}
 	config.Contexts["millrace"] = &clientcmdapi.Context{Cluster: "millrace", AuthInfo: "admin"}
 	config.CurrentContext = "millrace"

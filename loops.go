@@ -2,9 +2,11 @@ package millrace
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/millrace/millrace/controllers"
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/metrics/scheduling"
@@ -14,7 +16,7 @@ import (
 
 // startLoops starts what works on the API from its other side. Nothing here touches the server but through the API.
 func (c *Cluster) startLoops(context.Context) error {
-	if len(c.options.Controllers) == 0 && c.options.NoScheduler && c.options.Nodes == 0 {
+	if len(c.options.Controllers) == 0 && c.options.NoScheduler && c.options.Nodes == 0 && c.options.Runtime == "" {
 		return nil
 	}
 	clients, err := loop.NewClients(c.InProcess(), c.options.Logger)
@@ -39,15 +41,36 @@ func (c *Cluster) startLoops(context.Context) error {
 		}
 		runners = append(runners, scheduler.New(o))
 	}
-	if c.options.Nodes > 0 {
-		nodes, err := hollow.New(hollow.Options{
-			Clients: clients, Nodes: c.options.Nodes, Pods: loop.Informer(clients, informer.For(clients.Kube.CoreV1().Pods(""))), Logger: c.options.Logger,
-		})
-		if err != nil {
-			return err
-		}
-		runners = append(runners, nodes)
+	nodes, err := c.nodes(clients)
+	if err != nil {
+		return err
 	}
+	runners = append(runners, nodes...)
 	c.run("loops", func(ctx context.Context) error { return loop.Run(ctx, clients, runners...) })
 	return nil
+}
+
+// nodes are the hollow ones and this machine.
+func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
+	var all []loop.Runner
+	if c.options.Nodes > 0 {
+		pods := loop.Informer(clients, informer.For(clients.Kube.CoreV1().Pods("")))
+		nodes, err := hollow.New(hollow.Options{Clients: clients, Nodes: c.options.Nodes, Pods: pods, Server: c.access(), Logger: c.options.Logger})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, nodes)
+	}
+	if c.options.Runtime == "" {
+		return all, nil
+	}
+	o := kubelet.Options{Clients: clients, Runtime: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
+	if c.options.Data != "" {
+		o.Root = filepath.Join(c.options.Data, "kubelet")
+	}
+	machine, err := kubelet.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, machine), nil
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -30,6 +31,8 @@ import (
 type Options struct {
 	// Data is the folder that keeps the cluster: etcd's data and the keys. Empty, or "memory", keeps nothing.
 	Data string
+	// Keys is the folder of keys and certificates: "pki" in the data folder by default.
+	Keys string
 	// Etcd names the servers of an etcd cluster to use instead of the embedded one.
 	Etcd EtcdOptions
 	// Listen is where the API is served: "127.0.0.1:0" by default. Port 0 takes a free one.
@@ -41,6 +44,8 @@ type Options struct {
 	// Controllers selects the loops, in the words of kube-controller-manager's --controllers: "*" for all that are on by
 	// default, "foo" for one, "-foo" for all but one. Nil is "*"; an empty list runs none.
 	Controllers []string
+	// ControllersElsewhere says that they run in another process, so that pods get accounts as if they ran here.
+	ControllersElsewhere bool
 	// NoScheduler leaves pods without a node.
 	NoScheduler bool
 	// Nodes is how many hollow nodes run: nodes whose containers are pretended.
@@ -53,6 +58,8 @@ type Options struct {
 	Uncached []string
 	// Window bounds, for a group-resource, how much history the watch cache keeps. Nil, and zeros, are the defaults.
 	Window func(groupResource string) (events, bytes int)
+	// Serving bounds what is served, and by which certificates.
+	Serving ServingOptions
 	// Logger gets what happens; nil discards it.
 	Logger *slog.Logger
 }
@@ -110,7 +117,7 @@ func (c *Cluster) Config() *rest.Config {
 	return &rest.Config{
 		Host: c.URL(),
 		TLSClientConfig: rest.TLSClientConfig{
-			CAData: c.keys.Authority.CertPEM, CertData: c.keys.Admin.CertPEM, KeyData: c.keys.Admin.KeyPEM,
+			CAData: c.authorities(), CertData: c.keys.Admin.CertPEM, KeyData: c.keys.Admin.KeyPEM,
 		},
 		QPS: -1,
 	}
@@ -122,8 +129,14 @@ func (c *Cluster) InProcess() *rest.Config {
 	return &rest.Config{Host: "https://in.process", Transport: c.inside, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }
 
-// URL is where the API is served.
-func (c *Cluster) URL() string { return "https://" + c.address }
+// URL is where the API is served. A server that listens everywhere is reached by the loopback interface.
+func (c *Cluster) URL() string {
+	host, port, err := net.SplitHostPort(c.address)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return "https://" + c.address
+	}
+	return "https://127.0.0.1:" + port
+}
 
 // Failed yields an error if something that must run has ended by itself.
 func (c *Cluster) Failed() <-chan error { return c.failed }
