@@ -13,6 +13,8 @@ import (
 
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // reviewSelf tells callers who they are.
@@ -63,6 +65,9 @@ type accessReview struct{ authorize auth.Authorizer }
 
 // Act implements apiserver.Action.
 func (a accessReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
+	if err := checkReview(c.Body); err != nil {
+		return nil, 0, err
+	}
 	switch r := c.Body.(type) {
 	case *authorizationv1.SelfSubjectAccessReview:
 		r.Status = a.decide(ctx, c.User, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
@@ -75,6 +80,42 @@ func (a accessReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime
 		r.Status = a.decide(ctx, subject(r.Spec), r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
 	}
 	return c.Body, http.StatusCreated, nil
+}
+
+// checkReview refuses questions that ask nothing, or about nobody.
+func checkReview(o runtime.Object) error {
+	var errs field.ErrorList
+	switch r := o.(type) {
+	case *authorizationv1.SelfSubjectAccessReview:
+		errs = checkQuestion(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
+	case *authorizationv1.SubjectAccessReview:
+		errs = checkSubject(r.Spec)
+	case *authorizationv1.LocalSubjectAccessReview:
+		errs = checkSubject(r.Spec)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+}
+
+func checkSubject(s authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
+	errs := checkQuestion(s.ResourceAttributes, s.NonResourceAttributes)
+	if s.User == "" && len(s.Groups) == 0 {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "user"), s.User, "at least one of user or group must be specified"))
+	}
+	return errs
+}
+
+func checkQuestion(r *authorizationv1.ResourceAttributes, p *authorizationv1.NonResourceAttributes) field.ErrorList {
+	spec := field.NewPath("spec")
+	switch {
+	case r != nil && p != nil:
+		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), p, "cannot be specified in combination with resourceAttributes")}
+	case r == nil && p == nil:
+		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), p, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	}
+	return nil
 }
 
 func subject(s authorizationv1.SubjectAccessReviewSpec) auth.User {
