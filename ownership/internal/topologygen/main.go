@@ -1,0 +1,83 @@
+// Command topologygen writes down how the library's schema of the built-in types wants lists, maps and structs to be owned,
+// where that is not what it is for most: lists as a whole, maps and structs by their parts.
+package main
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+func main() {
+	pod := &corev1.Pod{}
+	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(pod)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var out strings.Builder
+	for _, t := range typed.Schema().Types {
+		write(&out, t)
+	}
+	if err := os.WriteFile("topology.txt", []byte(out.String()), 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func write(out *strings.Builder, t schema.TypeDef) {
+	stable := strings.HasPrefix(t.Name, "io.k8s.apimachinery.") || strings.HasSuffix(version(t.Name), "v1") || strings.HasSuffix(version(t.Name), "v2")
+	if t.Map == nil || t.Scalar != nil || !stable {
+		return
+	}
+	var lines []string
+	for _, f := range t.Map.Fields {
+		if line := field(f.Type); line != "" {
+			lines = append(lines, "\t"+f.Name+" "+line)
+		}
+	}
+	slices.Sort(lines)
+	atomic := t.Map.ElementRelationship == schema.Atomic
+	if !atomic && len(lines) == 0 {
+		return
+	}
+	fmt.Fprint(out, t.Name)
+	if atomic {
+		fmt.Fprint(out, " atomic")
+	}
+	fmt.Fprintln(out)
+	for _, l := range lines {
+		fmt.Fprintln(out, l)
+	}
+}
+
+func version(name string) string {
+	parts := strings.Split(name, ".")
+	return parts[max(0, len(parts)-2)]
+}
+
+func field(r schema.TypeRef) string {
+	switch {
+	case r.ElementRelationship == nil:
+	case *r.ElementRelationship == schema.Atomic:
+		return "atomic"
+	default:
+		return "granular"
+	}
+	switch l, m := r.Inlined.List, r.Inlined.Map; {
+	case r.NamedType != nil:
+	case l != nil && l.ElementRelationship == schema.Associative && len(l.Keys) > 0:
+		return "keys=" + strings.Join(l.Keys, ",")
+	case l != nil && l.ElementRelationship == schema.Associative:
+		return "set"
+	case m != nil && m.ElementRelationship == schema.Atomic:
+		return "atomic"
+	}
+	return ""
+}

@@ -1,0 +1,108 @@
+package ownership
+
+import "strings"
+
+// parse reads a set in the format of managed fields. What is not written as the library writes it makes the set odd.
+func (p *paths) parse(text string) ref {
+	root := p.root()
+	if rest := p.parseInto(root, text); rest != "" {
+		p.odd = true
+	}
+	return root
+}
+
+// parseInto reads an object of steps and returns what follows it.
+func (p *paths) parseInto(parent ref, s string) (rest string) {
+	if p.odd || !strings.HasPrefix(s, "{") {
+		p.odd = true
+		return s
+	}
+	s = s[1:]
+	var last ref
+	for !p.odd && !strings.HasPrefix(s, "}") {
+		end := nameEnd(s)
+		if end < 0 || !strings.HasPrefix(s[end:], `":`) {
+			p.odd = true
+			return s
+		}
+		name := s[1:end]
+		s = s[end+2:]
+		if name == "." {
+			p.nodes[parent].member = true
+			s = p.skipNothing(s)
+		} else {
+			s = p.parseStep(parent, &last, name, s)
+		}
+		if next, more := strings.CutPrefix(s, ","); more && next != "" && next[0] == '"' {
+			s = next
+		} else if !strings.HasPrefix(s, "}") {
+			p.odd = true
+		}
+	}
+	if p.odd {
+		return s
+	}
+	return s[1:]
+}
+
+func (p *paths) parseStep(parent ref, last *ref, name, s string) (rest string) {
+	if len(name) < 2 || name[1] != ':' || strings.IndexByte("fkvi", name[0]) < 0 || name[0] == 'f' && strings.IndexByte(name, '\\') >= 0 {
+		p.odd = true
+		return s
+	}
+	n := p.add(name[0], name[2:])
+	if *last != 0 && p.compare(*last, n) >= 0 {
+		p.odd = true
+	}
+	p.link(parent, last, n)
+	s = p.parseInto(n, s)
+	if p.nodes[n].child == 0 {
+		p.nodes[n].member = true
+	}
+	return s
+}
+
+// skipNothing reads {}.
+func (p *paths) skipNothing(s string) string {
+	rest, ok := strings.CutPrefix(s, "{}")
+	p.odd = p.odd || !ok
+	return rest
+}
+
+// nameEnd finds the end of a name that begins at the start of s; -1 if its text has escapes other than of quotation marks.
+func nameEnd(s string) int {
+	if s == "" || s[0] != '"' {
+		return -1
+	}
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return i
+		case '\\':
+			if i++; i >= len(s) || s[i] != '"' {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// write appends a set in the format of managed fields.
+func (p *paths) write(b []byte, r ref) []byte {
+	b = append(b, '{')
+	n := &p.nodes[r]
+	if n.member && n.child != 0 {
+		b = append(b, `".":{},`...)
+	}
+	for c := n.child; c != 0; c = p.nodes[c].next {
+		child := &p.nodes[c]
+		b = append(b, '"', child.kind, ':')
+		b = append(b, child.name...)
+		b = append(b, '"', ':')
+		b = p.write(b, c)
+		if child.next != 0 {
+			b = append(b, ',')
+		}
+	}
+	return append(b, '}')
+}
