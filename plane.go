@@ -35,6 +35,12 @@ import (
 const (
 	compactEvery = 5 * time.Minute
 	issuerName   = "https://kubernetes.default.svc.cluster.local"
+	// These bound what is kept beside the present state: in the store, for each kind in the watch cache, and of encoded
+	// answers for all kinds. A watch is behind by few events unless its client has gone, and whoever follows at the tip
+	// shares an answer within moments, so that more would cost memory and save little.
+	historyBytes = 16 << 20
+	windowBytes  = 16 << 20
+	formBytes    = 16 << 20
 	// graceToClose is how long connections may take to end in order.
 	graceToClose = time.Second
 	// lastWords is how long answers that have been given may take to reach the network.
@@ -124,13 +130,15 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 	case len(e.Servers) > 0:
 		return etcd.Dial(ctx, etcd.Options{Endpoints: e.Servers, CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, Logger: c.options.Logger})
 	case c.options.Data == "":
-		return memory.New(memory.Options{}), nil
+		return memory.New(memory.Options{HistoryBytes: historyBytes}), nil
 	}
 	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: filepath.Join(c.options.Data, "etcd"), Logger: c.options.Logger})
 }
 
 func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Cache, *allocation.Services, error) {
-	cache := watchcache.New(s, watchcache.Options{Root: registry.Root, Logger: c.options.Logger})
+	cache := watchcache.New(s, watchcache.Options{
+		Root: registry.Root, WindowBytes: windowBytes, FormBudget: formBytes, Logger: c.options.Logger,
+	})
 	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
 	if err != nil {
 		return nil, nil, nil, err

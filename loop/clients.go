@@ -108,12 +108,18 @@ func (c *Clients) Run(ctx context.Context) error {
 	return Join(c.Informers, c.Events).Run(ctx)
 }
 
+// hot is how many objects of a kind stay decoded. Loops read an object soon
+// after it changed, or not for a long time; pods, of which there are most, cost ten times as
+// much decoded as encoded.
+const hot = 512
+
 // Informer returns the process's informer of a kind, which all that ask for
 // the same kind, namespace and selectors share. It keeps no managed fields.
 func Informer[T informer.Object](c *Clients, source informer.Source[T]) *informer.Shared[T] {
 	return informer.Share(c.Informers, source, informer.Options[T]{
 		Logger:            c.log(),
 		DropManagedFields: true,
+		Hot:               hot,
 		// client-go's fake clients accept a streamed list and never send it.
 		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
 	})

@@ -7,39 +7,80 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// SlowStart calls write for 0 to count-1, in batches of 1, 2, 4, 8 and so on,
-// each batch in parallel, and stops after the first batch in which a call
-// failed: when all would fail for the same reason, few are tried. It returns how many
+// widest is how many writes of a SlowStart are under way at once. More of them
+// would not be done sooner, and each takes a stack and buffers.
+const widest = 64
+
+// SlowStart calls write for 0 to count-1, in batches of 1, 2, 4, 8 and so on up
+// to 32, each batch in parallel, and then the rest, 64 at a time. No call begins after
+// the batch in which one failed, or, in the last batch, after one that failed: when
+// all would fail for the same reason, few are tried. It returns how many
 // succeeded, and the first error.
 func SlowStart(ctx context.Context, count int, write func(ctx context.Context, i int) error) (done int, err error) {
 	for first, size := 0, 1; first < count; first, size = first+size, 2*size {
-		if ctx.Err() != nil {
-			return done, context.Cause(ctx)
+		if size >= widest {
+			size = count - first
 		}
-		succeeded, err := batch(first, min(size, count-first), func(i int) error { return write(ctx, i) })
-		done += succeeded
-		if err != nil {
-			return done, err
+		b := batch{next: first, end: min(first+size, count), write: func(i int) error { return write(ctx, i) }}
+		b.run(ctx, size < widest)
+		done += b.succeeded
+		if b.failure != nil {
+			return done, b.failure
 		}
 	}
 	return done, nil
 }
 
-func batch(first, size int, write func(i int) error) (succeeded int, failure error) {
+// batch is a number of writes that are done in parallel.
+type batch struct {
+	write func(i int) error
+
+	mu        sync.Mutex
+	next, end int   // guarded by mu: what is still to be begun
+	succeeded int   // guarded by mu
+	failure   error // guarded by mu: the first
+}
+
+// run does the batch. A whole one is done to its end though some of it fails.
+func (b *batch) run(ctx context.Context, whole bool) {
 	var all sync.WaitGroup
-	var mu sync.Mutex // guards the results
-	for i := first; i < first+size; i++ {
+	for range min(widest, b.end-b.next) {
 		all.Go(func() {
-			err := queue.Contain(func() error { return write(i) })
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				succeeded++
-			} else if failure == nil {
-				failure = err
+			for {
+				i, ok := b.begin(ctx, whole)
+				if !ok {
+					return
+				}
+				b.ended(queue.Contain(func() error { return b.write(i) }))
 			}
 		})
 	}
 	all.Wait()
-	return succeeded, failure
+}
+
+func (b *batch) begin(ctx context.Context, whole bool) (i int, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.next == b.end || b.failure != nil && !whole:
+		return 0, false
+	case ctx.Err() != nil:
+		if b.failure == nil {
+			b.failure = context.Cause(ctx)
+		}
+		return 0, false
+	}
+	b.next++
+	return b.next - 1, true
+}
+
+func (b *batch) ended(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.succeeded++
+	case b.failure == nil:
+		b.failure = err
+	}
 }
