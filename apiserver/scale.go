@@ -22,6 +22,11 @@ func (c *call) setScale(gvk schema.GroupVersionKind) error {
 	if err != nil {
 		return err
 	}
+	if c.verb == "patch" {
+		if kind, err := c.patchType(); err == nil && kind == types.ApplyYAMLPatchType {
+			return c.applyScale(gvk, o)
+		}
+	}
 	change, err := c.scaleChange(gvk, o)
 	if err != nil {
 		return err
@@ -89,7 +94,7 @@ func (c *call) scalePatch(kind types.PatchType, text []byte) (func(*autoscalingv
 	var apply patched
 	var err error
 	switch kind {
-	case types.StrategicMergePatchType, types.ApplyYAMLPatchType:
+	case types.StrategicMergePatchType:
 		apply = func(old []byte) ([]byte, error) {
 			after, err := strategicpatch.StrategicMergePatch(old, text, autoscalingv1.Scale{})
 			if err != nil {

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"bytes"
 	"cmp"
 	"reflect"
 	"slices"
@@ -139,7 +140,9 @@ func (q *quick) entries(c *comparison, before []metav1.ManagedFieldsEntry, manag
 
 func (c *comparison) encoded(set ref) *metav1.FieldsV1 {
 	c.text = c.write(c.text[:0], set)
-	return metav1.NewFieldsV1(string(c.text))
+	f := &metav1.FieldsV1{}
+	f.SetRawBytes(bytes.Clone(c.text))
+	return f
 }
 
 func now() *metav1.Time { return &metav1.Time{Time: time.Now().UTC()} }
