@@ -21,15 +21,20 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	// The first signal asks for an orderly end, the second one kills.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go func() { // ends with the process
-		<-ctx.Done()
-		stop()
-	}()
-	if err := root().ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "millrace:", err)
+	if err := root().Execute(); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "millrace:", line(err))
 		os.Exit(1)
+	}
+}
+
+// untilSignal makes a command of what ends with a context: the first signal asks for an orderly end, the second one kills.
+// The built-in kubectl has its own ways.
+func untilSignal(run func(context.Context, *cobra.Command) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, _ []string) error {
+		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		defer context.AfterFunc(ctx, stop)()
+		return run(ctx, c)
 	}
 }
 
@@ -40,6 +45,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(upCommand(), kubectlCommand(), versionCommand())
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
+	c.AddCommand(upCommand(), apiserverCommand(), controllersCommand(), schedulerCommand(), kubeletCommand(), kubectlCommand(), versionCommand())
 	return c
 }

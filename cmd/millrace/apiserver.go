@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace"
+)
+
+// registryPrefix is where kube-apiserver keeps its objects, and the only place where these are kept.
+const registryPrefix = "/registry"
+
+// apiserverFlags are the flags of `millrace apiserver`, under kube-apiserver's names.
+type apiserverFlags struct {
+	serverFlags
+	bindAddress, certDir         string
+	port                         int
+	certFile, keyFile, kubeletCA string
+	backend, prefix              string
+	watchCache                   bool
+	cacheSizes, noAdmission      []string
+	maxRequests, maxChanges      int
+	requestTimeout               time.Duration
+	minRequestTimeout            int
+}
+
+func apiserverCommand() *cobra.Command {
+	f := &apiserverFlags{}
+	c := &cobra.Command{
+		Use:   "apiserver",
+		Short: "Run the API server alone",
+		Long: "Run the API server alone, with the flags of kube-apiserver. Without --etcd-servers it keeps the cluster in an\n" +
+			"embedded etcd in the data folder, where it also writes a kubeconfig for the other parts.",
+		Args: cobra.NoArgs,
+		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			log, err := f.log.logger(os.Stderr)
+			if err != nil {
+				return err
+			}
+			o, err := f.options(log)
+			if err != nil {
+				return err
+			}
+			return f.serve(ctx, c.OutOrStdout(), o, "--bind-address and --secure-port")
+		}),
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
+	fl.IntVar(&f.port, "secure-port", 6443, "port to listen on; 0 takes a free one")
+	fl.StringVar(&f.certDir, "cert-dir", "", "folder of keys and certificates (default: pki in the data folder)")
+	fl.StringVar(&f.certFile, "tls-cert-file", "", "certificate to serve instead of one of the cluster's own authority")
+	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of that certificate")
+	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "authorities of the kubelets' certificates, which are believed without it")
+	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
+	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
+	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; it cannot be turned off as a whole")
+	fl.StringSliceVar(&f.cacheSizes, "watch-cache-sizes", nil, "resource[.group]#size, with commas between; size 0 serves a resource from the store, others mean nothing")
+	fl.StringSliceVar(&f.noAdmission, "disable-admission-plugins", nil, `"ServiceAccount" lets pods be without an account`)
+	fl.IntVar(&f.maxRequests, "max-requests-inflight", 400, "how many reads are served at the same time")
+	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")
+	fl.DurationVar(&f.requestTimeout, "request-timeout", time.Minute, "how long a request may take that is no watch")
+	fl.IntVar(&f.minRequestTimeout, "min-request-timeout", 1800, "how many seconds a watch stays open at least")
+	return c
+}
+
+func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
+	switch f.backend {
+	case "", "etcd3":
+	case "memory":
+		f.data = "memory"
+	default:
+		return millrace.Options{}, fmt.Errorf("--storage-backend %q is neither etcd3 nor memory", f.backend)
+	}
+	o, err := f.serverFlags.options(net.JoinHostPort(f.bindAddress, strconv.Itoa(f.port)), "--bind-address", log)
+	if err != nil {
+		return o, err
+	}
+	if err := f.check(); err != nil {
+		return o, err
+	}
+	o.Uncached, err = uncached(f.cacheSizes)
+	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
+	o.ControllersElsewhere = !slices.Contains(f.noAdmission, "ServiceAccount")
+	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
+	o.Serving.MaxInFlight, o.Serving.MaxMutatingInFlight = f.maxRequests, f.maxChanges
+	o.Serving.RequestTimeout, o.Serving.MinRequestTimeout = f.requestTimeout, time.Duration(f.minRequestTimeout)*time.Second
+	return o, err
+}
+
+func (f *apiserverFlags) check() error {
+	switch {
+	case net.ParseIP(f.bindAddress) == nil:
+		return fmt.Errorf("--bind-address %q is not an IP address", f.bindAddress)
+	case f.port < 0 || f.port > 65535:
+		return fmt.Errorf("--secure-port %d is not a port", f.port)
+	case strings.TrimSuffix(f.prefix, "/") != registryPrefix:
+		return fmt.Errorf("--etcd-prefix %q is not supported: keys begin with %s", f.prefix, registryPrefix)
+	case !f.watchCache:
+		return fmt.Errorf("--watch-cache=false is not supported: single resources can do without it, see --watch-cache-sizes")
+	case (f.certFile == "") != (f.keyFile == ""):
+		return fmt.Errorf("--tls-cert-file and --tls-private-key-file belong together: give both or neither")
+	}
+	for flag, n := range map[string]int{"max-requests-inflight": f.maxRequests, "max-mutating-requests-inflight": f.maxChanges, "min-request-timeout": f.minRequestTimeout} {
+		if n <= 0 {
+			return fmt.Errorf("--%s %d is not more than 0", flag, n)
+		}
+	}
+	if f.requestTimeout <= 0 {
+		return fmt.Errorf("--request-timeout %v is not more than 0", f.requestTimeout)
+	}
+	for _, plugin := range f.noAdmission {
+		if plugin != "ServiceAccount" {
+			return fmt.Errorf("--disable-admission-plugins: %s cannot be disabled, only ServiceAccount can", plugin)
+		}
+	}
+	return files(map[string]string{"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA})
+}
+
+// uncached are the resources of --watch-cache-sizes with size 0.
+func uncached(sizes []string) ([]string, error) {
+	var out []string
+	for _, word := range sizes {
+		name, text, ok := strings.Cut(word, "#")
+		size, err := strconv.Atoi(text)
+		if !ok || name == "" || err != nil || size < 0 {
+			return nil, fmt.Errorf("--watch-cache-sizes: %q is not resource[.group]#size", word)
+		}
+		if size == 0 {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/millrace/millrace/loop"
+)
+
+// clientFlags are those of whatever works on the API from outside.
+type clientFlags struct {
+	kubeconfig, master string
+	log                logFlags
+}
+
+func (f *clientFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the API server (default: $KUBECONFIG, ~/.kube/config, or the account of the pod)")
+	c.Flags().StringVar(&f.master, "master", "", "address of the API server, instead of the kubeconfig's")
+	f.log.add(c)
+}
+
+// config finds the API server.
+func (f *clientFlags) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{}
+	overrides.ClusterInfo.Server = f.master
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, errors.New("no kubeconfig is there: name one with --kubeconfig or $KUBECONFIG; the API server writes one into its data folder")
+	case err != nil:
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return config, rest.LoadTLSFiles(config)
+}
+
+// clients connects to the API server.
+func (f *clientFlags) clients(out io.Writer) (*loop.Clients, *rest.Config, error) {
+	log, err := f.log.logger(os.Stderr)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := f.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	clients, err := loop.NewClients(config, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	fmt.Fprintf(out, "Working for %s. Ctrl-C ends it.\n", config.Host)
+	return clients, config, nil
+}
+
+// electionFlags say which of several processes works.
+type electionFlags struct {
+	elect               bool
+	lease, renew, retry time.Duration
+	name, namespace     string
+}
+
+func (f *electionFlags) add(c *cobra.Command, name string) {
+	fl := c.Flags()
+	fl.BoolVar(&f.elect, "leader-elect", true, "work only while no other process does")
+	fl.DurationVar(&f.lease, "leader-elect-lease-duration", 15*time.Second, "how long others wait for a leader that does not renew")
+	fl.DurationVar(&f.renew, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up")
+	fl.DurationVar(&f.retry, "leader-elect-retry-period", 2*time.Second, "time between tries")
+	fl.StringVar(&f.name, "leader-elect-resource-name", name, "name of the lease")
+	fl.StringVar(&f.namespace, "leader-elect-resource-namespace", "kube-system", "namespace of the lease")
+}
+
+// election is nil without --leader-elect.
+func (f *electionFlags) election() (*loop.Election, error) {
+	switch {
+	case !f.elect:
+		return nil, nil
+	case f.retry <= 0:
+		return nil, fmt.Errorf("--leader-elect-retry-period %v is not more than 0", f.retry)
+	case f.lease <= f.renew:
+		return nil, fmt.Errorf("--leader-elect-lease-duration %v is not longer than --leader-elect-renew-deadline %v", f.lease, f.renew)
+	case f.renew <= f.retry*6/5: // tries come at random up to a fifth later
+		return nil, fmt.Errorf("--leader-elect-renew-deadline %v is not longer than 1.2 times --leader-elect-retry-period %v", f.renew, f.retry)
+	}
+	return &loop.Election{
+		Lease: loop.Key{Namespace: f.namespace, Name: f.name}, LeaseDuration: f.lease, RenewDeadline: f.renew, RetryPeriod: f.retry,
+	}, nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/allocation"
+	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/loop"
+)
+
+// logFlags say what is logged, and how.
+type logFlags struct {
+	level     string
+	format    string
+	verbosity int
+}
+
+func (l *logFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&l.level, "log-level", "", "debug, info, warn or error (default warn)")
+	c.Flags().IntVarP(&l.verbosity, "v", "v", 0, "log level in Kubernetes' numbers: 0 is warn, 1 to 3 info, 4 and more debug")
+	c.Flags().StringVar(&l.format, "logging-format", "text", "text or json")
+}
+
+func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
+	level := slog.LevelWarn
+	switch {
+	case l.verbosity >= 4:
+		level = slog.LevelDebug
+	case l.verbosity >= 1:
+		level = slog.LevelInfo
+	}
+	if l.level != "" {
+		if err := level.UnmarshalText([]byte(l.level)); err != nil {
+			return nil, fmt.Errorf("--log-level %q is none of debug, info, warn, error", l.level)
+		}
+	}
+	o := &slog.HandlerOptions{Level: level}
+	var log *slog.Logger
+	switch l.format {
+	case "text":
+		log = slog.New(slog.NewTextHandler(w, o))
+	case "json":
+		log = slog.New(slog.NewJSONHandler(w, o))
+	default:
+		return nil, fmt.Errorf("--logging-format %q is neither text nor json", l.format)
+	}
+	klog.SetSlogLogger(log) // what Kubernetes' own libraries have to say
+	return log, nil
+}
+
+// serverFlags are those of whatever serves the API.
+type serverFlags struct {
+	data, kubeconfig                  string
+	etcdServers                       []string
+	etcdCert, etcdKey, etcdCA         string
+	tokenFile, serviceRange, clientCA string
+	hosts                             []string
+	log                               logFlags
+}
+
+func (f *serverFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.data, "data", defaultData(), `folder that keeps the cluster; "memory" keeps nothing`)
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "where to write the kubeconfig (default: kubeconfig in the data folder)")
+	fl.StringSliceVar(&f.etcdServers, "etcd-servers", nil, "URLs of an etcd cluster to use instead of the embedded one, with commas between")
+	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")
+	fl.StringVar(&f.etcdKey, "etcd-keyfile", "", "key of the client certificate")
+	fl.StringVar(&f.etcdCA, "etcd-cafile", "", "authority of the etcd cluster's certificates")
+	fl.StringVar(&f.tokenFile, "token-auth-file", "", "file of static tokens: token,user,uid,\"group1,group2\"")
+	fl.StringVar(&f.clientCA, "client-ca-file", "", "authorities whose client certificates are believed besides the cluster's own")
+	fl.StringVar(&f.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "where services get their addresses")
+	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "further names and addresses in the server's certificate")
+	f.log.add(c)
+}
+
+// options checks the flags before anything is touched.
+func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (millrace.Options, error) {
+	o := millrace.Options{
+		Data: f.data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.serviceRange, Hosts: f.hosts,
+		Etcd:    millrace.EtcdOptions{Servers: f.etcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA},
+		Serving: millrace.ServingOptions{ClientCAFile: f.clientCA},
+		Logger:  log,
+	}
+	if f.data == "" {
+		return o, fmt.Errorf(`--data is empty: name a folder, or "memory"`)
+	}
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
+	}
+	if _, err := allocation.ParseRanges(f.serviceRange); err != nil {
+		return o, fmt.Errorf("--service-cluster-ip-range %q is not a range such as 10.96.0.0/16", f.serviceRange)
+	}
+	return o, files(map[string]string{
+		"etcd-certfile": f.etcdCert, "etcd-keyfile": f.etcdKey, "etcd-cafile": f.etcdCA, "token-auth-file": f.tokenFile, "client-ca-file": f.clientCA,
+	})
+}
+
+// files makes sure that what flags name can be read.
+func files(byFlag map[string]string) error {
+	for flag, path := range byFlag {
+		if path == "" {
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", flag, err)
+		}
+		f.Close()
+	}
+	return nil
+}
+
+// where tells the user where the cluster is kept.
+func (f *serverFlags) where() string {
+	switch {
+	case len(f.etcdServers) > 0:
+		return "in the etcd cluster at " + strings.Join(f.etcdServers, ", ")
+	case f.data == "memory":
+		return "in memory; nothing is kept"
+	}
+	return "in " + f.data
+}
+
+// writeKubeconfig writes it where the user asked, into the data folder, or, if there is none, into a file that goes with
+// the process.
+func (f *serverFlags) writeKubeconfig(c *millrace.Cluster) (path string, remove func(), err error) {
+	remove = func() {}
+	switch path = f.kubeconfig; {
+	case path != "":
+	case f.data != "memory":
+		path = filepath.Join(f.data, "kubeconfig")
+	default:
+		folder, err := os.MkdirTemp("", "millrace-")
+		if err != nil {
+			return "", remove, err
+		}
+		path, remove = filepath.Join(folder, "kubeconfig"), func() { os.RemoveAll(folder) }
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", remove, err
+	}
+	return path, remove, c.WriteKubeconfig(path)
+}
+
+// defaultData is a folder of the user's own.
+func defaultData() string {
+	base, err := os.UserHomeDir()
+	if err != nil {
+		return "millrace-data"
+	}
+	if x := os.Getenv("XDG_DATA_HOME"); x != "" {
+		return filepath.Join(x, "millrace")
+	}
+	return filepath.Join(base, ".local", "share", "millrace")
+}
+
+// selection reads the list of --controllers. An empty one runs none.
+func selection(list string) ([]string, error) {
+	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+	if words == nil {
+		return []string{}, nil
+	}
+	entries := controllers.All(controllers.Options{})
+	if _, err := loop.Select(entries, words); err != nil {
+		all, _ := loop.Names(entries)
+		return nil, fmt.Errorf("--controllers: %w: %s", err, strings.Join(all, ", "))
+	}
+	return words, nil
+}

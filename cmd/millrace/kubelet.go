@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/kubelet/hollow"
+	"github.com/millrace/millrace/kubelet/server"
+	"github.com/millrace/millrace/loop"
+)
+
+// kubeletFlags are the flags of `millrace kubelet`, under the kubelet's names.
+type kubeletFlags struct {
+	clientFlags
+	runtime, name, root         string
+	manifests, manifestURL      string
+	address, nodeIP             string
+	port, nodes                 int
+	clientCA, certFile, keyFile string
+	labels                      map[string]string
+	taints, dns                 []string
+	domain                      string
+}
+
+func kubeletCommand() *cobra.Command {
+	f := &kubeletFlags{}
+	c := &cobra.Command{
+		Use:   "kubelet",
+		Short: "Make this machine a node, or run hollow nodes",
+		Long: "Make this machine a node, with the flags of the kubelet: it needs a container runtime that speaks CRI, and root.\n" +
+			"With --nodes it runs hollow nodes instead, whose containers are pretended. Without a kubeconfig it stands alone\n" +
+			"and runs the pods of --pod-manifest-path.",
+		Args: cobra.NoArgs,
+		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error { return f.run(ctx, c.OutOrStdout()) }),
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.runtime, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock", "socket of the container runtime")
+	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: the machine's)")
+	fl.StringVar(&f.root, "root-dir", "/var/lib/millrace/kubelet", "folder of volumes and other files")
+	fl.StringVar(&f.manifests, "pod-manifest-path", "", "file or folder of pods that run here whatever the API server says")
+	fl.StringVar(&f.manifestURL, "manifest-url", "", "where to ask for more of them")
+	fl.StringVar(&f.address, "address", "0.0.0.0", "address to listen on for the API server")
+	fl.IntVar(&f.port, "port", 10250, "port to listen on for the API server; hollow nodes take a free one")
+	fl.StringVar(&f.nodeIP, "node-ip", "", "addresses of the node, with commas between (default: the machine's first)")
+	fl.StringVar(&f.clientCA, "client-ca-file", "", "authorities of those who may call, which is the API server (default: those of the kubeconfig)")
+	fl.StringVar(&f.certFile, "tls-cert-file", "", "certificate to serve (default: one is made)")
+	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of that certificate")
+	fl.StringToStringVar(&f.labels, "node-labels", nil, "labels of the node: key=value, with commas between")
+	fl.StringSliceVar(&f.taints, "register-with-taints", nil, "taints of the node: key=value:effect, with commas between")
+	fl.StringSliceVar(&f.dns, "cluster-dns", nil, "name servers of pods")
+	fl.StringVar(&f.domain, "cluster-domain", "cluster.local", "domain of services")
+	fl.IntVar(&f.nodes, "nodes", 0, "how many hollow nodes to run instead of a real one")
+	return c
+}
+
+func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
+	taints, err := parseTaints(f.taints)
+	if err != nil {
+		return err
+	}
+	if f.nodes < 0 {
+		return fmt.Errorf("--nodes %d is less than none", f.nodes)
+	}
+	if f.port < 0 || f.port > 65535 {
+		return fmt.Errorf("--port %d is not a port", f.port)
+	}
+	if f.nodes == 0 && f.kubeconfig == "" && f.manifests+f.manifestURL != "" {
+		return f.alone(ctx)
+	}
+	clients, config, err := f.clients(out)
+	if err != nil {
+		return err
+	}
+	access, err := f.access(config.CAData)
+	if err != nil {
+		return err
+	}
+	var node loop.Runner
+	if f.nodes > 0 {
+		access.Listen = ""
+		node, err = hollow.New(hollow.Options{Clients: clients, Nodes: f.nodes, Server: access, Labels: f.labels, Taints: taints, Logger: clients.Log})
+	} else {
+		o := f.options()
+		o.Clients, o.Server, o.Taints, o.Logger = clients, access, taints, clients.Log
+		node, err = kubelet.New(o)
+	}
+	if err != nil {
+		return err
+	}
+	return loop.Run(ctx, clients, node)
+}
+
+// alone runs pods without an API server.
+func (f *kubeletFlags) alone(ctx context.Context) error {
+	log, err := f.log.logger(os.Stderr)
+	if err != nil {
+		return err
+	}
+	o := f.options()
+	o.Logger = log
+	node, err := kubelet.New(o)
+	if err != nil {
+		return err
+	}
+	return node.Run(ctx)
+}
+
+func (f *kubeletFlags) options() kubelet.Options {
+	return kubelet.Options{
+		Name: f.name, Runtime: f.runtime, Root: f.root, Manifests: f.manifests, ManifestURL: f.manifestURL, Labels: f.labels,
+		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
+	}
+}
+
+// access lets in whom the authorities of --client-ca-file, or else those of the kubeconfig, have signed.
+func (f *kubeletFlags) access(authorities []byte) (server.Access, error) {
+	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}}
+	if f.clientCA != "" {
+		text, err := os.ReadFile(f.clientCA)
+		if err != nil {
+			return a, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		authorities = text
+	}
+	if len(authorities) > 0 {
+		if a.Clients = x509.NewCertPool(); !a.Clients.AppendCertsFromPEM(authorities) {
+			return a, fmt.Errorf("--client-ca-file: %s holds no PEM certificate", cmp.Or(f.clientCA, "the kubeconfig"))
+		}
+	}
+	if f.certFile == "" && f.keyFile == "" {
+		return a, nil
+	}
+	var err error
+	if a.Certificate, err = tls.LoadX509KeyPair(f.certFile, f.keyFile); err != nil {
+		return a, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
+	}
+	return a, nil
+}
+
+// parseTaints reads key=value:effect and key:effect.
+func parseTaints(words []string) ([]corev1.Taint, error) {
+	var out []corev1.Taint
+	for _, word := range words {
+		what, effect, ok := strings.Cut(word, ":")
+		key, value, _ := strings.Cut(what, "=")
+		switch e := corev1.TaintEffect(effect); {
+		case !ok || key == "":
+			return nil, fmt.Errorf("--register-with-taints: %q is not key=value:effect", word)
+		case e != corev1.TaintEffectNoSchedule && e != corev1.TaintEffectPreferNoSchedule && e != corev1.TaintEffectNoExecute:
+			return nil, fmt.Errorf("--register-with-taints: the effect of %q is none of NoSchedule, PreferNoSchedule, NoExecute", word)
+		default:
+			out = append(out, corev1.Taint{Key: key, Value: value, Effect: e})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/store"
+)
+
+// serve runs a cluster until the context ends, and tells the user about it.
+func (f *serverFlags) serve(ctx context.Context, out io.Writer, o millrace.Options, listenFlag string) error {
+	began := time.Now()
+	fmt.Fprintf(out, "Starting. The cluster is kept %s.\n", f.where())
+	cluster, err := millrace.Start(ctx, o)
+	if err != nil {
+		return explain(err, o, listenFlag)
+	}
+	path, remove, err := f.writeKubeconfig(cluster)
+	if err != nil {
+		return errors.Join(err, cluster.Close())
+	}
+	defer remove()
+	with := ""
+	if o.Nodes > 0 {
+		with = fmt.Sprintf(", with %d hollow nodes", o.Nodes)
+	}
+	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n\nexport KUBECONFIG=%s\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with, path)
+	giveBack()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(out, "Ending.")
+		return cluster.Close()
+	case err := <-cluster.Failed():
+		return errors.Join(err, cluster.Close())
+	}
+}
+
+// explain says in one line what is wrong with a start and what to do.
+func explain(err error, o millrace.Options, listenFlag string) error {
+	var path *fs.PathError
+	embedded := len(o.Etcd.Servers) == 0 && o.Data != "memory"
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, syscall.EADDRINUSE) && embedded && inUse(o.Data):
+		return fmt.Errorf("a cluster is running in %s already, at %s: use that one, or choose another folder with --data and another address with %s", o.Data, o.Listen, listenFlag)
+	case errors.Is(err, syscall.EADDRINUSE) && strings.Contains(err.Error(), o.Listen):
+		return fmt.Errorf("%s is in use by another process: choose another address with %s (port 0 takes a free one)", o.Listen, listenFlag)
+	case strings.HasPrefix(err.Error(), "cannot listen on"):
+		return fmt.Errorf("%w: choose another address with %s", err, listenFlag)
+	case embedded && inUse(o.Data):
+		return fmt.Errorf("the data folder %s is in use by another process: end that one, or choose another folder with --data", o.Data)
+	case !embedded && errors.Is(err, store.ErrUnavailable):
+		return fmt.Errorf("no etcd answers at %s: start it, or correct --etcd-servers and the certificates for it (%s)", strings.Join(o.Etcd.Servers, ", "), line(err))
+	case embedded && errors.As(err, &path) && strings.HasPrefix(path.Path, o.Data):
+		return fmt.Errorf("the data folder %s cannot be used: %w: choose another with --data", o.Data, path)
+	}
+	return err
+}
+
+// inUse tells that another process, or another cluster of this one, keeps its data in the folder.
+func inUse(data string) bool {
+	f, err := os.Open(filepath.Join(data, "etcd", "lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// line is an error in one line.
+func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
