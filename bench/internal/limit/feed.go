@@ -1,0 +1,81 @@
+package limit
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+)
+
+// feed is what watchers read: a list of frames, each made once.
+type feed struct {
+	mu      sync.RWMutex
+	last    *frame        // guarded by mu
+	wake    chan struct{} // closed when there is more; guarded by mu
+	version int           // guarded by mu
+}
+
+// frame is immutable but for next, which is set once, under the feed's mu.
+type frame struct {
+	plain, packed []byte
+	next          *frame
+}
+
+func newFeed() *feed { return &feed{last: &frame{}, wake: make(chan struct{})} }
+
+func (f *frame) bytes(packed bool) []byte {
+	if packed {
+		return f.packed
+	}
+	return f.plain
+}
+
+const versionMark = `"resourceVersion":"`
+
+// append makes an event of an object, under a resource version of its own.
+func (f *feed) append(object []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version++
+	var b bytes.Buffer
+	b.WriteString(`{"type":"MODIFIED","object":`)
+	if before, behind, ok := bytes.Cut(object, []byte(versionMark)); ok {
+		_, behind, _ = bytes.Cut(behind, []byte{'"'})
+		fmt.Fprintf(&b, `%s%s%d"%s`, before, versionMark, f.version, behind)
+	} else {
+		b.Write(object)
+	}
+	b.WriteString("}\n")
+	next := &frame{plain: b.Bytes(), packed: deflated(b.Bytes())}
+	f.last.next, f.last = next, next
+	close(f.wake)
+	f.wake = make(chan struct{})
+}
+
+func (f *feed) end() *frame {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.last
+}
+
+// after is the next frame, or, if there is none, what tells when there is.
+func (f *feed) after(at *frame) (*frame, <-chan struct{}) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return at.next, f.wake
+}
+
+var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}
+
+// deflated is a piece of a gzip stream that ends on a byte boundary.
+func deflated(text []byte) []byte {
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, 1)
+	if err != nil {
+		panic(err) // the level is a valid one
+	}
+	w.Write(text)
+	w.Flush()
+	return b.Bytes()
+}

@@ -1,0 +1,183 @@
+// Package limit is the bare limit that servers are compared with: a Go HTTP/2 server with TLS and client certificates that
+// sends ready-made bytes, and an etcd in the same process that is called without a network.
+//
+// It speaks as much of the API's paths as a benchmark asks for, and checks nothing: whatever is written to it goes out
+// to all watchers, whatever is read from it is there already.
+package limit
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/objects"
+	"github.com/millrace/millrace/pki"
+)
+
+// Options say where it serves.
+type Options struct {
+	Listen string
+	// Data is a folder for etcd and the keys.
+	Data string
+	// Pods is how many a list of all has.
+	Pods int
+}
+
+// Run serves until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	keys, err := pki.Open(filepath.Join(o.Data, "pki"), []string{"127.0.0.1"}, time.Now())
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return err
+	}
+	s := &server{o: o, feed: newFeed()}
+	s.setPod(objects.ServedPod().With(objects.Fill{Name: objects.Name('p', 0)}))
+	web := &http.Server{Handler: s.routes(), TLSConfig: certain(keys), ReadHeaderTimeout: 30 * time.Second,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000}, BaseContext: func(net.Listener) context.Context { return ctx }}
+	var serving sync.WaitGroup
+	serving.Go(func() { err = web.ServeTLS(l, "", "") })
+	<-ctx.Done()
+	web.Close()
+	serving.Wait()
+	if s.puts != nil {
+		s.puts.Close()
+	}
+	return nil
+}
+
+// certain asks for a client's certificate, and checks it, as any API server does.
+func certain(k *pki.Keys) *tls.Config {
+	c := k.TLS()
+	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, k.Clients()
+	return c
+}
+
+type server struct {
+	o    Options
+	feed *feed
+
+	mu    sync.Mutex
+	pod   []byte            // guarded by mu; never changed in place
+	lists map[string][]byte // guarded by mu
+	puts  *puts             // guarded by mu; made when first asked for
+}
+
+func (s *server) routes() http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
+	m.HandleFunc("PUT /sample/pod", s.sample)
+	m.HandleFunc("POST /puts", s.put)
+	m.HandleFunc("GET /api/v1/namespaces/default/pods", s.list)
+	m.HandleFunc("GET /api/v1/namespaces/default/pods/{name}", s.get)
+	m.HandleFunc("GET /api/v1/namespaces/default/configmaps", s.watch)
+	m.HandleFunc("POST /api/v1/namespaces/default/configmaps", s.write)
+	m.HandleFunc("PUT /api/v1/namespaces/default/configmaps/{name}", s.write)
+	return m
+}
+
+// sample makes pods look like those of a real server.
+func (s *server) sample(w http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.setPod(b)
+}
+
+func (s *server) setPod(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pod, s.lists = b, map[string][]byte{}
+}
+
+func (s *server) get(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	pod := s.pod
+	s.mu.Unlock()
+	send(w, pod, "application/json")
+}
+
+func send(w http.ResponseWriter, b []byte, contentType string) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	w.Write(b)
+}
+
+// write makes a frame once and lets the watchers have it.
+func (s *server) write(w http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.feed.append(b)
+	send(w, b, "application/json")
+}
+
+func (s *server) watch(w http.ResponseWriter, r *http.Request) {
+	packed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	w.Header().Set("Content-Type", "application/json")
+	if packed {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	flush := w.(http.Flusher).Flush
+	at := s.feed.end()
+	flush()
+	if packed {
+		w.Write(gzipHead)
+	}
+	for {
+		frame, wake := s.feed.after(at)
+		if frame != nil {
+			if _, err := w.Write(frame.bytes(packed)); err != nil {
+				return
+			}
+			at = frame
+			continue
+		}
+		flush()
+		select {
+		case <-wake:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *server) put(w http.ResponseWriter, r *http.Request) {
+	var order PutOrder
+	if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	if s.puts == nil {
+		var err error
+		if s.puts, err = openPuts(r.Context(), filepath.Join(s.o.Data, "etcd")); err != nil {
+			s.mu.Unlock()
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	p := s.puts
+	s.mu.Unlock()
+	result, err := p.run(r.Context(), order)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("puts: %v", err), http.StatusInternalServerError)
+		return
+	}
+	json.NewEncoder(w).Encode(result)
+}

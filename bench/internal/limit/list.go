@@ -1,0 +1,82 @@
+package limit
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// part is how many of all objects a selector takes: one in a hundred.
+const part = 100
+
+// list sends a list that was made when it was asked for the first time.
+func (s *server) list(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	n := s.o.Pods
+	if q.Has("labelSelector") || q.Has("fieldSelector") {
+		n /= part
+	}
+	token := ""
+	if limit, err := strconv.Atoi(q.Get("limit")); err == nil && limit < n {
+		from, _ := strconv.Atoi(q.Get("continue"))
+		if from+limit < n {
+			token = strconv.Itoa(from + limit)
+		}
+		n = min(limit, n-from)
+	}
+	proto := strings.Contains(r.Header.Get("Accept"), "protobuf")
+	packed := !proto && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	contentType := "application/json"
+	if proto {
+		contentType = "application/vnd.kubernetes.protobuf"
+	}
+	if packed {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	send(w, s.ready(n, token, proto, packed), contentType)
+}
+
+func (s *server) ready(n int, token string, proto, packed bool) []byte {
+	key := fmt.Sprint(n, token, proto, packed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b, ok := s.lists[key]; ok {
+		return b
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":%q},"items":[`, token)
+	item := s.pod
+	if proto {
+		item = item[:len(item)*protoShare/100]
+	}
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(item)
+	}
+	b.WriteString("]}\n")
+	body := b.Bytes()
+	if packed {
+		body = squeezed(body)
+	}
+	s.lists[key] = body
+	return body
+}
+
+// protoShare is about how large, in percent of JSON, a pod is in protobuf.
+const protoShare = 70
+
+func squeezed(text []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a valid one
+	}
+	w.Write(text)
+	w.Close()
+	return b.Bytes()
+}

@@ -1,0 +1,91 @@
+package limit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/stats"
+	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/store/etcd"
+)
+
+// PutOrder says what to write into etcd.
+type PutOrder struct {
+	Workers int
+	Bytes   int
+	For     time.Duration
+	// Update writes each worker's own key again and again, rather than new keys.
+	Update bool
+}
+
+// PutResult is what came of it.
+type PutResult struct {
+	Count    int
+	Took     time.Duration
+	P50, P99 time.Duration
+}
+
+// puts is an etcd in this process, synced to disk as any.
+type puts struct {
+	store *etcd.Store
+	runs  atomic.Int64
+}
+
+func openPuts(ctx context.Context, dir string) (*puts, error) {
+	s, err := etcd.Embed(ctx, etcd.EmbedOptions{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	return &puts{store: s}, nil
+}
+
+// Close ends it.
+func (p *puts) Close() { p.store.Close() }
+
+const mostPuts = 2_000_000
+
+func (p *puts) run(ctx context.Context, o PutOrder) (PutResult, error) {
+	run := p.runs.Add(1)
+	value := bytes.Repeat([]byte("0123456789abcdef"), o.Bytes/16+1)[:o.Bytes]
+	began := time.Now()
+	var failed atomic.Pointer[error]
+	took := make([][]time.Duration, o.Workers)
+	var workers sync.WaitGroup
+	for w := range o.Workers {
+		workers.Go(func() {
+			var rev store.Revision
+			for i := 0; i < mostPuts/o.Workers && time.Since(began) < o.For; i++ {
+				var err error
+				start := time.Now()
+				if o.Update && i > 0 {
+					rev, err = p.store.Update(ctx, fmt.Sprintf("/registry/pods/default/%d-%d", run, w), value, rev, 0)
+				} else if o.Update {
+					rev, err = p.store.Create(ctx, fmt.Sprintf("/registry/pods/default/%d-%d", run, w), value, 0)
+				} else {
+					_, err = p.store.Create(ctx, fmt.Sprintf("/registry/pods/default/%d-%d-%d", run, w, i), value, 0)
+				}
+				if err != nil {
+					failed.Store(&err)
+					return
+				}
+				took[w] = append(took[w], time.Since(start))
+			}
+		})
+	}
+	workers.Wait()
+	if err := failed.Load(); err != nil {
+		return PutResult{}, *err
+	}
+	r := PutResult{Took: time.Since(began)}
+	var all []time.Duration
+	for _, t := range took {
+		all = append(all, t...)
+	}
+	p50 := stats.Percentiles(all, 50, 99)
+	r.Count, r.P50, r.P99 = len(all), p50[0], p50[1]
+	return r, nil
+}

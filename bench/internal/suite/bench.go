@@ -1,0 +1,294 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/objects"
+	"github.com/millrace/millrace/bench/internal/proc"
+	"github.com/millrace/millrace/bench/internal/stats"
+	"github.com/millrace/millrace/bench/internal/target"
+	"golang.org/x/net/http2/hpack"
+)
+
+// Scale says how much is done.
+type Scale struct {
+	// For is how long a case lasts that could go on for ever.
+	For time.Duration
+	// Deliveries is about how many events a fan-out delivers in all.
+	Deliveries int
+	// Streams is how many watches share a connection.
+	Streams int
+	// Profiles is a folder for CPU profiles of the servers; empty takes none.
+	Profiles string
+}
+
+// Bench is one turn of one target at a case.
+type Bench struct {
+	Scale
+	Server  *target.Server
+	Objects int // how many pods there are
+	memory  *samples
+
+	name   string
+	log    io.Writer
+	sample Sample
+	began  time.Time
+	cpu    time.Duration
+	in     int64
+	times  struct {
+		sync.Mutex
+		all []time.Duration
+	}
+	profiling sync.WaitGroup
+}
+
+// samples are answers of a real server, which the limit imitates.
+type samples struct {
+	pod       []byte
+	configMap map[int]objects.Template
+}
+
+// Sample is what a turn measured.
+type Sample struct {
+	Count int           `json:"count"`
+	Took  time.Duration `json:"took"`
+	// CPU is the server's, for each operation.
+	CPU      time.Duration `json:"cpu"`
+	P50, P99 time.Duration
+	// Wire is how many bytes the server sent for each operation.
+	Wire   float64     `json:"wire"`
+	Memory proc.Memory `json:"memory"`
+	// Lost counts events that a watcher should have seen and did not, or not once, or not in order.
+	Lost int `json:"lost"`
+	// Own are figures that only this case has.
+	Own map[string]float64 `json:"own,omitempty"`
+}
+
+// Rate is operations for each second.
+func (s Sample) Rate() float64 {
+	if s.Took <= 0 {
+		return 0
+	}
+	return float64(s.Count) / s.Took.Seconds()
+}
+
+// Begin starts the clocks.
+func (b *Bench) Begin(ctx context.Context) error {
+	if b.Profiles != "" && !b.Server.Bare {
+		if err := b.profile(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	if b.cpu, err = b.Server.CPU(); err != nil {
+		return err
+	}
+	b.in = b.Server.Wire.In.Load()
+	b.began = time.Now()
+	return nil
+}
+
+// End stops the clocks after so many operations.
+func (b *Bench) End(count int) error {
+	b.sample.Took = time.Since(b.began)
+	cpu, err := b.Server.CPU()
+	if err != nil {
+		return err
+	}
+	if b.sample.Memory, err = b.Server.Memory(); err != nil {
+		return err
+	}
+	b.sample.Count = count
+	if count > 0 {
+		b.sample.CPU = (cpu - b.cpu) / time.Duration(count)
+		b.sample.Wire = float64(b.Server.Wire.In.Load()-b.in) / float64(count)
+	}
+	b.profiling.Wait()
+	return nil
+}
+
+// Times adds times that operations took, or events were under way.
+func (b *Bench) Times(t []time.Duration) {
+	b.times.Lock()
+	defer b.times.Unlock()
+	b.times.all = append(b.times.all, t...)
+}
+
+// Own notes a figure that only this case has.
+func (b *Bench) Own(name string, v float64) {
+	if b.sample.Own == nil {
+		b.sample.Own = map[string]float64{}
+	}
+	b.sample.Own[name] = v
+}
+
+// Lost notes events that were lost.
+func (b *Bench) Lost(n int) { b.sample.Lost += n }
+
+// finish sums up.
+func (b *Bench) finish() Sample {
+	if len(b.times.all) > 0 {
+		p := stats.Percentiles(b.times.all, 50, 99)
+		b.sample.P50, b.sample.P99 = p[0], p[1]
+	}
+	return b.sample
+}
+
+// profileSettles is how long a profile takes to begin.
+const profileSettles = 100 * time.Millisecond
+
+// profile records what the server does for about as long as the case lasts.
+func (b *Bench) profile(ctx context.Context) error {
+	c, err := b.Server.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	seconds := max(1, int(b.For.Round(time.Second)/time.Second))
+	name := strings.ReplaceAll(b.name, "/", "-") + "." + b.Server.Name + ".pprof"
+	b.profiling.Go(func() {
+		defer c.Close()
+		text, err := c.Expect(ctx, h2.Request{Method: "GET", Path: fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(b.Profiles, name), text, 0o644)
+		}
+		if err != nil {
+			fmt.Fprintf(b.log, "no profile of %s: %v\n", name, err)
+		}
+	})
+	time.Sleep(profileSettles)
+	return nil
+}
+
+// connections opens several.
+func (b *Bench) connections(ctx context.Context, n int) ([]*h2.Conn, func(), error) {
+	var out []*h2.Conn
+	closeAll := func() {
+		for _, c := range out {
+			c.Close()
+		}
+	}
+	for range n {
+		c, err := b.Server.Dial(ctx)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		out = append(out, c)
+	}
+	return out, closeAll, nil
+}
+
+const (
+	workers     = 64
+	connections = 4
+	mostCalls   = 500_000
+)
+
+// turn is one call of a loop.
+type turn struct {
+	worker, n int // n counts the worker's own calls
+	conn      *h2.Conn
+}
+
+// id is a number that no other turn of this process has.
+func (t turn) id() int { return int(ids.Add(1)) }
+
+var ids atomic.Int64
+
+// loop lets workers call as fast as they can, each waiting for its answers, and measures it.
+func (b *Bench) loop(ctx context.Context, workers int, call func(context.Context, turn) error) error {
+	conns, closeAll, err := b.connections(ctx, min(workers, connections))
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if err := b.Begin(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var count atomic.Int64
+	var running sync.WaitGroup
+	for w := range workers {
+		running.Go(func() {
+			var took []time.Duration
+			for n := 0; n < mostCalls/workers && (n == 0 || time.Since(b.began) < b.For); n++ {
+				start := time.Now()
+				if err := call(ctx, turn{w, n, conns[w%len(conns)]}); err != nil {
+					cancel(err)
+					break
+				}
+				took = append(took, time.Since(start))
+			}
+			count.Add(int64(len(took)))
+			b.Times(took)
+		})
+	}
+	running.Wait()
+	if err := context.Cause(ctx); err != nil {
+		b.profiling.Wait()
+		return err
+	}
+	return b.End(int(count.Load()))
+}
+
+// each calls for every number below n, from many workers, without measuring.
+func (b *Bench) each(ctx context.Context, n int, call func(ctx context.Context, conn *h2.Conn, i int) error) error {
+	conns, closeAll, err := b.connections(ctx, connections)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	var next atomic.Int64
+	errs := make([]error, workers)
+	var running sync.WaitGroup
+	for w := range workers {
+		running.Go(func() {
+			for errs[w] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				errs[w] = call(ctx, conns[w%len(conns)], i)
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func fields(pairs ...string) []hpack.HeaderField {
+	var out []hpack.HeaderField
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]})
+	}
+	return out
+}
+
+const (
+	jsonType  = "application/json"
+	protoType = "application/vnd.kubernetes.protobuf"
+	agent     = "bench"
+)
+
+var (
+	acceptJSON  = fields("accept", jsonType, "user-agent", agent)
+	acceptProto = fields("accept", protoType, "user-agent", agent)
+	acceptGzip  = fields("accept", jsonType, "accept-encoding", "gzip", "user-agent", agent)
+	acceptTable = fields("accept", jsonType+";as=Table;v=v1;g=meta.k8s.io", "user-agent", agent)
+	sendJSON    = fields("accept", jsonType, "content-type", jsonType, "user-agent", agent)
+	sendProto   = fields("accept", protoType, "content-type", protoType, "user-agent", agent)
+	sendMerge   = fields("accept", jsonType, "content-type", "application/merge-patch+json", "user-agent", agent)
+	sendSMP     = fields("accept", jsonType, "content-type", "application/strategic-merge-patch+json", "user-agent", agent)
+	sendApply   = fields("accept", jsonType, "content-type", "application/apply-patch+yaml", "user-agent", agent)
+)

@@ -1,0 +1,201 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/objects"
+)
+
+func fanOutCases() []Case {
+	var out []Case
+	for _, watchers := range []int{1, 10, 100, 1000, 10_000} {
+		for _, size := range []int{200, 1 << 10, 6 << 10} {
+			for _, packed := range []bool{false, true} {
+				f := fan{watchers: watchers, size: size, packed: packed}
+				quick := watchers == 1000 && (size == 6<<10 || !packed) || watchers == 10 && size == 1<<10 && !packed
+				out = append(out, Case{Name: "fanout/" + f.String(), Op: "delivery", Quick: quick, Fixture: "watches", Run: f.run, Limit: f.run})
+			}
+		}
+	}
+	for _, watchers := range []int{10, 100, 1000} {
+		for _, rate := range []int{20, 100, 500} {
+			f := fan{watchers: watchers, size: 1 << 10, rate: rate}
+			out = append(out, Case{Name: fmt.Sprintf("latency/%d/%dps", watchers, rate), Op: "delivery", Quick: rate == 20 && watchers != 100, Fixture: "watches", Run: f.run, Limit: f.run})
+		}
+	}
+	slow := fan{watchers: 100, size: 6 << 10, slow: 10}
+	return append(out, Case{Name: "slow/10of100/6KB", Op: "delivery", Quick: true, Fixture: "watches", Run: slow.run, Limit: slow.run})
+}
+
+// fan is a number of watchers that all see the same events.
+type fan struct {
+	watchers, size int
+	packed         bool
+	rate           int // events for each second; zero means as fast as can be
+	slow           int // how many read nothing until the others have seen everything
+}
+
+func (f fan) String() string {
+	size := fmt.Sprintf("%dB", f.size)
+	if f.size >= 1<<10 {
+		size = fmt.Sprintf("%dKB", f.size>>10)
+	}
+	encoding := "plain"
+	if f.packed {
+		encoding = "gzip"
+	}
+	return fmt.Sprintf("%d/%s/%s", f.watchers, size, encoding)
+}
+
+// writers write at the same time, each to an object of its own.
+const writers = 8
+
+// events is how many are written.
+func (f fan) events(s Scale) int {
+	if f.rate > 0 {
+		return max(10, int(float64(f.rate)*s.For.Seconds()))
+	}
+	return min(max(s.Deliveries/f.watchers, 20), 3000)
+}
+
+func (f fan) run(ctx context.Context, b *Bench) error {
+	w, err := f.newWriter(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	events := f.events(b.Scale)
+	var sent *clock
+	if f.rate > 0 {
+		sent = newClock(events)
+	}
+	k := &crowd{}
+	defer k.close()
+	release := make(chan struct{})
+	releaseAll := sync.OnceFunc(func() { close(release) })
+	defer releaseAll()
+	for i := range f.watchers {
+		one := newFollower(events, nil, &k.total)
+		one.sent = sent
+		if i >= f.watchers-f.slow {
+			one.gate = release
+		}
+		k.followers = append(k.followers, one)
+	}
+	header := acceptJSON
+	if f.packed {
+		header = acceptGzip
+	}
+	if err := b.open(ctx, k, func(int) string {
+		return configMaps + "?watch=true&resourceVersion=" + w.version + "&timeoutSeconds=600"
+	}, header); err != nil {
+		return err
+	}
+	if err := b.Begin(ctx); err != nil {
+		return err
+	}
+	if err := w.write(ctx, events, f.rate, sent); err != nil {
+		b.profiling.Wait()
+		return err
+	}
+	last := k.wait(ctx, k.followers[:f.watchers-f.slow])
+	if f.slow > 0 {
+		b.Own("fast ones done, s", last.Sub(b.began).Seconds())
+		releaseAll()
+		last = k.wait(ctx, k.followers)
+	}
+	if err := b.End(int(k.total.Load())); err != nil {
+		return err
+	}
+	b.sample.Took = last.Sub(b.began)
+	k.close()
+	k.account(b)
+	return nil
+}
+
+// writer writes events: updates of config maps.
+type writer struct {
+	conns   []*h2.Conn
+	close   func()
+	body    objects.Template
+	names   []string
+	version string // before the first event
+}
+
+// warm is a marker outside of all events.
+const warm = 99_999_999
+
+func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
+	w := &writer{body: objects.ConfigMap(f.size), version: "0"}
+	var err error
+	if w.conns, w.close, err = b.connections(ctx, 2); err != nil {
+		return nil, err
+	}
+	for i := range writers {
+		w.names = append(w.names, objects.Name('f', turn{}.id()))
+		if b.Server.Bare {
+			continue
+		}
+		a, err := w.conns[0].Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: w.body.With(objects.Fill{Name: w.names[i], Seq: warm})})
+		if err == nil {
+			w.version = objects.Version(a)
+			var t objects.Template
+			if t, err = objects.Answered(a); err == nil {
+				b.memory.configMap[f.size] = t
+			}
+		}
+		if err != nil {
+			w.close()
+			return nil, err
+		}
+	}
+	if b.Server.Bare {
+		// What the limit sends is what a real server would make of it.
+		w.body = objects.ServedConfigMap(f.size)
+		if t, ok := b.memory.configMap[f.size]; ok {
+			w.body = t
+		}
+	}
+	return w, nil
+}
+
+// write writes all events, at a rate if there is one. It returns when all have been acknowledged.
+func (w *writer) write(ctx context.Context, events, rate int, sent *clock) error {
+	var next atomic.Int64
+	began := time.Now()
+	errs := make(chan error, writers)
+	for i := range writers {
+		go func() {
+			for {
+				seq := int(next.Add(1)) - 1
+				if seq >= events {
+					errs <- nil
+					return
+				}
+				if rate > 0 {
+					time.Sleep(time.Until(began.Add(time.Duration(seq) * time.Second / time.Duration(rate))))
+				}
+				if sent != nil {
+					sent.start(seq)
+				}
+				body := w.body.With(objects.Fill{Name: w.names[i], Seq: seq, Version: "0"})
+				if _, err := w.conns[i%len(w.conns)].Expect(ctx, h2.Request{Method: "PUT", Path: configMaps + "/" + w.names[i], Header: sendJSON, Body: body}); err != nil {
+					errs <- err
+					return
+				}
+			}
+		}()
+	}
+	var failed error
+	for range writers {
+		if err := <-errs; err != nil {
+			failed = err
+		}
+	}
+	return failed
+}

@@ -1,0 +1,218 @@
+package suite
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/objects"
+	"golang.org/x/net/http2/hpack"
+)
+
+// shards is how many values the label and the field have that lists select by.
+const shards = 100
+
+func listCases(n int, quick bool) []Case {
+	fixture := fmt.Sprintf("list-%d", n)
+	list := func(name string, query string, header []hpack.HeaderField, selected int, bare bool) Case {
+		run := lists(query, header, selected, 1)
+		c := Case{Name: fmt.Sprintf("list/%s/%d", name, n), Op: "list", Quick: quick, Fixture: fixture, Objects: n, Run: run}
+		if bare {
+			c.Limit = run
+		}
+		return c
+	}
+	memory := Case{Name: fmt.Sprintf("memory/%d", n), Op: "fixture", Quick: quick, Fixture: fixture, Objects: n, Once: true, Run: memory}
+	coldJSON := list("json-cold", "", acceptJSON, n, false)
+	coldGzip := list("gzip-cold", "", acceptGzip, n, false)
+	for _, c := range []*Case{&coldJSON, &coldGzip} {
+		c.Once, c.Run = true, coldList(header(c.Name))
+	}
+	crowd := list("json-50-clients", "", acceptJSON, n, true)
+	crowd.Once, crowd.Run = true, listCrowd
+	crowd.Limit = listCrowd
+	return []Case{
+		memory, coldJSON, coldGzip,
+		list("json", "", acceptJSON, n, true),
+		list("json-rv0", "?resourceVersion=0", acceptJSON, n, false),
+		list("protobuf", "", acceptProto, n, true),
+		list("gzip", "", acceptGzip, n, true),
+		list("table", "", acceptTable, n, false),
+		list("label", "?labelSelector=shard%3D"+objects.Shard(1), acceptJSON, n/shards, true),
+		list("field", "?fieldSelector=spec.nodeName%3D"+objects.Shard(1), acceptJSON, n/shards, true),
+		list("pages", "?limit=500", acceptJSON, n, true),
+		crowd,
+		watchStart(n, fixture, quick, true), watchStart(n, fixture, quick, false),
+	}
+}
+
+func header(name string) []hpack.HeaderField {
+	if strings.Contains(name, "gzip") {
+		return acceptGzip
+	}
+	return acceptJSON
+}
+
+// fixturePods are the pods that lists are of.
+func (b *Bench) fixturePods(ctx context.Context) error {
+	if b.Objects == 0 || b.Server.Bare {
+		return nil
+	}
+	t := objects.PlacedPod()
+	return b.each(ctx, b.Objects, func(ctx context.Context, c *h2.Conn, i int) error {
+		a, err := c.Expect(ctx, h2.Request{Method: "POST", Path: pods, Header: sendJSON,
+			Body: t.With(objects.Fill{Name: objects.Name('p', i), Shard: i % shards})})
+		if i == 0 {
+			b.memory.pod = a
+		}
+		return err
+	})
+}
+
+// coldList is the first list: nobody has encoded the objects yet.
+func coldList(header []hpack.HeaderField) runFunc {
+	return func(ctx context.Context, b *Bench) error {
+		c, err := b.Server.Dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := b.Begin(ctx); err != nil {
+			return err
+		}
+		if _, err := c.Size(ctx, h2.Request{Method: "GET", Path: pods, Header: header}); err != nil {
+			b.profiling.Wait()
+			return err
+		}
+		return b.End(1)
+	}
+}
+
+// lists reads a list again and again, after a look at whether it is complete.
+func lists(query string, header []hpack.HeaderField, want, clients int) runFunc {
+	return func(ctx context.Context, b *Bench) error {
+		if err := b.teach(ctx); err != nil {
+			return err
+		}
+		if err := b.checkList(ctx, query, header, want); err != nil {
+			return err
+		}
+		return b.loop(ctx, clients, func(ctx context.Context, t turn) error { return readList(ctx, t.conn, query, header) })
+	}
+}
+
+// readList reads all pages, if there are several.
+func readList(ctx context.Context, c *h2.Conn, query string, header []hpack.HeaderField) error {
+	if !strings.Contains(query, "limit=") {
+		_, err := c.Size(ctx, h2.Request{Method: "GET", Path: pods + query, Header: header})
+		return err
+	}
+	for token := ""; ; {
+		body, err := c.Expect(ctx, h2.Request{Method: "GET", Path: pods + query + token, Header: header})
+		if err != nil {
+			return err
+		}
+		next := between(body[:min(len(body), 1024)], `"continue":"`, `"`)
+		if next == "" {
+			return nil
+		}
+		token = "&continue=" + next
+	}
+}
+
+func between(text []byte, from, to string) string {
+	_, behind, ok := bytes.Cut(text, []byte(from))
+	if !ok {
+		return ""
+	}
+	value, _, _ := bytes.Cut(behind, []byte(to))
+	return string(value)
+}
+
+// checkList counts the objects of a list. It reads the list twice, so that it is warm afterwards.
+func (b *Bench) checkList(ctx context.Context, query string, header []hpack.HeaderField, want int) error {
+	if b.Server.Bare || strings.Contains(query, "limit=") || isTable(header) {
+		return nil
+	}
+	c, err := b.Server.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for range 2 {
+		a, err := c.Do(ctx, h2.Request{Method: "GET", Path: pods + query, Header: header})
+		if err != nil {
+			return err
+		}
+		body := a.Body
+		for _, h := range a.Header {
+			if h.Name == "content-encoding" && h.Value == "gzip" {
+				if body, err = unpacked(body); err != nil {
+					return err
+				}
+			}
+		}
+		if got := bytes.Count(body, []byte("seq=0")); got != want {
+			return fmt.Errorf("the list has %d objects instead of %d", got, want)
+		}
+	}
+	return nil
+}
+
+func isTable(header []hpack.HeaderField) bool { return strings.Contains(header[0].Value, "as=Table") }
+
+func unpacked(b []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+const crowdSize = 50
+
+// listCrowd lets many list everything at the same time, once, and looks at what that takes in memory.
+func listCrowd(ctx context.Context, b *Bench) error {
+	conns, closeAll, err := b.connections(ctx, crowdSize)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if err := b.Server.ResetPeak(); err != nil {
+		return err
+	}
+	before, err := b.Server.Memory()
+	if err != nil {
+		return err
+	}
+	if err := b.Begin(ctx); err != nil {
+		return err
+	}
+	errs := make(chan error, crowdSize)
+	for _, c := range conns {
+		go func() {
+			_, err := c.Size(ctx, h2.Request{Method: "GET", Path: pods, Header: acceptJSON})
+			errs <- err
+		}()
+	}
+	for range conns {
+		if e := <-errs; e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		b.profiling.Wait()
+		return err
+	}
+	if err := b.End(crowdSize); err != nil {
+		return err
+	}
+	b.Own("peak added, MiB", mebibytes(b.sample.Memory.Peak-before.RSS()))
+	return nil
+}
+
+func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

@@ -1,0 +1,209 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/objects"
+	"github.com/millrace/millrace/bench/internal/target"
+)
+
+type runFunc func(ctx context.Context, b *Bench) error
+
+// Case is one thing that is measured.
+type Case struct {
+	Name string
+	// Op is what is counted.
+	Op string
+	// Quick cases belong to the short run.
+	Quick bool
+	// Fixture names the servers that it shares with other cases; Objects is how many pods they hold from the beginning.
+	Fixture string
+	Objects int
+	// Fresh cases get servers of their own in each round. Once means one round only: the second would not be the same.
+	Fresh, Once bool
+	Run         runFunc
+	// Limit is run by the limit; nil if there is none.
+	Limit runFunc
+}
+
+// Plan says what is run.
+type Plan struct {
+	Scale
+	Cases   []Case
+	Targets []target.Target
+	Rounds  int
+	// Below is the folder in which the targets keep their data.
+	Below string
+	// Log gets a word on each step.
+	Log io.Writer
+}
+
+// Outcome is all rounds of one target at one case.
+type Outcome struct {
+	Case    string   `json:"case"`
+	Op      string   `json:"op"`
+	Target  string   `json:"target"`
+	Samples []Sample `json:"samples,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+// Run runs a plan. A case that fails is noted in its outcome, and the others go on; an error means that nothing more can
+// be run.
+func Run(ctx context.Context, p Plan) ([]Outcome, error) {
+	below, err := os.MkdirTemp(p.Below, "millrace-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(below)
+	r := &runner{Plan: p, below: below, memory: &samples{configMap: map[int]objects.Template{}}}
+	for len(p.Cases) > 0 {
+		n := 1
+		for n < len(p.Cases) && p.Cases[n].Fixture == p.Cases[0].Fixture {
+			n++
+		}
+		if err := r.fixture(ctx, p.Cases[:n]); err != nil {
+			return r.outcomes, err
+		}
+		p.Cases = p.Cases[n:]
+	}
+	return r.outcomes, nil
+}
+
+type runner struct {
+	Plan
+	below    string
+	memory   *samples
+	outcomes []Outcome
+}
+
+// fixture runs cases that share servers.
+func (r *runner) fixture(ctx context.Context, cases []Case) error {
+	if cases[0].Fresh {
+		for _, c := range cases {
+			if err := r.rounds(ctx, c, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var servers []*target.Server
+	defer func() { target.StopAll(servers) }()
+	for _, t := range r.Targets {
+		if t.Bare && !slices.ContainsFunc(cases, func(c Case) bool { return c.Limit != nil }) {
+			continue
+		}
+		s, err := r.start(ctx, t, cases[0].Objects)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+	}
+	for _, c := range cases {
+		if err := r.rounds(ctx, c, servers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts a target and gives it its objects.
+func (r *runner) start(ctx context.Context, t target.Target, pods int) (*target.Server, error) {
+	s, err := t.Start(ctx, r.below, pods)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(r.Log, "# %s is ready after %v", t.Name, s.Took.Round(time.Millisecond))
+	began := time.Now()
+	b := r.bench(s, Case{Objects: pods})
+	if err := b.fixturePods(ctx); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("make %d pods in %s: %w", pods, t.Name, err)
+	}
+	if pods > 0 && !t.Bare {
+		fmt.Fprintf(r.Log, " and has %d pods after %v", pods, time.Since(began).Round(time.Millisecond))
+	}
+	fmt.Fprintln(r.Log)
+	return s, nil
+}
+
+func (r *runner) bench(s *target.Server, c Case) *Bench {
+	return &Bench{Scale: r.Scale, Server: s, Objects: c.Objects, memory: r.memory, name: c.Name, log: r.Log}
+}
+
+// rounds lets the targets take turns at a case.
+func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) error {
+	rounds := r.Rounds
+	if c.Once {
+		rounds = 1
+	}
+	byTarget := map[string]*Outcome{}
+	for _, t := range r.Targets {
+		if !t.Bare || c.Limit != nil {
+			byTarget[t.Name] = &Outcome{Case: c.Name, Op: c.Op, Target: t.Name}
+		}
+	}
+	for range rounds {
+		for _, t := range r.Targets {
+			o, ok := byTarget[t.Name]
+			if !ok || o.Error != "" {
+				continue
+			}
+			sample, err := r.turn(ctx, c, t, servers)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				o.Error = err.Error()
+				fmt.Fprintf(r.Log, "%s, %s: %v\n", c.Name, t.Name, err)
+				continue
+			}
+			o.Samples = append(o.Samples, sample)
+		}
+	}
+	for _, t := range r.Targets {
+		if o, ok := byTarget[t.Name]; ok {
+			r.outcomes = append(r.outcomes, *o)
+		}
+	}
+	fmt.Fprintf(r.Log, "# %s\n", c.Name)
+	return nil
+}
+
+// caseLimit bounds one turn, whatever happens.
+const caseLimit = 10 * time.Minute
+
+var errNotRunning = errors.New("the target is not running")
+
+func (r *runner) turn(ctx context.Context, c Case, t target.Target, servers []*target.Server) (Sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, caseLimit)
+	defer cancel()
+	var s *target.Server
+	if c.Fresh {
+		var err error
+		if s, err = t.Start(ctx, r.below, c.Objects); err != nil {
+			return Sample{}, err
+		}
+		defer s.Stop()
+	} else {
+		i := slices.IndexFunc(servers, func(s *target.Server) bool { return s.Name == t.Name })
+		if i < 0 {
+			return Sample{}, errNotRunning
+		}
+		s = servers[i]
+	}
+	run := c.Run
+	if t.Bare {
+		run = c.Limit
+	}
+	b := r.bench(s, c)
+	if err := run(ctx, b); err != nil {
+		return Sample{}, err
+	}
+	return b.finish(), nil
+}

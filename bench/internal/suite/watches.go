@@ -1,0 +1,270 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/objects"
+)
+
+func watchCases() []Case {
+	idle := func(n int, quick bool) Case {
+		return Case{Name: fmt.Sprintf("idle/%d", n), Op: "watch opened", Quick: quick, Fixture: "idle", Fresh: true, Run: idle(n)}
+	}
+	nodes := func(n int, quick bool) Case {
+		return Case{Name: fmt.Sprintf("nodes/%d", n), Op: "delivery", Quick: quick, Fixture: fmt.Sprintf("nodes-%d", n), Run: nodeWatches(n)}
+	}
+	return []Case{
+		{Name: "start", Op: "start", Quick: true, Fixture: "start", Fresh: true, Run: start},
+		idle(1000, true), idle(10_000, false),
+		nodes(500, true), nodes(5000, false),
+	}
+}
+
+// start tells how long it took until the server was ready, and what it needs then.
+func start(ctx context.Context, b *Bench) error {
+	cpu, err := b.Server.CPU()
+	if err != nil {
+		return err
+	}
+	if err := b.Begin(ctx); err != nil {
+		return err
+	}
+	if err := b.End(1); err != nil {
+		return err
+	}
+	b.sample.CPU, b.sample.Took = cpu, b.Server.Took
+	b.Own("ready, ms", b.Server.Took.Seconds()*1000)
+	b.Own("idle, MiB", mebibytes(b.sample.Memory.RSS()))
+	return nil
+}
+
+// memory tells what the server needs with the objects that are there.
+func memory(ctx context.Context, b *Bench) error {
+	if err := b.Begin(ctx); err != nil {
+		return err
+	}
+	if err := b.collect(ctx); err != nil {
+		return err
+	}
+	if err := b.End(1); err != nil {
+		return err
+	}
+	b.Own("resident, MiB", mebibytes(b.sample.Memory.RSS()))
+	b.Own("anonymous, MiB", mebibytes(b.sample.Memory.Anon))
+	b.Own("peak, MiB", mebibytes(b.sample.Memory.Peak))
+	return nil
+}
+
+// settles is how long memory is given to come down.
+const settles = time.Second
+
+// collect makes the server collect its garbage, as it would by itself in time.
+func (b *Bench) collect(ctx context.Context) error {
+	c, err := b.Server.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Expect(ctx, h2.Request{Method: "GET", Path: "/debug/pprof/heap?gc=1", Header: acceptGzip}); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(settles):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// churn is how many events idle watches see.
+const churn = 100
+
+// idle opens watches, and looks at what each needs before and after some events.
+func idle(n int) runFunc {
+	return func(ctx context.Context, b *Bench) error {
+		f := fan{watchers: n, size: 1 << 10}
+		w, err := f.newWriter(ctx, b)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		anon := func() (float64, error) {
+			if err := b.collect(ctx); err != nil {
+				return 0, err
+			}
+			m, err := b.Server.Memory()
+			return float64(m.Anon), err
+		}
+		none, err := anon()
+		if err != nil {
+			return err
+		}
+		k := &crowd{}
+		defer k.close()
+		for range n {
+			k.followers = append(k.followers, newFollower(churn, nil, &k.total))
+		}
+		if err := b.Begin(ctx); err != nil {
+			return err
+		}
+		if err := b.open(ctx, k, func(int) string {
+			return configMaps + "?watch=true&resourceVersion=" + w.version + "&timeoutSeconds=600"
+		}, acceptJSON); err != nil {
+			b.profiling.Wait()
+			return err
+		}
+		if err := b.End(n); err != nil {
+			return err
+		}
+		quiet, err := anon()
+		if err != nil {
+			return err
+		}
+		if err := w.write(ctx, churn, 0, nil); err != nil {
+			return err
+		}
+		k.wait(ctx, k.followers)
+		after, err := anon()
+		if err != nil {
+			return err
+		}
+		b.Own("KiB a watch", (quiet-none)/1024/float64(n))
+		b.Own("KiB after churn", (after-none)/1024/float64(n))
+		k.close()
+		k.account(b)
+		return nil
+	}
+}
+
+// nodeWatches lets as many watchers as there are nodes each see the changes of its own pods only.
+func nodeWatches(nodes int) runFunc {
+	return func(ctx context.Context, b *Bench) error {
+		pod, patch := objects.PlacedPod(), objects.Patch()
+		names := make([]string, nodes)
+		version := ""
+		err := b.each(ctx, nodes, func(ctx context.Context, c *h2.Conn, i int) error {
+			names[i] = objects.Name('n', turn{}.id())
+			a, err := c.Expect(ctx, h2.Request{Method: "POST", Path: pods, Header: sendJSON, Body: pod.With(objects.Fill{Name: names[i], Seq: warm, Shard: i})})
+			if i == nodes-1 {
+				version = objects.Version(a)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		events := min(max(b.Deliveries/20, nodes), 4*nodes)
+		k := &crowd{}
+		defer k.close()
+		for i := range nodes {
+			k.followers = append(k.followers, newFollower(events, func(seq int) bool { return seq%nodes == i }, &k.total))
+		}
+		path := func(i int) string {
+			return pods + "?watch=true&timeoutSeconds=600&resourceVersion=" + version + "&fieldSelector=spec.nodeName%3D" + objects.Shard(i)
+		}
+		if err := b.open(ctx, k, path, acceptJSON); err != nil {
+			return err
+		}
+		if err := b.Begin(ctx); err != nil {
+			return err
+		}
+		err = b.each(ctx, events, func(ctx context.Context, c *h2.Conn, i int) error {
+			_, err := c.Expect(ctx, h2.Request{Method: "PATCH", Path: pods + "/" + names[i%nodes], Header: sendMerge, Body: patch.With(objects.Fill{Seq: i})})
+			return err
+		})
+		if err != nil {
+			b.profiling.Wait()
+			return err
+		}
+		last := k.wait(ctx, k.followers)
+		if err := b.End(int(k.total.Load())); err != nil {
+			return err
+		}
+		b.sample.Took = last.Sub(b.began)
+		k.close()
+		k.account(b)
+		return nil
+	}
+}
+
+// starters is how many watches begin at the same time.
+const starters = 50
+
+// watchStart opens watches, with all objects first or without them.
+func watchStart(n int, fixture string, quick, initial bool) Case {
+	c := Case{Name: fmt.Sprintf("watch-start/initial/%d", n), Op: "watch", Quick: quick, Fixture: fixture, Objects: n}
+	if !initial {
+		c.Name = fmt.Sprintf("watch-start/bare/%d", n)
+	}
+	c.Run = func(ctx context.Context, b *Bench) error { return watchStarts(ctx, b, initial) }
+	return c
+}
+
+func watchStarts(ctx context.Context, b *Bench, initial bool) error {
+	c, err := b.Server.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	a, err := c.Expect(ctx, h2.Request{Method: "GET", Path: pods + "?limit=1", Header: acceptJSON})
+	if err != nil {
+		return err
+	}
+	path := pods + "?watch=true&allowWatchBookmarks=true&resourceVersion=" + objects.Version(a)
+	watches := 20 * starters
+	if initial {
+		path = pods + "?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+		watches = max(2, min(starters, 100_000/max(b.Objects, 1)))
+	}
+	k := &crowd{}
+	defer k.close()
+	for range watches {
+		f := newFollower(0, nil, &k.total)
+		f.bookmark = f.finish
+		k.followers = append(k.followers, f)
+	}
+	if err := b.Begin(ctx); err != nil {
+		return err
+	}
+	if err := b.open(ctx, k, func(int) string { return path }, acceptJSON); err != nil {
+		b.profiling.Wait()
+		return err
+	}
+	if initial {
+		k.wait(ctx, k.followers)
+	}
+	if err := b.End(watches); err != nil {
+		return err
+	}
+	k.close()
+	for _, f := range k.followers {
+		if initial {
+			b.Lost(max(0, b.Objects-f.initial))
+		}
+	}
+	return nil
+}
+
+// Cases are all there are, in the order in which they run.
+func Cases() []Case {
+	return slices.Concat(watchCases()[:1], writeCases(), fanOutCases(), watchCases()[1:],
+		listCases(1000, false), listCases(10_000, true), listCases(100_000, false))
+}
+
+// Names lists cases.
+func Names(cases []Case) string {
+	var b strings.Builder
+	for _, c := range cases {
+		quick := ""
+		if c.Quick {
+			quick = "quick"
+		}
+		fmt.Fprintf(&b, "%-28s %-14s %s\n", c.Name, c.Op, quick)
+	}
+	return b.String()
+}

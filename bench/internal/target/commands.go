@@ -1,0 +1,64 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// Millrace is this project's server, from its program: an API server and its store, and no loops.
+func Millrace(program string) Target {
+	return Target{Name: "millrace", commands: func(p place) []*exec.Cmd {
+		return []*exec.Cmd{exec.Command(program, "up", "--nodes", "0", "--controllers", "", "--no-scheduler",
+			"--data", filepath.Join(p.dir, "data"), "--listen", p.address)}
+	}}
+}
+
+// Limit is the bare limit, served by the program that is running.
+func Limit(self string) Target {
+	return Target{Name: "limit", Bare: true, commands: func(p place) []*exec.Cmd {
+		return []*exec.Cmd{exec.Command(self, "serve-limit", "--data", filepath.Join(p.dir, "data"), "--listen", p.address, "--pods", strconv.Itoa(p.pods))}
+	}}
+}
+
+// Kubernetes is a kube-apiserver on an etcd, both as they are shipped but for what would not be comparable: service
+// accounts are not demanded, as nobody makes them here.
+func Kubernetes(apiserver, etcd string) Target {
+	return Target{Name: "kubernetes", commands: func(p place) []*exec.Cmd {
+		client, peer := "http://"+p.ports[0], "http://"+p.ports[1]
+		host, port, _ := net.SplitHostPort(p.address)
+		store := exec.Command(etcd, "--data-dir", filepath.Join(p.dir, "etcd"), "--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error",
+			"--quota-backend-bytes", strconv.Itoa(8<<30))
+		file := func(name string) string { return filepath.Join(p.pki, name) }
+		api := exec.Command(apiserver, "--etcd-servers", client, "--bind-address", host, "--advertise-address", host, "--secure-port", port,
+			"--tls-cert-file", file("apiserver.crt"), "--tls-private-key-file", file("apiserver.key"), "--client-ca-file", file("ca.crt"),
+			"--service-account-issuer", "https://kubernetes.default.svc.cluster.local", "--service-account-key-file", file("sa.key"),
+			"--service-account-signing-key-file", file("sa.key"), "--service-cluster-ip-range", "10.96.0.0/16",
+			"--authorization-mode", "RBAC", "--disable-admission-plugins", "ServiceAccount", "--cert-dir", filepath.Join(p.dir, "certificates"))
+		return []*exec.Cmd{store, api}
+	}}
+}
+
+// FindKubernetes looks for the programs: those that are named, or in the folder that tests of operators use.
+func FindKubernetes(apiserver, etcd string) (foundAPI, foundEtcd string, err error) {
+	folder := os.Getenv("KUBEBUILDER_ASSETS")
+	find := func(named, name string) (string, error) {
+		if named == "" && folder == "" {
+			return "", fmt.Errorf("%s is not named, and KUBEBUILDER_ASSETS is not set: %w", name, fs.ErrNotExist)
+		}
+		if named == "" {
+			named = filepath.Join(folder, name)
+		}
+		_, err := os.Stat(named)
+		return named, err
+	}
+	foundAPI, errAPI := find(apiserver, "kube-apiserver")
+	foundEtcd, errEtcd := find(etcd, "etcd")
+	return foundAPI, foundEtcd, errors.Join(errAPI, errEtcd)
+}

@@ -1,0 +1,251 @@
+// Package target starts the servers that are compared, as child processes, and measures them from outside.
+//
+// All get the same keys, TLS with client certificates, storage on the same disk that is synced before a write is
+// acknowledged, and the client of an administrator. Stop ends the processes that Start began, by their ids, and removes
+// their folders; if this process dies they die with it.
+package target
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/proc"
+	"github.com/millrace/millrace/pki"
+)
+
+// Target is something that can be started.
+type Target struct {
+	Name string
+	// Bare tells that it is the limit, which speaks only a part of the API.
+	Bare bool
+	// commands are started one after the other; what they serve is at the address.
+	commands func(p place) []*exec.Cmd
+}
+
+// place is where a server lives.
+type place struct {
+	dir, pki string
+	address  string
+	ports    []string // two more
+	pods     int
+}
+
+// Server is a running target.
+type Server struct {
+	Target
+	Address string
+	// Took is how long it was from the first process' start to the first answer that all is ready.
+	Took time.Duration
+	Wire h2.Wire
+
+	tls      *tls.Config
+	dir      string
+	children []*child
+}
+
+type child struct {
+	command *exec.Cmd
+	ended   chan struct{}
+}
+
+// Start starts a target below a folder. pods is how many a list of the limit has.
+func (t Target) Start(ctx context.Context, below string, pods int) (*Server, error) {
+	dir, err := os.MkdirTemp(below, t.Name+"-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Target: t, dir: dir}
+	if err := s.start(ctx, pods); err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		s.Stop()
+		return nil, fmt.Errorf("start %s: %w\n%s", t.Name, err, log[max(0, len(log)-2000):])
+	}
+	return s, nil
+}
+
+const startPatience = 90 * time.Second
+
+func (s *Server) start(ctx context.Context, pods int) error {
+	p := place{dir: s.dir, pki: filepath.Join(s.dir, "data", "pki"), pods: pods}
+	keys, err := pki.Open(p.pki, hosts(), time.Now())
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	p.address, p.ports = ports[0], ports[1:]
+	s.Address = p.address
+	pair, err := tls.X509KeyPair(keys.Admin.CertPEM, keys.Admin.KeyPEM)
+	if err != nil {
+		return err
+	}
+	s.tls = &tls.Config{RootCAs: keys.Clients(), Certificates: []tls.Certificate{pair}, ServerName: "127.0.0.1"}
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	began := time.Now()
+	if err := s.launch(p); err != nil {
+		return err
+	}
+	if err := s.waitReady(ctx); err != nil {
+		return err
+	}
+	s.Took = time.Since(began)
+	return nil
+}
+
+// hosts are all that any of the servers wants in its certificate, so that none makes a new one.
+func hosts() []string {
+	h := []string{"localhost", "127.0.0.1", "::1", "10.96.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	if name, err := os.Hostname(); err == nil {
+		h = append(h, name)
+	}
+	return h
+}
+
+// freePorts finds ports of the loopback interface that nobody uses.
+func freePorts(n int) ([]string, error) {
+	var out []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		out = append(out, l.Addr().String())
+	}
+	return out, nil
+}
+
+func (s *Server) launch(p place) error {
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the children have their own
+	for _, c := range s.commands(p) {
+		c.Stdout, c.Stderr, c.SysProcAttr = log, log, proc.DieWithParent()
+		if err := c.Start(); err != nil {
+			return err
+		}
+		ch := &child{command: c, ended: make(chan struct{})}
+		s.children = append(s.children, ch)
+		go func() {
+			defer close(ch.ended)
+			_ = c.Wait() // that it was killed is no news
+		}()
+	}
+	return nil
+}
+
+var errEnded = errors.New("the process has ended")
+
+// waitReady asks until the answer is yes. A refused connection costs next to nothing, so it asks often.
+func (s *Server) waitReady(ctx context.Context) error {
+	for {
+		err := s.askReady(ctx)
+		if err == nil {
+			return nil
+		}
+		for _, c := range s.children {
+			select {
+			case <-c.ended:
+				return errEnded
+			default:
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not ready in time: %w", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) askReady(ctx context.Context) error {
+	c, err := s.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Expect(ctx, h2.Request{Method: "GET", Path: "/readyz"})
+	return err
+}
+
+// Dial opens a connection as an administrator.
+func (s *Server) Dial(ctx context.Context) (*h2.Conn, error) {
+	return h2.Dial(ctx, s.Address, s.tls, &s.Wire)
+}
+
+// CPU is what all its processes have used.
+func (s *Server) CPU() (time.Duration, error) {
+	var sum time.Duration
+	for _, c := range s.children {
+		t, err := proc.CPU(c.command.Process.Pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += t
+	}
+	return sum, nil
+}
+
+// Memory is that of all its processes.
+func (s *Server) Memory() (proc.Memory, error) {
+	var sum proc.Memory
+	for _, c := range s.children {
+		m, err := proc.MemoryOf(c.command.Process.Pid)
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Add(m)
+	}
+	return sum, nil
+}
+
+// ResetPeak lets Memory's peak begin anew.
+func (s *Server) ResetPeak() error {
+	for _, c := range s.children {
+		if err := proc.ResetPeak(c.command.Process.Pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endPatience is how long a process may take to end in order.
+const endPatience = 5 * time.Second
+
+// Stop ends the processes, the last first, waits for them and removes their folder.
+func (s *Server) Stop() {
+	for i := len(s.children) - 1; i >= 0; i-- {
+		c := s.children[i]
+		c.command.Process.Signal(os.Interrupt)
+		select {
+		case <-c.ended:
+		case <-time.After(endPatience):
+			c.command.Process.Kill()
+			<-c.ended
+		}
+	}
+	os.RemoveAll(s.dir)
+}
+
+// StopAll ends several at a time.
+func StopAll(servers []*Server) {
+	var ending sync.WaitGroup
+	for _, s := range servers {
+		ending.Go(s.Stop)
+	}
+	ending.Wait()
+}
