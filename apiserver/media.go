@@ -24,16 +24,6 @@ const (
 
 const yamlType = "application/yaml"
 
-func (m media) contentType() string {
-	switch m {
-	case mediaYAML:
-		return yamlType
-	case mediaProto:
-		return resource.ProtobufType
-	}
-	return resource.JSONType
-}
-
 // shape is what an object is turned into before it is sent.
 type shape uint8
 

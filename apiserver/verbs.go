@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -286,9 +285,4 @@ func (c *call) act(name string, storage func() (*registry.Storage, error)) error
 		gvk = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
 	}
 	return c.send(code, answer, gvk)
-}
-
-func marshalJSON(o any) ([]byte, error) {
-	b, err := json.Marshal(o)
-	return append(b, '\n'), err
 }

@@ -58,8 +58,6 @@ type leaf interface {
 	OpenAPISchemaFormat() string
 }
 
-func reference(t reflect.Type) *Schema { return &Schema{Ref: name(t)} }
-
 // define makes the schema of a struct.
 func (t *types) define(of reflect.Type) *Schema {
 	s := &Schema{Type: "object", Description: describe(of)[""]}

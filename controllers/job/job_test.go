@@ -271,7 +271,6 @@ type cluster struct {
 	mu      sync.Mutex // guards what follows
 	outcome func(*corev1.Pod) int32
 	seen    map[types.UID]time.Time
-	atOnce  int
 }
 
 func prepare(t *testing.T) *cluster {
