@@ -123,6 +123,21 @@ func OpenProto(b []byte) (Envelope, error) {
 	return e, err
 }
 
+// MessageOf returns the message in an envelope, without looking at what it is.
+func MessageOf(b []byte) ([]byte, error) {
+	if !bytes.HasPrefix(b, ProtoMagic) {
+		return nil, errEnvelope
+	}
+	var message []byte
+	err := eachField(b[len(ProtoMagic):], func(num protowire.Number, v []byte) error {
+		if num == 2 {
+			message = v
+		}
+		return nil
+	})
+	return message, err
+}
+
 // eachField hands out the length-delimited fields of a message and passes over the rest.
 func eachField(b []byte, f func(protowire.Number, []byte) error) error {
 	for len(b) > 0 {

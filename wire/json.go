@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,11 +79,19 @@ func transcoded(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, bo
 	if k.Restores || !bytes.HasPrefix(stored, resource.ProtoMagic) {
 		return nil, false
 	}
-	plan := planFor(k.GoType())
-	env, err := resource.OpenProto(stored)
+	return planned(planFor(k.GoType()), stored, rev)
+}
+
+func planned(plan *transcode.Plan, stored []byte, rev store.Revision) ([]byte, bool) {
+	message, err := resource.MessageOf(stored)
 	if plan == nil || err != nil {
 		return nil, false
 	}
-	text, ok := plan.JSON(env.Raw, version(rev))
+	var digits [20]byte
+	version := digits[:0]
+	if rev != 0 {
+		version = strconv.AppendInt(version, int64(rev), 10)
+	}
+	text, ok := plan.JSON(message, version)
 	return bytes.TrimPrefix(text, brace), ok
 }

@@ -18,11 +18,11 @@ const (
 
 // makeProto puts the resource version into stored bytes. Nothing is decoded: the metadata is copied around the place.
 func makeProto(stored []byte, rev store.Revision) ([]byte, error) {
-	env, err := resource.OpenProto(stored)
+	message, err := resource.MessageOf(stored)
 	if err != nil {
 		return nil, err
 	}
-	return SpliceProto(env.Raw, version(rev))
+	return SpliceProto(message, version(rev))
 }
 
 // StoredProto is the protobuf form of an entry.

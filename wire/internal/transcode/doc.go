@@ -19,21 +19,29 @@ import (
 
 // JSON makes the text of a message with the given resource version in its metadata, or none if that is empty. It tells
 // false if the plan does not cover the message.
-func (p *Plan) JSON(message []byte, version string) ([]byte, bool) {
-	t := texts.Get().(*text)
-	defer t.free()
-	t.version = version
-	if len(message) > largestMessage || !t.message(p.root, message) {
+func (p *Plan) JSON(message, version []byte) (text []byte, ok bool) {
+	if len(message) > largestMessage {
 		return nil, false
 	}
-	return bytes.Clone(t.out), true
+	r := readers.Get().(*reader)
+	r.version = append(r.version[:0], version...)
+	if out := r.message(r.out[:0], p.root, message); out != nil {
+		text, ok = bytes.Clone(out), true
+		r.out = out
+	}
+	if cap(r.out) <= largestKept {
+		r.spans = r.spans[:0]
+		readers.Put(r)
+	}
+	return text, ok
 }
 
-// text is JSON in the making.
-type text struct {
-	out     []byte
+// reader goes through one message. Its methods append to the text that they are given, and return nothing where they refuse:
+// text that is handed on costs less than text that is kept here, where the collector wants to know of each change.
+type reader struct {
 	spans   []span
-	version string
+	version []byte
+	out     []byte
 }
 
 // span is where a field's value lies in its message. A field of many values has the place of all of them: from is then one
@@ -46,14 +54,6 @@ const largestMessage = 1 << 30
 // largestKept keeps one huge object from holding on to its memory for ever.
 const largestKept = 256 << 10
 
-var texts = sync.Pool{New: func() any {
-	return &text{out: make([]byte, 0, 8<<10), spans: make([]span, 0, 128)}
+var readers = sync.Pool{New: func() any {
+	return &reader{out: make([]byte, 0, 8<<10), spans: make([]span, 0, 128)}
 }}
-
-func (t *text) free() {
-	if cap(t.out) > largestKept {
-		return
-	}
-	t.out, t.spans, t.version = t.out[:0], t.spans[:0], ""
-	texts.Put(t)
-}

@@ -8,32 +8,37 @@ import (
 )
 
 // message writes a struct.
-func (t *text) message(m *message, b []byte) bool {
-	t.out = append(t.out, '{')
-	if !t.fields(m, b) {
-		return false
+func (r *reader) message(out []byte, m *message, b []byte) []byte {
+	if out = r.fields(append(out, '{'), m, b); out == nil {
+		return nil
 	}
-	t.out = append(t.out, '}')
-	return true
+	return append(out, '}')
 }
 
 // fields writes what is between a struct's braces.
-func (t *text) fields(m *message, b []byte) bool {
-	base := len(t.spans)
-	t.spans = slices.Grow(t.spans, len(m.fields))[:base+len(m.fields)]
-	found := t.spans[base:]
+func (r *reader) fields(out []byte, m *message, b []byte) []byte {
+	base := len(r.spans)
+	end := base + len(m.fields)
+	if end > cap(r.spans) {
+		r.spans = slices.Grow(r.spans, len(m.fields))
+	}
+	r.spans = r.spans[:end]
+	found := r.spans[base:]
 	clear(found)
 	if len(b) > 0 && !m.find(b, found) {
-		return false
+		return nil
 	}
 	for i := range m.fields {
-		// The spans may move while a field is written.
-		if !t.field(&m.fields[i], b, t.spans[base+i]) {
-			return false
+		f, s := &m.fields[i], found[i]
+		if s.from == 0 && f.quiet {
+			continue
+		}
+		if out = r.field(out, f, b, s); out == nil {
+			return nil
 		}
 	}
-	t.spans = t.spans[:base]
-	return true
+	r.spans = r.spans[:base]
+	return out
 }
 
 // find notes where in the message each field is.
@@ -83,6 +88,15 @@ func (m *message) find(b []byte, spans []span) bool {
 
 // extent tells where a value begins and ends, given where its tag ended. It knows the two types that objects are made of.
 func extent(b []byte, at int, t protowire.Type) (from, to int) {
+	if at < len(b) && b[at] < 0x80 { // most lengths and numbers are small
+		if t == protowire.VarintType {
+			return at, at + 1
+		}
+		if to := at + 1 + int(b[at]); t == protowire.BytesType && to <= len(b) {
+			return at + 1, to
+		}
+		return 0, -1
+	}
 	switch t {
 	case protowire.VarintType:
 		_, n := protowire.ConsumeVarint(b[at:])
@@ -120,118 +134,117 @@ func (f *field) next(b []byte) (value, rest []byte, ok bool) {
 }
 
 // name begins a field.
-func (t *text) name(f *field) {
+func (f *field) name(out []byte) []byte {
 	lead := f.lead
-	if t.out[len(t.out)-1] == '{' {
+	if out[len(out)-1] == '{' {
 		lead = lead[1:]
 	}
-	t.out = append(t.out, lead...)
+	return append(out, lead...)
 }
 
 // field writes one field, or nothing where it is left out.
-func (t *text) field(f *field, b []byte, s span) bool {
+func (r *reader) field(out []byte, f *field, b []byte, s span) []byte {
 	present := s.from != 0
 	switch f.shape {
 	case inline:
-		return t.fields(f.sub, b[s.from:s.to])
+		return r.fields(out, f.sub, b[s.from:s.to])
 	case single:
-		return t.single(f, b[s.from:s.to])
+		return r.single(out, f, b[s.from:s.to])
 	case list, dict:
 		if present {
-			t.name(f)
+			out = f.name(out)
 			if f.shape == list {
-				return t.list(f, b[s.from-1:s.to])
+				return r.list(out, f, b[s.from-1:s.to])
 			}
-			return t.dict(f, b[s.from-1:s.to])
+			return r.dict(out, f, b[s.from-1:s.to])
 		}
 	case pointer:
 		if present {
-			t.name(f)
-			return t.value(f, b[s.from:s.to])
+			return r.value(f.name(out), f, b[s.from:s.to])
 		}
-	case bytes_:
+	case blob:
 		if s.to > s.from || present && !f.omitEmpty {
-			t.name(f)
-			return t.value(f, b[s.from:s.to])
+			return r.value(f.name(out), f, b[s.from:s.to])
 		}
 	}
-	if !f.omitEmpty {
-		t.name(f)
-		t.out = append(t.out, "null"...)
+	if f.omitEmpty {
+		return out
 	}
-	return true
+	return append(f.name(out), "null"...)
 }
 
 // single writes a field that always has a value: where the message has none, it is the type's zero value.
-func (t *text) single(f *field, b []byte) bool {
+func (r *reader) single(out []byte, f *field, b []byte) []byte {
 	if f.value == versionValue {
-		if t.version != "" {
-			t.name(f)
-			t.string([]byte(t.version))
+		if len(r.version) == 0 {
+			return out
 		}
-		return true
+		return quote(f.name(out), r.version)
 	}
 	if f.omitEmpty || f.omitZero {
-		switch f.value {
-		case stringValue:
-			if len(b) == 0 {
-				return true
-			}
-		case boolValue, int64Value:
-			if number(b) == 0 {
-				return true
-			}
-		case int32Value:
-			if int32(number(b)) == 0 {
-				return true
-			}
-		case timeValue:
-			if at, ok := timeOf(b); !ok || f.omitZero && at.IsZero() {
-				return ok
-			}
+		if zero, ok := f.zero(b); !ok {
+			return nil
+		} else if zero {
+			return out
 		}
 	}
-	t.name(f)
-	return t.value(f, b)
+	return r.value(f.name(out), f, b)
 }
 
-func (t *text) list(f *field, b []byte) bool {
-	t.out = append(t.out, '[')
+// zero tells whether a value is left out because it is empty. Structs never are.
+func (f *field) zero(b []byte) (zero, ok bool) {
+	switch f.value {
+	case stringValue:
+		return len(b) == 0, true
+	case boolValue, int64Value:
+		return number(b) == 0, true
+	case int32Value:
+		return int32(number(b)) == 0, true
+	case timeValue:
+		at, ok := timeOf(b)
+		return f.omitZero && at.IsZero(), ok
+	}
+	return false, true
+}
+
+func (r *reader) list(out []byte, f *field, b []byte) []byte {
+	out = append(out, '[')
 	for len(b) > 0 {
 		v, rest, ok := f.next(b)
-		if !ok || !t.value(f, v) {
-			return false
+		if !ok {
+			return nil
 		}
-		t.out = append(t.out, ',')
+		if out = r.value(out, f, v); out == nil {
+			return nil
+		}
+		out = append(out, ',')
 		b = rest
 	}
-	t.out[len(t.out)-1] = ']'
-	return true
+	out[len(out)-1] = ']'
+	return out
 }
 
 // dict writes a map. Kubernetes writes maps by ascending key, as JSON shows them; others are refused.
-func (t *text) dict(f *field, b []byte) bool {
-	t.out = append(t.out, '{')
+func (r *reader) dict(out []byte, f *field, b []byte) []byte {
+	out = append(out, '{')
 	var last []byte
 	for first := true; len(b) > 0; first = false {
 		pair, rest, ok := f.next(b)
 		if !ok {
-			return false
+			return nil
 		}
 		key, v, ok := f.pair(pair)
 		if !ok || !first && bytes.Compare(last, key) >= 0 {
-			return false
+			return nil
 		}
-		t.string(key)
-		t.out = append(t.out, ':')
-		if !t.value(f, v) {
-			return false
+		if out = r.value(append(quote(out, key), ':'), f, v); out == nil {
+			return nil
 		}
-		t.out = append(t.out, ',')
+		out = append(out, ',')
 		last, b = key, rest
 	}
-	t.out[len(t.out)-1] = '}'
-	return true
+	out[len(out)-1] = '}'
+	return out
 }
 
 // pair takes an entry of a map apart.

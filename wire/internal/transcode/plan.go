@@ -36,6 +36,7 @@ type field struct {
 	shape     shape
 	omitEmpty bool
 	omitZero  bool
+	quiet     bool // left out if the message does not have it
 }
 
 // shape is how many values a field has.
@@ -44,7 +45,7 @@ type shape uint8
 const (
 	single  shape = iota
 	pointer       // may be nil
-	bytes_        // a slice that is one value
+	blob          // a slice that is one value
 	list
 	dict
 	inline // the fields of a struct that are shown as the outer struct's own
@@ -121,7 +122,7 @@ func versioned(shared *message) *message {
 	meta.fields = append([]field(nil), shared.fields...)
 	for i := range meta.fields {
 		if f := &meta.fields[i]; f.lead == `,"resourceVersion":` {
-			f.value = versionValue
+			f.value, f.quiet = versionValue, false
 		}
 	}
 	return &meta
@@ -205,6 +206,7 @@ func (m *message) add(f reflect.StructField) error {
 			return fmt.Errorf("option %q", o)
 		}
 	}
+	out.quiet = out.omitEmpty && (out.shape != single || out.value <= int64Value) && out.shape != inline || out.omitZero
 	m.fields = append(m.fields, out)
 	for len(m.byNumber) <= number {
 		m.byNumber = append(m.byNumber, 0)
@@ -222,7 +224,7 @@ func (f *field) describe(t reflect.Type) error {
 	if err == nil {
 		switch f.value {
 		case bytesValue:
-			f.shape = bytes_
+			f.shape = blob
 		case stringsValue:
 			return fmt.Errorf("%v is covered in maps alone", t)
 		}

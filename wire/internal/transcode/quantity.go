@@ -19,9 +19,22 @@ func canonical(s []byte) bool {
 	if len(suffix) > 2 || suffix[1] != 'i' {
 		return false
 	}
-	// Quantities of more digits are capped, or kept as decimals.
-	most, known := map[byte]int{'K': 11, 'M': 8, 'G': 5, 'T': 2}[suffix[0]]
-	return known && n <= most && integer(number)%1024 != 0
+	return n <= mostBinary(suffix[0]) && integer(number)%1024 != 0
+}
+
+// mostBinary is how many digits may stand before a binary suffix. Quantities of more are capped, or kept as decimals.
+func mostBinary(suffix byte) int {
+	switch suffix {
+	case 'K':
+		return 11
+	case 'M':
+		return 8
+	case 'G':
+		return 5
+	case 'T':
+		return 2
+	}
+	return 0
 }
 
 const mostDigits = 18

@@ -5,16 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// string writes text between quotation marks as encoding/json does, HTML's characters escaped.
-func (t *text) string(s []byte) {
-	t.out = append(t.out, '"')
-	if n := plain(s); n == len(s) {
-		t.out = append(t.out, s...)
-	} else {
-		t.out = append(t.out, s[:n]...)
-		t.escape(s[n:])
+// quote writes text between quotation marks as encoding/json does, HTML's characters escaped.
+func quote(out, s []byte) []byte {
+	out = append(out, '"')
+	n := plain(s)
+	out = append(out, s[:n]...)
+	if n < len(s) {
+		out = escape(out, s[n:])
 	}
-	t.out = append(t.out, '"')
+	return append(out, '"')
 }
 
 // asIs are the characters that need no escaping.
@@ -57,8 +56,7 @@ func odd(w uint64) bool {
 
 const hex = "0123456789abcdef"
 
-func (t *text) escape(s []byte) {
-	out := t.out
+func escape(out, s []byte) []byte {
 	for len(s) > 0 {
 		c := s[0]
 		if c >= utf8.RuneSelf {
@@ -87,5 +85,5 @@ func (t *text) escape(s []byte) {
 		}
 		s = s[1:]
 	}
-	t.out = out
+	return out
 }

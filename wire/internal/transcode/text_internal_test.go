@@ -24,17 +24,15 @@ func TestStringsAreEscapedAsByEncodingJSON(t *testing.T) {
 			s = append(s, "\u2028é\u2029"...)
 		}
 		want, _ := json.Marshal(string(s))
-		var got text
-		if got.string(s); !bytes.Equal(got.out, want) {
-			t.Fatalf("seed %d: %q became %s, want %s", seed, s, got.out, want)
+		if got := quote(nil, s); !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: %q became %s, want %s", seed, s, got, want)
 		}
 	}
 	for c := range 256 {
 		s := bytes.Repeat([]byte{byte(c)}, 9)
 		want, _ := json.Marshal(string(s))
-		var got text
-		if got.string(s); !bytes.Equal(got.out, want) {
-			t.Errorf("%q became %s, want %s", s, got.out, want)
+		if got := quote(nil, s); !bytes.Equal(got, want) {
+			t.Errorf("%q became %s, want %s", s, got, want)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func TestTextIsThatOfTheDecodedObject(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", k.Kind, seed, err)
 			}
-			got, ok := plan.JSON(message, version)
+			got, ok := plan.JSON(message, []byte(version))
 			if !ok {
 				t.Fatalf("%s, seed %d: refused %s", k.Kind, seed, want)
 			}
@@ -163,7 +163,7 @@ func TestAnEmptyMessageIsAnObjectOfZeroValues(t *testing.T) {
 	for _, k := range builtin.Kinds() {
 		plan, _ := transcode.Compile(k.GoType())
 		want, _ := json.Marshal(k.New())
-		if got, ok := plan.JSON(nil, ""); !ok || !bytes.Equal(got, want) {
+		if got, ok := plan.JSON(nil, []byte("")); !ok || !bytes.Equal(got, want) {
 			t.Errorf("%s: %v %s, want %s", k.Kind, ok, got, want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestDamagedMessagesAreRefusedOrReadAlike(t *testing.T) {
 		message := encode(t, o)
 		for range 200 {
 			bad := damage(rng, message)
-			got, ok := plan.JSON(bad, "5")
+			got, ok := plan.JSON(bad, []byte("5"))
 			if !ok {
 				continue
 			}
@@ -233,7 +233,7 @@ func TestMetadataOfAnyObjectIsThatOfThePartialObject(t *testing.T) {
 			}
 			p.ResourceVersion = "9"
 			want, _ := json.Marshal(p)
-			if got, ok := plan.JSON(message, "9"); !ok || !bytes.Equal(got, want) {
+			if got, ok := plan.JSON(message, []byte("9")); !ok || !bytes.Equal(got, want) {
 				t.Fatalf("%s, seed %d: %v, %s", k.Kind, seed, ok, firstDifference(got, want))
 			}
 		}
@@ -254,7 +254,7 @@ func TestWhatAPlanDoesNotKnowIsRefused(t *testing.T) {
 		"a length without an end":   {0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		"a length that is negative": {0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
 	} {
-		if got, ok := plan.JSON(append(bytes.Clone(message), more...), ""); ok {
+		if got, ok := plan.JSON(append(bytes.Clone(message), more...), []byte("")); ok {
 			t.Errorf("%s was taken: %s", name, got)
 		}
 	}
@@ -282,7 +282,7 @@ func FuzzJSON(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := plan.JSON(message, "5")
+		got, ok := plan.JSON(message, []byte("5"))
 		if !ok {
 			return
 		}

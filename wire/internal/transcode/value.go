@@ -14,38 +14,34 @@ import (
 )
 
 // value writes one value. Without bytes it is the type's zero value.
-func (t *text) value(f *field, b []byte) bool {
+func (r *reader) value(out []byte, f *field, b []byte) []byte {
 	switch f.value {
 	case stringValue:
-		t.string(b)
+		return quote(out, b)
 	case boolValue:
-		t.out = strconv.AppendBool(t.out, number(b) != 0)
+		return strconv.AppendBool(out, number(b) != 0)
 	case int32Value:
-		t.out = strconv.AppendInt(t.out, int64(int32(number(b))), 10)
+		return strconv.AppendInt(out, int64(int32(number(b))), 10)
 	case int64Value:
-		t.out = strconv.AppendInt(t.out, int64(number(b)), 10)
+		return strconv.AppendInt(out, int64(number(b)), 10)
 	case bytesValue:
-		t.out = append(t.out, '"')
-		t.out = base64.StdEncoding.AppendEncode(t.out, b)
-		t.out = append(t.out, '"')
+		return append(base64.StdEncoding.AppendEncode(append(out, '"'), b), '"')
 	case structValue:
-		return t.message(f.sub, b)
+		return r.message(out, f.sub, b)
 	case timeValue:
-		return t.time(b)
+		return appendTime(out, b)
 	case microTimeValue:
-		return t.microTime(b)
+		return appendMicroTime(out, b)
 	case quantityValue:
-		return t.quantity(b)
+		return appendQuantity(out, b)
 	case intOrStringValue:
-		return t.intOrString(b)
+		return appendIntOrString(out, b)
 	case fieldsV1Value, rawExtensionValue:
-		return t.raw(f.value, b)
+		return appendRaw(out, f.value, b)
 	case stringsValue:
-		return t.strings(b)
-	default:
-		return false
+		return appendStrings(out, b)
 	}
-	return true
+	return nil
 }
 
 // number reads a varint that find has been over.
@@ -91,55 +87,47 @@ func timeOf(b []byte) (time.Time, bool) {
 	return time.Unix(seconds, 0).UTC(), ok
 }
 
-func (t *text) time(b []byte) bool {
+func appendTime(out, b []byte) []byte {
 	at, ok := timeOf(b)
 	switch {
 	case !ok:
-		return false
+		return nil
 	case at.IsZero():
-		t.out = append(t.out, "null"...)
-	default:
-		t.out = append(t.out, '"')
-		t.out = at.AppendFormat(t.out, time.RFC3339)
-		t.out = append(t.out, '"')
+		return append(out, "null"...)
 	}
-	return true
+	return append(at.AppendFormat(append(out, '"'), time.RFC3339), '"')
 }
 
-func (t *text) microTime(b []byte) bool {
+func appendMicroTime(out, b []byte) []byte {
 	var at time.Time
 	if len(b) > 0 {
 		seconds, nanos, ok := timestamp(b)
 		if !ok {
-			return false
+			return nil
 		}
 		at = time.Unix(seconds, int64(time.Duration(nanos).Truncate(time.Microsecond))).UTC()
 	}
 	if at.IsZero() {
-		t.out = append(t.out, "null"...)
-		return true
+		return append(out, "null"...)
 	}
-	t.out = append(t.out, '"')
+	out = append(out, '"')
 	if year := at.Year(); year < 0 || year > 9999 {
-		t.out = at.AppendFormat(t.out, metav1.RFC3339Micro)
-	} else { // three times as fast, for the layout is known to package time
-		t.out = at.AppendFormat(t.out, time.RFC3339)
-		micros := at.Nanosecond() / int(time.Microsecond)
-		t.out = append(t.out[:len(t.out)-len("Z")], '.')
-		for unit := 100_000; unit > 0; unit /= 10 {
-			t.out = append(t.out, byte('0'+micros/unit%10))
-		}
-		t.out = append(t.out, 'Z')
+		return append(at.AppendFormat(out, metav1.RFC3339Micro), '"')
 	}
-	t.out = append(t.out, '"')
-	return true
+	out = at.AppendFormat(out, time.RFC3339) // three times as fast, for the layout is known to package time
+	micros := at.Nanosecond() / int(time.Microsecond)
+	out = append(out[:len(out)-len("Z")], '.')
+	for unit := 100_000; unit > 0; unit /= 10 {
+		out = append(out, byte('0'+micros/unit%10))
+	}
+	return append(out, 'Z', '"')
 }
 
-func (t *text) quantity(b []byte) bool {
+func appendQuantity(out, b []byte) []byte {
 	m, ok := members(b, protowire.BytesType)
 	s := m[0]
 	if !ok {
-		return false
+		return nil
 	}
 	if s == nil {
 		s = []byte("0")
@@ -147,74 +135,67 @@ func (t *text) quantity(b []byte) bool {
 	if !canonical(s) {
 		q, err := resource.ParseQuantity(string(s))
 		if err != nil {
-			return false
+			return nil
 		}
 		s = []byte(q.String())
 	}
-	t.out = append(t.out, '"')
-	t.out = append(t.out, s...)
-	t.out = append(t.out, '"')
-	return true
+	return append(append(append(out, '"'), s...), '"')
 }
 
-func (t *text) intOrString(b []byte) bool {
+func appendIntOrString(out, b []byte) []byte {
 	m, ok := members(b, protowire.VarintType, protowire.VarintType, protowire.BytesType)
 	if !ok {
-		return false
+		return nil
 	}
 	switch intstr.Type(number(m[0])) {
 	case intstr.Int:
-		t.out = strconv.AppendInt(t.out, int64(int32(number(m[1]))), 10)
+		return strconv.AppendInt(out, int64(int32(number(m[1]))), 10)
 	case intstr.String:
-		t.string(m[2])
-	default:
-		return false
+		return quote(out, m[2])
 	}
-	return true
+	return nil
 }
 
-// raw writes JSON that is kept as such. Almost all of it is just as encoding/json would write it.
-func (t *text) raw(v value, b []byte) bool {
+// appendRaw writes JSON that is kept as such. Almost all of it is just as encoding/json would write it.
+func appendRaw(out []byte, v value, b []byte) []byte {
 	m, ok := members(b, protowire.BytesType)
 	switch raw := m[0]; {
 	case !ok:
-		return false
+		return nil
 	case raw == nil:
-		t.out = append(t.out, "null"...)
-		return true
+		return append(out, "null"...)
 	case verbatim(raw):
-		t.out = append(t.out, raw...)
-		return true
+		return append(out, raw...)
 	case v == fieldsV1Value:
-		return t.marshal(metav1.NewFieldsV1(string(raw)))
+		return appendMarshaled(out, metav1.NewFieldsV1(string(raw)))
 	default:
-		return t.marshal(runtime.RawExtension{Raw: raw})
+		return appendMarshaled(out, runtime.RawExtension{Raw: raw})
 	}
 }
 
-func (t *text) marshal(v json.Marshaler) bool {
+func appendMarshaled(out []byte, v json.Marshaler) []byte {
 	b, err := json.Marshal(v)
-	t.out = append(t.out, b...)
-	return err == nil
+	if err != nil {
+		return nil
+	}
+	return append(out, b...)
 }
 
-// strings writes a message that holds nothing but strings. In maps such lists are never null.
-func (t *text) strings(b []byte) bool {
+// appendStrings writes a message that holds nothing but strings. In maps such lists are never null.
+func appendStrings(out, b []byte) []byte {
 	if len(b) == 0 {
-		t.out = append(t.out, "[]"...)
-		return true
+		return append(out, "[]"...)
 	}
-	t.out = append(t.out, '[')
+	out = append(out, '[')
 	for at := 0; at < len(b); {
 		const tag = 1<<3 | byte(protowire.BytesType)
 		from, to := extent(b, at+1, protowire.BytesType)
 		if b[at] != tag || to < 0 {
-			return false
+			return nil
 		}
-		t.string(b[from:to])
-		t.out = append(t.out, ',')
+		out = append(quote(out, b[from:to]), ',')
 		at = to
 	}
-	t.out[len(t.out)-1] = ']'
-	return true
+	out[len(out)-1] = ']'
+	return out
 }
