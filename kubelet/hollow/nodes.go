@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/util/watchlist"
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet/node"
@@ -74,6 +75,7 @@ func New(o Options) (*Nodes, error) {
 	if n.pods == nil {
 		n.pods = informer.Share(o.Clients.Informers, informer.For(o.Clients.Kube.CoreV1().Pods("")), informer.Options[*corev1.Pod]{
 			FieldSelector: "spec.nodeName!=", DropManagedFields: true, Logger: o.Logger,
+			DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(o.Clients.Kube),
 		})
 	}
 	base := o.PodRange.Masked().Addr().As4()

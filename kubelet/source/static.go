@@ -23,6 +23,10 @@ const (
 	seenNote   = "kubernetes.io/config.seen"
 )
 
+// errNothing is the answer to an empty manifest. It may be one that is just being written, so it ends no pod: who wants
+// none removes the file.
+var errNothing = errors.New("there is no pod in it")
+
 // decode reads the pods of a manifest: one or several documents of YAML or JSON, each a Pod or a PodList.
 func decode(text []byte) ([]*corev1.Pod, error) {
 	reader := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
@@ -30,8 +34,11 @@ func decode(text []byte) ([]*corev1.Pod, error) {
 	for {
 		var raw json.RawMessage
 		err := reader.Decode(&raw)
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && len(all) > 0 {
 			return all, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return nil, errNothing
 		}
 		if err != nil {
 			return nil, err

@@ -48,7 +48,10 @@ func (t *turn) start(ctx context.Context, c *corev1.Container) error {
 	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
 		t.postStart(ctx, c, id)
 	}
-	return t.look(ctx)
+	if err := t.look(ctx); err != nil || len(t.state.Containers) <= kept {
+		return err
+	}
+	return t.tidy(ctx)
 }
 
 // failed notes what hindered a container, and has it tried again.

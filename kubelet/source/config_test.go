@@ -1,0 +1,96 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func podOf(name string, edit ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}}
+	for _, e := range edit {
+		e(p)
+	}
+	return p
+}
+
+// heard is a Config and what it told.
+func heard(sources ...Name) (*Config, func() []string) {
+	var all []string
+	c := NewConfig(func(u Update) { all = append(all, fmt.Sprintf("%s %s %s", u.Operation, u.Source, u.Pod.Name)) }, sources...)
+	return c, func() []string {
+		got := all
+		all = nil
+		slices.Sort(got)
+		return got
+	}
+}
+
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func TestFullSetsBecomeChanges(t *testing.T) {
+	c, told := heard(File, API)
+	c.Set(API, []*corev1.Pod{podOf("a"), podOf("b")})
+	expect(t, told(), "ADD api a", "ADD api b")
+	c.Set(API, []*corev1.Pod{podOf("a"), podOf("b")})
+	expect(t, told())
+	c.Set(API, []*corev1.Pod{podOf("a", func(p *corev1.Pod) { p.Spec.NodeName = "n" }), podOf("b", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })})
+	expect(t, told(), "RECONCILE api b", "UPDATE api a")
+	c.Set(API, []*corev1.Pod{podOf("a", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })})
+	expect(t, told(), "DELETE api a", "REMOVE api b")
+	c.Set(API, nil)
+	expect(t, told(), "REMOVE api a")
+}
+
+func TestOneSourceNeverRemovesThePodsOfAnother(t *testing.T) {
+	c, told := heard(File, HTTP, API)
+	c.Set(File, []*corev1.Pod{podOf("f")})
+	c.Set(API, []*corev1.Pod{podOf("a")})
+	told()
+	c.Set(HTTP, nil)
+	c.Set(API, nil)
+	expect(t, told(), "REMOVE api a")
+	if _, ok := c.Pod(Key{Namespace: "default", Name: "f"}); !ok {
+		t.Error("the file's pod is gone")
+	}
+}
+
+func TestTheFirstSourceKeepsAName(t *testing.T) {
+	c, told := heard(File, API)
+	c.Set(File, []*corev1.Pod{podOf("x")})
+	told()
+	c.Set(API, []*corev1.Pod{podOf("x", func(p *corev1.Pod) { p.UID = "other" })})
+	expect(t, told())
+	if p, _ := c.Pod(Key{Namespace: "default", Name: "x"}); p.UID != "uid-x" {
+		t.Errorf("the name went to %s", p.UID)
+	}
+}
+
+func TestAPodOfTheSameNameIsAnotherPod(t *testing.T) {
+	c, told := heard(API)
+	c.Set(API, []*corev1.Pod{podOf("x")})
+	told()
+	c.Set(API, []*corev1.Pod{podOf("x", func(p *corev1.Pod) { p.UID = "other" })})
+	expect(t, told(), "ADD api x", "REMOVE api x")
+}
+
+func TestReadyOnlyWhenEverySourceHasBeenSeen(t *testing.T) {
+	c, _ := heard(File, API)
+	c.Set(API, nil)
+	if c.Ready() {
+		t.Error("ready although the file was never read")
+	}
+	c.Set(File, nil)
+	if !c.Ready() {
+		t.Error("not ready although all have been seen")
+	}
+}
