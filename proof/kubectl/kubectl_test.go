@@ -1,0 +1,303 @@
+// Package kubectl_test drives kubectl's own commands through a whole cluster. What they print is kept in transcripts:
+//
+//	go test ./proof/kubectl -update
+//
+// writes them anew. A transcript begins with files ("-- name --"), which commands find in their folder; then come commands,
+// each a line that begins with "$", with what was printed, and how it ended if it did not end well. "A & B" runs B as soon as
+// A has printed something, and "A | tail -1" keeps the last line.
+package kubectl_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/cmd"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/millrace/millrace"
+)
+
+var update = flag.Bool("update", false, "write the transcripts anew")
+
+func TestTranscripts(t *testing.T) {
+	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(exit{message, code}) })
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		file, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { replay(t, file) })
+	}
+}
+
+func replay(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t)
+	var out strings.Builder
+	head, script := s.unpack(t, string(text))
+	out.WriteString(head)
+	for _, command := range commands(script) {
+		fmt.Fprintf(&out, "$ %s\n%s", command, s.run(command))
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, want := out.String(), string(text); got != want {
+		t.Errorf("%s", firstDifference(got, want))
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	command := ""
+	for i := range min(len(g), len(w)) {
+		if strings.HasPrefix(w[i], "$ ") {
+			command = w[i]
+		}
+		if g[i] != w[i] {
+			return fmt.Sprintf("%s\nline %d\n got: %s\nwant: %s", command, i+1, strings.Join(g[i:min(i+8, len(g))], "\n      "), w[i])
+		}
+	}
+	return "one is longer than the other"
+}
+
+// session is a cluster, and somebody at a terminal.
+type session struct {
+	folder string
+	config string
+	server string
+}
+
+func start(t *testing.T) *session {
+	c, err := millrace.Start(t.Context(), millrace.Options{Nodes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &session{folder: t.TempDir(), server: c.URL()}
+	s.config = filepath.Join(s.folder, "kubeconfig")
+	if err := os.WriteFile(s.config, c.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(s.folder)
+	return s
+}
+
+// unpack writes a transcript's files and returns them as they were, and what follows.
+func (s *session) unpack(t *testing.T, text string) (head, script string) {
+	i := strings.Index("\n"+text, "\n$ ")
+	if i < 0 {
+		t.Fatal("no command")
+	}
+	head, script = text[:i], text[i:]
+	var name string
+	contents := map[string]string{}
+	for line := range strings.Lines(head) {
+		if rest, ok := strings.CutPrefix(line, "-- "); ok {
+			name = strings.TrimSuffix(strings.TrimSpace(rest), " --")
+			continue
+		}
+		contents[name] += line
+	}
+	delete(contents, "")
+	for name, content := range contents {
+		path := filepath.Join(s.folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return head, script
+}
+
+func commands(script string) []string {
+	var out []string
+	for line := range strings.Lines(script) {
+		if c, ok := strings.CutPrefix(line, "$ "); ok {
+			out = append(out, strings.TrimSpace(c))
+		}
+	}
+	return out
+}
+
+// exit is how kubectl ends when it ends badly.
+type exit struct {
+	message string
+	code    int
+}
+
+// run is one line of the script, and all that it printed.
+func (s *session) run(line string) string {
+	if first, second, both := strings.Cut(line, " & "); both {
+		return s.runBoth(first, second)
+	}
+	line, last := strings.CutSuffix(line, " | tail -1")
+	text := s.finish(line, &screen{}, &screen{})
+	if last {
+		lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+		return lines[len(lines)-1] + "\n"
+	}
+	return text
+}
+
+func (s *session) runBoth(first, second string) string {
+	out := &screen{}
+	var running sync.WaitGroup
+	var text string
+	running.Go(func() { text = s.finish(first, out, &screen{}) })
+	for out.String() == "" {
+		time.Sleep(time.Millisecond)
+	}
+	after := s.finish(second, &screen{}, &screen{})
+	running.Wait()
+	return text + after
+}
+
+// screen is what somebody sees, from several goroutines.
+type screen struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// finish is one call of kubectl. It runs on a goroutine of its own, because kubectl ends where it finds an error.
+func (s *session) finish(line string, out, errOut *screen) string {
+	ended := make(chan exit)
+	go func() { ended <- s.call(words(line), out, errOut) }()
+	e := <-ended
+	text := out.String() + errOut.String()
+	if e.message != "" {
+		text += strings.TrimSuffix(e.message, "\n") + "\n"
+	}
+	if e.code != 0 {
+		text += fmt.Sprintf("(exit %d)\n", e.code)
+	}
+	return s.calm(text)
+}
+
+func (s *session) call(args []string, out, errOut *screen) (e exit) {
+	defer func() {
+		if p := recover(); p != nil {
+			var ok bool
+			if e, ok = p.(exit); !ok {
+				panic(p)
+			}
+		}
+	}()
+	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
+	cache := filepath.Join(s.folder, "cache")
+	flags.KubeConfig, flags.CacheDir = &s.config, &cache
+	k := cmd.NewKubectlCommand(cmd.KubectlOptions{
+		ConfigFlags: flags, Arguments: append([]string{"kubectl"}, args[1:]...),
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
+	})
+	k.SetArgs(args[1:])
+	k.SetOut(out)
+	k.SetErr(errOut)
+	k.SilenceErrors, k.SilenceUsage = true, true
+	if err := k.Execute(); err != nil {
+		return exit{"error: " + err.Error(), 1}
+	}
+	return exit{}
+}
+
+// words splits a command as a shell does, for quotes of both kinds.
+func words(line string) []string {
+	var out []string
+	var word strings.Builder
+	var quote rune
+	open := false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, open = r, true
+		case quote == 0 && r == ' ':
+			if open {
+				out = append(out, word.String())
+			}
+			word.Reset()
+			open = false
+		default:
+			word.WriteRune(r)
+			open = true
+		}
+	}
+	if open {
+		out = append(out, word.String())
+	}
+	return out
+}
+
+// What changes from run to run.
+var calming = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?( [+-]\d{4} \S+)?`), "TIME"},
+	{regexp.MustCompile(`(resourceVersion"?: )"\d+"`), `${1}"RV"`},
+	{regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`), "IP"},
+	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-HASH-XXXXX"},
+	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`), "-HASH"},
+	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-XXXXX"},
+	{regexp.MustCompile(`(?m)^( +(Start Time|Started|Finished): +).*`), "${1}TIME"},
+	{regexp.MustCompile(`hollow://[0-9a-f]{16,}`), "hollow://ID"},
+	{regexp.MustCompile(`(pod-template-hash["=:]+ ?"?)[bcdfghjklmnpqrstvwxz2456789]{8,10}`), "${1}HASH"},
+	{regexp.MustCompile(`(?m)( {2,})(\d+[smhd])+(\s|$)`), "${1}AGE${3}"},
+	{regexp.MustCompile(`(?m)( {2,})<unknown>(\s|$)`), "${1}AGE${2}"},
+	{regexp.MustCompile(`(\S) {2,}`), "$1  "},
+	{regexp.MustCompile(`(?m) +$`), ""},
+}
+
+func (s *session) calm(text string) string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, s.server, "SERVER"), s.folder, "FOLDER")
+	text = regexp.MustCompile(`/tmp/(LIVE|MERGED)-\d+`).ReplaceAllString(text, "/tmp/$1")
+	for _, c := range calming {
+		text = c.what.ReplaceAllString(text, c.with)
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}
