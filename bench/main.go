@@ -142,8 +142,12 @@ func measure(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	var hurry time.Duration
+	if o.quick {
+		hurry = 40 * time.Second
+	}
 	scale := suite.Scale{For: o.lasts, Deliveries: o.deliveries, Streams: o.streams, Profiles: o.profiles}
-	outcomes, runErr := suite.Run(ctx, suite.Plan{Scale: scale, Cases: cases, Targets: targets, Rounds: o.rounds, Below: o.below, Log: os.Stderr})
+	outcomes, runErr := suite.Run(ctx, suite.Plan{Scale: scale, Cases: cases, Targets: targets, Rounds: o.rounds, Hurry: hurry, Below: o.below, Log: os.Stderr})
 	return errors.Join(runErr, o.report(scale, outcomes))
 }
 

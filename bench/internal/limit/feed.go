@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/flate"
 )
@@ -16,17 +17,18 @@ type feed struct {
 	version int           // guarded by mu
 }
 
-// frame is immutable but for next, which is set once, under the feed's mu.
+// frame is immutable but for next, which is set once.
 type frame struct {
-	plain, packed []byte
-	next          *frame
+	plain  []byte
+	packed func() []byte // made when first asked for
+	next   atomic.Pointer[frame]
 }
 
 func newFeed() *feed { return &feed{last: &frame{}, wake: make(chan struct{})} }
 
 func (f *frame) bytes(packed bool) []byte {
 	if packed {
-		return f.packed
+		return f.packed()
 	}
 	return f.plain
 }
@@ -47,8 +49,9 @@ func (f *feed) append(object []byte) {
 		b.Write(object)
 	}
 	b.WriteString("}\n")
-	next := &frame{plain: b.Bytes(), packed: deflated(b.Bytes())}
-	f.last.next, f.last = next, next
+	next := &frame{plain: b.Bytes(), packed: sync.OnceValue(func() []byte { return deflated(b.Bytes()) })}
+	f.last.next.Store(next)
+	f.last = next
 	close(f.wake)
 	f.wake = make(chan struct{})
 }
@@ -63,18 +66,25 @@ func (f *feed) end() *frame {
 func (f *feed) after(at *frame) (*frame, <-chan struct{}) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return at.next, f.wake
+	return at.next.Load(), f.wake
 }
 
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}
 
-// deflated is a piece of a gzip stream that ends on a byte boundary.
-func deflated(text []byte) []byte {
-	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, 1)
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, 1)
 	if err != nil {
 		panic(err) // the level is a valid one
 	}
+	return w
+}}
+
+// deflated is a piece of a gzip stream that ends on a byte boundary.
+func deflated(text []byte) []byte {
+	var b bytes.Buffer
+	w := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(w)
+	w.Reset(&b)
 	w.Write(text)
 	w.Flush()
 	return b.Bytes()

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,7 +114,11 @@ func (s *server) get(w http.ResponseWriter, _ *http.Request) {
 func send(w http.ResponseWriter, b []byte, contentType string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	w.Write(b)
+	for piece := range slices.Chunk(b, most) {
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+	}
 }
 
 // write makes a frame once and lets the watchers have it.
@@ -142,10 +147,9 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	for {
 		frame, wake := s.feed.after(at)
 		if frame != nil {
-			if _, err := w.Write(frame.bytes(packed)); err != nil {
+			if at = sendFrom(w, frame, packed); at == nil {
 				return
 			}
-			at = frame
 			continue
 		}
 		flush()
@@ -155,6 +159,26 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// gathered are frames that are sent in one go: writing each by itself would cost more than copying it.
+var gathered = sync.Pool{New: func() any { return new([]byte) }}
+
+const most = 256 << 10
+
+// sendFrom sends a frame and those behind it, and returns the last; nil if the watcher has gone.
+func sendFrom(w http.ResponseWriter, f *frame, packed bool) *frame {
+	b := gathered.Get().(*[]byte)
+	defer gathered.Put(b)
+	*b = append((*b)[:0], f.bytes(packed)...)
+	for next := f.next.Load(); next != nil && len(*b) < most; next = f.next.Load() {
+		f = next
+		*b = append(*b, f.bytes(packed)...)
+	}
+	if _, err := w.Write(*b); err != nil {
+		return nil
+	}
+	return f
 }
 
 func (s *server) put(w http.ResponseWriter, r *http.Request) {

@@ -171,6 +171,15 @@ func PlacedPod() Template {
 	return New(encode(p))
 }
 
+// SmallPod is a placed pod that takes little, so that what happens to its events shows.
+func SmallPod() Template {
+	p := pod()
+	p.Annotations = map[string]string{"marker": "seq=" + seqHole}
+	p.Spec.NodeName = shardHole
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example/app:1"}}
+	return New(encode(p))
+}
+
 // ServedPod is what a server makes of a placed pod, about.
 func ServedPod() Template {
 	p := pod()

@@ -45,6 +45,7 @@ type Bench struct {
 	began  time.Time
 	cpu    time.Duration
 	in     int64
+	live   float64 // bytes that are alive in the server, as of the last collect
 	times  struct {
 		sync.Mutex
 		all []time.Duration
@@ -144,6 +145,11 @@ func (b *Bench) finish() Sample {
 	return b.sample
 }
 
+// profileName is the file for a profile of this case.
+func (b *Bench) profileName(kind string) string {
+	return filepath.Join(b.Profiles, strings.ReplaceAll(b.name, "/", "-")+"."+b.Server.Name+"."+kind+".pprof")
+}
+
 // profileSettles is how long a profile takes to begin.
 const profileSettles = 100 * time.Millisecond
 
@@ -154,12 +160,12 @@ func (b *Bench) profile(ctx context.Context) error {
 		return err
 	}
 	seconds := max(1, int(b.For.Round(time.Second)/time.Second))
-	name := strings.ReplaceAll(b.name, "/", "-") + "." + b.Server.Name + ".pprof"
+	name := b.profileName("cpu")
 	b.profiling.Go(func() {
 		defer c.Close()
 		text, err := c.Expect(ctx, h2.Request{Method: "GET", Path: fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)})
 		if err == nil {
-			err = os.WriteFile(filepath.Join(b.Profiles, name), text, 0o644)
+			err = os.WriteFile(name, text, 0o644)
 		}
 		if err != nil {
 			fmt.Fprintf(b.log, "no profile of %s: %v\n", name, err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/bench/internal/h2"
@@ -16,11 +17,14 @@ import (
 // shards is how many values the label and the field have that lists select by.
 const shards = 100
 
+// quickLists are in the short run.
+var quickLists = []string{"json-cold", "json", "protobuf", "gzip", "label", "json-50-clients"}
+
 func listCases(n int, quick bool) []Case {
 	fixture := fmt.Sprintf("list-%d", n)
 	list := func(name string, query string, header []hpack.HeaderField, selected int, bare bool) Case {
 		run := lists(query, header, selected, 1)
-		c := Case{Name: fmt.Sprintf("list/%s/%d", name, n), Op: "list", Quick: quick, Fixture: fixture, Objects: n, Run: run}
+		c := Case{Name: fmt.Sprintf("list/%s/%d", name, n), Op: "list", Quick: quick && slices.Contains(quickLists, name), Fixture: fixture, Objects: n, Run: run}
 		if bare {
 			c.Limit = run
 		}
@@ -46,7 +50,7 @@ func listCases(n int, quick bool) []Case {
 		list("field", "?fieldSelector=spec.nodeName%3D"+objects.Shard(1), acceptJSON, n/shards, true),
 		list("pages", "?limit=500", acceptJSON, n, true),
 		crowd,
-		watchStart(n, fixture, quick, true), watchStart(n, fixture, quick, false),
+		watchStart(n, fixture, quick, true), watchStart(n, fixture, false, false),
 	}
 }
 

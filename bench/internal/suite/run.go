@@ -38,6 +38,8 @@ type Plan struct {
 	Cases   []Case
 	Targets []target.Target
 	Rounds  int
+	// Hurry is after how long cases get one round only; zero means never.
+	Hurry time.Duration
 	// Below is the folder in which the targets keep their data.
 	Below string
 	// Log gets a word on each step.
@@ -61,7 +63,7 @@ func Run(ctx context.Context, p Plan) ([]Outcome, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(below)
-	r := &runner{Plan: p, below: below, memory: &samples{configMap: map[int]objects.Template{}}}
+	r := &runner{Plan: p, began: time.Now(), below: below, memory: &samples{configMap: map[int]objects.Template{}}}
 	for len(p.Cases) > 0 {
 		n := 1
 		for n < len(p.Cases) && p.Cases[n].Fixture == p.Cases[0].Fixture {
@@ -77,6 +79,7 @@ func Run(ctx context.Context, p Plan) ([]Outcome, error) {
 
 type runner struct {
 	Plan
+	began    time.Time
 	below    string
 	memory   *samples
 	outcomes []Outcome
@@ -148,7 +151,10 @@ func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) e
 			byTarget[t.Name] = &Outcome{Case: c.Name, Op: c.Op, Target: t.Name}
 		}
 	}
-	for range rounds {
+	for n := range rounds {
+		if n > 0 && r.Hurry > 0 && time.Since(r.began) > r.Hurry {
+			break
+		}
 		for _, t := range r.Targets {
 			o, ok := byTarget[t.Name]
 			if !ok || o.Error != "" {

@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -63,15 +64,30 @@ func memory(ctx context.Context, b *Bench) error {
 // settles is how long memory is given to come down.
 const settles = time.Second
 
-// collect makes the server collect its garbage, as it would by itself in time.
+// collect makes the server collect its garbage, as it would by itself in time, and notes how much is alive in its heap and
+// stacks.
 func (b *Bench) collect(ctx context.Context) error {
 	c, err := b.Server.Dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Expect(ctx, h2.Request{Method: "GET", Path: "/debug/pprof/heap?gc=1", Header: acceptGzip}); err != nil {
+	heap, err := c.Expect(ctx, h2.Request{Method: "GET", Path: "/debug/pprof/heap?gc=1"})
+	if err != nil {
 		return err
+	}
+	if b.Profiles != "" {
+		if err := os.WriteFile(b.profileName("heap"), heap, 0o644); err != nil {
+			return err
+		}
+	}
+	text, err := c.Expect(ctx, h2.Request{Method: "GET", Path: "/debug/pprof/heap?debug=1"})
+	if err != nil {
+		return err
+	}
+	b.live = 0
+	for _, part := range []string{"# HeapAlloc = ", "# StackInuse = "} {
+		b.live += float64(max(number(text, []byte(part)), 0))
 	}
 	select {
 	case <-time.After(settles):
@@ -84,6 +100,10 @@ func (b *Bench) collect(ctx context.Context) error {
 // churn is how many events idle watches see.
 const churn = 100
 
+// usage is memory in bytes: what the system sees, and what the program itself says is in use of it (less in a server of
+// several programs).
+type usage struct{ anon, live float64 }
+
 // idle opens watches, and looks at what each needs before and after some events.
 func idle(n int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
@@ -93,14 +113,14 @@ func idle(n int) runFunc {
 			return err
 		}
 		defer w.close()
-		anon := func() (float64, error) {
+		look := func() (m usage, err error) {
 			if err := b.collect(ctx); err != nil {
-				return 0, err
+				return m, err
 			}
-			m, err := b.Server.Memory()
-			return float64(m.Anon), err
+			memory, err := b.Server.Memory()
+			return usage{float64(memory.Anon), b.live}, err
 		}
-		none, err := anon()
+		none, err := look()
 		if err != nil {
 			return err
 		}
@@ -121,7 +141,7 @@ func idle(n int) runFunc {
 		if err := b.End(n); err != nil {
 			return err
 		}
-		quiet, err := anon()
+		quiet, err := look()
 		if err != nil {
 			return err
 		}
@@ -129,12 +149,15 @@ func idle(n int) runFunc {
 			return err
 		}
 		k.wait(ctx, k.followers)
-		after, err := anon()
+		after, err := look()
 		if err != nil {
 			return err
 		}
-		b.Own("KiB a watch", (quiet-none)/1024/float64(n))
-		b.Own("KiB after churn", (after-none)/1024/float64(n))
+		each := 1024 * float64(n)
+		b.Own("resident a watch, KiB", (quiet.anon-none.anon)/each)
+		b.Own("resident after churn, KiB", (after.anon-none.anon)/each)
+		b.Own("alive a watch, KiB", (quiet.live-none.live)/each)
+		b.Own("alive after churn, KiB", (after.live-none.live)/each)
 		k.close()
 		k.account(b)
 		return nil
@@ -144,7 +167,7 @@ func idle(n int) runFunc {
 // nodeWatches lets as many watchers as there are nodes each see the changes of its own pods only.
 func nodeWatches(nodes int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		pod, patch := objects.PlacedPod(), objects.Patch()
+		pod, patch := objects.SmallPod(), objects.Patch()
 		names := make([]string, nodes)
 		version := ""
 		err := b.each(ctx, nodes, func(ctx context.Context, c *h2.Conn, i int) error {
