@@ -53,6 +53,11 @@ func apiserverCommand() *cobra.Command {
 			return f.serve(ctx, c.OutOrStdout(), o, "--bind-address and --secure-port")
 		}),
 	}
+	f.register(c)
+	return c
+}
+
+func (f *apiserverFlags) register(c *cobra.Command) {
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
@@ -70,7 +75,6 @@ func apiserverCommand() *cobra.Command {
 	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")
 	fl.DurationVar(&f.requestTimeout, "request-timeout", time.Minute, "how long a request may take that is no watch")
 	fl.IntVar(&f.minRequestTimeout, "min-request-timeout", 1800, "how many seconds a watch stays open at least")
-	return c
 }
 
 func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {

@@ -34,7 +34,6 @@ var concurrency = []workersFlag{
 	{flag: "concurrent-endpoint-syncs", loop: "endpoints-controller"},
 	{flag: "concurrent-service-endpoint-syncs", loop: "endpointslice-controller"},
 	{flag: "concurrent-job-syncs", loop: "job-controller"},
-	{flag: "concurrent-namespace-syncs", loop: "namespace-controller"},
 	{flag: "concurrent-ttl-after-finished-syncs", loop: "ttl-after-finished-controller"},
 }
 

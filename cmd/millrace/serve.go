@@ -61,7 +61,7 @@ func explain(err error, o millrace.Options, listenFlag string) error {
 		return fmt.Errorf("the data folder %s is in use by another process: end that one, or choose another folder with --data", o.Data)
 	case !embedded && errors.Is(err, store.ErrUnavailable):
 		return fmt.Errorf("no etcd answers at %s: start it, or correct --etcd-servers and the certificates for it (%s)", strings.Join(o.Etcd.Servers, ", "), line(err))
-	case embedded && errors.As(err, &path) && strings.HasPrefix(path.Path, o.Data):
+	case embedded && errors.As(err, &path) && (strings.HasPrefix(path.Path, o.Data) || strings.HasPrefix(o.Data, path.Path)):
 		return fmt.Errorf("the data folder %s cannot be used: %w: choose another with --data", o.Data, path)
 	}
 	return err

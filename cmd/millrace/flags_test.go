@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/loop"
+)
+
+// execute runs a command line and returns what it prints.
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	c := root()
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(&out)
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestFlagsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, c := range []struct{ args, want string }{
+		{"up --nosuch", "unknown flag: --nosuch: see millrace up --help"},
+		{"up --nodes x", `invalid argument "x" for "--nodes"`},
+		{"up --nodes -1", "--nodes -1 is less than none"},
+		{"up --data=", "--data is empty"},
+		{"up --listen 6443", `--listen "6443" is not an address such as 127.0.0.1:6443`},
+		{"up --runtime docker", `--runtime "docker" is neither hollow nor cri:SOCKET`},
+		{"up --controllers nosuch", `--controllers: "nosuch" is not in the list of known controllers: deployment-controller`},
+		{"up --log-level loud", `--log-level "loud" is none of debug, info, warn, error`},
+		{"up --service-cluster-ip-range ten", `--service-cluster-ip-range "ten" is not a range such as 10.96.0.0/16`},
+		{"up --token-auth-file " + missing, "--token-auth-file: open " + missing},
+		{"up surplus", "unknown command"},
+		{"apiserver --storage-backend sqlite", `--storage-backend "sqlite" is neither etcd3 nor memory`},
+		{"apiserver --logging-format xml", `--logging-format "xml" is neither text nor json`},
+		{"apiserver --bind-address localhost", `--bind-address "localhost" is not an IP address`},
+		{"apiserver --secure-port 70000", "--secure-port 70000 is not a port"},
+		{"apiserver --etcd-prefix /other", `--etcd-prefix "/other" is not supported`},
+		{"apiserver --watch-cache=false", "--watch-cache=false is not supported"},
+		{"apiserver --watch-cache-sizes pods", `--watch-cache-sizes: "pods" is not resource[.group]#size`},
+		{"apiserver --max-requests-inflight 0", "--max-requests-inflight 0 is not more than 0"},
+		{"apiserver --request-timeout 0s", "--request-timeout 0s is not more than 0"},
+		{"apiserver --tls-cert-file x", "--tls-cert-file and --tls-private-key-file belong together"},
+		{"apiserver --client-ca-file " + missing, "--client-ca-file: open " + missing},
+		{"apiserver --disable-admission-plugins LimitRanger", "LimitRanger cannot be disabled, only ServiceAccount can"},
+		{"controllers --kubeconfig " + missing, "--kubeconfig: stat " + missing},
+		{"controllers --controllers nosuch", `"nosuch" is not in the list of known controllers`},
+		{"controllers --leader-elect-lease-duration 5s", "--leader-elect-lease-duration 5s is not longer than --leader-elect-renew-deadline 10s"},
+		{"controllers --concurrent-job-syncs -1", "--concurrent-job-syncs -1 is less than 0"},
+		{"scheduler --leader-elect-retry-period 9s", "--leader-elect-renew-deadline 10s is not longer than 1.2 times --leader-elect-retry-period 9s"},
+		{"scheduler --kubeconfig " + missing, "--kubeconfig: stat " + missing},
+		{"kubelet --register-with-taints a=b:Never", "the effect of \"a=b:Never\" is none of NoSchedule"},
+		{"kubelet --register-with-taints a", `"a" is not key=value:effect`},
+		{"kubelet --kubeconfig " + missing, "--kubeconfig: stat " + missing},
+		{"nosuch", `unknown command "nosuch"`},
+	} {
+		_, err := execute(t, strings.Fields(c.args)...)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", c.args, err)
+		}
+	}
+}
+
+func TestWithoutAKubeconfigAPartSaysWhereToGetOne(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if _, err := execute(t, "scheduler"); err == nil || !strings.Contains(err.Error(), "name one with --kubeconfig or $KUBECONFIG") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFlagsOfTheAPIServerMeanWhatTheyMeanToKubernetes(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &apiserverFlags{}
+	c := &cobra.Command{}
+	f.register(c)
+	if err := c.ParseFlags([]string{
+		"--bind-address=127.0.0.1", "--secure-port=0", "--data=" + folder, "--cert-dir=" + folder, "--service-cluster-ip-range=10.1.0.0/16",
+		"--etcd-servers=http://a:2379,http://b:2379", "--etcd-certfile=" + file, "--etcd-keyfile=" + file, "--etcd-cafile=" + file,
+		"--token-auth-file=" + file, "--client-ca-file=" + file, "--watch-cache-sizes=events#0,pods#100,deployments.apps#0",
+		"--max-requests-inflight=7", "--max-mutating-requests-inflight=3", "--request-timeout=5s", "--min-request-timeout=60",
+		"--kubelet-certificate-authority=" + file, "--tls-cert-file=" + file, "--tls-private-key-file=" + file,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.options(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Listen != "127.0.0.1:0" || o.Data != folder || o.Keys != folder || o.ServiceRange != "10.1.0.0/16" || o.TokenFile != file {
+		t.Errorf("where: %+v", o)
+	}
+	if !reflect.DeepEqual(o.Etcd.Servers, []string{"http://a:2379", "http://b:2379"}) || o.Etcd.CertFile != file || o.Etcd.KeyFile != file || o.Etcd.CAFile != file {
+		t.Errorf("etcd: %+v", o.Etcd)
+	}
+	if !reflect.DeepEqual(o.Uncached, []string{"events", "deployments.apps"}) {
+		t.Errorf("not cached: %v", o.Uncached)
+	}
+	s := o.Serving
+	if s.MaxInFlight != 7 || s.MaxMutatingInFlight != 3 || s.RequestTimeout != 5*time.Second || s.MinRequestTimeout != time.Minute {
+		t.Errorf("bounds: %+v", s)
+	}
+	if s.ClientCAFile != file || s.KubeletCAFile != file || s.CertFile != file || s.KeyFile != file {
+		t.Errorf("certificates: %+v", s)
+	}
+	if o.Controllers == nil || len(o.Controllers) > 0 || !o.NoScheduler || o.Nodes != 0 || !o.ControllersElsewhere {
+		t.Errorf("other parts: %+v", o)
+	}
+}
+
+func TestARealNodeReplacesTheHollowOneUnlessBothAreWanted(t *testing.T) {
+	f := &upFlags{runtime: "cri:unix:///run/x.sock", listen: "127.0.0.1:0", controllers: "*", nodes: 1}
+	f.data, f.serviceRange = "memory", "10.96.0.0/16"
+	for given, nodes := range map[bool]int{false: 0, true: 1} {
+		if o, err := f.options(given, nil); err != nil || o.Runtime != "unix:///run/x.sock" || o.Nodes != nodes {
+			t.Errorf("%+v, %v", o, err)
+		}
+	}
+}
+
+func TestConcurrencyFlagsReachTheirLoops(t *testing.T) {
+	clients := loop.ClientsFor(fake.NewClientset())
+	for _, w := range concurrency {
+		found := false
+		for _, e := range controllers.All(controllers.Options{}) {
+			if e.Name != w.loop {
+				continue
+			}
+			r, err := withWorkers(e, 77).New(clients)
+			l, ok := r.(*loop.Loop)
+			found = err == nil && ok && l.Workers == 77
+		}
+		if !found {
+			t.Errorf("--%s does nothing", w.flag)
+		}
+	}
+}
+
+func TestShellsGetTheirCompletions(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, err := execute(t, "completion", shell); err != nil || !strings.Contains(out, "millrace") {
+			t.Errorf("%s: %d bytes, %v", shell, len(out), err)
+		}
+	}
+	if out, err := execute(t, "__complete", "apiserver", "--etcd-s"); err != nil || !strings.Contains(out, "--etcd-servers") {
+		t.Errorf("%q, %v", out, err)
+	}
+}
