@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,8 +126,13 @@ func (c *comparison) bare(s *shape, v reflect.Value, is state) bool {
 	if s.form != structure {
 		return v.Len() == 0
 	}
+	at := base(v)
 	for i := range s.fields {
-		if _, is := s.fields[i].of(v, present); is != absent {
+		f := &s.fields[i]
+		if f.glance.sees(at) {
+			continue
+		}
+		if _, is := f.of(v, present); is != absent {
 			return false
 		}
 	}
@@ -181,8 +187,18 @@ func (c *comparison) said(r ref) bool {
 
 func (c *comparison) structure(s *shape, p pair, to ref) {
 	var last ref
+	var l, r unsafe.Pointer
+	if p.ls == present {
+		l = base(p.l)
+	}
+	if p.rs == present {
+		r = base(p.r)
+	}
 	for i := range s.fields {
 		f := &s.fields[i]
+		if (p.ls != present || f.glance.sees(l)) && (p.rs != present || f.glance.sees(r)) {
+			continue
+		}
 		var q pair
 		q.l, q.ls = f.of(p.l, p.ls)
 		q.r, q.rs = f.of(p.r, p.rs)
@@ -275,6 +291,7 @@ func (s *shape) entry(m reflect.Value, is state, key string) (reflect.Value, sta
 type element struct {
 	kind byte
 	name string
+	end  int // of the name in the text of all names
 	v    reflect.Value
 	is   state
 }
@@ -327,23 +344,27 @@ func (c *comparison) elements(s *shape, v reflect.Value, is state) {
 		return
 	}
 	from := len(c.scratch)
+	c.text = c.text[:0]
 	for i := range v.Len() {
-		var e element
+		e := element{kind: 'k'}
 		e.v, e.is = s.elem.deref(v.Index(i))
 		if e.is != present {
 			c.odd = true
 			return
 		}
-		e.kind = 'k'
-		c.text = c.text[:0]
 		if s.set {
 			e.kind = 'v'
 			c.valueName(s.elem, e.v)
 		} else {
 			c.keyName(s, e.v)
 		}
-		e.name = string(c.text)
+		e.end = len(c.text)
 		c.scratch = append(c.scratch, e)
+	}
+	names, start := string(c.text), 0 // one text for all, cut into pieces
+	for i := from; i < len(c.scratch); i++ {
+		e := &c.scratch[i]
+		e.name, start = names[start:e.end], e.end
 	}
 	all := c.scratch[from:]
 	inOrder := func(a, b element) int { return c.compareNames(a.kind, a.name, b.name) }
@@ -454,8 +475,12 @@ func sameQuantity(a, b *resource.Quantity) bool {
 }
 
 func (c *comparison) sameStructure(s *shape, l, r reflect.Value) bool {
+	x, y := base(l), base(r)
 	for i := range s.fields {
 		f := &s.fields[i]
+		if !c.strict && f.glance.sees(x) && f.glance.sees(y) {
+			continue
+		}
 		a, as := f.of(l, present)
 		b, bs := f.of(r, present)
 		if as != bs || as == present && !c.same(f.shape, a, b) {

@@ -52,6 +52,7 @@ type field struct {
 	name                string
 	index               []int
 	omitEmpty, omitZero bool
+	glance              glance
 	shape               *shape
 }
 
@@ -140,11 +141,11 @@ func (s shapes) fillStructure(out *shape, t reflect.Type) {
 	}
 	about := topologies()[modelName(t)]
 	out.form, out.leaf = structure, about.atomic
-	s.addFields(out, t, nil, about)
+	s.addFields(out, t, nil, 0, about)
 	slices.SortFunc(out.fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
 }
 
-func (s shapes) addFields(out *shape, t reflect.Type, index []int, about topology) {
+func (s shapes) addFields(out *shape, t reflect.Type, index []int, offset uintptr, about topology) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -152,12 +153,16 @@ func (s shapes) addFields(out *shape, t reflect.Type, index []int, about topolog
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && f.Type.Kind() == reflect.Struct && (f.Anonymous || strings.Contains(options, "inline")):
-			s.addFields(out, f.Type, at, about)
+			s.addFields(out, f.Type, at, offset+f.Offset, about)
 		case name == "":
 			out.form, out.leaf = opaque, true // nothing of the kind exists in the API
 		default:
-			out.fields = append(out.fields, field{name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"),
-				omitZero: strings.Contains(options, "omitzero"), shape: s.related(f.Type, about.fields[name])})
+			part := field{name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"),
+				omitZero: strings.Contains(options, "omitzero"), shape: s.related(f.Type, about.fields[name])}
+			if part.omitEmpty {
+				part.glance = glanceAt(f.Type, offset+f.Offset)
+			}
+			out.fields = append(out.fields, part)
 		}
 	}
 }
