@@ -15,15 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
 const (
 	idleTime     = 4 * time.Hour
 	creationTime = 30 * time.Second
 )
-
-// protocols are what a command's streams may be framed with, the newest first.
-var protocols = slices.Insert(slices.Clone(remotecommand.SupportedStreamingProtocols), 0, remotecommand.StreamProtocolV5Name)
 
 // pod finds the pod, and the container, that a path names. Otherwise it answers.
 func (s *Server) pod(w http.ResponseWriter, r *http.Request) (*corev1.Pod, string, bool) {
@@ -185,7 +183,19 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeExec(w, r, caller{s.Node, pod}, pod.Name, string(pod.UID), container, r.URL.Query()["command"], o, idleTime, creationTime, protocols)
+	if wsstream.IsWebSocketRequest(r) {
+		s.webSocket(w, r, o, func(ctx context.Context, streams Streams) error {
+			return s.Node.Exec(ctx, pod, container, r.URL.Query()["command"], streams)
+		})
+		return
+	}
+	remotecommand.ServeExec(w, r, caller{s.Node, pod}, pod.Name, string(pod.UID), container, r.URL.Query()["command"], o, idleTime, creationTime, remotecommand.SupportedStreamingProtocols)
+}
+
+func (s *Server) webSocket(w http.ResponseWriter, r *http.Request, o *remotecommand.Options, do func(context.Context, Streams) error) {
+	if err := serveWebSocket(w, r, o, do); err != nil {
+		s.Logger.Debug("stream ended", "path", r.URL.Path, "err", err)
+	}
 }
 
 func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
@@ -198,7 +208,11 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeAttach(w, r, caller{s.Node, pod}, pod.Name, string(pod.UID), container, o, idleTime, creationTime, protocols)
+	if wsstream.IsWebSocketRequest(r) {
+		s.webSocket(w, r, o, func(ctx context.Context, streams Streams) error { return s.Node.Attach(ctx, pod, container, streams) })
+		return
+	}
+	remotecommand.ServeAttach(w, r, caller{s.Node, pod}, pod.Name, string(pod.UID), container, o, idleTime, creationTime, remotecommand.SupportedStreamingProtocols)
 }
 
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
