@@ -64,12 +64,12 @@ func (s *Storage) Update(ctx context.Context, namespace, name string, updater Up
 			current, fresh, err = found.Current, true, nil
 		case errors.Is(err, store.ErrNotFound):
 		case fresh || (err == nil && opt.DryRun):
-			return stored, false, err
+			return stored, false, statusOf(err, s.kind.GroupResource(), name)
 		default:
 			// The outcome rests on what the cache said, which may be old: a refusal, or nothing to do. Look again.
 			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
 			if getErr == nil && newer.Revision == current.Revision {
-				return stored, false, err
+				return stored, false, statusOf(err, s.kind.GroupResource(), name)
 			}
 			current, fresh, err = newer, true, getErr
 		}
