@@ -137,32 +137,30 @@ func between(text []byte, from, to string) string {
 	return string(value)
 }
 
-// checkList counts the objects of a list. It reads the list twice, so that it is warm afterwards.
+// checkList counts the objects of a list where it can, and reads it in any case, so that it is warm afterwards.
 func (b *Bench) checkList(ctx context.Context, query string, header []hpack.HeaderField, want int) error {
-	if b.Server.Bare || strings.Contains(query, "limit=") || isTable(header) {
-		return nil
-	}
 	c, err := b.Server.Dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	for range 2 {
-		a, err := c.Do(ctx, h2.Request{Method: "GET", Path: pods + query, Header: header})
-		if err != nil {
-			return err
-		}
-		body := a.Body
-		for _, h := range a.Header {
-			if h.Name == "content-encoding" && h.Value == "gzip" {
-				if body, err = unpacked(body); err != nil {
-					return err
-				}
+	if b.Server.Bare || strings.Contains(query, "limit=") || isTable(header) {
+		return readList(ctx, c, query, header)
+	}
+	a, err := c.Do(ctx, h2.Request{Method: "GET", Path: pods + query, Header: header})
+	if err != nil {
+		return err
+	}
+	body := a.Body
+	for _, h := range a.Header {
+		if h.Name == "content-encoding" && h.Value == "gzip" {
+			if body, err = unpacked(body); err != nil {
+				return err
 			}
 		}
-		if got := bytes.Count(body, []byte("seq=0")); got != want {
-			return fmt.Errorf("the list has %d objects instead of %d", got, want)
-		}
+	}
+	if got := bytes.Count(body, []byte("seq=0")); got != want {
+		return fmt.Errorf("the list has %d objects instead of %d", got, want)
 	}
 	return nil
 }
