@@ -86,14 +86,14 @@ func (c caller) send(t testing.TB, method, path, body string, header ...string) 
 	return answer{res.StatusCode, res.Header, string(b)}
 }
 
-const maps = "/api/v1/namespaces/default/configmaps"
+const mapsPath = "/api/v1/namespaces/default/configmaps"
 
 func deep(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 
 func TestMalformedInputIsTheCallersMistake(t *testing.T) {
 	c := start(t, millrace.Options{})
 	a := admin(t, c)
-	if got := a.send(t, "POST", maps, `{"metadata":{"name":"there"},"data":{"k":"v"}}`); got.code != http.StatusCreated {
+	if got := a.send(t, "POST", mapsPath, `{"metadata":{"name":"there"},"data":{"k":"v"}}`); got.code != http.StatusCreated {
 		t.Fatal(got)
 	}
 	const merge, strategic, patch, apply = "application/merge-patch+json", "application/strategic-merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
@@ -101,100 +101,100 @@ func TestMalformedInputIsTheCallersMistake(t *testing.T) {
 		method, path, body string
 		header             []string
 	}{
-		"empty body":              {"POST", maps, "", nil},
-		"not JSON":                {"POST", maps, "{", nil},
-		"a list":                  {"POST", maps, "[]", nil},
-		"null":                    {"POST", maps, "null", nil},
-		"a number":                {"POST", maps, "7", nil},
-		"deep JSON":               {"POST", maps, deep(200_000), nil},
-		"deep in a map":           {"POST", maps, `{"metadata":{"name":"x"},"data":` + deep(9_000) + `}`, nil},
-		"deep YAML":               {"POST", maps, strings.Repeat("[", 100_000), []string{"Content-Type", "application/yaml"}},
-		"YAML bomb":               {"POST", maps, yamlBomb(), []string{"Content-Type", "application/yaml"}},
-		"wrong types":             {"POST", maps, `{"metadata":{"name":7}}`, nil},
-		"another kind":            {"POST", maps, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`, nil},
-		"name with a slash":       {"POST", maps, `{"metadata":{"name":"../../secrets/x"}}`, nil},
-		"name with dots":          {"POST", maps, `{"metadata":{"name":".."}}`, nil},
-		"name with NUL":           {"POST", maps, `{"metadata":{"name":"a\u0000b"}}`, nil},
-		"name not UTF-8":          {"POST", maps, "{\"metadata\":{\"name\":\"a\xff\"}}", nil},
-		"no name":                 {"POST", maps, `{}`, nil},
-		"another namespace":       {"POST", maps, `{"metadata":{"name":"x","namespace":"other"}}`, nil},
+		"empty body":              {"POST", mapsPath, "", nil},
+		"not JSON":                {"POST", mapsPath, "{", nil},
+		"a list":                  {"POST", mapsPath, "[]", nil},
+		"null":                    {"POST", mapsPath, "null", nil},
+		"a number":                {"POST", mapsPath, "7", nil},
+		"deep JSON":               {"POST", mapsPath, deep(200_000), nil},
+		"deep in a map":           {"POST", mapsPath, `{"metadata":{"name":"x"},"data":` + deep(9_000) + `}`, nil},
+		"deep YAML":               {"POST", mapsPath, strings.Repeat("[", 100_000), []string{"Content-Type", "application/yaml"}},
+		"YAML bomb":               {"POST", mapsPath, yamlBomb(), []string{"Content-Type", "application/yaml"}},
+		"wrong types":             {"POST", mapsPath, `{"metadata":{"name":7}}`, nil},
+		"another kind":            {"POST", mapsPath, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`, nil},
+		"name with a slash":       {"POST", mapsPath, `{"metadata":{"name":"../../secrets/x"}}`, nil},
+		"name with dots":          {"POST", mapsPath, `{"metadata":{"name":".."}}`, nil},
+		"name with NUL":           {"POST", mapsPath, `{"metadata":{"name":"a\u0000b"}}`, nil},
+		"name not UTF-8":          {"POST", mapsPath, "{\"metadata\":{\"name\":\"a\xff\"}}", nil},
+		"no name":                 {"POST", mapsPath, `{}`, nil},
+		"another namespace":       {"POST", mapsPath, `{"metadata":{"name":"x","namespace":"other"}}`, nil},
 		"no such namespace":       {"POST", "/api/v1/namespaces/nowhere/configmaps", `{"metadata":{"name":"x"}}`, nil},
-		"protobuf that is none":   {"POST", maps, "k8s\x00\xff\xff\xff\xff", []string{"Content-Type", protobuf}},
-		"protobuf of nothing":     {"POST", maps, "k8s\x00", []string{"Content-Type", protobuf}},
-		"protobuf without prefix": {"POST", maps, "abc", []string{"Content-Type", protobuf}},
-		"not gzip":                {"POST", maps, "abc", []string{"Content-Encoding", "gzip"}},
-		"gzip bomb":               {"POST", maps, bomb(t), []string{"Content-Encoding", "gzip"}},
-		"too big":                 {"POST", maps, `{"metadata":{"name":"x"},"data":{"k":"` + strings.Repeat("x", 4<<20) + `"}}`, nil},
-		"too big to store":        {"POST", maps, `{"metadata":{"name":"x"},"data":{"k":"` + strings.Repeat("x", 2<<20) + `"}}`, nil},
-		"unknown media type":      {"POST", maps, "{}", []string{"Content-Type", "text/html"}},
-		"broken media type":       {"POST", maps, "{}", []string{"Content-Type", "application/json; ="}},
-		"CBOR":                    {"POST", maps, "\xd9\xd9\xf7\xa0", []string{"Content-Type", "application/cbor"}},
-		"Accept nothing":          {"GET", maps, "", []string{"Accept", "text/html"}},
-		"Accept another shape":    {"GET", maps, "", []string{"Accept", "application/json;as=Nothing;g=meta.k8s.io;v=v1"}},
-		"bad label selector":      {"GET", maps + "?labelSelector=a+in+(", "", nil},
-		"bad field selector":      {"GET", maps + "?fieldSelector=metadata.name", "", nil},
-		"unknown field":           {"GET", maps + "?fieldSelector=spec.x%3D1", "", nil},
-		"bad continue":            {"GET", maps + "?continue=%00%ff", "", nil},
-		"continue elsewhere":      {"GET", maps + "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiIuLi8uLi9zZWNyZXRzL2RlZmF1bHQvYSJ9", "", nil},
-		"bad version":             {"GET", maps + "?resourceVersion=abc", "", nil},
-		"negative version":        {"GET", maps + "?resourceVersion=-5", "", nil},
-		"huge version":            {"GET", maps + "?resourceVersion=99999999999999999999999", "", nil},
-		"bad match":               {"GET", maps + "?resourceVersion=1&resourceVersionMatch=Perhaps", "", nil},
-		"bad limit":               {"GET", maps + "?limit=x", "", nil},
-		"bad timeout":             {"GET", maps + "?watch=1&timeoutSeconds=x", "", nil},
-		"watch by a bad selector": {"GET", maps + "?watch=1&labelSelector=((", "", nil},
-		"watch of a bad version":  {"GET", maps + "?watch=1&resourceVersion=x", "", nil},
-		"watch without a match":   {"GET", maps + "?watch=1&sendInitialEvents=true", "", nil},
-		"watch as YAML":           {"GET", maps + "?watch=1", "", []string{"Accept", "application/yaml"}},
+		"protobuf that is none":   {"POST", mapsPath, "k8s\x00\xff\xff\xff\xff", []string{"Content-Type", protobuf}},
+		"protobuf of nothing":     {"POST", mapsPath, "k8s\x00", []string{"Content-Type", protobuf}},
+		"protobuf without prefix": {"POST", mapsPath, "abc", []string{"Content-Type", protobuf}},
+		"not gzip":                {"POST", mapsPath, "abc", []string{"Content-Encoding", "gzip"}},
+		"gzip bomb":               {"POST", mapsPath, bomb(t), []string{"Content-Encoding", "gzip"}},
+		"too big":                 {"POST", mapsPath, `{"metadata":{"name":"x"},"data":{"k":"` + strings.Repeat("x", 4<<20) + `"}}`, nil},
+		"too big to store":        {"POST", mapsPath, `{"metadata":{"name":"x"},"data":{"k":"` + strings.Repeat("x", 2<<20) + `"}}`, nil},
+		"unknown media type":      {"POST", mapsPath, "{}", []string{"Content-Type", "text/html"}},
+		"broken media type":       {"POST", mapsPath, "{}", []string{"Content-Type", "application/json; ="}},
+		"CBOR":                    {"POST", mapsPath, "\xd9\xd9\xf7\xa0", []string{"Content-Type", "application/cbor"}},
+		"Accept nothing":          {"GET", mapsPath, "", []string{"Accept", "text/html"}},
+		"Accept another shape":    {"GET", mapsPath, "", []string{"Accept", "application/json;as=Nothing;g=meta.k8s.io;v=v1"}},
+		"bad label selector":      {"GET", mapsPath + "?labelSelector=a+in+(", "", nil},
+		"bad field selector":      {"GET", mapsPath + "?fieldSelector=metadata.name", "", nil},
+		"unknown field":           {"GET", mapsPath + "?fieldSelector=spec.x%3D1", "", nil},
+		"bad continue":            {"GET", mapsPath + "?continue=%00%ff", "", nil},
+		"continue elsewhere":      {"GET", mapsPath + "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiIuLi8uLi9zZWNyZXRzL2RlZmF1bHQvYSJ9", "", nil},
+		"bad version":             {"GET", mapsPath + "?resourceVersion=abc", "", nil},
+		"negative version":        {"GET", mapsPath + "?resourceVersion=-5", "", nil},
+		"huge version":            {"GET", mapsPath + "?resourceVersion=99999999999999999999999", "", nil},
+		"bad match":               {"GET", mapsPath + "?resourceVersion=1&resourceVersionMatch=Perhaps", "", nil},
+		"bad limit":               {"GET", mapsPath + "?limit=x", "", nil},
+		"bad timeout":             {"GET", mapsPath + "?watch=1&timeoutSeconds=x", "", nil},
+		"watch by a bad selector": {"GET", mapsPath + "?watch=1&labelSelector=((", "", nil},
+		"watch of a bad version":  {"GET", mapsPath + "?watch=1&resourceVersion=x", "", nil},
+		"watch without a match":   {"GET", mapsPath + "?watch=1&sendInitialEvents=true", "", nil},
+		"watch as YAML":           {"GET", mapsPath + "?watch=1", "", []string{"Accept", "application/yaml"}},
 		"watch what cannot be":    {"GET", "/api/v1/componentstatuses?watch=1", "", nil},
-		"bad includeObject":       {"GET", maps + "?includeObject=Some", "", []string{"Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"}},
-		"bad dryRun":              {"POST", maps + "?dryRun=Some", "{}", nil},
-		"bad fieldValidation":     {"POST", maps + "?fieldValidation=Some", "{}", nil},
-		"bad fieldManager":        {"POST", maps + "?fieldManager=%01", "{}", nil},
-		"long fieldManager":       {"POST", maps + "?fieldManager=" + strings.Repeat("x", 200), "{}", nil},
-		"unknown method":          {"BREW", maps, "", nil},
-		"TRACE":                   {"TRACE", maps + "/there", "", nil},
-		"CONNECT a map":           {"OPTIONS", maps + "/there", "", nil},
-		"put a collection":        {"PUT", maps, "{}", nil},
-		"post a name":             {"POST", maps + "/there", "{}", nil},
-		"dots in the path":        {"GET", maps + "/../../../secrets", "", nil},
-		"NUL in the path":         {"GET", maps + "/a\x00b", "", nil},
-		"not UTF-8 in the path":   {"GET", maps + "/\xff\xfe", "", nil},
+		"bad includeObject":       {"GET", mapsPath + "?includeObject=Some", "", []string{"Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"}},
+		"bad dryRun":              {"POST", mapsPath + "?dryRun=Some", "{}", nil},
+		"bad fieldValidation":     {"POST", mapsPath + "?fieldValidation=Some", "{}", nil},
+		"bad fieldManager":        {"POST", mapsPath + "?fieldManager=%01", "{}", nil},
+		"long fieldManager":       {"POST", mapsPath + "?fieldManager=" + strings.Repeat("x", 200), "{}", nil},
+		"unknown method":          {"BREW", mapsPath, "", nil},
+		"TRACE":                   {"TRACE", mapsPath + "/there", "", nil},
+		"CONNECT a map":           {"OPTIONS", mapsPath + "/there", "", nil},
+		"put a collection":        {"PUT", mapsPath, "{}", nil},
+		"post a name":             {"POST", mapsPath + "/there", "{}", nil},
+		"dots in the path":        {"GET", mapsPath + "/../../../secrets", "", nil},
+		"NUL in the path":         {"GET", mapsPath + "/a\x00b", "", nil},
+		"not UTF-8 in the path":   {"GET", mapsPath + "/\xff\xfe", "", nil},
 		"a long path":             {"GET", "/" + strings.Repeat("a/", 5000), "", nil},
 		"nodes in a namespace":    {"GET", "/api/v1/namespaces/default/nodes", "", nil},
 		"a name without its home": {"GET", "/api/v1/configmaps/there", "", nil},
-		"an unknown subresource":  {"GET", maps + "/there/nothing", "", nil},
+		"an unknown subresource":  {"GET", mapsPath + "/there/nothing", "", nil},
 		"pprof of nothing":        {"GET", "/debug/nothing", "", nil},
-		"JSON patch no list":      {"PATCH", maps + "/there", `{}`, []string{"Content-Type", patch}},
-		"JSON patch nowhere":      {"PATCH", maps + "/there", `[{"op":"remove","path":"/no/where"}]`, []string{"Content-Type", patch}},
-		"JSON patch beyond":       {"PATCH", maps + "/there", `[{"op":"add","path":"/metadata/finalizers","value":[]},{"op":"replace","path":"/metadata/finalizers/99999999","value":"x"}]`, []string{"Content-Type", patch}},
-		"JSON patch no op":        {"PATCH", maps + "/there", `[{}]`, []string{"Content-Type", patch}},
-		"JSON patch null":         {"PATCH", maps + "/there", `[null]`, []string{"Content-Type", patch}},
-		"JSON patch the root":     {"PATCH", maps + "/there", `[{"op":"replace","path":"","value":null}]`, []string{"Content-Type", patch}},
-		"JSON patch doubling":     {"PATCH", maps + "/there", doubling(), []string{"Content-Type", patch}},
-		"JSON patch many":         {"PATCH", maps + "/there", `[` + strings.Repeat(`{"op":"test","path":"/data/k","value":"v"},`, 10_001) + `{}]`, []string{"Content-Type", patch}},
-		"merge patch a list":      {"PATCH", maps + "/there", `[]`, []string{"Content-Type", merge}},
-		"merge patch null":        {"PATCH", maps + "/there", `{"metadata":null}`, []string{"Content-Type", merge}},
-		"merge patch deep":        {"PATCH", maps + "/there", deep(100_000), []string{"Content-Type", merge}},
-		"merge patch rename":      {"PATCH", maps + "/there", `{"metadata":{"name":"else"}}`, []string{"Content-Type", merge}},
-		"strategic wrong":         {"PATCH", maps + "/there", `{"metadata":"x"}`, []string{"Content-Type", strategic}},
-		"strategic odd order":     {"PATCH", maps + "/there", `{"metadata":{"$setElementOrder/ownerReferences":7}}`, []string{"Content-Type", strategic}},
-		"strategic retain":        {"PATCH", maps + "/there", `{"$retainKeys":"x"}`, []string{"Content-Type", strategic}},
-		"apply nothing":           {"PATCH", maps + "/there?fieldManager=m", ``, []string{"Content-Type", apply}},
-		"apply a list":            {"PATCH", maps + "/there?fieldManager=m", `[]`, []string{"Content-Type", apply}},
-		"apply no kind":           {"PATCH", maps + "/there?fieldManager=m", `{"metadata":{"name":"there"}}`, []string{"Content-Type", apply}},
-		"apply wrong types":       {"PATCH", maps + "/there?fieldManager=m", `{"kind":"ConfigMap","apiVersion":"v1","data":[1]}`, []string{"Content-Type", apply}},
-		"apply wrong metadata":    {"PATCH", maps + "/there?fieldManager=m", `{"kind":"ConfigMap","apiVersion":"v1","metadata":"x"}`, []string{"Content-Type", apply}},
-		"apply wrong kind":        {"PATCH", maps + "/there?fieldManager=m", `{"kind":7,"apiVersion":"v1"}`, []string{"Content-Type", apply}},
-		"apply without a manager": {"PATCH", maps + "/there", `{"kind":"ConfigMap","apiVersion":"v1"}`, []string{"Content-Type", apply}},
-		"apply deep":              {"PATCH", maps + "/there?fieldManager=m", `{"kind":"ConfigMap","apiVersion":"v1","data":` + deep(9_000) + `}`, []string{"Content-Type", apply}},
-		"patch of no type":        {"PATCH", maps + "/there", `{}`, nil},
-		"patch of nothing":        {"PATCH", maps + "/nothing", `{}`, []string{"Content-Type", merge}},
-		"delete options broken":   {"DELETE", maps + "/there", `{"gracePeriodSeconds":"x"}`, nil},
-		"delete options negative": {"DELETE", maps + "/there?gracePeriodSeconds=-3", ``, nil},
-		"delete by another kind":  {"DELETE", maps + "/there", `{"kind":"Pod","apiVersion":"v1"}`, nil},
-		"delete by a selector":    {"DELETE", maps + "?labelSelector=((", ``, nil},
-		"scale of no scale":       {"GET", maps + "/there/scale", ``, nil},
+		"JSON patch no list":      {"PATCH", mapsPath + "/there", `{}`, []string{"Content-Type", patch}},
+		"JSON patch nowhere":      {"PATCH", mapsPath + "/there", `[{"op":"remove","path":"/no/where"}]`, []string{"Content-Type", patch}},
+		"JSON patch beyond":       {"PATCH", mapsPath + "/there", `[{"op":"add","path":"/metadata/finalizers","value":[]},{"op":"replace","path":"/metadata/finalizers/99999999","value":"x"}]`, []string{"Content-Type", patch}},
+		"JSON patch no op":        {"PATCH", mapsPath + "/there", `[{}]`, []string{"Content-Type", patch}},
+		"JSON patch null":         {"PATCH", mapsPath + "/there", `[null]`, []string{"Content-Type", patch}},
+		"JSON patch the root":     {"PATCH", mapsPath + "/there", `[{"op":"replace","path":"","value":null}]`, []string{"Content-Type", patch}},
+		"JSON patch doubling":     {"PATCH", mapsPath + "/there", doubling(), []string{"Content-Type", patch}},
+		"JSON patch many":         {"PATCH", mapsPath + "/there", `[` + strings.Repeat(`{"op":"test","path":"/data/k","value":"v"},`, 10_001) + `{}]`, []string{"Content-Type", patch}},
+		"merge patch a list":      {"PATCH", mapsPath + "/there", `[]`, []string{"Content-Type", merge}},
+		"merge patch null":        {"PATCH", mapsPath + "/there", `{"metadata":null}`, []string{"Content-Type", merge}},
+		"merge patch deep":        {"PATCH", mapsPath + "/there", deep(100_000), []string{"Content-Type", merge}},
+		"merge patch rename":      {"PATCH", mapsPath + "/there", `{"metadata":{"name":"else"}}`, []string{"Content-Type", merge}},
+		"strategic wrong":         {"PATCH", mapsPath + "/there", `{"metadata":"x"}`, []string{"Content-Type", strategic}},
+		"strategic odd order":     {"PATCH", mapsPath + "/there", `{"metadata":{"$setElementOrder/ownerReferences":7}}`, []string{"Content-Type", strategic}},
+		"strategic retain":        {"PATCH", mapsPath + "/there", `{"$retainKeys":"x"}`, []string{"Content-Type", strategic}},
+		"apply nothing":           {"PATCH", mapsPath + "/there?fieldManager=m", ``, []string{"Content-Type", apply}},
+		"apply a list":            {"PATCH", mapsPath + "/there?fieldManager=m", `[]`, []string{"Content-Type", apply}},
+		"apply no kind":           {"PATCH", mapsPath + "/there?fieldManager=m", `{"metadata":{"name":"there"}}`, []string{"Content-Type", apply}},
+		"apply wrong types":       {"PATCH", mapsPath + "/there?fieldManager=m", `{"kind":"ConfigMap","apiVersion":"v1","data":[1]}`, []string{"Content-Type", apply}},
+		"apply wrong metadata":    {"PATCH", mapsPath + "/there?fieldManager=m", `{"kind":"ConfigMap","apiVersion":"v1","metadata":"x"}`, []string{"Content-Type", apply}},
+		"apply wrong kind":        {"PATCH", mapsPath + "/there?fieldManager=m", `{"kind":7,"apiVersion":"v1"}`, []string{"Content-Type", apply}},
+		"apply without a manager": {"PATCH", mapsPath + "/there", `{"kind":"ConfigMap","apiVersion":"v1"}`, []string{"Content-Type", apply}},
+		"apply deep":              {"PATCH", mapsPath + "/there?fieldManager=m", `{"kind":"ConfigMap","apiVersion":"v1","data":` + deep(9_000) + `}`, []string{"Content-Type", apply}},
+		"patch of no type":        {"PATCH", mapsPath + "/there", `{}`, nil},
+		"patch of nothing":        {"PATCH", mapsPath + "/nothing", `{}`, []string{"Content-Type", merge}},
+		"delete options broken":   {"DELETE", mapsPath + "/there", `{"gracePeriodSeconds":"x"}`, nil},
+		"delete options negative": {"DELETE", mapsPath + "/there?gracePeriodSeconds=-3", ``, nil},
+		"delete by another kind":  {"DELETE", mapsPath + "/there", `{"kind":"Pod","apiVersion":"v1"}`, nil},
+		"delete by a selector":    {"DELETE", mapsPath + "?labelSelector=((", ``, nil},
+		"scale of no scale":       {"GET", mapsPath + "/there/scale", ``, nil},
 		"a binding of nothing":    {"POST", "/api/v1/namespaces/default/pods/p/binding", `{}`, nil},
 		"review of nothing":       {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", `{"spec":{}}`, nil},
 		"get a review":            {"GET", "/apis/authorization.k8s.io/v1/subjectaccessreviews", ``, nil},
@@ -209,11 +209,11 @@ func TestMalformedInputIsTheCallersMistake(t *testing.T) {
 	// What has no meaning, but does no harm, may be taken.
 	for _, text := range []string{`{"metadata":{"ownerReferences":[{"$patch":"what"}]}}`, deep(9_000), `{"metadata":{"$deleteFromPrimitiveList/finalizers":{"a":1}}}`,
 		`{"metadata":{"managedFields":[{"manager":"x","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:":{"k:{":7}}}]}}`} {
-		if got := a.send(t, "PATCH", maps+"/there", text, "Content-Type", strategic); got.code >= 500 || got.code < 200 {
+		if got := a.send(t, "PATCH", mapsPath+"/there", text, "Content-Type", strategic); got.code >= 500 || got.code < 200 {
 			t.Errorf("%.60s: %d %.300s", text, got.code, got.body)
 		}
 	}
-	if got := a.send(t, "GET", maps+"/there", ""); got.code != http.StatusOK {
+	if got := a.send(t, "GET", mapsPath+"/there", ""); got.code != http.StatusOK {
 		t.Errorf("afterwards: %d %s", got.code, got.body)
 	}
 }
@@ -258,18 +258,18 @@ func TestHugeHeadersAreRefusedOrBorne(t *testing.T) {
 		"User-Agent": {"User-Agent", strings.Repeat("x", 900_000)},
 		"too much":   {"X-Junk", strings.Repeat("x", 3<<20)},
 	} {
-		if got := a.send(t, "GET", maps, "", header...); got.code >= 500 {
+		if got := a.send(t, "GET", mapsPath, "", header...); got.code >= 500 {
 			t.Errorf("%s: %d %.100s", name, got.code, got.body)
 		}
 	}
-	if got := a.send(t, "GET", maps, ""); got.code != http.StatusOK {
+	if got := a.send(t, "GET", mapsPath, ""); got.code != http.StatusOK {
 		t.Errorf("afterwards: %d", got.code)
 	}
 }
 
 func TestLongWarningsDoNotBreakTheAnswer(t *testing.T) {
 	a := admin(t, start(t, millrace.Options{}))
-	got := a.send(t, "POST", maps, `{"metadata":{"name":"x"},"`+strings.Repeat("y", 1<<20)+`":1,"a\r\nb":2}`)
+	got := a.send(t, "POST", mapsPath, `{"metadata":{"name":"x"},"`+strings.Repeat("y", 1<<20)+`":1,"a\r\nb":2}`)
 	if got.code != http.StatusCreated || len(got.header.Get("Warning")) > 4096 {
 		t.Errorf("%d, a warning of %d bytes", got.code, len(got.header.Get("Warning")))
 	}
@@ -288,7 +288,7 @@ func TestStringsThatAreNotUTF8NeverMakeBrokenJSON(t *testing.T) {
 		return
 	}
 	a := admin(t, c)
-	for _, path := range []string{maps + "/odd", maps, maps + "?pretty=true"} {
+	for _, path := range []string{mapsPath + "/odd", mapsPath, mapsPath + "?pretty=true"} {
 		for _, accept := range []string{"application/json", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"} {
 			got := a.send(t, "GET", path, "", "Accept", accept)
 			if got.code == http.StatusOK && !json.Valid([]byte(got.body)) || got.code >= 500 {
@@ -401,13 +401,13 @@ func TestATruncatedBodyIsNotTaken(t *testing.T) {
 	u := must(url.Parse(c.URL()))(t)
 	tlsConfig.NextProtos = nil
 	conn := must(tls.Dial("tcp", u.Host, tlsConfig))(t)
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"metadata\":{\"name\":\"half\"}}", maps)
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"metadata\":{\"name\":\"half\"}}", mapsPath)
 	if err := conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.ReadAll(conn)
 	conn.Close()
-	if got := admin(t, c).send(t, "GET", maps+"/half", ""); got.code != http.StatusNotFound {
+	if got := admin(t, c).send(t, "GET", mapsPath+"/half", ""); got.code != http.StatusNotFound {
 		t.Errorf("%d %s", got.code, got.body)
 	}
 }

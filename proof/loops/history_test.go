@@ -1,0 +1,139 @@
+package loops_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/watch"
+)
+
+// history is everything that happened to the pods of a namespace, in order, seen as it happened. After each change the
+// checks look at what there is then: nothing between two changes is left out.
+type history struct {
+	mu      sync.Mutex
+	pods    map[string]*corev1.Pod
+	uids    map[types.UID]string // all that ever were
+	deleted map[types.UID]bool
+	nodes   map[types.UID]string
+	checks  []func(pods map[string]*corev1.Pod) error
+	failure error
+}
+
+// watch begins a history. It ends with the test, which fails if any check did.
+func (w *world) watch(selector string) *history {
+	w.Helper()
+	h := &history{pods: map[string]*corev1.Pod{}, uids: map[types.UID]string{}, deleted: map[types.UID]bool{}, nodes: map[types.UID]string{}}
+	list := must(w.kube.CoreV1().Pods(w.ns).List(w.Context(), metav1.ListOptions{LabelSelector: selector}))(w)
+	for i := range list.Items {
+		h.take(watch.Added, &list.Items[i])
+	}
+	events := must(informer.For(w.kube.CoreV1().Pods(w.ns)).Watch(w.Context(), metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion}))(w)
+	ctx, cancel := context.WithCancel(w.Context())
+	var following sync.WaitGroup
+	following.Go(func() {
+		_, err := watch.Until(ctx, events, func(e watch.Event[*corev1.Pod]) (bool, error) {
+			h.take(e.Type, e.Object)
+			return false, nil
+		})
+		if ctx.Err() == nil {
+			h.fail(fmt.Errorf("the watch ended: %w", err))
+		}
+	})
+	w.Cleanup(func() {
+		cancel()
+		following.Wait()
+		if err := h.err(); err != nil {
+			w.Error(err)
+		}
+	})
+	return h
+}
+
+func (h *history) take(kind watch.EventType, p *corev1.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if kind == watch.Bookmark || p == nil {
+		return
+	}
+	h.uids[p.UID] = p.Name
+	if was := h.nodes[p.UID]; was != "" && was != p.Spec.NodeName {
+		h.failLocked(fmt.Errorf("pod %s moved from node %s to %q", p.Name, was, p.Spec.NodeName))
+	}
+	h.nodes[p.UID] = p.Spec.NodeName
+	if kind == watch.Deleted {
+		delete(h.pods, p.Name)
+		h.deleted[p.UID] = true
+	} else {
+		h.pods[p.Name] = p
+	}
+	for _, check := range h.checks {
+		if err := check(h.pods); err != nil {
+			h.failLocked(err)
+		}
+	}
+}
+
+// always adds a check that must hold from now on, at every moment.
+func (h *history) always(check func(pods map[string]*corev1.Pod) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.checks = append(h.checks, check)
+}
+
+// free ends all checks.
+func (h *history) free() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.checks = nil
+}
+
+// ever is how many pods there have been, and how many of them have been deleted.
+func (h *history) ever() (created, deleted int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.uids), len(h.deleted)
+}
+
+func (h *history) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failLocked(err)
+}
+
+func (h *history) failLocked(err error) {
+	if h.failure == nil {
+		h.failure = err
+	}
+}
+
+func (h *history) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failure
+}
+
+// between is the check of a rolling update: never more pods than most, never fewer ready ones than least.
+func between(least, most int) func(map[string]*corev1.Pod) error {
+	return func(pods map[string]*corev1.Pod) error {
+		there, able := 0, 0
+		for _, p := range pods {
+			if !active(p) {
+				continue
+			}
+			there++
+			if ready(p) {
+				able++
+			}
+		}
+		if there > most || able < least {
+			return fmt.Errorf("%d pods, %d of them ready: allowed are at most %d and at least %d", there, able, most, least)
+		}
+		return nil
+	}
+}
