@@ -60,7 +60,7 @@ func routesOf(f *resource.Face, model, list string) []Path {
 	if r.kind.Namespaced {
 		scoped += "/namespaces/{namespace}"
 		if r.kind.Offers("list") {
-			r.add(base+"/"+f.Resource, r.listing("list", "ForAllNamespaces", false))
+			r.add(base+"/"+f.Resource, r.listing("list", "ForAllNamespaces"))
 		}
 	}
 	r.collection(scoped + "/" + f.Resource)
@@ -140,7 +140,7 @@ func (o *Operation) answers(s *Schema, codes ...string) *Operation {
 	return o
 }
 
-func (r *routes) listing(verb, suffix string, inItem bool) *Operation {
+func (r *routes) listing(verb, suffix string) *Operation {
 	if !r.kind.Offers("list") {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (r *routes) listing(verb, suffix string, inItem bool) *Operation {
 }
 
 func (r *routes) collection(path string) {
-	r.add(path, r.listing("list", "", false), r.creation(), r.deletionOfAll())
+	r.add(path, r.listing("list", ""), r.creation(), r.deletionOfAll())
 }
 
 func (r *routes) creation() *Operation {

@@ -228,9 +228,16 @@ func (c *comparison) mapping(s *shape, p pair, to ref) {
 		if !ordinary(key) {
 			c.odd = true
 		}
-		var q pair
-		q.l, q.ls = s.entry(p.l, p.ls, key)
-		q.r, q.rs = s.entry(p.r, p.rs, key)
+		q := p
+		// What one side lacks altogether need not be looked up in the other, if it is owned as a whole.
+		if !s.elem.leaf || p.ls == present && p.rs == present {
+			q.l, q.ls = s.entry(p.l, p.ls, key)
+			q.r, q.rs = s.entry(p.r, p.rs, key)
+		} else if q.ls != present {
+			q.ls = absent
+		} else {
+			q.rs = absent
+		}
 		c.child('f', key, s.elem, q, to, &last)
 	}
 	c.keys = c.keys[:from]

@@ -51,7 +51,7 @@ func TestQuickWayAgreesWithLibrary(t *testing.T) {
 			t.Run(face.GroupVersion().String()+"/"+face.Kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					h := &history{T: t, filler: &filler{Rand: rand.New(rand.NewPCG(n, uint64(len(face.Kind))))}, face: face}
-					for round := range 12 {
+					for round := range 8 {
 						h.strange = round%4 == 3
 						h.live = nil
 						for range 8 {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/millrace/millrace/resource/builtin"
@@ -20,7 +19,7 @@ func TestShapesAgreeWithTheLibrarysSchema(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			typed, err := types().ObjectToTyped(o.(runtime.Object))
+			typed, err := types().ObjectToTyped(o)
 			if err != nil {
 				continue // reviews and bindings
 			}
