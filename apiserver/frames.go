@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace/millrace/registry"
@@ -127,6 +128,10 @@ func (f *frames) event(e registry.Event) {
 			return
 		}
 	}
+	if f.c.format.shape == shapePartial {
+		f.partialEvent(e)
+		return
+	}
 	o, err := f.c.shaped(e)
 	if t, ok := o.(*metav1.Table); ok && f.columns {
 		t.ColumnDefinitions = nil
@@ -151,9 +156,37 @@ func (f *frames) jsonEvent(e registry.Event) {
 		f.err = err
 		return
 	}
-	f.out.bytes = f.eventHead(f.out.bytes, e.Type)
+	f.jsonFrame(e.Type, f.c.face.GroupVersionKind, form)
+}
+
+func (f *frames) jsonFrame(t watch.EventType, gvk schema.GroupVersionKind, form []byte) {
+	f.out.bytes = eventHead(f.out.bytes, t, gvk)
 	f.out.bytes = append(f.out.bytes, form...)
 	f.out.bytes = append(f.out.bytes, "}\n"...)
+}
+
+// partialEvent writes an event with the object's metadata alone.
+func (f *frames) partialEvent(e registry.Event) {
+	if f.c.format.media == mediaProto {
+		form, err := wire.MetadataProto(e.Object, e.Revision)
+		if f.err = err; err == nil {
+			f.protoFrame(e.Type, partialGVK.GroupVersion().String(), partialGVK.Kind, form)
+		}
+		return
+	}
+	own, deletion := fate(e)
+	var form []byte
+	switch {
+	case own:
+		form, f.err = wire.MetadataJSON(e.Object)
+	case deletion:
+		form, f.err = wire.DeletedMetadataJSON(e.Source)
+	default:
+		form, f.err = wire.MetadataJSONAt(e.Object, e.Revision)
+	}
+	if f.err == nil {
+		f.jsonFrame(e.Type, partialGVK, form)
+	}
 }
 
 func (f *frames) jsonForm(e registry.Event) ([]byte, error) {
@@ -167,11 +200,11 @@ func (f *frames) jsonForm(e registry.Event) ([]byte, error) {
 	return wire.JSONAt(f.c.kind, e.Object, e.Revision)
 }
 
-func (f *frames) eventHead(b []byte, t watch.EventType) []byte {
+func eventHead(b []byte, t watch.EventType, gvk schema.GroupVersionKind) []byte {
 	b = append(b, `{"type":"`...)
 	b = append(b, t...)
 	b = append(b, `","object":`...)
-	return wire.AppendTypeMeta(b, f.c.face.Kind, f.c.face.GroupVersion().String())
+	return wire.AppendTypeMeta(b, gvk.Kind, gvk.GroupVersion().String())
 }
 
 func (f *frames) gzipEvent(e registry.Event) {
@@ -193,7 +226,7 @@ func (f *frames) gzipEvent(e registry.Event) {
 		return
 	}
 	var head [128]byte
-	f.out.bytes = f.gzip.AppendText(f.out.bytes, f.eventHead(head[:0], e.Type))
+	f.out.bytes = f.gzip.AppendText(f.out.bytes, eventHead(head[:0], e.Type, f.c.face.GroupVersionKind))
 	f.out.bytes = f.gzip.AppendBlock(f.out.bytes, block)
 	f.out.bytes = f.gzip.AppendText(f.out.bytes, []byte("}\n"))
 }
@@ -245,13 +278,6 @@ func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message 
 
 // shaped makes what the caller wants of an event's object, when no form can be shared.
 func (c *call) shaped(e registry.Event) (runtime.Object, error) {
-	if c.format.shape == shapePartial {
-		p, err := wire.Metadata(e.Object, e.Revision)
-		if err == nil {
-			p.SetGroupVersionKind(partialGVK)
-		}
-		return p, err
-	}
 	o, err := c.kind.Codec.Decode(e.Object.Value(), e.Revision.String())
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (c *call) sendCached(code int, o *watchcache.Object) error {
 			if err != nil {
 				return apierrors.NewInternalError(err)
 			}
-			return c.sendJSON(code, form)
+			return c.sendJSON(code, c.face.GroupVersionKind, form)
 		case c.format.media == mediaProto && c.isProto():
 			form, err := wire.Proto(c.kind, o)
 			if err != nil {
@@ -42,6 +42,13 @@ func (c *call) sendCached(code int, o *watchcache.Object) error {
 			}
 			return c.sendProto(code, form)
 		}
+	}
+	if c.format.shape == shapePartial && c.format.media == mediaJSON && !c.format.pretty {
+		form, err := wire.MetadataJSON(o)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		return c.sendJSON(code, partialGVK, form)
 	}
 	obj, err := c.decode(o)
 	if err != nil {
@@ -60,11 +67,11 @@ func (c *call) decode(o *watchcache.Object) (resource.Object, error) {
 	return obj, nil
 }
 
-// sendJSON sends a JSON form as an object of the caller's kind.
-func (c *call) sendJSON(code int, form []byte) error {
+// sendJSON sends a JSON form as what it is.
+func (c *call) sendJSON(code int, gvk schema.GroupVersionKind, form []byte) error {
 	b := getBuffer()
 	defer b.free()
-	b.bytes = wire.AppendTypeMeta(b.bytes, c.face.Kind, c.face.GroupVersion().String())
+	b.bytes = wire.AppendTypeMeta(b.bytes, gvk.Kind, gvk.GroupVersion().String())
 	b.bytes = append(b.bytes, form...)
 	b.bytes = append(b.bytes, '\n')
 	writeBytes(c.w, resource.JSONType, code, b.bytes)
@@ -92,7 +99,7 @@ func (c *call) sendStored(code int, stored *registry.Stored) error {
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return c.sendJSON(code, form)
+		return c.sendJSON(code, c.face.GroupVersionKind, form)
 	case c.format.media == mediaProto && c.isProto():
 		form, err := wire.StoredProto(stored.Entry)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/registry"
 	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/watchcache"
 	"github.com/millrace/millrace/wire"
 )
 
@@ -22,16 +23,50 @@ func (c *call) sendList(l *registry.List) error {
 	switch {
 	case c.format.shape == shapeTable:
 		return c.sendTable(l)
-	case c.format.shape != shapeObject:
+	case c.format.shape != shapeObject && (c.format.media == mediaYAML || c.format.pretty):
 		return c.sendPartialList(l)
+	case c.format.shape != shapeObject:
+		return c.sendItems(l, c.partialItems())
 	case !c.native() || c.format.media == mediaYAML || c.format.pretty:
 		return c.sendConverted(l)
-	case c.format.media == mediaProto && c.isProto():
-		return c.sendProtoList(l)
-	case c.format.gzip && len(l.Objects) >= gzipFrom:
+	case c.format.gzip && len(l.Objects) >= gzipFrom && !(c.format.media == mediaProto && c.isProto()):
 		return c.sendGzipList(l)
 	}
-	return c.sendJSONList(l)
+	return c.sendItems(l, c.ownItems())
+}
+
+// items tells how the objects of a list are shown.
+type items struct {
+	listKind, apiVersion string
+	head                 []byte // begins an item in JSON
+	none                 string // an empty list's items in JSON
+	json, proto          func(*watchcache.Object) ([]byte, error)
+}
+
+func (c *call) ownItems() items {
+	it := items{listKind: c.face.ListKind, apiVersion: c.face.GroupVersion().String(), head: c.itemHead(), none: "[]",
+		json: func(o *watchcache.Object) ([]byte, error) { return wire.JSON(c.kind, o) }}
+	if c.isProto() {
+		it.proto = func(o *watchcache.Object) ([]byte, error) { return wire.Proto(c.kind, o) }
+	}
+	return it
+}
+
+// partialItems shows the objects' metadata alone.
+func (c *call) partialItems() items {
+	return items{listKind: partialListGVK.Kind, apiVersion: partialGVK.GroupVersion().String(),
+		head:  wire.AppendTypeMeta(nil, partialGVK.Kind, partialGVK.GroupVersion().String()),
+		none:  "null", // as kube-apiserver says it
+		json:  wire.MetadataJSON,
+		proto: func(o *watchcache.Object) ([]byte, error) { return wire.MetadataProto(o, o.Revision) },
+	}
+}
+
+func (c *call) sendItems(l *registry.List, it items) error {
+	if c.format.media == mediaProto && it.proto != nil {
+		return c.sendProtoList(l, it)
+	}
+	return c.sendJSONList(l, it)
 }
 
 func listMeta(l *registry.List) metav1.ListMeta {
@@ -43,8 +78,8 @@ func listMeta(l *registry.List) metav1.ListMeta {
 }
 
 // listHead is a JSON list up to its items.
-func (c *call) listHead(b []byte, l *registry.List) []byte {
-	b = wire.AppendTypeMeta(b, c.face.ListKind, c.face.GroupVersion().String())
+func listHead(b []byte, l *registry.List, kind, apiVersion string) []byte {
+	b = wire.AppendTypeMeta(b, kind, apiVersion)
 	b = append(b, `"metadata":{"resourceVersion":"`...)
 	b = strconv.AppendInt(b, int64(l.Revision), 10)
 	b = append(b, '"')
@@ -57,7 +92,7 @@ func (c *call) listHead(b []byte, l *registry.List) []byte {
 			b = strconv.AppendInt(b, l.Remaining, 10)
 		}
 	}
-	return append(b, `},"items":[`...)
+	return append(b, `},"items":`...)
 }
 
 // itemHead begins an item: custom kinds say in every item what they are.
@@ -117,29 +152,33 @@ func (c *call) head(contentType string) {
 	h.Set("Cache-Control", "no-cache, private")
 }
 
-func (c *call) sendJSONList(l *registry.List) error {
+func (c *call) sendJSONList(l *registry.List, it items) error {
 	out := c.newChunked()
 	defer out.end()
-	out.b.bytes = c.listHead(out.b.bytes, l)
-	between := c.itemHead()
+	out.b.bytes = listHead(out.b.bytes, l, it.listKind, it.apiVersion)
 	for i, o := range l.Objects {
-		form, err := wire.JSON(c.kind, o)
+		form, err := it.json(o)
 		if err != nil {
 			return c.broken(out, err)
 		}
+		separator := byte(',')
 		if i == 0 {
 			c.head(resource.JSONType)
-		} else {
-			out.b.bytes = append(out.b.bytes, ',')
+			separator = '['
 		}
-		out.b.bytes = append(out.b.bytes, between...)
+		out.b.bytes = append(out.b.bytes, separator)
+		out.b.bytes = append(out.b.bytes, it.head...)
 		out.b.bytes = append(out.b.bytes, form...)
 		if out.room(); out.err != nil {
 			return nil
 		}
 	}
 	c.head(resource.JSONType)
-	out.b.bytes = append(out.b.bytes, "]}\n"...)
+	end := "]}\n"
+	if len(l.Objects) == 0 {
+		end = it.none + "}\n"
+	}
+	out.b.bytes = append(out.b.bytes, end...)
 	return nil
 }
 
@@ -161,9 +200,9 @@ func (c *call) sendGzipList(l *registry.List) error {
 	defer out.end()
 	var g wire.Gzip
 	out.b.bytes = g.AppendHead(out.b.bytes)
-	out.b.bytes = g.AppendText(out.b.bytes, c.listHead(nil, l))
-	first := c.itemHead()
-	next := append([]byte(","), first...)
+	out.b.bytes = g.AppendText(out.b.bytes, listHead(nil, l, c.face.ListKind, c.face.GroupVersion().String()))
+	first := append([]byte("["), c.itemHead()...)
+	next := append([]byte(","), first[1:]...)
 	for i, o := range l.Objects {
 		block, err := wire.GzipJSON(c.kind, o)
 		if err != nil {
@@ -193,12 +232,12 @@ const (
 	numberItems    = 2
 )
 
-func (c *call) sendProtoList(l *registry.List) error {
+func (c *call) sendProtoList(l *registry.List, it items) error {
 	forms := make([][]byte, len(l.Objects))
 	meta := listMeta(l)
 	size := protowire.SizeTag(numberListMeta) + protowire.SizeBytes(meta.Size())
 	for i, o := range l.Objects {
-		form, err := wire.Proto(c.kind, o)
+		form, err := it.proto(o)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
@@ -208,7 +247,7 @@ func (c *call) sendProtoList(l *registry.List) error {
 	out := c.newChunked()
 	defer out.end()
 	c.head(resource.ProtobufType)
-	b := resource.AppendEnvelope(out.b.bytes, c.face.GroupVersion().String(), c.face.ListKind, size)
+	b := resource.AppendEnvelope(out.b.bytes, it.apiVersion, it.listKind, size)
 	metaBytes, err := meta.Marshal()
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -226,7 +265,7 @@ func (c *call) sendProtoList(l *registry.List) error {
 	return nil
 }
 
-// sendPartialList sends the objects' metadata alone.
+// sendPartialList sends the objects' metadata alone, for the formats that are not put together from forms.
 func (c *call) sendPartialList(l *registry.List) error {
 	list := &metav1.PartialObjectMetadataList{ListMeta: listMeta(l)} // no items are null, as kube-apiserver says it
 	list.Items = slices.Grow(list.Items, len(l.Objects))

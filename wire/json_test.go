@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/resource/builtin"
 	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/watchcache"
 )
 
 // longWay is the JSON form by way of the decoded object.
@@ -98,6 +100,45 @@ func TestBytesThatAreNoObjectAreAnError(t *testing.T) {
 		got, err := makeJSON(k, []byte(stored), 7)
 		if o, decodeErr := k.Codec.Decode([]byte(stored), "7"); (err == nil) != (decodeErr == nil) {
 			t.Errorf("%q gave %s, %v; decoded it is %v, %v", stored, got, err, o, decodeErr)
+		}
+	}
+}
+
+func TestMetadataIsShownWithoutTheRest(t *testing.T) {
+	for _, custom := range []bool{false, true} {
+		pod := podOf6KB()
+		pod.ResourceVersion = "9"
+		want, err := BodyJSON(&metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := kindNamed(t, "Pod").Codec.Encode(pod)
+		if custom { // kept as JSON
+			stored, err = json.Marshal(pod)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := watchcache.NewObject(watchcache.KindOptions{Prefix: "/p/"}, store.Entry{Key: "/p/n", Value: stored, Revision: 9})
+		for name, form := range map[string]func() ([]byte, error){
+			"kept":        func() ([]byte, error) { return MetadataJSON(o) },
+			"at":          func() ([]byte, error) { return MetadataJSONAt(o, 9) },
+			"of a delete": func() ([]byte, error) { return DeletedMetadataJSON(&watchcache.Event{Object: o, Revision: 9}) },
+		} {
+			if got, err := form(); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s: %v, %s, want %s", name, err, got, want)
+			}
+		}
+		message, err := MetadataProto(o, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p metav1.PartialObjectMetadata
+		if err := p.Unmarshal(message); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := BodyJSON(&p); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("by way of protobuf: %v, %s, want %s", err, got, want)
 		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 	slotJSON = iota
 	slotProto
 	slotGzip
+	slotMetadata
 )
 
 // slotDeleted keeps, with a deletion's event, the last state under the event's resource version.
@@ -28,6 +29,7 @@ const (
 	slotDeletedJSON = iota
 	slotDeletedProto
 	slotDeletedGzip
+	slotDeletedMetadata
 )
 
 // JSON is the object's JSON form.
