@@ -73,7 +73,7 @@ func (r *rollout) firstSize() int32 {
 	if r.recreates() {
 		return want
 	}
-	room := want + bounds(r.d).surge - sum(r.all(), size)
+	room := want + bounds(r.d).surge - sum(r.all(), held)
 	if room <= 0 {
 		return size(r.current)
 	}
@@ -103,7 +103,7 @@ func (r *rollout) shrink() []resize {
 		return nil
 	}
 	least := replicas(r.d) - bounds(r.d).unavailable
-	pending := size(r.current) - available(r.current)
+	pending := size(r.current) - lasting(r.current)
 	spare := sum(r.all(), size) - least - pending
 	if spare <= 0 {
 		return nil
@@ -112,11 +112,11 @@ func (r *rollout) shrink() []resize {
 	var cleaned int32
 	for i, set := range r.old {
 		to[i] = size(set)
-		n := max(0, min(spare-cleaned, size(set)-available(set)))
+		n := max(0, min(spare-cleaned, size(set)-lasting(set)))
 		to[i] -= n
 		cleaned += n
 	}
-	surplus := max(0, sum(r.all(), available)-least)
+	surplus := max(0, sum(r.all(), lasting)-least)
 	for i := range r.old {
 		n := min(surplus, to[i])
 		to[i] -= n

@@ -71,6 +71,14 @@ func existing(set *appsv1.ReplicaSet) int32  { return set.Status.Replicas }
 func ready(set *appsv1.ReplicaSet) int32     { return set.Status.ReadyReplicas }
 func available(set *appsv1.ReplicaSet) int32 { return set.Status.AvailableReplicas }
 
+// held is how many pods a replica set has or will have: those that it was asked
+// to give up may still be there.
+func held(set *appsv1.ReplicaSet) int32 { return max(existing(set), size(set)) }
+
+// lasting is how many available pods a replica set will keep: its status may
+// still tell of some that it was asked to give up.
+func lasting(set *appsv1.ReplicaSet) int32 { return min(available(set), size(set)) }
+
 // byAge puts the oldest first.
 func byAge(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
