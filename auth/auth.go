@@ -7,6 +7,7 @@ package auth
 import (
 	"context"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
@@ -117,6 +118,24 @@ func bearer(r *http.Request) (token string, given bool) {
 	kind, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if strings.EqualFold(kind, "Bearer") {
 		return strings.TrimSpace(token), true
+	}
+	return socketToken(r)
+}
+
+// socketProtocol is how a browser, which cannot set headers there, hands over a token.
+const socketProtocol = "base64url.bearer.authorization.k8s.io."
+
+func socketToken(r *http.Request) (token string, given bool) {
+	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
+		for p := range strings.SplitSeq(line, ",") {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(p), socketProtocol); ok {
+				b, err := base64.RawURLEncoding.DecodeString(text)
+				if err != nil {
+					return "", true // and known to nobody
+				}
+				return string(b), true
+			}
+		}
 	}
 	return "", false
 }

@@ -2,9 +2,12 @@ package clients_test
 
 import (
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +59,25 @@ func TestEventsComeOverAWebSocketOneMessageEach(t *testing.T) {
 			o := must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
 			o.Data["k"] = fmt.Sprint(path, i)
 			must(maps.Update(t.Context(), o, metav1.UpdateOptions{}))(t)
+		}
+	}
+}
+
+func TestBrowsersHandOverTheirTokenAsAProtocol(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte("good,root,1,system:masters\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := start(t, millrace.Options{TokenFile: tokens}).Config()
+	config.CertData, config.KeyData = nil, nil
+	for token, want := range map[string]int{"good": http.StatusSwitchingProtocols, "bad": http.StatusUnauthorized} {
+		protocols := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token)) + ", plain"
+		conn, res, err := dial(t, config, "/api/v1/pods?watch=true", http.Header{"Sec-WebSocket-Protocol": {protocols}})
+		if err == nil {
+			conn.Close()
+		}
+		if res == nil || res.StatusCode != want || want == http.StatusSwitchingProtocols && conn.Subprotocol() != "plain" {
+			t.Errorf("%s: %v %v", token, res, err)
 		}
 	}
 }
