@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -117,20 +118,38 @@ func (b body) decodeInto(into runtime.Object, want schema.GroupVersionKind) (str
 }
 
 func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
-	var meta metav1.TypeMeta
-	if err := json.Unmarshal(text, &meta); err != nil {
+	own := typeMetaOf(into)
+	fresh := own != nil && *own == metav1.TypeMeta{}
+	strict, failure := strictjson.UnmarshalStrict(text, into)
+	var said metav1.TypeMeta
+	if fresh && failure == nil && len(strict) == 0 {
+		said = *own
+	} else if err := json.Unmarshal(text, &said); err != nil { // what it is comes before what is wrong with it
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v (%s)",
 			want.Kind, err, excerpt(text)))
 	}
-	if err := checkKind(meta.APIVersion, meta.Kind, want); err != nil {
+	if err := checkKind(said.APIVersion, said.Kind, want); err != nil {
 		return nil, err
 	}
-	strict, err = strictjson.UnmarshalStrict(text, into)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
+	if failure != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, failure))
 	}
 	into.GetObjectKind().SetGroupVersionKind(want)
 	return strict, nil
+}
+
+// typeMetaOf is where a decoded object says what it is, or nil if that is not a struct's first field.
+func typeMetaOf(o runtime.Object) *metav1.TypeMeta {
+	v := reflect.ValueOf(o)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || v.Elem().NumField() == 0 {
+		return nil
+	}
+	first := v.Elem().Field(0)
+	if !first.CanInterface() {
+		return nil
+	}
+	t, _ := first.Addr().Interface().(*metav1.TypeMeta)
+	return t
 }
 
 func excerpt(text []byte) string {
