@@ -46,7 +46,7 @@ func podOf6KB() *corev1.Pod {
 			Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: "TCP"}},
 		}
 		fields += fmt.Sprintf(`"k:{\"name\":\"c%d\"}":{".":{},"f:image":{},"f:name":{},"f:env":{".":{}`, i)
-		for j := range 8 {
+		for j := range 13 {
 			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", j), Value: "some value of it"})
 			fields += fmt.Sprintf(`,"k:{\"name\":\"VARIABLE_%d\"}":{".":{},"f:name":{},"f:value":{}}`, j)
 		}

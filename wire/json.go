@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/wire/internal/transcode"
 )
 
-// makeJSON makes the JSON form of stored bytes: 6 µs for a pod of 6 KB where decoding and encoding takes 80.
+// makeJSON makes the JSON form of stored bytes: 11 µs for a pod of 6 KB where decoding and encoding takes 50.
 func makeJSON(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, error) {
 	if form, ok := transcoded(k, stored, rev); ok {
 		return form, nil

@@ -131,10 +131,7 @@ func TestEveryBuiltInKindHasAPlan(t *testing.T) {
 func TestTextIsThatOfTheDecodedObject(t *testing.T) {
 	seed := time.Now().UnixNano()
 	fill := filler(seed)
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := 15
 	for _, k := range builtin.Kinds() {
 		plan, err := transcode.Compile(k.GoType())
 		if err != nil {
