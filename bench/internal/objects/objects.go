@@ -96,16 +96,25 @@ func (t Template) With(f Fill) []byte {
 // Answered makes a template of an object that a server sent: its marker and its resource version become holes.
 func Answered(body []byte) (Template, error) {
 	body = slices.Clone(body)
-	at := bytes.Index(body, []byte("seq="))
-	if at < 0 || len(body) < at+12 {
-		return Template{}, fmt.Errorf("no marker in %.200q", body)
+	if err := Remark(body, 0); err != nil {
+		return Template{}, err
 	}
-	copy(body[at+4:], seqHole)
+	copy(body[bytes.Index(body, []byte("seq="))+4:], seqHole)
 	version := Version(body)
 	if version == "" {
 		return Template{}, fmt.Errorf("no resource version in %.200q", body)
 	}
 	return New(bytes.Replace(body, []byte(versionMark+version+`"`), []byte(versionMark+versionHole+`"`), 1)), nil
+}
+
+// Remark changes the marker of an object in place.
+func Remark(body []byte, seq int) error {
+	at := bytes.Index(body, []byte("seq="))
+	if at < 0 || len(body) < at+12 {
+		return fmt.Errorf("no marker in %.200q", body)
+	}
+	copy(body[at+4:at+12], fmt.Sprintf("%08d", seq))
+	return nil
 }
 
 const versionMark = `"resourceVersion":"`

@@ -44,6 +44,10 @@ func TestAnswerBecomesTheNextRequest(t *testing.T) {
 	if got := string(next.With(Fill{Seq: 2, Version: "1234"})); got != `{"metadata":{"resourceVersion":"1234","annotations":{"marker":"seq=00000002"}}}` {
 		t.Error(got)
 	}
+	again := []byte(`{"marker":"seq=00000001"}`)
+	if err := Remark(again, 77); err != nil || string(again) != `{"marker":"seq=00000077"}` {
+		t.Errorf("%s, %v", again, err)
+	}
 	for _, bad := range []string{``, `{"metadata":{"resourceVersion":"9"}}`, `{"marker":"seq=00000001"}`} {
 		if _, err := Answered([]byte(bad)); err == nil {
 			t.Errorf("%q was taken", bad)

@@ -86,17 +86,13 @@ func updates(path string, t objects.Template) runFunc {
 		if err != nil {
 			return err
 		}
-		bodies, versions := make([]objects.Template, workers), make([]string, workers)
-		for i, a := range answers {
-			if bodies[i], err = objects.Answered(a); err != nil {
+		return b.loop(ctx, workers, func(ctx context.Context, t turn) error {
+			body := answers[t.worker]
+			if err := objects.Remark(body, t.n+1); err != nil {
 				return err
 			}
-			versions[i] = objects.Version(a)
-		}
-		return b.loop(ctx, workers, func(ctx context.Context, t turn) error {
-			body := bodies[t.worker].With(objects.Fill{Seq: t.n + 1, Version: versions[t.worker]})
-			a, err := t.conn.Expect(ctx, h2.Request{Method: "PUT", Path: path + "/" + names[t.worker], Header: sendJSON, Body: body})
-			versions[t.worker] = objects.Version(a)
+			answer, err := t.conn.Expect(ctx, h2.Request{Method: "PUT", Path: path + "/" + names[t.worker], Header: sendJSON, Body: body})
+			answers[t.worker] = answer
 			return err
 		})
 	}
