@@ -233,6 +233,11 @@ func (k *Kubelet) fromServer(all []*corev1.Pod) {
 		}
 		pods = append(pods, pod)
 	}
+	for _, pod := range k.config.Pods() {
+		if source.Static(pod) { // its mirror may be what has gone
+			k.mirrors.loop.Add(informer.KeyOf(pod))
+		}
+	}
 	k.config.Set(source.API, pods)
 }
 

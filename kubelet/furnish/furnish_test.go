@@ -1,0 +1,210 @@
+package furnish
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/millrace/millrace/kubelet/container"
+)
+
+func TestVariablesExpand(t *testing.T) {
+	known := map[string]string{"A": "1", "B": "two"}
+	get := func(name string) (string, bool) { v, ok := known[name]; return v, ok }
+	for text, want := range map[string]string{
+		"plain": "plain", "$(A)": "1", "x$(A)$(B)y": "x1twoy", "$(C)": "$(C)", "$$(A)": "$(A)", "$": "$", "$A": "$A", "$(A": "$(A", "$$$(A)": "$1", "$()": "$()",
+	} {
+		if got := expand(text, get); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzExpansionKeepsWhatHasNoDollar(f *testing.F) {
+	f.Add("a$(b)c$$")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := expand(text, func(string) (string, bool) { return "", false })
+		if !strings.Contains(text, "$") && got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestASetOfFilesIsReplacedAtOnce(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "volume")
+	set := func(files map[string]string) {
+		t.Helper()
+		all := map[string]file{}
+		for name, text := range files {
+			all[name] = file{[]byte(text), 0o640}
+		}
+		if err := replace(folder, all, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(map[string]string{"a": "1", "b/c": "2"})
+	first, err := os.Readlink(filepath.Join(folder, dataLink))
+	if err != nil || read(t, filepath.Join(folder, "a")) != "1" || read(t, filepath.Join(folder, "b", "c")) != "2" {
+		t.Fatalf("the first set is not there: %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(folder, "a")); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the mode is %v, %v", info.Mode(), err)
+	}
+	set(map[string]string{"a": "1", "b/c": "2"})
+	if again, _ := os.Readlink(filepath.Join(folder, dataLink)); again != first {
+		t.Error("the same set was written again")
+	}
+	set(map[string]string{"a": "3"})
+	if read(t, filepath.Join(folder, "a")) != "3" {
+		t.Error("the second set is not there")
+	}
+	entries, _ := os.ReadDir(folder)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if len(names) != 3 { // the set, ..data and a
+		t.Errorf("the folder has %q", names)
+	}
+	if err := replace(folder, map[string]file{"../out": {}}, nil); err == nil {
+		t.Error("a file was written outside of the volume")
+	}
+}
+
+func TestSubPathsDoNotLeadOut(t *testing.T) {
+	root := t.TempDir()
+	volume := filepath.Join(root, "volume")
+	if err := os.MkdirAll(volume, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", filepath.Join(volume, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := subPath(volume, "a/b"); err != nil || !strings.HasSuffix(got, "/volume/a/b") {
+		t.Errorf("a/b leads to %q, %v", got, err)
+	}
+	for _, bad := range []string{"../x", "link/passwd", "link"} {
+		if got, err := subPath(volume, bad); err == nil {
+			t.Errorf("%s leads to %q", bad, got)
+		}
+	}
+}
+
+func subject() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1", Labels: map[string]string{"b": "2", "a": "1"}}}
+}
+
+func specOf(pod *corev1.Pod, c *corev1.Container) *container.Spec {
+	return &container.Spec{Pod: pod, Container: c, Sandbox: &container.SandboxSpec{Pod: pod}}
+}
+
+func TestTheEnvironmentComesFromEverywhere(t *testing.T) {
+	kube := fake.NewClientset(
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cm"}, Data: map[string]string{"k": "v", "x y": "odd"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, Data: map[string][]byte{"pw": []byte("secret")}},
+	)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "my-db"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", Ports: []corev1.ServicePort{{Name: "sql", Port: 5432, Protocol: corev1.ProtocolTCP}}}}
+	f := New(Options{Root: t.TempDir(), Kube: kube, Addresses: []string{"192.0.2.1"}, Services: func(ns string) []*corev1.Service {
+		if ns == "default" {
+			return []*corev1.Service{service}
+		}
+		return nil
+	}})
+	yes := true
+	c := &corev1.Container{
+		Name: "main", Command: []string{"run", "$(WHO)"}, Args: []string{"--pw=$(PW)"},
+		EnvFrom: []corev1.EnvFromSource{{Prefix: "CM_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}},
+		Env: []corev1.EnvVar{
+			{Name: "WHO", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+			{Name: "PW", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "pw"}}},
+			{Name: "LABEL", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}}},
+			{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+			{Name: "MAYBE", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Key: "k", Optional: &yes}}},
+			{Name: "URL", Value: "$(WHO):$(MY_DB_SERVICE_PORT_SQL)"},
+		},
+	}
+	spec := specOf(subject(), c)
+	if err := f.Prepare(t.Context(), spec.Pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Furnish(t.Context(), spec, []string{"10.1.2.3"}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, v := range spec.Env {
+		got[v.Name] = v.Value
+	}
+	for name, want := range map[string]string{
+		"CM_k": "v", "WHO": "web", "PW": "secret", "LABEL": "1", "IP": "10.1.2.3", "URL": "web:5432", "MY_DB_SERVICE_HOST": "10.0.0.7", "MY_DB_PORT": "tcp://10.0.0.7:5432",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if _, ok := got["MAYBE"]; ok {
+		t.Error("an optional variable that is missing is there")
+	}
+	if spec.Command[1] != "web" || spec.Args[0] != "--pw=secret" {
+		t.Errorf("the command is %q %q", spec.Command, spec.Args)
+	}
+}
+
+func TestWhatIsMissingKeepsAPodFromStarting(t *testing.T) {
+	f := New(Options{Root: t.TempDir(), Kube: fake.NewClientset()})
+	pod := subject()
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}}}}
+	if err := f.Prepare(t.Context(), pod); err == nil || !strings.Contains(err.Error(), `configmap "none" not found`) {
+		t.Errorf("without its config map the pod is prepared: %v", err)
+	}
+	c := &corev1.Container{Name: "main", Env: []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Key: "k"}}}}}
+	if err := f.Furnish(t.Context(), specOf(subject(), c), nil); err == nil || !strings.Contains(err.Error(), `secret "none" not found`) {
+		t.Errorf("without its secret the container is furnished: %v", err)
+	}
+	root := int64(0)
+	yes := true
+	c = &corev1.Container{Name: "main", SecurityContext: &corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &root}}
+	if err := f.Furnish(t.Context(), specOf(subject(), c), nil); err == nil || !strings.Contains(err.Error(), "breaks non-root policy") {
+		t.Errorf("root is let in: %v", err)
+	}
+}
+
+func TestTokensAreRenewedInTime(t *testing.T) {
+	now := time.Now()
+	i := issued{at: now, expiry: now.Add(time.Hour)}
+	if i.stale(now.Add(47*time.Minute)) || !i.stale(now.Add(49*time.Minute)) {
+		t.Error("a token of an hour is not renewed after 48 minutes")
+	}
+	i.expiry = now.Add(1000 * time.Hour)
+	if !i.stale(now.Add(25 * time.Hour)) {
+		t.Error("a token that is good for long is not renewed after a day")
+	}
+}
+
+func TestPullSecretsFitTheirRegistry(t *testing.T) {
+	for _, test := range []struct {
+		server, image string
+		fits          bool
+	}{
+		{"https://index.docker.io/v1/", "nginx", true}, {"reg.example", "reg.example/a/b:1", true}, {"reg.example/a", "reg.example/a/b:1", true},
+		{"reg.example/x", "reg.example/a/b:1", false}, {"reg.example", "other.example/a", false}, {"reg", "registry.example/a", false},
+	} {
+		if got := fits(test.server, test.image); got != test.fits {
+			t.Errorf("%s for %s: %v", test.server, test.image, got)
+		}
+	}
+}
