@@ -40,7 +40,7 @@ const (
 	// shares an answer within moments, so that more would cost memory and save little.
 	historyBytes = 16 << 20
 	windowBytes  = 16 << 20
-	formBytes    = 16 << 20
+	formBytes    = 8 << 20
 	// graceToClose is how long connections may take to end in order.
 	graceToClose = time.Second
 	// lastWords is how long answers that have been given may take to reach the network.

@@ -201,3 +201,29 @@ func TestSlowStartDoublesItsBatchesAndStopsAtTheFirstFailure(t *testing.T) {
 		}
 	})
 }
+
+func TestALongSlowStartGoesOnWithoutWaitingForBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, widest, tried atomic.Int32
+		failing := int32(-1)
+		write := func(_ context.Context, i int) error {
+			tried.Add(1)
+			widest.Store(max(widest.Load(), running.Add(1)))
+			time.Sleep(time.Duration(1+i%3) * time.Second) // so that no two batches could end together
+			running.Add(-1)
+			if int32(i) == failing {
+				return errors.New("quota")
+			}
+			return nil
+		}
+		if done, err := loop.SlowStart(t.Context(), 1000, write); done != 1000 || err != nil || widest.Load() != 64 {
+			t.Errorf("%d done, at most %d at a time, with %v", done, widest.Load(), err)
+		}
+		tried.Store(0)
+		failing = 100
+		done, err := loop.SlowStart(t.Context(), 1000, write)
+		if err == nil || done != int(tried.Load())-1 || tried.Load() > 300 {
+			t.Errorf("%d of %d tries done with %v: it went on after a failure", done, tried.Load(), err)
+		}
+	})
+}
