@@ -52,7 +52,7 @@ func (s *Server) extra(path string) http.Handler {
 		return h
 	}
 	for p := path; p != ""; {
-		p = p[:strings.LastIndexByte(p, '/')]
+		p = p[:max(0, strings.LastIndexByte(p, '/'))] // "GET *" has no slash at all
 		if h, ok := s.o.Extra[p+"/"]; ok {
 			return h
 		}

@@ -144,7 +144,7 @@ func FuzzBodies(f *testing.F) {
 
 func FuzzPaths(f *testing.F) {
 	x := newTarget(f)
-	for _, s := range []string{"", "/", "//", "/api", "/api/", "/api//v1", "/api/v1/watch", "/api/v1/watch/", "/api/v1/namespaces", "/api/v1/namespaces//pods", "/api/v1/namespaces/default/pods//status", "/api/v1//pods",
+	for _, s := range []string{"", "*", "0", "/", "//", "/api", "/api/", "/api//v1", "/api/v1/watch", "/api/v1/watch/", "/api/v1/namespaces", "/api/v1/namespaces//pods", "/api/v1/namespaces/default/pods//status", "/api/v1//pods",
 		"/apis///", "/apis/apps/v1/namespaces/../deployments", "/api/v1/namespaces/default/pods/x/y/z/../..", "/api/v1/nodes/\x00", "/healthz/x/y", "/debug/pprof/../..", "/openapi/v3/../x", "/api/v1/namespaces/default/status/x",
 		"/api/v1/namespaces/default/finalize", "/api/v1/watch/namespaces/default/pods/x", "/apis/apps/v1/deployments/scale/scale"} {
 		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "X"} {
