@@ -103,6 +103,7 @@ func TestFewerReplicasTakeTheCheapestPods(t *testing.T) {
 		testapi.Edit(c.server, "pods", "default", kept, func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.PodDeletionCost: "100"}
 		})
+		c.settle() // pods and sets are watched apart: what is newer in one may be seen before what is older in the other
 		testapi.Edit(c.server, "replicasets", "default", "web", func(rs *appsv1.ReplicaSet) { *rs.Spec.Replicas = 1; rs.Generation++ })
 		c.settle()
 		if pods := c.pods(); len(pods) != 1 || pods[0].Name != kept {
