@@ -85,10 +85,10 @@ func scripted(notes ...string) func(*corev1.Pod) {
 }
 
 func TestNodesRegisterAndKeepTheirLeases(t *testing.T) {
-	inCluster(t, Options{Nodes: 20, Zones: 3}, func(t *testing.T, c *cluster) {
+	inCluster(t, Options{Nodes: 8, Zones: 3}, func(t *testing.T, c *cluster) {
 		pass(10 * time.Second)
 		nodes, err := c.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(nodes.Items) != 20 {
+		if err != nil || len(nodes.Items) != 8 {
 			t.Fatalf("%d nodes, %v", len(nodes.Items), err)
 		}
 		ranges := map[string]bool{}
@@ -101,13 +101,13 @@ func TestNodesRegisterAndKeepTheirLeases(t *testing.T) {
 				t.Fatalf("node %s is not ready: %+v", n.Name, n.Status.Conditions)
 			}
 		}
-		if len(ranges) != 20 {
-			t.Errorf("%d ranges of addresses for 20 nodes", len(ranges))
+		if len(ranges) != 8 {
+			t.Errorf("%d ranges of addresses for 8 nodes", len(ranges))
 		}
 		for _, wait := range []time.Duration{0, 25 * time.Second, time.Minute} {
 			pass(wait)
 			leases, err := c.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(t.Context(), metav1.ListOptions{})
-			if err != nil || len(leases.Items) != 20 {
+			if err != nil || len(leases.Items) != 8 {
 				t.Fatalf("%d leases, %v", len(leases.Items), err)
 			}
 			for _, l := range leases.Items {
