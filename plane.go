@@ -35,12 +35,13 @@ import (
 const (
 	compactEvery = 5 * time.Minute
 	issuerName   = "https://kubernetes.default.svc.cluster.local"
-	// These bound what is kept beside the present state: in the store, for each kind in the watch cache, and of encoded
-	// answers for all kinds. A watch is behind by few events unless its client has gone, and whoever follows at the tip
-	// shares an answer within moments, so that more would cost memory and save little.
+	// These bound what is kept beside the present state: in the store, and for each kind in the watch cache. A watch is
+	// behind by few events unless its client has gone, so that more would cost memory and save little.
 	historyBytes = 16 << 20
 	windowBytes  = 16 << 20
-	formBytes    = 8 << 20
+	// formBytes bounds encoded answers, of all kinds. A list that does not fit is encoded anew each time, which costs four
+	// times as much; what nobody asks for again goes by itself.
+	formBytes = 96 << 20
 	// graceToClose is how long connections may take to end in order.
 	graceToClose = time.Second
 	// lastWords is how long answers that have been given may take to reach the network.

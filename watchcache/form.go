@@ -161,6 +161,34 @@ func (b *formBudget) unlinkLocked(f *form) {
 	f.home.CompareAndSwap(f, nil)
 }
 
+// fade drops the forms that nobody has asked for since it came by last: what a burst of changes leaves behind goes, what
+// lists come back for stays. It holds the lock for a few forms at a time.
+func (b *formBudget) fade() {
+	for left := b.len(); left > 0; left -= fadeStep {
+		b.mu.Lock()
+		for range min(left, fadeStep) {
+			if b.hand == nil {
+				break
+			}
+			if old := b.hand; old.hot.Swap(false) {
+				b.hand = old.next
+			} else {
+				b.unlinkLocked(old)
+			}
+		}
+		b.mu.Unlock()
+	}
+}
+
+// fadeStep is how many forms fade looks at in one go.
+const fadeStep = 256
+
+func (b *formBudget) len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count
+}
+
 func (b *formBudget) usage() (bytes, count int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

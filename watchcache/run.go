@@ -11,6 +11,9 @@ import (
 	"github.com/millrace/millrace/store"
 )
 
+// fadeEvery is how long a form may go unused: it is dropped after one to two times that.
+const fadeEvery = 15 * time.Second
+
 // Run fills the cache and keeps it up to date until ctx ends. Losing the store does not end it: the log is resumed where
 // it was lost if that is possible, otherwise the cache is refilled. It may be called once.
 func (c *Cache) Run(ctx context.Context) error {
@@ -18,6 +21,15 @@ func (c *Cache) Run(ctx context.Context) error {
 		return errors.New("watch cache runs already")
 	}
 	defer c.stop()
+	var fading sync.WaitGroup
+	defer fading.Wait()
+	ends, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fading.Go(func() {
+		for sleep(ends, fadeEvery) {
+			c.forms.fade()
+		}
+	})
 	lost := error(errNotBegun)
 	for failures := 1; ; failures++ {
 		before := c.batches.Load()
