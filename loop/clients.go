@@ -44,6 +44,10 @@ type Clients struct {
 func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		// Some loops serve kinds that users are warned of, such as endpoints; a warning for each write helps nobody.
+		config.WarningHandler = rest.NoWarnings{}
+	}
 	typed := rest.CopyConfig(config)
 	typed.ContentType = "application/vnd.kubernetes.protobuf"
 	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/controllers"
 	"github.com/millrace/millrace/controllers/nodelifecycle"
+	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -47,8 +48,11 @@ func impatient(grace time.Duration) []loop.Entry {
 }
 
 func TestPodsLeaveANodeThatFallsSilent(t *testing.T) {
-	w := bare(t, millrace.Options{Controllers: []string{}, Nodes: 2})
-	l := w.loops(impatient(12 * time.Second)) // hollow nodes renew every ten
+	t.Parallel()
+	w := bare(t, millrace.Options{Controllers: []string{}})
+	l := w.loops(impatient(6*time.Second), func(c *loop.Clients) (loop.Runner, error) {
+		return hollow.New(hollow.Options{Clients: c, Nodes: 2, LeaseEvery: 500 * time.Millisecond})
+	})
 	defer l.stop()
 	w.ns = w.namespace()
 	w.silent("away")

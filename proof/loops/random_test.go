@@ -35,15 +35,18 @@ type loops struct {
 	running sync.WaitGroup
 }
 
-func (w *world) loops(entries []loop.Entry) *loops {
+func (w *world) loops(entries []loop.Entry, more ...func(*loop.Clients) (loop.Runner, error)) *loops {
 	w.Helper()
 	clients := must(loop.NewClients(w.cluster.Config(), nil))(w)
 	group := &loop.Group{Clients: clients, Entries: entries}
-	placing := scheduler.New(scheduler.For(clients))
+	runners := []loop.Runner{group, scheduler.New(scheduler.For(clients))}
+	for _, one := range more {
+		runners = append(runners, must(one(clients))(w))
+	}
 	ctx, cancel := context.WithCancel(w.Context())
 	l := &loops{w: w, cancel: cancel}
 	l.running.Go(func() {
-		if err := loop.Run(ctx, clients, group, placing); err != nil {
+		if err := loop.Run(ctx, clients, runners...); err != nil {
 			w.Errorf("the loops ended: %v", err)
 		}
 	})
@@ -60,6 +63,7 @@ const seedVariable = "MILLRACE_SEED"
 // Whatever users do, and wherever the loops are stopped and begin anew, in the end there is what was declared: nothing
 // less, nothing twice, and nothing that belongs to what is gone.
 func TestRandomActionsAndStopsConverge(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if given, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
 		seed = given
