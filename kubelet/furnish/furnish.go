@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +48,6 @@ type Furnisher struct {
 	Options
 	objects *objects
 	tokens  *tokens
-	mu      sync.Mutex // held while a pod's folders change
 }
 
 var _ worker.Furnisher = (*Furnisher)(nil)

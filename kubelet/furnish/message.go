@@ -1,6 +1,7 @@
 package furnish
 
 import (
+	"context"
 	"io"
 	"os"
 	"strings"
@@ -26,7 +27,7 @@ func (f *Furnisher) Message(pod *corev1.Pod, c *corev1.Container, run *container
 	tail := int64(tailLines)
 	limit := int64(longestTail)
 	var b strings.Builder
-	if err := logs.Read(nil, run.LogPath, logs.Options{Tail: &tail}, &b); err != nil {
+	if err := logs.Read(context.Background(), run.LogPath, logs.Options{Tail: &tail}, &b); err != nil {
 		return ""
 	}
 	text = b.String()

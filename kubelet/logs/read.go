@@ -34,11 +34,8 @@ const look = 100 * time.Millisecond
 
 var errEnough = errors.New("the limit of bytes is reached")
 
-// Read writes a log to w. A nil ctx never ends.
+// Read writes a log to w.
 func Read(ctx context.Context, path string, o Options, w io.Writer) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("failed to open log file %q: %w", path, err)
