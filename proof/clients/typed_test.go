@@ -238,14 +238,14 @@ func TestDeletingHeedsGraceFinalizersAndPropagation(t *testing.T) {
 func TestSubresourcesDoTheirOneThing(t *testing.T) {
 	eachWire(t, func(t *testing.T, k *kubernetes.Clientset, ns string) {
 		pods := k.CoreV1().Pods(ns)
-		p := must(pods.Create(t.Context(), pod("p"), metav1.CreateOptions{}))(t)
+		must(pods.Create(t.Context(), pod("p"), metav1.CreateOptions{}))(t)
 		if err := pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: ns}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: ns}, Target: corev1.ObjectReference{Kind: "Node", Name: "m"}}, metav1.CreateOptions{}); !apierrors.IsConflict(err) {
 			t.Errorf("a second binding: %v", err)
 		}
-		p = must(pods.Get(t.Context(), "p", metav1.GetOptions{}))(t)
+		p := must(pods.Get(t.Context(), "p", metav1.GetOptions{}))(t)
 		p.Status.Phase, p.Labels = corev1.PodRunning, map[string]string{"not": "this-way"}
 		p = must(pods.UpdateStatus(t.Context(), p, metav1.UpdateOptions{}))(t)
 		if p.Spec.NodeName != "n" || p.Status.Phase != corev1.PodRunning {
