@@ -97,7 +97,7 @@ func TestArrowsPointDown(t *testing.T) {
 			switch {
 			case from >= 0 && to >= 0 && to < from:
 				t.Errorf("%s imports %s, which stands above it", p.path, inner)
-			case from >= 0 && slices.Contains(clientWing, first(inner)) && first(inner) != "watch" && !metricsOfLoops(p.path):
+			case from >= 0 && slices.Contains(clientWing, first(inner)) && first(inner) != "watch":
 				t.Errorf("%s of the server wing imports %s of the client wing", p.path, inner)
 			case slices.Contains(clientWing, first(p.path)) && to >= 0:
 				t.Errorf("%s of the client wing imports %s of the server wing", p.path, inner)
@@ -105,9 +105,6 @@ func TestArrowsPointDown(t *testing.T) {
 		}
 	}
 }
-
-// metricsOfLoops are packages that only translate the client wing's counters for Prometheus.
-func metricsOfLoops(path string) bool { return strings.HasPrefix(path, "metrics/") }
 
 func TestForbiddenImports(t *testing.T) {
 	for _, p := range packages(t) {

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/kubelet"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/metrics/scheduling"
 	"github.com/millrace/millrace/queue/prommetrics"
 	"github.com/millrace/millrace/scheduler"
+	schedulermetrics "github.com/millrace/millrace/scheduler/prommetrics"
 )
 
 // startLoops starts what works on the API from its other side. Nothing here touches the server but through the API.
@@ -36,7 +36,7 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	if !c.options.NoScheduler {
 		o := scheduler.For(clients)
-		if o.Metrics, err = scheduling.New(c.metrics.Registry); err != nil {
+		if o.Metrics, err = schedulermetrics.New(c.metrics.Registry); err != nil {
 			return err
 		}
 		runners = append(runners, scheduler.New(o))

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/millrace/millrace/apiserver"
-	"github.com/millrace/millrace/metrics/scheduling"
 	"github.com/millrace/millrace/queue"
 	"github.com/millrace/millrace/queue/prommetrics"
 	"github.com/millrace/millrace/scheduler"
+	schedulermetrics "github.com/millrace/millrace/scheduler/prommetrics"
 	"github.com/millrace/millrace/store/memory"
 	"github.com/millrace/millrace/watchcache"
 )
@@ -106,7 +106,7 @@ func TestAllPartsFitIntoOneRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decisions, err := scheduling.New(m.Registry)
+	decisions, err := schedulermetrics.New(m.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
