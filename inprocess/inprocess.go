@@ -1,12 +1,11 @@
 // Package inprocess carries HTTP requests to a handler in the same process, without a connection: for the loops that run
 // beside the API server. It is the same API, with the same bytes, less the cost of a network.
 //
-// Every request runs on a goroutine of its own, which ends when the handler returns; a caller that closes the body, or
-// whose context ends, ends the handler's context. Close waits for all of them.
+// Every request is served on a goroutine of its own until the handler returns; a caller that closes the body, or whose
+// context ends, ends the handler's context. Close waits for all of them.
 package inprocess
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -18,13 +17,19 @@ import (
 type Transport struct {
 	handler http.Handler
 	context func(context.Context) context.Context
+	stop    context.CancelCauseFunc
+	ends    context.Context
+
 	running sync.WaitGroup
 
-	mu     sync.Mutex // guards closed
+	mu     sync.Mutex // guards what follows
 	closed bool
-	stop   context.CancelCauseFunc
-	ends   context.Context
+	idle   []chan *exchange
 }
+
+// mostIdle is how many goroutines wait for further requests. One that has served before has a stack that is large enough;
+// growing that of a new one costs a twentieth of what a small request costs in all.
+const mostIdle = 64
 
 // ErrClosed is what requests get after Close.
 var ErrClosed = errors.New("the server in this process has been closed")
@@ -32,6 +37,9 @@ var ErrClosed = errors.New("the server in this process has been closed")
 // New makes a transport to a handler. inContext, when not nil, adds what the handler shall know of the caller.
 func New(h http.Handler, inContext func(context.Context) context.Context) *Transport {
 	t := &Transport{handler: h, context: inContext}
+	if inContext == nil {
+		t.context = func(ctx context.Context) context.Context { return ctx }
+	}
 	t.ends, t.stop = context.WithCancelCause(context.Background())
 	return t
 }
@@ -40,6 +48,10 @@ func New(h http.Handler, inContext func(context.Context) context.Context) *Trans
 func (t *Transport) Close() {
 	t.mu.Lock()
 	t.closed = true
+	for _, worker := range t.idle {
+		close(worker)
+	}
+	t.idle = nil
 	t.mu.Unlock()
 	t.stop(ErrClosed)
 	t.running.Wait()
@@ -47,184 +59,97 @@ func (t *Transport) Close() {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
+	x := t.exchange(r)
+	if !t.serve(x) {
+		x.end()
 		return nil, ErrClosed
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	unhook := context.AfterFunc(t.ends, func() { cancel(ErrClosed) })
-	answer := &answer{header: http.Header{}, started: make(chan struct{}), cancel: cancel}
-	answer.wake.L = &answer.mu
-	inner := r.Clone(ctx)
-	if t.context != nil {
-		inner = inner.WithContext(t.context(ctx))
-	}
-	if inner.Body == nil {
-		inner.Body = http.NoBody
-	}
-	inner.RequestURI = r.URL.RequestURI()
-	inner.RemoteAddr = "127.0.0.1:0"
-	inner.Proto, inner.ProtoMajor, inner.ProtoMinor = "HTTP/2.0", 2, 0
-	letGo := context.AfterFunc(ctx, answer.giveUp)
-	t.running.Go(func() {
-		defer unhook()
-		defer cancel(nil)
-		defer letGo()
-		serve(t.handler, answer, inner)
-	})
-	t.mu.Unlock()
-	defer t.mu.Lock()
 	select {
-	case <-answer.started:
-		return answer.response(r), nil
+	case <-x.answer.started:
+		return x.answer.response(r), nil
 	case <-r.Context().Done():
-		cancel(nil)
+		x.answer.cancel(nil)
 		return nil, context.Cause(r.Context())
 	}
 }
 
+// exchange is a request and its answer.
+type exchange struct {
+	request *http.Request
+	answer  *answer
+	unhook  func() bool
+}
+
+func (t *Transport) exchange(r *http.Request) *exchange {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	x := &exchange{
+		request: r.Clone(t.context(ctx)),
+		answer:  &answer{header: http.Header{}, started: make(chan struct{}), context: ctx, cancel: cancel},
+		unhook:  context.AfterFunc(t.ends, func() { cancel(ErrClosed) }),
+	}
+	x.answer.wake.L = &x.answer.mu
+	if x.request.Body == nil {
+		x.request.Body = http.NoBody
+	}
+	x.request.RequestURI = r.URL.RequestURI()
+	x.request.RemoteAddr = "127.0.0.1:0"
+	x.request.Proto, x.request.ProtoMajor, x.request.ProtoMinor = "HTTP/2.0", 2, 0
+	return x
+}
+
+// end lets go of what an exchange holds.
+func (x *exchange) end() {
+	x.unhook()
+	x.answer.cancel(nil)
+}
+
+// serve gives an exchange to a goroutine: to one that waits, or else a new one. It refuses after Close.
+func (t *Transport) serve(x *exchange) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	if last := len(t.idle) - 1; last >= 0 { // the one that served last: its stack has shrunk least
+		t.idle[last] <- x
+		t.idle = t.idle[:last]
+		return true
+	}
+	t.running.Go(func() { t.work(x) })
+	return true
+}
+
+// work serves exchanges until it is not needed any more.
+func (t *Transport) work(x *exchange) {
+	next := make(chan *exchange, 1)
+	for ; x != nil; x = <-next {
+		x.serve(t.handler)
+		if !t.rest(next) {
+			return
+		}
+	}
+}
+
+// rest puts a goroutine where further exchanges find it, unless enough are there.
+func (t *Transport) rest(next chan *exchange) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || len(t.idle) >= mostIdle {
+		return false
+	}
+	t.idle = append(t.idle, next)
+	return true
+}
+
 // serve calls the handler and ends the answer, with an error if the handler gave up.
-func serve(h http.Handler, a *answer, r *http.Request) {
+func (x *exchange) serve(h http.Handler) {
+	defer x.end()
 	defer func() {
 		var err error
 		if p := recover(); p != nil {
 			err = io.ErrUnexpectedEOF
 		}
-		a.finish(err)
+		x.answer.finish(err)
 	}()
-	h.ServeHTTP(a, r)
-}
-
-// answer is what the handler writes to and the caller reads from.
-type answer struct {
-	header  http.Header
-	started chan struct{}
-	cancel  context.CancelCauseFunc
-
-	mu     sync.Mutex // guards what follows
-	wake   sync.Cond
-	code   int
-	begun  bool
-	body   bytes.Buffer
-	ended  bool
-	err    error
-	closed bool // by the reader
-	over   bool // the handler's context has ended: nobody is waited for any more
-}
-
-// most is how much a handler may write ahead of a reader that does not read.
-const most = 1 << 20
-
-func (a *answer) Header() http.Header { return a.header }
-
-func (a *answer) WriteHeader(code int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.code == 0 {
-		a.code = code
-	}
-}
-
-func (a *answer) Write(b []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.code == 0 {
-		a.code = http.StatusOK
-	}
-	for a.begun && a.body.Len() > most && !a.closed && !a.over {
-		a.wake.Wait()
-	}
-	if a.closed || a.over {
-		return 0, io.ErrClosedPipe
-	}
-	n, err := a.body.Write(b)
-	if a.body.Len() > most {
-		a.beginLocked()
-	}
-	a.wake.Broadcast()
-	return n, err
-}
-
-// Flush lets the caller see what has been written.
-func (a *answer) Flush() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.beginLocked()
-	a.wake.Broadcast()
-}
-
-func (a *answer) beginLocked() {
-	if a.begun {
-		return
-	}
-	if a.code == 0 {
-		a.code = http.StatusOK
-	}
-	a.begun = true
-	close(a.started)
-}
-
-// giveUp ends a write that waits for a reader who may never come.
-func (a *answer) giveUp() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	a.wake.Broadcast()
-}
-
-func (a *answer) finish(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended, a.err = true, err
-	a.beginLocked()
-	a.wake.Broadcast()
-}
-
-func (a *answer) response(r *http.Request) *http.Response {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	res := &http.Response{
-		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/2.0", ProtoMajor: 2,
-		Header: a.header.Clone(), Body: (*reader)(a), Request: r, ContentLength: -1,
-	}
-	if a.ended {
-		res.ContentLength = int64(a.body.Len())
-	}
-	return res
-}
-
-// reader is the caller's end of an answer.
-type reader answer
-
-// Read implements io.Reader.
-func (r *reader) Read(b []byte) (int, error) {
-	a := (*answer)(r)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for a.body.Len() == 0 && !a.ended && !a.closed {
-		a.wake.Wait()
-	}
-	switch {
-	case a.closed:
-		return 0, http.ErrBodyReadAfterClose
-	case a.body.Len() > 0:
-		n, err := a.body.Read(b)
-		a.wake.Broadcast()
-		return n, err
-	case a.err != nil:
-		return 0, a.err
-	}
-	return 0, io.EOF
-}
-
-// Close ends the handler's context if it is still running.
-func (r *reader) Close() error {
-	a := (*answer)(r)
-	a.mu.Lock()
-	a.closed = true
-	a.wake.Broadcast()
-	a.mu.Unlock()
-	a.cancel(nil)
-	return nil
+	h.ServeHTTP(x.answer, x.request)
 }
