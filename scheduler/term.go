@@ -61,20 +61,37 @@ func (t *term) run(ctx context.Context) {
 	defer bindings.Wait()
 
 	slots := make(chan struct{}, t.options.Parallelism)
+	decisions := make(chan decision)
+	defer close(decisions)
+	binders := 0
 	for {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
-		decision, ok := t.decide(ctx)
+		d, ok := t.decide(ctx)
 		if !ok {
 			return
 		}
-		bindings.Go(func() {
-			defer func() { <-slots }()
-			t.bind(binding, decision)
-		})
+		select {
+		case decisions <- d:
+			continue
+		default:
+		}
+		if binders < t.options.Parallelism { // they stay: the stack that one binding has grown serves the next
+			binders++
+			bindings.Go(func() { t.bindAll(binding, decisions, slots) })
+		}
+		decisions <- d // whoever gave a slot back is about to take it
+	}
+}
+
+// bindAll binds what is decided until nothing is decided any more.
+func (t *term) bindAll(ctx context.Context, decisions <-chan decision, slots <-chan struct{}) {
+	for d := range decisions {
+		t.bind(ctx, d)
+		<-slots
 	}
 }
 
