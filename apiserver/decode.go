@@ -20,6 +20,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace/millrace/apiserver/internal/decode"
 	"github.com/millrace/millrace/resource"
 )
 
@@ -106,30 +107,41 @@ func (b body) decodeInto(into runtime.Object, want schema.GroupVersionKind) (str
 	}
 	text, err := b.json()
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
+		return nil, b.unrecognized(want, err)
 	}
 	if b.media == mediaYAML {
-		if err := yaml.UnmarshalStrict(b.bytes, &map[string]any{}); err != nil {
-			strict = append(strict, err)
+		if _, err := identify(text); err != nil {
+			return nil, b.unrecognized(want, err)
 		}
+		strict = repeatedKeys(b.bytes)
 	}
 	found, err := decodeJSON(text, into, want)
 	return append(strict, found...), err
 }
 
+// decodeJSON understands a text, which may not be changed afterwards, as an object of the wanted kind.
 func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
 	own := typeMetaOf(into)
 	fresh := own != nil && *own == metav1.TypeMeta{}
+	if fresh && decode.JSON(text, into) {
+		if err := checkKind(own.APIVersion, own.Kind, want); err != nil {
+			return nil, err
+		}
+		into.GetObjectKind().SetGroupVersionKind(want)
+		return nil, nil
+	}
+	if fresh { // it has been given parts of what was refused
+		reflect.ValueOf(into).Elem().SetZero()
+	}
 	strict, failure := strictjson.UnmarshalStrict(text, into)
 	var said metav1.TypeMeta
 	if fresh && failure == nil && len(strict) == 0 {
 		said = *own
-	} else if err := json.Unmarshal(text, &said); err != nil { // what it is comes before what is wrong with it
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v (%s)",
-			want.Kind, err, excerpt(text)))
+	} else if said, err = identify(text); err != nil { // what it is comes before what is wrong with it
+		return nil, body{bytes: text}.unrecognized(want, err)
 	}
 	if err := checkKind(said.APIVersion, said.Kind, want); err != nil {
-		return nil, err
+		return nil, body{bytes: text}.otherKind(said, want, err)
 	}
 	if failure != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, failure))
@@ -152,17 +164,6 @@ func typeMetaOf(o runtime.Object) *metav1.TypeMeta {
 	return t
 }
 
-func excerpt(text []byte) string {
-	const most = 20
-	if len(text) == 0 {
-		return "<empty>"
-	}
-	if len(text) > most {
-		return fmt.Sprintf("%x ...", text[:most])
-	}
-	return string(text)
-}
-
 func (b body) decodeProto(into runtime.Object, want schema.GroupVersionKind) error {
 	message, ok := into.(resource.ProtoMessage)
 	if !ok {
@@ -170,10 +171,10 @@ func (b body) decodeProto(into runtime.Object, want schema.GroupVersionKind) err
 	}
 	env, err := resource.OpenProto(b.bytes)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
+		return b.unrecognized(want, err)
 	}
 	if err := checkKind(env.APIVersion, env.Kind, want); err != nil {
-		return err
+		return b.otherKind(metav1.TypeMeta{APIVersion: env.APIVersion, Kind: env.Kind}, want, err)
 	}
 	if err := message.Unmarshal(env.Raw); err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
@@ -189,25 +190,18 @@ func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
 	}
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
-		return apierrors.NewBadRequest(err.Error())
+		return err
+	}
+	if apiVersion == "" {
+		gv = want.GroupVersion()
 	}
 	if kind == "" {
 		kind = want.Kind
 	}
-	if gv == want.GroupVersion() {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",
-			kind, gv.Version, want.Kind, gv.Version, kind, internalName(want.Group), want.Kind))
+	if gv.WithKind(kind) == want { // "/v1" is "v1"
+		return nil
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"",
-		kind, gv.Version, want.Kind, kind, gv))
-}
-
-func internalName(group string) string {
-	if group == "" {
-		return "core"
-	}
-	name, _, _ := strings.Cut(group, ".")
-	return name
+	return mismatch(gv.WithKind(kind), want)
 }
 
 // applyValidation turns strict findings into an error or warnings, as the caller wishes.
@@ -226,7 +220,9 @@ func applyValidation(strict []error, o writeOptions, want schema.GroupVersionKin
 			want.Kind, want.Version, want.Kind, strings.Join(all, ", ")))
 	default:
 		for _, e := range strict {
-			warn(e.Error())
+			for line := range strings.SplitSeq(strings.TrimPrefix(e.Error(), yamlFindings), "\n") {
+				warn(strings.TrimSpace(line))
+			}
 		}
 	}
 	return nil

@@ -58,7 +58,11 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.readObject(o)
+	b, err := c.s.readBody(c.w, c.r)
+	if err != nil {
+		return err
+	}
+	obj, err := c.understand(b, o)
 	if err != nil {
 		return err
 	}
@@ -69,12 +73,8 @@ func (c *call) create() error {
 	return c.sendStored(http.StatusCreated, stored)
 }
 
-// readObject reads the body as an object of the kind, in the caller's version, with defaults filled in.
-func (c *call) readObject(o writeOptions) (resource.Object, error) {
-	b, err := c.s.readBody(c.w, c.r)
-	if err != nil {
-		return nil, err
-	}
+// understand makes an object of the kind of a body in the caller's version, with defaults filled in.
+func (c *call) understand(b body, o writeOptions) (resource.Object, error) {
 	into := c.face.New()
 	strict, err := b.decodeInto(into, c.face.GroupVersionKind)
 	if err != nil {
@@ -104,23 +104,25 @@ func (c *call) update(view string) error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.readObject(o)
+	b, err := c.s.readBody(c.w, c.r)
+	if err != nil {
+		return err
+	}
+	obj, err := c.understand(b, o)
 	if err != nil {
 		return err
 	}
 	if err := c.checkNames(obj); err != nil {
 		return err
 	}
-	used := false
-	updater := func(_ context.Context, old resource.Object) (resource.Object, error) {
-		// The registry may change what it is given; a second try needs the body as it came.
-		if used {
-			return obj.DeepCopyObject().(resource.Object), nil
+	updater := func(context.Context, resource.Object) (given resource.Object, err error) {
+		// The registry may change what it is given; a second try needs the body as it came. All has been said about it.
+		if given, obj = obj, nil; given == nil {
+			if given, err = c.understand(b, writeOptions{validation: metav1.FieldValidationIgnore}); err == nil {
+				err = c.checkNames(given)
+			}
 		}
-		used = true
-		given := obj
-		obj = obj.DeepCopyObject().(resource.Object)
-		return given, nil
+		return given, err
 	}
 	stored, created, err := c.storage.Update(c.ctx(o.dryRun), c.t.Namespace, c.t.Name, updater, registry.UpdateOptions{
 		WriteOptions: c.write(o), View: view, MayCreate: c.kind.CreateOnUpdate && view == "",
@@ -142,7 +144,7 @@ func codeFor(created bool) int {
 func (c *call) checkNames(o resource.Object) error {
 	switch {
 	case o.GetName() == "":
-		return apierrors.NewBadRequest("name must be provided")
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.t.Name))
 	case o.GetName() != c.t.Name:
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), c.t.Name))
 	case !c.kind.Namespaced:
@@ -150,7 +152,7 @@ func (c *call) checkNames(o resource.Object) error {
 	case o.GetNamespace() == "":
 		o.SetNamespace(c.t.Namespace)
 	case o.GetNamespace() != c.t.Namespace:
-		return apierrors.NewBadRequest(fmt.Sprintf("the namespace of the object (%s) does not match the namespace on the URL (%s)", o.GetNamespace(), c.t.Namespace))
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
 }

@@ -1,0 +1,211 @@
+package decode
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// plan is what is known of one Go type. But for the hint, it never changes once it is compiled.
+type plan struct {
+	kind   kind
+	goType reflect.Type
+	elem   *plan // of pointers, lists and maps
+	key    reflect.Type
+	size   uintptr
+	fields []field
+	byName map[string]int
+	// hint is how long the last list of this type was: there is a good chance that the next is as long.
+	hint atomic.Int32
+}
+
+// field is one field of a struct.
+type field struct {
+	name   string
+	quoted string // with what follows it in the text: `name":`
+	offset uintptr
+	plan   *plan
+}
+
+// kind is how a value is written in JSON, and what it is in Go.
+type kind uint8
+
+const (
+	refused kind = iota // is left to the library
+	text
+	truth
+	int64s
+	int32s
+	otherInt
+	otherUint
+	float
+	data // bytes, in base64
+	structure
+	pointer
+	list
+	texts    // map[string]string
+	mapping  // any other map
+	time     // metav1.Time
+	quantity // resource.Quantity
+	either   // intstr.IntOrString
+	own      // has an UnmarshalJSON of its own
+)
+
+// plans hold all that have been compiled. Kinds share most of theirs.
+var plans struct {
+	sync.Mutex
+	building map[reflect.Type]*plan
+	done     sync.Map // reflect.Type to *plan
+}
+
+func planFor(t reflect.Type) *plan {
+	if p, ok := plans.done.Load(t); ok {
+		return p.(*plan)
+	}
+	plans.Lock()
+	defer plans.Unlock()
+	plans.building = map[reflect.Type]*plan{}
+	p := compile(t)
+	for t, p := range plans.building {
+		plans.done.Store(t, p)
+	}
+	return p
+}
+
+// special are types that are read here though they have an UnmarshalJSON.
+var special = map[reflect.Type]kind{
+	reflect.TypeFor[metav1.Time]():        time,
+	reflect.TypeFor[resource.Quantity]():  quantity,
+	reflect.TypeFor[intstr.IntOrString](): either,
+}
+
+var (
+	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// compile is called with plans locked.
+func compile(t reflect.Type) *plan {
+	if p, ok := plans.done.Load(t); ok {
+		return p.(*plan)
+	}
+	if p, ok := plans.building[t]; ok {
+		return p
+	}
+	p := &plan{goType: t, size: t.Size()}
+	plans.building[t] = p
+	if k, ok := special[t]; ok {
+		p.kind = k
+		return p
+	}
+	switch to := reflect.PointerTo(t); {
+	case t.Kind() == reflect.Interface:
+	case to.Implements(unmarshaler) && t.Kind() != reflect.Pointer:
+		p.kind = own
+	case to.Implements(textUnmarshaler) && t.Kind() != reflect.Pointer:
+	default:
+		p.compile(t)
+	}
+	return p
+}
+
+func (p *plan) compile(t reflect.Type) {
+	switch t.Kind() {
+	case reflect.String:
+		p.kind = text
+	case reflect.Bool:
+		p.kind = truth
+	case reflect.Int64:
+		p.kind = int64s
+	case reflect.Int32:
+		p.kind = int32s
+	case reflect.Int, reflect.Int8, reflect.Int16:
+		p.kind = otherInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		p.kind = otherUint
+	case reflect.Float32, reflect.Float64:
+		p.kind = float
+	case reflect.Pointer:
+		p.kind, p.elem = pointer, compile(t.Elem())
+	case reflect.Slice:
+		p.kind, p.elem = list, compile(t.Elem())
+		if t.Elem().Kind() == reflect.Uint8 {
+			p.kind = refused
+			if p.elem.kind == otherUint {
+				p.kind = data
+			}
+		}
+	case reflect.Map:
+		p.compileMap(t)
+	case reflect.Struct:
+		p.compileStruct(t)
+	}
+}
+
+func (p *plan) compileMap(t reflect.Type) {
+	if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textUnmarshaler) {
+		return
+	}
+	p.kind, p.elem, p.key = mapping, compile(t.Elem()), t.Key()
+	if t.ConvertibleTo(reflect.TypeFor[map[string]string]()) {
+		p.kind = texts
+	}
+}
+
+// mostFields is how many fields a struct may have: which ones have been seen is kept in one word.
+const mostFields = 64
+
+func (p *plan) compileStruct(t reflect.Type) {
+	p.byName = map[string]int{}
+	if !p.addFields(t, 0) || len(p.fields) > mostFields {
+		return
+	}
+	for i := range p.fields {
+		name := p.fields[i].name
+		if _, twice := p.byName[name]; twice {
+			return // which one counts depends on how deep they are embedded
+		}
+		p.byName[name] = i
+	}
+	p.kind = structure
+}
+
+func (p *plan) addFields(t reflect.Type, offset uintptr) bool {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		if f.Anonymous && name == "" {
+			if f.Type.Kind() != reflect.Struct || compile(f.Type).kind != structure || !p.addFields(f.Type, offset+f.Offset) {
+				return false
+			}
+			continue
+		}
+		if !f.IsExported() {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		for o := range strings.SplitSeq(options, ",") {
+			if o == "string" {
+				return false
+			}
+		}
+		p.fields = append(p.fields, field{name: name, quoted: name + `":`, offset: offset + f.Offset, plan: compile(f.Type)})
+	}
+	return true
+}
+
+func (f *field) in(p unsafe.Pointer) unsafe.Pointer { return unsafe.Add(p, f.offset) }
