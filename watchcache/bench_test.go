@@ -309,7 +309,7 @@ func BenchmarkMemory(b *testing.B) {
 		_, k := benchCache(b, benchPods, Options{})
 		values := 0
 		for o := range k.Snapshot().Range("", "") {
-			values += cap(o.value)
+			values += cap(o.body.Load().bytes)
 		}
 		after := heap()
 		for b.Loop() {

@@ -119,6 +119,7 @@ func (k *Kind) install(state tree, rev store.Revision, logHeld bool) {
 		k.history.endLocked(endRefilled, &sleepers)
 	}
 	k.state, k.frozen, k.rev, k.past = state, nil, rev, nil
+	k.restless = true
 	k.history = newHistory(rev, k.options.Indexed)
 	if n := len(k.pending); n > 0 && logHeld {
 		k.commitLocked(k.pending, k.pending[n-1].revision, &sleepers)

@@ -40,7 +40,7 @@ func (e *Event) cost() int {
 	if e.Previous == nil {
 		return eventOverhead
 	}
-	return eventOverhead + len(e.Previous.value)
+	return eventOverhead + int(e.Previous.size)
 }
 
 // retire drops the forms that nobody who starts from here on can ask for.

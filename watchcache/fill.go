@@ -102,7 +102,7 @@ func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, store.Revisi
 // unchanged returns the object that the entry is, if it is known. The revision alone does not tell: the store may have
 // been replaced by another.
 func (k *Kind) unchanged(old Snapshot, e store.Entry) *Object {
-	if o, ok := old.Get(e.Key); ok && o.Revision == e.Revision && string(o.value) == string(e.Value) {
+	if o, ok := old.Get(e.Key); ok && o.Revision == e.Revision && string(o.Value()) == string(e.Value) {
 		return o
 	}
 	return k.readObject(e)

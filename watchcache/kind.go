@@ -68,6 +68,9 @@ type Kind struct {
 	end     *link    // why there will be no more, or nil
 	past    past
 	pending []change // what came before the kind was filled
+	// restedAt is how many events there had been when values were put to rest last, restless that not all were.
+	restedAt int64
+	restless bool
 
 	fresh []change // the changes of the batch that is being read; the writer's own
 }

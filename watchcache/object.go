@@ -3,6 +3,7 @@ package watchcache
 import (
 	"bytes"
 	"strings"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/store"
 )
@@ -20,10 +21,14 @@ type Object struct {
 	Revision store.Revision
 	Attributes
 
-	value  []byte
+	body   atomic.Pointer[body]
+	size   int32 // of the value
 	prefix int32 // length of the kind's prefix
 	slash  int32 // where the name begins in the key
 	forms  forms
+
+	read     atomic.Bool // the value was asked for since somebody came by to put it to rest
+	restless bool        // it is like no other; belongs to who puts values to rest
 }
 
 // NewObject makes an object of an entry that was read from the store directly: of a kind that is not cached, or of a
@@ -46,7 +51,9 @@ func newObject(k KindOptions, e store.Entry, a Attributes, budget *formBudget) *
 	if cap(value)-len(value) > 64+len(value)/4 {
 		value = bytes.Clone(value)
 	}
-	o := &Object{Key: e.Key, Revision: e.Revision, Attributes: a, value: value, prefix: int32(len(k.Prefix))}
+	o := &Object{Key: e.Key, Revision: e.Revision, Attributes: a, size: int32(len(value)), prefix: int32(len(k.Prefix))}
+	o.body.Store(&body{bytes: value})
+	o.read.Store(true)
 	o.slash = o.prefix
 	if k.Namespaced {
 		o.slash += int32(strings.IndexByte(e.Key[o.prefix:], '/') + 1)
@@ -56,7 +63,12 @@ func newObject(k KindOptions, e store.Entry, a Attributes, budget *formBudget) *
 }
 
 // Value returns the bytes as they are stored. They must not be modified.
-func (o *Object) Value() []byte { return o.value }
+func (o *Object) Value() []byte {
+	if !o.read.Load() { // reading first keeps the cache line shared
+		o.read.Store(true)
+	}
+	return o.body.Load().value()
+}
 
 // Namespace returns the object's namespace, or nothing if its kind has none.
 func (o *Object) Namespace() string {

@@ -21,15 +21,16 @@ func (c *Cache) Run(ctx context.Context) error {
 		return errors.New("watch cache runs already")
 	}
 	defer c.stop()
-	var fading sync.WaitGroup
-	defer fading.Wait()
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
 	ends, cancel := context.WithCancel(ctx)
 	defer cancel()
-	fading.Go(func() {
+	keeping.Go(func() {
 		for sleep(ends, fadeEvery) {
 			c.forms.fade()
 		}
 	})
+	keeping.Go(func() { c.rests(ends) })
 	lost := error(errNotBegun)
 	for failures := 1; ; failures++ {
 		before := c.batches.Load()
