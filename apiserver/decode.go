@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -119,23 +118,21 @@ func (b body) decodeInto(into runtime.Object, want schema.GroupVersionKind) (str
 	return append(strict, found...), err
 }
 
-// decodeJSON understands a text, which may not be changed afterwards, as an object of the wanted kind.
-func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
-	own := typeMetaOf(into)
-	fresh := own != nil && *own == metav1.TypeMeta{}
-	if fresh && decode.JSON(text, into) {
-		if err := checkKind(own.APIVersion, own.Kind, want); err != nil {
-			return nil, err
-		}
-		into.GetObjectKind().SetGroupVersionKind(want)
+// unmarshal decodes a text, which may not be changed afterwards, into a zero object.
+func unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
+	if decode.JSON(text, into) {
 		return nil, nil
 	}
-	if fresh { // it has been given parts of what was refused
-		reflect.ValueOf(into).Elem().SetZero()
-	}
-	strict, failure := strictjson.UnmarshalStrict(text, into)
+	reflect.ValueOf(into).Elem().SetZero() // it has got parts of what was refused
+	return strictjson.UnmarshalStrict(text, into)
+}
+
+// decodeJSON understands a text, which may not be changed afterwards, as what is wanted. The object is zero.
+func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
+	own := typeMetaOf(into)
+	strict, failure := unmarshal(text, into)
 	var said metav1.TypeMeta
-	if fresh && failure == nil && len(strict) == 0 {
+	if own != nil && failure == nil && len(strict) == 0 {
 		said = *own
 	} else if said, err = identify(text); err != nil { // what it is comes before what is wrong with it
 		return nil, body{bytes: text}.unrecognized(want, err)

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	strictjson "sigs.k8s.io/json"
 
 	"github.com/millrace/millrace/registry"
 	"github.com/millrace/millrace/resource"
@@ -99,21 +98,16 @@ func (c *call) patchUpdater(kind types.PatchType, text []byte, o writeOptions) (
 	if err != nil {
 		return nil, err
 	}
+	part := c.partOf(kind, text, change)
 	warned := false
 	return func(_ context.Context, old resource.Object) (resource.Object, error) {
-		before, err := json.Marshal(c.faceObject(old))
-		if err != nil {
-			return nil, apierrors.NewInternalError(err)
+		if obj, ok := part.patch(old); ok {
+			c.kind.Default(obj)
+			return obj, c.checkNames(obj)
 		}
-		after, err := change(before)
+		into, strict, err := c.patchWhole(old, text, change)
 		if err != nil {
 			return nil, err
-		}
-		into := c.face.New()
-		strict, err := strictjson.UnmarshalStrict(after, into)
-		if err != nil {
-			return nil, apierrors.NewInvalid(c.face.GroupKind(), "", field.ErrorList{
-				field.Invalid(field.NewPath("patch"), string(text), err.Error())})
 		}
 		if !warned {
 			warned = true
@@ -121,10 +115,28 @@ func (c *call) patchUpdater(kind types.PatchType, text []byte, o writeOptions) (
 				return nil, err
 			}
 		}
-		into.GetObjectKind().SetGroupVersionKind(c.face.GroupVersionKind)
 		obj := c.hub(into)
 		return obj, c.checkNames(obj)
 	}, nil
+}
+
+// patchWhole takes the whole object through its text.
+func (c *call) patchWhole(old resource.Object, text []byte, change patched) (into runtime.Object, strict []error, err error) {
+	before, err := json.Marshal(c.faceObject(old))
+	if err != nil {
+		return nil, nil, apierrors.NewInternalError(err)
+	}
+	after, err := change(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	into = c.face.New()
+	if strict, err = unmarshal(after, into); err != nil {
+		return nil, nil, apierrors.NewInvalid(c.face.GroupKind(), "", field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(text), err.Error())})
+	}
+	into.GetObjectKind().SetGroupVersionKind(c.face.GroupVersionKind)
+	return into, strict, nil
 }
 
 func (c *call) faceObject(o resource.Object) runtime.Object {
