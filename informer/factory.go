@@ -46,13 +46,24 @@ func NewFactory(FactoryOptions) *Factory { return &Factory{} }
 // client, namespace, selectors and name. The other options are those of the first who asked; who wants different ones
 // gives a name. If the factory runs, so does the informer.
 func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T] {
-	id := identify(source, options.LabelSelector, options.FieldSelector, options.Name)
+	id := identify(source, reflect.TypeFor[T](), options.LabelSelector, options.FieldSelector, options.Name)
+	return joined(f, id, func() *Shared[T] { return New(source, options) })
+}
+
+// ShareProjection is Share for an informer that Project makes. One factory's projections of the same objects to the same
+// type are the same.
+func ShareProjection[T Object, P any](f *Factory, source Source[T], project func(T) P, options Options[P]) *Shared[P] {
+	id := identify(source, reflect.TypeFor[P](), options.LabelSelector, options.FieldSelector, options.Name)
+	return joined(f, id, func() *Shared[P] { return Project(source, project, options) })
+}
+
+func joined[T any](f *Factory, id identity, create func() *Shared[T]) *Shared[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known, ok := f.shared[id]; ok {
 		return known.(*Shared[T])
 	}
-	informer := New(source, options)
+	informer := create()
 	if f.shared == nil {
 		f.shared = map[identity]member{}
 	}
@@ -68,8 +79,8 @@ type identified interface {
 	identity() (server any, scope string)
 }
 
-func identify[T Object](source Source[T], labels, fields, name string) identity {
-	id := identity{kind: reflect.TypeFor[T](), labels: labels, fields: fields, name: name}
+func identify[T Object](source Source[T], kind reflect.Type, labels, fields, name string) identity {
+	id := identity{kind: kind, labels: labels, fields: fields, name: name}
 	if known, ok := source.(identified); ok {
 		id.server, id.scope = known.identity()
 	} else if reflect.TypeOf(source).Comparable() {

@@ -143,7 +143,6 @@ var kept = []string{
 	corev1.PodDeletionCost,
 	"batch.kubernetes.io/",
 	"endpoints.kubernetes.io/",
-	metav1.InitialEventsAnnotationKey, // of a bookmark, which the informer reads
 }
 
 func meta(m *metav1.ObjectMeta) metav1.ObjectMeta {

@@ -8,6 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/loop"
 )
 
 func example(i int) *corev1.Pod {
@@ -61,6 +65,17 @@ func TestPodsOfOneControllerShareTheirTemplatesParts(t *testing.T) {
 	odd.Labels = map[string]string{"app": "other"}
 	if o, _ := s.share(Of(odd)); o.Labels["app"] != "other" || p.Labels["app"] != "web" {
 		t.Error("labels of one pod went to another")
+	}
+}
+
+func TestAllLoopsOfAProcessShareOneInformer(t *testing.T) {
+	server := func(host string) *loop.Clients { return loop.ClientsFor(kubernetes.NewForConfigOrDie(&rest.Config{Host: host})) }
+	c := server("one")
+	if Informer(c) != Informer(c.Named("another-loop")) {
+		t.Error("two loops have two informers")
+	}
+	if Informer(c) == Informer(server("other")) {
+		t.Error("two servers have one informer")
 	}
 }
 

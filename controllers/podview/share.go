@@ -68,10 +68,3 @@ func shareOwners(own, model []metav1.OwnerReference) {
 	}
 	copy(own, model)
 }
-
-// SetLabels keeps the labels that are shared where others say the same.
-func (p *Pod) SetLabels(labels map[string]string) {
-	if !maps.Equal(p.Labels, labels) {
-		p.Labels = labels
-	}
-}
