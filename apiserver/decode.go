@@ -166,7 +166,7 @@ func (b body) decodeProto(into runtime.Object, want schema.GroupVersionKind) err
 	if !ok {
 		return unsupportedMediaType(unknownMedia)
 	}
-	env, err := resource.OpenProto(b.bytes)
+	env, err := b.envelope()
 	if err != nil {
 		return b.unrecognized(want, err)
 	}

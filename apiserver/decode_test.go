@@ -1,14 +1,12 @@
 package apiserver
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,12 +15,12 @@ import (
 
 // inTwoSteps finds out what a body says that it is before it decodes the rest: the order that errors must keep.
 func inTwoSteps(text []byte, into runtime.Object, want schema.GroupVersionKind) ([]error, error) {
-	var said metav1.TypeMeta
-	if err := json.Unmarshal(text, &said); err != nil {
-		return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	said, err := identify(text)
+	if err != nil {
+		return nil, err
 	}
 	if err := checkKind(said.APIVersion, said.Kind, want); err != nil {
-		return nil, err
+		return nil, body{bytes: text}.otherKind(said, want, err)
 	}
 	strict, err := strictjson.UnmarshalStrict(text, into)
 	if err != nil {

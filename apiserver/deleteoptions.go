@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"fmt"
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,22 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// decodeDeleteOptions reads a body; clients name the group and version of the object, or those of the options.
-func decodeDeleteOptions(b body, o *metav1.DeleteOptions, face schema.GroupVersion) error {
-	var err error
-	for _, gv := range []schema.GroupVersion{{Version: "v1"}, face, {Group: metav1.GroupName, Version: "v1"}} {
-		if _, err = b.decodeInto(o, gv.WithKind("DeleteOptions")); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
+// deleteOptionsFrom reads options from a query.
 func deleteOptionsFrom(q url.Values, o *metav1.DeleteOptions) error {
 	var err error
 	if o.GracePeriodSeconds, err = integer(q, "gracePeriodSeconds"); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
+	o.DryRun = q["dryRun"]
 	if q.Has("orphanDependents") {
 		v := boolean(q, "orphanDependents")
 		o.OrphanDependents = &v //nolint:staticcheck // the old option is still part of the API
@@ -42,11 +32,9 @@ func deleteOptionsFrom(q url.Values, o *metav1.DeleteOptions) error {
 }
 
 func checkDeleteOptions(o *metav1.DeleteOptions) error {
+	o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil // nothing is stored that cannot be read
 	if errs := validation.ValidateDeleteOptions(o); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
-	}
-	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {
-		return apierrors.NewBadRequest(fmt.Sprintf("gracePeriodSeconds %d is negative", *o.GracePeriodSeconds))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,14 +75,13 @@ func parseListOptions(q url.Values, face *resource.Face) (listOptions, error) {
 
 // unsupportedField says that a kind has no such field to select on.
 func unsupportedField(kind *resource.Kind, label string) error {
-	if len(kind.Fields) > 0 {
+	switch {
+	case kind.Resource == "jobs" && kind.Group == "batch":
+		return apierrors.NewBadRequest(fmt.Sprintf("field label %q not supported for Job", label))
+	case len(kind.Fields) > 0:
 		return apierrors.NewBadRequest("field label not supported: " + label)
 	}
-	known := []string{strconv.Quote("metadata.name")}
-	if kind.Namespaced {
-		known = append(known, strconv.Quote("metadata.namespace"))
-	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %s", label, strings.Join(known, ", ")))
+	return apierrors.NewBadRequest(fmt.Sprintf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, label))
 }
 
 func (o *listOptions) parseVersion(version string) error {
@@ -122,20 +122,33 @@ func (o *listOptions) checkMatch(version string) error {
 			errs = append(errs, field.Forbidden(field.NewPath("continue"), "continue is forbidden for watch"))
 		}
 	case o.initialEvents != nil:
-		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
+		errs = append(o.checkListMatch(path, version), field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
 	case o.match == "":
 	case o.watch:
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
-	case version == "":
+	default:
+		errs = o.checkListMatch(path, version)
+	}
+	return invalidOptions("ListOptions", errs)
+}
+
+func (o *listOptions) checkListMatch(path *field.Path, version string) (errs field.ErrorList) {
+	if o.match == "" {
+		return nil
+	}
+	if version == "" {
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-	case o.next != "":
+	}
+	if o.next != "" {
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
+	}
+	switch {
 	case o.match != metav1.ResourceVersionMatchExact && o.match != metav1.ResourceVersionMatchNotOlderThan:
 		errs = append(errs, field.NotSupported(path, o.match, []string{"Exact", "NotOlderThan", ""}))
 	case o.match == metav1.ResourceVersionMatchExact && version == "0":
 		errs = append(errs, field.Forbidden(path, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
 	}
-	return invalidOptions("ListOptions", errs)
+	return errs
 }
 
 func invalidOptions(kind string, errs field.ErrorList) error {
@@ -158,11 +171,10 @@ func boolean(q url.Values, name string) bool {
 }
 
 func integer(q url.Values, name string) (*int64, error) {
-	text := q.Get(name)
-	if text == "" {
+	if !q.Has(name) {
 		return nil, nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(q.Get(name), 10, 64)
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +194,9 @@ const longestManager = 128
 func parseWriteOptions(q url.Values, kind string) (writeOptions, error) {
 	o := writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), force: boolean(q, "force")}
 	var errs field.ErrorList
-	if all, given := q["dryRun"]; given && !slices.Equal(all, []string{""}) {
+	if all, given := q["dryRun"]; given {
 		o.dryRun = true
-		if !slices.Equal(all, []string{metav1.DryRunAll}) {
+		if slices.ContainsFunc(all, func(one string) bool { return one != metav1.DryRunAll }) {
 			errs = append(errs, field.NotSupported(field.NewPath("dryRun"), all, []string{metav1.DryRunAll}))
 		}
 	}
@@ -204,8 +216,8 @@ func checkManager(name string) field.ErrorList {
 		return field.ErrorList{field.TooLong(path, name, longestManager)}
 	}
 	for i, r := range name {
-		if r < ' ' || r == 0x7f {
-			return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("should only contain printable characters, the one at %d is not", i))}
+		if !unicode.IsPrint(r) {
+			return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("invalid character %#U (at position %d)", r, i))}
 		}
 	}
 	return nil

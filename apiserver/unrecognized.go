@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -31,6 +33,17 @@ func identify(text []byte) (metav1.TypeMeta, error) {
 // unrecognized refuses a body that does not even tell what it is.
 func (b body) unrecognized(want schema.GroupVersionKind, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, b.excerpt()))
+}
+
+// envelope opens a protobuf document.
+func (b body) envelope() (resource.Envelope, error) {
+	switch {
+	case len(b.bytes) == 0:
+		return resource.Envelope{}, errors.New("empty data")
+	case bytes.Equal(b.bytes, resource.ProtoMagic):
+		return resource.Envelope{}, errors.New("empty body")
+	}
+	return resource.OpenProto(b.bytes)
 }
 
 // excerpt shows how a body begins: as it is if it looks like JSON.
@@ -109,7 +122,7 @@ func repeatedKeys(text []byte) []error {
 // decodeOptions reads options that may say of any group and version that it is theirs.
 func (b body) decodeOptions(into runtime.Object, kind string) error {
 	if b.media == mediaProto {
-		env, err := resource.OpenProto(b.bytes)
+		env, err := b.envelope()
 		if err == nil {
 			err = checkOptions(metav1.TypeMeta{APIVersion: env.APIVersion, Kind: env.Kind}, kind)
 		}

@@ -167,7 +167,7 @@ func (c *call) delete() error {
 		return err
 	}
 	code := http.StatusOK
-	if !deleted.Gone && o.OrphanDependents != nil { //nolint:staticcheck // the old option is still part of the API
+	if !deleted.Gone && o.OrphanDependents != nil && !*o.OrphanDependents { //nolint:staticcheck // the old option is still part of the API
 		code = http.StatusAccepted
 	}
 	switch {
@@ -203,25 +203,20 @@ func (c *call) deleteCollection() error {
 
 // deleteOptions come in the query, or in a body.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, writeOptions, error) {
-	q := c.r.URL.Query()
-	write, err := parseWriteOptions(q, "DeleteOptions")
-	if err != nil {
-		return nil, write, err
-	}
 	o := &metav1.DeleteOptions{}
 	b, err := c.s.readBody(c.w, c.r)
 	if err != nil {
-		return nil, write, err
+		return nil, writeOptions{}, err
 	}
 	if len(b.bytes) > 0 {
-		if err := decodeDeleteOptions(b, o, c.face.GroupVersion()); err != nil {
-			return nil, write, err
-		}
-		write.dryRun = write.dryRun || len(o.DryRun) > 0
-	} else if err := deleteOptionsFrom(q, o); err != nil {
-		return nil, write, err
+		err = b.decodeOptions(o, "DeleteOptions")
+	} else {
+		err = deleteOptionsFrom(c.r.URL.Query(), o)
 	}
-	return o, write, checkDeleteOptions(o)
+	if err != nil {
+		return nil, writeOptions{}, err
+	}
+	return o, writeOptions{dryRun: len(o.DryRun) > 0}, checkDeleteOptions(o)
 }
 
 func (c *call) scale() error {

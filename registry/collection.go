@@ -22,13 +22,18 @@ func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.De
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deletesAtOnce)
-	for _, item := range list.Objects {
-		group.Go(func() error {
+	for i, item := range list.Objects {
+		remove := func() error {
 			if _, err := s.Delete(ctx, item.Namespace(), item.Name(), o, opt); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 			return nil
-		})
+		}
+		if i > 0 {
+			group.Go(remove)
+		} else if err := remove(); err != nil { // what is wrong with all of them is said of the first
+			return nil, err
+		}
 	}
 	return list.Objects, group.Wait()
 }

@@ -50,9 +50,12 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 	if err := s.adoptNamespace(o, namespace); err != nil {
 		return nil, err
 	}
-	if o.GetResourceVersion() != "" {
+	if v := o.GetResourceVersion(); v != "" && v != "0" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
+	o.SetResourceVersion("")
+	o.SetDeletionTimestamp(nil)
+	o.SetDeletionGracePeriodSeconds(nil)
 	if err := s.track(opt, "", nil, o); err != nil {
 		return nil, err
 	}
@@ -116,18 +119,32 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 		_, err := s.registry.Store.Get(ctx, key, store.GetOptions{})
 		switch {
 		case err == nil:
-			return nil, apierrors.NewAlreadyExists(s.kind.GroupResource(), o.GetName())
+			return nil, s.taken(ctx, key, o.GetName())
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
 		}
 		return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value}}, nil
 	}
 	rev, err := s.registry.Store.Create(ctx, key, value, s.kind.TTL)
+	if errors.Is(err, store.ErrExists) {
+		return nil, s.taken(ctx, key, o.GetName())
+	}
 	if err != nil {
 		return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
 	}
 	o.SetResourceVersion(rev.String())
 	return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, nil
+}
+
+// taken says that a name is in use, and whether that is about to end.
+func (s *Storage) taken(ctx context.Context, key, name string) error {
+	taken := apierrors.NewAlreadyExists(s.kind.GroupResource(), name)
+	if e, err := s.registry.Store.Get(ctx, key, store.GetOptions{}); err == nil {
+		if o, err := s.decode(e); err == nil && o.GetDeletionTimestamp() != nil {
+			taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
+		}
+	}
+	return taken
 }
 
 func (s *Storage) adoptNamespace(o resource.Object, namespace string) error {
@@ -147,10 +164,7 @@ func (s *Storage) adoptNamespace(o resource.Object, namespace string) error {
 func (s *Storage) fillMeta(o resource.Object) {
 	o.SetCreationTimestamp(metav1.Time{Time: s.registry.Now().UTC().Truncate(timeGrain)})
 	o.SetUID(uuid.NewUUID())
-	o.SetDeletionTimestamp(nil)
-	o.SetDeletionGracePeriodSeconds(nil)
 	o.SetSelfLink("")
-	o.SetGeneration(0)
 	if s.kind.Generation {
 		o.SetGeneration(1)
 	}

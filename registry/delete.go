@@ -92,13 +92,16 @@ func (s *Storage) beginDeletion(o resource.Object, do metav1.DeleteOptions) (sta
 		seconds, graceful = s.kind.Graceful(o, do.GracePeriodSeconds)
 	}
 	held := len(finalizers) > 0 || s.kind.Held(o)
-	if !graceful {
+	switch {
+	case !graceful:
 		seconds = 0
+	case seconds < 0: // as little as there is
+		seconds = 1
 	}
 	if o.GetDeletionTimestamp() != nil {
 		return s.shortenGrace(o, do, seconds, graceful) || held, nil
 	}
-	if !held && (!graceful || seconds == 0) {
+	if !held && !graceful {
 		return false, nil
 	}
 	if o.GetUID() == "" {
@@ -113,7 +116,7 @@ func (s *Storage) beginDeletion(o resource.Object, do metav1.DeleteOptions) (sta
 	if s.kind.PrepareDelete != nil {
 		s.kind.PrepareDelete(o)
 	}
-	return true, nil
+	return held || seconds > 0, nil
 }
 
 // shortenGrace handles a second delete: it may only bring the end nearer.

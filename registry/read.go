@@ -188,7 +188,7 @@ func (s *Storage) page(v view, q ListQuery, prefix, after string) *List {
 		if q.Limit > 0 && len(out.Objects) == q.Limit {
 			last := out.Objects[len(out.Objects)-1].Key
 			out.Continue, out.Remaining = encodeContinuation(v.Revision(), prefix, last), -1
-			if all {
+			if all && !q.byField {
 				out.Remaining = int64(v.CountRange(prefix, last))
 			}
 			return out

@@ -21,8 +21,10 @@ type Selection struct {
 	Name      string // one object: what a field selector on the name, or the old watch path, comes to
 	labels    labels.Selector
 	fields    []requirement
-	// never says that the selection contradicts itself.
+	// never says that nothing can be selected.
 	never bool
+	// byField says that a field selector is part of it.
+	byField bool
 }
 
 // requirement is one term of a field selector.
@@ -48,15 +50,16 @@ func Select(face *resource.Face, namespace, name string, l labels.Selector, f fi
 	}
 	kind := face.Of
 	for _, r := range f.Requirements() {
+		s.byField = true
 		equal := r.Operator != selection.NotEquals
 		switch {
 		case r.Field == nameField && equal:
-			s.never = s.never || s.Name != "" && s.Name != r.Value
+			s.never = s.never || s.Name != "" && s.Name != r.Value || r.Value == ""
 			s.Name = r.Value
 		case r.Field == nameField:
 			s.fields = append(s.fields, requirement{nameplace, r.Value, false})
 		case r.Field == namespaceField && equal && kind.Namespaced:
-			s.never = s.never || s.Namespace != "" && s.Namespace != r.Value
+			s.never = s.never || s.Namespace != "" && s.Namespace != r.Value || r.Value == ""
 			s.Namespace = r.Value
 		case r.Field == namespaceField:
 			s.fields = append(s.fields, requirement{namespaceplace, r.Value, equal})
@@ -70,7 +73,7 @@ func Select(face *resource.Face, namespace, name string, l labels.Selector, f fi
 
 // Supports tells whether a field selector of this face may name the field.
 func Supports(face *resource.Face, label string) bool {
-	return label == nameField || label == namespaceField ||
+	return label == nameField || label == namespaceField && (face.Of.Namespaced || len(face.Of.Fields) == 0) ||
 		slices.ContainsFunc(face.Of.Fields, func(f resource.Field) bool { return f.Label == own(face, label) })
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -96,10 +97,6 @@ func (s *Storage) createByUpdate(ctx context.Context, namespace, name string, up
 	if err != nil {
 		return nil, err
 	}
-	if o.GetResourceVersion() != "" && o.GetResourceVersion() != "0" {
-		return nil, apierrors.NewConflict(s.kind.GroupResource(), name,
-			fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: , UID in object meta: ", s.key(namespace, name)))
-	}
 	o.SetResourceVersion("")
 	if o.GetName() == "" {
 		o.SetName(name)
@@ -147,8 +144,8 @@ func (s *Storage) checkVersion(o, old resource.Object, key string) error {
 	switch v := o.GetResourceVersion(); v {
 	case "", "0":
 		if !s.kind.UnconditionalUpdate {
-			return apierrors.NewInvalid(s.kind.GroupVersionKind().GroupKind(), old.GetName(), field.ErrorList{
-				field.Invalid(field.NewPath("metadata", "resourceVersion"), v, "must be specified for an update")})
+			return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, old.GetName(), field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		}
 		o.SetResourceVersion(old.GetResourceVersion())
 	default:
@@ -225,9 +222,7 @@ func carryMeta(o, old resource.Object) {
 	if o.GetUID() == "" {
 		o.SetUID(old.GetUID())
 	}
-	if created := o.GetCreationTimestamp(); created.IsZero() {
-		o.SetCreationTimestamp(old.GetCreationTimestamp())
-	}
+	o.SetCreationTimestamp(old.GetCreationTimestamp())
 	if o.GetDeletionTimestamp() == nil {
 		o.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}

@@ -3,7 +3,6 @@ package resource
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -95,7 +94,7 @@ type Envelope struct {
 	Raw              []byte
 }
 
-var errEnvelope = errors.New("not a Kubernetes protobuf document")
+var errEnvelope = fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", ProtoMagic)
 
 // OpenProto reads an envelope. Raw shares the memory of b.
 func OpenProto(b []byte) (Envelope, error) {

@@ -18,7 +18,7 @@ func Kinds() []*resource.Kind { return []*resource.Kind{RuntimeClasses()} }
 // RuntimeClasses name ways to run containers.
 func RuntimeClasses() *resource.Kind {
 	return resource.Define(resource.Description[*nodev1.RuntimeClass]{
-		Group: nodev1.GroupName, Version: "v1", Kind: "RuntimeClass", Resource: "runtimeclasses",
+		Group: nodev1.GroupName, Version: "v1", Kind: "RuntimeClass", Resource: "runtimeclasses", CreateOnUpdate: true,
 		Rules: resource.Rules[*nodev1.RuntimeClass]{
 			Validate: func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return checkClass(c) },
 			ValidateUpdate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
