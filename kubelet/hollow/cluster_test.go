@@ -174,14 +174,18 @@ func TestScriptsAreFollowed(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		c.create("job", scripted("run-for=30s", "message=all done"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
 		c.create("bad", scripted("run-for=30s", "exit-code=7"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
+		c.create("work", func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "work", UID: "1", Controller: new(true)}}
+		})
 		c.create("slow", scripted("start-delay=20s"))
 		c.create("retry", scripted("crashes=2", "crash-after=5s", "crash-code=9"))
 		c.create("probed", scripted("ready-after=15s", "unready-after=40s"), func(p *corev1.Pod) {
 			p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1}
 		})
-		c.phases("at the start", "job=Running bad=Running slow=Pending retry=Running probed=Running/unready")
+		c.phases("at the start", "job=Running bad=Running slow=Pending retry=Running work=Running probed=Running/unready")
 		pass(25 * time.Second)
-		c.phases("after 25 s", "slow=Running probed=Running")
+		c.phases("after 25 s", "work=Succeeded slow=Running probed=Running")
 		pass(10 * time.Second)
 		c.phases("after 35 s", "job=Succeeded bad=Failed retry=Running")
 		if s := c.pod("retry").Status.ContainerStatuses[0]; s.RestartCount != 2 || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 9 {

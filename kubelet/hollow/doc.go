@@ -15,7 +15,7 @@
 // it (hollow.millrace.dev/exit-code.main), to that container of any sort. Durations are Go's: 1.5s, 2m.
 //
 //	hollow.millrace.dev/start-delay      how long a container takes to start
-//	hollow.millrace.dev/run-for          after this time it ends by itself; without it, it runs until it is stopped
+//	hollow.millrace.dev/run-for          after this time it ends by itself; without it, it runs until it is stopped, and a Job's for 1 s
 //	hollow.millrace.dev/exit-code        how it ends then: 0 by default
 //	hollow.millrace.dev/crashes          how many of its first runs crash
 //	hollow.millrace.dev/crash-after      how long those last: 1 s by default

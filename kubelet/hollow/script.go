@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Prefix begins the names of the annotations that script a pod.
@@ -13,6 +14,7 @@ const Prefix = "hollow.millrace.dev/"
 const (
 	forever      = time.Duration(-1)
 	defaultCrash = time.Second
+	defaultWork  = time.Second
 )
 
 // script is what a pretended container does.
@@ -28,8 +30,11 @@ type script struct {
 func scriptOf(pod *corev1.Pod, c *corev1.Container) script {
 	s := script{runFor: forever, crashAfter: defaultCrash, crashCode: 1, unreadyAfter: forever, unhealthyAfter: forever}
 	initial := once(pod, c)
-	if initial {
+	switch owner := metav1.GetControllerOfNoCopy(pod); {
+	case initial:
 		s.runFor = 0
+	case owner != nil && owner.Kind == "Job":
+		s.runFor = defaultWork
 	}
 	if len(pod.Annotations) == 0 {
 		return s
