@@ -27,8 +27,8 @@ func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 }
 
 // Project returns an informer whose cache holds what the function makes of each object, and nothing else of it. The
-// function must not keep parts of the object that it does not mean to. Selectors of labels work if P has a method
-// GetLabels; the options' transform is applied to what the function returned.
+// function must not modify the object, which shares parts with others, nor keep parts of it that it does not mean to.
+// Selectors of labels work if P has a method GetLabels; the options' transform is applied to what the function returned.
 func Project[T Object, P any](source Source[T], project func(T) P, options Options[P]) *Shared[P] {
 	s := newShared(options)
 	s.labels = labelsOf[P]
@@ -42,8 +42,9 @@ func Project[T Object, P any](source Source[T], project func(T) P, options Optio
 		connect(s, source, admit)
 		return s
 	}
+	decoder := newDecoder[T]()
 	connect(s, wire, func(e *encoded) (*version[P], error) {
-		object, err := decodeInto[T](e.bytes)
+		object, err := decoder.decode(e.bytes)
 		if err != nil {
 			return nil, s.undecodable(e.key, err)
 		}

@@ -3,74 +3,143 @@ package informer
 import (
 	"bytes"
 	"reflect"
+	"sync"
 )
 
-// decoder decodes objects of one type. Where it is given another version of the same object it takes over those parts
-// that have not changed: most updates change the metadata and the status, while most of the work, and of the memory, is
-// in the spec. Objects that are handed out are never modified, so versions may share parts.
+// decoder decodes objects of one type. Most of the work, and of the memory, is in parts that repeat: the containers of
+// a replica are those of its siblings, and an update leaves most of an object as it was. A part whose bytes have been
+// decoded before is not decoded again: objects share it. (That is allowed because what is handed out is never modified.)
 type decoder[T any] struct {
-	parts map[int]int // the messages that an object is made of: from field number to index in the struct
+	shape *messageShape // nil: the type does not lend itself to it
+	parts memo
 }
 
 func newDecoder[T Object]() *decoder[T] {
-	d := &decoder[T]{parts: map[int]int{}}
-	t := reflect.TypeFor[T]().Elem()
-	for i := range t.NumField() {
-		field := t.Field(i)
-		if number := wireNumber(field); number != 0 && field.Type.Kind() == reflect.Struct {
-			d.parts[number] = i
-		}
-	}
-	return d
+	return &decoder[T]{shape: shapeOf(reflect.TypeFor[T]().Elem(), true)}
 }
 
 // decode returns the object that the bytes encode.
-func (d *decoder[T]) decode(content []byte) (T, error) { return decodeInto[T](content) }
+func (d *decoder[T]) decode(content []byte) (T, error) {
+	return d.decodeWith(content, nil, reflect.Value{})
+}
 
-// decodeLike does the same with the help of another version, given encoded and decoded.
+// decodeLike does the same with the help of another version, given encoded and decoded: it is likely to share most
+// parts.
 func (d *decoder[T]) decodeLike(content, other []byte, like T) (T, error) {
-	changed, same := d.compare(content, other)
-	if same == nil {
+	return d.decodeWith(content, other, reflect.ValueOf(like).Elem())
+}
+
+func (d *decoder[T]) decodeWith(content, other []byte, like reflect.Value) (T, error) {
+	if d.shape == nil {
 		return decodeInto[T](content)
 	}
-	object, err := decodeInto[T](changed)
-	if err != nil {
-		return object, err
+	object := reflect.New(reflect.TypeFor[T]().Elem())
+	if !d.parts.fill(d.shape, object.Elem(), content, other, like) {
+		return decodeInto[T](content) // there is something odd about it: in whole it will do, or say what is wrong
 	}
-	to, from := reflect.ValueOf(object).Elem(), reflect.ValueOf(like).Elem()
-	for _, part := range same {
-		to.Field(part).Set(from.Field(part))
-	}
-	return object, nil
+	return object.Interface().(T), nil
 }
 
-// compare returns the fields of a message that differ from another's, and which parts are the same in both.
-func (d *decoder[T]) compare(content, other []byte) (changed []byte, same []int) {
-	err := eachField(content, func(f wireField) error {
-		if part, ok := d.parts[f.number]; ok && bytes.Equal(f.value, onlyField(other, f.number)) {
-			same = append(same, part)
-		} else {
-			changed = append(changed, f.whole...)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil
-	}
-	return changed, same
+// filling is a message on its way into a struct.
+type filling struct {
+	parts  *memo
+	to     reflect.Value
+	like   reflect.Value // not valid: none
+	others spans         // what like was decoded from
+
+	seen uint64    // the fields that have come, as bits
+	rest []byte    // what is left to the generated code
+	new  []pending // what is in there that might be shared next time
 }
 
-// onlyField returns a message's field of bytes.
-func onlyField(message []byte, number int) (value []byte) {
-	for len(message) > 0 {
-		f, rest, err := nextField(message)
-		if err != nil {
-			return nil
-		}
-		if f.number == number {
-			value = f.value
-		}
-		message = rest
+// pending is a part that is being decoded for the first time.
+type pending struct {
+	field *fieldShape
+	run   []byte
+	hash  uint64
+}
+
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+// fill decodes a message into a struct. It reports false if that cannot be done field by field.
+func (m *memo) fill(shape *messageShape, to reflect.Value, content, other []byte, like reflect.Value) bool {
+	scratch := scratches.Get().(*[]byte)
+	var room [8]pending
+	f := filling{parts: m, to: to, like: like, rest: (*scratch)[:0], new: room[:0]}
+	defer func() { *scratch = f.rest; scratches.Put(scratch) }()
+	if like.IsValid() {
+		f.others.read(other)
 	}
-	return value
+	for len(content) > 0 {
+		r, next, ok := nextRun(content)
+		if !ok || !f.take(shape, r) {
+			return false
+		}
+		content = next
+	}
+	if len(f.rest) > 0 && to.Addr().Interface().(protobuf).Unmarshal(f.rest) != nil {
+		return false
+	}
+	for _, p := range f.new {
+		m.offer(p, to.Field(p.field.index))
+	}
+	return true
+}
+
+// take finds a place for one run of the message.
+func (f *filling) take(shape *messageShape, r run) bool {
+	field := shape.field(r.number)
+	if field == nil {
+		f.rest = append(f.rest, r.whole...)
+		return true
+	}
+	if f.seen&(1<<r.number) != 0 {
+		return false // it comes in pieces
+	}
+	f.seen |= 1 << r.number
+	was := f.others.at(r.number)
+	switch {
+	case was != nil && bytes.Equal(r.whole, was):
+		share(f.to.Field(field.index), f.like.Field(field.index))
+	case field.inner != nil:
+		return f.descend(field, r, was)
+	case len(r.whole) < smallPart:
+		f.rest = append(f.rest, r.whole...)
+	default:
+		f.look(field, r)
+	}
+	return true
+}
+
+// descend fills a message within the message.
+func (f *filling) descend(field *fieldShape, r run, was []byte) bool {
+	content := onlyValue(r.whole)
+	if content == nil {
+		return false
+	}
+	var before []byte
+	var like reflect.Value
+	if was != nil {
+		before, like = onlyValue(was), f.like.Field(field.index)
+	}
+	return f.parts.fill(field.inner, f.to.Field(field.index), content, before, like)
+}
+
+// look takes over a part that is known.
+func (f *filling) look(field *fieldShape, r run) {
+	known, hash := f.parts.find(field, r.whole)
+	if known.IsValid() {
+		share(f.to.Field(field.index), known)
+		return
+	}
+	f.rest = append(f.rest, r.whole...)
+	f.new = append(f.new, pending{field: field, run: r.whole, hash: hash})
+}
+
+// share makes a field's value that of another object. Who appends to a list of it gets a copy.
+func share(to, from reflect.Value) {
+	to.Set(from)
+	if to.Kind() == reflect.Slice {
+		to.SetCap(to.Len())
+	}
 }

@@ -51,9 +51,17 @@ type wireField struct {
 	whole  []byte // the field with its tag
 }
 
+// uvarint is binary.Uvarint; most numbers are one byte long.
+func uvarint(b []byte) (value uint64, size int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return binary.Uvarint(b)
+}
+
 // nextField cuts the first field off a message.
 func nextField(message []byte) (wireField, []byte, error) {
-	tag, n := binary.Uvarint(message)
+	tag, n := uvarint(message)
 	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29 {
 		return wireField{}, nil, errWire
 	}
@@ -61,7 +69,7 @@ func nextField(message []byte) (wireField, []byte, error) {
 	size := 0
 	switch tag & 7 {
 	case 0:
-		f.varint, size = binary.Uvarint(rest)
+		f.varint, size = uvarint(rest)
 		if size <= 0 {
 			return f, nil, errWire
 		}
@@ -70,7 +78,7 @@ func nextField(message []byte) (wireField, []byte, error) {
 	case 5:
 		size = 4
 	case 2:
-		length, n := binary.Uvarint(rest)
+		length, n := uvarint(rest)
 		if n <= 0 || length > uint64(len(rest)-n) {
 			return f, nil, errWire
 		}

@@ -43,6 +43,7 @@ func main() {
 		serve     = flag.Bool("serve", false, "be the server")
 		candidate = flag.String("candidate", "", "be this candidate")
 		address   = flag.String("server", "", "the server's address, for a candidate")
+		profile   = flag.String("profile", "", "write what each candidate spends its time on with fifty handlers into this folder")
 	)
 	flag.Parse()
 	var err error
@@ -50,9 +51,9 @@ func main() {
 	case *serve:
 		err = serveForever(*pods, *pages)
 	case *candidate != "":
-		err = measure(*candidate, *address, *format, *pods)
+		err = measure(*candidate, *address, *format, *profile, *pods)
 	default:
-		err = compare(*pods, *format, *pages, *only)
+		err = compare(*pods, *format, *pages, *only, *profile)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -60,7 +61,7 @@ func main() {
 	}
 }
 
-func compare(pods int, format string, pages bool, only string) error {
+func compare(pods int, format string, pages bool, only, profile string) error {
 	server := exec.Command(os.Args[0], "-serve", fmt.Sprint("-pods=", pods), fmt.Sprint("-pages=", pages))
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
@@ -80,7 +81,7 @@ func compare(pods int, format string, pages bool, only string) error {
 		if only != "" && !strings.Contains(","+only+",", ","+name+",") {
 			continue
 		}
-		result, err := runCandidate(name, strings.TrimSpace(address), format, pods)
+		result, err := runCandidate(name, strings.TrimSpace(address), format, profile, pods)
 		if err != nil {
 			return err
 		}
@@ -89,9 +90,9 @@ func compare(pods int, format string, pages bool, only string) error {
 	return report(results)
 }
 
-func runCandidate(name, address, format string, pods int) (Result, error) {
+func runCandidate(name, address, format, profile string, pods int) (Result, error) {
 	var result Result
-	command := exec.Command(os.Args[0], "-candidate", name, "-server", address, "-format", format, fmt.Sprint("-pods=", pods))
+	command := exec.Command(os.Args[0], "-candidate", name, "-server", address, "-format", format, "-profile", profile, fmt.Sprint("-pods=", pods))
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {

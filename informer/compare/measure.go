@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +22,7 @@ import (
 )
 
 // measure runs one candidate and prints its result as JSON.
-func measure(name, address, format string, pods int) error {
+func measure(name, address, format, profile string, pods int) error {
 	config := &rest.Config{Host: address}
 	if format == "json" {
 		config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
@@ -37,7 +39,7 @@ func measure(name, address, format string, pods int) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	m := &measurement{subject: s, address: address, pods: pods, result: Result{Candidate: name}}
+	m := &measurement{subject: s, address: address, pods: pods, profile: profile, result: Result{Candidate: name}}
 	running.Go(func() { m.peak(ctx) })
 	m.first(ctx, &running)
 	steps := []func() error{m.settled, m.oneHandler, m.latency, m.index, m.fiftyHandlers}
@@ -53,6 +55,7 @@ type measurement struct {
 	subject subject
 	address string
 	pods    int
+	profile string // a folder, or empty
 	result  Result
 	reached atomic.Bool // the first list is complete
 
@@ -138,6 +141,17 @@ func (m *measurement) fiftyHandlers() error {
 		m.subject.handle(func(string) { m.handled.Add(1) })
 	}
 	time.Sleep(5 * time.Second) // let the initial objects pass
+	if m.profile != "" {
+		file, err := os.Create(filepath.Join(m.profile, m.result.Candidate+".pprof"))
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	before, began := cpu(), time.Now()
 	if err := m.writeAndWait(burst, burst, 50); err != nil {
 		return err

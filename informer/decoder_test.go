@@ -1,0 +1,177 @@
+package informer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// replica returns one of the pods of an application.
+func replica(app string, n int) *corev1.Pod {
+	pod := fullPod(fmt.Sprint(app, "-", n))
+	pod.Labels = map[string]string{"app": app, "team": "the team of " + app}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "main", Image: "registry.example/" + app + ":v1", Args: []string{"--serve"}},
+		{Name: "proxy", Image: "registry.example/proxy:v1"},
+	}
+	pod.Status = corev1.PodStatus{Phase: "Running", PodIP: fmt.Sprint("10.0.0.", n)}
+	return pod
+}
+
+func mustEncode(t testing.TB, object protobuf) []byte {
+	t.Helper()
+	content, err := object.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestReplicasShareWhatTheyHaveInCommon(t *testing.T) {
+	d := newDecoder[*corev1.Pod]()
+	var got []*corev1.Pod
+	for i := range 5 {
+		want := replica("web", i)
+		pod, err := d.decode(mustEncode(t, want))
+		if err != nil || !reflect.DeepEqual(pod, want) {
+			t.Fatalf("decoded %v, %v", pod, err)
+		}
+		got = append(got, pod)
+	}
+	if &got[3].Spec.Containers[0] != &got[4].Spec.Containers[0] {
+		t.Error("containers were decoded for each replica")
+	}
+	if cap(got[4].Spec.Containers) != len(got[4].Spec.Containers) {
+		t.Error("who appends to a shared list writes into it")
+	}
+	other, err := d.decode(mustEncode(t, replica("db", 1)))
+	if err != nil || !reflect.DeepEqual(other, replica("db", 1)) {
+		t.Errorf("another application's pod: %v, %v", other, err)
+	}
+}
+
+func TestPartsOfTheTopAreSharedToo(t *testing.T) {
+	d := newDecoder[*corev1.ConfigMap]()
+	var last *corev1.ConfigMap
+	for i := range 4 {
+		want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Data: map[string]string{"ca.crt": "the same certificate everywhere"}}
+		got, err := d.decode(mustEncode(t, want))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("decoded %v, %v", got, err)
+		}
+		if i == 3 && reflect.ValueOf(got.Data).Pointer() != reflect.ValueOf(last.Data).Pointer() {
+			t.Error("the data were decoded again")
+		}
+		last = got
+	}
+}
+
+func TestTheMemoryOfPartsIsBounded(t *testing.T) {
+	d := newDecoder[*discoveryv1.EndpointSlice]()
+	slice := &discoveryv1.EndpointSlice{}
+	for i := range 200 {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Hostname: new(string), Addresses: []string{fmt.Sprint("10.0.0.", i)}})
+	}
+	for i := range 3000 {
+		*slice.Endpoints[0].Hostname = fmt.Sprint("host-", i)
+		content := mustEncode(t, slice)
+		for range 2 { // twice, so that it is worth keeping
+			if _, err := d.decode(content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept := 0
+		for _, p := range d.parts.young {
+			kept += len(p.encoded)
+		}
+		for _, p := range d.parts.old {
+			kept += len(p.encoded)
+		}
+		if kept > 2*memoHalf {
+			t.Fatalf("%d bytes are kept", kept)
+		}
+	}
+}
+
+// shuffled returns a message made of random fields of others, some of them in pieces, repeated or out of order.
+func shuffled(random *rand.Rand, messages ...[]byte) []byte {
+	var fields [][]byte
+	for _, message := range messages {
+		_ = eachField(message, func(f wireField) error {
+			if f.number <= 3 && random.IntN(2) == 0 { // metadata, spec, status
+				inner := shuffled(random, f.value)
+				fields = append(fields, append(binary.AppendUvarint([]byte{byte(f.number<<3 | 2)}, uint64(len(inner))), inner...))
+			} else if random.IntN(8) != 0 {
+				fields = append(fields, f.whole)
+			}
+			return nil
+		})
+	}
+	if random.IntN(3) == 0 {
+		random.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
+	}
+	return bytes.Join(fields, nil)
+}
+
+// Sharing must not show: whatever the order and number of the fields, the object is what the generated code makes of
+// the same bytes.
+func TestSharingPartsDoesNotShow(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	pods := [][]byte{mustEncode(t, replica("web", 1)), mustEncode(t, replica("web", 2)), mustEncode(t, replica("db", 1)), mustEncode(t, fullPod("one"))}
+	d := newDecoder[*corev1.Pod]()
+	var before []byte
+	var like *corev1.Pod
+	for i := range 5000 {
+		content := shuffled(random, pods[random.IntN(4)])
+		if random.IntN(4) == 0 {
+			content = shuffled(random, content, pods[random.IntN(4)])
+		}
+		want, wrong := decodeInto[*corev1.Pod](content)
+		got, err := d.decode(content)
+		if like != nil && i%2 == 0 {
+			got, err = d.decodeLike(content, before, like)
+		}
+		if (err == nil) != (wrong == nil) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: decoded %v, %v; want %v, %v", seed, got, err, want, wrong)
+		}
+		if err == nil && random.IntN(3) == 0 {
+			before, like = content, want
+		}
+	}
+}
+
+func BenchmarkDecodeReplica(b *testing.B) {
+	var contents [][]byte
+	for i := range 100 {
+		contents = append(contents, mustEncode(b, replica("web", i)))
+	}
+	b.Run("generated", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			_, _ = decodeInto[*corev1.Pod](contents[i%100])
+		}
+	})
+	b.Run("sharing", func(b *testing.B) {
+		b.ReportAllocs()
+		d := newDecoder[*corev1.Pod]()
+		for i := 0; b.Loop(); i++ {
+			_, _ = d.decode(contents[i%100])
+		}
+	})
+	b.Run("update", func(b *testing.B) {
+		b.ReportAllocs()
+		d := newDecoder[*corev1.Pod]()
+		before, _ := d.decode(contents[0])
+		for i := 0; b.Loop(); i++ {
+			_, _ = d.decodeLike(contents[i%100], contents[0], before)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package informer
+
+import (
+	"bytes"
+	"hash/maphash"
+	"reflect"
+	"sync"
+)
+
+// memo remembers decoded parts by their bytes: those that came up at least twice, lately. It is bounded, and ages by
+// halves: what was not asked for while half of it was filled is forgotten.
+type memo struct {
+	mu         sync.Mutex
+	young, old map[memoKey]*part // guarded by mu
+	size       int               // guarded by mu: encoded bytes in young
+	glimpsed   []uint32          // guarded by mu: hashes of parts that came up once, each in the only place it can be
+}
+
+type memoKey struct {
+	field *fieldShape
+	hash  uint64
+}
+
+type part struct {
+	encoded []byte
+	value   reflect.Value
+}
+
+const (
+	smallPart    = 24       // what is smaller is decoded as fast as found
+	largePart    = 64 << 10 // what is larger would drive out too much
+	memoHalf     = 2 << 20
+	glimpsesKept = 1024
+)
+
+var memoSeed = maphash.MakeSeed()
+
+// find returns the value that the bytes of a field stand for, if it is known; in any case it returns their hash.
+func (m *memo) find(field *fieldShape, encoded []byte) (reflect.Value, uint64) {
+	key := memoKey{field, maphash.Bytes(memoSeed, encoded)}
+	m.mu.Lock()
+	known, ok := m.young[key]
+	if !ok {
+		if known, ok = m.old[key]; ok {
+			m.keepLocked(key, known)
+		}
+	}
+	m.mu.Unlock()
+	if !ok || !bytes.Equal(known.encoded, encoded) {
+		return reflect.Value{}, key.hash
+	}
+	return known.value, key.hash
+}
+
+// offer shows a part that had to be decoded. It is kept if it comes up for the second time: most parts that come up
+// once, such as the status of a container, are one object's own.
+func (m *memo) offer(p pending, value reflect.Value) {
+	if len(p.run) > largePart {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.glimpsed == nil {
+		m.glimpsed = make([]uint32, glimpsesKept)
+	}
+	if place := &m.glimpsed[p.hash%glimpsesKept]; *place != uint32(p.hash>>32) {
+		*place = uint32(p.hash >> 32)
+		return
+	}
+	own := reflect.New(value.Type()).Elem()
+	own.Set(value)
+	m.keepLocked(memoKey{p.field, p.hash}, &part{encoded: bytes.Clone(p.run), value: own})
+}
+
+func (m *memo) keepLocked(key memoKey, known *part) {
+	if m.size += len(known.encoded); m.young == nil || m.size > memoHalf {
+		m.old, m.young, m.size = m.young, map[memoKey]*part{}, len(known.encoded)
+	}
+	m.young[key] = known
+}
