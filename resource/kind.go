@@ -8,10 +8,11 @@ import (
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/resource/alike"
 )
 
 // Kind is a defined kind: a Description without its Go type. It never changes after Define.
@@ -125,7 +126,7 @@ func Define[P Object](d Description[P]) *Kind {
 	_, hasSpec := t.FieldByName("Spec")
 	k.Generation = (hasSpec || d.Changed != nil) && !d.NoGeneration
 	k.Changed = func(o, old Object) bool {
-		return hasSpec && !equality.Semantic.DeepEqual(SpecOf(o).Addr().Interface(), SpecOf(old).Addr().Interface())
+		return hasSpec && !alike.Values(SpecOf(o), SpecOf(old))
 	}
 	if d.Changed != nil {
 		k.Changed = func(o, old Object) bool { return d.Changed(o.(P), old.(P)) }

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/resource/alike"
 	"github.com/millrace/millrace/resource/podspec"
 	"github.com/millrace/millrace/resource/quote"
 )
@@ -22,7 +24,8 @@ var podSpecPath = field.NewPath("spec")
 // checkPodUpdate lets a pod change in very little: a running pod is what it was declared to be.
 func checkPodUpdate(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	errs := podAnnotationsKept(p, old)
-	if !equality.Semantic.DeepEqual(&p.Spec, &old.Spec) || !equality.Semantic.DeepEqual(p.Annotations, old.Annotations) {
+	unchanged := alike.Equal(&p.Spec, &old.Spec)
+	if !unchanged || !maps.Equal(p.Annotations, old.Annotations) {
 		errs = append(errs, podspec.Validate(p, podspec.OptionsFrom(ctx))...)
 	}
 	more, same := sameContainers(p.Spec.Containers, old.Spec.Containers, "containers")
@@ -36,6 +39,9 @@ func checkPodUpdate(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	}
 	errs = append(errs, gatesOnlyRemoved(p, old)...)
 	errs = append(errs, tolerationsOnlyAdded(p, old)...)
+	if unchanged {
+		return errs
+	}
 	return append(errs, nothingElseChanged(p, old)...)
 }
 
@@ -119,7 +125,7 @@ const updatable = "pod updates may not change fields other than `spec.containers
 
 func nothingElseChanged(p, old *corev1.Pod) field.ErrorList {
 	rest, errs := withoutAllowed(p, old)
-	if equality.Semantic.DeepEqual(rest, &old.Spec) {
+	if alike.Equal(rest, &old.Spec) {
 		return errs
 	}
 	changes := diff.Diff(quote.Of(old.Spec), quote.Of(*rest))
