@@ -214,7 +214,7 @@ func tooMany() error {
 }
 
 func (c *call) dispatch() error {
-	if c.kind.Deprecated != "" {
+	if c.kind.Deprecated != "" && c.kind.Offers(c.verb) {
 		c.warn(c.kind.Deprecated)
 	}
 	name := c.t.Resource

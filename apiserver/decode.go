@@ -201,6 +201,14 @@ func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
 	return mismatch(gv.WithKind(kind), want)
 }
 
+func strictText(strict []error) string {
+	all := make([]string, len(strict))
+	for i, e := range strict {
+		all[i] = e.Error()
+	}
+	return "strict decoding error: " + strings.Join(all, ", ")
+}
+
 // applyValidation turns strict findings into an error or warnings, as the caller wishes.
 func applyValidation(strict []error, o writeOptions, want schema.GroupVersionKind, warn func(string)) error {
 	if len(strict) == 0 {
@@ -209,12 +217,7 @@ func applyValidation(strict []error, o writeOptions, want schema.GroupVersionKin
 	switch o.validation {
 	case metav1.FieldValidationIgnore:
 	case metav1.FieldValidationStrict:
-		all := make([]string, len(strict))
-		for i, e := range strict {
-			all[i] = e.Error()
-		}
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %s",
-			want.Kind, want.Version, want.Kind, strings.Join(all, ", ")))
+		return cannotHandle(want, want, strictText(strict))
 	default:
 		for _, e := range strict {
 			for line := range strings.SplitSeq(strings.TrimPrefix(e.Error(), yamlFindings), "\n") {

@@ -49,7 +49,7 @@ func (p part) patch(old resource.Object) (changed resource.Object, ok bool) {
 		return nil, false
 	}
 	after := p.kind.New()
-	if !decode.JSON(text, after) {
+	if !decode.JSON(text, after) || after.GetObjectKind().GroupVersionKind() != p.kind.GroupVersionKind() {
 		return nil, false
 	}
 	changed = old.DeepCopyObject().(resource.Object)

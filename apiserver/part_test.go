@@ -193,7 +193,7 @@ func TestAPatchOfAPartComesToTheSameAsOneOfTheWhole(t *testing.T) {
 			if a, b := encoded(t, k, old), encoded(t, k, before.(resource.Object)); !bytes.Equal(a, b) {
 				t.Fatalf("seed %d: %s: the old object has been changed by %s", seed, k.Kind, text)
 			}
-			into, strict, err := c.patchWhole(old, text, change)
+			into, _, strict, err := c.patchWhole(kind, old, text, change)
 			if err != nil || len(strict) > 0 {
 				t.Fatalf("seed %d: %s: %s %s: should be %v, %v", seed, k.Kind, kind, text, err, strict)
 			}

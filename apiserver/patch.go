@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"reflect"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,7 +54,7 @@ func (c *call) patch(view string) error {
 		updater, err = c.applyUpdater(text, o, view)
 		opt.Tracked, opt.MayCreate = true, view == ""
 	} else {
-		updater, err = c.patchUpdater(kind, text, o)
+		updater = c.patchUpdater(kind, text, o)
 	}
 	if err != nil {
 		return err
@@ -93,50 +95,63 @@ func checkPatchOptions(kind types.PatchType, o writeOptions, forceGiven bool) er
 	return invalidOptions("PatchOptions", errs)
 }
 
-func (c *call) patchUpdater(kind types.PatchType, text []byte, o writeOptions) (registry.Updater, error) {
+// patchUpdater makes an updater of a patch. What is wrong with the patch is said when there is something to patch.
+func (c *call) patchUpdater(kind types.PatchType, text []byte, o writeOptions) registry.Updater {
 	change, err := c.patchFunc(kind, text)
 	if err != nil {
-		return nil, err
+		return func(context.Context, resource.Object) (resource.Object, error) { return nil, err }
 	}
-	part := c.partOf(kind, text, change)
+	findings := patchFindings(kind, text)
+	var part part
+	if len(findings) == 0 {
+		part = c.partOf(kind, text, change)
+	}
 	warned := false
+	finish := func(obj resource.Object) (resource.Object, error) {
+		c.oneOfEachOwner(obj, " after mutating admission happens", !warned)
+		warned = true
+		return obj, c.checkNames(obj)
+	}
 	return func(_ context.Context, old resource.Object) (resource.Object, error) {
 		if obj, ok := part.patch(old); ok {
 			c.kind.Default(obj)
-			return obj, c.checkNames(obj)
+			return finish(obj)
 		}
-		into, strict, err := c.patchWhole(old, text, change)
+		into, after, strict, err := c.patchWhole(kind, old, text, change)
 		if err != nil {
 			return nil, err
 		}
-		if !warned {
-			warned = true
+		strict = append(slices.Clone(findings), strict...)
+		switch {
+		case len(strict) > 0 && o.validation == metav1.FieldValidationStrict:
+			return nil, invalidPatch(kind, text, after, strictText(strict))
+		case !warned:
 			if err := applyValidation(strict, o, c.face.GroupVersionKind, c.warn); err != nil {
 				return nil, err
 			}
 		}
-		obj := c.hub(into)
-		return obj, c.checkNames(obj)
-	}, nil
+		return finish(c.hub(into))
+	}
 }
 
 // patchWhole takes the whole object through its text.
-func (c *call) patchWhole(old resource.Object, text []byte, change patched) (into runtime.Object, strict []error, err error) {
+func (c *call) patchWhole(kind types.PatchType, old resource.Object, text []byte, change patched) (into runtime.Object, after []byte, strict []error, err error) {
 	before, err := json.Marshal(c.faceObject(old))
 	if err != nil {
-		return nil, nil, apierrors.NewInternalError(err)
+		return nil, nil, nil, apierrors.NewInternalError(err)
 	}
-	after, err := change(before)
-	if err != nil {
-		return nil, nil, err
+	if after, err = change(before); err != nil {
+		return nil, nil, nil, err
 	}
 	into = c.face.New()
 	if strict, err = unmarshal(after, into); err != nil {
-		return nil, nil, apierrors.NewInvalid(c.face.GroupKind(), "", field.ErrorList{
-			field.Invalid(field.NewPath("patch"), string(text), err.Error())})
+		return nil, nil, nil, invalidPatch(kind, text, after, c.patchFault(kind, after, err))
+	}
+	if found := into.GetObjectKind().GroupVersionKind(); found != c.face.GroupVersionKind && kind != types.StrategicMergePatchType && found.Kind != "" && found.Version != "" {
+		return nil, nil, nil, invalidPatch(kind, text, after, misfit(found, c.face.GroupVersionKind))
 	}
 	into.GetObjectKind().SetGroupVersionKind(c.face.GroupVersionKind)
-	return into, strict, nil
+	return into, after, strict, nil
 }
 
 func (c *call) faceObject(o resource.Object) runtime.Object {
@@ -181,8 +196,12 @@ func jsonPatch(text []byte) (patched, error) {
 	var operations []operation
 	if err := json.Unmarshal(text, &operations); err != nil {
 		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: json: cannot unmarshal %s into Go value of type []handlers.jsonPatchOp", wrong.Value))
+		if errors.As(err, &wrong) && wrong.Field == "" {
+			list := ""
+			if wrong.Type.Kind() == reflect.Slice {
+				list = "[]"
+			}
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: json: cannot unmarshal %s into Go value of type %shandlers.jsonPatchOp", wrong.Value, list))
 		}
 		return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}

@@ -64,10 +64,14 @@ func (b body) excerpt() string {
 
 // mismatch is that something is another thing than what belongs there.
 func mismatch(found, want schema.GroupVersionKind) error {
+	return cannotHandle(found, want, misfit(found, want))
+}
+
+func misfit(found, want schema.GroupVersionKind) string {
 	if !scheme.Scheme.Recognizes(found) {
-		return cannotHandle(found, want, unregistered(found).Error())
+		return unregistered(found).Error()
 	}
-	return cannotHandle(found, want, fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", found.Version, found.Kind, internalName(want.Group), want.Kind))
+	return fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", found.Version, found.Kind, internalName(want.Group), want.Kind)
 }
 
 func unregistered(gvk schema.GroupVersionKind) error {

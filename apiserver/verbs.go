@@ -83,7 +83,9 @@ func (c *call) understand(b body, o writeOptions) (resource.Object, error) {
 	if err := applyValidation(strict, o, c.face.GroupVersionKind, c.warn); err != nil {
 		return nil, err
 	}
-	return c.hub(into), nil
+	obj := c.hub(into)
+	c.oneOfEachOwner(obj, "", true)
+	return obj, nil
 }
 
 // hub turns what the caller speaks of into the kind itself, and fills in defaults.
@@ -125,7 +127,7 @@ func (c *call) update(view string) error {
 		return given, err
 	}
 	stored, created, err := c.storage.Update(c.ctx(o.dryRun), c.t.Namespace, c.t.Name, updater, registry.UpdateOptions{
-		WriteOptions: c.write(o), View: view, MayCreate: c.kind.CreateOnUpdate && view == "",
+		WriteOptions: c.write(o), View: view, UID: obj.GetUID(), MayCreate: c.kind.CreateOnUpdate && view == "",
 	})
 	if err != nil {
 		return err
@@ -193,12 +195,11 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	lo.limit = 0
-	objects, err := c.storage.DeleteCollection(c.ctx(write.dryRun), c.query(lo), *o, c.write(write))
+	list, err := c.storage.DeleteCollection(c.ctx(write.dryRun), c.query(lo), *o, c.write(write))
 	if err != nil {
 		return err
 	}
-	return c.sendList(&registry.List{Revision: c.s.o.Registry.Cache.Revision(), Objects: objects})
+	return c.sendList(list)
 }
 
 // deleteOptions come in the query, or in a body.

@@ -6,8 +6,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/millrace/millrace/watchcache"
 )
 
 // deletesAtOnce bounds how many objects of a collection are deleted at the same time: enough to share the store's
@@ -15,7 +13,7 @@ import (
 const deletesAtOnce = 16
 
 // DeleteCollection deletes the selected objects and returns them as they were.
-func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.DeleteOptions, opt WriteOptions) ([]*watchcache.Object, error) {
+func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.DeleteOptions, opt WriteOptions) (*List, error) {
 	list, err := s.List(ctx, q)
 	if err != nil {
 		return nil, err
@@ -35,5 +33,5 @@ func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.De
 			return nil, err
 		}
 	}
-	return list.Objects, group.Wait()
+	return list, group.Wait()
 }

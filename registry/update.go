@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -23,6 +24,8 @@ type UpdateOptions struct {
 	WriteOptions
 	// View is the subresource, or empty for the main resource.
 	View string
+	// UID is what the present object must have, if anything is given.
+	UID types.UID
 	// MayCreate lets the update create the object.
 	MayCreate bool
 	// Tracked says that the updater has taken care of managed fields itself (apply).
@@ -117,7 +120,10 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkVersion(o, old, current.Key); err != nil {
+	if opt.UID != "" && opt.UID != old.GetUID() {
+		return nil, preconditionFailed(s.kind.GroupResource(), old.GetName(), current.Key, fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", opt.UID, old.GetUID()))
+	}
+	if err := s.checkVersion(o, old); err != nil {
 		return nil, err
 	}
 	change := &Change{Operation: Update, Kind: s.kind, View: opt.View, Namespace: old.GetNamespace(), Name: old.GetName(), Object: o, Old: old, DryRun: opt.DryRun}
@@ -139,7 +145,7 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 }
 
 // checkVersion refuses an object that was made from another state than the present one.
-func (s *Storage) checkVersion(o, old resource.Object, key string) error {
+func (s *Storage) checkVersion(o, old resource.Object) error {
 	gr := s.kind.GroupResource()
 	switch v := o.GetResourceVersion(); v {
 	case "", "0":
@@ -156,9 +162,6 @@ func (s *Storage) checkVersion(o, old resource.Object, key string) error {
 		if v != old.GetResourceVersion() {
 			return conflict(gr, old.GetName())
 		}
-	}
-	if uid := o.GetUID(); uid != "" && uid != old.GetUID() {
-		return preconditionFailed(gr, old.GetName(), key, fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
 	}
 	return nil
 }
