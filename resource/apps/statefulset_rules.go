@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -89,7 +90,7 @@ func claimNames(templates []corev1.PersistentVolumeClaim) []string {
 func checkClaimTemplates(templates []corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
 	for i := range templates {
-		errs = append(errs, podspec.ValidateClaimSpec(&templates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+		errs = append(errs, podspec.ValidateClaimSpec(&templates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"), metavalidation.LabelSelectorValidationOptions{})...)
 	}
 	return errs
 }

@@ -26,10 +26,7 @@ var cronJobRules = resource.Rules[*batchv1.CronJob]{
 	},
 	ValidateUpdate: func(ctx context.Context, c, old *batchv1.CronJob) field.ErrorList { return checkCronJob(ctx, c, old) },
 	Warnings: func(_ context.Context, c, old *batchv1.CronJob) []string {
-		if old != nil && c.Generation == old.Generation {
-			return nil
-		}
-		return podspec.TemplateWarnings(&c.Spec.JobTemplate.Spec.Template, specPath.Child("jobTemplate", "spec", "template"))
+		return podspec.MakerWarnings(c, old, &c.Spec.JobTemplate.Spec.Template, specPath.Child("jobTemplate", "spec", "template"))
 	},
 }
 

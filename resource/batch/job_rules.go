@@ -29,11 +29,7 @@ var jobRules = resource.Rules[*batchv1.Job]{
 		if old != nil {
 			return nil
 		}
-		w := podspec.TemplateWarnings(&j.Spec.Template, specPath.Child("template"))
-		if messages := validation.IsDNS1123Label(j.Name); j.Name != "" && len(messages) > 0 {
-			w = append(w, fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages))
-		}
-		return w
+		return podspec.MakerWarnings(j, old, &j.Spec.Template, specPath.Child("template"))
 	},
 }
 

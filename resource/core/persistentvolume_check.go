@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/podspec"
 	"github.com/millrace/millrace/resource/quote"
 )
 
@@ -20,7 +21,7 @@ func checkVolume(pv *corev1.PersistentVolume) field.ErrorList {
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(at.Child("accessModes"), ""))
 	}
-	errs = append(errs, checkModes(s.AccessModes, at.Child("accessModes"))...)
+	errs = append(errs, podspec.ValidateAccessModes(s.AccessModes, at.Child("accessModes"))...)
 	errs = append(errs, checkVolumeCapacity(s.Capacity, at.Child("capacity"))...)
 	if s.PersistentVolumeReclaimPolicy != "" {
 		errs = append(errs, check.OneOf(s.PersistentVolumeReclaimPolicy, at.Child("persistentVolumeReclaimPolicy"),
@@ -40,7 +41,7 @@ func checkVolume(pv *corev1.PersistentVolume) field.ErrorList {
 		errs = append(errs, check.Subdomain(s.StorageClassName, at.Child("storageClassName"))...)
 	}
 	if s.VolumeMode != nil {
-		errs = append(errs, checkVolumeMode(*s.VolumeMode, at.Child("volumeMode"))...)
+		errs = append(errs, podspec.ValidateVolumeMode(*s.VolumeMode, at.Child("volumeMode"))...)
 	}
 	if name := s.VolumeAttributesClassName; name != nil {
 		if *name == "" {

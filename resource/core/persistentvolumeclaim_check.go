@@ -11,101 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/podspec"
 	"github.com/millrace/millrace/resource/quote"
 )
 
 func checkClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
-	return checkClaimSpec(&c.Spec, field.NewPath("spec"), metav1validation.LabelSelectorValidationOptions{})
-}
-
-func checkClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path, selectors metav1validation.LabelSelectorValidationOptions) field.ErrorList {
-	var errs field.ErrorList
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
-	}
-	if s.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, selectors, path.Child("selector"))...)
-	}
-	errs = append(errs, checkModes(s.AccessModes, path.Child("accessModes"))...)
-	if size, there := s.Resources.Requests[corev1.ResourceStorage]; !there {
-		errs = append(errs, field.Required(path.Child("resources").Key("storage"), ""))
-	} else {
-		errs = append(errs, check.PositiveQuantity(size, path.Child("resources").Key("storage"))...)
-	}
-	if name := s.StorageClassName; name != nil && *name != "" {
-		errs = append(errs, check.Subdomain(*name, path.Child("storageClassName"))...)
-	}
-	if s.VolumeMode != nil {
-		errs = append(errs, checkVolumeMode(*s.VolumeMode, path.Child("volumeMode"))...)
-	}
-	if name := s.VolumeAttributesClassName; name != nil && *name != "" {
-		errs = append(errs, check.Subdomain(*name, path.Child("volumeAttributesClassName"))...)
-	}
-	return append(errs, checkDataSources(s, path)...)
-}
-
-func checkVolumeMode(m corev1.PersistentVolumeMode, path *field.Path) field.ErrorList {
-	return check.OneOf(m, path, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
-}
-
-func checkModes(modes []corev1.PersistentVolumeAccessMode, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, m := range modes {
-		errs = append(errs, check.OneOf(m, path, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)...)
-	}
-	alone := slices.Contains(modes, corev1.ReadWriteOncePod)
-	others := slices.ContainsFunc(modes, func(m corev1.PersistentVolumeAccessMode) bool {
-		return m == corev1.ReadOnlyMany || m == corev1.ReadWriteMany || m == corev1.ReadWriteOnce
-	})
-	if alone && others {
-		errs = append(errs, field.Forbidden(path, "may not use ReadWriteOncePod with other access modes"))
-	}
-	return errs
-}
-
-func checkDataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if d := s.DataSource; d != nil {
-		errs = append(errs, checkDataSource(d.APIGroup, d.Kind, d.Name, path.Child("dataSource"))...)
-	}
-	r := s.DataSourceRef
-	if r == nil {
-		return errs
-	}
-	errs = append(errs, checkDataSource(r.APIGroup, r.Kind, r.Name, path.Child("dataSourceRef"))...)
-	switch d := s.DataSource; {
-	case d == nil:
-	case r.Namespace != nil && *r.Namespace != "":
-		errs = append(errs, field.Invalid(path, path.Child("dataSource"), "may not be specified when dataSourceRef.namespace is specified"))
-	case groupOf(d.APIGroup) != groupOf(r.APIGroup) || d.Kind != r.Kind || d.Name != r.Name:
-		errs = append(errs, field.Invalid(path, path.Child("dataSource"), "must match dataSourceRef"))
-	}
-	return errs
-}
-
-func groupOf(g *string) string {
-	if g == nil {
-		return ""
-	}
-	return *g
-}
-
-func checkDataSource(group *string, kind, name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
-	if kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), ""))
-	}
-	g := groupOf(group)
-	if g == "" && kind != "PersistentVolumeClaim" {
-		errs = append(errs, field.Invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
-	}
-	if g != "" {
-		errs = append(errs, check.Subdomain(g, path.Child("apiGroup"))...)
-	}
-	return errs
+	return podspec.ValidateClaimSpec(&c.Spec, field.NewPath("spec"), metav1validation.LabelSelectorValidationOptions{})
 }
 
 func checkClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
@@ -113,7 +24,7 @@ func checkClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		AllowInvalidLabelValueInSelector: old.Spec.Selector != nil && metav1validation.LabelSelectorHasInvalidLabelValue(old.Spec.Selector),
 	}
 	path := field.NewPath("spec")
-	errs := checkClaimSpec(&c.Spec, path, selectors)
+	errs := podspec.ValidateClaimSpec(&c.Spec, path, selectors)
 	now, was := c.Spec.DeepCopy(), old.Spec.DeepCopy()
 	normalizeDataSources(was, nil)
 	if was.VolumeName == "" {

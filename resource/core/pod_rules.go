@@ -20,7 +20,7 @@ var podRules = resource.Rules[*corev1.Pod]{
 		if old != nil {
 			return nil
 		}
-		return podspec.Warnings(&p.Spec, p.Annotations, field.NewPath("spec"), field.NewPath("metadata", "annotations"))
+		return podspec.PodWarnings(p)
 	},
 }
 

@@ -18,10 +18,7 @@ var controllerRules = resource.Rules[*corev1.ReplicationController]{
 		return checkController(ctx, rc)
 	},
 	Warnings: func(_ context.Context, rc, old *corev1.ReplicationController) []string {
-		if rc.Spec.Template == nil || old != nil && rc.Generation == old.Generation {
-			return nil
-		}
-		return podspec.TemplateWarnings(rc.Spec.Template, field.NewPath("spec", "template"))
+		return podspec.MakerWarnings(rc, old, rc.Spec.Template, field.NewPath("spec", "template"))
 	},
 }
 

@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -44,6 +42,7 @@ func (x *examiner) container(p *place, c *corev1.Container) {
 	}
 	x.ports(p, c.Ports)
 	x.env(p, c.Env)
+	x.filesOfVolumes(p, c.Env)
 	x.envFrom(p, c.EnvFrom)
 	x.mounts(p, c)
 	x.devices(p, c)
@@ -73,19 +72,17 @@ const (
 
 // containerRestarts checks a container's own restart policy.
 func (x *examiner) containerRestarts(p *place, c *corev1.Container) {
-	if c.RestartPolicy == nil {
-		if len(c.RestartPolicyRules) > 0 {
-			r := p.child("restartPolicy")
-			x.required(&r, "must specify restartPolicy when restart rules are used")
-		}
+	if c.RestartPolicy == nil && len(c.RestartPolicyRules) == 0 {
 		return
 	}
 	policy := p.child("restartPolicy")
-	oneOf(&x.findings, &policy, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
-	rules := p.child("restartPolicyRules")
-	if len(c.RestartPolicyRules) > mostRestartRules {
-		x.invalid(&rules, len(c.RestartPolicyRules), fmt.Sprintf("must have at most %d items", mostRestartRules))
+	if c.RestartPolicy == nil {
+		x.required(&policy, "must specify restartPolicy when restart rules are used")
+	} else {
+		oneOf(&x.findings, &policy, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
 	}
+	rules := p.child("restartPolicyRules")
+	x.atMost(&rules, len(c.RestartPolicyRules), mostRestartRules)
 	for i := range c.RestartPolicyRules {
 		item := rules.item(i)
 		x.restartRule(&item, &c.RestartPolicyRules[i])
@@ -102,10 +99,8 @@ func (x *examiner) restartRule(p *place, r *corev1.ContainerRestartRule) {
 	}
 	operator := codes.child("operator")
 	oneOf(&x.findings, &operator, r.ExitCodes.Operator, corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
-	if len(r.ExitCodes.Values) > mostExitCodes {
-		values := codes.child("values")
-		x.invalid(&values, len(r.ExitCodes.Values), fmt.Sprintf("must have at most %d items", mostExitCodes))
-	}
+	values := codes.child("values")
+	x.atMost(&values, len(r.ExitCodes.Values), mostExitCodes)
 }
 
 func isSidecar(c *corev1.Container) bool {
@@ -151,10 +146,6 @@ func (x *examiner) initContainers(p *place) {
 				x.forbidden(&forbidden, onlyForSidecars)
 			}
 		}
-		if len(c.ResizePolicy) > 0 {
-			policy := item.child("resizePolicy")
-			x.invalid(&policy, quoted(c.ResizePolicy), "must not be set for init containers")
-		}
 	}
 }
 
@@ -175,7 +166,7 @@ func (x *examiner) ephemeralContainers(p *place) {
 		e := &x.spec.EphemeralContainers[i]
 		item := list.item(i)
 		x.container(&item, (*corev1.Container)(&e.EphemeralContainerCommon))
-		if e.Name != "" && (others.has(e.Name) || !names.add(e.Name)) {
+		if others.has(e.Name) || !names.add(e.Name) {
 			name := item.child("name")
 			x.duplicate(&name, e.Name)
 		}
@@ -197,9 +188,9 @@ func (x *examiner) onlyForLasting(p *place, e *corev1.EphemeralContainer) {
 	}{
 		{"ports", e.Ports != nil}, {"livenessProbe", e.LivenessProbe != nil}, {"readinessProbe", e.ReadinessProbe != nil},
 		{"startupProbe", e.StartupProbe != nil}, {"lifecycle", e.Lifecycle != nil},
-		{"resources", len(e.Resources.Limits)+len(e.Resources.Requests)+len(e.Resources.Claims) > 0},
-		{"resizePolicy", len(e.ResizePolicy) > 0}, {"restartPolicy", e.RestartPolicy != nil},
-		{"restartPolicyRules", len(e.RestartPolicyRules) > 0},
+		{"resources", e.Resources.Limits != nil || e.Resources.Requests != nil || e.Resources.Claims != nil},
+		{"resizePolicy", e.ResizePolicy != nil}, {"restartPolicy", e.RestartPolicy != nil},
+		{"restartPolicyRules", e.RestartPolicyRules != nil},
 	} {
 		if f.set {
 			c := p.child(f.name)

@@ -89,8 +89,11 @@ func (x *examiner) hostAliases(p *place) {
 		ip := item.child("ip")
 		x.errs = append(x.errs, validation.IsValidIPForLegacyField(ip.path(), x.spec.HostAliases[i].IP, true, nil)...)
 		names := item.child("hostnames")
-		for _, name := range x.spec.HostAliases[i].Hostnames {
-			x.invalidAll(&names, name, subdomain(name))
+		for j, name := range x.spec.HostAliases[i].Hostnames {
+			if messages := subdomain(name); messages != nil {
+				c := names.item(j)
+				x.invalidAll(&c, name, messages)
+			}
 		}
 	}
 }

@@ -127,16 +127,12 @@ func splitSubscript(path string) (base, key string, ok bool) {
 }
 
 func (x *examiner) resourceRef(p *place, r *corev1.ResourceFieldSelector, volume bool) {
-	if volume && !x.requireText(p, "containerName", r.ContainerName) {
-		return
-	}
-	if !x.requireText(p, "resource", r.Resource) {
-		return
-	}
-	huge := strings.HasPrefix(r.Resource, "limits.hugepages-") || strings.HasPrefix(r.Resource, "requests.hugepages-")
-	if !huge && !slices.Contains(resourcesOfContainers, r.Resource) {
-		c := p.child("resource")
-		oneOf(&x.findings, &c, r.Resource, resourcesOfContainers...)
+	if (!volume || x.requireText(p, "containerName", r.ContainerName)) && x.requireText(p, "resource", r.Resource) {
+		huge := strings.HasPrefix(r.Resource, "limits.hugepages-") || strings.HasPrefix(r.Resource, "requests.hugepages-")
+		if !huge && !slices.Contains(resourcesOfContainers, r.Resource) {
+			c := p.child("resource")
+			oneOf(&x.findings, &c, r.Resource, resourcesOfContainers...)
+		}
 	}
 	x.divisor(p, r)
 }
@@ -167,7 +163,8 @@ func (x *examiner) divisor(p *place, r *corev1.ResourceFieldSelector) {
 }
 
 func (x *examiner) keyRef(p *place, name, key string) {
-	x.requireText(p, "name", name)
+	n := p.child("name")
+	x.invalidAll(&n, name, subdomain(name))
 	if x.requireText(p, "key", key) {
 		c := p.child("key")
 		x.invalidAll(&c, key, validation.IsConfigMapKey(key))
@@ -180,17 +177,40 @@ func (x *examiner) fileRef(p *place, r *corev1.FileKeySelector) {
 		x.invalidAll(&c, r.Key, validation.IsRelaxedEnvVarName(r.Key))
 	}
 	if x.requireText(p, "volumeName", r.VolumeName) {
-		if v := x.usable(r.VolumeName); v == nil {
-			c := p.child("volumeName")
-			x.notFound(&c, r.VolumeName)
-		} else if v.EmptyDir == nil {
-			c := p.child("volumeName")
-			x.invalid(&c, r.VolumeName, "referenced volume must be of type EmptyDir")
-		}
+		c := p.child("volumeName")
+		x.invalidAll(&c, r.VolumeName, label(r.VolumeName))
 	}
 	if x.requireText(p, "path", r.Path) {
 		c := p.child("path")
-		x.filePath(&c, r.Path)
+		x.noBacksteps(&c, r.Path)
+	}
+}
+
+// filesOfVolumes wants variables that come from files to name volumes that are shared by the containers.
+func (x *examiner) filesOfVolumes(p *place, vars []corev1.EnvVar) {
+	list := p.child("env")
+	for i := range vars {
+		if vars[i].ValueFrom == nil || vars[i].ValueFrom.FileKeyRef == nil {
+			continue
+		}
+		name := vars[i].ValueFrom.FileKeyRef.VolumeName
+		item := list.item(i)
+		from := item.child("valueFrom")
+		ref := from.child("fileKeyRef")
+		c := ref.child("volumeName")
+		if v := x.usable(name); v == nil {
+			x.notFound(&c, name)
+		} else if v.EmptyDir == nil {
+			x.invalid(&c, name, "referenced volume must be of type emptyDir")
+		}
+	}
+}
+
+// objectName wants the name of another object.
+func (x *examiner) objectName(p *place, name string) {
+	if x.requireText(p, "name", name) {
+		c := p.child("name")
+		x.invalidAll(&c, name, subdomain(name))
 	}
 }
 
@@ -207,12 +227,12 @@ func (x *examiner) envFrom(p *place, sources []corev1.EnvFromSource) {
 		if s.ConfigMapRef != nil {
 			n++
 			c := item.child("configMapRef")
-			x.requireText(&c, "name", s.ConfigMapRef.Name)
+			x.objectName(&c, s.ConfigMapRef.Name)
 		}
 		if s.SecretRef != nil {
 			n++
 			c := item.child("secretRef")
-			x.requireText(&c, "name", s.SecretRef.Name)
+			x.objectName(&c, s.SecretRef.Name)
 		}
 		switch {
 		case n == 0:

@@ -35,22 +35,24 @@ func (x *examiner) mounts(p *place, c *corev1.Container) {
 				x.invalid(&path, m.MountPath, "must not already exist as a path in volumeDevices")
 			}
 		}
-		x.subPaths(&item, m)
-		x.propagation(&item, m, c)
-		x.recursiveReadOnly(&item, m)
+		x.subPaths(&list, &item, m)
+		x.propagation(&list, m, c)
+		x.recursiveReadOnly(&list, m)
 	}
 }
 
-func (x *examiner) subPaths(p *place, m *corev1.VolumeMount) {
+// subPaths reports most of what is wrong at the list, as Kubernetes does for all but a mount's name and path.
+func (x *examiner) subPaths(list, item *place, m *corev1.VolumeMount) {
 	if m.SubPath != "" {
-		c := p.child("subPath")
+		c := list.child("subPath")
 		x.descendingPath(&c, m.SubPath)
 	}
 	if m.SubPathExpr != "" {
-		c := p.child("subPathExpr")
 		if m.SubPath != "" {
+			c := item.child("subPathExpr")
 			x.invalid(&c, m.SubPathExpr, "subPathExpr and subPath are mutually exclusive")
 		}
+		c := list.child("subPathExpr")
 		x.descendingPath(&c, m.SubPathExpr)
 	}
 }

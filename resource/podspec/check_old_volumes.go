@@ -1,7 +1,10 @@
 package podspec
 
 import (
-	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +15,8 @@ import (
 
 func (x *examiner) disks(s *corev1.VolumeSource, one *choice) {
 	if d := s.GCEPersistentDisk; d != nil {
-		if c, first := one.open("gcePersistentDisk"); first {
+		if _, first := one.open("gcePersistentDisk"); first {
+			c := one.of.child("persistentDisk") // the name that Kubernetes has for it inside
 			x.requireText(&c, "pdName", d.PDName)
 			x.partition(&c, d.Partition)
 		}
@@ -28,7 +32,7 @@ func (x *examiner) disks(s *corev1.VolumeSource, one *choice) {
 func (x *examiner) partition(p *place, n int32) {
 	if n < 0 || n > 255 {
 		c := p.child("partition")
-		x.invalid(&c, n, validation.InclusiveRangeError(0, 255))
+		x.invalid(&c, n, validation.InclusiveRangeError(1, 255)) // 0 means none
 	}
 }
 
@@ -54,9 +58,9 @@ func (x *examiner) networkVolumes(s *corev1.VolumeSource, one *choice) {
 
 func (x *examiner) iscsi(p *place, n *corev1.ISCSIVolumeSource) {
 	x.requireText(p, "targetPortal", n.TargetPortal)
-	if x.requireText(p, "iqn", n.IQN) && !strings.HasPrefix(n.IQN, "iqn") && !strings.HasPrefix(n.IQN, "eui") && !strings.HasPrefix(n.IQN, "naa") {
+	if x.requireText(p, "iqn", n.IQN) {
 		c := p.child("iqn")
-		x.invalid(&c, n.IQN, "must be valid format starting with iqn, eui, or naa")
+		x.qualifiedISCSI(&c, n.IQN)
 	}
 	if n.Lun < 0 || n.Lun > 255 {
 		c := p.child("lun")
@@ -65,6 +69,26 @@ func (x *examiner) iscsi(p *place, n *corev1.ISCSIVolumeSource) {
 	if (n.DiscoveryCHAPAuth || n.SessionCHAPAuth) && n.SecretRef == nil {
 		c := p.child("secretRef")
 		x.required(&c, "")
+	}
+	if n.InitiatorName != nil {
+		c := p.child("initiatorname")
+		x.qualifiedISCSI(&c, *n.InitiatorName)
+	}
+}
+
+// The three forms of a name of iSCSI: by a domain and when it was its owner's, by EUI-64, and by NAA.
+var qualifiedISCSI = map[string]*regexp.Regexp{
+	"iqn": regexp.MustCompile(`^iqn\.\d{4}-\d{2}\.([[:alnum:].-]+)(:[^,;*&$|\s]+)$`),
+	"eui": regexp.MustCompile(`^eui\.[[:xdigit:]]{16}$`),
+	"naa": regexp.MustCompile(`^naa\.[[:xdigit:]]{32}$`),
+}
+
+func (x *examiner) qualifiedISCSI(p *place, name string) {
+	switch form, known := qualifiedISCSI[name[:min(3, len(name))]]; {
+	case !known:
+		x.invalid(p, name, "must be valid format starting with iqn, eui, or naa")
+	case !form.MatchString(name):
+		x.invalid(p, name, "must be valid format")
 	}
 }
 
@@ -121,13 +145,18 @@ func (x *examiner) channelVolumes(s *corev1.VolumeSource, one *choice) {
 	if v := s.FlexVolume; v != nil {
 		if c, first := one.open("flexVolume"); first {
 			x.requireText(&c, "driver", v.Driver)
-			for key := range v.Options {
-				if prefix, _, found := strings.Cut(key, "/"); found && strings.HasSuffix("."+prefix, ".kubernetes.io") {
-					options := c.child("options")
-					k := options.keyed(key)
-					x.invalid(&k, key, "may not use reserved namespace kubernetes.io or k8s.io")
-				}
-			}
+			x.flexOptions(&c, v.Options)
+		}
+	}
+}
+
+func (x *examiner) flexOptions(p *place, options map[string]string) {
+	list := p.child("options")
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		namespace, _, _ := strings.Cut(strings.ToLower(key), "/")
+		if namespace = "." + namespace; strings.HasSuffix(namespace, ".kubernetes.io") || strings.HasSuffix(namespace, ".k8s.io") {
+			k := list.keyed(key)
+			x.invalid(&k, key, "kubernetes.io and k8s.io namespaces are reserved")
 		}
 	}
 }
@@ -150,7 +179,7 @@ func (x *examiner) fibreChannel(p *place, v *corev1.FCVolumeSource) {
 	case v.Lun == nil:
 		x.required(&c, "lun is required if targetWWNs is specified")
 	case *v.Lun < 0 || *v.Lun > 255:
-		x.invalid(&c, fmt.Sprint(*v.Lun), validation.InclusiveRangeError(0, 255))
+		x.invalid(&c, *v.Lun, validation.InclusiveRangeError(0, 255))
 	}
 }
 
@@ -168,8 +197,7 @@ func (x *examiner) vendorVolumes(s *corev1.VolumeSource, one *choice) {
 	}
 	if v := s.Quobyte; v != nil {
 		if c, first := one.open("quobyte"); first {
-			x.requireText(&c, "registry", v.Registry)
-			x.requireText(&c, "volume", v.Volume)
+			x.quobyte(&c, v)
 		}
 	}
 	if v := s.PhotonPersistentDisk; v != nil {
@@ -184,13 +212,69 @@ func (x *examiner) vendorVolumes(s *corev1.VolumeSource, one *choice) {
 	}
 	if v := s.AzureDisk; v != nil {
 		if c, first := one.open("azureDisk"); first {
-			x.requireText(&c, "diskName", v.DiskName)
-			x.requireText(&c, "diskURI", v.DataDiskURI)
+			x.azureDisk(&c, v)
 		}
 	}
 	if v := s.StorageOS; v != nil {
 		if c, first := one.open("storageos"); first {
-			x.requireText(&c, "volumeName", v.VolumeName)
+			x.storageOS(&c, v)
 		}
+	}
+}
+
+func (x *examiner) quobyte(p *place, v *corev1.QuobyteVolumeSource) {
+	const pairs = "must be a host:port pair or multiple pairs separated by commas"
+	registry := p.child("registry")
+	if v.Registry == "" {
+		x.required(&registry, pairs)
+	} else {
+		for pair := range strings.SplitSeq(v.Registry, ",") {
+			if _, _, err := net.SplitHostPort(pair); err != nil {
+				x.invalid(&registry, v.Registry, pairs)
+			}
+		}
+	}
+	if len(v.Tenant) >= 65 {
+		c := p.child("tenant")
+		x.required(&c, "must be a UUID and may not exceed a length of 64 characters")
+	}
+	x.requireText(p, "volume", v.Volume)
+}
+
+func (x *examiner) azureDisk(p *place, v *corev1.AzureDiskVolumeSource) {
+	x.requireText(p, "diskName", v.DiskName)
+	x.requireText(p, "diskURI", v.DataDiskURI)
+	if m := v.CachingMode; m != nil {
+		c := p.child("cachingMode")
+		oneOf(&x.findings, &c, *m, corev1.AzureDataDiskCachingNone, corev1.AzureDataDiskCachingReadOnly, corev1.AzureDataDiskCachingReadWrite)
+	}
+	managed := false
+	if k := v.Kind; k != nil {
+		c := p.child("kind")
+		oneOf(&x.findings, &c, *k, corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk, corev1.AzureSharedBlobDisk)
+		managed = *k == corev1.AzureManagedDisk
+	}
+	start, form := "https://", "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+	if managed {
+		start, form = "/subscriptions/", "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+	}
+	if !strings.HasPrefix(v.DataDiskURI, start) {
+		c := p.child("diskURI")
+		oneOf(&x.findings, &c, v.DataDiskURI, form)
+	}
+}
+
+func (x *examiner) storageOS(p *place, v *corev1.StorageOSVolumeSource) {
+	if x.requireText(p, "volumeName", v.VolumeName) {
+		c := p.child("volumeName")
+		x.invalidAll(&c, v.VolumeName, label(v.VolumeName))
+	}
+	if v.VolumeNamespace != "" {
+		c := p.child("volumeNamespace")
+		x.invalidAll(&c, v.VolumeNamespace, label(v.VolumeNamespace))
+	}
+	if v.SecretRef != nil {
+		c := p.child("secretRef")
+		x.requireText(&c, "name", v.SecretRef.Name)
 	}
 }

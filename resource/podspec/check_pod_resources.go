@@ -2,6 +2,8 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -11,24 +13,49 @@ func (x *examiner) resourceClaimNames(p *place, claims []corev1.ResourceClaim) {
 		return
 	}
 	var known seen[corev1.ResourceClaim]
+	var wholes, parts seen[string]
 	list := p.child("claims")
 	for i, c := range claims {
 		item := list.item(i)
-		if !x.requireText(&item, "name", c.Name) {
+		if c.Name == "" {
+			x.required(&item, "")
 			continue
 		}
-		if !known.add(c) {
-			if c.Request == "" {
+		switch {
+		case c.Request == "":
+			// A claim as a whole goes with no request of it.
+			if !wholes.add(c.Name) || parts.has(c.Name) {
 				x.duplicate(&item, c.Name)
-			} else {
-				x.duplicate(&item, c.Name+"/"+c.Request)
 			}
+		case !known.add(c):
+			x.duplicate(&item, c.Name+"/"+c.Request)
+		case wholes.has(c.Name):
+			x.duplicate(&item, c.Name)
+		}
+		if c.Request != "" {
+			parts.add(c.Name)
+			request := item.child("request")
+			x.invalidAll(&request, c.Request, label(c.Request))
 		}
 		if !x.claims.has(c.Name) {
-			name := item.child("name")
-			x.notFound(&name, c.Name)
+			x.notFoundAmong(&item, c.Name, "must be one of the names in pod.spec.resourceClaims"+x.claimNames())
 		}
 	}
+}
+
+// claimNames lists the claims that there are.
+func (x *examiner) claimNames() string {
+	var names []string
+	for i := range x.spec.ResourceClaims {
+		if name := x.spec.ResourceClaims[i].Name; name != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return " which is empty"
+	}
+	slices.Sort(names)
+	return ": " + strings.Join(slices.Compact(names), ", ")
 }
 
 func (x *examiner) resourceClaims(p *place) {
@@ -94,31 +121,51 @@ func (x *examiner) podResources(p *place) {
 		return
 	}
 	at := p.child("resources")
-	if len(r.Claims) > 0 {
+	if x.spec.OS != nil && x.spec.OS.Name == corev1.Windows {
+		x.forbidden(&at, "may not be set for a windows pod")
+		return
+	}
+	if r.Claims != nil {
 		c := at.child("claims")
 		x.forbidden(&c, "claims may not be set for Resources at pod-level")
 	}
-	for _, l := range [...]struct {
-		name string
-		list corev1.ResourceList
-	}{{"limits", r.Limits}, {"requests", r.Requests}} {
-		c := at.child(l.name)
-		for _, name := range inOrder(l.list) {
-			if !isPodResource(name) {
-				k := c.keyed(string(name))
-				oneOf(&x.findings, &k, name, corev1.ResourceCPU, corev1.ResourceHugePagesPrefix, corev1.ResourceMemory)
-			}
-		}
+	x.requirements(&at, r, (*findings).podResourceName)
+	x.resourceClaimNames(&at, r.Claims)
+	x.sumsWithinPod(&at, r)
+	x.limitsWithinPod(&at, r.Limits)
+}
+
+func (f *findings) podResourceName(p *place, name corev1.ResourceName) {
+	switch messages := qualifiedName(string(name)); {
+	case messages != nil:
+		f.invalidAll(p, string(name), messages)
+	case !strings.Contains(string(name), "/") && !isStandard(name):
+		f.invalid(p, string(name), notStandard)
+	case !isPodResource(name):
+		oneOf(f, p, name, corev1.ResourceCPU, corev1.ResourceHugePagesPrefix, corev1.ResourceMemory)
 	}
-	x.requirements(&at, r)
-	requests := at.child("requests")
-	for name, sum := range containerRequests(x.spec) {
+}
+
+// sumsWithinPod wants the pod to ask for no less than its containers together.
+func (x *examiner) sumsWithinPod(p *place, r *corev1.ResourceRequirements) {
+	requests := p.child("requests")
+	sums := containerRequests(x.spec)
+	for _, name := range inOrder(sums) {
+		sum := sums[name]
 		if have, set := r.Requests[name]; set && sum.Cmp(have) > 0 {
 			k := requests.keyed(string(name))
-			x.invalid(&k, have.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", sum.String()))
+			x.invalid(&k, have.String(), "must be greater than or equal to aggregate container requests of "+sum.String())
 		}
 	}
-	x.limitsWithinPod(p, r.Limits)
+	limits := p.child("limits")
+	sums = containerLimits(x.spec)
+	for _, name := range inOrder(sums) {
+		sum := sums[name]
+		if have, set := r.Limits[name]; set && isHugePages(name) && sum.Cmp(have) > 0 {
+			k := limits.keyed(string(name))
+			x.invalid(&k, have.String(), "must be greater than or equal to aggregate container limits of "+sum.String())
+		}
+	}
 }
 
 func (x *examiner) limitsWithinPod(p *place, limits corev1.ResourceList) {
@@ -130,10 +177,9 @@ func (x *examiner) limitsWithinPod(p *place, limits corev1.ResourceList) {
 				continue
 			}
 			item := list.item(i)
-			resources := item.child("resources")
-			l := resources.child("limits")
-			k := l.keyed(string(name))
-			x.invalid(&k, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", whole.String()))
+			k := item.keyed(string(name))
+			l := k.child("limits")
+			x.invalid(&l, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", whole.String()))
 		}
 	}
 }

@@ -18,35 +18,36 @@ func (x *examiner) projected(p *place, v *corev1.ProjectedVolumeSource) {
 	for i := range v.Sources {
 		list.forget()
 		item := list.item(i)
-		x.projection(&item, &v.Sources[i], &paths)
+		x.projection(&item, p, &v.Sources[i], &paths)
 	}
 }
 
-func (x *examiner) projection(p *place, v *corev1.VolumeProjection, paths *seen[string]) {
+// projection checks one part of the whole.
+func (x *examiner) projection(p, whole *place, v *corev1.VolumeProjection, paths *seen[string]) {
 	one := &choice{findings: &x.findings, of: p, excess: oneVolumePerPart}
 	if s := v.Secret; s != nil {
 		if c, first := one.open("secret"); first {
 			x.requireText(&c, "name", s.Name)
-			x.projectedKeys(&c, s.Name, s.Items, paths)
+			x.projectedKeys(&c, whole, s.Name, s.Items, paths)
 		}
 	}
 	if s := v.ConfigMap; s != nil {
 		if c, first := one.open("configMap"); first {
 			x.requireText(&c, "name", s.Name)
-			x.projectedKeys(&c, s.Name, s.Items, paths)
+			x.projectedKeys(&c, whole, s.Name, s.Items, paths)
 		}
 	}
 	if s := v.DownwardAPI; s != nil {
 		if c, first := one.open("downwardAPI"); first {
 			x.downwardFiles(&c, s.Items)
 			for i := range s.Items {
-				x.newPath(&c, s.Items[i].Path, s.Items[i].Path, paths)
+				x.newPath(whole, s.Items[i].Path, s.Items[i].Path, paths)
 			}
 		}
 	}
 	if s := v.ServiceAccountToken; s != nil {
 		if c, first := one.open("serviceAccountToken"); first {
-			x.token(&c, s, paths)
+			x.token(&c, whole, s)
 		}
 	}
 	if s := v.ClusterTrustBundle; s != nil {
@@ -61,12 +62,12 @@ func (x *examiner) projection(p *place, v *corev1.VolumeProjection, paths *seen[
 	}
 }
 
-func (x *examiner) projectedKeys(p *place, name string, items []corev1.KeyToPath, paths *seen[string]) {
+func (x *examiner) projectedKeys(p, whole *place, name string, items []corev1.KeyToPath, paths *seen[string]) {
 	list := p.child("items")
 	for i := range items {
 		item := list.item(i)
 		x.keyToPath(&item, &items[i])
-		x.newPath(p, name, items[i].Path, paths)
+		x.newPath(whole, name, items[i].Path, paths)
 	}
 }
 
@@ -76,7 +77,7 @@ func (x *examiner) newPath(p *place, value, path string, paths *seen[string]) {
 	}
 }
 
-func (x *examiner) token(p *place, t *corev1.ServiceAccountTokenProjection, paths *seen[string]) {
+func (x *examiner) token(p, whole *place, t *corev1.ServiceAccountTokenProjection) {
 	if s := t.ExpirationSeconds; s != nil {
 		c := p.child("expirationSeconds")
 		if *s < leastTokenSeconds {
@@ -86,10 +87,9 @@ func (x *examiner) token(p *place, t *corev1.ServiceAccountTokenProjection, path
 			x.invalid(&c, *s, "may not specify a duration larger than 2^32 seconds")
 		}
 	}
-	if x.requireText(p, "path", t.Path) {
-		c := p.child("path")
+	if x.requireText(whole, "path", t.Path) {
+		c := whole.child("path")
 		x.filePath(&c, t.Path)
-		x.newPath(p, t.Path, t.Path, paths)
 	}
 }
 

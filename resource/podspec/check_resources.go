@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Names of resources that need no prefix.
@@ -43,39 +42,30 @@ func (f *findings) resourceName(p *place, name corev1.ResourceName) {
 	if isContainerResource(name) && !isHugePages(name) {
 		return
 	}
-	if messages := qualifiedName(string(name)); messages != nil {
-		f.invalidAll(p, string(name), messages)
-		return
-	}
+	messages := qualifiedName(string(name))
+	f.invalidAll(p, string(name), messages)
 	if strings.Contains(string(name), "/") {
 		if !isNative(name) && !isExtended(name) {
 			f.invalid(p, string(name), "doesn't follow extended resource name standard")
 		}
 		return
 	}
-	if !isStandard(name) {
-		f.invalid(p, string(name), "must be a standard resource type or fully qualified")
+	if messages == nil && !isStandard(name) {
+		f.invalid(p, string(name), notStandard)
 	}
 	if !isContainerResource(name) {
 		f.invalid(p, string(name), "must be a standard resource for containers")
 	}
 }
 
+const notStandard = "must be a standard resource type or fully qualified"
+
 func (f *findings) quantity(p *place, name corev1.ResourceName, q resource.Quantity) {
 	if q.Sign() < 0 {
 		f.invalid(p, q.String(), "must be greater than or equal to 0")
 	}
-	if !isContainerResource(name) && isExtended(name) && q.MilliValue()%1000 != 0 {
+	if !isContainerResource(name) && IsIntegerResource(name) && q.MilliValue()%1000 != 0 {
 		f.invalid(p, &q, "must be an integer")
-	}
-}
-
-// resourceList checks resources by the rules of a container's.
-func (f *findings) resourceList(p *place, list corev1.ResourceList) {
-	for _, name := range inOrder(list) {
-		k := p.keyed(string(name))
-		f.resourceName(&k, name)
-		f.quantity(&k, name, list[name])
 	}
 }
 
@@ -92,16 +82,16 @@ func (x *examiner) resources(p *place, r *corev1.ResourceRequirements) {
 		return
 	}
 	at := p.child("resources")
-	x.requirements(&at, r)
+	x.requirements(&at, r, (*findings).resourceName)
 	x.resourceClaimNames(&at, r.Claims)
 }
 
-func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements) {
+func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements, nameCheck func(*findings, *place, corev1.ResourceName)) {
 	limits, requests := p.child("limits"), p.child("requests")
 	huge, compute := false, false
 	for _, name := range inOrder(r.Limits) {
 		k := limits.keyed(string(name))
-		x.resourceName(&k, name)
+		nameCheck(&x.findings, &k, name)
 		x.quantity(&k, name, r.Limits[name])
 		x.hugePages(&k, name, r.Limits[name])
 		huge = huge || isHugePages(name)
@@ -110,7 +100,7 @@ func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements) {
 	for _, name := range inOrder(r.Requests) {
 		q := r.Requests[name]
 		k := requests.keyed(string(name))
-		x.resourceName(&k, name)
+		nameCheck(&x.findings, &k, name)
 		x.quantity(&k, name, q)
 		huge = huge || isHugePages(name)
 		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
@@ -124,6 +114,7 @@ func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements) {
 		case !limited && !mayDiffer:
 			x.required(&limits, "Limit must be set for non overcommitable resources")
 		}
+		x.hugePages(&k, name, q)
 	}
 	if huge && !compute {
 		x.forbidden(p, "HugePages require cpu or memory")
@@ -135,22 +126,9 @@ func (x *examiner) hugePages(p *place, name corev1.ResourceName, q resource.Quan
 		return
 	}
 	size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
-	if err != nil || size.Sign() <= 0 {
-		return
+	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 || q.MilliValue()%size.MilliValue() != 0 {
+		x.invalid(p, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))
 	}
-	if q.Value()%size.Value() != 0 {
-		x.invalid(p, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), size.String()))
-	}
-}
-
-// resourceClaims checks the claims that containers can name.
-// podResources checks what the pod asks for as a whole.
-// ValidateRequirements checks resources by the rules of a container's.
-func ValidateRequirements(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
-	x := examiner{spec: &corev1.PodSpec{}}
-	p := x.at(path)
-	x.requirements(&p, r)
-	return x.errs
 }
 
 // IsIntegerResource tells of which resources there are only whole ones.

@@ -33,7 +33,7 @@ func (x *examiner) affinity(p *place) {
 			item := list.item(i)
 			x.weight(&item, t.Weight)
 			c := item.child("preference")
-			x.nodeTerm(&c, &t.Preference)
+			x.nodeTerm(&c, &t.Preference, false)
 		}
 	}
 	if n := a.PodAffinity; n != nil {
@@ -68,15 +68,16 @@ func (x *examiner) nodeSelector(p *place, s *corev1.NodeSelector) {
 	}
 	for i := range s.NodeSelectorTerms {
 		item := terms.item(i)
-		x.nodeTerm(&item, &s.NodeSelectorTerms[i])
+		x.nodeTerm(&item, &s.NodeSelectorTerms[i], true)
 	}
 }
 
-func (x *examiner) nodeTerm(p *place, t *corev1.NodeSelectorTerm) {
+// nodeTerm is strict about values where nodes must match: a preference that no node can have does no harm.
+func (x *examiner) nodeTerm(p *place, t *corev1.NodeSelectorTerm, strict bool) {
 	expressions := p.child("matchExpressions")
 	for i := range t.MatchExpressions {
 		item := expressions.item(i)
-		x.nodeRequirement(&item, &t.MatchExpressions[i])
+		x.nodeRequirement(&item, &t.MatchExpressions[i], strict)
 	}
 	fields := p.child("matchFields")
 	for i := range t.MatchFields {
@@ -85,7 +86,7 @@ func (x *examiner) nodeTerm(p *place, t *corev1.NodeSelectorTerm) {
 	}
 }
 
-func (x *examiner) nodeRequirement(p *place, r *corev1.NodeSelectorRequirement) {
+func (x *examiner) nodeRequirement(p *place, r *corev1.NodeSelectorRequirement, strict bool) {
 	values := p.child("values")
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
@@ -106,6 +107,9 @@ func (x *examiner) nodeRequirement(p *place, r *corev1.NodeSelectorRequirement) 
 	}
 	key := p.child("key")
 	x.invalidAll(&key, r.Key, qualifiedName(r.Key))
+	if !strict {
+		return
+	}
 	for i, v := range r.Values {
 		item := values.item(i)
 		x.invalidAll(&item, v, labelValue(v))
@@ -152,11 +156,10 @@ func (x *examiner) podTerms(p *place, required []corev1.PodAffinityTerm, preferr
 func (x *examiner) podTerm(p *place, t *corev1.PodAffinityTerm) {
 	x.labelSelector(p, "labelSelector", t.LabelSelector)
 	x.labelSelector(p, "namespaceSelector", t.NamespaceSelector)
-	names := p.child("namespaces")
-	for i, n := range t.Namespaces {
+	for _, n := range t.Namespaces {
 		if messages := label(n); messages != nil {
-			item := names.item(i)
-			x.invalidAll(&item, n, messages)
+			c := p.child("namespace")
+			x.invalidAll(&c, n, messages)
 		}
 	}
 	x.matchKeys(p, t)

@@ -140,8 +140,8 @@ func (x *examiner) windows(p *place, w *corev1.WindowsSecurityContextOptions) {
 		c := at.child("runAsUserName")
 		if *u == "" {
 			x.invalid(&c, *u, "runAsUserName cannot be an empty string")
-		} else if strings.Count(*u, `\`) > 1 {
-			x.invalid(&c, *u, "runAsUserName can contain only a single '\\'")
+		} else {
+			x.windowsUser(&c, *u)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (x *examiner) podSecurity(p *place) {
 		}
 	}
 	if shared := x.spec.ShareProcessNamespace; shared != nil && *shared && x.spec.HostPID {
-		c := p.child("shareProcessNamespace")
+		c := at.child("shareProcessNamespace")
 		x.invalid(&c, *shared, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
 	x.sysctls(&at, s.Sysctls)
@@ -181,7 +181,7 @@ func (x *examiner) podSecurity(p *place) {
 	}
 	if s.SELinuxChangePolicy != nil {
 		c := at.child("seLinuxChangePolicy")
-		oneOf(&x.findings, &c, *s.SELinuxChangePolicy, corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive)
+		oneOf(&x.findings, &c, *s.SELinuxChangePolicy, corev1.SELinuxChangePolicyRecursive)
 	}
 }
 
@@ -219,5 +219,3 @@ func (x *examiner) sysctls(p *place, list []corev1.Sysctl) {
 		}
 	}
 }
-
-// system checks the operating system and what it cannot do.

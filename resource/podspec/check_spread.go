@@ -38,11 +38,14 @@ type spreadRule struct {
 	when corev1.UnsatisfiableConstraintAction
 }
 
+func (r spreadRule) is(t corev1.TopologySpreadConstraint) bool {
+	return r == spreadRule{t.TopologyKey, t.WhenUnsatisfiable}
+}
+
 func (x *examiner) spread(p *place) {
 	if len(x.spec.TopologySpreadConstraints) == 0 {
 		return
 	}
-	var rules seen[spreadRule]
 	list := p.child("topologySpreadConstraints")
 	for i := range x.spec.TopologySpreadConstraints {
 		t := &x.spec.TopologySpreadConstraints[i]
@@ -54,12 +57,10 @@ func (x *examiner) spread(p *place) {
 		key := item.child("topologyKey")
 		if t.TopologyKey == "" {
 			x.required(&key, emptyKey)
-		} else {
-			x.invalidAll(&key, t.TopologyKey, qualifiedName(t.TopologyKey))
 		}
 		when := item.child("whenUnsatisfiable")
 		oneOf(&x.findings, &when, t.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)
-		if !rules.add(spreadRule{t.TopologyKey, t.WhenUnsatisfiable}) {
+		if rule := (spreadRule{t.TopologyKey, t.WhenUnsatisfiable}); slices.ContainsFunc(x.spec.TopologySpreadConstraints[i+1:], rule.is) {
 			c := item.child("{topologyKey, whenUnsatisfiable}")
 			x.duplicate(&c, fmt.Sprintf("{%v, %v}", t.TopologyKey, t.WhenUnsatisfiable))
 		}
@@ -71,7 +72,7 @@ func (x *examiner) spreadDetails(p *place, t *corev1.TopologySpreadConstraint) {
 	if n := t.MinDomains; n != nil {
 		c := p.child("minDomains")
 		if *n <= 0 {
-			x.invalid(&c, *n, "must be greater than 0")
+			x.invalid(&c, *n, "must be greater than zero")
 		}
 		if t.WhenUnsatisfiable != corev1.DoNotSchedule {
 			x.invalid(&c, *n, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, t.WhenUnsatisfiable))
@@ -86,18 +87,26 @@ func (x *examiner) spreadDetails(p *place, t *corev1.TopologySpreadConstraint) {
 			oneOf(&x.findings, &c, *f.policy, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
 		}
 	}
+	x.spreadKeys(p, t)
+	x.labelSelector(p, "labelSelector", t.LabelSelector)
+}
+
+func (x *examiner) spreadKeys(p *place, t *corev1.TopologySpreadConstraint) {
+	if len(t.MatchLabelKeys) == 0 {
+		return
+	}
 	keys := p.child("matchLabelKeys")
-	if len(t.MatchLabelKeys) > 0 && t.LabelSelector == nil {
+	if t.LabelSelector == nil {
 		x.forbidden(&keys, "must not be specified when labelSelector is not set")
+		return
 	}
 	for i, key := range t.MatchLabelKeys {
 		item := keys.item(i)
 		x.invalidAll(&item, key, qualifiedName(key))
-		if t.LabelSelector != nil && selectsKey(t.LabelSelector, key) && !x.pod {
+		if selectsKey(t.LabelSelector, key) && !x.pod {
 			x.invalid(&item, key, "exists in both matchLabelKeys and labelSelector")
 		}
 	}
-	x.labelSelector(p, "labelSelector", t.LabelSelector)
 }
 
 func selectsKey(s *metav1.LabelSelector, key string) bool {
@@ -144,7 +153,11 @@ func (x *examiner) toleration(p *place, t *corev1.Toleration) {
 			x.invalid(&operator, t.Value, "value must be empty when `operator` is 'Exists'")
 		}
 	default:
-		oneOf(&x.findings, &operator, t.Operator, corev1.TolerationOpEqual, corev1.TolerationOpExists)
+		known := []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}
+		if t.Operator == corev1.TolerationOpLt || t.Operator == corev1.TolerationOpGt {
+			known = append(known, corev1.TolerationOpLt, corev1.TolerationOpGt) // they are known, and not turned on
+		}
+		x.errs = append(x.errs, field.NotSupported(operator.path(), t.Operator, known))
 	}
 	if t.Effect != "" {
 		oneOf(&x.findings, &effect, t.Effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)

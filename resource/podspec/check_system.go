@@ -11,7 +11,7 @@ func (x *examiner) hostUsers(p *place) {
 	for _, f := range [...]struct {
 		name string
 		set  bool
-	}{{"hostNetwork", x.spec.HostNetwork}, {"hostPID", x.spec.HostPID}, {"hostIPC", x.spec.HostIPC}} {
+	}{{"hostNetwork", x.spec.HostNetwork}, {"HostPID", x.spec.HostPID}, {"HostIPC", x.spec.HostIPC}} {
 		if f.set {
 			c := p.child(f.name)
 			x.forbidden(&c, "when `hostUsers` is false")
@@ -32,6 +32,7 @@ func (x *examiner) hostUsers(p *place) {
 	}
 }
 
+// system checks the operating system and what it cannot do.
 func (x *examiner) system(p *place) {
 	if x.spec.OS == nil {
 		return
@@ -42,38 +43,99 @@ func (x *examiner) system(p *place) {
 		x.required(&name, "")
 		return
 	}
-	if !oneOf(&x.findings, &name, x.spec.OS.Name, corev1.Linux, corev1.Windows) {
+	if !oneOf(&x.findings, &os, x.spec.OS.Name, corev1.Linux, corev1.Windows) {
 		return
 	}
+	if x.spec.OS.Name == corev1.Linux {
+		x.onlyForWindows(p)
+	} else {
+		x.onlyForLinux(p)
+	}
+}
+
+func (x *examiner) onlyForWindows(p *place) {
+	const notForLinux = "windows options cannot be set for a linux pod"
+	if s := x.spec.SecurityContext; s != nil && s.WindowsOptions != nil {
+		at := p.child("securityContext")
+		c := at.child("windowsOptions")
+		x.forbidden(&c, notForLinux)
+	}
+	x.everySecurity(p, func(at *place, s *corev1.SecurityContext) {
+		if s.WindowsOptions != nil {
+			c := at.child("windowsOptions")
+			x.forbidden(&c, notForLinux)
+		}
+	})
+}
+
+// everySecurity visits the security contexts that containers have.
+func (x *examiner) everySecurity(p *place, visit func(*place, *corev1.SecurityContext)) {
+	x.everyContainer(p, func(list *place, i int, s *corev1.SecurityContext) {
+		if s == nil {
+			return
+		}
+		item := list.item(i)
+		at := item.child("securityContext")
+		visit(&at, s)
+	})
+}
+
+// everyContainer visits all containers in the order in which they start.
+func (x *examiner) everyContainer(p *place, one func(list *place, i int, s *corev1.SecurityContext)) {
+	list := p.child("initContainers")
+	for i := range x.spec.InitContainers {
+		one(&list, i, x.spec.InitContainers[i].SecurityContext)
+	}
+	list = p.child("containers")
+	for i := range x.spec.Containers {
+		one(&list, i, x.spec.Containers[i].SecurityContext)
+	}
+	list = p.child("ephemeralContainers")
+	for i := range x.spec.EphemeralContainers {
+		one(&list, i, x.spec.EphemeralContainers[i].SecurityContext)
+	}
+}
+
+// set names a field and tells whether it is set.
+type set struct {
+	of   *place
+	name string
+	is   bool
+}
+
+func (x *examiner) notForWindows(fields ...set) {
+	for _, f := range fields {
+		if f.is {
+			c := f.of.child(f.name)
+			x.forbidden(&c, "cannot be set for a windows pod")
+		}
+	}
+}
+
+func (x *examiner) onlyForLinux(p *place) {
 	s := x.spec.SecurityContext
 	if s == nil {
 		s = &corev1.PodSecurityContext{}
 	}
 	at := p.child("securityContext")
-	if x.spec.OS.Name == corev1.Linux {
-		if s.WindowsOptions != nil {
-			c := at.child("windowsOptions")
-			x.forbidden(&c, "windows options cannot be set for a linux pod")
-		}
-		return
-	}
-	for _, f := range [...]struct {
-		of   *place
-		name string
-		set  bool
-	}{
-		{p, "hostPID", x.spec.HostPID}, {p, "hostIPC", x.spec.HostIPC},
-		{&at, "seLinuxOptions", s.SELinuxOptions != nil}, {p, "hostUsers", x.spec.HostUsers != nil},
-		{&at, "seccompProfile", s.SeccompProfile != nil}, {&at, "appArmorProfile", s.AppArmorProfile != nil},
-		{&at, "fsGroup", s.FSGroup != nil}, {&at, "fsGroupChangePolicy", s.FSGroupChangePolicy != nil},
-		{&at, "sysctls", len(s.Sysctls) > 0}, {p, "shareProcessNamespace", x.spec.ShareProcessNamespace != nil},
-		{&at, "runAsUser", s.RunAsUser != nil}, {&at, "runAsGroup", s.RunAsGroup != nil},
-		{&at, "supplementalGroups", s.SupplementalGroups != nil},
-		{&at, "supplementalGroupsPolicy", s.SupplementalGroupsPolicy != nil},
-	} {
-		if f.set {
-			c := f.of.child(f.name)
-			x.forbidden(&c, "cannot be set for a windows pod")
-		}
-	}
+	x.notForWindows(
+		set{&at, "appArmorProfile", s.AppArmorProfile != nil}, set{&at, "seLinuxOptions", s.SELinuxOptions != nil},
+		set{p, "hostUsers", x.spec.HostUsers != nil}, set{p, "hostPID", x.spec.HostPID}, set{p, "hostIPC", x.spec.HostIPC},
+		set{&at, "seccompProfile", s.SeccompProfile != nil}, set{&at, "fsGroup", s.FSGroup != nil},
+		set{&at, "fsGroupChangePolicy", s.FSGroupChangePolicy != nil}, set{&at, "sysctls", len(s.Sysctls) > 0},
+		set{p, "shareProcessNamespace", x.spec.ShareProcessNamespace != nil},
+		set{&at, "runAsUser", s.RunAsUser != nil}, set{&at, "runAsGroup", s.RunAsGroup != nil},
+		set{&at, "supplementalGroups", s.SupplementalGroups != nil},
+		set{&at, "supplementalGroupsPolicy", s.SupplementalGroupsPolicy != nil},
+		set{&at, "seLinuxChangePolicy", s.SELinuxChangePolicy != nil},
+	)
+	x.everySecurity(p, func(at *place, s *corev1.SecurityContext) {
+		x.notForWindows(
+			set{at, "appArmorProfile", s.AppArmorProfile != nil}, set{at, "seLinuxOptions", s.SELinuxOptions != nil},
+			set{at, "seccompProfile", s.SeccompProfile != nil}, set{at, "capabilities", s.Capabilities != nil},
+			set{at, "readOnlyRootFilesystem", s.ReadOnlyRootFilesystem != nil}, set{at, "privileged", s.Privileged != nil},
+			set{at, "allowPrivilegeEscalation", s.AllowPrivilegeEscalation != nil}, set{at, "procMount", s.ProcMount != nil},
+			set{at, "runAsUser", s.RunAsUser != nil}, set{at, "runAsGroup", s.RunAsGroup != nil},
+		)
+	})
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/millrace/millrace/resource/check"
 )
 
 const (
@@ -179,11 +180,10 @@ func (x *examiner) keyToPath(p *place, k *corev1.KeyToPath) {
 	x.mode(p, "mode", k.Mode)
 }
 
+// downwardFiles reports at the volume: Kubernetes does not say which file it is.
 func (x *examiner) downwardFiles(p *place, items []corev1.DownwardAPIVolumeFile) {
-	list := p.child("items")
 	for i := range items {
-		item := list.item(i)
-		x.downwardFile(&item, &items[i])
+		x.downwardFile(p, &items[i])
 	}
 }
 
@@ -243,24 +243,20 @@ func (x *examiner) lateVolumes(v *corev1.Volume, p *place, one *choice) {
 }
 
 func (x *examiner) inlineCSI(p *place, s *corev1.CSIVolumeSource) {
-	c := p.child("driver")
-	switch {
-	case s.Driver == "":
-		x.required(&c, "")
-	case len(s.Driver) > 63:
-		x.invalid(&c, s.Driver, fmt.Sprintf("must be no more than %d characters", 63))
-	default:
-		x.invalidAll(&c, s.Driver, validation.IsDNS1123Subdomain(s.Driver))
-	}
+	driver := p.child("driver")
+	x.errs = append(x.errs, check.DriverName(s.Driver, driver.path())...)
 	if r := s.NodePublishSecretRef; r != nil {
 		ref := p.child("nodePublishSecretRef")
-		x.requireText(&ref, "name", r.Name)
+		if x.requireText(&ref, "name", r.Name) {
+			c := p.child("name")
+			x.invalidAll(&c, r.Name, subdomain(r.Name))
+		}
 	}
 }
 
-// ValidateClaimSpec checks the spec of a claim that is made from a template.
 func (x *examiner) absolutePath(p *place, name, target string) {
-	if x.requireText(p, name, target) && !path.IsAbs(target) {
+	x.requireText(p, name, target)
+	if !path.IsAbs(target) {
 		c := p.child(name)
 		x.invalid(&c, target, "must be an absolute path")
 	}

@@ -33,8 +33,20 @@ func (f *findings) duplicate(p *place, value any) {
 	f.errs = append(f.errs, field.Duplicate(p.path(), value))
 }
 
-func (f *findings) notFound(p *place, value any) {
-	f.errs = append(f.errs, field.NotFound(p.path(), value))
+func (f *findings) notFound(p *place, value any) { f.notFoundAmong(p, value, "") }
+
+// notFoundAmong tells what there is instead.
+func (f *findings) notFoundAmong(p *place, value any, detail string) {
+	err := field.NotFound(p.path(), value)
+	err.Detail = detail
+	f.errs = append(f.errs, err)
+}
+
+// atMost wants a list that is not too long.
+func (f *findings) atMost(p *place, n, most int) {
+	if n > most {
+		f.errs = append(f.errs, field.TooMany(p.path(), n, most))
+	}
 }
 
 // requireText wants a text that is not empty.

@@ -71,23 +71,31 @@ func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// containerRequests sums what containers need at the same time: all that run side by side, or an init container
-// together with the sidecars that were started before it, whichever is more.
 func containerRequests(s *corev1.PodSpec) corev1.ResourceList {
+	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+}
+
+func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
+	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+}
+
+// together sums what containers need at the same time: all that run side by side, or an init container together with
+// the sidecars that were started before it, whichever is more.
+func together(s *corev1.PodSpec, need func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	sum, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.Containers {
-		add(sum, s.Containers[i].Resources.Requests)
+		add(sum, need(&s.Containers[i]))
 	}
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(sum, c.Resources.Requests)
-			add(sidecars, c.Resources.Requests)
+			add(sum, need(c))
+			add(sidecars, need(c))
 			atLeast(peak, sidecars)
 			continue
 		}
 		now := sidecars.DeepCopy()
-		add(now, c.Resources.Requests)
+		add(now, need(c))
 		atLeast(peak, now)
 	}
 	atLeast(sum, peak)

@@ -1,7 +1,6 @@
 package podspec
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -109,7 +108,9 @@ func (x *examiner) all(p *place) {
 	x.dnsConfig(p)
 	x.gates(p)
 	x.spread(p)
+	x.hostProcesses(p)
 	x.hostUsers(p)
+	x.hostnameOverride(p)
 	x.identity(p)
 	if n := x.spec.ActiveDeadlineSeconds; n != nil && (*n < 1 || *n > math.MaxInt32) {
 		c := p.child("activeDeadlineSeconds")
@@ -158,23 +159,28 @@ func (x *examiner) hostnames(p *place) {
 		c := p.child("hostname")
 		x.invalidAll(&c, name, label(name))
 	}
-	if name := x.spec.HostnameOverride; name != nil {
-		c := p.child("hostnameOverride")
-		if len(*name) > hostnameMax {
-			x.invalid(&c, *name, fmt.Sprintf("must be no more than %d bytes", hostnameMax))
-		}
-		x.invalidAll(&c, *name, subdomain(*name))
-		if x.spec.HostNetwork {
-			x.forbidden(&c, "must not be set when hostNetwork is true")
-		}
-		if x.spec.SetHostnameAsFQDN != nil && *x.spec.SetHostnameAsFQDN {
-			x.forbidden(&c, "must not be set when setHostnameAsFQDN is true")
-		}
-	}
 	if name := x.spec.Subdomain; name != "" {
 		c := p.child("subdomain")
 		x.invalidAll(&c, name, label(name))
 	}
+}
+
+func (x *examiner) hostnameOverride(p *place) {
+	name := x.spec.HostnameOverride
+	if name == nil {
+		return
+	}
+	c := p.child("hostnameOverride")
+	if x.spec.SetHostnameAsFQDN != nil && *x.spec.SetHostnameAsFQDN {
+		x.forbidden(&c, "may not be specified when setHostnameAsFQDN is true")
+	}
+	if x.spec.HostNetwork {
+		x.forbidden(&c, "may not be specified when hostNetwork is true")
+	}
+	if len(*name) > hostnameMax {
+		x.errs = append(x.errs, field.TooLong(c.path(), *name, hostnameMax))
+	}
+	x.invalidAll(&c, *name, subdomain(*name))
 }
 
 // hostnameMax is what Linux has room for.
@@ -199,7 +205,7 @@ func (x *examiner) classes(p *place) {
 	}
 	if x.spec.Overhead != nil {
 		c := p.child("overhead")
-		x.resourceList(&c, x.spec.Overhead)
+		x.requirements(&c, &corev1.ResourceRequirements{Limits: x.spec.Overhead}, (*findings).resourceName)
 	}
 }
 
@@ -217,6 +223,9 @@ func (x *examiner) onlyForPods(p *place) {
 	}
 	x.imagesWithoutSpace(p, "containers", s.Containers)
 	x.imagesWithoutSpace(p, "initContainers", s.InitContainers)
+	for i := range s.EphemeralContainers {
+		x.imageWithoutSpace(p, "ephemeralContainers", i, s.EphemeralContainers[i].Image)
+	}
 }
 
 // ValidateCreate checks what holds for pods only at their beginning.
@@ -247,12 +256,17 @@ func (x *examiner) tokensWithoutAccount(p *place, v *corev1.ProjectedVolumeSourc
 }
 
 func (x *examiner) imagesWithoutSpace(p *place, name string, containers []corev1.Container) {
-	list := p.child(name)
 	for i := range containers {
-		if image := containers[i].Image; len(image) != len(strings.TrimSpace(image)) {
-			container := list.item(i)
-			c := container.child("image")
-			x.invalid(&c, image, "must not have leading or trailing whitespace")
-		}
+		x.imageWithoutSpace(p, name, i, containers[i].Image)
 	}
+}
+
+func (x *examiner) imageWithoutSpace(p *place, name string, i int, image string) {
+	if len(image) == len(strings.TrimSpace(image)) {
+		return
+	}
+	list := p.child(name)
+	container := list.item(i)
+	c := container.child("image")
+	x.invalid(&c, image, "must not have leading or trailing whitespace")
 }

@@ -2,9 +2,12 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -25,158 +28,203 @@ func NodeLabelWarning(key string) (string, bool) {
 
 // Warnings tell what is allowed and probably not meant.
 func Warnings(s *corev1.PodSpec, annotations map[string]string, spec, meta *field.Path) []string {
-	var w []string
-	for key := range s.NodeSelector {
-		if text, old := renamedNodeLabels[key]; old {
-			w = append(w, fmt.Sprintf("%s: %s", spec.Child("nodeSelector").Key(key), text))
+	w := warnings{spec: spec, meta: meta}
+	w.nodes(s)
+	w.spread(s)
+	if _, set := annotations[criticalPodAnnotation]; set {
+		w.say(meta.Key(criticalPodAnnotation), `non-functional in v1.16+; use the "priorityClassName" field instead`)
+	}
+	for i := range s.Volumes {
+		w.volume(&s.Volumes[i].VolumeSource, i)
+	}
+	for i := range s.Volumes {
+		w.overlaps(&s.Volumes[i])
+	}
+	w.repetitions(s)
+	w.fractions(s.Overhead, corev1.ResourceMemory, func() *field.Path { return spec.Child("overhead") })
+	w.fractions(s.Overhead, corev1.ResourceEphemeralStorage, func() *field.Path { return spec.Child("overhead") })
+	w.annotations(annotations)
+	w.containers(s.InitContainers, "initContainers")
+	w.containers(s.Containers, "containers")
+	w.ports(s)
+	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		w.say(spec.Child("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
+	}
+	w.affinity(s.Affinity)
+	return w.said
+}
+
+const criticalPodAnnotation = "scheduler.alpha.kubernetes.io/critical-pod"
+
+// PodWarnings are those about a pod that is not made from a template.
+func PodWarnings(p *corev1.Pod) []string {
+	w := warnings{meta: annotationsPath}
+	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
+		if strings.HasPrefix(key, appArmorAnnotation) {
+			w.say(w.meta.Key(key), oldAppArmor)
 		}
 	}
-	w = append(w, affinityWarnings(s.Affinity, spec)...)
+	if messages := label(p.Name); messages != nil {
+		w.said = append(w.said, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", messages))
+	}
+	return append(w.said, Warnings(&p.Spec, p.Annotations, specPath, annotationsPath)...)
+}
+
+// MakerWarnings are those about something that makes pods of a template, if there is one: when it is new, whether its
+// pods can be named after it, and what the template says if it may have changed.
+func MakerWarnings[T interface {
+	comparable
+	metav1.Object
+}](now, old T, t *corev1.PodTemplateSpec, path *field.Path) []string {
+	var w []string
+	var none T
+	switch isNew := old == none; {
+	case !isNew && now.GetGeneration() == old.GetGeneration():
+		return nil
+	case isNew:
+		if messages := label(now.GetName()); messages != nil {
+			w = append(w, fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages))
+		}
+	}
+	if t == nil {
+		return w
+	}
+	return append(w, TemplateWarnings(t, path)...)
+}
+
+// warnings collects what is said about one spec.
+type warnings struct {
+	spec, meta *field.Path
+	said       []string
+}
+
+func (w *warnings) say(at *field.Path, format string, args ...any) {
+	w.said = append(w.said, at.String()+": "+fmt.Sprintf(format, args...))
+}
+
+func (w *warnings) nodes(s *corev1.PodSpec) {
+	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
+		if text, old := renamedNodeLabels[key]; old {
+			w.say(w.spec.Child("nodeSelector").Key(key), "%s", text)
+		}
+	}
+	if s.Affinity == nil || s.Affinity.NodeAffinity == nil {
+		return
+	}
+	n, at := s.Affinity.NodeAffinity, w.spec.Child("affinity", "nodeAffinity")
+	if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
+		for i := range r.NodeSelectorTerms {
+			w.nodeTerm(&r.NodeSelectorTerms[i], at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i), false)
+		}
+	}
+	for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
+		w.nodeTerm(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference,
+			at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("preference"), true)
+	}
+}
+
+func (w *warnings) nodeTerm(t *corev1.NodeSelectorTerm, at *field.Path, values bool) {
+	for i, r := range t.MatchExpressions {
+		if text, old := renamedNodeLabels[r.Key]; old {
+			w.say(at.Child("matchExpressions").Index(i).Child("key"), "%s is %s", r.Key, text)
+		}
+		if !values {
+			continue
+		}
+		for j, v := range r.Values {
+			for _, m := range labelValue(v) {
+				w.say(at.Child("matchExpressions").Index(i).Child("values").Index(j), "%s is invalid, %s", v, m)
+			}
+		}
+	}
+}
+
+func (w *warnings) spread(s *corev1.PodSpec) {
 	for i := range s.TopologySpreadConstraints {
-		t := &s.TopologySpreadConstraints[i]
+		t, at := &s.TopologySpreadConstraints[i], w.spec.Child("topologySpreadConstraints").Index(i)
 		if text, old := renamedNodeLabels[t.TopologyKey]; old {
-			w = append(w, fmt.Sprintf("%s: %s is %s", spec.Child("topologySpreadConstraints").Index(i).Child("topologyKey"), t.TopologyKey, text))
+			w.say(at.Child("topologyKey"), "%s is %s", t.TopologyKey, text)
 		}
 		if t.LabelSelector == nil {
-			w = append(w, fmt.Sprintf("%s: a null labelSelector results in matching no pod", spec.Child("topologySpreadConstraints").Index(i).Child("labelSelector")))
+			w.say(at.Child("labelSelector"), matchesNothing)
 		}
 	}
-	for key := range annotations {
-		if text := annotationWarning(key); text != "" {
-			w = append(w, fmt.Sprintf("%s: %s", meta.Key(key), text))
+}
+
+const matchesNothing = "a null labelSelector results in matching no pod"
+
+// repetitions tells what apply would merge into one.
+func (w *warnings) repetitions(s *corev1.PodSpec) {
+	var ips, names seen[string]
+	for i := range s.HostAliases {
+		if ip := s.HostAliases[i].IP; !ips.add(ip) {
+			w.say(w.spec.Child("hostAliases").Index(i).Child("ip"), "duplicate ip %q", ip)
 		}
 	}
 	for i := range s.ImagePullSecrets {
-		if s.ImagePullSecrets[i].Name == "" {
-			w = append(w, fmt.Sprintf("%s: invalid empty name %q", spec.Child("imagePullSecrets").Index(i).Child("name"), ""))
+		if name := s.ImagePullSecrets[i].Name; !names.add(name) {
+			w.say(w.spec.Child("imagePullSecrets").Index(i).Child("name"), "duplicate name %q", name)
 		}
 	}
-	for i := range s.Volumes {
-		w = append(w, volumeWarnings(&s.Volumes[i].VolumeSource, spec, i)...)
+	for i := range s.ImagePullSecrets {
+		if name := s.ImagePullSecrets[i].Name; name == "" {
+			w.say(w.spec.Child("imagePullSecrets").Index(i).Child("name"), "invalid empty name %q", name)
+		}
 	}
-	w = append(w, containerWarnings(s.InitContainers, spec, "initContainers")...)
-	return append(w, containerWarnings(s.Containers, spec, "containers")...)
 }
 
-func annotationWarning(key string) string {
-	switch {
-	case key == "scheduler.alpha.kubernetes.io/critical-pod":
-		return `non-functional in v1.16+; use the "priorityClassName" field instead`
-	case key == seccompPodAnnotation || strings.HasPrefix(key, seccompPrefixAnnotation):
-		return `non-functional in v1.27+; use the "seccompProfile" field instead`
-	case strings.HasPrefix(key, appArmorAnnotation):
-		return `deprecated since v1.30; use the "appArmorProfile" field instead`
+const (
+	oldSeccomp  = `non-functional in v1.27+; use the "seccompProfile" field instead`
+	oldAppArmor = `deprecated since v1.30; use the "appArmorProfile" field instead`
+)
+
+func (w *warnings) annotations(a map[string]string) {
+	if len(a) == 0 {
+		return
 	}
-	return ""
+	if _, set := a[seccompPodAnnotation]; set {
+		w.say(w.meta.Key(seccompPodAnnotation), oldSeccomp)
+	}
+	keys := slices.Sorted(maps.Keys(a))
+	for _, key := range keys {
+		if strings.HasPrefix(key, seccompPrefixAnnotation) {
+			w.say(w.meta.Key(key), oldSeccomp)
+		}
+	}
+	if w.spec == specPath {
+		return // a pod's own have been told already
+	}
+	for _, key := range keys {
+		if strings.HasPrefix(key, appArmorAnnotation) {
+			w.say(w.meta.Key(key), oldAppArmor)
+		}
+	}
 }
 
-func affinityWarnings(a *corev1.Affinity, spec *field.Path) []string {
+func (w *warnings) affinity(a *corev1.Affinity) {
 	if a == nil {
-		return nil
-	}
-	var w []string
-	look := func(name string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
-		path := spec.Child("affinity", name)
-		for i := range required {
-			if required[i].LabelSelector == nil {
-				w = append(w, fmt.Sprintf("%s: a null labelSelector results in matching no pod",
-					path.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i).Child("labelSelector")))
-			}
-		}
-		for i := range preferred {
-			if preferred[i].PodAffinityTerm.LabelSelector == nil {
-				w = append(w, fmt.Sprintf("%s: a null labelSelector results in matching no pod",
-					path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("podAffinityTerm", "labelSelector")))
-			}
-		}
+		return
 	}
 	if n := a.PodAffinity; n != nil {
-		look("podAffinity", n.RequiredDuringSchedulingIgnoredDuringExecution, n.PreferredDuringSchedulingIgnoredDuringExecution)
+		w.podTerms(n.RequiredDuringSchedulingIgnoredDuringExecution, n.PreferredDuringSchedulingIgnoredDuringExecution, "podAffinity")
 	}
 	if n := a.PodAntiAffinity; n != nil {
-		look("podAntiAffinity", n.RequiredDuringSchedulingIgnoredDuringExecution, n.PreferredDuringSchedulingIgnoredDuringExecution)
+		w.podTerms(n.RequiredDuringSchedulingIgnoredDuringExecution, n.PreferredDuringSchedulingIgnoredDuringExecution, "podAntiAffinity")
 	}
-	return w
 }
 
-func volumeWarnings(s *corev1.VolumeSource, spec *field.Path, i int) []string {
-	old := ""
-	switch {
-	case s.PhotonPersistentDisk != nil:
-		old = "photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+"
-	case s.GitRepo != nil:
-		old = "gitRepo: deprecated in v1.11, and disabled by default in v1.33+"
-	case s.ScaleIO != nil:
-		old = "scaleIO: deprecated in v1.16, non-functional in v1.22+"
-	case s.Flocker != nil:
-		old = "flocker: deprecated in v1.22, non-functional in v1.25+"
-	case s.StorageOS != nil:
-		old = "storageOS: deprecated in v1.22, non-functional in v1.25+"
-	case s.Quobyte != nil:
-		old = "quobyte: deprecated in v1.22, non-functional in v1.25+"
-	case s.Glusterfs != nil:
-		old = "glusterfs: deprecated in v1.25, non-functional in v1.26+"
-	case s.CephFS != nil:
-		old = "cephfs: deprecated in v1.28, non-functional in v1.31+"
-	case s.RBD != nil:
-		old = "rbd: deprecated in v1.28, non-functional in v1.31+"
-	}
-	if old == "" {
-		return nil
-	}
-	return []string{spec.Child("volumes").Index(i).String() + "." + old}
-}
-
-func containerWarnings(containers []corev1.Container, spec *field.Path, name string) []string {
-	var w []string
-	for i := range containers {
-		c := &containers[i]
-		seenEnv := map[string]bool{}
-		for j := range c.Env {
-			if n := c.Env[j].Name; seenEnv[n] {
-				w = append(w, fmt.Sprintf("%s: hides previous definition of %q, which may be dropped when using apply",
-					spec.Child(name).Index(i).Child("env").Index(j), n))
-			} else {
-				seenEnv[n] = true
-			}
-		}
-		w = append(w, portWarnings(c.Ports, func() *field.Path { return spec.Child(name).Index(i).Child("ports") })...)
-		for _, l := range [...]struct {
-			name string
-			list corev1.ResourceList
-		}{{"limits", c.Resources.Limits}, {"requests", c.Resources.Requests}} {
-			for _, r := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-				if q, ok := l.list[r]; ok && q.MilliValue()%1000 != 0 {
-					w = append(w, fmt.Sprintf("%s: fractional byte value %q is invalid, must be an integer",
-						spec.Child(name).Index(i).Child("resources").Child(l.name).Key(string(r)), q.String()))
-				}
-			}
+func (w *warnings) podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, name string) {
+	at := w.spec.Child("affinity", name)
+	for i := range required {
+		if required[i].LabelSelector == nil {
+			w.say(at.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i).Child("labelSelector"), matchesNothing)
 		}
 	}
-	return w
-}
-
-func portWarnings(ports []corev1.ContainerPort, path func() *field.Path) []string {
-	if len(ports) < 2 {
-		return nil
-	}
-	type exposed struct {
-		port     int32
-		protocol corev1.Protocol
-		host     int32
-		ip       string
-	}
-	var w []string
-	first := map[exposed]int{}
-	for i, p := range ports {
-		key := exposed{p.ContainerPort, p.Protocol, p.HostPort, p.HostIP}
-		if j, dup := first[key]; dup {
-			w = append(w, fmt.Sprintf("%s: duplicate port definition with %s", path().Index(i), path().Index(j)))
-			continue
+	for i := range preferred {
+		if preferred[i].PodAffinityTerm.LabelSelector == nil {
+			w.say(at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("podAffinityTerm", "labelSelector"), matchesNothing)
 		}
-		first[key] = i
 	}
-	return w
 }
 
 // TemplateWarnings are those about a template of pods.
