@@ -20,6 +20,7 @@ func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	default:
 		decoder := newDecoder[T]()
 		s.hot.decode, s.hot.decodeLike, s.hot.limit = decoder.decode, decoder.decodeLike, s.options.Hot
+		s.batch = max(1, min(crewBatch, s.hot.limit/4)) // what one handler has decoded, the next shall find at hand
 		s.hot.failed = func(key Key, err error) { s.report(s.undecodable(key, err)) }
 		connect(s, wire, admitPacked(s))
 	}

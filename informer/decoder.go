@@ -59,14 +59,13 @@ type pending struct {
 	hash  uint64
 }
 
-var scratches = sync.Pool{New: func() any { return new([]byte) }}
+var fillings = sync.Pool{New: func() any { return new(filling) }}
 
 // fill decodes a message into a struct. It reports false if that cannot be done field by field.
 func (m *memo) fill(shape *messageShape, to reflect.Value, content, other []byte, like reflect.Value) bool {
-	scratch := scratches.Get().(*[]byte)
-	var room [8]pending
-	f := filling{parts: m, to: to, like: like, rest: (*scratch)[:0], new: room[:0]}
-	defer func() { *scratch = f.rest; scratches.Put(scratch) }()
+	f := fillings.Get().(*filling)
+	defer f.release()
+	f.parts, f.to, f.like = m, to, like
 	if like.IsValid() {
 		f.others.read(other)
 	}
@@ -84,6 +83,17 @@ func (m *memo) fill(shape *messageShape, to reflect.Value, content, other []byte
 		m.offer(p, to.Field(p.field.index))
 	}
 	return true
+}
+
+// release lets somebody else use the room that the filling took.
+func (f *filling) release() {
+	if f.like.IsValid() {
+		f.others = spans{}
+	}
+	f.parts, f.to, f.like, f.seen = nil, reflect.Value{}, reflect.Value{}, 0
+	clear(f.new)
+	f.rest, f.new = f.rest[:0], f.new[:0]
+	fillings.Put(f)
 }
 
 // take finds a place for one run of the message.

@@ -1,9 +1,6 @@
 package informer
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
 // Handler is told what changes. Any of the functions may be nil; a handler that only needs keys sets Changed alone,
 // which costs least, since no object has to be decoded for it.
@@ -100,15 +97,10 @@ func (r *Registration[T]) deleted(last *version[T], unknown bool) {
 	r.call(last.key, call)
 }
 
-// object returns what a version stands for. Decoding takes a hundred times as long as delivering, so the handler that
-// is ahead of the others and has had to decode lets them catch up: they find the object at hand, and the objects at
-// hand stay those that all of them are about to need.
+// object returns what a version stands for.
 func (r *Registration[T]) object(v, like *version[T]) (T, bool) {
 	if v.packed == nil {
 		return v.plain, true
-	}
-	if v.warm.Load() == nil {
-		defer runtime.Gosched()
 	}
 	return r.owner.hot.object(v, like)
 }

@@ -43,6 +43,13 @@ type Registration[T any] struct {
 	mu      sync.Mutex
 	cursor  *change[T] // guarded by mu: the last change taken; nil before the start
 	backlog backlog[T] // guarded by mu
+
+	place place // guarded by the crew's mu
+
+	// These belong to whoever calls the handler.
+	nextResync time.Time     // zero: never
+	exile      time.Time     // when it may go back to the crew
+	penalty    time.Duration // how long the next exile is going to last
 }
 
 // HasSynced reports whether the handler has been told of everything that was there when it joined.
@@ -75,8 +82,8 @@ func (r *Registration[T]) Synced(ctx context.Context) error {
 	}
 }
 
-// Close makes the handler leave. No function is called after Close has returned, except one that is already being
-// called; Done tells when that has returned too. It may be called from within the handler.
+// Close makes the handler leave. A call that is under way is not cut short, Done tells when it has returned; no other
+// call follows. Close may be called from within the handler.
 func (r *Registration[T]) Close() { r.end(ErrClosed) }
 
 // Done is closed when the handler has left and none of its functions is running.
@@ -84,12 +91,18 @@ func (r *Registration[T]) Done() <-chan struct{} { return r.done }
 
 func (r *Registration[T]) end(cause error) {
 	r.leave(cause)
+	r.owner.crew.drop(r)
 	r.owner.forget(r)
 }
 
-// run delivers until the handler leaves.
+// run tells the handler of what is there, and then of what changes.
 func (r *Registration[T]) run() {
-	defer close(r.done)
+	stays := false
+	defer func() {
+		if !stays {
+			close(r.done)
+		}
+	}()
 	select {
 	case <-r.owner.synced:
 	case <-r.leaving.Done():
@@ -102,37 +115,104 @@ func (r *Registration[T]) run() {
 		r.tell(&notice[T]{new: v}, true)
 	}
 	close(r.synced)
-	r.follow()
+	r.planResync(time.Now())
+	stays = true
+	r.goOn()
 }
 
-func (r *Registration[T]) follow() {
-	resync, stop := r.resyncTimer()
-	defer stop()
+// goOn calls the handler from this goroutine until it comes aboard or leaves. Then the goroutine may be needed for the
+// crew, and be left behind by it with a handler again, this or another.
+func (r *Registration[T]) goOn() {
+	for r != nil {
+		shift, works := r.alone()
+		if !works {
+			return
+		}
+		r = r.owner.crew.work(shift)
+	}
+}
+
+// alone calls the handler until it comes aboard, and then says whether this goroutine has to work a shift, or leaves.
+func (r *Registration[T]) alone() (shift uint64, works bool) {
+	boarded := false
+	defer func() {
+		if !boarded {
+			close(r.done)
+		}
+	}()
 	for r.leaving.Err() == nil {
+		if r.resyncDue(time.Now()) {
+			r.resync()
+		}
 		n, ok, more := r.next()
 		if ok {
 			r.tell(&n, false)
 			continue
 		}
-		select {
-		case <-more:
-		case <-resync:
-			r.resync()
-		case <-r.leaving.Done():
+		if shift, works, boarded = r.owner.crew.board(r); boarded {
+			return shift, works
 		}
+		r.wait(more)
+	}
+	return 0, false
+}
+
+func (r *Registration[T]) wait(more <-chan struct{}) {
+	resync, stop := alarm(r.nextResync)
+	defer stop()
+	select {
+	case <-more:
+	case <-resync:
+	case <-r.leaving.Done():
 	}
 }
 
-func (r *Registration[T]) resyncTimer() (<-chan time.Time, func()) {
+// deliver tells the handler of at most so many changes, and how many that were. If asked, it says whether that took
+// long.
+func (r *Registration[T]) deliver(most int, timed bool) (told int, slow bool) {
+	var began time.Time
+	if timed {
+		began = time.Now()
+	}
+	for told < most && r.leaving.Err() == nil {
+		n, ok := r.take()
+		if !ok {
+			break
+		}
+		r.tell(&n, false)
+		told++
+	}
+	return told, timed && told > 0 && time.Since(began) > time.Duration(told)*aLot
+}
+
+// banish keeps the handler from the crew for a while.
+func (r *Registration[T]) banish() {
+	r.penalty = min(max(2*r.penalty, firstExile), longestExile)
+	r.exile = time.Now().Add(r.penalty)
+}
+
+func (r *Registration[T]) planResync(now time.Time) {
 	period := r.handler.Resync
 	if period == 0 {
 		period = r.owner.options.Resync
 	}
-	if period <= 0 {
-		return nil, func() {}
+	if period > 0 {
+		r.nextResync = now.Add(period)
 	}
-	ticker := time.NewTicker(period)
-	return ticker.C, ticker.Stop
+}
+
+func (r *Registration[T]) resyncDue(now time.Time) bool {
+	return !r.nextResync.IsZero() && !now.Before(r.nextResync)
+}
+
+// waiting reports whether there is something to tell or to do.
+func (r *Registration[T]) waiting() bool {
+	if r.resyncDue(time.Now()) {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.backlog.len() > 0 || r.cursor.next.Load() != nil
 }
 
 // next returns what to tell next, or else a channel that is closed when there may be more.

@@ -17,6 +17,8 @@ type Shared[T any] struct {
 	follow  func(context.Context) error
 	labels  func(*version[T]) labels.Set
 	hot     hotSet[T] // for versions that are kept encoded
+	crew    crew[T]
+	batch   int // how many changes a handler is told of before it is another's turn
 	log     *slog.Logger
 
 	synced   chan struct{} // closed when the first list is complete
@@ -39,7 +41,7 @@ type Shared[T any] struct {
 	end       context.CancelCauseFunc       // guarded by mu: set while running
 	ended     bool                          // guarded by mu
 	lastError error                         // guarded by mu
-	running   sync.WaitGroup                // counts handlers
+	running   sync.WaitGroup                // counts the goroutines that call handlers
 
 	news     signal // a change has been recorded
 	progress signal // the position has moved
@@ -88,6 +90,7 @@ func (s *Shared[T]) finish() {
 	for r := range leaving {
 		r.leave(ErrStopped)
 	}
+	s.crew.dismiss()
 	s.running.Wait()
 	close(s.finished)
 }

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"iter"
+	"time"
 )
 
 // laggingAfter is how many changes a handler may be behind, in an informer with few objects, before they are merged on
@@ -23,6 +24,7 @@ func (r *Registration[T]) start() iter.Seq[*version[T]] {
 
 // resync puts a notice for each object into the backlog that has none.
 func (r *Registration[T]) resync() {
+	r.planResync(time.Now())
 	snapshot := r.owner.Snapshot()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -259,8 +259,9 @@ func newShared[T any](options Options[T]) *Shared[T] {
 	s := &Shared[T]{
 		options: options, log: options.Logger.With("informer", options.Name),
 		synced: make(chan struct{}), finished: make(chan struct{}),
-		table: newTable[T](), tail: &change[T]{}, handlers: map[*Registration[T]]struct{}{},
+		table: newTable[T](), tail: &change[T]{}, handlers: map[*Registration[T]]struct{}{}, batch: crewBatch,
 	}
+	s.crew.owner = s
 	for name, values := range options.Indexes {
 		s.table.addIndex(index[T]{name: name, values: s.indexer(values), decodes: true})
 	}
