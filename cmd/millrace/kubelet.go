@@ -14,9 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace/millrace/kubelet"
 	"github.com/millrace/millrace/kubelet/hollow"
+	"github.com/millrace/millrace/kubelet/logs"
 	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/loop"
 )
@@ -32,6 +34,11 @@ type kubeletFlags struct {
 	labels                      map[string]string
 	taints, dns                 []string
 	domain                      string
+	logSize                     string
+	logFiles, maxPods           int
+	imageHigh, imageLow         int
+	eviction, reserved          map[string]string
+	cgroupRoot                  string
 }
 
 func kubeletCommand() *cobra.Command {
@@ -62,6 +69,14 @@ func kubeletCommand() *cobra.Command {
 	fl.StringSliceVar(&f.taints, "register-with-taints", nil, "taints of the node: key=value:effect, with commas between")
 	fl.StringSliceVar(&f.dns, "cluster-dns", nil, "name servers of pods")
 	fl.StringVar(&f.domain, "cluster-domain", "cluster.local", "domain of services")
+	fl.StringVar(&f.logSize, "container-log-max-size", "10Mi", "how large a container's log may grow before it is rotated")
+	fl.IntVar(&f.logFiles, "container-log-max-files", 5, "how many files of a container's log are kept")
+	fl.IntVar(&f.maxPods, "max-pods", 110, "how many pods the node takes")
+	fl.IntVar(&f.imageHigh, "image-gc-high-threshold", 85, "from how full a disk on, in percent, images are removed that nothing uses")
+	fl.IntVar(&f.imageLow, "image-gc-low-threshold", 80, "until how full a disk, in percent, they are removed")
+	fl.StringToStringVar(&f.eviction, "eviction-hard", nil, "below what left, as in memory.available=100Mi or nodefs.available=10%, pods are evicted (default: the kubelet's)")
+	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "what is not for pods: cpu=200m,memory=1Gi")
+	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "control group below which pods have theirs (default: left to the runtime)")
 	fl.IntVar(&f.nodes, "nodes", 0, "how many hollow nodes to run instead of a real one")
 	return c
 }
@@ -93,7 +108,10 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 		access.Listen = ""
 		node, err = hollow.New(hollow.Options{Clients: clients, Nodes: f.nodes, Server: access, Labels: f.labels, Taints: taints, Logger: clients.Log})
 	} else {
-		o := f.options()
+		var o kubelet.Options
+		if o, err = f.options(); err != nil {
+			return err
+		}
 		o.Clients, o.Server, o.Taints, o.Logger = clients, access, taints, clients.Log
 		node, err = kubelet.New(o)
 	}
@@ -109,7 +127,10 @@ func (f *kubeletFlags) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := f.options()
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
 	o.Logger = log
 	node, err := kubelet.New(o)
 	if err != nil {
@@ -118,11 +139,37 @@ func (f *kubeletFlags) alone(ctx context.Context) error {
 	return node.Run(ctx)
 }
 
-func (f *kubeletFlags) options() kubelet.Options {
-	return kubelet.Options{
+func (f *kubeletFlags) options() (kubelet.Options, error) {
+	o := kubelet.Options{
 		Name: f.name, Runtime: f.runtime, Root: f.root, Manifests: f.manifests, ManifestURL: f.manifestURL, Labels: f.labels,
 		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
+		CgroupParent: f.cgroupRoot, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
+		Capacity: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(f.maxPods), resource.DecimalSI)},
 	}
+	size, err := resource.ParseQuantity(f.logSize)
+	if err != nil || size.Sign() <= 0 {
+		return o, fmt.Errorf("--container-log-max-size: %q is no size", f.logSize)
+	}
+	o.Rotation.Size = size.Value()
+	if o.Reserved, err = quantities(f.reserved); err != nil {
+		return o, fmt.Errorf("--system-reserved: %w", err)
+	}
+	return o, nil
+}
+
+func quantities(words map[string]string) (corev1.ResourceList, error) {
+	var all corev1.ResourceList
+	for name, text := range words {
+		q, err := resource.ParseQuantity(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s: %w", name, text, err)
+		}
+		if all == nil {
+			all = corev1.ResourceList{}
+		}
+		all[corev1.ResourceName(name)] = q
+	}
+	return all, nil
 }
 
 // access lets in whom the authorities of --client-ca-file, or else those of the kubeconfig, have signed.

@@ -5,18 +5,21 @@
 #   eval "$(kubelet/e2e/setup.sh start)"   starts it and sets MILLRACE_CRI_SOCKET, for the tests
 #   kubelet/e2e/setup.sh stop      ends that containerd, by its process id, and removes its folder
 #   kubelet/e2e/setup.sh restart    ends and starts containerd only; containers go on running
+#   kubelet/e2e/setup.sh network on|off    gives pods addresses of their own (CNI: bridge, host-local, portmap), or the node's
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=${MILLRACE_E2E_DIR:-${TMPDIR:-/tmp}/millrace-e2e}
 socket=$root/containerd.sock
+bridge=millrace-e2e
 
 packages() {
-	if command -v containerd >/dev/null && command -v runc >/dev/null && command -v busybox >/dev/null; then
+	if command -v containerd >/dev/null && command -v runc >/dev/null && command -v busybox >/dev/null &&
+		command -v iptables >/dev/null && [ -x /usr/lib/cni/bridge ]; then
 		return
 	fi
 	apt-get update >/dev/null
-	apt-get install -y --no-install-recommends containerd runc busybox-static >/dev/null
+	apt-get install -y --no-install-recommends containerd runc busybox-static containernetworking-plugins iptables iproute2 >/dev/null
 }
 
 configure() {
@@ -35,6 +38,7 @@ state = "$root/state"
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     conf_dir = "$root/cni"
+    bin_dir = "/usr/lib/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "${MILLRACE_E2E_SNAPSHOTTER:-overlayfs}"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
@@ -93,6 +97,28 @@ clear_tasks() {
 	done
 }
 
+network() {
+	if [ "$1" = on ]; then
+		cat >"$root/cni/10-e2e.conflist" <<CNI
+{"cniVersion": "0.4.0", "name": "$bridge", "plugins": [
+  {"type": "bridge", "bridge": "$bridge", "isGateway": true, "hairpinMode": true,
+   "ipam": {"type": "host-local", "dataDir": "$root/addresses", "ranges": [[{"subnet": "10.231.0.0/24"}]]}},
+  {"type": "portmap", "capabilities": {"portMappings": true}, "snat": true}]}
+CNI
+		return
+	fi
+	rm -f "$root/cni/10-e2e.conflist"
+	ip link delete "$bridge" 2>/dev/null || true
+	# The chains that portmap leaves when the last port is free again.
+	for chain in PREROUTING OUTPUT; do
+		iptables -t nat -D $chain -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT 2>/dev/null || true
+	done
+	iptables -t nat -D POSTROUTING -m comment --comment "CNI portfwd requiring masquerade" -j CNI-HOSTPORT-MASQ 2>/dev/null || true
+	for chain in CNI-HOSTPORT-DNAT CNI-HOSTPORT-SETMARK CNI-HOSTPORT-MASQ; do
+		iptables -t nat -F $chain 2>/dev/null && iptables -t nat -X $chain 2>/dev/null || true
+	done
+}
+
 case "${1:-start}" in
 start)
 	packages
@@ -101,8 +127,12 @@ start)
 	images
 	echo "export MILLRACE_CRI_SOCKET=$socket"
 	;;
+network)
+	network "$2"
+	;;
 stop)
 	clear_tasks
+	network off
 	halt
 	grep " $root/" /proc/self/mounts | cut -d' ' -f2 | sort -r | while read -r mount; do umount "$mount" 2>/dev/null || true; done
 	rm -rf "$root"
@@ -112,7 +142,7 @@ restart)
 	launch
 	;;
 *)
-	echo "usage: setup.sh start | stop | restart" >&2
+	echo "usage: setup.sh start | stop | restart | network on|off" >&2
 	exit 2
 	;;
 esac

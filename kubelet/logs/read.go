@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -67,6 +69,8 @@ type reader struct {
 	written int64
 	// begun is set between the parts of one line.
 	begun bool
+	// moved is set once the file was seen to be moved away.
+	moved bool
 }
 
 func (r *reader) run(ctx context.Context) error {
@@ -138,6 +142,7 @@ func (r *reader) flush() error {
 	return nil
 }
 
+// grown reports whether there is more to read: in this file or, once nothing more comes to it, in the next one.
 func (r *reader) grown() (bool, error) {
 	at, err := r.file.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -154,13 +159,31 @@ func (r *reader) grown() (bool, error) {
 	if err != nil || os.SameFile(own, now) {
 		return false, nil // not there for a moment, while it is rotated, or for ever: then the container ends
 	}
-	next, err := os.Open(r.path)
+	if !r.moved { // the writer may still have the old file for a moment
+		r.moved = true
+		return false, nil
+	}
+	next, err := os.Open(r.following(own))
 	if err != nil {
 		return false, nil
 	}
 	r.file.Close()
-	r.file = next
+	r.file, r.moved = next, false
 	return true, nil
+}
+
+// following is the file after one that was moved away: there may have been several rotations since.
+func (r *reader) following(own os.FileInfo) string {
+	moved, _ := filepath.Glob(r.path + ".*")
+	slices.Sort(moved)
+	at := slices.IndexFunc(moved, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && os.SameFile(info, own)
+	})
+	if at+1 < len(moved) { // of those that are left, if the file itself was removed meanwhile
+		return moved[at+1]
+	}
+	return r.path
 }
 
 // line writes one line of the file, if it is wanted.

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	"k8s.io/klog/v2"
 )
 
 // Node is what a Server tells of.
@@ -145,9 +146,12 @@ func (s *Server) guard(next http.HandlerFunc) http.Handler {
 			http.Error(w, fmt.Sprintf("Forbidden (user=%s)", name), http.StatusForbidden)
 			return
 		}
-		next(w, r)
+		next(w, r.WithContext(klog.NewContext(r.Context(), silent)))
 	})
 }
+
+// silent is for the streaming library, to which every end of a stream is an error. Callers are told; nobody else needs to be.
+var silent klog.Logger
 
 // Port is where the server listens.
 func (s *Server) Port() int32 {

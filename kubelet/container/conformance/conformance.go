@@ -192,9 +192,13 @@ func announced(t *testing.T, s *Subject, ctx context.Context) {
 	b.until(container.Exited)
 }
 
+// enoughGrace is what a container gets to end by itself. One that was started just now may not listen to signals yet, and
+// then is ended when its grace is over.
+const enoughGrace = 3 * time.Second
+
 func graceful(t *testing.T, s *Subject, ctx context.Context) {
 	b := begin(t, s, ctx, s.Running())
-	if err := s.Runtime.Stop(ctx, b.id, s.Patience); err != nil {
+	if err := s.Runtime.Stop(ctx, b.id, enoughGrace); err != nil {
 		t.Fatal(err)
 	}
 	if run := b.run(); run == nil || run.State != container.Exited {
