@@ -109,7 +109,7 @@ func (s *source[P]) get(ctx context.Context, namespace, name string) (P, error) 
 // list reads what the cache has of a namespace, or of all if it is empty.
 func (s *source[P]) list(ctx context.Context, namespace string) ([]P, error) {
 	storage, err := s.storage()
-	if err != nil || storage == nil {
+	if err != nil || storage == nil || storage.Empty() {
 		return nil, err
 	}
 	list, err := storage.List(ctx, registry.ListQuery{Selection: registry.Selection{Namespace: namespace}, Freshness: registry.Freshness{Any: true}})

@@ -180,7 +180,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, apierrors.NewUnauthorized("Unauthorized"))
 		return
 	}
-	r = r.WithContext(auth.WithUser(r.Context(), user))
 	if t, ok := parseTarget(r.URL.Path); ok {
 		s.serveResource(w, r, user, t)
 		return

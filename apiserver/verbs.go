@@ -23,7 +23,7 @@ func (c *call) get() error {
 		}
 		fresh = o.fresh
 	}
-	o, err := c.storage.Get(c.r.Context(), c.t.Namespace, c.t.Name, fresh)
+	o, err := c.storage.Get(c.within, c.t.Namespace, c.t.Name, fresh)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	list, err := c.storage.List(c.r.Context(), c.query(o))
+	list, err := c.storage.List(c.within, c.query(o))
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (c *call) scale() error {
 	gvk := schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 	switch c.verb {
 	case "get":
-		o, err := c.storage.Get(c.r.Context(), c.t.Namespace, c.t.Name, registry.Freshness{})
+		o, err := c.storage.Get(c.within, c.t.Namespace, c.t.Name, registry.Freshness{})
 		if err != nil {
 			return err
 		}

@@ -9,10 +9,14 @@ import (
 )
 
 // verified remembers certificates that have been found good: a check costs 120 µs, and a client sends the same one with
-// every request of a connection.
+// every connection. All requests of a connection have one certificate in memory, so that it is known by where it lies; by
+// what it says it would have to be hashed each time.
 type verified struct {
-	mu    sync.RWMutex // guards known
-	known map[[sha256.Size]byte]holder
+	mu sync.RWMutex // guards both
+	// known is by hash.
+	known map[[sha256.Size]byte]*holder
+	// placed keeps certificates alive, so that nothing else can come to lie in their places.
+	placed map[*x509.Certificate]*holder
 }
 
 // holder is whom a certificate names, and until when.
@@ -21,15 +25,26 @@ type holder struct {
 	until time.Time
 }
 
-// mostKnown bounds the memory: when it is full, it begins anew.
-const mostKnown = 4096
+// What bounds the memory. Certificates of connections take some kilobytes each.
+const (
+	mostKnown  = 4096
+	mostPlaced = 512
+)
 
 func (v *verified) find(c *x509.Certificate, now time.Time) (User, bool) {
-	key := sha256.Sum256(c.Raw)
 	v.mu.RLock()
-	h, ok := v.known[key]
+	h := v.placed[c]
 	v.mu.RUnlock()
-	return h.user, ok && now.Before(h.until)
+	if h == nil {
+		key := sha256.Sum256(c.Raw)
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if h = v.known[key]; h == nil {
+			return User{}, false
+		}
+		v.place(c, h)
+	}
+	return h.user, now.Before(h.until)
 }
 
 func (v *verified) keep(c *x509.Certificate, u User, until time.Time) {
@@ -37,9 +52,24 @@ func (v *verified) keep(c *x509.Certificate, u User, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.known == nil || len(v.known) >= mostKnown {
-		v.known = map[[sha256.Size]byte]holder{}
+		v.known = map[[sha256.Size]byte]*holder{}
 	}
-	v.known[key] = holder{u, until}
+	v.known[key] = &holder{u, until}
+	v.place(c, v.known[key])
+}
+
+// place is called with mu locked. When there is no room, any other goes.
+func (v *verified) place(c *x509.Certificate, h *holder) {
+	if v.placed == nil {
+		v.placed = map[*x509.Certificate]*holder{}
+	}
+	for other := range v.placed {
+		if len(v.placed) < mostPlaced {
+			break
+		}
+		delete(v.placed, other)
+	}
+	v.placed[c] = h
 }
 
 // certificate finds out whom a chain names. The whole chain's time bounds how long that is believed.

@@ -18,6 +18,7 @@ type comparison struct {
 	scratch []element // a stack of the elements of lists
 	keys    []string  // a stack of the keys of maps
 	text    []byte
+	set     []byte
 }
 
 // state says whether there is a value.

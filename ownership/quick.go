@@ -73,6 +73,11 @@ func (q *quick) track(old, now any, before, given []metav1.ManagedFieldsEntry, m
 	}
 	c := workspaces.Get().(*comparison)
 	defer c.release()
+	if old == nil {
+		if set, ok := c.fresh(q.shape, reflect.ValueOf(now).Elem()); ok {
+			return q.first(set, manager), true
+		}
+	}
 	left := q.zero
 	if old != nil {
 		left = reflect.ValueOf(old).Elem()
@@ -98,13 +103,26 @@ func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
+// first are the managed fields of a new object, of which all that is in it is the manager's.
+func (q *quick) first(set []byte, manager string) []metav1.ManagedFieldsEntry {
+	if len(set) == 0 {
+		return nil
+	}
+	own := q.own(manager)
+	own.Time, own.FieldsV1 = now(), &metav1.FieldsV1{}
+	own.FieldsV1.SetRawBytes(bytes.Clone(set))
+	return []metav1.ManagedFieldsEntry{own}
+}
+
+// own is the entry of a manager who updates.
+func (q *quick) own(manager string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{Manager: cmp.Or(manager, "unknown"), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: q.version,
+		Subresource: q.view, FieldsType: "FieldsV1"}
+}
+
 // entries takes what has changed from who owned it, and gives it to the manager.
 func (q *quick) entries(c *comparison, before []metav1.ManagedFieldsEntry, manager string) (after []metav1.ManagedFieldsEntry, ok bool) {
-	if manager == "" {
-		manager = "unknown"
-	}
-	own := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: q.version, Subresource: q.view,
-		FieldsType: "FieldsV1"}
+	own := q.own(manager)
 	changed, found := !c.empty(c.changed), false
 	after = make([]metav1.ManagedFieldsEntry, 0, len(before)+1)
 	updaters := 0

@@ -141,6 +141,11 @@ func (s *Storage) List(ctx context.Context, q ListQuery) (*List, error) {
 	return s.page(view, q, prefix, after), nil
 }
 
+// Empty tells that the cache knows of no object. It costs nothing, unlike a list.
+func (s *Storage) Empty() bool {
+	return s.cached != nil && s.cached.Ready() && s.cached.Snapshot().Len() == 0
+}
+
 // view is a state to read from: a snapshot of the cache, or of the store.
 type view interface {
 	Revision() store.Revision
