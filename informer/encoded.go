@@ -53,16 +53,36 @@ func decodeInto[T any](bytes []byte) (T, error) {
 type encodedReader struct {
 	dropManagedFields bool
 	names             vocabulary // of namespaces: few, and each object has one
+	kept              [][]byte   // the pieces of an object's metadata that stay
 }
 
 // read takes the bytes of an object, which stay the caller's.
 func (r *encodedReader) read(object []byte) (*encoded, error) {
-	meta, err := objectMeta(object)
+	before, meta, after, err := splitObject(object)
 	if err != nil {
 		return nil, fmt.Errorf("read object: %w", err)
 	}
 	e := &encoded{}
-	err = eachField(meta, func(f wireField) error {
+	if err := r.readMeta(e, meta); err != nil {
+		return nil, fmt.Errorf("read metadata: %w", err)
+	}
+	if len(r.kept) == 1 && len(r.kept[0]) == len(meta) {
+		e.bytes = append(make([]byte, 0, len(object)), object...)
+	} else {
+		e.bytes = joinObject(before, r.kept, after)
+	}
+	return e, nil
+}
+
+// readMeta goes through the metadata once, to read what is needed of it and to find what stays.
+func (r *encodedReader) readMeta(e *encoded, meta []byte) error {
+	r.kept = r.kept[:0]
+	piece := meta // where the next piece that stays begins
+	for rest := meta; len(rest) > 0; {
+		f, next, err := nextField(rest)
+		if err != nil {
+			return err
+		}
 		switch f.number {
 		case metaName:
 			e.key.Name = string(f.value)
@@ -72,18 +92,18 @@ func (r *encodedReader) read(object []byte) (*encoded, error) {
 			e.uid = hashUIDBytes(f.value)
 		case metaResourceVersion:
 			e.version = string(f.value)
+		case metaManagedFields:
+			if r.dropManagedFields {
+				if ahead := len(piece) - len(rest); ahead > 0 {
+					r.kept = append(r.kept, piece[:ahead])
+				}
+				piece = next
+			}
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read metadata: %w", err)
+		rest = next
 	}
-	if r.dropManagedFields {
-		e.bytes, err = withoutManagedFields(object)
-	} else {
-		e.bytes = append(make([]byte, 0, len(object)), object...)
-	}
-	return e, err
+	r.kept = append(r.kept, piece)
+	return nil
 }
 
 // readBookmark takes the bytes of a bookmark's object.

@@ -90,7 +90,7 @@ func (t *table[T]) describeSlot(v *version[T], slot int) {
 func (t *table[T]) put(v *version[T]) *version[T] {
 	old, replaced := t.versions.Set(v)
 	if replaced {
-		t.withdraw(old)
+		t.withdraw(old, v.terms) // what stays is overwritten below
 	}
 	for _, term := range v.terms {
 		t.indexes[term.slot].tree.Set(entry[T]{value: term.value, version: v})
@@ -101,13 +101,16 @@ func (t *table[T]) put(v *version[T]) *version[T] {
 func (t *table[T]) remove(key Key) *version[T] {
 	old, found := t.versions.Delete(&version[T]{key: key})
 	if found {
-		t.withdraw(old)
+		t.withdraw(old, nil)
 	}
 	return old
 }
 
-func (t *table[T]) withdraw(old *version[T]) {
+func (t *table[T]) withdraw(old *version[T], stay []term) {
 	for _, term := range old.terms {
+		if slices.Contains(stay, term) {
+			continue
+		}
 		t.indexes[term.slot].tree.Delete(entry[T]{value: term.value, version: old})
 	}
 }

@@ -149,45 +149,41 @@ func readMap(message []byte, number int, wanted func(key []byte) bool) map[strin
 	return entries
 }
 
-// withoutManagedFields returns a copy of an object of exactly the needed size, without its managed fields.
-func withoutManagedFields(object []byte) ([]byte, error) {
-	size, dropped, err := measureWithout(object)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]byte, 0, size)
-	err = eachField(object, func(f wireField) error {
-		if f.number != fieldObjectMeta {
-			out = append(out, f.whole...)
-			return nil
+// splitObject cuts an object into what comes before its metadata, the metadata, and what comes after.
+func splitObject(object []byte) (before, meta, after []byte, err error) {
+	found := false
+	for rest := object; len(rest) > 0; {
+		f, next, err := nextField(rest)
+		switch {
+		case err != nil:
+			return nil, nil, nil, err
+		case f.number == fieldObjectMeta && found:
+			return nil, nil, nil, fmt.Errorf("%w: an object with metadata twice", errWire)
+		case f.number == fieldObjectMeta:
+			found = true
+			before, meta, after = object[:len(object)-len(rest)], f.value, next
 		}
-		out = append(out, fieldObjectMeta<<3|2)
-		out = binary.AppendUvarint(out, uint64(len(f.value)-dropped))
-		return eachField(f.value, func(f wireField) error {
-			if f.number != metaManagedFields {
-				out = append(out, f.whole...)
-			}
-			return nil
-		})
-	})
-	return out, err
+		rest = next
+	}
+	if !found {
+		before = object
+	}
+	return before, meta, after, nil
 }
 
-// measureWithout returns the size of an object without its managed fields, and the size of those.
-func measureWithout(object []byte) (size, dropped int, err error) {
-	meta, err := objectMeta(object)
-	if err != nil {
-		return 0, 0, err
+// joinObject is the reverse, for metadata in pieces. The result has exactly the needed size.
+func joinObject(before []byte, meta [][]byte, after []byte) []byte {
+	size := 0
+	for _, piece := range meta {
+		size += len(piece)
 	}
-	err = eachField(meta, func(f wireField) error {
-		if f.number == metaManagedFields {
-			dropped += len(f.whole)
-		}
-		return nil
-	})
-	before := uvarintLen(uint64(len(meta)))
-	after := uvarintLen(uint64(len(meta) - dropped))
-	return len(object) - dropped - before + after, dropped, err
+	out := make([]byte, 0, len(before)+1+uvarintLen(uint64(size))+size+len(after))
+	out = append(append(out, before...), fieldObjectMeta<<3|2)
+	out = binary.AppendUvarint(out, uint64(size))
+	for _, piece := range meta {
+		out = append(out, piece...)
+	}
+	return append(out, after...)
 }
 
 func uvarintLen(n uint64) int {
