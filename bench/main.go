@@ -2,7 +2,8 @@
 // in one run on one machine.
 //
 //	go run ./bench --quick
-//	go run ./bench --run 'fanout/1000' --rounds 5 --json out.json --plots docs/plots
+//	go run ./bench --run 'fanout/1000' --rounds 5 --json out.json
+//	go run ./bench --docs docs        # everything, and the page docs/figures.md with its charts: about half an hour
 //
 // The peer is found in KUBEBUILDER_ASSETS, or named with --kube-apiserver and --etcd; without it, Millrace is compared with
 // the limit alone. Servers run as processes of their own on the loopback interface, with their data in a temporary
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -67,7 +69,7 @@ type options struct {
 	rounds, deliveries, streams   int
 	lasts                         time.Duration
 	millrace, kubeAPIServer, etcd string
-	json, plots, profiles, below  string
+	json, docs, profiles, below   string
 }
 
 func parse(args []string) (options, error) {
@@ -76,16 +78,16 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.run, "run", "", "only cases whose name matches this regular expression")
 	f.BoolVar(&o.quick, "quick", false, "the most important cases, briefly: under two minutes")
 	f.BoolVar(&o.list, "list", false, "list the cases and end")
-	f.IntVar(&o.rounds, "rounds", 0, "how many turns each target gets at each case (5; 2 with --quick)")
-	f.DurationVar(&o.lasts, "time", 0, "how long a case lasts that could go on for ever (3s; 400ms with --quick)")
-	f.IntVar(&o.deliveries, "deliveries", 0, "about how many events a fan-out delivers (500000; 50000 with --quick)")
+	f.IntVar(&o.rounds, "rounds", 0, "how many turns each target gets at each case (3; 2 with --quick)")
+	f.DurationVar(&o.lasts, "time", 0, "how long a case lasts that could go on for ever (2s; 400ms with --quick)")
+	f.IntVar(&o.deliveries, "deliveries", 0, "about how many events a fan-out delivers (200000; 50000 with --quick)")
 	f.IntVar(&o.streams, "streams", 100, "how many watches share a connection at most")
 	f.StringVar(&o.targets, "targets", "millrace,kubernetes,limit", "what is measured")
 	f.StringVar(&o.millrace, "millrace", "", "the millrace program (default: it is built from this module)")
 	f.StringVar(&o.kubeAPIServer, "kube-apiserver", "", "the kube-apiserver program (default: in KUBEBUILDER_ASSETS)")
 	f.StringVar(&o.etcd, "etcd", "", "the etcd program (default: in KUBEBUILDER_ASSETS)")
 	f.StringVar(&o.json, "json", "", "file for all figures")
-	f.StringVar(&o.plots, "plots", "", "folder for plots")
+	f.StringVar(&o.docs, "docs", "", "folder for a page with all figures, and their charts")
 	f.StringVar(&o.profiles, "cpuprofile", "", "folder for CPU profiles of the servers, which cost them something")
 	f.StringVar(&o.below, "dir", "", "folder in which the servers keep their data for the time of the run (default: the system's)")
 	if err := f.Parse(args); err != nil {
@@ -99,7 +101,7 @@ func parse(args []string) (options, error) {
 }
 
 func (o *options) setDefaults() {
-	rounds, lasts, deliveries := 5, 3*time.Second, 500_000
+	rounds, lasts, deliveries := 3, 2*time.Second, 200_000
 	if o.quick {
 		rounds, lasts, deliveries = 2, 400*time.Millisecond, 50_000
 	}
@@ -147,9 +149,15 @@ func measure(ctx context.Context, args []string) error {
 		hurry = 40 * time.Second
 	}
 	scale := suite.Scale{For: o.lasts, Deliveries: o.deliveries, Streams: o.streams, Profiles: o.profiles}
+	if !o.quick {
+		scale.Settle = settles
+	}
 	outcomes, runErr := suite.Run(ctx, suite.Plan{Scale: scale, Cases: cases, Targets: targets, Rounds: o.rounds, Hurry: hurry, Below: o.below, Log: os.Stderr})
 	return errors.Join(runErr, o.report(scale, outcomes))
 }
+
+// settles is how long servers are left alone before their memory is looked at.
+const settles = time.Minute
 
 // choose picks the cases whose names match. A pattern alone chooses among all cases, even those that are not quick.
 func choose(all []suite.Case, pattern string, quick bool) ([]suite.Case, error) {
@@ -218,34 +226,49 @@ func (o options) build(ctx context.Context, folder string) (string, error) {
 }
 
 func (o options) report(scale suite.Scale, outcomes []suite.Outcome) error {
-	rows := suite.Rows(outcomes)
-	if len(rows) == 0 {
+	machine := suite.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Processors: runtime.NumCPU(), When: time.Now()}
+	r := suite.Report{Machine: machine, Scale: scale, Rows: suite.Rows(outcomes), Raw: outcomes}
+	if len(r.Rows) == 0 {
 		return nil // whoever asks has been told why
 	}
-	if err := suite.WriteTable(os.Stdout, rows); err != nil {
+	if err := suite.WriteTable(os.Stdout, r.Rows); err != nil {
 		return err
 	}
 	if o.json != "" {
-		f, err := os.Create(o.json)
-		if err != nil {
-			return err
-		}
-		machine := suite.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Processors: runtime.NumCPU(), When: time.Now()}
-		err = suite.WriteJSON(f, suite.Report{Machine: machine, Scale: scale, Rows: rows, Raw: outcomes})
-		if err := errors.Join(err, f.Close()); err != nil {
+		if err := write(o.json, func(w io.Writer) error { return suite.WriteJSON(w, r) }); err != nil {
 			return err
 		}
 	}
-	if o.plots == "" {
+	if o.docs == "" {
 		return nil
 	}
-	if err := os.MkdirAll(o.plots, 0o755); err != nil {
+	return o.page(r)
+}
+
+// page writes the charts, the page that shows them, and the figures that they were made of.
+func (o options) page(r suite.Report) error {
+	const charts = "figures"
+	folder := filepath.Join(o.docs, charts)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for name, svg := range suite.Plots(rows) {
-		if err := os.WriteFile(filepath.Join(o.plots, name), svg, 0o644); err != nil {
+	figures := suite.Plots(r.Rows)
+	for _, f := range figures {
+		if err := os.WriteFile(filepath.Join(folder, f.File+".svg"), f.SVG, 0o644); err != nil {
 			return err
 		}
 	}
-	return nil
+	err := write(filepath.Join(o.docs, "figures.md"), func(w io.Writer) error {
+		return suite.WritePage(w, r, figures, charts, "go run ./bench --docs docs")
+	})
+	r.Raw = nil
+	return errors.Join(err, write(filepath.Join(folder, "figures.json"), func(w io.Writer) error { return suite.WriteJSON(w, r) }))
+}
+
+func write(path string, text func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(text(f), f.Close())
 }

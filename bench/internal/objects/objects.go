@@ -199,21 +199,21 @@ func ServedPod() Template {
 	return New(encode(p))
 }
 
-// ConfigMap has a text of some bytes.
-func ConfigMap(size int) Template { return New(encode(configMap(size))) }
+// ConfigMap has a text of some bytes, the same for the same seed.
+func ConfigMap(size, seed int) Template { return New(encode(configMap(size, seed))) }
 
 // ServedConfigMap is what a server makes of it.
 func ServedConfigMap(size int) Template {
-	m := configMap(size)
+	m := configMap(size, 0)
 	m.ObjectMeta = served(m.ObjectMeta, `{"f:data":{".":{},"f:marker":{},"f:text":{}}}`)
 	return New(encode(m))
 }
 
-func configMap(size int) *corev1.ConfigMap {
+func configMap(size, seed int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Name: nameHole, Namespace: "default"},
-		Data:       map[string]string{"marker": "seq=" + seqHole, "text": words(size, 7)},
+		Data:       map[string]string{"marker": "seq=" + seqHole, "text": words(size, uint64(7+seed))},
 	}
 }
 

@@ -26,6 +26,8 @@ type Scale struct {
 	For time.Duration
 	// Deliveries is about how many events a fan-out delivers in all.
 	Deliveries int
+	// Settle is how long memory is given to come to rest before it is measured.
+	Settle time.Duration
 	// Streams is how many watches share a connection.
 	Streams int
 	// Profiles is a folder for CPU profiles of the servers; empty takes none.

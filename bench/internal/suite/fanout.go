@@ -28,6 +28,8 @@ func fanOutCases() []Case {
 			out = append(out, Case{Name: fmt.Sprintf("latency/%d/%dps", watchers, rate), Op: "delivery", Quick: rate == 20 && watchers != 100, Fixture: "watches", Run: f.run, Limit: f.run})
 		}
 	}
+	unlike := fan{watchers: 1000, size: 6 << 10, packed: true, unlike: true}
+	out = append(out, Case{Name: "fanout/unlike/1000/6KB/gzip", Op: "delivery", Fixture: "watches", Run: unlike.run, Limit: unlike.run})
 	slow := fan{watchers: 100, size: 6 << 10, slow: 10}
 	return append(out, Case{Name: "slow/10of100/6KB", Op: "delivery", Quick: true, Fixture: "watches", Run: slow.run, Limit: slow.run})
 }
@@ -36,8 +38,9 @@ func fanOutCases() []Case {
 type fan struct {
 	watchers, size int
 	packed         bool
-	rate           int // events for each second; zero means as fast as can be
-	slow           int // how many read nothing until the others have seen everything
+	unlike         bool // every writer's object has a text of its own: otherwise they are as alike as pods of one deployment
+	rate           int  // events for each second; zero means as fast as can be
+	slow           int  // how many read nothing until the others have seen everything
 }
 
 func (f fan) String() string {
@@ -122,7 +125,7 @@ func (f fan) run(ctx context.Context, b *Bench) error {
 type writer struct {
 	conns   []*h2.Conn
 	close   func()
-	body    objects.Template
+	bodies  []objects.Template
 	names   []string
 	version string // before the first event
 }
@@ -131,7 +134,14 @@ type writer struct {
 const warm = 99_999_999
 
 func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
-	w := &writer{body: objects.ConfigMap(f.size), version: "0"}
+	w := &writer{version: "0"}
+	for i := range writers {
+		seed := 0
+		if f.unlike {
+			seed = i
+		}
+		w.bodies = append(w.bodies, objects.ConfigMap(f.size, seed))
+	}
 	var err error
 	if w.conns, w.close, err = b.connections(ctx, 2); err != nil {
 		return nil, err
@@ -141,7 +151,7 @@ func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
 		if b.Server.Bare {
 			continue
 		}
-		a, err := w.conns[0].Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: w.body.With(objects.Fill{Name: w.names[i], Seq: warm})})
+		a, err := w.conns[0].Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: warm})})
 		if err == nil {
 			w.version = objects.Version(a)
 			var t objects.Template
@@ -156,9 +166,11 @@ func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
 	}
 	if b.Server.Bare {
 		// What the limit sends is what a real server would make of it.
-		w.body = objects.ServedConfigMap(f.size)
-		if t, ok := b.memory.configMap[f.size]; ok {
-			w.body = t
+		for i := range w.bodies {
+			w.bodies[i] = objects.ServedConfigMap(f.size)
+			if t, ok := b.memory.configMap[f.size]; ok {
+				w.bodies[i] = t
+			}
 		}
 	}
 	return w, nil
@@ -183,7 +195,7 @@ func (w *writer) write(ctx context.Context, events, rate int, sent *clock) error
 				if sent != nil {
 					sent.start(seq)
 				}
-				body := w.body.With(objects.Fill{Name: w.names[i], Seq: seq, Version: "0"})
+				body := w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: seq, Version: "0"})
 				if _, err := w.conns[i%len(w.conns)].Expect(ctx, h2.Request{Method: "PUT", Path: configMaps + "/" + w.names[i], Header: sendJSON, Body: body}); err != nil {
 					errs <- err
 					return

@@ -140,7 +140,8 @@ func (f *follower) line(b []byte) {
 	}
 	seq := number(b, seqMark)
 	if seq < 0 || seq >= len(f.seen)*64 {
-		f.initial++ // not an event of the case
+		f.initial++ // not an event of the case, but progress
+		f.total.Add(1)
 		return
 	}
 	version := number(b, versionMark)

@@ -41,7 +41,7 @@ type Report struct {
 	Machine Machine   `json:"machine"`
 	Scale   Scale     `json:"scale"`
 	Rows    []Row     `json:"rows"`
-	Raw     []Outcome `json:"rounds"`
+	Raw     []Outcome `json:"rounds,omitempty"`
 }
 
 // Machine says where the run was.

@@ -22,12 +22,18 @@ type Case struct {
 	Op string
 	// Quick cases belong to the short run.
 	Quick bool
-	// Fixture names the servers that it shares with other cases; Objects is how many pods they hold from the beginning.
+	// Fixture names the servers that it shares with other cases; Objects is how many they hold from the beginning.
 	Fixture string
 	Objects int
-	// Fresh cases get servers of their own in each round. Once means one round only: the second would not be the same.
-	Fresh, Once bool
-	Run         runFunc
+	// Prepare is done with each server before the fixture's first case, which alone has it: nil makes Objects pods. Settle lets memory
+	// come to rest afterwards.
+	Prepare runFunc
+	Settle  bool
+	// Fresh cases get servers of their own in each round. MostRounds bounds the rounds where the second would not be the
+	// same, or would take long; zero does not.
+	Fresh      bool
+	MostRounds int
+	Run        runFunc
 	// Limit is run by the limit; nil if there is none.
 	Limit runFunc
 }
@@ -101,11 +107,20 @@ func (r *runner) fixture(ctx context.Context, cases []Case) error {
 		if t.Bare && !slices.ContainsFunc(cases, func(c Case) bool { return c.Limit != nil }) {
 			continue
 		}
-		s, err := r.start(ctx, t, cases[0].Objects)
+		s, err := r.start(ctx, t, cases[0])
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
-			return err
+			fmt.Fprintf(r.Log, "%v\n", err)
+			continue // its cases say that it is not running
 		}
 		servers = append(servers, s)
+	}
+	if cases[0].Settle && r.Settle > 0 {
+		if err := pause(ctx, r.Settle); err != nil {
+			return err
+		}
 	}
 	for _, c := range cases {
 		if err := r.rounds(ctx, c, servers); err != nil {
@@ -115,21 +130,38 @@ func (r *runner) fixture(ctx context.Context, cases []Case) error {
 	return nil
 }
 
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // start starts a target and gives it its objects.
-func (r *runner) start(ctx context.Context, t target.Target, pods int) (*target.Server, error) {
-	s, err := t.Start(ctx, r.below, pods)
+func (r *runner) start(ctx context.Context, t target.Target, first Case) (*target.Server, error) {
+	s, err := t.Start(ctx, r.below, first.Objects)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, prepareLimit)
+	defer cancel()
 	fmt.Fprintf(r.Log, "# %s is ready after %v", t.Name, s.Took.Round(time.Millisecond))
 	began := time.Now()
-	b := r.bench(s, Case{Objects: pods})
-	if err := b.fixturePods(ctx); err != nil {
-		s.Stop()
-		return nil, fmt.Errorf("make %d pods in %s: %w", pods, t.Name, err)
+	prepare := first.Prepare
+	if prepare == nil {
+		prepare = fixturePods
 	}
-	if pods > 0 && !t.Bare {
-		fmt.Fprintf(r.Log, " and has %d pods after %v", pods, time.Since(began).Round(time.Millisecond))
+	if !t.Bare {
+		if err := prepare(ctx, r.bench(s, first)); err != nil {
+			s.Stop()
+			return nil, fmt.Errorf("\nprepare %s for %s: %w", t.Name, first.Name, err)
+		}
+	}
+	if first.Objects > 0 && !t.Bare {
+		fmt.Fprintf(r.Log, " and has %d objects after %v", first.Objects, time.Since(began).Round(time.Millisecond))
 	}
 	fmt.Fprintln(r.Log)
 	return s, nil
@@ -142,9 +174,10 @@ func (r *runner) bench(s *target.Server, c Case) *Bench {
 // rounds lets the targets take turns at a case.
 func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) error {
 	rounds := r.Rounds
-	if c.Once {
-		rounds = 1
+	if c.MostRounds > 0 {
+		rounds = min(rounds, c.MostRounds)
 	}
+	began := time.Now()
 	byTarget := map[string]*Outcome{}
 	for _, t := range r.Targets {
 		if !t.Bare || c.Limit != nil {
@@ -177,12 +210,15 @@ func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) e
 			r.outcomes = append(r.outcomes, *o)
 		}
 	}
-	fmt.Fprintf(r.Log, "# %s\n", c.Name)
+	fmt.Fprintf(r.Log, "# %s, %v\n", c.Name, time.Since(began).Round(100*time.Millisecond))
 	return nil
 }
 
-// caseLimit bounds one turn, whatever happens.
-const caseLimit = 10 * time.Minute
+// caseLimit bounds one turn, prepareLimit the making of objects, whatever happens.
+const (
+	caseLimit    = 2 * time.Minute
+	prepareLimit = 10 * time.Minute
+)
 
 var errNotRunning = errors.New("the target is not running")
 
@@ -209,6 +245,9 @@ func (r *runner) turn(ctx context.Context, c Case, t target.Target, servers []*t
 	}
 	b := r.bench(s, c)
 	if err := run(ctx, b); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("not done within %v: %w", caseLimit, err)
+		}
 		return Sample{}, err
 	}
 	return b.finish(), nil

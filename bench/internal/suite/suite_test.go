@@ -136,14 +136,25 @@ func TestPlotsAreDrawnOfWhatWasMeasured(t *testing.T) {
 	rows := Rows([]Outcome{
 		{Case: "fanout/10/6KB/plain", Target: "millrace", Samples: []Sample{{Count: 1, Took: 1, CPU: 1}}},
 		{Case: "create/json", Target: "limit", Samples: []Sample{{Count: 1, Took: 1, CPU: 1}}},
+		{Case: "latency/10/20ps", Target: "limit", Error: "not done"},
 	})
-	got := Plots(rows)
-	for _, name := range []string{"cpu-requests.svg", "cpu-watches.svg", "fanout.svg"} {
-		if len(got[name]) == 0 {
-			t.Errorf("%s is missing", name)
+	figures := Plots(rows)
+	var names []string
+	for _, f := range figures {
+		if names = append(names, f.File); len(f.SVG) == 0 || f.Title == "" {
+			t.Errorf("%s is empty", f.File)
 		}
 	}
-	if _, ok := got["cpu-lists.svg"]; ok {
-		t.Error("a chart of nothing")
+	if want := "rate-requests cpu-requests fanout-6kb"; strings.Join(names, " ") != want {
+		t.Errorf("%v, want %s", names, want)
+	}
+	var page strings.Builder
+	if err := WritePage(&page, Report{Rows: rows}, figures, "figures", "go run it"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"(figures/fanout-6kb.svg)", "| create/json | limit |", "failed: not done", "    go run it\n"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("%q is not in\n%s", want, page.String())
+		}
 	}
 }

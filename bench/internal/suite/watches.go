@@ -21,8 +21,10 @@ func watchCases() []Case {
 	}
 	return []Case{
 		{Name: "start", Op: "start", Quick: true, Fixture: "start", Fresh: true, Run: start},
+		{Name: "memory/0", Op: "fixture", Fixture: "empty", MostRounds: 1, Settle: true, Prepare: look, Run: memory},
 		idle(1000, true), idle(10_000, false),
 		nodes(500, true), nodes(5000, false),
+		{Name: "informers/1000", Op: "informer", Fixture: "informers", Objects: 10_000, MostRounds: 1, Prepare: smallObjects, Run: informers},
 	}
 }
 
@@ -44,13 +46,31 @@ func start(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// memory tells what the server needs with the objects that are there.
+// look asks what kubectl asks a server that it does not know.
+func look(ctx context.Context, b *Bench) error {
+	c, err := b.Server.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, path := range []string{"/version", "/api", "/apis", "/api/v1", "/apis/apps/v1", "/openapi/v3", "/openapi/v3/api/v1", "/openapi/v2"} {
+		if _, err := c.Expect(ctx, h2.Request{Method: "GET", Path: path, Header: acceptJSON}); err != nil {
+			return err
+		}
+	}
+	_, err = c.Expect(ctx, h2.Request{Method: "GET", Path: pods, Header: acceptTable})
+	return err
+}
+
+// memory tells what the server needs with the objects that are there, when it has come to rest.
 func memory(ctx context.Context, b *Bench) error {
 	if err := b.Begin(ctx); err != nil {
 		return err
 	}
-	if err := b.collect(ctx); err != nil {
-		return err
+	if b.Profiles != "" || b.Settle == 0 {
+		if err := b.collect(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.End(1); err != nil {
 		return err
@@ -232,6 +252,10 @@ func watchStart(n int, fixture string, quick, initial bool) Case {
 }
 
 func watchStarts(ctx context.Context, b *Bench, initial bool) error {
+	if initial {
+		return b.initialEvents(ctx, max(2, min(starters, 100_000/max(b.Objects, 1))),
+			pods+"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+	}
 	c, err := b.Server.Dial(ctx)
 	if err != nil {
 		return err
@@ -241,19 +265,37 @@ func watchStarts(ctx context.Context, b *Bench, initial bool) error {
 	if err != nil {
 		return err
 	}
-	path := pods + "?watch=true&allowWatchBookmarks=true&resourceVersion=" + objects.Version(a)
-	watches := 20 * starters
-	if initial {
-		path = pods + "?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-		watches = max(2, min(starters, 100_000/max(b.Objects, 1)))
-	}
-	k := &crowd{}
+	k := newCrowd(20 * starters)
 	defer k.close()
-	for range watches {
+	if err := b.Begin(ctx); err != nil {
+		return err
+	}
+	path := pods + "?watch=true&allowWatchBookmarks=true&resourceVersion=" + objects.Version(a)
+	if err := b.open(ctx, k, func(int) string { return path }, acceptJSON); err != nil {
+		b.profiling.Wait()
+		return err
+	}
+	return b.End(len(k.followers))
+}
+
+// newCrowd is many that wait for a bookmark.
+func newCrowd(n int) *crowd {
+	k := &crowd{}
+	for range n {
 		f := newFollower(0, nil, &k.total)
 		f.bookmark = f.finish
 		k.followers = append(k.followers, f)
 	}
+	return k
+}
+
+// slowStart is how long nothing may come before initial events are given up.
+const slowStart = 30 * time.Second
+
+// initialEvents opens watches that begin with all objects, and waits until they have them.
+func (b *Bench) initialEvents(ctx context.Context, watches int, path string) error {
+	k := newCrowd(watches)
+	defer k.close()
 	if err := b.Begin(ctx); err != nil {
 		return err
 	}
@@ -261,25 +303,39 @@ func watchStarts(ctx context.Context, b *Bench, initial bool) error {
 		b.profiling.Wait()
 		return err
 	}
-	if initial {
-		k.wait(ctx, k.followers)
-	}
+	k.patience = slowStart
+	last := k.wait(ctx, k.followers)
 	if err := b.End(watches); err != nil {
 		return err
 	}
+	b.sample.Took = last.Sub(b.began)
 	k.close()
 	for _, f := range k.followers {
-		if initial {
-			b.Lost(max(0, b.Objects-f.initial))
-		}
+		b.Lost(max(0, b.Objects-f.initial))
 	}
 	return nil
 }
 
+// smallObjects are config maps of 200 bytes.
+func smallObjects(ctx context.Context, b *Bench) error {
+	t := objects.ConfigMap(200, 0)
+	return b.each(ctx, b.Objects, func(ctx context.Context, c *h2.Conn, i int) error {
+		_, err := c.Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: t.With(objects.Fill{Name: objects.Name('i', i), Seq: warm})})
+		return err
+	})
+}
+
+// crowdOfInformers is how many begin at once.
+const crowdOfInformers = 1000
+
+// informers lets many informers begin at once, and waits until all have all objects.
+func informers(ctx context.Context, b *Bench) error {
+	return b.initialEvents(ctx, crowdOfInformers, configMaps+"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+}
+
 // Cases are all there are, in the order in which they run.
 func Cases() []Case {
-	return slices.Concat(watchCases()[:1], writeCases(), fanOutCases(), watchCases()[1:],
-		listCases(1000, false), listCases(10_000, true), listCases(100_000, false))
+	return slices.Concat(watchCases()[:1], writeCases(), fanOutCases(), watchCases()[1:], listCases(1000, false), listCases(10_000, true), listCases(100_000, false))
 }
 
 // Names lists cases.
