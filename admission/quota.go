@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/quota"
 	"github.com/millrace/millrace/registry"
 	kinds "github.com/millrace/millrace/resource"
 )
@@ -45,9 +47,10 @@ func charged(c *registry.Change) bool {
 }
 
 func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.ResourceQuota) error {
-	delta := usageOf(c.Kind, c.Object)
+	kind := schema.GroupResource{Group: c.Kind.Group, Resource: c.Kind.Resource}
+	delta := quota.Use(kind, c.Object)
 	if c.Old != nil {
-		for name, q := range usageOf(c.Kind, c.Old) {
+		for name, q := range quota.Use(kind, c.Old) {
 			left := delta[name].DeepCopy()
 			left.Sub(q)
 			delta[name] = left
@@ -76,7 +79,7 @@ func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.
 
 // checkQuota tells whether a quota has to be charged, or why it does not allow the change.
 func checkQuota(c *registry.Change, q *corev1.ResourceQuota, delta corev1.ResourceList) (bool, error) {
-	if !inScope(q, c.Object) {
+	if !quota.Covers(q, c.Object) {
 		return false, nil
 	}
 	matching := masked(delta, q.Status.Hard)

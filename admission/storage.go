@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace/millrace/quota"
 	"github.com/millrace/millrace/registry"
 	"github.com/millrace/millrace/resource"
 )
@@ -122,8 +123,8 @@ func (w *cluster) persistentVolumeClaimResize() registry.Admission {
 }
 
 func (w *cluster) classOfBoth(ctx context.Context, claim, old *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
-	name := storageClassOf(claim)
-	if name == "" || name != storageClassOf(old) {
+	name := quota.StorageClass(claim)
+	if name == "" || name != quota.StorageClass(old) {
 		return nil, nil
 	}
 	class, err := w.storageClasses.get(ctx, "", name)
@@ -131,14 +132,4 @@ func (w *cluster) classOfBoth(ctx context.Context, claim, old *corev1.Persistent
 		return nil, nil
 	}
 	return class, err
-}
-
-func storageClassOf(c *corev1.PersistentVolumeClaim) string {
-	if class, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
-		return class
-	}
-	if c.Spec.StorageClassName != nil {
-		return *c.Spec.StorageClassName
-	}
-	return ""
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/controllers/nodelifecycle"
 	"github.com/millrace/millrace/controllers/podgc"
 	"github.com/millrace/millrace/controllers/replicaset"
+	"github.com/millrace/millrace/controllers/resourcequota"
 	"github.com/millrace/millrace/controllers/rootca"
 	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/controllers/tainteviction"
@@ -42,6 +43,7 @@ func All(options Options) []loop.Entry {
 		namespace.Entry,
 		nodelifecycle.Entry,
 		podgc.Entry,
+		resourcequota.Entry,
 		rootca.Entry(options.RootCA),
 		serviceaccount.Entry,
 		tainteviction.Entry,

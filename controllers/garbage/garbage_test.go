@@ -1,7 +1,6 @@
 package garbage_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -236,19 +235,7 @@ type cluster struct {
 func start(t *testing.T) *cluster {
 	server := testapi.New()
 	clients := server.Clients()
-	collector, err := garbage.New(clients.Named("garbage-collector-controller"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- loop.Run(ctx, clients, collector) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	testapi.Start(t, clients, garbage.Entry)
 	return &cluster{t, server, clients}
 }
 

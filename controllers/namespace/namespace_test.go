@@ -146,19 +146,7 @@ type cluster struct {
 func start(t *testing.T) *cluster {
 	server := testapi.New()
 	clients := server.Clients()
-	runner, err := namespace.New(clients.Named("namespace-controller"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- loop.Run(ctx, clients, runner) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	testapi.Start(t, clients, namespace.Entry)
 	return &cluster{t, server, clients}
 }
 

@@ -69,7 +69,9 @@ func TestPodsOfOneControllerShareTheirTemplatesParts(t *testing.T) {
 }
 
 func TestAllLoopsOfAProcessShareOneInformer(t *testing.T) {
-	server := func(host string) *loop.Clients { return loop.ClientsFor(kubernetes.NewForConfigOrDie(&rest.Config{Host: host})) }
+	server := func(host string) *loop.Clients {
+		return loop.ClientsFor(kubernetes.NewForConfigOrDie(&rest.Config{Host: host}))
+	}
 	c := server("one")
 	if Informer(c) != Informer(c.Named("another-loop")) {
 		t.Error("two loops have two informers")

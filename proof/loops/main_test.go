@@ -23,7 +23,12 @@ func TestMain(m *testing.M) {
 		beCandidate(config)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if built.folder != "" {
+			os.RemoveAll(built.folder)
+		}
+		os.Exit(code)
+	}))
 }
 
 // world is a cluster, and a namespace in it for one test.

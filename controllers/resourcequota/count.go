@@ -1,0 +1,131 @@
+package resourcequota
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/controllers/internal/kinds"
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/quota"
+)
+
+// patience is how long a count waits for a cache that is being filled.
+const patience = 10 * time.Second
+
+// count is what there is of each resource that a quota names. all is false if one is of a kind that discovery does not
+// show.
+func (r *controller) count(ctx context.Context, q *corev1.ResourceQuota) (used corev1.ResourceList, all bool, err error) {
+	used, all = corev1.ResourceList{}, true
+	sums := map[schema.GroupResource]corev1.ResourceList{}
+	for name := range q.Spec.Hard {
+		kind := kindOf(name)
+		sum, counted := sums[kind]
+		if !counted {
+			if sum, err = r.sum(ctx, kind, q); err != nil {
+				return nil, false, err
+			}
+			sums[kind] = sum
+		}
+		if sum == nil {
+			all = false
+			continue
+		}
+		used[name] = sum[name] // zero if there is none
+	}
+	return used, all, nil
+}
+
+// sum is what the objects of a kind take together, or nil if there is no such kind.
+func (r *controller) sum(ctx context.Context, kind schema.GroupResource, q *corev1.ResourceQuota) (corev1.ResourceList, error) {
+	c, err := r.counter(kind)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := c.shares.Synced(ctx); err != nil {
+		return nil, fmt.Errorf("count %s: %w", kind, err)
+	}
+	total := corev1.ResourceList{}
+	for s := range c.shares.ListNamespace(q.Namespace) {
+		if quota.Covers(q, s.Scoped) {
+			addAll(total, s.Use)
+		}
+	}
+	return total, nil
+}
+
+func addAll(total, more corev1.ResourceList) {
+	for name, n := range more {
+		sum, there := total[name]
+		if !there {
+			sum = n.DeepCopy()
+		} else {
+			sum.Add(n)
+		}
+		total[name] = sum
+	}
+}
+
+// kindOf is the kind of which the objects take a resource.
+func kindOf(name corev1.ResourceName) schema.GroupResource {
+	text := string(name)
+	if counted, ok := strings.CutPrefix(text, "count/"); ok {
+		return schema.ParseGroupResource(counted)
+	}
+	switch {
+	case name == corev1.ResourceRequestsStorage, strings.Contains(text, ".storageclass.storage.k8s.io/"):
+		return claims
+	case name == corev1.ResourceServicesLoadBalancers, name == corev1.ResourceServicesNodePorts:
+		return services
+	}
+	switch name {
+	case corev1.ResourceServices, corev1.ResourcePersistentVolumeClaims, corev1.ResourceConfigMaps, corev1.ResourceSecrets,
+		corev1.ResourceReplicationControllers, corev1.ResourceQuotas:
+		return schema.GroupResource{Resource: text}
+	}
+	return pods
+}
+
+var (
+	pods     = schema.GroupResource{Resource: "pods"}
+	services = schema.GroupResource{Resource: "services"}
+	claims   = schema.GroupResource{Resource: "persistentvolumeclaims"}
+)
+
+// find looks for a kind in what discovery shows. A group that cannot be asked is an error, and not an absence.
+func (r *controller) findLocked(wanted schema.GroupResource) (*kinds.Kind, error) {
+	if now := r.now(); r.catalogue == nil || now.Sub(r.asked) >= rediscovery {
+		found, err := kinds.Discover(r.discovery)
+		if err != nil {
+			return nil, err
+		}
+		r.catalogue, r.asked = found, now
+	}
+	for _, k := range r.catalogue.Kinds {
+		if k.Resource.GroupResource() == wanted && k.Namespaced && k.Can("list", "watch") {
+			return k, nil
+		}
+	}
+	if r.catalogue.FailedGroup(wanted.Group) {
+		return nil, fmt.Errorf("find %s: %w", wanted, r.catalogue.Failure())
+	}
+	return nil, nil
+}
+
+// wake asks for a count of the quotas of a namespace that name a kind.
+func (r *controller) wake(kind schema.GroupResource, namespace string) {
+	for q := range r.quotas.ListNamespace(namespace) {
+		for name := range q.Spec.Hard {
+			if kindOf(name) == kind {
+				r.loop.AddAfter(loop.Key{Namespace: q.Namespace, Name: q.Name}, gather)
+				break
+			}
+		}
+	}
+}

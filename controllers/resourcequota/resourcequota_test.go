@@ -1,0 +1,234 @@
+package resourcequota_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/resourcequota"
+	"github.com/millrace/millrace/loop"
+)
+
+type cluster struct {
+	*testing.T
+	server  *testapi.Server
+	clients *loop.Clients
+}
+
+func prepare(t *testing.T) *cluster {
+	quotas := testapi.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ResourceQuota"), Resource: "resourcequotas", Namespaced: true}
+	server := testapi.New(append(testapi.Usual, quotas)...)
+	return &cluster{t, server, server.Clients()}
+}
+
+func start(t *testing.T) *cluster {
+	c := prepare(t)
+	testapi.Start(t, c.clients, resourcequota.Entry)
+	return c
+}
+
+// list makes a resource list of names and amounts in turn.
+func list(words ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(words); i += 2 {
+		l[corev1.ResourceName(words[i])] = resource.MustParse(words[i+1])
+	}
+	return l
+}
+
+func must[V any](v V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func (c *cluster) quota(name string, hard corev1.ResourceList, scopes ...corev1.ResourceQuotaScope) {
+	c.Helper()
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard, Scopes: scopes}}
+	must(c.clients.Kube.CoreV1().ResourceQuotas("default").Create(c.Context(), q, metav1.CreateOptions{}))(c)
+}
+
+func (c *cluster) pod(name, cpu string, deadline *int64) {
+	c.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{ActiveDeadlineSeconds: deadline}}
+	if cpu != "" {
+		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list("cpu", cpu)}}}
+	}
+	must(c.clients.Kube.CoreV1().Pods("default").Create(c.Context(), p, metav1.CreateOptions{}))(c)
+}
+
+func (c *cluster) status(name string) corev1.ResourceQuotaStatus {
+	c.Helper()
+	return must(c.clients.Kube.CoreV1().ResourceQuotas("default").Get(c.Context(), name, metav1.GetOptions{}))(c).Status
+}
+
+func (c *cluster) want(name string, used corev1.ResourceList) {
+	c.Helper()
+	if got := c.status(name).Used; !apiequality.Semantic.DeepEqual(got, used) {
+		c.Errorf("%s: used are %v, want %v", name, got, used)
+	}
+}
+
+func settle() {
+	time.Sleep(5 * time.Second)
+	synctest.Wait()
+}
+
+func TestAQuotaSaysWhatThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		hard := list("pods", "9", "count/pods", "9", "requests.cpu", "2", "limits.memory", "1Gi", "services", "3", "services.nodeports", "2", "count/deployments.apps", "4", "configmaps", "5")
+		c.quota("all", hard)
+		c.quota("other", list("configmaps", "1"))
+		c.pod("a", "300m", nil)
+		c.pod("b", "500m", nil)
+		c.pod("over", "1", nil)
+		testapi.Edit(c.server, "pods", "default", "over", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+		must(c.clients.Kube.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}, metav1.CreateOptions{}))(t)
+		must(c.clients.Kube.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 1}, {Port: 2}}}}, metav1.CreateOptions{}))(t)
+		must(c.clients.Kube.CoreV1().ConfigMaps("elsewhere").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{}))(t)
+		settle()
+		if got := c.status("all").Hard; !apiequality.Semantic.DeepEqual(got, hard) {
+			t.Errorf("the limits are %v", got)
+		}
+		c.want("all", list("pods", "2", "count/pods", "3", "requests.cpu", "800m", "limits.memory", "0", "services", "1", "services.nodeports", "2", "count/deployments.apps", "1", "configmaps", "0"))
+		c.want("other", list("configmaps", "0"))
+	})
+}
+
+func TestScopesDecideWhichPodsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		for _, scope := range []corev1.ResourceQuotaScope{
+			corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort,
+		} {
+			c.quota(string("of-"+scope), list("pods", "9"), scope)
+		}
+		soon := int64(60)
+		c.pod("a", "1", nil)
+		c.pod("b", "", nil)
+		c.pod("c", "", &soon)
+		settle()
+		c.want("of-Terminating", list("pods", "1"))
+		c.want("of-NotTerminating", list("pods", "2"))
+		c.want("of-BestEffort", list("pods", "2"))
+		c.want("of-NotBestEffort", list("pods", "1"))
+	})
+}
+
+func TestWhatIsFreedIsSaidSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.quota("q", list("pods", "1"))
+		c.pod("a", "1", nil)
+		settle()
+		c.want("q", list("pods", "1"))
+		if err := c.clients.Kube.CoreV1().Pods("default").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		c.want("q", list("pods", "0"))
+	})
+}
+
+// Admission charges before it stores: for a moment there is less than what is said, and saying so would let more in than
+// the quota allows.
+func TestWhatIsChargedAndOnItsWayIsNotTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.quota("q", list("pods", "50"))
+		settle()
+		for i := range 20 {
+			testapi.Edit(c.server, "resourcequotas", "default", "q", func(q *corev1.ResourceQuota) { q.Status.Used = list("pods", fmt.Sprint(i+1)) })
+			time.Sleep(300 * time.Millisecond)
+			c.want("q", list("pods", fmt.Sprint(i+1)))
+			c.pod(fmt.Sprint("p", i), "1", nil)
+		}
+		settle()
+		c.want("q", list("pods", "20"))
+	})
+}
+
+func TestAChargeForWhatWasNeverStoredIsTakenBackInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.quota("q", list("pods", "50"))
+		settle()
+		testapi.Edit(c.server, "resourcequotas", "default", "q", func(q *corev1.ResourceQuota) { q.Status.Used = list("pods", "7") })
+		settle()
+		c.want("q", list("pods", "0"))
+	})
+}
+
+func TestKindsThatComeLaterAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.quota("q", list("count/lates.example.org", "3", "configmaps", "1"))
+		settle()
+		c.want("q", list("configmaps", "0")) // what nobody can count is not said to be 0
+		c.server.Register(testapi.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Late"}, Resource: "lates", Namespaced: true})
+		time.Sleep(time.Minute)
+		c.want("q", list("configmaps", "0", "count/lates.example.org", "0"))
+	})
+}
+
+// Loops that crash at any write, watches that are lost, late or expired: in the end the quotas say what there is.
+func TestWhateverHappensTheCountIsRight(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { converge(t, seed) })
+		})
+	}
+}
+
+func converge(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	c := prepare(t)
+	lives := testapi.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 2)), resourcequota.Entry)
+	c.quota("q", list("pods", "100", "requests.cpu", "100"))
+	pods := map[string]bool{}
+	for i := range 60 {
+		switch random.IntN(7) {
+		case 0, 1, 2:
+			name := fmt.Sprint("p", i)
+			c.pod(name, "250m", nil)
+			pods[name] = true
+		case 3:
+			for name := range pods {
+				if err := c.clients.Kube.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				delete(pods, name)
+				break
+			}
+		case 4:
+			c.server.DropWatches()
+		case 5:
+			c.server.Compact()
+		case 6:
+			c.server.HoldWatches(random.IntN(2) == 0)
+		}
+		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+	}
+	c.server.HoldWatches(false)
+	if lives.Calm() == 0 {
+		t.Error("nothing crashed: the test shows nothing")
+	}
+	time.Sleep(10 * time.Minute)
+	c.want("q", list("pods", fmt.Sprint(len(pods)), "requests.cpu", fmt.Sprint(250*len(pods), "m")))
+}
