@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/store"
@@ -50,7 +51,7 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 	if err := s.adoptNamespace(o, namespace); err != nil {
 		return nil, err
 	}
-	if v := o.GetResourceVersion(); v != "" && v != "0" {
+	if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && n != 0 {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	o.SetResourceVersion("")
@@ -150,9 +151,7 @@ func (s *Storage) taken(ctx context.Context, key, name string) error {
 func (s *Storage) adoptNamespace(o resource.Object, namespace string) error {
 	switch {
 	case !s.kind.Namespaced:
-		if o.GetNamespace() != "" && namespace == "" {
-			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-		}
+		o.SetNamespace("")
 	case o.GetNamespace() == "":
 		o.SetNamespace(namespace)
 	case o.GetNamespace() != namespace:

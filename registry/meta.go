@@ -17,7 +17,7 @@ var standardFinalizers = []string{"kubernetes", "orphan", "foregroundDeletion"}
 func (s *Storage) checkMeta(o resource.Object) field.ErrorList {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, path)
-	if s.kind.Codec.ContentType() == resource.JSONType {
+	if s.kind.FreeFinalizers || s.kind.Codec.ContentType() == resource.JSONType {
 		return errs // custom kinds may name their finalizers as they like
 	}
 	for i, f := range o.GetFinalizers() {

@@ -35,20 +35,22 @@ type Kind struct {
 	Actions                        []Action
 	Faces                          []*Face
 
-	New           func() Object
-	Name          func(name string, prefix bool) []string
-	Default       func(Object)
-	Restore       func(Object)
-	Restores      bool // Restore does something: the stored bytes alone are not the object
-	Main          *RuleSet
-	Views         map[string]*RuleSet
-	Graceful      func(obj Object, requested *int64) (int64, bool)
-	PrepareDelete func(Object)
-	Held          func(Object) bool
-	Changed       func(obj, old Object) bool
-	Row           func(Object) Row
-	Scale         *Scaling
-	Codec         Codec
+	New  func() Object
+	Name func(name string, prefix bool) []string
+	// FreeFinalizers lets finalizers without a domain have any name.
+	FreeFinalizers bool
+	Default        func(Object)
+	Restore        func(Object)
+	Restores       bool // Restore does something: the stored bytes alone are not the object
+	Main           *RuleSet
+	Views          map[string]*RuleSet
+	Graceful       func(obj Object, requested *int64) (int64, bool)
+	PrepareDelete  func(Object)
+	Held           func(Object) bool
+	Changed        func(obj, old Object) bool
+	Row            func(Object) Row
+	Scale          *Scaling
+	Codec          Codec
 
 	goType reflect.Type
 	paths  []fieldPath
@@ -116,8 +118,8 @@ func Define[P Object](d Description[P]) *Kind {
 		UnconditionalUpdate: d.UnconditionalUpdate, CreateOnUpdate: d.CreateOnUpdate,
 		OrphanByDefault: d.OrphanByDefault, ReturnDeleted: d.ReturnDeleted, Deprecated: d.Deprecated,
 		Fields: d.Fields, Columns: d.Columns, Actions: d.Actions, goType: t,
-		New:     func() Object { return newP() },
-		Name:    d.Name,
+		New:  func() Object { return newP() },
+		Name: d.Name, FreeFinalizers: d.FreeFinalizers,
 		Default: func(Object) {},
 		Restore: func(Object) {},
 		Held:    func(Object) bool { return false },

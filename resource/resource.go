@@ -53,6 +53,8 @@ type Description[P Object] struct {
 
 	// Name checks the object's name, or a generateName when prefix is true; nil is a DNS subdomain.
 	Name func(name string, prefix bool) []string
+	// FreeFinalizers lets finalizers without a domain have any name.
+	FreeFinalizers bool
 
 	// Default fills in what was left out.
 	Default func(obj P)

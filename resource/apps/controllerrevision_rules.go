@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"bytes"
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +22,8 @@ func checkRevision(_ context.Context, r *appsv1.ControllerRevision) field.ErrorL
 	var errs field.ErrorList
 	if r.Data.Raw == nil && r.Data.Object == nil {
 		errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
+	} else if raw := bytes.TrimSpace(r.Data.Raw); r.Data.Object == nil && (len(raw) == 0 || raw[0] != '{') {
+		errs = append(errs, field.Required(field.NewPath("data"), "data must be a valid JSON object"))
 	}
 	return append(errs, check.NonNegative(r.Revision, field.NewPath("revision"))...)
 }

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/resource/podspec"
@@ -17,6 +18,7 @@ func StatefulSets() *resource.Kind {
 		Group: group, Version: version, Kind: "StatefulSet", Resource: "statefulsets",
 		Namespaced: true, ShortNames: []string{"sts"}, Categories: []string{"all"},
 		UnconditionalUpdate: true,
+		Name:                validation.NameIsDNSLabel,
 		Default:             defaultStatefulSet,
 		Restore:             nameClaimTemplates,
 		Rules:               statefulSetRules,
@@ -39,14 +41,12 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 	}
 	if s.UpdateStrategy.Type == "" {
 		s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
-	}
-	if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 		if s.UpdateStrategy.RollingUpdate == nil {
 			s.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
 		}
-		if s.UpdateStrategy.RollingUpdate.Partition == nil {
-			s.UpdateStrategy.RollingUpdate.Partition = new(int32)
-		}
+	}
+	if r := s.UpdateStrategy.RollingUpdate; r != nil && r.Partition == nil && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		r.Partition = new(int32)
 	}
 	if s.PersistentVolumeClaimRetentionPolicy == nil {
 		s.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}
@@ -77,12 +77,7 @@ func nameClaimTemplates(set *appsv1.StatefulSet) {
 }
 
 func nameClaim(c *corev1.PersistentVolumeClaim) {
-	if c.APIVersion == "" {
-		c.APIVersion = "v1"
-	}
-	if c.Kind == "" {
-		c.Kind = "PersistentVolumeClaim"
-	}
+	c.APIVersion, c.Kind = "v1", "PersistentVolumeClaim"
 }
 
 func defaultClaimTemplate(c *corev1.PersistentVolumeClaim) {

@@ -37,6 +37,9 @@ var statefulSetRules = resource.Rules[*appsv1.StatefulSet]{
 
 func statefulSetWarnings(set *appsv1.StatefulSet) []string {
 	w := podspec.TemplateWarnings(&set.Spec.Template, templatePath)
+	for i := range set.Spec.VolumeClaimTemplates {
+		w = append(w, podspec.ClaimWarnings(&set.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("resources"))...)
+	}
 	if n := set.Spec.RevisionHistoryLimit; n != nil && *n < 0 {
 		w = append(w, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
 	}
@@ -72,19 +75,34 @@ func checkStatefulSet(ctx context.Context, set, old *appsv1.StatefulSet) field.E
 		errs = append(errs, podspec.ValidateSelected(&s.Template, selector, templatePath)...)
 		if old == nil || !equality.Semantic.DeepEqual(&s.Template, &old.Spec.Template) {
 			opt := podspec.OptionsFrom(ctx)
-			opt.Claims = claimNames(s.VolumeClaimTemplates)
+			opt.AllVolumes = volumesOf(s)
 			errs = append(errs, podspec.ValidateTemplate(&s.Template, templatePath, opt)...)
+			errs = append(errs, podspec.ValidateTemplateMetadata(&s.Template, templatePath)...) // it is looked at twice
 		}
 	}
 	return append(errs, podspec.ValidateKept(&s.Template, templatePath, "StatefulSet")...)
 }
 
-func claimNames(templates []corev1.PersistentVolumeClaim) []string {
-	var names []string
-	for i := range templates {
-		names = append(names, templates[i].Name)
+// volumesOf are those that pods get: the claims first, then those of the template that no claim takes the place of.
+func volumesOf(s *appsv1.StatefulSetSpec) []corev1.Volume {
+	var volumes []corev1.Volume
+	claimed := map[string]bool{}
+	for i := range s.VolumeClaimTemplates {
+		name := s.VolumeClaimTemplates[i].Name
+		if claimed[name] {
+			continue
+		}
+		claimed[name] = true
+		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
 	}
-	return names
+	for _, v := range s.Template.Spec.Volumes {
+		if !claimed[v.Name] {
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes
 }
 
 func checkClaimTemplates(templates []corev1.PersistentVolumeClaim) field.ErrorList {

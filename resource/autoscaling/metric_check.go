@@ -3,7 +3,7 @@ package autoscaling
 import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
@@ -14,11 +14,11 @@ func checkMetric(m *autoscalingv2.MetricSpec, path *field.Path) field.ErrorList 
 	var errs field.ErrorList
 	if m.Type == "" {
 		errs = append(errs, field.Required(path.Child("type"), "must specify a metric source type"))
-	} else {
-		errs = append(errs, check.OneOf(m.Type, path.Child("type"),
-			autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType, autoscalingv2.ObjectMetricSourceType,
-			autoscalingv2.PodsMetricSourceType, autoscalingv2.ResourceMetricSourceType)...)
 	}
+	unknown := check.OneOf(m.Type, path.Child("type"),
+		autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType, autoscalingv2.ObjectMetricSourceType,
+		autoscalingv2.PodsMetricSourceType, autoscalingv2.ResourceMetricSourceType)
+	errs = append(errs, unknown...)
 	sources := []struct {
 		kind  autoscalingv2.MetricSourceType
 		name  string
@@ -40,6 +40,7 @@ func checkMetric(m *autoscalingv2.MetricSpec, path *field.Path) field.ErrorList 
 			}
 		}
 	}
+	errs = append(errs, unknown...) // there is no source to look at for such a type either
 	for _, s := range sources {
 		if s.kind == m.Type && !s.set {
 			errs = append(errs, field.Required(path.Child(s.name), "must populate information for the given metric source"))
@@ -60,14 +61,15 @@ func checkIdentifier(id *autoscalingv2.MetricIdentifier, path *field.Path) field
 	} else {
 		errs = append(errs, check.Invalid(path.Child("name"), id.Name, content.IsPathSegmentName(id.Name))...)
 	}
-	return append(errs, metavalidation.ValidateLabelSelector(id.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	return errs
 }
 
 func checkTarget(t *autoscalingv2.MetricTarget, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	switch t.Type {
-	case "":
+	if t.Type == "" {
 		errs = append(errs, field.Required(path.Child("type"), "must specify a metric target type"))
+	}
+	switch t.Type {
 	case autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType:
 	default:
 		errs = append(errs, field.Invalid(path.Child("type"), t.Type, "must be either Utilization, Value, or AverageValue"))
@@ -87,6 +89,9 @@ func checkTarget(t *autoscalingv2.MetricTarget, path *field.Path) field.ErrorLis
 func checkObject(s *autoscalingv2.ObjectMetricSource, path *field.Path) field.ErrorList {
 	errs := checkSegment(s.DescribedObject.Kind, path.Child("describedObject", "kind"))
 	errs = append(errs, checkSegment(s.DescribedObject.Name, path.Child("describedObject", "name"))...)
+	if _, err := schema.ParseGroupVersion(s.DescribedObject.APIVersion); err != nil {
+		errs = append(errs, field.Invalid(path.Child("describedObject", "apiVersion"), s.DescribedObject.APIVersion, err.Error()))
+	}
 	errs = append(errs, checkIdentifier(&s.Metric, path.Child("metric"))...)
 	errs = append(errs, checkTarget(&s.Target, path.Child("target"))...)
 	if s.Target.Value == nil && s.Target.AverageValue == nil {
@@ -110,7 +115,7 @@ func checkExternal(s *autoscalingv2.ExternalMetricSource, path *field.Path) fiel
 func checkPods(s *autoscalingv2.PodsMetricSource, path *field.Path) field.ErrorList {
 	errs := checkIdentifier(&s.Metric, path.Child("metric"))
 	errs = append(errs, checkTarget(&s.Target, path.Child("target"))...)
-	if s.Target.AverageValue == nil || s.Target.AverageValue.Sign() != 1 {
+	if s.Target.AverageValue == nil {
 		errs = append(errs, field.Required(path.Child("target", "averageValue"), "must specify a positive target averageValue"))
 	}
 	return errs

@@ -3,6 +3,7 @@ package autoscaling
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -37,8 +38,11 @@ func checkAutoscaler(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler
 	if n := s.MinReplicas; n != nil && *n < leastReplicas {
 		errs = append(errs, field.Invalid(path.Child("minReplicas"), *n, fmt.Sprintf("must be greater than or equal to %d", leastReplicas)))
 	}
-	if s.MaxReplicas < 1 {
+	switch {
+	case s.MaxReplicas == 0:
 		errs = append(errs, field.Required(path.Child("maxReplicas"), "must be set and greater than 0"))
+	case s.MaxReplicas < 1:
+		errs = append(errs, field.Invalid(path.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to 1"))
 	}
 	if n := s.MinReplicas; n != nil && s.MaxReplicas < *n {
 		errs = append(errs, field.Invalid(path.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
@@ -47,11 +51,19 @@ func checkAutoscaler(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler
 	for i := range s.Metrics {
 		errs = append(errs, checkMetric(&s.Metrics[i], path.Child("metrics").Index(i))...)
 	}
+	if n := s.MinReplicas; n != nil && *n == 0 && !slices.ContainsFunc(s.Metrics, needsNoPods) {
+		errs = append(errs, field.Forbidden(path.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+	}
 	if b := s.Behavior; b != nil {
 		errs = append(errs, checkScaling(b.ScaleUp, path.Child("behavior", "scaleUp"))...)
 		errs = append(errs, checkScaling(b.ScaleDown, path.Child("behavior", "scaleDown"))...)
 	}
 	return errs
+}
+
+// needsNoPods tells metrics that are there even when there are no pods.
+func needsNoPods(m autoscalingv2.MetricSpec) bool {
+	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 }
 
 func checkReference(r autoscalingv2.CrossVersionObjectReference, path *field.Path) field.ErrorList {

@@ -90,8 +90,9 @@ func TestAutoscalersAreRefusedInKubernetesWords(t *testing.T) {
 	k := HorizontalPodAutoscalers()
 	const ref = `"scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}, "maxReplicas": 3`
 	for spec, want := range map[string][]string{
-		ref:                        nil,
-		ref + `, "minReplicas": 0`: {"FieldValueInvalid spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"},
+		ref: nil,
+		ref + `, "minReplicas": 0`: {"FieldValueInvalid spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
+			"FieldValueForbidden spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas"},
 		ref + `, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]`: {
 			"FieldValueRequired spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target raw value or a target utilization"},
 		ref + `, "metrics": [{"type": "Pods", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 5}}}]`: {

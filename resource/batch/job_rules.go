@@ -49,6 +49,9 @@ func selectOwn(j *batchv1.Job) {
 	if s.Template.Labels == nil {
 		s.Template.Labels = map[string]string{}
 	}
+	if len(j.Labels) == 0 {
+		j.Labels = s.Template.Labels
+	}
 	for key, value := range ownLabels(j) {
 		if _, set := s.Template.Labels[key]; !set {
 			s.Template.Labels[key] = value

@@ -70,6 +70,17 @@ func checkIndexes(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if m := s.CompletionMode; m != nil {
 		errs = append(errs, check.OneOf(*m, path.Child("completionMode"), batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 	}
+	if n := s.BackoffLimitPerIndex; n != nil && !isIndexed(s) {
+		errs = append(errs, field.Invalid(path.Child("backoffLimitPerIndex"), *n, "requires indexed completion mode"))
+	}
+	if n := s.MaxFailedIndexes; n != nil {
+		if s.BackoffLimitPerIndex == nil {
+			errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+		}
+		if !isIndexed(s) {
+			errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *n, "requires indexed completion mode"))
+		}
+	}
 	if isIndexed(s) {
 		if s.Completions == nil {
 			errs = append(errs, field.Required(path.Child("completions"), fmt.Sprintf("when completion mode is %s", batchv1.IndexedCompletion)))
@@ -86,12 +97,6 @@ func checkIndexes(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		}
 		errs = append(errs, checkManyIndexes(s, path)...)
 	}
-	if n := s.BackoffLimitPerIndex; n != nil && !isIndexed(s) {
-		errs = append(errs, field.Invalid(path.Child("backoffLimitPerIndex"), *n, "requires indexed completion mode"))
-	}
-	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
-		errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
-	}
 	return errs
 }
 
@@ -101,16 +106,16 @@ func checkManyIndexes(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
+	if p := s.Parallelism; p != nil && *p > mostParallelOfMany {
+		errs = append(errs, field.Invalid(path.Child("parallelism"), *p,
+			fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", mostParallelOfMany, manyCompletions)))
+	}
 	switch f := s.MaxFailedIndexes; {
 	case f == nil:
 		errs = append(errs, field.Required(path.Child("maxFailedIndexes"), fmt.Sprintf("must be specified when completions is above %d", manyCompletions)))
 	case *f > mostFailedOfMany:
 		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *f,
 			fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", mostFailedOfMany, manyCompletions)))
-	}
-	if p := s.Parallelism; p != nil && *p > mostParallelOfMany {
-		errs = append(errs, field.Invalid(path.Child("parallelism"), *p,
-			fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", mostParallelOfMany, manyCompletions)))
 	}
 	return errs
 }

@@ -2,10 +2,10 @@ package check
 
 import (
 	"fmt"
-	"net"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // IP wants an address in a field that is older than the strict rules: known are values that were there before, which
@@ -21,7 +21,7 @@ func CIDR(value string, path *field.Path, known []string) field.ErrorList {
 
 // EndpointIP wants an address that something else can be reached at.
 func EndpointIP(value string, path *field.Path) field.ErrorList {
-	ip := net.ParseIP(value)
+	ip := netutils.ParseIPSloppy(value)
 	var problem string
 	switch {
 	case ip == nil:

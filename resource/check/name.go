@@ -3,6 +3,7 @@ package check
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +17,14 @@ func Label(value string, path *field.Path) field.ErrorList {
 // Subdomain wants a DNS subdomain.
 func Subdomain(value string, path *field.Path) field.ErrorList {
 	return Invalid(path, value, validation.IsDNS1123Subdomain(value))
+}
+
+// PathSegment wants of a name, or of what one is made of, no more than that it can be a part of a path.
+func PathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
 }
 
 // Qualified wants a name that may have a domain before a slash.

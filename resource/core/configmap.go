@@ -49,9 +49,6 @@ func checkConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 	for _, key := range slices.Sorted(maps.Keys(cm.BinaryData)) {
 		size += len(cm.BinaryData[key])
 		errs = append(errs, checkDataKey("binaryData", key)...)
-		if _, twice := cm.Data[key]; twice {
-			errs = append(errs, field.Invalid(field.NewPath("binaryData").Key(key), key, "duplicate of key present in data"))
-		}
 	}
 	if size > corev1.MaxSecretSize {
 		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize))

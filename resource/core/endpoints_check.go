@@ -62,15 +62,11 @@ func addressesOf(s *corev1.EndpointSubset, path *field.Path, do func(*corev1.End
 
 func checkEndpointAddress(a *corev1.EndpointAddress, known []string, path *field.Path) field.ErrorList {
 	errs := check.IP(a.IP, path.Child("ip"), known)
-	malformed := len(errs) > 0
 	if a.Hostname != "" {
 		errs = append(errs, check.Label(a.Hostname, path.Child("hostname"))...)
 	}
 	if a.NodeName != nil {
 		errs = append(errs, check.Subdomain(*a.NodeName, path.Child("nodeName"))...)
-	}
-	if malformed {
-		return errs
 	}
 	return append(errs, check.EndpointIP(a.IP, path.Child("ip"))...)
 }

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/resource/check"
 	"github.com/millrace/millrace/resource/table"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // eventLife is how long an event is kept.
@@ -23,7 +23,7 @@ func Events() *resource.Kind {
 		Group: "", Version: "v1", Kind: "Event", Resource: "events",
 		Namespaced: true, ShortNames: []string{"ev"}, TTL: eventLife,
 		UnconditionalUpdate: true, CreateOnUpdate: true,
-		Name:  func(name string, prefix bool) []string { return pathSegment(name, prefix) },
+		Name: check.PathSegment, FreeFinalizers: true,
 		Rules: resource.Rules[*corev1.Event]{Validate: checkEvent, ValidateUpdate: checkEventUpdate},
 		Fields: []resource.Field{
 			{Label: "involvedObject.kind"},
@@ -53,13 +53,6 @@ func Events() *resource.Kind {
 		Row:  eventRow,
 		Also: []resource.Serving[*corev1.Event]{eventsFace()},
 	})
-}
-
-func pathSegment(name string, prefix bool) []string {
-	if prefix {
-		return content.IsPathSegmentPrefix(name)
-	}
-	return content.IsPathSegmentName(name)
 }
 
 func eventRow(e *corev1.Event) resource.Row {

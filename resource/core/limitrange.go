@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource"
@@ -18,6 +19,11 @@ func LimitRanges() *resource.Kind {
 		NoGeneration: true, UnconditionalUpdate: true, CreateOnUpdate: true,
 		Default: defaultLimitRange,
 		Rules: resource.Rules[*corev1.LimitRange]{
+			PrepareCreate: func(_ context.Context, l *corev1.LimitRange) {
+				if l.Name == "" {
+					l.Name = string(uuid.NewUUID())
+				}
+			},
 			Validate:       func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return checkLimitRange(l) },
 			ValidateUpdate: func(_ context.Context, l, _ *corev1.LimitRange) field.ErrorList { return checkLimitRange(l) },
 		},

@@ -78,7 +78,7 @@ func prepareNamespace(_ context.Context, ns *corev1.Namespace) {
 
 func checkNamespaceFinalizer(f corev1.FinalizerName, path *field.Path) field.ErrorList {
 	errs := validation.ValidateFinalizerName(string(f), path)
-	if len(errs) == 0 && !slices.Contains([]byte(f), '/') && f != corev1.FinalizerKubernetes && !standardFinalizers[string(f)] {
+	if !slices.Contains([]byte(f), '/') && f != corev1.FinalizerKubernetes && !standardFinalizers[string(f)] {
 		errs = append(errs, field.Invalid(path, string(f), "name is neither a standard finalizer name nor is it fully qualified"))
 	}
 	return errs

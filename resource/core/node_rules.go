@@ -3,12 +3,14 @@ package core
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/resource/check"
@@ -17,6 +19,7 @@ import (
 )
 
 var nodeRules = resource.Rules[*corev1.Node]{
+	PrepareCreate:  func(_ context.Context, n *corev1.Node) { dropConfig(n) },
 	Validate:       func(_ context.Context, n *corev1.Node) field.ErrorList { return checkNode(n) },
 	ValidateUpdate: func(_ context.Context, n, old *corev1.Node) field.ErrorList { return checkNodeUpdate(n, old) },
 	Warnings:       nodeWarnings,
@@ -37,6 +40,8 @@ func checkNode(n *corev1.Node) field.ErrorList {
 	errs := checkAvoidPods(n.Annotations)
 	errs = append(errs, checkTaints(n.Spec.Taints)...)
 	errs = append(errs, checkNodeResources(n)...)
+	errs = append(errs, checkSwap(&n.Status)...)
+	errs = append(errs, checkFeatures(n.Status.DeclaredFeatures)...)
 	return append(errs, checkPodCIDRs(n.Spec.PodCIDRs)...)
 }
 
@@ -102,9 +107,10 @@ func checkNodeResources(n *corev1.Node) field.ErrorList {
 		name string
 		list corev1.ResourceList
 	}{{"capacity", n.Status.Capacity}, {"allocatable", n.Status.Allocatable}} {
-		for name, q := range l.list {
+		for _, name := range sortedNames(l.list) {
+			q := l.list[name]
 			if q.Sign() < 0 || podspec.IsIntegerResource(name) && q.MilliValue()%1000 != 0 {
-				errs = append(errs, checkNodeQuantity(name, q, field.NewPath("status", l.name).Key(string(name)))...)
+				errs = append(errs, checkNodeQuantity(name, q, field.NewPath("status", l.name, string(name)))...)
 			}
 		}
 	}
@@ -133,18 +139,18 @@ func checkPodCIDRs(cidrs []string) field.ErrorList {
 		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), c, true, nil)...)
 		families[isIPv6(c)]++
 	}
-	if len(errs) > 0 {
+	if len(cidrs) == 1 {
 		return errs
 	}
-	if len(cidrs) > 1 && (len(cidrs) > 2 || families[true] != 1) {
-		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
-	}
-	seen := map[string]bool{}
 	for i, c := range cidrs {
-		if seen[c] {
-			errs = append(errs, field.Duplicate(path.Index(i), c))
+		if _, _, err := netutils.ParseCIDRSloppy(c); err != nil {
+			families[true] = 0 // what is no range is of no family
+			errs = append(errs, field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[%d]: <nil> (%w)", i, err)))
+			break
 		}
-		seen[c] = true
+	}
+	if len(cidrs) > 2 || families[true] != 1 {
+		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
 	}
 	return errs
 }
@@ -190,10 +196,6 @@ func checkNodeUpdate(n, old *corev1.Node) field.ErrorList {
 
 func nodeWarnings(_ context.Context, n, _ *corev1.Node) []string {
 	var w []string
-	//lint:ignore SA1019 clients of old still send it
-	if n.Spec.ConfigSource != nil {
-		w = append(w, "spec.configSource: the feature is removed since v1.26")
-	}
 	if n.Spec.DoNotUseExternalID != "" {
 		w = append(w, "spec.externalID: this field is deprecated, and is unused by Kubernetes")
 	}

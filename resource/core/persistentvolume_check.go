@@ -32,7 +32,7 @@ func checkVolume(pv *corev1.PersistentVolume) field.ErrorList {
 	}
 	errs = append(errs, checkOneSource(&s.PersistentVolumeSource, at)...)
 	if s.Local != nil && s.NodeAffinity == nil {
-		errs = append(errs, field.Required(field.NewPath("metadata", "annotations"), "Local volume requires node affinity"))
+		errs = append(errs, field.Required(at.Child("nodeAffinity"), "Local volume requires node affinity"))
 	}
 	if h := s.HostPath; h != nil && path.Clean(h.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
@@ -65,6 +65,9 @@ func checkVolumeCapacity(list corev1.ResourceList, at *field.Path) field.ErrorLi
 		errs = append(errs, field.NotSupported(at, list, []corev1.ResourceName{corev1.ResourceStorage}))
 	}
 	for _, name := range sortedNames(list) {
+		if q := list[name]; q.Sign() < 0 {
+			errs = append(errs, field.Invalid(at.Key(string(name)), q.Value(), "must be a valid resource quantity"))
+		}
 		errs = append(errs, check.PositiveQuantity(list[name], at.Key(string(name)))...)
 	}
 	return errs
@@ -74,7 +77,7 @@ func checkVolumeAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.Err
 	if a.Required == nil {
 		return field.ErrorList{field.Required(at.Child("required"), "must specify required node constraints")}
 	}
-	return checkNodeTerms(a.Required, at.Child("required"))
+	return podspec.ValidateNodeSelector(a.Required, at.Child("required"))
 }
 
 func checkVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
@@ -115,9 +118,6 @@ func volumeWarnings(pv *corev1.PersistentVolume) []string {
 	}
 	for _, gone := range deprecatedSources(&pv.Spec.PersistentVolumeSource) {
 		out = append(out, "spec."+gone)
-	}
-	if q := pv.Spec.Capacity[corev1.ResourceStorage]; q.MilliValue()%1000 != 0 {
-		out = append(out, fmt.Sprintf("spec.capacity[storage]: fractional byte value %q is invalid, must be an integer", q.String()))
 	}
 	return out
 }

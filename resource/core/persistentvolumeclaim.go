@@ -63,6 +63,9 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 
 func prepareClaim(c *corev1.PersistentVolumeClaim) {
 	c.Status.Phase = corev1.ClaimPending
+	if r := c.Spec.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" {
+		c.Spec.DataSourceRef = nil // sources in other namespaces are not turned on
+	}
 	normalizeDataSources(&c.Spec, nil)
 }
 

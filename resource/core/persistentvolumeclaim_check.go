@@ -103,10 +103,7 @@ func claimWarnings(c *corev1.PersistentVolumeClaim) []string {
 	if _, there := c.Annotations[corev1.BetaStorageClassAnnotation]; there {
 		out = append(out, oldClassAnnotation)
 	}
-	if q := c.Spec.Resources.Requests[corev1.ResourceStorage]; q.MilliValue()%1000 != 0 {
-		out = append(out, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q is invalid, must be an integer", q.String()))
-	}
-	return out
+	return append(out, podspec.ClaimWarnings(&c.Spec, field.NewPath("spec", "resources"))...)
 }
 
 const oldClassAnnotation = "metadata.annotations[" + corev1.BetaStorageClassAnnotation + `]: deprecated since v1.8; use "storageClassName" attribute instead`

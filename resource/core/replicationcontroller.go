@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace/millrace/resource"
@@ -15,7 +16,7 @@ import (
 func ReplicationControllers() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ReplicationController]{
 		Version: "v1", Kind: "ReplicationController", Resource: "replicationcontrollers", Prefix: "controllers",
-		Namespaced: true, ShortNames: []string{"rc"}, Categories: []string{"all"},
+		Namespaced: true, Name: nameOfController, ShortNames: []string{"rc"}, Categories: []string{"all"},
 		UnconditionalUpdate: true, OrphanByDefault: true,
 		Default: defaultController,
 		Rules:   controllerRules,
@@ -80,4 +81,12 @@ func controllerRow(rc *corev1.ReplicationController) resource.Row {
 		rc.Name, desired, rc.Status.Replicas, rc.Status.ReadyReplicas, table.Since(rc.CreationTimestamp),
 		names, images, table.Labels(rc.Spec.Selector),
 	}}
+}
+
+// nameOfController wants a subdomain; what a name is made of need only be a part of a path.
+func nameOfController(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsDNS1123Subdomain(name)
 }

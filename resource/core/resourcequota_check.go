@@ -91,12 +91,18 @@ func allCount(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
 	return true
 }
 
-func conflicting(scopes []corev1.ResourceQuotaScope) bool {
-	both := func(a, b corev1.ResourceQuotaScope) bool {
-		return slices.Contains(scopes, a) && slices.Contains(scopes, b)
+// conflicts counts pairs of scopes of which a pod can only be in one.
+func conflicts(scopes []corev1.ResourceQuotaScope) int {
+	n := 0
+	for _, pair := range [...][2]corev1.ResourceQuotaScope{
+		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
+		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
+	} {
+		if slices.Contains(scopes, pair[0]) && slices.Contains(scopes, pair[1]) {
+			n++
+		}
 	}
-	return both(corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort) ||
-		both(corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating)
+	return n
 }
 
 func checkScopes(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
@@ -109,13 +115,13 @@ func checkScopes(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(path, s.Scopes, "unsupported scope applied to resource"))
 		}
 	}
-	if conflicting(s.Scopes) {
+	for range conflicts(s.Scopes) {
 		errs = append(errs, field.Invalid(path, s.Scopes, "conflicting scopes"))
 	}
 	return errs
 }
 
-const existsOnly = "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, " +
+const existsOnly = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, " +
 	"ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 
 func checkScopeSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
@@ -150,7 +156,7 @@ func checkScopeSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.Err
 		}
 		scopes = append(scopes, r.ScopeName)
 	}
-	if conflicting(scopes) {
+	for range conflicts(scopes) {
 		errs = append(errs, field.Invalid(path, s.Scopes, "conflicting scopes"))
 	}
 	return errs

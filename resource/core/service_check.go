@@ -263,7 +263,7 @@ func checkTraffic(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	}
 	if d := spec.TrafficDistribution; d != nil {
 		errs = append(errs, check.OneOf(*d, path.Child("trafficDistribution"), corev1.ServiceTrafficDistributionPreferClose,
-			corev1.ServiceTrafficDistributionPreferSameNode, corev1.ServiceTrafficDistributionPreferSameZone)...)
+			corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)...)
 	}
 	return errs
 }

@@ -164,7 +164,8 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 	note(headless && s.Spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
 	note(headless && len(s.Spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
 	note(headless && s.Spec.SessionAffinity != corev1.ServiceAffinityNone, "spec.SessionAffinity is ignored for headless services")
-	note(len(s.Spec.ExternalIPs) > 0, "spec.externalIPs is deprecated")
+	note(!headless && s.Spec.Type != corev1.ServiceTypeExternalName && len(s.Spec.ExternalIPs) > 0,
+		"spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 	for i, ip := range s.Spec.ExternalIPs {
 		out = append(out, validation.GetWarningsForIP(path.Child("externalIPs").Index(i), ip)...)
 	}
@@ -176,5 +177,7 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 	}
 	note(s.Spec.Type == corev1.ServiceTypeExternalName && len(s.Spec.ExternalIPs) > 0,
 		`spec.externalIPs is ignored when spec.type is "ExternalName"`)
+	note(s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ExternalName != "",
+		`spec.externalName is ignored when spec.type is not "ExternalName"`)
 	return out
 }

@@ -22,13 +22,14 @@ func CheckClusterIPs(s, old *corev1.Service) field.ErrorList {
 	errs = append(errs, checkFamilies(&s.Spec, path)...)
 	bad := checkAddresses(s.Spec.ClusterIPs, oldServiceSpec(old).ClusterIPs, path.Child("clusterIPs"))
 	errs = append(errs, bad...)
+	ips := s.Spec.ClusterIPs
+	if len(ips) > 2 {
+		errs = append(errs, field.Invalid(path.Child("clusterIPs"), ips, "may only hold up to 2 values"))
+	}
 	if len(bad) > 0 {
 		return errs
 	}
-	if ips := s.Spec.ClusterIPs; len(ips) > 1 {
-		if len(ips) > 2 {
-			errs = append(errs, field.Invalid(path.Child("clusterIPs"), ips, "may only hold up to 2 values"))
-		}
+	if len(ips) > 1 {
 		if familyOf(ips[0]) == familyOf(ips[1]) {
 			errs = append(errs, field.Invalid(path.Child("clusterIPs"), ips, "may specify no more than one IP for each IP family"))
 		}

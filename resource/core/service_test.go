@@ -35,7 +35,7 @@ func TestServicesAreRefusedInTheWordsOfKubernetes(t *testing.T) {
 		{Name: "internal traffic policy", Body: serviceBody(`"internalTrafficPolicy":"Near",` + port80), Want: []string{
 			`FieldValueNotSupported spec.internalTrafficPolicy: Unsupported value: "Near": supported values: "Cluster", "Local"`}},
 		{Name: "traffic distribution", Body: serviceBody(`"trafficDistribution":"Near",` + port80), Want: []string{
-			`FieldValueNotSupported spec.trafficDistribution: Unsupported value: "Near": supported values: "PreferClose", "PreferSameNode", "PreferSameZone"`}},
+			`FieldValueNotSupported spec.trafficDistribution: Unsupported value: "Near": supported values: "PreferClose", "PreferSameZone", "PreferSameNode"`}},
 		{Name: "affinity too long", Body: serviceBody(`"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":90000}},` + port80), Want: []string{
 			"FieldValueInvalid spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 90000: must be greater than 0 and less than 86400"}},
 		{Name: "two families twice", Body: serviceBody(`"ipFamilies":["IPv4","IPv4"],` + port80), Want: []string{

@@ -109,6 +109,9 @@ func dataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.Er
 		return errs
 	}
 	errs = append(errs, dataSource(r.APIGroup, r.Kind, r.Name, path.Child("dataSourceRef"))...)
+	if r.Namespace != nil && *r.Namespace != "" {
+		errs = append(errs, check.Label(*r.Namespace, path.Child("dataSourceRef", "namespace"))...)
+	}
 	switch d := s.DataSource; {
 	case d == nil:
 	case r.Namespace != nil && *r.Namespace != "":

@@ -123,7 +123,9 @@ func (x *examiner) initContainers(p *place) {
 		c := &x.spec.InitContainers[i]
 		item := list.item(i)
 		x.container(&item, c)
-		x.containerRestarts(&item, c)
+		if c.RestartPolicy != nil {
+			x.containerRestarts(&item, c)
+		}
 		if c.Name != "" && !names.add(c.Name) {
 			name := item.child("name")
 			x.duplicate(&name, c.Name)

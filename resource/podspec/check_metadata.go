@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Annotations of pods that mean something to the server.
@@ -91,6 +92,14 @@ func (x *examiner) appArmorAnnotation(p *place, key, container, profile string) 
 	if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
 		x.invalid(&c, profile, "invalid AppArmor profile name: "+strconv.Quote(profile))
 	}
+}
+
+// ValidateTemplateMetadata checks the labels and annotations that pods will get.
+func ValidateTemplateMetadata(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	x := examiner{spec: &t.Spec, meta: &t.ObjectMeta}
+	p := x.at(path)
+	x.templateMetadata(&p, t)
+	return x.errs
 }
 
 // templateMetadata checks the labels and annotations that pods will get.

@@ -83,6 +83,12 @@ var qualifiedISCSI = map[string]*regexp.Regexp{
 	"naa": regexp.MustCompile(`^naa\.[[:xdigit:]]{32}$`),
 }
 
+// IsISCSIName tells whether iSCSI could have something of a name.
+func IsISCSIName(name string) bool {
+	form, known := qualifiedISCSI[name[:min(3, len(name))]]
+	return known && form.MatchString(name)
+}
+
 func (x *examiner) qualifiedISCSI(p *place, name string) {
 	switch form, known := qualifiedISCSI[name[:min(3, len(name))]]; {
 	case !known:

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/millrace/millrace/resource/check"
 )
 
@@ -17,20 +19,19 @@ const (
 )
 
 func (x *examiner) everyVolume(p *place) {
-	for _, name := range x.opt.Claims {
-		x.volumes = append(x.volumes, &corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-		}})
+	volumes := x.spec.Volumes
+	if x.opt.AllVolumes != nil {
+		volumes = x.opt.AllVolumes
 	}
-	if len(x.spec.Volumes) == 0 {
+	if len(volumes) == 0 {
 		return
 	}
 	var names seen[string]
-	x.volumes = slices.Grow(x.volumes, len(x.spec.Volumes))
+	x.volumes = slices.Grow(x.volumes, len(volumes))
 	list := p.child("volumes")
-	for i := range x.spec.Volumes {
+	for i := range volumes {
 		list.forget()
-		v := &x.spec.Volumes[i]
+		v := &volumes[i]
 		item := list.item(i)
 		before := len(x.errs)
 		x.volume(&item, v)
@@ -48,6 +49,14 @@ func (x *examiner) everyVolume(p *place) {
 			x.volumes = append(x.volumes, v)
 		}
 	}
+}
+
+// ValidateVolumeSource checks one of the sources that volumes of pods and persistent volumes share.
+func ValidateVolumeSource(s corev1.VolumeSource, at *field.Path) field.ErrorList {
+	x := examiner{spec: &corev1.PodSpec{}}
+	p := x.at(at)
+	x.volume(&p, &corev1.Volume{VolumeSource: s})
+	return x.errs
 }
 
 func (x *examiner) usable(name string) *corev1.Volume {

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	// AllowPrivileged lets containers run privileged.
 	AllowPrivileged bool
-	// Claims are volumes that a stateful set adds to the template's own.
-	Claims []string
+	// AllVolumes stand in for the template's own: a stateful set puts its claims before them.
+	AllVolumes []corev1.Volume
 }
 
 // Validate checks a pod's spec, and what must hold for pods but not for templates.

@@ -33,6 +33,14 @@ func (w *warnings) fractions(list corev1.ResourceList, name corev1.ResourceName,
 	}
 }
 
+// ClaimWarnings are those about what a claim asks for.
+func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, path *field.Path) []string {
+	var w warnings
+	w.fractions(s.Resources.Requests, corev1.ResourceStorage, func() *field.Path { return path.Child("requests") })
+	w.fractions(s.Resources.Limits, corev1.ResourceStorage, func() *field.Path { return path.Child("limits") })
+	return w.said
+}
+
 // exposed is a port and where it stands.
 type exposed struct {
 	port      *corev1.ContainerPort

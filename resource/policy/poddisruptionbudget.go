@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/resource/check"
 	"github.com/millrace/millrace/resource/table"
 )
 
@@ -17,6 +18,7 @@ func PodDisruptionBudgets() *resource.Kind {
 	return resource.Define(resource.Description[*policyv1.PodDisruptionBudget]{
 		Group: policyv1.GroupName, Version: "v1", Kind: "PodDisruptionBudget", Resource: "poddisruptionbudgets",
 		Namespaced: true, ShortNames: []string{"pdb"},
+		Name: check.PathSegment, FreeFinalizers: true,
 		Rules:   budgetRules,
 		Status:  &budgetStatusRules,
 		Columns: budgetColumns,

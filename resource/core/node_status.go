@@ -1,0 +1,46 @@
+package core
+
+import (
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/resource/check"
+)
+
+// dropConfig forgets where a node wanted its configuration from: that is no longer done.
+func dropConfig(n *corev1.Node) {
+	//lint:ignore SA1019 clients of old still send it
+	n.Spec.ConfigSource, n.Status.Config = nil, nil
+}
+
+// checkSwap wants some swap where there is any.
+func checkSwap(s *corev1.NodeStatus) field.ErrorList {
+	if s.NodeInfo.Swap == nil || s.NodeInfo.Swap.Capacity == nil || *s.NodeInfo.Swap.Capacity > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(nodeMetaPath.Child("nodeSwapStatus", "capacity"), *s.NodeInfo.Swap.Capacity, "must be greater than zero")}
+}
+
+var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*$`)
+
+// checkFeatures wants the names of what a node can do in order, each once.
+func checkFeatures(names []string) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("status", "declaredFeatures")
+	for i, name := range names {
+		if !featureName.MatchString(name) {
+			errs = append(errs, check.Invalid(path.Index(i), name, []string{fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, "+
+				"with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)})...)
+		}
+		switch {
+		case i > 0 && name == names[i-1]:
+			errs = append(errs, field.Duplicate(path.Index(i), name))
+		case i > 0 && name < names[i-1]:
+			errs = append(errs, field.Invalid(path.Index(i), name, "list must be sorted alphabetically"))
+		}
+	}
+	return errs
+}
