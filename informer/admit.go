@@ -2,6 +2,7 @@ package informer
 
 import (
 	"fmt"
+	"log/slog"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,20 +12,27 @@ import (
 func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	s := newShared(options)
 	s.labels = labelsOf[T]
-	wire, ok := wireOf(source, options.DropManagedFields)
-	switch {
-	case !ok:
-		connect(s, source, admitPlain(s))
-	case options.Hot < 0:
-		connect(s, wire, admitDecoded(s))
-	default:
-		decoder := newDecoder[T]()
-		s.hot.decode, s.hot.decodeLike, s.hot.limit = decoder.decode, decoder.decodeLike, s.options.Hot
-		s.batch = max(1, min(crewBatch, s.hot.limit/4)) // what one handler has decoded, the next shall find at hand
-		s.hot.failed = func(key Key, err error) { s.report(s.undecodable(key, err)) }
-		connect(s, wire, admitPacked(s))
+	for _, p := range partsOf(source) {
+		wire, ok := wireOf(p.source, options.DropManagedFields)
+		switch {
+		case !ok:
+			addPart(s, p.namespace, p.source, admitPlain(s))
+		case options.Hot < 0:
+			addPart(s, p.namespace, wire, admitDecoded(s))
+		default:
+			warmUp(s)
+			addPart(s, p.namespace, wire, admitPacked(s))
+		}
 	}
 	return s
+}
+
+// warmUp prepares an informer for encoded objects.
+func warmUp[T Object](s *Shared[T]) {
+	decoder := newDecoder[T]()
+	s.hot.decode, s.hot.decodeLike, s.hot.limit = decoder.decode, decoder.decodeLike, s.options.Hot
+	s.batch = max(1, min(crewBatch, s.hot.limit/4)) // what one handler has decoded, the next shall find at hand
+	s.hot.failed = func(key Key, err error) { s.report(s.undecodable(key, err)) }
 }
 
 // Project returns an informer whose cache holds what the function makes of each object, and nothing else of it. The
@@ -38,19 +46,21 @@ func Project[T Object, P any](source Source[T], project func(T) P, options Optio
 		v.plain = project(object)
 		return v, s.transform(v)
 	}
-	wire, ok := wireOf(source, options.DropManagedFields)
-	if !ok {
-		connect(s, source, admit)
-		return s
-	}
 	decoder := newDecoder[T]()
-	connect(s, wire, func(e *encoded) (*version[P], error) {
+	admitWire := func(e *encoded) (*version[P], error) {
 		object, err := decoder.decode(e.bytes)
 		if err != nil {
 			return nil, s.undecodable(e.key, err)
 		}
 		return admit(object)
-	})
+	}
+	for _, p := range partsOf(source) {
+		if wire, ok := wireOf(p.source, options.DropManagedFields); ok {
+			addPart(s, p.namespace, wire, admitWire)
+		} else {
+			addPart(s, p.namespace, p.source, admit)
+		}
+	}
 	return s
 }
 
@@ -62,19 +72,16 @@ func wireOf[T Object](source Source[T], dropManagedFields bool) (Source[*encoded
 	return nil, false
 }
 
-// connect makes the informer follow a source.
-func connect[I item, T any](s *Shared[T], source Source[I], admit func(I) (*version[T], error)) {
-	s.follow = newReflector(s, source, &gate[I, T]{shared: s, admit: admit}).run
+// newReflector returns a reflector with an informer's settings.
+func newReflector[I item](settings settings, source Source[I], into sink[I], failed func(error)) *reflector[I] {
+	return &reflector[I]{source: source, sink: into, settings: settings, failed: failed, streaming: settings.streams}
 }
 
-// newReflector returns a reflector with an informer's settings.
-func newReflector[I item, T any](s *Shared[T], source Source[I], into sink[I]) *reflector[I] {
-	return &reflector[I]{
-		source: source, sink: into, failed: s.failed, streaming: !s.options.DisableStreaming,
-		settings: settings{
-			name: s.options.Name, log: s.log, labels: s.options.LabelSelector, fields: s.options.FieldSelector,
-			pageSize: s.options.PageSize, patience: s.options.Patience, backoff: s.options.Backoff, metrics: s.options.Metrics,
-		},
+// settings returns those options that a reflector needs. The defaults are in place.
+func (o Options[T]) settings(log *slog.Logger) settings {
+	return settings{
+		name: o.Name, log: log, labels: o.LabelSelector, fields: o.FieldSelector, streams: !o.DisableStreaming,
+		pageSize: o.PageSize, patience: o.Patience, backoff: o.Backoff, metrics: o.Metrics,
 	}
 }
 

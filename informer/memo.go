@@ -11,7 +11,7 @@ import (
 // halves: what was not asked for while half of it was filled is forgotten.
 type memo struct {
 	mu         sync.Mutex
-	young, old map[memoKey]*part // guarded by mu
+	young, old map[memoKey]*memoPart // guarded by mu
 	size       int               // guarded by mu: encoded bytes in young
 	glimpsed   []uint32          // guarded by mu: hashes of parts that came up once, each in the only place it can be
 }
@@ -21,7 +21,7 @@ type memoKey struct {
 	hash  uint64
 }
 
-type part struct {
+type memoPart struct {
 	encoded []byte
 	value   reflect.Value
 }
@@ -69,12 +69,12 @@ func (m *memo) offer(p pending, value reflect.Value) {
 	}
 	own := reflect.New(value.Type()).Elem()
 	own.Set(value)
-	m.keepLocked(memoKey{p.field, p.hash}, &part{encoded: bytes.Clone(p.run), value: own})
+	m.keepLocked(memoKey{p.field, p.hash}, &memoPart{encoded: bytes.Clone(p.run), value: own})
 }
 
-func (m *memo) keepLocked(key memoKey, known *part) {
+func (m *memo) keepLocked(key memoKey, known *memoPart) {
 	if m.size += len(known.encoded); m.young == nil || m.size > memoHalf {
-		m.old, m.young, m.size = m.young, map[memoKey]*part{}, len(known.encoded)
+		m.old, m.young, m.size = m.young, map[memoKey]*memoPart{}, len(known.encoded)
 	}
 	m.young[key] = known
 }

@@ -137,8 +137,8 @@ func (s *Shared[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	}
 	for {
 		moved := s.progress.wait()
-		reached := s.LastResourceVersion()
-		if parseVersion(reached) >= wanted {
+		reached, shown := s.shows(wanted)
+		if shown {
 			return nil
 		}
 		select {

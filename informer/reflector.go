@@ -56,6 +56,7 @@ type settings struct {
 	log      *slog.Logger
 	labels   string
 	fields   string
+	streams  bool
 	pageSize int64
 	patience time.Duration
 	backoff  Backoff

@@ -14,34 +14,36 @@ import (
 // Shared is an informer: one local copy, kept up to date by one list and watch, for any number of readers and handlers.
 type Shared[T any] struct {
 	options Options[T]
-	follow  func(context.Context) error
 	labels  func(*version[T]) labels.Set
 	hot     hotSet[T] // for versions that are kept encoded
 	crew    crew[T]
 	batch   int // how many changes a handler is told of before it is another's turn
 	log     *slog.Logger
 
+	parts     []*part
+	followers []func(context.Context) error // one for each part
+
 	synced   chan struct{} // closed when the first list is complete
 	finished chan struct{} // closed when Run is about to return
 
-	// writing serialises those who change the table: the reflector, and AddIndex. Taken before mu.
+	// writing serialises those who change the table: the reflectors, and AddIndex. Taken before mu.
 	writing sync.Mutex
 
-	// These belong to the reflector.
-	unannounced uint64 // changes that nobody has been woken for
-	lagging     uint64 // changes since the last look at who lags
+	mu       sync.RWMutex
+	table    *table[T]                     // guarded by mu
+	position string                        // guarded by mu: the resource version that the table shows
+	tail     *change[T]                    // guarded by mu: the newest change
+	count    uint64                        // guarded by mu: how many changes there have been since the first list
+	handlers map[*Registration[T]]struct{} // guarded by mu
+	life     context.Context               // guarded by mu: set while running
+	end      context.CancelCauseFunc       // guarded by mu: set while running
+	ended    bool                          // guarded by mu
+	recent   recently                      // guarded by mu: if there are several parts
 
-	mu        sync.RWMutex
-	table     *table[T]                     // guarded by mu
-	position  string                        // guarded by mu: the resource version that the table shows
-	tail      *change[T]                    // guarded by mu: the newest change
-	count     uint64                        // guarded by mu: how many changes there have been since the first list
-	handlers  map[*Registration[T]]struct{} // guarded by mu
-	life      context.Context               // guarded by mu: set while running
-	end       context.CancelCauseFunc       // guarded by mu: set while running
-	ended     bool                          // guarded by mu
-	lastError error                         // guarded by mu
-	running   sync.WaitGroup                // counts the goroutines that call handlers
+	unannounced uint64 // guarded by mu: changes that nobody has been woken for
+	lagging     uint64 // guarded by mu: changes since the last look at who lags
+
+	running sync.WaitGroup // counts the goroutines that call handlers
 
 	news     signal // a change has been recorded
 	progress signal // the position has moved
@@ -173,9 +175,10 @@ func (s *Shared[T]) whyNotSynced(ctx context.Context) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	cause := context.Cause(ctx)
+	trouble := s.troublesLocked()
 	switch {
-	case s.lastError != nil:
-		return fmt.Errorf("informer %s has not synced: %w (last error: %w)", s.options.Name, cause, s.lastError)
+	case trouble != nil:
+		return fmt.Errorf("informer %s has not synced: %w (last error: %w)", s.options.Name, cause, trouble)
 	case s.life == nil:
 		return fmt.Errorf("informer %s has not synced: %w (it was not started)", s.options.Name, cause)
 	}
@@ -183,9 +186,9 @@ func (s *Shared[T]) whyNotSynced(ctx context.Context) error {
 }
 
 // failed remembers and reports an error of the list and watch.
-func (s *Shared[T]) failed(err error) {
+func (s *Shared[T]) failed(p *part, err error) {
 	s.mu.Lock()
-	s.lastError = err
+	p.lastError = err
 	s.mu.Unlock()
 	s.options.Metrics.Failed(s.options.Name)
 	s.report(err)

@@ -36,8 +36,7 @@ type Reflector[T Object] struct {
 func NewReflector[T Object](source Source[T], target Target[T], options Options[T]) *Reflector[T] {
 	s := newShared(options)
 	r := &Reflector[T]{options: s.options, target: target}
-	r.inner = newReflector(s, source, &targetSink[T]{reflector: r, admit: admitPlain(s)})
-	r.inner.failed = r.failed
+	r.inner = newReflector(s.options.settings(s.log), source, &targetSink[T]{reflector: r, admit: admitPlain(s)}, r.failed)
 	return r
 }
 

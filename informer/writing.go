@@ -3,6 +3,7 @@ package informer
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -12,6 +13,7 @@ import (
 // gate is where items of a source become versions in a cache: T may be the item itself or what a projection makes of it.
 type gate[I item, T any] struct {
 	shared *Shared[T]
+	part   *part
 	admit  func(I) (*version[T], error)
 }
 
@@ -43,9 +45,9 @@ func (a *arrival[I, T]) take(event watch.Event[I]) {
 	a.table.versions.Set(v)
 }
 
-func (a *arrival[I, T]) commit(position string) { a.gate.shared.adopt(a.table, position) }
+func (a *arrival[I, T]) commit(position string) { a.gate.shared.adopt(a.gate.part, a.table, position) }
 
-func (g *gate[I, T]) bookmark(position string) { g.shared.move(position) }
+func (g *gate[I, T]) bookmark(position string) { g.shared.move(g.part, position) }
 
 // apply makes one event of a watch part of the cache.
 func (g *gate[I, T]) apply(kind watch.EventType, it I) {
@@ -57,9 +59,9 @@ func (g *gate[I, T]) apply(kind watch.EventType, it I) {
 		return
 	}
 	if kind == watch.Deleted {
-		g.shared.drop(v, it.GetResourceVersion())
+		g.shared.drop(g.part, v, it.GetResourceVersion())
 	} else {
-		g.shared.set(v, it.GetResourceVersion())
+		g.shared.set(g.part, v, it.GetResourceVersion())
 	}
 }
 
@@ -73,7 +75,7 @@ func (s *Shared[T]) lookup(key Key) *version[T] {
 func (g *gate[I, T]) flush() { g.shared.announce() }
 
 // set makes v the state of its object.
-func (s *Shared[T]) set(v *version[T], position string) {
+func (s *Shared[T]) set(p *part, v *version[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if v.packed != nil && s.table.decodes() {
@@ -84,51 +86,51 @@ func (s *Shared[T]) set(v *version[T], position string) {
 	var steps chain[T]
 	s.mu.Lock()
 	old := s.table.get(v.key)
-	if !s.isNewsLocked(v) || old != nil && s.same(old, v) {
+	if !s.isNewsLocked(p, v) || old != nil && s.same(old, v) {
 		s.mu.Unlock()
 		return
 	}
 	s.table.put(v)
 	steps.set(old, v)
-	s.recordLocked(&steps, position)
+	s.recordLocked(p, &steps, position)
 	s.mu.Unlock()
 }
 
 // drop removes an object whose last state is v.
-func (s *Shared[T]) drop(last *version[T], position string) {
+func (s *Shared[T]) drop(p *part, last *version[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	var steps chain[T]
 	s.mu.Lock()
-	if !s.isNewsLocked(last) {
+	if !s.isNewsLocked(p, last) {
 		s.mu.Unlock()
 		return
 	}
 	if old := s.table.remove(last.key); old != nil {
 		steps.delete(old, last, false)
 	}
-	s.recordLocked(&steps, position)
+	s.recordLocked(p, &steps, position)
 	s.mu.Unlock()
 }
 
 // isNewsLocked tells an event from the repetition of one that a faulty connection delivers twice.
-func (s *Shared[T]) isNewsLocked(v *version[T]) bool {
-	reached := parseVersion(s.position)
+func (s *Shared[T]) isNewsLocked(p *part, v *version[T]) bool {
+	reached := parseVersion(p.position)
 	return v.rv == 0 || reached == 0 || v.rv >= reached
 }
 
 // move records that nothing has changed up to a position.
-func (s *Shared[T]) move(position string) {
+func (s *Shared[T]) move(p *part, position string) {
 	s.mu.Lock()
-	if parseVersion(position) >= parseVersion(s.position) {
-		s.position = position
+	if parseVersion(position) >= parseVersion(p.position) {
+		s.reachedLocked(p, position)
 	}
 	s.mu.Unlock()
 	s.progress.raise()
 }
 
-// adopt makes a complete list the cache.
-func (s *Shared[T]) adopt(list *table[T], position string) {
+// adopt makes a complete list a part of the cache, or all of it.
+func (s *Shared[T]) adopt(p *part, list *table[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
@@ -136,23 +138,38 @@ func (s *Shared[T]) adopt(list *table[T], position string) {
 	s.mu.Unlock()
 
 	// Nobody else can change the table meanwhile, so the work of many objects is done on the side.
+	if p.divided {
+		list.addOthers(current, p.namespace)
+	}
 	list.indexes = current.emptied().indexes
 	list.fill(current)
 	steps := differences(current, list)
 
 	s.mu.Lock()
 	s.table = list
-	s.position = position
-	s.lastError = nil
+	p.lastError = nil
 	if s.HasSynced() {
-		s.recordLocked(&steps, position)
+		s.recordLocked(p, &steps, position)
 		s.mu.Unlock()
 		s.announce()
 		return
 	}
+	s.reachedLocked(p, position)
+	complete := !slices.ContainsFunc(s.parts, func(p *part) bool { return p.position == "" })
 	s.mu.Unlock()
-	close(s.synced)
+	if complete {
+		close(s.synced)
+	}
 	s.announce()
+}
+
+// addOthers takes over what another table has outside of a namespace.
+func (t *table[T]) addOthers(from *table[T], namespace string) {
+	for v := range from.all() {
+		if v.key.Namespace != namespace {
+			t.versions.Set(v)
+		}
+	}
 }
 
 // fill puts all versions into the indexes. Those of the former table have their terms.
@@ -187,9 +204,9 @@ func differences[T any](old, new *table[T]) chain[T] {
 }
 
 // recordLocked appends changes for the handlers.
-func (s *Shared[T]) recordLocked(steps *chain[T], position string) {
+func (s *Shared[T]) recordLocked(p *part, steps *chain[T], position string) {
 	if position != "" {
-		s.position = position
+		s.reachedLocked(p, position)
 	}
 	if steps.first == nil {
 		return
@@ -204,14 +221,19 @@ func (s *Shared[T]) recordLocked(steps *chain[T], position string) {
 func (s *Shared[T]) announce() {
 	s.measure()
 	s.progress.raise()
-	if s.unannounced == 0 {
-		return
-	}
+	s.mu.Lock()
+	news := s.unannounced > 0
 	s.lagging += s.unannounced
 	s.unannounced = 0
-	s.news.raise()
-	if s.lagging >= laggingAfter {
+	many := s.lagging >= laggingAfter
+	if many {
 		s.lagging = 0
+	}
+	s.mu.Unlock()
+	if news {
+		s.news.raise()
+	}
+	if many {
 		s.catchUp()
 	}
 }

@@ -1,0 +1,161 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// part is what one list and watch keeps up to date: all of a cache, or one namespace of it.
+type part struct {
+	namespace string
+	divided   bool // there are other parts
+
+	position  string // guarded by the informer's mu: the resource version that this part of the table shows
+	lastError error  // guarded by the informer's mu
+}
+
+// ForNamespaces makes a source of several namespaces, which a Shared informer keeps in one cache, with a list and watch
+// for each:
+//
+//	informer.ForNamespaces(clientset.CoreV1().Pods, "blue", "green")
+//
+// That needs no permission to read other namespaces. Until the informer has synced, reads may find some of the
+// namespaces only. Without a namespace it is a source of all of them.
+func ForNamespaces[T Object, L runtime.Object, C Client[T, L]](client func(namespace string) C, namespaces ...string) Source[T] {
+	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
+	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
+		return For[T, L](client(metav1.NamespaceAll))
+	}
+	s := &namespaced[T]{}
+	for _, namespace := range namespaces {
+		s.parts = append(s.parts, namespacePart[T]{namespace: namespace, source: For[T, L](client(namespace))})
+	}
+	return s
+}
+
+// namespaced is a source in parts.
+type namespaced[T Object] struct {
+	parts []namespacePart[T]
+}
+
+type namespacePart[T Object] struct {
+	namespace string
+	source    Source[T]
+}
+
+var errDivided = errors.New("a source of several namespaces has no list and watch of its own")
+
+// List implements Source, for those who cannot deal with parts.
+func (s *namespaced[T]) List(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error) {
+	return nil, metav1.ListMeta{}, errDivided
+}
+
+// Watch implements Source, for those who cannot deal with parts.
+func (s *namespaced[T]) Watch(context.Context, metav1.ListOptions) (watch.Stream[T], error) {
+	return nil, errDivided
+}
+
+// identity implements identified.
+func (s *namespaced[T]) identity() (any, string) {
+	id := identify(s.parts[0].source, nil, "", "", "")
+	names := make([]string, len(s.parts))
+	for i, p := range s.parts {
+		names[i] = p.namespace
+	}
+	return id.server, strings.Join(names, ",")
+}
+
+// partsOf returns a source's parts: most have only one.
+func partsOf[T Object](source Source[T]) []namespacePart[T] {
+	if divided, ok := source.(*namespaced[T]); ok {
+		return divided.parts
+	}
+	return []namespacePart[T]{{source: source}}
+}
+
+// addPart makes the informer follow a source for a part of its cache.
+func addPart[I item, T any](s *Shared[T], namespace string, source Source[I], admit func(I) (*version[T], error)) {
+	p := &part{namespace: namespace, divided: namespace != ""}
+	s.parts = append(s.parts, p)
+	r := newReflector(s.options.settings(s.log), source, &gate[I, T]{shared: s, part: p, admit: admit}, func(err error) { s.failed(p, err) })
+	s.followers = append(s.followers, r.run)
+}
+
+// follow keeps all parts up to date.
+func (s *Shared[T]) follow(ctx context.Context) error {
+	errs := make([]error, len(s.followers))
+	var running sync.WaitGroup
+	for i, run := range s.followers {
+		running.Go(func() { errs[i] = run(ctx) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// reachedLocked records how far a part is. The whole is as far as the part that is furthest behind.
+func (s *Shared[T]) reachedLocked(p *part, position string) {
+	p.position = position
+	if !p.divided {
+		s.position = position
+		return
+	}
+	s.recent.add(parseVersion(position))
+	behind := p.position
+	for _, other := range s.parts {
+		if parseVersion(other.position) < parseVersion(behind) {
+			behind = other.position
+		}
+	}
+	s.position = behind
+}
+
+// shows reports whether reads show a version of the collection. A namespace where nothing happens tells only now and
+// then how far it is; but a version that has come in one of them is that of a write there, and no other needs it.
+func (s *Shared[T]) shows(wanted uint64) (position string, reached bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.position, parseVersion(s.position) >= wanted || s.recent.has(wanted)
+}
+
+// troubles returns what is wrong with parts, if anything.
+func (s *Shared[T]) troublesLocked() error {
+	var errs []error
+	for _, p := range s.parts {
+		switch {
+		case p.lastError == nil:
+		case p.divided:
+			errs = append(errs, fmt.Errorf("namespace %s: %w", p.namespace, p.lastError))
+		default:
+			errs = append(errs, p.lastError)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// recently holds the last resource versions that were seen.
+type recently struct {
+	versions []uint64
+	next     int
+}
+
+const recentVersions = 1024
+
+func (r *recently) add(version uint64) {
+	if len(r.versions) < recentVersions {
+		r.versions = append(r.versions, version)
+		return
+	}
+	r.versions[r.next] = version
+	r.next = (r.next + 1) % recentVersions
+}
+
+func (r *recently) has(version uint64) bool { return slices.Contains(r.versions, version) }
