@@ -19,12 +19,14 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/inprocess"
 	"github.com/millrace/millrace/metrics"
 	"github.com/millrace/millrace/pki"
+	"github.com/millrace/millrace/store"
 )
 
 // Options say what runs and where.
@@ -54,14 +56,20 @@ type Options struct {
 	Runtime string
 	// ServiceRange is where services get their addresses: 10.96.0.0/16 by default.
 	ServiceRange string
-	// Uncached names group-resources ("configmaps", "deployments.apps") that are served without a watch cache.
+	// Uncached names group-resources ("configmaps", "deployments.apps") that are served without a watch cache; "*" is all
+	// of them.
 	Uncached []string
 	// Window bounds, for a group-resource, how much history the watch cache keeps. Nil, and zeros, are the defaults.
 	Window func(groupResource string) (events, bytes int)
+	// CompactEvery is how long the store keeps history: five minutes by default, for ever if less than zero.
+	CompactEvery time.Duration
 	// Serving bounds what is served, and by which certificates.
 	Serving ServingOptions
 	// Logger gets what happens; nil discards it.
 	Logger *slog.Logger
+
+	// around is put between the store and all that uses it, if it is not nil.
+	around func(store.Store) store.Store
 }
 
 // EtcdOptions say how to reach an etcd cluster.
@@ -75,6 +83,7 @@ type Cluster struct {
 	options Options
 	keys    *pki.Keys
 	address string
+	store   store.Store
 	inside  *inprocess.Transport
 	metrics *metrics.Metrics
 

@@ -29,6 +29,8 @@ type ServingOptions struct {
 	// RequestTimeout ends requests that are not long-running, after a minute by default; MinRequestTimeout is the least time
 	// that a watch stays open, half an hour by default.
 	RequestTimeout, MinRequestTimeout time.Duration
+	// BookmarkPeriod is how often a watch that asked for bookmarks gets one: every minute by default.
+	BookmarkPeriod time.Duration
 }
 
 // kubeletClient is the name by which kubelets know the API server.
@@ -37,6 +39,7 @@ const kubeletClient = "kube-apiserver-kubelet-client"
 func (s ServingOptions) bounds(o *apiserver.Options) {
 	o.MaxInFlight, o.MaxMutatingInFlight = s.MaxInFlight, s.MaxMutatingInFlight
 	o.RequestTimeout, o.MinRequestTimeout = s.RequestTimeout, s.MinRequestTimeout
+	o.BookmarkPeriod = s.BookmarkPeriod
 }
 
 // tls is how the server shows who it is.

@@ -1,7 +1,8 @@
 // Package auth finds out who calls and whether they may.
 //
-// A caller proves who it is with a client certificate of the cluster's authority, or with a bearer token. Who proves
-// nothing is system:anonymous; who tries and fails is turned away and is not taken for anonymous.
+// A caller proves who it is with a client certificate of the cluster's authority, or with a bearer token. One good proof
+// is enough, whatever else is shown. Who proves nothing is system:anonymous; who tries and fails is turned away and is not
+// taken for anonymous.
 package auth
 
 import (
@@ -86,11 +87,23 @@ func (a *Requests) Authenticate(r *http.Request) (User, error) {
 			return User{}, ErrImpersonation
 		}
 	}
+	var failed error
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		return a.certificate(r.TLS.PeerCertificates)
+		u, err := a.certificate(r.TLS.PeerCertificates)
+		if err == nil {
+			return u, nil
+		}
+		failed = err
 	}
 	if token, given := bearer(r); given {
-		return a.token(r.Context(), token)
+		u, err := a.token(r.Context(), token)
+		if err == nil {
+			return u, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		return User{}, failed
 	}
 	return User{Name: Anonymous, Groups: []string{Unauthenticated}}, nil
 }

@@ -85,7 +85,7 @@ func authorityTemplate(t *x509.Certificate) {
 
 func servingTemplate(t *x509.Certificate, hosts []string) {
 	t.Subject = pkix.Name{CommonName: "kube-apiserver"}
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} // and not to act as a client: whoever has it shall only serve
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			t.IPAddresses = append(t.IPAddresses, ip)
@@ -131,6 +131,9 @@ func good(p Pair, signer *Pair, wanted *x509.Certificate, now time.Time) bool {
 		return false
 	}
 	if signer != nil && p.Certificate.CheckSignatureFrom(signer.Certificate) != nil {
+		return false
+	}
+	if !slices.Equal(p.Certificate.ExtKeyUsage, wanted.ExtKeyUsage) {
 		return false
 	}
 	for _, ip := range wanted.IPAddresses {

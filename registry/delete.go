@@ -36,7 +36,7 @@ func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.D
 		switch {
 		case errors.As(failed, &found):
 			current, fresh = found.Current, true
-		case fresh || errors.Is(failed, store.ErrNotFound):
+		case fresh || errors.Is(failed, store.ErrNotFound) || lost(failed):
 			return nil, statusOf(failed, s.kind.GroupResource(), name)
 		default: // The refusal rests on what the cache said, which may be old.
 			current, err = s.registry.Store.Get(ctx, key, store.GetOptions{})

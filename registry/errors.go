@@ -44,6 +44,13 @@ func statusOf(err error, gr schema.GroupResource, name string) error {
 	return apierrors.NewInternalError(err)
 }
 
+// lost tells an error of the store from a refusal. Whether the write took effect is not known then: a second try might
+// meet the outcome of the first one, and call that a conflict.
+func lost(err error) bool {
+	var refusal apierrors.APIStatus
+	return err != nil && !errors.As(err, &refusal)
+}
+
 func unavailable(code int32, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: metav1.StatusReasonServiceUnavailable, Message: message,

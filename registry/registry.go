@@ -36,7 +36,7 @@ type Options struct {
 	Track Tracker
 	// Admission is asked in this order.
 	Admission []Admission
-	// Uncached names the group-resources that are served from the store alone.
+	// Uncached names the group-resources that are served from the store alone; "*" is all of them.
 	Uncached map[string]bool
 	// Window bounds the history that is kept for a group-resource; zero values are the cache's defaults.
 	Window func(groupResource string) (events, bytes int)
@@ -80,7 +80,7 @@ func New(o Options) (*Registry, error) {
 // Add makes the storage of a kind. Kinds that can only be created (reviews) have none.
 func (r *Registry) Add(k *resource.Kind) error {
 	s := &Storage{registry: r, kind: k, prefix: Root + k.Prefix + "/"}
-	if k.Offers("list") && !r.Uncached[k.GroupResource().String()] {
+	if k.Offers("list") && !r.Uncached["*"] && !r.Uncached[k.GroupResource().String()] {
 		cached, err := r.Cache.Add(r.cacheOptions(k, s.prefix))
 		if err != nil {
 			return fmt.Errorf("cache %v: %w", k.GroupResource(), err)

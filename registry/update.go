@@ -67,7 +67,7 @@ func (s *Storage) Update(ctx context.Context, namespace, name string, updater Up
 		case errors.As(err, &found):
 			current, fresh, err = found.Current, true, nil
 		case errors.Is(err, store.ErrNotFound):
-		case fresh || (err == nil && opt.DryRun):
+		case fresh || (err == nil && opt.DryRun) || lost(err):
 			return stored, false, statusOf(err, s.kind.GroupResource(), name)
 		default:
 			// The outcome rests on what the cache said, which may be old: a refusal, or nothing to do. Look again.

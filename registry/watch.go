@@ -86,9 +86,13 @@ func watchError(err error, s *Storage) error {
 	return statusOf(err, s.kind.GroupResource(), "")
 }
 
-// Next returns the next selected event; ok is false when there is none right now.
+// patience is how many events in a row may be left out before the caller gets to look around.
+const patience = 1000
+
+// Next returns the next selected event; ok is false when there is none right now, or none among many: then it is worth
+// calling again at once, and Wake says so.
 func (w *Watcher) Next() (e Event, ok bool, err error) {
-	for {
+	for range patience {
 		source, ok, err := w.feed.Next()
 		if err != nil || !ok {
 			return Event{}, false, err
@@ -97,6 +101,7 @@ func (w *Watcher) Next() (e Event, ok bool, err error) {
 			return e, true, nil
 		}
 	}
+	return Event{}, false, nil
 }
 
 // see tells what an event is to somebody who sees only the selection.

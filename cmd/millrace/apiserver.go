@@ -30,6 +30,7 @@ type apiserverFlags struct {
 	cacheSizes, noAdmission      []string
 	maxRequests, maxChanges      int
 	requestTimeout               time.Duration
+	compactionInterval           time.Duration
 	minRequestTimeout            int
 }
 
@@ -68,11 +69,12 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "authorities of the kubelets' certificates, which are believed without it")
 	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
-	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; it cannot be turned off as a whole")
+	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; without it everything comes from the store")
 	fl.StringSliceVar(&f.cacheSizes, "watch-cache-sizes", nil, "resource[.group]#size, with commas between; size 0 serves a resource from the store, others mean nothing")
 	fl.StringSliceVar(&f.noAdmission, "disable-admission-plugins", nil, `"ServiceAccount" lets pods be without an account`)
 	fl.IntVar(&f.maxRequests, "max-requests-inflight", 400, "how many reads are served at the same time")
 	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")
+	fl.DurationVar(&f.compactionInterval, "etcd-compaction-interval", 5*time.Minute, "how long etcd keeps history; 0 never compacts")
 	fl.DurationVar(&f.requestTimeout, "request-timeout", time.Minute, "how long a request may take that is no watch")
 	fl.IntVar(&f.minRequestTimeout, "min-request-timeout", 1800, "how many seconds a watch stays open at least")
 }
@@ -93,6 +95,13 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 		return o, err
 	}
 	o.Uncached, err = uncached(f.cacheSizes)
+	if !f.watchCache {
+		o.Uncached = []string{"*"}
+	}
+	o.CompactEvery = f.compactionInterval
+	if f.compactionInterval == 0 {
+		o.CompactEvery = -1
+	}
 	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
 	o.ControllersElsewhere = !slices.Contains(f.noAdmission, "ServiceAccount")
 	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
@@ -109,8 +118,6 @@ func (f *apiserverFlags) check() error {
 		return fmt.Errorf("--secure-port %d is not a port", f.port)
 	case strings.TrimSuffix(f.prefix, "/") != registryPrefix:
 		return fmt.Errorf("--etcd-prefix %q is not supported: keys begin with %s", f.prefix, registryPrefix)
-	case !f.watchCache:
-		return fmt.Errorf("--watch-cache=false is not supported: single resources can do without it, see --watch-cache-sizes")
 	case (f.certFile == "") != (f.keyFile == ""):
 		return fmt.Errorf("--tls-cert-file and --tls-private-key-file belong together: give both or neither")
 	}
@@ -118,6 +125,9 @@ func (f *apiserverFlags) check() error {
 		if n <= 0 {
 			return fmt.Errorf("--%s %d is not more than 0", flag, n)
 		}
+	}
+	if f.compactionInterval < 0 {
+		return fmt.Errorf("--etcd-compaction-interval %v is less than 0", f.compactionInterval)
 	}
 	if f.requestTimeout <= 0 {
 		return fmt.Errorf("--request-timeout %v is not more than 0", f.requestTimeout)

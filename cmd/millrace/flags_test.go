@@ -47,7 +47,7 @@ func TestFlagsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		{"apiserver --bind-address localhost", `--bind-address "localhost" is not an IP address`},
 		{"apiserver --secure-port 70000", "--secure-port 70000 is not a port"},
 		{"apiserver --etcd-prefix /other", `--etcd-prefix "/other" is not supported`},
-		{"apiserver --watch-cache=false", "--watch-cache=false is not supported"},
+		{"apiserver --etcd-compaction-interval -1s", "--etcd-compaction-interval -1s is less than 0"},
 		{"apiserver --watch-cache-sizes pods", `--watch-cache-sizes: "pods" is not resource[.group]#size`},
 		{"apiserver --max-requests-inflight 0", "--max-requests-inflight 0 is not more than 0"},
 		{"apiserver --request-timeout 0s", "--request-timeout 0s is not more than 0"},
@@ -116,6 +116,13 @@ func TestFlagsOfTheAPIServerMeanWhatTheyMeanToKubernetes(t *testing.T) {
 	}
 	if s.ClientCAFile != file || s.KubeletCAFile != file || s.CertFile != file || s.KeyFile != file {
 		t.Errorf("certificates: %+v", s)
+	}
+	if o.CompactEvery != 5*time.Minute {
+		t.Errorf("compaction every %v", o.CompactEvery)
+	}
+	f.watchCache, f.compactionInterval = false, 0
+	if o, err = f.options(nil); err != nil || !reflect.DeepEqual(o.Uncached, []string{"*"}) || o.CompactEvery >= 0 {
+		t.Errorf("without a watch cache and compaction: %v, %v, %v", o.Uncached, o.CompactEvery, err)
 	}
 	if o.Controllers == nil || len(o.Controllers) > 0 || !o.NoScheduler || o.Nodes != 0 || !o.ControllersElsewhere {
 		t.Errorf("other parts: %+v", o)

@@ -1,5 +1,5 @@
 // Package clients_test proves the server wing from outside: the clients that people use, good ones and hostile ones,
-// against a whole cluster, and the guarantees of watches, reads and writes against a simple model.
+// against a whole cluster.
 package clients_test
 
 import (

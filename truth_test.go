@@ -1,0 +1,268 @@
+package millrace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/millrace/millrace/store"
+)
+
+// fact is what an object says, as far as the random test cares.
+type fact struct {
+	value, group, node, phase string
+}
+
+// valued is the annotation in which every version of every object has a value of its own.
+const valued = "value"
+
+func factOf(o metav1.Object) fact {
+	f := fact{value: o.GetAnnotations()[valued], group: o.GetLabels()["group"]}
+	if p, ok := o.(*corev1.Pod); ok {
+		f.node, f.phase = p.Spec.NodeName, string(p.Status.Phase)
+	}
+	return f
+}
+
+// version is an object as of one revision.
+type version struct {
+	fact
+	rev store.Revision
+}
+
+// change is one entry of the store's log.
+type change struct {
+	resource, name string
+	rev            store.Revision
+	before         *version // nil if there was none
+	now            *version // nil if it was deleted
+}
+
+// truth is the model: the store's log, all of it, and so every state that there ever was. The store's own tests vouch for
+// the log; here it is what everything that goes through the API is compared with.
+type truth struct {
+	t        *testing.T
+	mu       sync.Mutex // guards the rest
+	changes  []change
+	byRev    map[store.Revision]int
+	present  map[string]map[string]*version // by resource and name
+	reached  store.Revision
+	advanced chan struct{} // closed when reached grows
+	values   map[string]bool
+}
+
+func newTruth(t *testing.T) *truth {
+	return &truth{t: t, byRev: map[store.Revision]int{}, present: map[string]map[string]*version{}, advanced: make(chan struct{}), values: map[string]bool{}}
+}
+
+// follow reads the log until the store is closed, in spite of what happens to the watch.
+func (tr *truth) follow(ctx context.Context, s store.Store) {
+	for {
+		err := s.Watch(ctx, "/registry/", max(tr.at(), 1), tr.take)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, store.ErrClosed):
+			return
+		case !errors.Is(err, store.ErrUnavailable):
+			tr.t.Errorf("the log cannot be read: %v", err)
+			return
+		}
+	}
+}
+
+func (tr *truth) at() store.Revision {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.reached
+}
+
+// wait waits until the log has been read up to a revision.
+func (tr *truth) wait(rev store.Revision) {
+	for {
+		tr.mu.Lock()
+		reached, advanced := tr.reached, tr.advanced
+		tr.mu.Unlock()
+		if reached >= rev {
+			return
+		}
+		<-advanced
+	}
+}
+
+func (tr *truth) take(b store.Batch) error {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, e := range b.Events {
+		if e.Revision <= tr.reached {
+			return fmt.Errorf("the log goes back from %d to %d", tr.reached, e.Revision)
+		}
+		tr.addLocked(e)
+	}
+	if b.Revision > tr.reached {
+		tr.reached = b.Revision
+		close(tr.advanced)
+		tr.advanced = make(chan struct{})
+	}
+	return nil
+}
+
+func (tr *truth) addLocked(e store.Event) {
+	parts := strings.Split(strings.TrimPrefix(e.Key, "/registry/"), "/")
+	if len(parts) != 3 || parts[1] != "default" {
+		return
+	}
+	c := change{resource: parts[0], name: parts[2], rev: e.Revision}
+	objects := tr.present[c.resource]
+	if objects == nil {
+		objects = map[string]*version{}
+		tr.present[c.resource] = objects
+	}
+	c.before = objects[c.name]
+	if e.Type == store.Delete {
+		delete(objects, c.name)
+	} else {
+		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(e.Value, nil, nil)
+		if err != nil {
+			tr.t.Errorf("what is stored at %s cannot be read: %v", e.Key, err)
+			return
+		}
+		c.now = &version{factOf(o.(metav1.Object)), e.Revision}
+		objects[c.name] = c.now
+		tr.values[c.now.value] = true
+	}
+	tr.byRev[c.rev] = len(tr.changes)
+	tr.changes = append(tr.changes, c)
+}
+
+// selector is what a list or watch asks for, and what that means.
+type selector struct {
+	resource, labels, fields string
+	selects                  func(fact) bool
+}
+
+func (s selector) String() string { return fmt.Sprintf("%s(%s;%s)", s.resource, s.labels, s.fields) }
+
+// state is what a selection showed at a revision, by name.
+func (tr *truth) state(s selector, rev store.Revision) map[string]version {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	out := map[string]version{}
+	for _, c := range tr.changes {
+		if c.rev > rev {
+			break
+		}
+		switch {
+		case c.resource != s.resource:
+		case c.now != nil && s.selects(c.now.fact):
+			out[c.name] = *c.now
+		default:
+			delete(out, c.name)
+		}
+	}
+	return out
+}
+
+// seen is one event as a watcher saw it.
+type seen struct {
+	kind  watch.EventType
+	name  string
+	fact  fact
+	event store.Revision
+}
+
+// events are those that a selection must get after one revision and up to another.
+func (tr *truth) events(s selector, from, to store.Revision) []seen {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	var out []seen
+	begin, _ := slices.BinarySearchFunc(tr.changes, from+1, func(c change, rev store.Revision) int { return int(c.rev - rev) })
+	for _, c := range tr.changes[begin:] {
+		if c.rev > to {
+			break
+		}
+		if c.resource != s.resource {
+			continue
+		}
+		was := c.before != nil && s.selects(c.before.fact)
+		is := c.now != nil && s.selects(c.now.fact)
+		switch {
+		case is && was:
+			out = append(out, seen{watch.Modified, c.name, c.now.fact, c.rev})
+		case is:
+			out = append(out, seen{watch.Added, c.name, c.now.fact, c.rev})
+		case was:
+			out = append(out, seen{watch.Deleted, c.name, c.before.fact, c.rev})
+		}
+	}
+	return out
+}
+
+// listed compares a list with what there was at its revision.
+func (tr *truth) listed(what string, s selector, rev store.Revision, got map[string]version) {
+	tr.t.Helper()
+	if want := tr.state(s, rev); !maps.Equal(got, want) {
+		tr.t.Errorf("%s: %v at %d:\n got %v\nwant %v", what, s, rev, got, want)
+	}
+}
+
+// claim is what a writer was told about a write.
+type claim struct {
+	verb           string // create, update, delete
+	resource, name string
+	value          string
+	before, after  store.Revision // before is zero for a create; after is unknown for a delete
+}
+
+// acknowledged compares what writers were told with what happened.
+func (tr *truth) acknowledged(claims []claim) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	deleted := map[string]bool{}
+	for _, c := range tr.changes {
+		if c.now == nil && c.before != nil {
+			deleted[fmt.Sprint(c.resource, "/", c.name, "@", c.before.rev)] = true
+		}
+	}
+	for _, c := range claims {
+		if c.verb == "delete" {
+			if !deleted[fmt.Sprint(c.resource, "/", c.name, "@", c.before)] {
+				tr.t.Errorf("Acknowledged: %v did not happen", c)
+			}
+			continue
+		}
+		i, ok := tr.byRev[c.after]
+		if !ok {
+			tr.t.Errorf("Acknowledged: %v did not happen", c)
+			continue
+		}
+		is := tr.changes[i]
+		switch {
+		case is.resource != c.resource || is.name != c.name || is.now == nil || is.now.value != c.value:
+			tr.t.Errorf("Acknowledged: %v, but there is %v", c, is)
+		case c.before == 0 && is.before != nil:
+			tr.t.Errorf("CAS: %v replaced %v", c, is.before)
+		case c.before != 0 && (is.before == nil || is.before.rev != c.before):
+			tr.t.Errorf("CAS: %v replaced %v", c, is.before)
+		}
+	}
+}
+
+// refused makes sure that what was refused has had no effect.
+func (tr *truth) refused(values []string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, v := range values {
+		if tr.values[v] {
+			tr.t.Errorf("CAS: %s was refused and is there", v)
+		}
+	}
+}
