@@ -100,7 +100,7 @@ func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) 
 	o := c.Object
 	errs := s.checkMeta(o)
 	if errs = append(errs, s.kind.Main.Validate(ctx, o)...); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(s.groupKind(opt), o.GetName(), errs)
+		return nil, apierrors.NewInvalid(s.groupKind(), o.GetName(), errs)
 	}
 	opt.warn(s.kind.Main.Warnings(ctx, o, nil))
 	if err := s.registry.validate(ctx, c); err != nil {

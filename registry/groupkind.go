@@ -9,4 +9,5 @@ import (
 // timeGrain is how fine the times in metadata are.
 const timeGrain = time.Second
 
-func (s *Storage) groupKind(opt WriteOptions) schema.GroupKind { return opt.face(s.kind).GroupKind() }
+// groupKind is the kind's own name, whatever face the caller has chosen.
+func (s *Storage) groupKind() schema.GroupKind { return s.kind.GroupVersionKind().GroupKind() }

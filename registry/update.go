@@ -205,7 +205,7 @@ func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, meta)...)
 	errs = append(errs, errs...) // kube-apiserver looks twice, and clients see each finding twice
 	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
-		return apierrors.NewInvalid(s.groupKind(opt.WriteOptions), o.GetName(), errs)
+		return apierrors.NewInvalid(s.groupKind(), o.GetName(), errs)
 	}
 	opt.warn(rules.Warnings(ctx, o, old))
 	return s.registry.validate(ctx, c)

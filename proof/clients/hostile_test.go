@@ -191,7 +191,7 @@ func TestMalformedInputIsTheCallersMistake(t *testing.T) {
 		"patch of no type":        {"PATCH", mapsPath + "/there", `{}`, nil},
 		"patch of nothing":        {"PATCH", mapsPath + "/nothing", `{}`, []string{"Content-Type", merge}},
 		"delete options broken":   {"DELETE", mapsPath + "/there", `{"gracePeriodSeconds":"x"}`, nil},
-		"delete options negative": {"DELETE", mapsPath + "/there?gracePeriodSeconds=-3", ``, nil},
+		"delete options empty":    {"DELETE", mapsPath + "/there?gracePeriodSeconds=", ``, nil},
 		"delete by another kind":  {"DELETE", mapsPath + "/there", `{"kind":"Pod","apiVersion":"v1"}`, nil},
 		"delete by a selector":    {"DELETE", mapsPath + "?labelSelector=((", ``, nil},
 		"scale of no scale":       {"GET", mapsPath + "/there/scale", ``, nil},

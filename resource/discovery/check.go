@@ -65,7 +65,7 @@ func checkEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, known map
 	}
 	for i, a := range e.Addresses {
 		if !known[a] {
-			errs = append(errs, checkAddress(a, t, at.Index(i))...)
+			errs = append(errs, checkAddress(a, t, at, i)...)
 		}
 	}
 	if e.NodeName != nil {
@@ -88,7 +88,8 @@ func checkEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, known map
 	return errs
 }
 
-func checkAddress(a string, t discoveryv1.AddressType, path *field.Path) field.ErrorList {
+func checkAddress(a string, t discoveryv1.AddressType, all *field.Path, i int) field.ErrorList {
+	path := all.Index(i)
 	if t == discoveryv1.AddressTypeFQDN {
 		return validation.IsFullyQualifiedDomainName(path, a)
 	}
@@ -100,7 +101,7 @@ func checkAddress(a string, t discoveryv1.AddressType, path *field.Path) field.E
 		return errs
 	}
 	if netutils.IsIPv6String(a) != (t == discoveryv1.AddressTypeIPv6) {
-		errs = append(errs, field.Invalid(path, a, fmt.Sprintf("must be an %s address", t)))
+		errs = append(errs, field.Invalid(all, a, fmt.Sprintf("must be an %s address", t)))
 	}
 	return append(errs, check.EndpointIP(a, path)...)
 }
@@ -151,14 +152,7 @@ func checkPorts(ports []discoveryv1.EndpointPort, path *field.Path) field.ErrorL
 			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 		}
 		names[*p.Name] = true
-		if p.Port != nil {
-			errs = append(errs, check.Port(*p.Port, at.Child("port"))...)
-		}
-		if *p.Protocol == "" {
-			errs = append(errs, field.Required(at.Child("protocol"), ""))
-		} else {
-			errs = append(errs, check.OneOf(*p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
-		}
+		errs = append(errs, check.OneOf(*p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
 		if p.AppProtocol != nil {
 			errs = append(errs, check.Qualified(*p.AppProtocol, at.Child("appProtocol"))...)
 		}
@@ -168,7 +162,7 @@ func checkPorts(ports []discoveryv1.EndpointPort, path *field.Path) field.ErrorL
 
 func warnings(s *discoveryv1.EndpointSlice) []string {
 	if s.AddressType == discoveryv1.AddressTypeFQDN {
-		return []string{"addressType: FQDN endpoints are deprecated"}
+		return []string{"spec.addressType: FQDN endpoints are deprecated"}
 	}
 	var out []string
 	for i := range s.Endpoints {

@@ -63,14 +63,20 @@ func defaultSlice(s *discoveryv1.EndpointSlice) {
 
 func prepareCreate(s *discoveryv1.EndpointSlice) {
 	s.Generation = 1
+	dropTopology(s)
+}
+
+// dropTopology: only older versions of the group have it.
+func dropTopology(s *discoveryv1.EndpointSlice) {
 	for i := range s.Endpoints {
-		s.Endpoints[i].DeprecatedTopology = nil // only older versions of the group have it
+		s.Endpoints[i].DeprecatedTopology = nil
 	}
 }
 
 // prepareUpdate counts a change of the labels too: they say which service the slice belongs to.
 func prepareUpdate(s, old *discoveryv1.EndpointSlice) {
 	s.Generation = old.Generation
+	dropTopology(s)
 	if s.AddressType != old.AddressType || !equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) ||
 		!equality.Semantic.DeepEqual(s.Ports, old.Ports) || !maps.Equal(s.Labels, old.Labels) {
 		s.Generation++

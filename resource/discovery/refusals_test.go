@@ -22,7 +22,7 @@ func TestEndpointSlicesAreRefusedInTheWordsOfKubernetes(t *testing.T) {
 		{Name: "no addresses", Body: body(`"addressType":"IPv4","endpoints":[{"addresses":[]}]`), Want: []string{
 			"FieldValueRequired endpoints[0].addresses: Required value: must contain at least 1 address"}},
 		{Name: "address of the other family", Body: body(`"addressType":"IPv4","endpoints":[{"addresses":["fd00::1"]}]`), Want: []string{
-			`FieldValueInvalid endpoints[0].addresses[0]: Invalid value: "fd00::1": must be an IPv4 address`}},
+			`FieldValueInvalid endpoints[0].addresses: Invalid value: "fd00::1": must be an IPv4 address`}},
 		{Name: "loopback", Body: body(`"addressType":"IPv4","endpoints":[{"addresses":["127.0.0.1"]}]`), Want: []string{
 			`FieldValueInvalid endpoints[0].addresses[0]: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)`}},
 		{Name: "zone twice", Body: body(`"addressType":"IPv4","endpoints":[{"addresses":["192.0.2.1"],"hints":{"forZones":[{"name":"a"},{"name":"a"}]}}]`), Want: []string{

@@ -86,7 +86,7 @@ func checkIPAddress(a *networkingv1.IPAddress) field.ErrorList {
 }
 
 func checkIPAddressUpdate(a, old *networkingv1.IPAddress) field.ErrorList {
-	return check.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))
+	return append(checkIPAddress(a), check.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))...)
 }
 
 func checkServiceCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
@@ -98,10 +98,10 @@ func checkServiceCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 	case 2:
 		if dual, err := netutils.IsDualStackCIDRStrings(cidrs); err != nil || !dual {
 			return field.ErrorList{field.Invalid(path, cidrs,
-				"may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96")}
+				"may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64")}
 		}
 	default:
-		return field.ErrorList{field.Invalid(path, cidrs, "may only hold up to 2 values")}
+		return field.ErrorList{field.Invalid(path, struct{ CIDRs []string }{cidrs}, "may only hold up to 2 values")}
 	}
 	var errs field.ErrorList
 	for i, cidr := range cidrs {
@@ -113,17 +113,12 @@ func checkServiceCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 // checkServiceCIDRUpdate allows a second range to be added, and nothing else.
 func checkServiceCIDRUpdate(c, old *networkingv1.ServiceCIDR) field.ErrorList {
 	now, was, path := c.Spec.CIDRs, old.Spec.CIDRs, field.NewPath("spec", "cidrs")
-	immutable := func(at *field.Path) field.ErrorList {
-		return field.ErrorList{field.Invalid(at, now, apivalidation.FieldImmutableErrorMsg)}
-	}
 	if len(now) != len(was) && (len(was) != 1 || len(now) != 2) {
-		return immutable(path)
+		return field.ErrorList{field.Invalid(path, now, apivalidation.FieldImmutableErrorMsg)}
 	}
 	var errs field.ErrorList
 	for i := range was {
-		if now[i] != was[i] {
-			errs = append(errs, immutable(path.Index(i))...)
-		}
+		errs = append(errs, check.Immutable(now[i], was[i], path.Index(i))...)
 	}
 	if len(now) > len(was) {
 		errs = append(errs, checkServiceCIDR(c)...)

@@ -154,7 +154,7 @@ func checkReference(group *string, kind, name string, path *field.Path) field.Er
 	}
 	for _, part := range []struct{ what, value string }{{"kind", kind}, {"name", name}} {
 		if part.value == "" {
-			errs = append(errs, field.Required(path.Child(part.what), part.what+" is required"))
+			errs = append(errs, field.Required(path.Child(part.what), ""))
 		} else {
 			errs = append(errs, check.Invalid(path.Child(part.what), part.value, content.IsPathSegmentName(part.value))...)
 		}
@@ -196,7 +196,7 @@ func checkIngressStatus(i, old *networkingv1.Ingress) field.ErrorList {
 }
 
 func ingressWarnings(i, old *networkingv1.Ingress) []string {
-	if _, annotated := i.Annotations[classAnnotation]; annotated && old == nil {
+	if _, annotated := i.Annotations[classAnnotation]; annotated && old == nil && i.Spec.IngressClassName == nil {
 		return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}
 	}
 	return nil

@@ -25,7 +25,8 @@ func IPAddresses() *resource.Kind {
 		},
 		Columns: []table.Column{table.Name(), table.Text("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"])},
 		Row: func(a *networkingv1.IPAddress) resource.Row {
-			return resource.Row{Cells: []any{a.Name, parentText(a.Spec.ParentRef)}}
+			// kube-apiserver has no column for the third.
+			return resource.Row{Cells: []any{a.Name, parentText(a.Spec.ParentRef), table.Since(a.CreationTimestamp)}}
 		},
 	})
 }

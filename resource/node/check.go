@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
+	"github.com/millrace/millrace/resource/podspec"
 	"github.com/millrace/millrace/resource/quote"
 )
 
@@ -74,4 +75,20 @@ func checkToleration(t *corev1.Toleration, path *field.Path) field.ErrorList {
 		errs = append(errs, check.OneOf(t.Effect, path.Child("effect"), corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 	}
 	return errs
+}
+
+func warnings(c *nodev1.RuntimeClass) []string {
+	var out []string
+	if c.Scheduling != nil {
+		for _, key := range slices.Sorted(maps.Keys(c.Scheduling.NodeSelector)) {
+			text, old := podspec.NodeLabelWarning(key)
+			if key == "node-role.kubernetes.io/master" {
+				text, old = `use "node-role.kubernetes.io/control-plane" instead`, true
+			}
+			if old {
+				out = append(out, field.NewPath("scheduling", "nodeSelector").String()+": "+text)
+			}
+		}
+	}
+	return out
 }

@@ -22,8 +22,9 @@ func RuntimeClasses() *resource.Kind {
 		Rules: resource.Rules[*nodev1.RuntimeClass]{
 			Validate: func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return checkClass(c) },
 			ValidateUpdate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
-				return check.Immutable(c.Handler, old.Handler, field.NewPath("handler"))
+				return append(checkClass(c), check.Immutable(c.Handler, old.Handler, field.NewPath("handler"))...)
 			},
+			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
 		},
 		Columns: []table.Column{table.Name(), table.Text("Handler", nodev1.RuntimeClass{}.SwaggerDoc()["handler"]), table.Age()},
 		Row: func(c *nodev1.RuntimeClass) resource.Row {

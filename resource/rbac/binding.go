@@ -25,54 +25,44 @@ var bindingColumns = []table.Column{
 
 // RoleBindings give a role to somebody in a namespace.
 func RoleBindings() *resource.Kind {
-	return resource.Define(resource.Description[*rbacv1.RoleBinding]{
-		Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding", Resource: "rolebindings",
-		Namespaced: true, UnconditionalUpdate: true, CreateOnUpdate: true,
-		Name: segment,
-		Default: func(b *rbacv1.RoleBinding) {
-			defaultRef(&b.RoleRef)
-			defaultSubjects(b.Subjects)
-		},
-		Rules: resource.Rules[*rbacv1.RoleBinding]{
-			Validate: func(_ context.Context, b *rbacv1.RoleBinding) field.ErrorList {
-				return checkBinding(b.RoleRef, b.Subjects, true)
-			},
-			ValidateUpdate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
-				return append(checkBinding(b.RoleRef, b.Subjects, true), sameRef(b.RoleRef, old.RoleRef)...)
-			},
-		},
-		Columns: bindingColumns,
-		Row: func(b *rbacv1.RoleBinding) resource.Row {
-			users, groups, accounts := bySort(b.Subjects)
-			return resource.Row{Cells: []any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, table.Since(b.CreationTimestamp), users, groups, accounts}}
-		},
-	})
+	return bindings(resource.Description[*rbacv1.RoleBinding]{Kind: "RoleBinding", Resource: "rolebindings", Namespaced: true},
+		func(b *rbacv1.RoleBinding) (*rbacv1.RoleRef, []rbacv1.Subject) { return &b.RoleRef, b.Subjects })
 }
 
 // ClusterRoleBindings give a cluster role to somebody everywhere.
 func ClusterRoleBindings() *resource.Kind {
-	return resource.Define(resource.Description[*rbacv1.ClusterRoleBinding]{
-		Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding", Resource: "clusterrolebindings",
-		UnconditionalUpdate: true, CreateOnUpdate: true,
-		Name: segment,
-		Default: func(b *rbacv1.ClusterRoleBinding) {
-			defaultRef(&b.RoleRef)
-			defaultSubjects(b.Subjects)
+	return bindings(resource.Description[*rbacv1.ClusterRoleBinding]{Kind: "ClusterRoleBinding", Resource: "clusterrolebindings"},
+		func(b *rbacv1.ClusterRoleBinding) (*rbacv1.RoleRef, []rbacv1.Subject) { return &b.RoleRef, b.Subjects })
+}
+
+// bindings fills in what both kinds have in common: a role, and who has it.
+func bindings[P resource.Object](d resource.Description[P], parts func(P) (*rbacv1.RoleRef, []rbacv1.Subject)) *resource.Kind {
+	check := func(b P) field.ErrorList {
+		ref, subjects := parts(b)
+		return checkBinding(*ref, subjects, d.Namespaced)
+	}
+	d.Group, d.Version = rbacv1.GroupName, "v1"
+	d.UnconditionalUpdate, d.CreateOnUpdate, d.Name = true, true, segment
+	d.Default = func(b P) {
+		ref, subjects := parts(b)
+		defaultRef(ref)
+		defaultSubjects(subjects)
+	}
+	d.Rules = resource.Rules[P]{
+		Validate: func(_ context.Context, b P) field.ErrorList { return check(b) },
+		ValidateUpdate: func(_ context.Context, b, old P) field.ErrorList {
+			now, _ := parts(b)
+			before, _ := parts(old)
+			return append(check(b), sameRef(*now, *before)...)
 		},
-		Rules: resource.Rules[*rbacv1.ClusterRoleBinding]{
-			Validate: func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList {
-				return checkBinding(b.RoleRef, b.Subjects, false)
-			},
-			ValidateUpdate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-				return append(checkBinding(b.RoleRef, b.Subjects, false), sameRef(b.RoleRef, old.RoleRef)...)
-			},
-		},
-		Columns: bindingColumns,
-		Row: func(b *rbacv1.ClusterRoleBinding) resource.Row {
-			users, groups, accounts := bySort(b.Subjects)
-			return resource.Row{Cells: []any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, table.Since(b.CreationTimestamp), users, groups, accounts}}
-		},
-	})
+	}
+	d.Columns = bindingColumns
+	d.Row = func(b P) resource.Row {
+		ref, subjects := parts(b)
+		users, groups, accounts := bySort(subjects)
+		return resource.Row{Cells: []any{b.GetName(), ref.Kind + "/" + ref.Name, table.Since(b.GetCreationTimestamp()), users, groups, accounts}}
+	}
+	return resource.Define(d)
 }
 
 func defaultRef(r *rbacv1.RoleRef) {

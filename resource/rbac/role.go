@@ -95,7 +95,7 @@ func checkClusterRole(r, old *rbacv1.ClusterRole) field.ErrorList {
 		selector := &r.AggregationRule.ClusterRoleSelectors[i]
 		errs = append(errs, validation.ValidateLabelSelector(selector, options, path.Index(i))...)
 		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
-			errs = append(errs, field.Invalid(path.Index(i), *selector, "invalid label selector."))
+			errs = append(errs, field.Invalid(path.Index(i), nil, "invalid label selector."))
 		}
 	}
 	return errs

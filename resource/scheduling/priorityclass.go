@@ -78,7 +78,11 @@ func checkClass(c *schedulingv1.PriorityClass) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
 			"priority class names with '"+systemPrefix+"' prefix are reserved for system use only. error: "+known))
 	}
-	if c.PreemptionPolicy != nil {
+	switch {
+	case c.PreemptionPolicy == nil:
+	case *c.PreemptionPolicy == "":
+		errs = append(errs, field.Required(field.NewPath("preemptionPolicy"), ""))
+	default:
 		errs = append(errs, check.OneOf(*c.PreemptionPolicy, field.NewPath("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	return errs

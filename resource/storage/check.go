@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,11 +68,9 @@ func checkTopologies(terms []corev1.TopologySelectorTerm, path *field.Path) fiel
 	for i := range terms {
 		at := path.Index(i).Child("matchLabelExpressions")
 		errs = append(errs, checkTopology(terms[i].MatchLabelExpressions, at)...)
-		for j := range i {
-			if equality.Semantic.DeepEqual(terms[i], terms[j]) {
-				errs = append(errs, field.Duplicate(at, ""))
-				break
-			}
+		same := func(t corev1.TopologySelectorTerm) bool { return equality.Semantic.DeepEqual(terms[i], t) }
+		if len(terms[i].MatchLabelExpressions) == 0 || slices.ContainsFunc(terms[:i], same) {
+			errs = append(errs, field.Duplicate(at, ""))
 		}
 	}
 	return errs
@@ -126,8 +126,14 @@ func checkAttributes(c *storagev1.VolumeAttributesClass) field.ErrorList {
 }
 
 func checkAttributesUpdate(c, old *storagev1.VolumeAttributesClass) field.ErrorList {
-	errs := check.Immutable(c.DriverName, old.DriverName, field.NewPath("driverName"))
-	return append(errs, check.Immutable(c.Parameters, old.Parameters, field.NewPath("parameters"))...)
+	var errs field.ErrorList
+	if c.DriverName != old.DriverName {
+		errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
+	}
+	if !maps.Equal(c.Parameters, old.Parameters) {
+		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
+	}
+	return errs
 }
 
 func checkCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {
@@ -138,9 +144,6 @@ func checkCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {
 	errs = append(errs, check.Subdomain(c.StorageClassName, field.NewPath("storageClassName"))...)
 	if c.Capacity != nil {
 		errs = append(errs, check.NonNegativeQuantity(*c.Capacity, field.NewPath("capacity"))...)
-	}
-	if c.MaximumVolumeSize != nil {
-		errs = append(errs, check.NonNegativeQuantity(*c.MaximumVolumeSize, field.NewPath("maximumVolumeSize"))...)
 	}
 	return errs
 }

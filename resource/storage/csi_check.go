@@ -22,8 +22,7 @@ const (
 )
 
 func checkDriver(d *storagev1.CSIDriver) field.ErrorList {
-	errs := check.DriverName(d.Name, field.NewPath("name"))
-	return append(errs, checkDriverSpec(&d.Spec, field.NewPath("spec"))...)
+	return checkDriverSpec(&d.Spec, field.NewPath("spec"))
 }
 
 func checkDriverUpdate(d, old *storagev1.CSIDriver) field.ErrorList {
@@ -40,7 +39,7 @@ func checkDriverSpec(s *storagev1.CSIDriverSpec, path *field.Path) field.ErrorLi
 	}
 	errs = append(errs, checkTokens(s.TokenRequests, path.Child("tokenRequests"))...)
 	for _, m := range s.VolumeLifecycleModes {
-		errs = append(errs, check.OneOf(m, path.Child("volumeLifecycleModes"), storagev1.VolumeLifecycleEphemeral, storagev1.VolumeLifecyclePersistent)...)
+		errs = append(errs, check.OneOf(m, path.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
 	}
 	if n := s.NodeAllocatableUpdatePeriodSeconds; n != nil && *n < minUpdateSeconds {
 		errs = append(errs, field.Invalid(path.Child("nodeAllocatableUpdatePeriodSeconds"), *n,
@@ -50,6 +49,13 @@ func checkDriverSpec(s *storagev1.CSIDriverSpec, path *field.Path) field.ErrorLi
 		errs = append(errs, field.Invalid(path.Child("serviceAccountTokenInSecrets"), *s.ServiceAccountTokenInSecrets, "may not be specified when tokenRequests is empty"))
 	}
 	return errs
+}
+
+func driverWarnings(d *storagev1.CSIDriver) []string {
+	if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil {
+		return nil
+	}
+	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 }
 
 func checkTokens(all []storagev1.TokenRequest, path *field.Path) field.ErrorList {
@@ -99,15 +105,14 @@ func checkNodeDriver(d *storagev1.CSINodeDriver, path *field.Path) field.ErrorLi
 	if a := d.Allocatable; a != nil && a.Count != nil {
 		errs = append(errs, check.NonNegative(int64(*a.Count), path.Child("allocatable", "count"))...)
 	}
-	at := path.Child("topologyKeys")
 	for i, key := range d.TopologyKeys {
 		if key == "" {
-			errs = append(errs, field.Required(at, ""))
+			errs = append(errs, field.Required(path, ""))
 		}
 		if slices.Contains(d.TopologyKeys[:i], key) {
-			errs = append(errs, field.Duplicate(at, key))
+			errs = append(errs, field.Duplicate(path, key))
 		}
-		errs = append(errs, check.Qualified(key, at)...)
+		errs = append(errs, check.Qualified(key, path)...)
 	}
 	return errs
 }
@@ -123,7 +128,7 @@ func checkNodeUpdate(n, old *storagev1.CSINode) field.ErrorList {
 			}
 			was.Allocatable = now.Allocatable
 			if !equality.Semantic.DeepEqual(was, now) {
-				errs = append(errs, field.Invalid(field.NewPath("CSINode", "Spec", "Drivers"), quote.Of(now), validation.FieldImmutableErrorMsg))
+				errs = append(errs, field.Invalid(field.NewPath("spec", "drivers"), quote.Of(now), validation.FieldImmutableErrorMsg))
 			}
 		}
 	}
@@ -147,11 +152,14 @@ func checkAttachmentSource(s *storagev1.VolumeAttachmentSource, path *field.Path
 	case name != nil && s.InlineVolumeSpec != nil:
 		return field.ErrorList{field.Forbidden(path, exactlyOne)}
 	case name == nil:
-		return nil
-	case *name == "":
-		return field.ErrorList{field.Required(path.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")}
+		return checkInline(s.InlineVolumeSpec, path.Child("inlineVolumeSpec"))
 	}
-	return check.Subdomain(*name, path.Child("persistentVolumeName"))
+	var errs field.ErrorList
+	path = path.Child("persistentVolumeName")
+	if *name == "" {
+		errs = append(errs, field.Required(path, "must specify non empty persistentVolumeName"))
+	}
+	return append(errs, check.Invalid(path, *name, validation.NameIsDNSSubdomain(*name, false))...)
 }
 
 func checkAttachmentStatus(s *storagev1.VolumeAttachmentStatus, path *field.Path) field.ErrorList {
@@ -168,7 +176,7 @@ func checkAttachmentStatus(s *storagev1.VolumeAttachmentStatus, path *field.Path
 		err  *storagev1.VolumeError
 	}{{"attachError", s.AttachError}, {"detachError", s.DetachError}} {
 		if e.err != nil && len(e.err.Message) > maxErrorSize {
-			errs = append(errs, field.TooLong(path.Child(e.name, "message"), "", maxErrorSize))
+			errs = append(errs, field.TooLong(path.Child(e.name, "message"), "", maxParameterSize))
 		}
 	}
 	return errs

@@ -23,6 +23,7 @@ func CSIDrivers() *resource.Kind {
 			PrepareUpdate:  func(_ context.Context, d, old *storagev1.CSIDriver) { countDriver(d, old) },
 			Validate:       func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList { return checkDriver(d) },
 			ValidateUpdate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList { return checkDriverUpdate(d, old) },
+			Warnings:       func(_ context.Context, d, _ *storagev1.CSIDriver) []string { return driverWarnings(d) },
 		},
 		Columns: []table.Column{
 			table.Name(),
@@ -57,12 +58,9 @@ func fill[T any](p **T, value T) {
 	}
 }
 
-// countDriver counts changes of the fields that kubelets look at while volumes are in use.
 func countDriver(d, old *storagev1.CSIDriver) {
 	d.Generation = old.Generation
-	if !equality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) ||
-		!equality.Semantic.DeepEqual(d.Spec.RequiresRepublish, old.Spec.RequiresRepublish) ||
-		!equality.Semantic.DeepEqual(d.Spec.SELinuxMount, old.Spec.SELinuxMount) {
+	if !equality.Semantic.DeepEqual(d.Spec, old.Spec) {
 		d.Generation++
 	}
 }

@@ -47,7 +47,7 @@ func TestStorageIsRefusedInTheWordsOfKubernetes(t *testing.T) {
 			`FieldValueInvalid spec: Invalid value: {"Attacher":"a.example","Source":{"PersistentVolumeName":"v","InlineVolumeSpec":null},"NodeName":"m"}: field is immutable`}},
 		{Name: "attached", Body: attachment, View: "status", Change: `{"status":{"attached":true}}`},
 		{Name: "error too long", Body: attachment, View: "status", Change: `{"status":{"attachError":{"message":"` + strings.Repeat("x", 1025) + `"}}}`, Want: []string{
-			"FieldValueTooLong status.attachError.message: Too long: may not be more than 1024 bytes"}},
+			"FieldValueTooLong status.attachError.message: Too long: may not be more than 262144 bytes"}},
 		{Name: "negative capacity", Body: body("CSIStorageCapacity", `"storageClassName":"c","capacity":"-1"`), Want: []string{
 			`FieldValueInvalid capacity: Invalid value: "-1": must be greater than or equal to 0`}},
 		{Name: "capacity of another class", Body: body("CSIStorageCapacity", `"storageClassName":"c"`), Change: `{"storageClassName":"d"}`, Want: []string{
