@@ -3,7 +3,9 @@ package informer
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -12,6 +14,7 @@ import (
 func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	s := newShared(options)
 	s.labels = labelsOf[T]
+	s.equal = func(a, b T) bool { return equality.Semantic.DeepEqual(a, b) }
 	for _, p := range partsOf(source) {
 		wire, ok := wireOf(p.source, options.DropManagedFields)
 		switch {
@@ -41,6 +44,7 @@ func warmUp[T Object](s *Shared[T]) {
 func Project[T Object, P any](source Source[T], project func(T) P, options Options[P]) *Shared[P] {
 	s := newShared(options)
 	s.labels = labelsOf[P]
+	s.equal = func(a, b P) bool { return reflect.DeepEqual(a, b) } // which bears fields that are not exported
 	admit := func(object T) (*version[P], error) {
 		v := describe[P](object)
 		v.plain = project(object)
@@ -74,7 +78,7 @@ func wireOf[T Object](source Source[T], dropManagedFields bool) (Source[*encoded
 
 // newReflector returns a reflector with an informer's settings.
 func newReflector[I item](settings settings, source Source[I], into sink[I], failed func(error)) *reflector[I] {
-	return &reflector[I]{source: source, sink: into, settings: settings, failed: failed, streaming: settings.streams}
+	return &reflector[I]{source: source, sink: into, settings: settings, failed: failed}
 }
 
 // settings returns those options that a reflector needs. The defaults are in place.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -29,7 +30,8 @@ type member interface {
 
 // identity tells whether two informers would hold the same.
 type identity struct {
-	kind           reflect.Type
+	kind           reflect.Type // of the objects that are listed
+	kept           reflect.Type // of the objects in the cache
 	server         any
 	scope          string
 	labels, fields string
@@ -79,8 +81,8 @@ type identified interface {
 	identity() (server any, scope string)
 }
 
-func identify[T Object](source Source[T], kind reflect.Type, labels, fields, name string) identity {
-	id := identity{kind: kind, labels: labels, fields: fields, name: name}
+func identify[T Object](source Source[T], kept reflect.Type, labels, fields, name string) identity {
+	id := identity{kind: reflect.TypeFor[T](), kept: kept, labels: labels, fields: fields, name: name}
 	if known, ok := source.(identified); ok {
 		id.server, id.scope = known.identity()
 	} else if reflect.TypeOf(source).Comparable() {
@@ -97,10 +99,33 @@ func (s *typedSource[T, L]) identity() (any, string) {
 	}); ok {
 		return typed.GetClient(), typed.GetNamespace()
 	}
+	if tracker, scope := fakeBehind(s.client); tracker != nil {
+		return tracker, scope
+	}
 	if reflect.TypeOf(s.client).Comparable() {
 		return s.client, s.scope
 	}
 	return nil, s.scope
+}
+
+// fakeBehind looks into the clients of client-go's fake clientsets: they are made anew each time, and have in common
+// what they all record their actions in.
+func fakeBehind(client any) (tracker any, scope string) {
+	scoped, ok := client.(interface {
+		Namespace() string
+		Resource() schema.GroupVersionResource
+	})
+	if !ok {
+		return nil, ""
+	}
+	for v := reflect.Indirect(reflect.ValueOf(client)); v.Kind() == reflect.Struct; v = reflect.Indirect(v) {
+		v = v.FieldByName("Fake")
+		if v.Kind() != reflect.Pointer || v.IsNil() || !v.CanInterface() {
+			break
+		}
+		tracker = v.Interface()
+	}
+	return tracker, scoped.Resource().String() + "/" + scoped.Namespace()
 }
 
 // Start starts all informers, and from now on each that is shared. They run until the context ends or Shutdown.

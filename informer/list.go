@@ -20,13 +20,13 @@ func (r *reflector[I]) list(ctx context.Context) (watch.Stream[I], error) {
 	if r.position != "" {
 		return nil, nil
 	}
-	if r.streaming {
+	if r.streams && !r.pages.now(time.Now()) {
 		stream, err := r.streamList(ctx)
 		if err == nil || ctx.Err() != nil || !r.unable(err) {
 			return stream, err
 		}
 		r.log.Info("the server does not stream lists, reading pages instead", "reason", err)
-		r.streaming = false
+		r.pages.refused(time.Now())
 	}
 	err := r.pageList(ctx, r.pageSize)
 	if expired(err) {
@@ -35,6 +35,20 @@ func (r *reflector[I]) list(ctx context.Context) (watch.Stream[I], error) {
 	}
 	return nil, err
 }
+
+// pagesOnly says whether a server has to be asked for pages because it would not stream. It may be upgraded, or another
+// may answer the next time, so that does not hold for ever: for five minutes at first, and up to an hour.
+type pagesOnly struct {
+	until time.Time
+	last  time.Duration
+}
+
+func (p *pagesOnly) refused(now time.Time) {
+	p.last = min(max(2*p.last, 5*time.Minute), time.Hour)
+	p.until = now.Add(p.last)
+}
+
+func (p *pagesOnly) now(now time.Time) bool { return now.Before(p.until) }
 
 // unable reports whether an attempt to stream failed in a way that pages would not.
 func (r *reflector[I]) unable(err error) bool {
@@ -80,7 +94,7 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 		if event.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 			continue
 		}
-		r.position, r.listed = event.Object.GetResourceVersion(), true
+		r.position, r.listed, r.pages = event.Object.GetResourceVersion(), true, pagesOnly{}
 		incoming.commit(r.position)
 		r.metrics.Listed(r.name, items, time.Since(began))
 		return stream, nil

@@ -12,8 +12,8 @@ import (
 type memo struct {
 	mu         sync.Mutex
 	young, old map[memoKey]*memoPart // guarded by mu
-	size       int               // guarded by mu: encoded bytes in young
-	glimpsed   []uint32          // guarded by mu: hashes of parts that came up once, each in the only place it can be
+	size       int                   // guarded by mu: encoded bytes in young
+	glimpsed   []uint32              // guarded by mu: hashes of parts that came up once, each in the only place it can be
 }
 
 type memoKey struct {

@@ -44,10 +44,10 @@ type reflector[I item] struct {
 	settings
 	failed func(error)
 
-	position  string // where the next watch starts
-	streaming bool   // whether to try a streamed list
-	listed    bool   // there was a complete list
-	rejected  int    // how often in a row a watch from the position was answered with an error
+	position string // where the next watch starts
+	pages    pagesOnly
+	listed   bool // there was a complete list
+	rejected int  // how often in a row a watch from the position was answered with an error
 }
 
 // settings are those options that do not depend on the type of the objects.

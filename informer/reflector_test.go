@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/watch"
 )
 
 type podInformer = *informer.Shared[*corev1.Pod]
@@ -87,6 +88,39 @@ func TestAServerThatRefusesToStreamIsReadInPages(t *testing.T) {
 			asked = append(asked, fmt.Sprintf("%q", list.ResourceVersion))
 		}
 		expect(t, asked, `"0"`, `""`, `""`, `""`, `""`, `""`)
+	})
+}
+
+func TestStreamingIsTriedAgainAfterAWhile(t *testing.T) {
+	source := informer.NewFakeSource(pod("a", "one"))
+	upgraded := false
+	wrapped := informer.Funcs[*corev1.Pod]{ListFunc: source.List,
+		WatchFunc: func(ctx context.Context, o metav1.ListOptions) (watch.Stream[*corev1.Pod], error) {
+			if o.SendInitialEvents != nil && !upgraded {
+				return nil, apierrors.NewBadRequest("what is sendInitialEvents?")
+			}
+			return source.Watch(ctx, o)
+		}}
+	relist := func() {
+		source.Compact()
+		source.Add(pod("a", "another"))
+		source.Compact()
+		source.Cut(io.ErrUnexpectedEOF)
+		time.Sleep(time.Minute)
+	}
+	withPods(t, wrapped, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
+		mustSync(t, pods)
+		upgraded = true
+		relist()
+		if n := len(source.Requests("list")); n != 2 {
+			t.Errorf("%d pages were read within a minute, want 2", n)
+		}
+		time.Sleep(time.Hour)
+		relist()
+		relist()
+		if n := len(source.Requests("list")); n != 2 {
+			t.Errorf("%d pages were read, although the server streams now", n)
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 type Shared[T any] struct {
 	options Options[T]
 	labels  func(*version[T]) labels.Set
+	equal   func(a, b T) bool
 	hot     hotSet[T] // for versions that are kept encoded
 	crew    crew[T]
 	batch   int // how many changes a handler is told of before it is another's turn

@@ -1,7 +1,10 @@
 package informer_test
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -43,4 +47,47 @@ func TestAFactorySharesWhatIsTheSame(t *testing.T) {
 	if share("", informer.Options[*corev1.Pod]{FieldSelector: "spec.nodeName=a"}) == all {
 		t.Error("pods of different selections were shared")
 	}
+}
+
+func TestAFactorySharesWhatFakeClientsHave(t *testing.T) {
+	one, other := fake.NewClientset(), fake.NewClientset()
+	factory := informer.NewFactory(informer.FactoryOptions{})
+	share := func(clientset *fake.Clientset, namespace string) *informer.Shared[*corev1.Pod] {
+		return informer.Share(factory, informer.For(clientset.CoreV1().Pods(namespace)), informer.Options[*corev1.Pod]{})
+	}
+	all := share(one, "")
+	if share(one, "") != all {
+		t.Error("the same pods were not shared")
+	}
+	if share(one, "default") == all || share(other, "") == all {
+		t.Error("different pods were shared")
+	}
+}
+
+func TestAFactorySharesProjectionsOfTheSameKindOnly(t *testing.T) {
+	clientset := kubernetes.NewForConfigOrDie(&rest.Config{Host: "http://127.0.0.1:1"})
+	factory := informer.NewFactory(informer.FactoryOptions{})
+	names := informer.ShareProjection(factory, informer.For(clientset.CoreV1().Nodes()), func(n *corev1.Node) string { return n.Name }, informer.Options[string]{})
+	others := informer.ShareProjection(factory, informer.For(clientset.CoreV1().Namespaces()), func(n *corev1.Namespace) string { return n.Name }, informer.Options[string]{})
+	if names == others {
+		t.Error("nodes and namespaces were taken for the same")
+	}
+}
+
+func TestAProjectionMayHaveFieldsOfItsOwn(t *testing.T) {
+	type placement struct{ node string }
+	source := informer.NewFakeSource(pod("a", "one"))
+	synctest.Test(t, func(t *testing.T) {
+		placements := informer.Project(source, func(p *corev1.Pod) placement { return placement{p.Spec.NodeName} }, informer.Options[placement]{})
+		start(t, placements)
+		synctest.Wait()
+		source.Compact()
+		source.Cut(errors.New("connection reset")) // what is listed again is compared with what is there
+		source.Compact()
+		source.Add(pod("a", "two"))
+		time.Sleep(time.Minute)
+		if placements.Len() != 2 {
+			t.Errorf("%d placements", placements.Len())
+		}
+	})
 }

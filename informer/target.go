@@ -22,7 +22,7 @@ type Target[T any] interface {
 // Reflector makes a Target follow a source: it lists, watches, and lists again when it has to. It is the part of an
 // informer that talks to the server, for those who build something else on it.
 type Reflector[T Object] struct {
-	inner   *reflector[T]
+	run     func(context.Context) error
 	options Options[T]
 	target  Target[T]
 
@@ -36,7 +36,12 @@ type Reflector[T Object] struct {
 func NewReflector[T Object](source Source[T], target Target[T], options Options[T]) *Reflector[T] {
 	s := newShared(options)
 	r := &Reflector[T]{options: s.options, target: target}
-	r.inner = newReflector(s.options.settings(s.log), source, &targetSink[T]{reflector: r, admit: admitPlain(s)}, r.failed)
+	settings := s.options.settings(s.log)
+	if wire, ok := wireOf(source, options.DropManagedFields); ok { // an object at a time is decoded, not a page
+		r.run = newReflector(settings, wire, &targetSink[*encoded, T]{reflector: r, admit: admitDecoded(s)}, r.failed).run
+	} else {
+		r.run = newReflector(settings, source, &targetSink[T, T]{reflector: r, admit: admitPlain(s)}, r.failed).run
+	}
 	return r
 }
 
@@ -47,7 +52,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if r.options.Resync > 0 {
 		running.Go(func() { r.resync(ctx) })
 	}
-	return r.inner.run(ctx)
+	return r.run(ctx)
 }
 
 // LastResourceVersion returns how far the target is.
@@ -92,33 +97,38 @@ func (r *Reflector[T]) reached(position string) {
 }
 
 // targetSink hands on what a reflector reads to a Target.
-type targetSink[T Object] struct {
+type targetSink[I item, T Object] struct {
 	reflector *Reflector[T]
-	admit     func(T) (*version[T], error)
+	admit     func(I) (*version[T], error)
 }
 
-type targetList[T Object] struct {
-	sink    *targetSink[T]
+type targetList[I item, T Object] struct {
+	sink    *targetSink[I, T]
 	objects []T
 	gone    map[Key]bool // listed, and deleted while the list was streamed
 }
 
-func (s *targetSink[T]) replace() intake[T] { return &targetList[T]{sink: s} }
+func (s *targetSink[I, T]) replace() intake[I] { return &targetList[I, T]{sink: s} }
 
-func (s *targetSink[T]) transformed(object T) T {
-	v, err := s.admit(object)
+// object returns what an item stands for, unless it cannot be used.
+func (s *targetSink[I, T]) object(it I) (object T, ok bool) {
+	v, err := s.admit(it)
 	s.reflector.check(err)
 	if v == nil {
-		return object
+		return object, false
 	}
-	return v.plain
+	return v.plain, true
 }
 
-func (l *targetList[T]) take(event watch.Event[T]) {
-	key := KeyOf(event.Object)
+func (l *targetList[I, T]) take(event watch.Event[I]) {
+	object, ok := l.sink.object(event.Object)
+	if !ok {
+		return
+	}
+	key := KeyOf(object)
 	if event.Type != watch.Deleted {
 		delete(l.gone, key)
-		l.objects = append(l.objects, l.sink.transformed(event.Object))
+		l.objects = append(l.objects, object)
 		return
 	}
 	if l.gone == nil {
@@ -127,30 +137,30 @@ func (l *targetList[T]) take(event watch.Event[T]) {
 	l.gone[key] = true
 }
 
-func (l *targetList[T]) commit(position string) {
+func (l *targetList[I, T]) commit(position string) {
 	l.objects = slices.DeleteFunc(l.objects, func(object T) bool { return l.gone[KeyOf(object)] })
 	l.sink.reflector.check(l.sink.reflector.target.Replace(l.objects, position))
 	l.sink.reflector.reached(position)
 }
 
-func (s *targetSink[T]) apply(kind watch.EventType, object T) {
-	r, position := s.reflector, object.GetResourceVersion()
-	object = s.transformed(object)
-	switch kind {
-	case watch.Added:
-		r.check(r.target.Add(object))
-	case watch.Modified:
-		r.check(r.target.Update(object))
-	case watch.Deleted:
-		r.check(r.target.Delete(object))
+func (s *targetSink[I, T]) apply(kind watch.EventType, it I) {
+	r, position := s.reflector, it.GetResourceVersion()
+	if object, ok := s.object(it); ok {
+		switch kind {
+		case watch.Added:
+			r.check(r.target.Add(object))
+		case watch.Modified:
+			r.check(r.target.Update(object))
+		case watch.Deleted:
+			r.check(r.target.Delete(object))
+		}
 	}
-	r.target.Bookmark(position)
-	r.reached(position)
+	s.bookmark(position)
 }
 
-func (s *targetSink[T]) bookmark(position string) {
+func (s *targetSink[I, T]) bookmark(position string) {
 	s.reflector.target.Bookmark(position)
 	s.reflector.reached(position)
 }
 
-func (s *targetSink[T]) flush() {}
+func (s *targetSink[I, T]) flush() {}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -89,7 +90,7 @@ func (s *podServer) serveWatch(w http.ResponseWriter, r *http.Request, options m
 		} else {
 			return
 		}
-		out := metav1.WatchEvent{Type: string(event.Type), Object: runtime.RawExtension{Raw: object}}
+		out := metav1.WatchEvent{Type: string(event.Type), Object: apiruntime.RawExtension{Raw: object}}
 		if proto {
 			frame, _ := out.Marshal()
 			w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(frame))))
@@ -105,7 +106,7 @@ func (s *podServer) serveWatch(w http.ResponseWriter, r *http.Request, options m
 func encodeFor(proto bool, kind string, object any) []byte {
 	if proto {
 		raw, _ := object.(protobuf).Marshal()
-		unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
+		unknown := apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
 		content, _ := unknown.Marshal()
 		return append([]byte(magic), content...)
 	}
@@ -145,6 +146,50 @@ func TestPodsArriveOverEveryKindOfConnection(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAReflectorDecodesOneObjectAtATime(t *testing.T) {
+	server := &podServer{FakeSource: NewFakeSource(fullPod("one"), fullPod("two"))}
+	server.RefuseStreaming = true
+	web := httptest.NewServer(server)
+	defer web.Close()
+	clientset := kubernetes.NewForConfigOrDie(&rest.Config{Host: web.URL})
+	store := NewStore(StoreOptions[*corev1.Pod]{})
+	source := &unread{Source: For(clientset.CoreV1().Pods(""))}
+	r := NewReflector[*corev1.Pod](source, store, Options[*corev1.Pod]{DropManagedFields: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	written := server.Modify(fullPod("two"))
+	for deadline := time.Now().Add(10 * time.Second); r.LastResourceVersion() != written.ResourceVersion && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	got, ok := store.Lookup(Key{Namespace: "a", Name: "two"})
+	if !ok || got.ResourceVersion != written.ResourceVersion || got.Spec.NodeName != "node-two" || got.ManagedFields != nil || store.Len() != 2 {
+		t.Errorf("the store has %v among %d", got, store.Len())
+	}
+	if source.lists != 0 {
+		t.Error("whole pages were decoded")
+	}
+}
+
+// unread counts who asks for decoded lists.
+type unread struct {
+	Source[*corev1.Pod]
+	lists int
+}
+
+func (u *unread) List(ctx context.Context, options metav1.ListOptions) ([]*corev1.Pod, metav1.ListMeta, error) {
+	u.lists++
+	return u.Source.List(ctx, options)
+}
+
+func (u *unread) encoded(dropManagedFields bool) (Source[*encoded], bool) {
+	return u.Source.(encodable).encoded(dropManagedFields)
 }
 
 func runUntilReturn[T any](t *testing.T, s *Shared[T]) func() {
@@ -316,7 +361,7 @@ func TestAHotSetHoldsWhatWasUsedLastAndNoMore(t *testing.T) {
 // FuzzWire feeds the readers of outside bytes. They must neither panic nor allocate without bound.
 func FuzzWire(f *testing.F) {
 	pod, _ := fullPod("one").Marshal()
-	event := metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encodeFor(true, "Pod", fullPod("one"))}}
+	event := metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: encodeFor(true, "Pod", fullPod("one"))}}
 	frame, _ := event.Marshal()
 	f.Add(pod)
 	f.Add(frame)

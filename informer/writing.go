@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/millrace/millrace/watch"
 )
 
@@ -269,7 +267,7 @@ func (s *Shared[T]) same(a, b *version[T]) bool {
 	if a.rv != b.rv || a.uid != b.uid || !bytes.Equal(a.packed, b.packed) {
 		return false
 	}
-	return a.packed != nil || equality.Semantic.DeepEqual(a.plain, b.plain)
+	return a.packed != nil || s.equal(a.plain, b.plain)
 }
 
 // newShared puts the parts together.
