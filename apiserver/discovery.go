@@ -268,7 +268,7 @@ func (s *Server) sendResources(w http.ResponseWriter, r *http.Request, d *discov
 
 // sendDocument answers with something that is not an object of a kind.
 func (s *Server) sendDocument(w http.ResponseWriter, r *http.Request, document any) {
-	f, err := accepted(r, false)
+	f, err := accepted(r, asked{})
 	if err != nil || f.shape != shapeObject {
 		s.fail(w, r, notAcceptable())
 		return

@@ -42,18 +42,27 @@ type format struct {
 	gzip   bool
 }
 
+// asked is what bears upon which formats there are.
+type asked struct{ stream, noTables bool }
+
 // accepted chooses the first of the caller's wishes that can be met.
-func accepted(r *http.Request, stream bool) (format, error) {
+func accepted(r *http.Request, a asked) (format, error) {
 	f := format{gzip: acceptsGzip(r)}
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if accept == "" {
 		return withPretty(f, r), nil
 	}
+	known := false
 	for _, w := range wishes(accept) {
-		if got, ok := meet(w, stream); ok {
+		if got, ok := meet(w, a); ok {
 			got.gzip = f.gzip
 			return withPretty(got, r), nil
 		}
+		known = known || slices.Contains([]string{resource.JSONType, yamlType, resource.ProtobufType}, w.kind)
+	}
+	if known {
+		return f, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable,
+			Reason: metav1.StatusReasonNotAcceptable, Message: "only the following media types are accepted: " + mediaTypes}}
 	}
 	return f, notAcceptable()
 }
@@ -105,13 +114,13 @@ func wishes(accept string) []wish {
 	return out
 }
 
-func meet(w wish, stream bool) (format, bool) {
+func meet(w wish, a asked) (format, bool) {
 	var f format
 	switch w.kind {
 	case resource.JSONType, "*/*", "application/*":
 	case yamlType:
 		f.media = mediaYAML
-		if stream {
+		if a.stream {
 			return f, false
 		}
 	case resource.ProtobufType:
@@ -136,7 +145,7 @@ func meet(w wish, stream bool) (format, bool) {
 	default:
 		return f, false
 	}
-	return f, f.shape != shapeTable || f.media != mediaProto
+	return f, f.shape != shapeTable || f.media != mediaProto && !a.noTables
 }
 
 func withPretty(f format, r *http.Request) format {

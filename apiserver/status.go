@@ -40,7 +40,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
-	f, accepting := accepted(r, false)
+	f, accepting := accepted(r, asked{})
 	if accepting != nil || f.media == mediaYAML {
 		f.media = mediaJSON
 	}
