@@ -33,8 +33,7 @@ import (
 )
 
 const (
-	compactEvery = 5 * time.Minute
-	issuerName   = "https://kubernetes.default.svc.cluster.local"
+	issuerName = "https://kubernetes.default.svc.cluster.local"
 	// These bound what is kept beside the present state: in the store, and for each kind in the watch cache. A watch is
 	// behind by few events unless its client has gone, so that more would cost memory and save little.
 	historyBytes = 16 << 20
@@ -63,13 +62,19 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.options.around != nil {
+		s = c.options.around(s)
+	}
+	c.store = s
 	c.opened("store", s.Close)
 	reg, cache, alloc, err := c.newRegistry(s)
 	if err != nil {
 		return err
 	}
 	c.run("watch cache", cache.Run)
-	c.run("compaction", func(ctx context.Context) error { return store.RunCompaction(ctx, s, compactEvery) })
+	if every := c.options.CompactEvery; every >= 0 {
+		c.run("compaction", func(ctx context.Context) error { return store.RunCompaction(ctx, s, every) })
+	}
 	if err := cache.WaitReady(ctx); err != nil {
 		return fmt.Errorf("wait for the first state of the store: %w", err)
 	}
@@ -259,6 +264,7 @@ func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
 			_, err := reg.Store.Revision(ctx)
 			return err
 		}},
+		{Name: "storage-space", Do: func(context.Context) error { return reg.Store.Writable() }},
 		{Name: "watch-cache", Do: func(context.Context) error {
 			if !cache.Ready() {
 				return watchcache.ErrNotReady

@@ -158,6 +158,8 @@ type Store interface {
 	Compact(ctx context.Context, rev Revision) error
 	// Size tells how many bytes the store takes on its medium.
 	Size(ctx context.Context) (int64, error)
+	// Writable tells why writes that need room are refused just now, or nil: ErrNoSpace, above all. It asks nobody.
+	Writable() error
 	// Close ends everything the store runs. Calls that are under way, and later ones, fail with ErrClosed.
 	Close() error
 }

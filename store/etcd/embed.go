@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
 
 	"github.com/millrace/millrace/store"
@@ -29,7 +28,7 @@ type EmbedOptions struct {
 	// QuotaBytes is how large the database may become before writes are refused with store.ErrNoSpace; zero means 8 GiB.
 	QuotaBytes int64
 	// ReserveBytes is how much of the disk is left free: writes are refused with store.ErrNoSpace before etcd would meet
-	// a full disk, which it cannot survive. Zero means 96 MiB, enough for two segments of its log and what its database grows by in one go; less
+	// a full disk, after which it must be started again. Zero means 96 MiB, enough for two segments of its log and what its database grows by in one go; less
 	// than zero means that nobody looks.
 	ReserveBytes int64
 	// MaxRequestBytes is the largest write; zero means 1.5 MiB, as in etcd.
@@ -62,22 +61,21 @@ func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := startEmbedded(ctx, o, lock)
+	m, err := startMember(ctx, o)
 	if err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("data folder %s: %w", o.Dir, err)
 	}
+	e := &embedded{options: o, lock: lock, closing: make(chan struct{}), full: make(chan struct{}, 1), present: m}
+	e.lookAtDisk()
 	s := newStore(e, "", o.Logger, e.newest)
-	s.background.Go(func() { e.keepSpace(s.closed) })
+	s.background.Go(e.tend)
 	return s, nil
 }
 
-func startEmbedded(ctx context.Context, o EmbedOptions, lock *os.File) (*embedded, error) {
-	e := &embedded{
-		dir: o.Dir, log: o.Logger, lock: lock, reserve: o.ReserveBytes, quota: o.QuotaBytes,
-		closing: make(chan struct{}), broken: make(chan struct{}), full: make(chan struct{}, 1),
-	}
-	cfg, err := serverConfig(o, newZap(&bridge{log: o.Logger, quiet: &e.quiet}, e.fail))
+func startMember(ctx context.Context, o EmbedOptions) (*member, error) {
+	m := newMember(o.Logger)
+	cfg, err := serverConfig(o, newZap(&bridge{log: o.Logger, quiet: &m.quiet}, m.fail))
 	if err != nil {
 		return nil, err
 	}
@@ -102,20 +100,19 @@ func startEmbedded(ctx context.Context, o EmbedOptions, lock *os.File) (*embedde
 		if got.err != nil {
 			return nil, got.err
 		}
-		e.server = got.server
-	case <-e.broken:
-		return nil, e.cause
+		m.server = got.server
+	case <-m.broken:
+		return nil, m.cause
 	}
-	e.server.Start()
-	if err := e.lead(ctx); err != nil {
-		return nil, errors.Join(err, e.stop())
+	m.server.Start()
+	if err := m.lead(ctx); err != nil {
+		return nil, errors.Join(err, m.shut())
 	}
-	if n := len(e.server.Cluster().Members()); n != 1 {
-		return nil, errors.Join(fmt.Errorf("belongs to an etcd cluster of %d members", n), e.stop())
+	if n := len(m.server.Cluster().Members()); n != 1 {
+		return nil, errors.Join(fmt.Errorf("belongs to an etcd cluster of %d members", n), m.shut())
 	}
-	e.kv = e.server.KV()
-	e.lookAtDisk()
-	return e, nil
+	m.kv = m.server.KV()
+	return m, nil
 }
 
 // serverConfig sets etcd up for a cluster of one that has no clients but this process.

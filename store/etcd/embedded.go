@@ -4,74 +4,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/millrace/millrace/store"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
-	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// embedded is an etcd in this process.
+// embedded is an etcd in this process. It outlives its members: when one gives up, another is started on what it left.
 type embedded struct {
-	dir    string
-	log    *slog.Logger
-	lock   *os.File
-	server *etcdserver.EtcdServer
-	kv     mvcc.WatchableKV
+	options EmbedOptions
+	lock    *os.File
 
-	quota, reserve int64
-	diskFull       atomic.Bool
-	full           chan struct{} // somebody was told that there is no space
+	diskFull atomic.Bool
+	alarmed  atomic.Bool   // etcd's quota is used up
+	full     chan struct{} // somebody was told that there is no space
+	closing  chan struct{}
 
-	// gate is held by those who are inside kv, which must not be closed under their feet.
-	gate    sync.RWMutex
-	shut    bool // guarded by gate
-	closing chan struct{}
-	// inside counts the pumps of watches.
-	inside sync.WaitGroup
-
-	// quiet drops what etcd has to say while it is being stopped.
-	quiet atomic.Bool
-
-	// broken is closed when etcd has given up; cause says why.
-	breaking sync.Once
-	broken   chan struct{}
-	cause    error
+	mu      sync.Mutex // guards present, and the closing of closing
+	present *member
 }
 
-// fail notes that etcd has given up. The one goroutine of it that ends leaves the others hanging, so nothing more can
-// come of it but what the tree in memory still holds.
-func (e *embedded) fail(err error) {
-	e.breaking.Do(func() {
-		e.cause = fmt.Errorf("%w: %w", errBroken, err)
-		if errors.Is(err, syscall.ENOSPC) {
-			e.cause = fmt.Errorf("etcd has stopped: %w: %w", store.ErrNoSpace, err)
-		}
-		e.log.Error("etcd has stopped and must be started again", "err", err)
-		close(e.broken)
-	})
+func (e *embedded) member() *member {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.present
 }
 
+// replace puts a member in the place of one that has given up, unless it comes too late.
+func (e *embedded) replace(m *member) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.open() {
+		return false
+	}
+	e.present = m
+	return true
+}
+
+// ask puts a question to the member. Whoever asks is let go when the member gives up, since it may never answer then.
+func ask[T any](ctx context.Context, e *embedded, question func(*member) (T, error)) (T, error) {
+	var none T
+	m := e.member()
+	if err := m.enter(); err != nil {
+		return none, err
+	}
+	type reply struct {
+		answer T
+		err    error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		defer m.leave()
+		answer, err := question(m)
+		replies <- reply{answer, err}
+	}()
+	select {
+	case r := <-replies:
+		return r.answer, r.err
+	case <-m.broken:
+		return none, m.cause
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// txn waits for nothing but the member's answer, which ends with the member.
 func (e *embedded) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	if err := e.roomFor(r); err != nil {
 		return nil, err
 	}
-	select {
-	case <-e.broken:
-		return nil, e.cause
-	default:
+	m := e.member()
+	if err := m.enter(); err != nil {
+		return nil, err
 	}
-	resp, err := e.server.Txn(ctx, r)
+	defer m.leave()
+	ctx, cancel := m.bound(ctx)
+	defer cancel()
+	resp, err := m.server.Txn(ctx, r)
 	if err != nil {
-		return nil, e.noteFull(err)
+		return nil, e.noteFull(m, err)
 	}
 	return resp, nil
 }
@@ -79,29 +95,25 @@ func (e *embedded) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 // get reads without a copy of what is not yet in the database file, which is fine for one key: it holds writers up for
 // a microsecond.
 func (e *embedded) get(ctx context.Context, key string, _ bool) (*mvccpb.KeyValue, error) {
-	if err := e.enter(); err != nil {
-		return nil, err
-	}
-	defer e.gate.RUnlock()
-	tx := e.kv.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
-	defer tx.End()
-	r, err := tx.Range(ctx, []byte(key), nil, mvcc.RangeOptions{})
-	if err != nil || len(r.KVs) == 0 {
-		return nil, err
-	}
-	return r.KVs[0], nil
+	return ask(ctx, e, func(m *member) (*mvccpb.KeyValue, error) {
+		tx := m.kv.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+		defer tx.End()
+		r, err := tx.Range(ctx, []byte(key), nil, mvcc.RangeOptions{})
+		if err != nil || len(r.KVs) == 0 {
+			return nil, err
+		}
+		return r.KVs[0], nil
+	})
 }
 
 func (e *embedded) list(ctx context.Context, q query) (answer, error) {
-	if err := e.enter(); err != nil {
-		return answer{}, err
-	}
-	defer e.gate.RUnlock()
-	r, err := e.kv.Range(ctx, q.start, rangeEnd(q.end), mvcc.RangeOptions{Limit: q.limit, Rev: q.rev, WithTotalCount: true})
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{kvs: r.KVs, count: int64(r.Count), rev: r.Rev}, nil
+	return ask(ctx, e, func(m *member) (answer, error) {
+		r, err := m.kv.Range(ctx, q.start, rangeEnd(q.end), mvcc.RangeOptions{Limit: q.limit, Rev: q.rev, WithTotalCount: true})
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{kvs: r.KVs, count: int64(r.Count), rev: r.Rev}, nil
+	})
 }
 
 // rangeEnd puts the end of a range as mvcc wants it: empty for none, where requests have a zero byte.
@@ -112,12 +124,8 @@ func rangeEnd(end []byte) []byte {
 	return end
 }
 
-func (e *embedded) revision(context.Context) (int64, error) {
-	if err := e.enter(); err != nil {
-		return 0, err
-	}
-	defer e.gate.RUnlock()
-	return e.kv.Rev(), nil
+func (e *embedded) revision(ctx context.Context) (int64, error) {
+	return ask(ctx, e, func(m *member) (int64, error) { return m.kv.Rev(), nil })
 }
 
 // newest is the revision, for those who can do without an error.
@@ -127,70 +135,44 @@ func (e *embedded) newest() int64 {
 }
 
 func (e *embedded) compact(ctx context.Context, rev int64) error {
-	_, err := e.server.Compact(ctx, &pb.CompactionRequest{Revision: rev})
+	_, err := ask(ctx, e, func(m *member) (*pb.CompactionResponse, error) {
+		return m.server.Compact(ctx, &pb.CompactionRequest{Revision: rev})
+	})
 	return err
 }
 
-func (e *embedded) size(context.Context) (int64, error) {
-	if err := e.enter(); err != nil {
-		return 0, err
-	}
-	defer e.gate.RUnlock()
-	return e.server.Backend().Size(), nil
+func (e *embedded) size(ctx context.Context) (int64, error) {
+	return ask(ctx, e, func(m *member) (int64, error) { return m.server.Backend().Size(), nil })
 }
 
 func (e *embedded) grant(ctx context.Context, seconds int64) (int64, error) {
 	if err := e.roomFor(nil); err != nil {
 		return 0, err
 	}
-	r, err := e.server.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: seconds})
-	if err != nil {
-		return 0, e.noteFull(err)
-	}
-	return r.ID, nil
+	return ask(ctx, e, func(m *member) (int64, error) {
+		r, err := m.server.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: seconds})
+		if err != nil {
+			return 0, e.noteFull(m, err)
+		}
+		return r.ID, nil
+	})
 }
 
-// enter holds the gate open; the caller closes it with gate.RUnlock.
-func (e *embedded) enter() error {
-	select {
-	case <-e.broken:
-		return e.cause
-	default:
+// writable tells why what needs room is refused now.
+func (e *embedded) writable() error {
+	if err := e.member().alive(); err != nil {
+		return err
 	}
-	e.gate.RLock()
-	if e.shut {
-		e.gate.RUnlock()
-		return store.ErrClosed
+	if e.alarmed.Load() {
+		return fmt.Errorf("the database has used up its %d MiB: %w", e.options.QuotaBytes>>20, store.ErrNoSpace)
 	}
-	return nil
+	return e.roomFor(nil)
 }
 
 func (e *embedded) close() error {
+	e.mu.Lock()
 	close(e.closing)
-	e.gate.Lock()
-	e.shut = true
-	e.gate.Unlock()
-	e.inside.Wait()
-	return errors.Join(e.stop(), e.lock.Close())
-}
-
-// stop ends etcd. One that has given up may never end; it is left behind.
-func (e *embedded) stop() error {
-	e.quiet.Store(true)
-	done := make(chan struct{})
-	go func() {
-		e.server.HardStop()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-e.broken:
-	}
-	select {
-	case <-done:
-		return nil
-	case <-time.After(time.Second):
-		return e.cause
-	}
+	m := e.present
+	e.mu.Unlock()
+	return errors.Join(m.shut(), e.lock.Close())
 }

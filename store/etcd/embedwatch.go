@@ -14,7 +14,8 @@ import (
 // changes, and a watch that lets it overflow goes on only after a tenth of a second.
 func (e *embedded) watch(ctx context.Context, w *watcher) error {
 	in := newInbox()
-	stream, id, from, err := e.openStream(w)
+	m := e.member()
+	stream, id, from, err := m.openStream(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -22,15 +23,14 @@ func (e *embedded) watch(ctx context.Context, w *watcher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(pumped)
-		defer e.inside.Done()
-		defer stream.Close()
-		in.end(e.pump(ctx, stream, in))
+		in.end(e.pump(ctx, m, stream, in))
+		m.closeStream(stream)
 	}()
 	defer func() {
 		cancel()
 		<-pumped
 	}()
-	w.request = func() { e.requestProgress(stream, id) }
+	w.request = func() { m.requestProgress(stream, id) }
 	w.placed()
 	if err := w.deliver(nil, from); err != nil {
 		return err
@@ -46,45 +46,84 @@ func (e *embedded) watch(ctx context.Context, w *watcher) error {
 	}
 }
 
-// openStream begins a watch. The caller runs a pump on the stream, which inside counts.
-func (e *embedded) openStream(w *watcher) (stream mvcc.WatchStream, id mvcc.WatchID, from int64, err error) {
-	if err := e.enter(); err != nil {
+// openStream begins a watch. The caller closes the stream with closeStream, until when it is inside.
+func (m *member) openStream(ctx context.Context, w *watcher) (stream mvcc.WatchStream, id mvcc.WatchID, from int64, err error) {
+	if err := m.enter(); err != nil {
 		return nil, 0, 0, err
 	}
-	defer e.gate.RUnlock()
+	type opened struct {
+		stream mvcc.WatchStream
+		id     mvcc.WatchID
+		from   int64
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		var o opened
+		o.stream, o.id, o.from, o.err = m.beginStream(w)
+		done <- o
+		if o.err != nil {
+			m.leave()
+		}
+	}()
+	select {
+	case o := <-done:
+		return o.stream, o.id, o.from, o.err
+	case <-m.broken:
+		return nil, 0, 0, m.cause
+	}
+}
+
+func (m *member) beginStream(w *watcher) (stream mvcc.WatchStream, id mvcc.WatchID, from int64, err error) {
 	from = w.after
-	switch newest := e.kv.Rev(); {
+	switch newest := m.kv.Rev(); {
 	case from == 0:
 		from = newest
 	case from > newest:
 		return nil, 0, 0, store.ErrFuture
-	case from+1 < e.kv.FirstRev():
+	case from+1 < m.kv.FirstRev():
 		return nil, 0, 0, store.ErrCompacted
 	}
 	key, end := w.prefix, rangeEnd(after(string(w.prefix)))
 	if len(key) == 0 {
 		key = []byte{0}
 	}
-	stream = e.kv.NewWatchStream()
+	stream = m.kv.NewWatchStream()
 	id, err = stream.Watch(context.Background(), clientv3.AutoWatchID, key, end, from+1)
 	if err != nil {
 		stream.Close()
 		return nil, 0, 0, err
 	}
-	e.inside.Add(1)
 	return stream, id, from, nil
 }
 
-// requestProgress is called by others than the pump, so that the stream may be closed already, which etcd tolerates,
-// or all of etcd, which it does not.
-func (e *embedded) requestProgress(stream mvcc.WatchStream, id mvcc.WatchID) {
-	if e.enter() == nil {
-		defer e.gate.RUnlock()
-		stream.RequestProgress(id)
+// closeStream waits, unless the member has given up.
+func (m *member) closeStream(stream mvcc.WatchStream) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer m.leave()
+		stream.Close()
+	}()
+	select {
+	case <-done:
+	case <-m.broken:
 	}
 }
 
-func (e *embedded) pump(ctx context.Context, stream mvcc.WatchStream, in *inbox) error {
+// requestProgress does not wait. It may be called when the stream is closed already, which etcd tolerates, or all of
+// etcd, which it does not.
+func (m *member) requestProgress(stream mvcc.WatchStream, id mvcc.WatchID) {
+	if m.enter() != nil {
+		return
+	}
+	go func() {
+		defer m.leave()
+		stream.RequestProgress(id)
+	}()
+}
+
+func (e *embedded) pump(ctx context.Context, m *member, stream mvcc.WatchStream, in *inbox) error {
 	for {
 		select {
 		case r := <-stream.Chan():
@@ -95,13 +134,13 @@ func (e *embedded) pump(ctx context.Context, stream mvcc.WatchStream, in *inbox)
 			if n := len(r.Events); n > 0 {
 				rev = r.Events[n-1].Kv.ModRevision // r.Revision is ahead of it while the watch catches up
 			}
-			if err := in.put(ctx, e.closing, r.Events, rev); err != nil {
+			if err := in.put(ctx, e.closing, m.broken, r.Events, rev); err != nil {
 				return err
 			}
 		case <-e.closing:
 			return store.ErrClosed
-		case <-e.broken:
-			return e.cause
+		case <-m.broken:
+			return m.cause
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -129,7 +168,7 @@ func newInbox() *inbox {
 	return &inbox{filled: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 }
 
-func (in *inbox) put(ctx context.Context, closing <-chan struct{}, events []*mvccpb.Event, rev int64) error {
+func (in *inbox) put(ctx context.Context, closing, broken <-chan struct{}, events []*mvccpb.Event, rev int64) error {
 	in.mu.Lock()
 	in.events = append(in.events, events...)
 	for _, e := range events {
@@ -143,6 +182,8 @@ func (in *inbox) put(ctx context.Context, closing <-chan struct{}, events []*mvc
 		case <-in.taken:
 		case <-closing:
 			return store.ErrClosed
+		case <-broken:
+			return errBroken
 		case <-ctx.Done():
 			return ctx.Err()
 		}

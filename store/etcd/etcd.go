@@ -33,6 +33,7 @@ type engine interface {
 	compact(ctx context.Context, rev int64) error
 	size(ctx context.Context) (int64, error)
 	grant(ctx context.Context, seconds int64) (lease int64, err error)
+	writable() error
 	// watch delivers until ctx ends or the watch is lost.
 	watch(ctx context.Context, w *watcher) error
 	close() error
@@ -115,6 +116,14 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("size: %w", s.explain(ctx, err))
 	}
 	return size, nil
+}
+
+// Writable implements store.Store.
+func (s *Store) Writable() error {
+	if err := s.refuse(context.Background()); err != nil {
+		return err
+	}
+	return s.engine.writable()
 }
 
 // Close implements store.Store. It waits for everything that the store runs.

@@ -19,22 +19,22 @@ var starting = make(chan struct{}, 1)
 // the member tells itself to take over at once, as a leader that leaves would. It does so only when raft has applied all
 // that its log holds, since raft must not look back into a log that is being shortened meanwhile. Where that can't be
 // known, there is still the timeout.
-func (e *embedded) lead(ctx context.Context) error {
-	id := uint64(e.server.MemberID())
+func (m *member) lead(ctx context.Context) error {
+	id := uint64(m.server.MemberID())
 	timeoutNow := raftpb.MsgTimeoutNow
 	wait := time.NewTicker(time.Millisecond)
 	defer wait.Stop()
 	for {
-		if e.server.Lead() == raft.None && idle(id) {
-			if err := e.server.Process(ctx, &raftpb.Message{Type: &timeoutNow, To: &id, From: &id}); err != nil {
+		if m.server.Lead() == raft.None && idle(id) {
+			if err := m.server.Process(ctx, &raftpb.Message{Type: &timeoutNow, To: &id, From: &id}); err != nil {
 				return fmt.Errorf("take the lead: %w", err)
 			}
 		}
 		select {
-		case <-e.server.ReadyNotify():
+		case <-m.server.ReadyNotify():
 			return nil
-		case <-e.broken:
-			return e.cause
+		case <-m.broken:
+			return m.cause
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-wait.C:

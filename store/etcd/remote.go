@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/store"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,6 +22,7 @@ type remote struct {
 	kv      pb.KVClient
 	calls   []grpc.CallOption
 	timeout time.Duration
+	full    atomic.Bool // the last write was refused for want of space
 
 	// turns lets those who ask for the revision at the same time share one question.
 	turns turns
@@ -57,7 +60,21 @@ func (r *remote) untilClosed(ctx context.Context, cancel context.CancelFunc) (co
 func (r *remote) txn(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	return r.kv.Txn(ctx, txn, r.calls...)
+	resp, err := r.kv.Txn(ctx, txn, r.calls...)
+	switch {
+	case err == nil && resp.Succeeded && txn.Success[0].GetRequestPut() != nil:
+		r.full.Store(false)
+	case errors.Is(meaning(err), store.ErrNoSpace):
+		r.full.Store(true)
+	}
+	return resp, err
+}
+
+func (r *remote) writable() error {
+	if r.full.Load() {
+		return fmt.Errorf("etcd has raised its alarm: %w", store.ErrNoSpace)
+	}
+	return nil
 }
 
 func (r *remote) get(ctx context.Context, key string, stale bool) (*mvccpb.KeyValue, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"syscall"
 	"time"
 
@@ -21,85 +22,89 @@ func (e *embedded) roomFor(r *pb.TxnRequest) error {
 	if !e.diskFull.Load() || r != nil && r.Success[0].GetRequestPut() == nil {
 		return nil
 	}
-	return fmt.Errorf("less than %d MiB are free on the disk of %s: %w", e.reserve>>20, e.dir, store.ErrNoSpace)
+	return fmt.Errorf("less than %d MiB are free on the disk of %s: %w", e.options.ReserveBytes>>20, e.options.Dir, store.ErrNoSpace)
 }
 
 // noteFull wakes those who look for space when etcd says that its quota is used up.
-func (e *embedded) noteFull(err error) error {
+func (e *embedded) noteFull(m *member, err error) error {
 	if errors.Is(err, servererrors.ErrNoSpace) {
+		e.alarmed.Store(true)
 		select {
 		case e.full <- struct{}{}:
 		default:
 		}
 	}
-	select {
-	case <-e.broken:
-		return e.cause
-	default:
-		return err
+	if broken := m.alive(); broken != nil {
+		return broken
 	}
+	return err
 }
 
 // keepSpace watches the disk, and lifts etcd's alarm when there is room again. Etcd itself does neither: it ends the
-// process when the disk is full, and its alarm stays until somebody takes it back.
-func (e *embedded) keepSpace(closed <-chan struct{}) {
+// process when the disk is full, and its alarm stays until somebody takes it back. It returns when the member is done with.
+func (e *embedded) keepSpace(m *member) {
 	disk := time.NewTicker(diskInterval)
 	defer disk.Stop()
-	alarmed := len(e.server.Alarms()) > 0
+	e.alarmed.Store(len(m.server.Alarms()) > 0)
 	var tried int64    // revision at the last attempt: without a deletion since then, there is no use in another one
 	var next time.Time // and it is not made before
 	for {
 		select {
-		case <-closed:
+		case <-e.closing:
 			return
-		case <-e.broken:
+		case <-m.broken:
 			return
 		case <-e.full:
-			alarmed = true
 		case now := <-disk.C:
 			e.lookAtDisk()
 			rev := e.newest()
-			if !alarmed || rev == tried || now.Before(next) {
+			if !e.alarmed.Load() || rev == tried || now.Before(next) {
 				continue
 			}
 			tried = rev
-			err := e.regain(rev)
+			err := e.regain(m, rev)
 			next = time.Now().Add(10 * time.Since(now)) // each attempt holds writers up
 			if err != nil {
-				e.log.Warn("there is no space yet", "err", err)
+				m.log.Warn("there is no space yet", "err", err)
 				continue
 			}
-			alarmed = false
+			e.alarmed.Store(false)
 		}
 	}
 }
 
 // lookAtDisk finds out how much is free.
 func (e *embedded) lookAtDisk() {
-	if e.reserve < 0 {
+	if e.options.ReserveBytes < 0 {
 		return
 	}
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(e.dir, &fs); err != nil {
-		return // a disk that can't be asked is not for that reason full
-	}
-	full := int64(fs.Bavail)*int64(fs.Bsize) < e.reserve
+	full := freeBytes(e.options.Dir) < e.options.ReserveBytes
 	if e.diskFull.Swap(full) != full {
-		e.log.Warn("disk space", "dir", e.dir, "full", full)
+		e.options.Logger.Warn("disk space", "dir", e.options.Dir, "full", full)
 	}
+}
+
+// freeBytes is how much can be written below a folder. A disk that can't be asked is not for that reason full.
+func freeBytes(dir string) int64 {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return math.MaxInt64
+	}
+	return int64(fs.Bavail) * int64(fs.Bsize)
 }
 
 // regain takes what nobody holds any more out of the database, and lifts the alarm if it is well below its quota then.
 // All history goes: clients that were reading it begin anew, which is better than not to be able to write.
-func (e *embedded) regain(rev int64) error {
+func (e *embedded) regain(m *member, rev int64) error {
 	ctx := context.Background()
-	if err := e.compactWholly(ctx, rev); err != nil {
+	if err := e.compactWholly(ctx, m, rev); err != nil {
 		return err
 	}
-	enough := e.quota - e.quota/10
+	quota := e.options.QuotaBytes
+	enough := quota - quota/10
 	size, err := e.size(ctx)
 	if err == nil && size > enough {
-		if err = e.defragment(); err == nil {
+		if err = e.defragment(ctx); err == nil {
 			size, err = e.size(ctx)
 		}
 	}
@@ -107,27 +112,27 @@ func (e *embedded) regain(rev int64) error {
 		return err
 	}
 	if size > enough {
-		return fmt.Errorf("the database holds %d of %d bytes: %w", size, e.quota, store.ErrNoSpace)
+		return fmt.Errorf("the database holds %d of %d bytes: %w", size, quota, store.ErrNoSpace)
 	}
-	for _, a := range e.server.Alarms() {
+	for _, a := range m.server.Alarms() {
 		if a.Alarm != pb.AlarmType_NOSPACE {
 			continue
 		}
 		r := &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: pb.AlarmType_NOSPACE}
-		if _, err := e.server.Alarm(ctx, r); err != nil {
+		if _, err := m.server.Alarm(ctx, r); err != nil {
 			return err
 		}
 	}
-	e.log.Info("there is space again", "bytes", size, "quota", e.quota)
+	m.log.Info("there is space again", "bytes", size, "quota", quota)
 	return nil
 }
 
 // compactWholly waits until the history is gone from the database. Etcd does not end that wait when it is stopped half
 // way, so the goroutine that waits is left behind then.
-func (e *embedded) compactWholly(ctx context.Context, rev int64) error {
+func (e *embedded) compactWholly(ctx context.Context, m *member, rev int64) error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := e.server.Compact(ctx, &pb.CompactionRequest{Revision: rev, Physical: true})
+		_, err := m.server.Compact(ctx, &pb.CompactionRequest{Revision: rev, Physical: true})
 		if errors.Is(err, mvcc.ErrCompacted) {
 			err = nil
 		}
@@ -138,14 +143,13 @@ func (e *embedded) compactWholly(ctx context.Context, rev int64) error {
 		return err
 	case <-e.closing:
 		return store.ErrClosed
+	case <-m.broken:
+		return m.cause
 	}
 }
 
 // defragment writes the database anew without its free pages. Nobody can write meanwhile.
-func (e *embedded) defragment() error {
-	if err := e.enter(); err != nil {
-		return err
-	}
-	defer e.gate.RUnlock()
-	return e.server.Defragment()
+func (e *embedded) defragment(ctx context.Context) error {
+	_, err := ask(ctx, e, func(m *member) (struct{}, error) { return struct{}{}, m.server.Defragment() })
+	return err
 }

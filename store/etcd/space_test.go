@@ -73,6 +73,9 @@ func TestWritesAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 	if _, err := s.Delete(ctx, "/a", rev); err != nil {
 		t.Errorf("delete: %v", err)
 	}
+	if err := s.Writable(); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("writable: %v", err)
+	}
 	e.lookAtDisk()
 	if _, err := s.Create(ctx, "/b", nil, 0); err != nil {
 		t.Errorf("create with space: %v", err)
@@ -91,31 +94,48 @@ func TestReserveIsMeasuredOnTheDisk(t *testing.T) {
 	}
 }
 
-func TestEtcdThatGivesUpIsAnErrorAndNotTheEndOfTheProcess(t *testing.T) {
+func TestEtcdThatGivesUpIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	s := mustEmbed(t, t.TempDir())
-	if _, err := s.Create(t.Context(), "/a", nil, 0); err != nil {
+	defer s.Close()
+	rev, err := s.Create(t.Context(), "/a", []byte("kept"), 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ended, placed := make(chan error, 1), make(chan struct{}, 1)
-	go func() {
-		ended <- s.Watch(t.Context(), "/", 0, func(store.Batch) error { placed <- struct{}{}; return nil })
-	}()
-	<-placed
 	why := errors.New("the disk is on fire")
-	s.engine.(*embedded).fail(why)
-	if err := <-ended; !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, why) {
-		t.Errorf("watch: %v", err)
-	}
-	for name, call := range map[string]func() error{
-		"create": func() error { _, err := s.Create(t.Context(), "/b", nil, 0); return err },
-		"get":    func() error { _, err := s.Get(t.Context(), "/a", store.GetOptions{}); return err },
-	} {
-		if err := call(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, why) {
-			t.Errorf("%s: %v", name, err)
+	for range 3 {
+		ended, placed := make(chan error, 1), make(chan struct{}, 1)
+		go func() {
+			ended <- s.Watch(t.Context(), "/", rev, func(store.Batch) error { placed <- struct{}{}; return nil })
+		}()
+		<-placed
+		s.engine.(*embedded).member().fail(why)
+		if err := <-ended; !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, why) {
+			t.Errorf("watch: %v", err)
+		}
+		for deadline := time.Now().Add(30 * time.Second); ; {
+			next, err := s.Update(t.Context(), "/a", []byte("kept"), rev, 0)
+			if err == nil {
+				rev = next
+				break
+			}
+			if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrConflict) || time.Now().After(deadline) {
+				t.Fatalf("it does not come back: %v", err)
+			}
+			rev = revisionOf(t, s, rev) // one that failed may have been done
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Errorf("close: %v", err)
+	if err := s.Writable(); err != nil {
+		t.Errorf("writable: %v", err)
 	}
+}
+
+// revisionOf is the revision of /a, or the given one while nothing answers.
+func revisionOf(t *testing.T, s *Store, known store.Revision) store.Revision {
+	e, err := s.Get(t.Context(), "/a", store.GetOptions{})
+	if err != nil {
+		return known
+	}
+	return e.Revision
 }

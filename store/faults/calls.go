@@ -48,6 +48,9 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	return do(ctx, s, Size, "", func() (int64, error) { return s.inner.Size(ctx) })
 }
 
+// Writable implements store.Store. It never fails on purpose.
+func (s *Store) Writable() error { return s.inner.Writable() }
+
 // Close implements store.Store. It never fails on purpose, and ends watches that are held, too.
 func (s *Store) Close() error {
 	err := s.inner.Close()

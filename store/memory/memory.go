@@ -120,6 +120,9 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	return s.bytes + s.history.bytes, nil
 }
 
+// Writable implements store.Store: there is room as long as the process has it.
+func (s *Store) Writable() error { return s.alive(context.Background()) }
+
 // Close implements store.Store. It does not wait for watches: they run in their callers' goroutines and return soon.
 func (s *Store) Close() error {
 	s.mu.Lock()

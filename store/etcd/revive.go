@@ -1,0 +1,86 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+// How long it is until the next attempt to start etcd again.
+const (
+	firstRest   = time.Second
+	longestRest = time.Minute
+)
+
+// tend looks after the members, one after the other, until the store is closed.
+func (e *embedded) tend() {
+	for e.open() {
+		m := e.member()
+		e.keepSpace(m)
+		if e.open() && !e.revive(m) {
+			return
+		}
+	}
+}
+
+func (e *embedded) open() bool {
+	select {
+	case <-e.closing:
+		return false
+	default:
+		return true
+	}
+}
+
+// revive starts etcd again on what a member has left. What was acknowledged is in its log.
+func (e *embedded) revive(old *member) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	waiting := make(chan struct{})
+	defer close(waiting)
+	go func() {
+		select {
+		case <-e.closing:
+			cancel()
+		case <-waiting:
+		}
+	}()
+	ended := old.shut() == nil
+	for rest := firstRest; ; rest = min(2*rest, longestRest) {
+		if err := takeFiles(e.options.Dir); err != nil && !ended {
+			e.options.Logger.Error("etcd cannot be started again in this process", "err", err)
+			return false
+		}
+		if e.roomToStart() {
+			m, err := startMember(ctx, e.options)
+			if err == nil {
+				if !e.replace(m) {
+					_ = m.shut() // nobody has used it
+					return false
+				}
+				e.lookAtDisk()
+				e.options.Logger.Warn("etcd has been started again", "err", old.cause)
+				return true
+			}
+			if ctx.Err() != nil {
+				return false
+			}
+			e.options.Logger.Error("etcd cannot be started again yet", "err", err, "retry", rest)
+			ended = false
+		}
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return false
+		}
+		if !e.roomToStart() {
+			rest = firstRest
+		}
+	}
+}
+
+// roomToStart tells that a start would not end as the last one did: it allocates a segment of the log, and some more.
+func (e *embedded) roomToStart() bool {
+	return freeBytes(e.options.Dir) > wal.SegmentSizeBytes+8<<20
+}
