@@ -25,6 +25,8 @@ type frames struct {
 	c    *call
 	out  *buffer // nil while there is nothing to send
 	gzip *wire.Gzip
+	// last is what went out last if what follows may be compressed against it; otherwise it has no object.
+	last wire.Frame
 	send func([]byte) error
 	err  error
 	// single sends every frame on its own, as a WebSocket wants it.
@@ -160,9 +162,9 @@ func (f *frames) jsonEvent(e registry.Event) {
 }
 
 func (f *frames) jsonFrame(t watch.EventType, gvk schema.GroupVersionKind, form []byte) {
-	f.out.bytes = eventHead(f.out.bytes, t, gvk)
+	f.out.bytes = wire.AppendEventHead(f.out.bytes, t, gvk)
 	f.out.bytes = append(f.out.bytes, form...)
-	f.out.bytes = append(f.out.bytes, "}\n"...)
+	f.out.bytes = append(f.out.bytes, wire.EventEnd...)
 }
 
 // partialEvent writes an event with the object's metadata alone.
@@ -200,35 +202,41 @@ func (f *frames) jsonForm(e registry.Event) ([]byte, error) {
 	return wire.JSONAt(f.c.kind, e.Object, e.Revision)
 }
 
-func eventHead(b []byte, t watch.EventType, gvk schema.GroupVersionKind) []byte {
-	b = append(b, `{"type":"`...)
-	b = append(b, t...)
-	b = append(b, `","object":`...)
-	return wire.AppendTypeMeta(b, gvk.Kind, gvk.GroupVersion().String())
-}
-
 func (f *frames) gzipEvent(e registry.Event) {
 	own, deletion := fate(e)
+	last := f.last
+	f.last = wire.Frame{}
+	if own {
+		f.last = wire.Frame{Type: e.Type, Object: e.Object}
+	}
 	var block wire.Block
-	var err error
+	if own && e.Source != nil && last.Object != nil {
+		var ok bool
+		if block, ok, f.err = wire.GzipChained(f.c.kind, f.c.face.GroupVersionKind, last, e.Source, e.Type); f.err != nil {
+			return
+		}
+		if ok {
+			f.out.bytes = f.gzip.AppendBlock(f.out.bytes, block)
+			return
+		}
+	}
 	switch {
 	case own:
-		block, err = wire.GzipJSON(f.c.kind, e.Object)
+		block, f.err = wire.GzipJSON(f.c.kind, e.Object)
 	case deletion:
-		block, err = wire.GzipDeletedJSON(f.c.kind, e.Source)
+		block, f.err = wire.GzipDeletedJSON(f.c.kind, e.Source)
 	default:
 		var form []byte
-		form, err = wire.JSONAt(f.c.kind, e.Object, e.Revision)
+		form, f.err = wire.JSONAt(f.c.kind, e.Object, e.Revision)
 		block = wire.Compress(form)
 	}
-	if err != nil {
-		f.err = err
+	if f.err != nil {
 		return
 	}
 	var head [128]byte
-	f.out.bytes = f.gzip.AppendText(f.out.bytes, eventHead(head[:0], e.Type, f.c.face.GroupVersionKind))
+	f.out.bytes = f.gzip.AppendText(f.out.bytes, wire.AppendEventHead(head[:0], e.Type, f.c.face.GroupVersionKind))
 	f.out.bytes = f.gzip.AppendBlock(f.out.bytes, block)
-	f.out.bytes = f.gzip.AppendText(f.out.bytes, []byte("}\n"))
+	f.out.bytes = f.gzip.AppendText(f.out.bytes, []byte(wire.EventEnd))
 }
 
 func (f *frames) protoEvent(e registry.Event) {
@@ -316,6 +324,7 @@ func (f *frames) object(t watch.EventType, o runtime.Object) {
 	text = append(text, `","object":`...)
 	text = append(append(text, b...), "}\n"...)
 	if f.gzip != nil {
+		f.last = wire.Frame{}
 		f.out.bytes = f.gzip.AppendText(f.out.bytes, text)
 		return
 	}

@@ -102,32 +102,39 @@ type stream struct {
 	timeout   time.Duration
 }
 
-// run writes frames while there are any, flushes, and sleeps until there are more.
+// errLongEnough ends a stream that its client could still read.
+var errLongEnough = errors.New("the watch has lasted as long as it may")
+
+// run writes frames while there are any, flushes, and sleeps until there are more. What it sleeps on is little, and its own but for the
+// one channel that all who follow a topic are woken by: each wake-up locks all of it, and timers with channels
+// would be put into the scheduler's heap each time.
 func (s *stream) run(ctx context.Context) {
 	defer s.frames.end()
 	if !s.initial() {
 		return
 	}
-	done, ends := ctx.Done(), s.call.s.ends.Done()
-	timeout := time.NewTimer(s.timeout)
-	defer timeout.Stop()
-	var bookmark <-chan time.Time
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.call.s.ends, func() { cancel(errEnding) })()
+	defer time.AfterFunc(s.timeout, func() { cancel(errLongEnough) }).Stop()
+	var due chan struct{}
+	var bell *time.Timer
 	if s.bookmarks {
-		ticker := time.NewTicker(s.bookmarkPeriod())
-		defer ticker.Stop()
-		bookmark = ticker.C
+		due = make(chan struct{}, 1)
+		bell = time.AfterFunc(s.bookmarkPeriod(), func() { due <- struct{}{} })
+		defer bell.Stop()
 	}
+	done := ctx.Done()
 	for s.drain() {
 		select {
 		case <-s.watcher.Wake():
-		case <-bookmark:
+		case <-due:
 			s.frames.bookmark(s.watcher.Revision(), false)
-		case <-timeout.C:
-			s.lastBookmark()
-			return
+			bell.Reset(s.bookmarkPeriod())
 		case <-done:
-			return
-		case <-ends:
+			if context.Cause(ctx) == errLongEnough {
+				s.lastBookmark()
+			}
 			return
 		}
 	}
@@ -161,9 +168,12 @@ func (s *stream) initial() bool {
 	return true
 }
 
-// drain writes all events that are there and flushes them. It tells whether the watch goes on.
+// turn is how many events a stream takes before it looks at what else has happened: its time may be up.
+const turn = 1000
+
+// drain writes the events that are there, or as many as are a turn, and flushes them. It tells whether the watch goes on.
 func (s *stream) drain() bool {
-	for {
+	for range turn {
 		e, ok, err := s.watcher.Next()
 		switch {
 		case err != nil:
@@ -177,6 +187,8 @@ func (s *stream) drain() bool {
 			return false
 		}
 	}
+	s.frames.flush()
+	return s.frames.err == nil
 }
 
 // over ends the stream: with a word about it if the client has to list again because it was too slow.

@@ -108,6 +108,7 @@ func BenchmarkStages(b *testing.B) {
 		stage("marshal", func() { json.Marshal(o.of) })
 		stage("transcode", func() { makeJSON(o.kind, stored, 12345) })
 		stage("compress", func() { Compress(text) })
+		stage("compress against the frame before", func() { compress(text, text) })
 		stage("splice", func() { makeProto(stored, 12345) })
 	}
 }

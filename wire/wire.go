@@ -24,12 +24,13 @@ const (
 	slotMetadata
 )
 
-// slotDeleted keeps, with a deletion's event, the last state under the event's resource version.
+// Slots of the cache's events. slotDeleted keeps, with a deletion's event, the last state under the event's resource version.
 const (
 	slotDeletedJSON = iota
 	slotDeletedProto
 	slotDeletedGzip
 	slotDeletedMetadata
+	slotChained
 )
 
 // JSON is the object's JSON form.

@@ -4,18 +4,18 @@ import (
 	"bufio"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// giveBack returns what only the start needed: garbage, and those pages of the program itself that ran once. The kernel
-// brings a page of the program back from its file if it is wanted again.
-func giveBack() {
+// giveBack returns garbage, and those pages of files that were used once: the program's own, most of which only the start needed, and
+// the files named. The kernel brings a page back from its file if it is wanted again.
+func giveBack(files []string) {
 	debug.FreeOSMemory()
-	self, err := os.Executable()
-	if err != nil {
-		return
+	if self, err := os.Executable(); err == nil {
+		files = append(slices.Clone(files), self)
 	}
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -25,13 +25,13 @@ func giveBack() {
 	var current mapping
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if next, ok := parseMapping(fields, self); ok {
+		if next, ok := parseMapping(fields); ok {
 			current = next
 			continue
 		}
 		// A page that was ever written to, as the linker does before it makes some read-only, has no other home than
 		// memory: only mappings without any are let go. Anonymous follows Rss in the list, and ends what is looked at.
-		if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly {
+		if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly && slices.Contains(files, current.file) {
 			current.release()
 		}
 	}
@@ -40,11 +40,12 @@ func giveBack() {
 // mapping is a part of the address space.
 type mapping struct {
 	start, end uintptr
-	readOnly   bool // and of the program's own file
+	readOnly   bool
+	file       string
 }
 
 // parseMapping reads the first line of a mapping's description; others are not ok.
-func parseMapping(fields []string, self string) (m mapping, ok bool) {
+func parseMapping(fields []string) (m mapping, ok bool) {
 	if len(fields) < 5 || !strings.Contains(fields[0], "-") {
 		return m, false
 	}
@@ -54,8 +55,10 @@ func parseMapping(fields []string, self string) (m mapping, ok bool) {
 	if errStart != nil || errEnd != nil {
 		return m, false
 	}
-	m.start, m.end = uintptr(start), uintptr(end)
-	m.readOnly = len(fields) == 6 && fields[5] == self && !strings.Contains(fields[1], "w")
+	m.start, m.end, m.readOnly = uintptr(start), uintptr(end), !strings.Contains(fields[1], "w")
+	if len(fields) == 6 {
+		m.file = fields[5]
+	}
 	return m, true
 }
 

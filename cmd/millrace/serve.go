@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,7 +35,13 @@ func (f *serverFlags) serve(ctx context.Context, out io.Writer, o millrace.Optio
 		with = fmt.Sprintf(", with %d hollow nodes", o.Nodes)
 	}
 	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n\nexport KUBECONFIG=%s\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with, path)
-	giveBack()
+	files := mappedFiles(o)
+	giveBack(files)
+	var tidying sync.WaitGroup
+	defer tidying.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tidying.Go(func() { giveBackWhenQuiet(ctx, files) })
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Ending.")
@@ -42,6 +49,15 @@ func (f *serverFlags) serve(ctx context.Context, out io.Writer, o millrace.Optio
 	case err := <-cluster.Failed():
 		return errors.Join(err, cluster.Close())
 	}
+}
+
+// mappedFiles are the files that a cluster reads as if they were memory: etcd's database.
+func mappedFiles(o millrace.Options) []string {
+	path, err := filepath.Abs(filepath.Join(o.Data, "etcd", "member", "snap", "db"))
+	if err != nil {
+		return nil
+	}
+	return []string{path}
 }
 
 // explain says in one line what is wrong with a start and what to do.

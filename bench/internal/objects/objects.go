@@ -95,7 +95,7 @@ func (t Template) With(f Fill) []byte {
 
 // Answered makes a template of an object that a server sent: its marker and its resource version become holes.
 func Answered(body []byte) (Template, error) {
-	body = slices.Clone(body)
+	body = bytes.TrimSpace(slices.Clone(body))
 	if err := Remark(body, 0); err != nil {
 		return Template{}, err
 	}
