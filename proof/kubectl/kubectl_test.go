@@ -4,7 +4,8 @@
 //
 // writes them anew. A transcript begins with files ("-- name --"), which commands find in their folder; then come commands,
 // each a line that begins with "$", with what was printed, and how it ended if it did not end well. "A & B" runs B as soon as
-// A has printed something, and "A | tail -1" keeps the last line.
+// A has printed something, and "A | tail -1" keeps the last line. "eventually A" repeats A until it prints what the transcript
+// has: for what is written some time after that which was waited for, such as events.
 package kubectl_test
 
 import (
@@ -53,8 +54,8 @@ func replay(t *testing.T, file string) {
 	var out strings.Builder
 	head, script := s.unpack(t, string(text))
 	out.WriteString(head)
-	for _, command := range commands(script) {
-		fmt.Fprintf(&out, "$ %s\n%s", command, s.run(command))
+	for _, c := range commands(script) {
+		fmt.Fprintf(&out, "$ %s\n%s", c.line, s.do(c))
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
@@ -136,14 +137,43 @@ func (s *session) unpack(t *testing.T, text string) (head, script string) {
 	return head, script
 }
 
-func commands(script string) []string {
-	var out []string
+// command is a line of a script, and what it shall print.
+type command struct{ line, want string }
+
+func commands(script string) []command {
+	var out []command
 	for line := range strings.Lines(script) {
 		if c, ok := strings.CutPrefix(line, "$ "); ok {
-			out = append(out, strings.TrimSpace(c))
+			out = append(out, command{line: strings.TrimSpace(c)})
+		} else {
+			out[len(out)-1].want += line
 		}
 	}
 	return out
+}
+
+// patience is only there so that a failure ends. When transcripts are written anew nobody knows what will be printed, and
+// what is printed after a while is taken.
+const (
+	patience = 60 * time.Second
+	while    = 2 * time.Second
+)
+
+// do runs a command, again and again if that is said.
+func (s *session) do(c command) string {
+	line, repeated := strings.CutPrefix(c.line, "eventually ")
+	if !repeated {
+		return s.run(line)
+	}
+	if *update {
+		time.Sleep(while)
+		return s.run(line)
+	}
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if got := s.run(line); got == c.want || time.Since(begun) > patience {
+			return got
+		}
+	}
 }
 
 // exit is how kubectl ends when it ends badly.

@@ -19,10 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if config := os.Getenv(candidateConfig); config != "" {
-		beCandidate(config)
-		return
-	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if built.folder != "" {
 			os.RemoveAll(built.folder)
