@@ -10,16 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
+	"github.com/millrace/millrace/resource"
 )
 
 // reviewSelf tells callers who they are.
 func reviewSelf(_ context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
-	r := c.Body.(*authenticationv1.SelfSubjectReview)
-	r.CreationTimestamp = metav1.Now()
+	r := &authenticationv1.SelfSubjectReview{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Now()}}
 	r.Status = authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(c.User)}
 	return r, http.StatusCreated, nil
 }
@@ -44,13 +43,12 @@ func (t tokenReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.
 	if r.Spec.Token == "" {
 		return nil, 0, apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}
-	r.Status = authenticationv1.TokenReviewStatus{}
+	if err := question(ctx, c); err != nil {
+		return nil, 0, err
+	}
+	r.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
 	for _, tokens := range t.tokens {
-		u, ok, err := tokens.Holder(ctx, r.Spec.Token)
-		switch {
-		case err != nil:
-			r.Status.Error = err.Error()
-		case ok:
+		if u, ok, err := tokens.Holder(ctx, r.Spec.Token); ok && err == nil {
 			u.Groups = append(u.Groups, auth.Authenticated)
 			r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(u), Audiences: r.Spec.Audiences}
 			return r, http.StatusCreated, nil
@@ -64,7 +62,7 @@ type accessReview struct{ authorize auth.Authorizer }
 
 // Act implements apiserver.Action.
 func (a accessReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
-	if err := checkReview(c.Body); err != nil {
+	if err := question(ctx, c); err != nil {
 		return nil, 0, err
 	}
 	switch r := c.Body.(type) {
@@ -73,46 +71,25 @@ func (a accessReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime
 	case *authorizationv1.SubjectAccessReview:
 		r.Status = a.decide(ctx, subject(r.Spec), r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
 	case *authorizationv1.LocalSubjectAccessReview:
-		if r.Spec.ResourceAttributes != nil {
-			r.Spec.ResourceAttributes.Namespace = c.Namespace
-		}
 		r.Status = a.decide(ctx, subject(r.Spec), r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
 	}
 	return c.Body, http.StatusCreated, nil
 }
 
-// checkReview refuses questions that ask nothing, or about nobody.
-func checkReview(o runtime.Object) error {
-	var errs field.ErrorList
-	switch r := o.(type) {
-	case *authorizationv1.SelfSubjectAccessReview:
-		errs = checkQuestion(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
-	case *authorizationv1.SubjectAccessReview:
-		errs = checkSubject(r.Spec)
-	case *authorizationv1.LocalSubjectAccessReview:
-		errs = checkSubject(r.Spec)
+// question prepares a review to be answered: whose it is, where, and whether it asks anything at all.
+func question(ctx context.Context, c *apiserver.ActionCall) error {
+	o, kind := c.Body.(resource.Object), c.Options.Face.Of
+	if c.Namespace != "" && o.GetNamespace() != "" && o.GetNamespace() != c.Namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	if len(errs) == 0 {
-		return nil
+	o.SetNamespace(c.Namespace)
+	if c.Registry.Track != nil {
+		if err := c.Registry.Track.Track(c.Options.Face, "", nil, o, c.Options.Manager); err != nil {
+			return err
+		}
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
-}
-
-func checkSubject(s authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
-	errs := checkQuestion(s.ResourceAttributes, s.NonResourceAttributes)
-	if s.User == "" && len(s.Groups) == 0 {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "user"), s.User, "at least one of user or group must be specified"))
-	}
-	return errs
-}
-
-func checkQuestion(r *authorizationv1.ResourceAttributes, p *authorizationv1.NonResourceAttributes) field.ErrorList {
-	spec := field.NewPath("spec")
-	switch {
-	case r != nil && p != nil:
-		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), p, "cannot be specified in combination with resourceAttributes")}
-	case r == nil && p == nil:
-		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), p, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	if errs := kind.Main.Validate(ctx, o); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: kind.Group}, "", errs)
 	}
 	return nil
 }
@@ -136,13 +113,23 @@ func (a accessReview) decide(ctx context.Context, u auth.User, r *authorizationv
 
 // reviewRules lists what the caller may do: everything, for those who may, and to ask about oneself, for the others.
 func reviewRules(_ context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
-	r := c.Body.(*authorizationv1.SelfSubjectRulesReview)
-	r.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"},
-		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}}}
-	r.Status.NonResourceRules = []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/livez", "/readyz", "/version"}}}
+	if c.Body.(*authorizationv1.SelfSubjectRulesReview).Spec.Namespace == "" {
+		return nil, 0, apierrors.NewBadRequest("no namespace on request")
+	}
+	r := &authorizationv1.SelfSubjectRulesReview{}
+	may := func(verb, group string, resources ...string) {
+		r.Status.ResourceRules = append(r.Status.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: resources})
+	}
+	mayPath := func(verb string, paths ...string) {
+		r.Status.NonResourceRules = append(r.Status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{verb}, NonResourceURLs: paths})
+	}
+	may("create", "authorization.k8s.io", "selfsubjectaccessreviews", "selfsubjectrulesreviews")
+	mayPath("get", "/healthz", "/livez", "/readyz", "/version", "/version/")
 	if c.User.In(auth.Masters) {
-		r.Status.ResourceRules = append(r.Status.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
-		r.Status.NonResourceRules = append(r.Status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
+		may("create", "authentication.k8s.io", "selfsubjectreviews")
+		may("*", "*", "*")
+		mayPath("get", "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/")
+		mayPath("*", "*")
 	}
 	return r, http.StatusCreated, nil
 }

@@ -68,6 +68,13 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 	if err != nil {
 		return nil, 0, err
 	}
+	if r.Namespace != "" && r.Namespace != c.Namespace {
+		return nil, 0, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	if r.Name != "" && r.Name != c.Name {
+		return nil, 0, apierrors.NewInvalid(tokenKind, c.Name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "name"), r.Name, "must match the service account name if specified")})
+	}
 	life, err := lifeOf(r)
 	if err != nil {
 		return nil, 0, err
@@ -91,7 +98,7 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 		return nil, 0, apierrors.NewInternalError(err)
 	}
 	seconds := int64(life / time.Second)
-	r.Name, r.Namespace, r.CreationTimestamp = c.Name, c.Namespace, metav1.NewTime(now)
+	r.Name, r.Namespace, r.UID, r.CreationTimestamp = c.Name, c.Namespace, uuid.NewUUID(), metav1.NewTime(now)
 	r.Spec.Audiences, r.Spec.ExpirationSeconds = set.Audience, &seconds
 	r.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(now.Add(life))}
 	return r, http.StatusCreated, nil
@@ -113,8 +120,10 @@ func lifeOf(r *authenticationv1.TokenRequest) (time.Duration, error) {
 }
 
 func invalidToken(e *field.Error) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: "authentication.k8s.io", Kind: "TokenRequest"}, "", field.ErrorList{e})
+	return apierrors.NewInvalid(tokenKind, "", field.ErrorList{e})
 }
+
+var tokenKind = schema.GroupKind{Group: authenticationv1.GroupName, Kind: "TokenRequest"}
 
 // bind ties the token to the life of an object.
 func (i *Issuer) bind(ctx context.Context, b *bound, ref *authenticationv1.BoundObjectReference, namespace string) error {
@@ -127,7 +136,7 @@ func (i *Issuer) bind(ctx context.Context, b *bound, ref *authenticationv1.Bound
 	}{"Pod": {"pods", &b.Pod}, "Secret": {"secrets", &b.Secret}, "Node": {"nodes", &b.Node}}
 	place, ok := places[ref.Kind]
 	if !ok {
-		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount to object of type %s", ref.Kind))
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %v", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)))
 	}
 	uid, err := i.uidOf(ctx, place.resource, namespace, ref.Name)
 	if err != nil {

@@ -46,6 +46,8 @@ func (c *call) checkScope() error {
 	switch {
 	case !c.kind.Namespaced && c.t.Namespace != "":
 		return notFound()
+	case c.unstored() && (c.t.Name != "" || c.kind.Namespaced && c.t.Namespace == ""):
+		return notFound()
 	case c.unstored() || !c.kind.Namespaced || c.t.Namespace != "" || c.verb == "list" || c.verb == "watch":
 		return nil
 	case c.t.Name != "":

@@ -28,6 +28,7 @@ var particular = map[string]string{
 	"deployments.apps/status":                 "spec metadata.labels",
 	"volumeattachments.storage.k8s.io/status": "spec metadata",
 	"validatingadmissionpolicies.admissionregistration.k8s.io/status": "spec metadata",
+	"certificatesigningrequests.certificates.k8s.io/":                 "spec status",
 	"certificatesigningrequests.certificates.k8s.io/status":           "spec status.conditions",
 	"certificatesigningrequests.certificates.k8s.io/approval":         "spec status.certificate",
 }

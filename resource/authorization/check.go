@@ -12,14 +12,18 @@ import (
 
 // checkEmpty wants no metadata: there is nothing that it could be about.
 func checkEmpty(meta *metav1.ObjectMeta) field.ErrorList {
-	m := *meta
+	return checkEmptyBut(meta, *meta, "must be empty")
+}
+
+// checkEmptyBut shows the whole of it if there is more than there may be.
+func checkEmptyBut(whole *metav1.ObjectMeta, m metav1.ObjectMeta, words string) field.ErrorList {
 	m.ManagedFields = nil
 	// What the registry gave it is not the caller's fault.
 	m.UID, m.CreationTimestamp = "", metav1.Time{}
 	if equality.Semantic.DeepEqual(m, metav1.ObjectMeta{}) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, "must be empty")}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), whole, words)}
 }
 
 func checkSubject(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
@@ -46,7 +50,7 @@ func checkLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
 	errs := checkSubject(&r.Spec)
 	meta := r.ObjectMeta
 	meta.Namespace = ""
-	errs = append(errs, checkEmpty(&meta)...)
+	errs = append(errs, checkEmptyBut(&r.ObjectMeta, meta, "must be empty except for namespace")...)
 	if a := r.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
 		errs = append(errs, field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace"))
 	}

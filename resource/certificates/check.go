@@ -140,7 +140,7 @@ func checkConditions(all []certificatesv1.CertificateSigningRequestCondition, pa
 		opposite := isVerdict(c.Type) && (c.Type == certificatesv1.CertificateApproved && seen[certificatesv1.CertificateDenied] ||
 			c.Type == certificatesv1.CertificateDenied && seen[certificatesv1.CertificateApproved])
 		if opposite {
-			errs = append(errs, field.Invalid(at.Child("type"), c.Type, "Approved and Denied conditions are mutually exclusive"))
+			errs = append(errs, field.Invalid(path, c.Type, "Approved and Denied conditions are mutually exclusive"))
 		}
 		if seen[c.Type] {
 			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
@@ -203,13 +203,16 @@ func checkKept(r, old *request, noVerdicts bool) field.ErrorList {
 	path := field.NewPath("status", "conditions")
 	now, was := byType(r.Status.Conditions), byType(old.Status.Conditions)
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
+		if _, has := now[t]; !has && len(was[t].Type) > 0 {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not remove a condition of type %q", t)))
+		}
+	}
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied} {
 		after, has := now[t]
 		before, had := was[t]
 		switch {
-		case had && !has:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not remove a condition of type %q", t)))
-		case !noVerdicts || !isVerdict(t):
-		case has && !had:
+		case !noVerdicts || !has:
+		case !had:
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", t)))
 		case !equality.Semantic.DeepEqual(after, before):
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not modify a condition of type %q", t)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -27,6 +28,12 @@ func SigningRequests() *resource.Kind {
 	return resource.Define(resource.Description[*request]{
 		Group: certificatesv1.GroupName, Version: "v1", Kind: "CertificateSigningRequest", Resource: "certificatesigningrequests",
 		ShortNames: []string{"csr"}, NoGeneration: true, UnconditionalUpdate: true,
+		Name: func(name string, prefix bool) []string {
+			if prefix {
+				return content.IsPathSegmentPrefix(name)
+			}
+			return content.IsPathSegmentName(name)
+		},
 		Default: func(r *request) {
 			if r.Spec.Usages == nil {
 				r.Spec.Usages = []certificatesv1.KeyUsage{}

@@ -47,7 +47,7 @@ func TestSigningRequestsAreRefusedInTheWordsOfKubernetes(t *testing.T) {
 			"FieldValueInvalid spec.expirationSeconds: Invalid value: 5: may not specify a duration less than 600 seconds (10 minutes)"}},
 		{Name: "approved where it may be", Body: good, View: "approval", Change: approved},
 		{Name: "approved and denied", Body: good, View: "approval", Change: `{"status":{"conditions":[{"type":"Approved","status":"True"},{"type":"Denied","status":"True"}]}}`, Want: []string{
-			`FieldValueInvalid status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive`}},
+			`FieldValueInvalid status.conditions: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive`}},
 		{Name: "half approved", Body: good, View: "approval", Change: `{"status":{"conditions":[{"type":"Approved","status":"False"}]}}`, Want: []string{
 			`FieldValueNotSupported status.conditions[0].status: Unsupported value: "False": supported values: "True"`}},
 		{Name: "not a certificate", Body: good, View: "status", Change: `{"status":{"certificate":"eA=="}}`, Want: []string{
