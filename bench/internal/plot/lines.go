@@ -1,15 +1,20 @@
 package plot
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
-// Line is one series of points, from left to right.
+// Line is one series of points.
 type Line struct {
 	Name string
 	X, Y []float64
+	// Colour is one of the series' colours, counted from zero; lines that have something in common may share it, one of them dashed.
+	Colour int
+	Dashed bool
 }
 
 // Lines is a chart with logarithmic axes.
@@ -19,26 +24,26 @@ type Lines struct {
 }
 
 const (
-	linesHigh = 420
+	linesHigh = 440
+	linesTop  = top + 14 // under the name of the upright axis
 	leftEdge  = 80
-	rightEdge = 40
+	rightEdge = 60
 	lowEdge   = 50
 )
 
 // SVG draws it.
 func (c Lines) SVG() []byte {
 	var xs, ys []float64
-	names := make([]string, len(c.Lines))
-	for i, l := range c.Lines {
-		xs, ys, names[i] = append(xs, l.X...), append(ys, l.Y...), l.Name
+	for _, l := range c.Lines {
+		xs, ys = append(xs, l.X...), append(ys, l.Y...)
 	}
 	across := newAxis(xs, leftEdge, width-rightEdge)
-	up := newAxis(ys, linesHigh-lowEdge, top)
+	up := newAxis(ys, linesHigh-lowEdge, linesTop)
 	var b strings.Builder
 	begin(&b, linesHigh, c.Title)
-	legend(&b, names)
+	c.legend(&b)
 	for _, t := range across.ticks() {
-		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", across.at(t), across.at(t), top, linesHigh-lowEdge)
+		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", across.at(t), across.at(t), linesTop, linesHigh-lowEdge)
 		text(&b, across.at(t), linesHigh-lowEdge+16, "middle", 11, Short(t))
 	}
 	for _, t := range up.ticks() {
@@ -46,25 +51,54 @@ func (c Lines) SVG() []byte {
 		text(&b, leftEdge-6, up.at(t)+4, "end", 11, Short(t))
 	}
 	text(&b, (leftEdge+width-rightEdge)/2, linesHigh-12, "middle", 12, c.XLabel)
-	text(&b, leftEdge, top-6, "start", 12, c.YLabel)
-	for i, l := range c.Lines {
-		c.draw(&b, l, colours[i%len(colours)], across, up)
+	text(&b, 16, linesTop-8, "start", 12, c.YLabel)
+	for _, l := range c.Lines {
+		l.draw(&b, across, up)
 	}
 	b.WriteString("</svg>\n")
 	return []byte(b.String())
 }
 
-func (c Lines) draw(b *strings.Builder, l Line, colour string, across, up axis) {
-	var points []string
+// legend shows the lines as they are drawn.
+func (c Lines) legend(b *strings.Builder) {
+	x := 16.0
+	for _, l := range c.Lines {
+		fmt.Fprintf(b, `<line x1="%.0f" x2="%.0f" y1="40" y2="40" %s/>`+"\n", x, x+22, l.stroke())
+		text(b, x+27, 44, "start", 12, l.Name)
+		x += 50 + 7.5*float64(len(l.Name))
+	}
+}
+
+func (l Line) colour() string { return colours[l.Colour%len(colours)] }
+
+func (l Line) stroke() string {
+	dash := ""
+	if l.Dashed {
+		dash = ` stroke-dasharray="6 4"`
+	}
+	return fmt.Sprintf(`stroke="%s" stroke-width="2"%s`, l.colour(), dash)
+}
+
+// draw draws a line from left to right, and what its last point says.
+func (l Line) draw(b *strings.Builder, across, up axis) {
+	var order []int
 	for i := range l.X {
 		if l.X[i] > 0 && l.Y[i] > 0 {
-			points = append(points, fmt.Sprintf("%.1f,%.1f", across.at(l.X[i]), up.at(l.Y[i])))
+			order = append(order, i)
 		}
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(points, " "), colour)
-	for _, p := range points {
-		x, y, _ := strings.Cut(p, ",")
-		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="3.5" fill="%s"/>`+"\n", x, y, colour)
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(l.X[i], l.X[j]) })
+	var points strings.Builder
+	for _, i := range order {
+		fmt.Fprintf(&points, "%.1f,%.1f ", across.at(l.X[i]), up.at(l.Y[i]))
+	}
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" %s/>`+"\n", strings.TrimSpace(points.String()), l.stroke())
+	for n, i := range order {
+		x, y := across.at(l.X[i]), up.at(l.Y[i])
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>`+"\n", x, y, l.colour())
+		if n == len(order)-1 {
+			text(b, x+7, y+4, "start", 11, Short(l.Y[i]))
+		}
 	}
 }
 
@@ -72,18 +106,65 @@ func (c Lines) draw(b *strings.Builder, l Line, colour string, across, up axis) 
 type axis struct{ low, high, from, to float64 }
 
 func newAxis(values []float64, from, to float64) axis {
-	low, high := Bars{Groups: []Group{{Value: values}}}.bounds()
-	return axis{low, high, from, to}
+	low, high := math.Inf(1), 0.0
+	for _, v := range values {
+		if v > 0 {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	if high == 0 {
+		low, high = 1, 10
+	}
+	a := axis{below(low), above(high), from, to}
+	if a.high <= a.low {
+		a.high = a.low * 10
+	}
+	return a
+}
+
+// steps divide a decade.
+var steps = []float64{1, 2, 5}
+
+func decade(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(v)+1e-9)) }
+
+// below and above are the nearest 1, 2 or 5 times a power of ten.
+func below(v float64) float64 {
+	d := decade(v)
+	for _, s := range slices.Backward(steps) {
+		if d*s <= v*(1+1e-9) {
+			return d * s
+		}
+	}
+	return d
+}
+
+func above(v float64) float64 {
+	d := decade(v)
+	for _, s := range steps {
+		if d*s >= v*(1-1e-9) {
+			return d * s
+		}
+	}
+	return d * 10
 }
 
 func (a axis) at(v float64) float64 {
 	return a.from + (a.to-a.from)*(math.Log10(v)-math.Log10(a.low))/(math.Log10(a.high)-math.Log10(a.low))
 }
 
+// ticks are powers of ten, and what lies between them if there are few.
 func (a axis) ticks() []float64 {
+	between := steps
+	if a.high/a.low > 1e4 {
+		between = steps[:1]
+	}
 	var out []float64
-	for t := a.low; t <= a.high*1.001; t *= 10 {
-		out = append(out, t)
+	for d := decade(a.low); d <= a.high*1.001; d *= 10 {
+		for _, s := range between {
+			if t := d * s; t >= a.low*0.999 && t <= a.high*1.001 {
+				out = append(out, t)
+			}
+		}
 	}
 	return out
 }

@@ -47,6 +47,7 @@ func (c Bars) SVG() []byte {
 	var b strings.Builder
 	begin(&b, high0, c.Title)
 	legend(&b, c.Series)
+	text(&b, width-16, 44, "end", 11, "logarithmic scale")
 	for tick := low; tick <= high*1.001; tick *= 10 {
 		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", x(tick), x(tick), top-6, high0-24)
 		text(&b, x(tick), float64(high0-10), "middle", 11, Short(tick)+" "+c.Unit)

@@ -105,7 +105,7 @@ func targets(rows []Row) []string {
 	})
 }
 
-// lines gathers points into lines by name.
+// lines gathers points into lines by name: a target's, perhaps followed by a comma and what else tells them apart.
 type lines struct{ plot.Lines }
 
 func (l *lines) add(name string, x, y float64) {
@@ -115,7 +115,8 @@ func (l *lines) add(name string, x, y float64) {
 	i := slices.IndexFunc(l.Lines.Lines, func(l plot.Line) bool { return l.Name == name })
 	if i < 0 {
 		i = len(l.Lines.Lines)
-		l.Lines.Lines = append(l.Lines.Lines, plot.Line{Name: name})
+		target, with, _ := strings.Cut(name, ", ")
+		l.Lines.Lines = append(l.Lines.Lines, plot.Line{Name: name, Colour: slices.Index(targetOrder, target), Dashed: with == "gzip"})
 	}
 	line := &l.Lines.Lines[i]
 	line.X, line.Y = append(line.X, x), append(line.Y, y)
