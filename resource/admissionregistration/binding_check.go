@@ -4,18 +4,17 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource/check"
 )
 
-func checkValidatingBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := checkBound(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources, path)
-	at, actions := path.Child("validationActions"), b.Spec.ValidationActions
+func checkActions(actions []admissionv1.ValidationAction, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if len(actions) == 0 {
-		return append(errs, field.Required(at, ""))
+		return append(errs, field.Required(at, "at least one validation action is required"))
 	}
 	for i, a := range actions {
 		errs = append(errs, check.OneOf(a, at.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
@@ -29,22 +28,22 @@ func checkValidatingBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) fie
 	return errs
 }
 
-func checkMutatingBinding(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
-	return checkBound(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources, field.NewPath("spec"))
-}
-
-func checkBound(policy string, ref *admissionv1.ParamRef, match *admissionv1.MatchResources, path *field.Path) field.ErrorList {
+func checkBinding(b bound) field.ErrorList {
 	var errs field.ErrorList
-	if policy == "" {
+	path := field.NewPath("spec")
+	if b.policy == "" {
 		errs = append(errs, field.Required(path.Child("policyName"), ""))
 	} else {
-		errs = append(errs, check.Subdomain(policy, path.Child("policyName"))...)
+		errs = append(errs, check.Subdomain(b.policy, path.Child("policyName"))...)
 	}
-	if ref != nil {
-		errs = append(errs, checkParamRef(ref, path.Child("paramRef"))...)
+	if b.ref != nil {
+		errs = append(errs, checkParamRef(b.ref, path.Child("paramRef"))...)
 	}
-	if match != nil {
-		errs = append(errs, checkMatch(match, path.Child("matchResources"))...)
+	if b.match != nil {
+		errs = append(errs, checkMatch(b.match, path.Child("matchResources"))...)
+	}
+	if b.acts {
+		errs = append(errs, checkActions(b.actions, path.Child("validationActions"))...)
 	}
 	return errs
 }
@@ -53,9 +52,11 @@ func checkParamRef(r *admissionv1.ParamRef, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case r.Name != "":
-		errs = append(errs, check.Subdomain(r.Name, path.Child("name"))...)
 		if r.Selector != nil {
-			errs = append(errs, field.Forbidden(path.Child("name"), "name and selector are mutually exclusive"))
+			const why = "name and selector are mutually exclusive"
+			errs = append(errs, field.Forbidden(path.Child("name"), why), field.Forbidden(path.Child("selector"), why))
+		} else {
+			errs = append(errs, check.Invalid(path.Child("name"), r.Name, content.IsPathSegmentName(r.Name))...)
 		}
 	case r.Selector != nil:
 		errs = append(errs, metav1validation.ValidateLabelSelector(r.Selector, metav1validation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
@@ -65,7 +66,7 @@ func checkParamRef(r *admissionv1.ParamRef, path *field.Path) field.ErrorList {
 	if at := path.Child("parameterNotFoundAction"); r.ParameterNotFoundAction == nil || *r.ParameterNotFoundAction == "" {
 		errs = append(errs, field.Required(at, ""))
 	} else {
-		errs = append(errs, check.OneOf(*r.ParameterNotFoundAction, at, admissionv1.AllowAction, admissionv1.DenyAction)...)
+		errs = append(errs, check.OneOf(*r.ParameterNotFoundAction, at, admissionv1.DenyAction, admissionv1.AllowAction)...)
 	}
 	return errs
 }

@@ -13,111 +13,94 @@ import (
 
 // ValidatingPolicies refuse changes by expressions.
 func ValidatingPolicies() *resource.Kind {
-	spec := admissionv1.ValidatingAdmissionPolicySpec{}.SwaggerDoc()
-	return resource.Define(resource.Description[*admissionv1.ValidatingAdmissionPolicy]{
-		Group: admissionv1.GroupName, Version: "v1", Kind: "ValidatingAdmissionPolicy", Resource: "validatingadmissionpolicies",
-		Categories: extensions,
-		Default: func(p *admissionv1.ValidatingAdmissionPolicy) {
-			fill(&p.Spec.FailurePolicy, admissionv1.Fail)
-			defaultMatch(p.Spec.MatchConstraints)
+	type policy = *admissionv1.ValidatingAdmissionPolicy
+	return policies(resource.Description[policy]{
+		Kind: "ValidatingAdmissionPolicy", Resource: "validatingadmissionpolicies",
+		Status: &resource.Rules[policy]{
+			ValidateUpdate: func(_ context.Context, p, _ policy) field.ErrorList { return checkPolicyStatus(p) },
 		},
-		Rules: resource.Rules[*admissionv1.ValidatingAdmissionPolicy]{
-			Validate: func(_ context.Context, p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-				return checkValidating(p)
-			},
-			ValidateUpdate: func(_ context.Context, p, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-				return checkValidating(p)
-			},
-		},
-		Status: &resource.Rules[*admissionv1.ValidatingAdmissionPolicy]{
-			ValidateUpdate: func(_ context.Context, p, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-				return checkPolicyStatus(p)
-			},
-		},
-		Columns: []table.Column{
-			table.Name(),
-			table.Integer("Validations", "Validations indicates the number of validation rules defined in this configuration"),
-			table.Text("ParamKind", spec["paramKind"]),
-			table.Age(),
-		},
-		Row: func(p *admissionv1.ValidatingAdmissionPolicy) resource.Row {
-			return resource.Row{Cells: []any{p.Name, int64(len(p.Spec.Validations)), paramKindText(p.Spec.ParamKind), table.Since(p.CreationTimestamp)}}
-		},
-	})
-}
-
-// ValidatingPolicyBindings put validating policies to work.
-func ValidatingPolicyBindings() *resource.Kind {
-	spec := admissionv1.ValidatingAdmissionPolicyBindingSpec{}.SwaggerDoc()
-	return resource.Define(resource.Description[*admissionv1.ValidatingAdmissionPolicyBinding]{
-		Group: admissionv1.GroupName, Version: "v1", Kind: "ValidatingAdmissionPolicyBinding", Resource: "validatingadmissionpolicybindings",
-		Categories: extensions,
-		Default:    func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
-		Rules: resource.Rules[*admissionv1.ValidatingAdmissionPolicyBinding]{
-			Validate: func(_ context.Context, b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-				return checkValidatingBinding(b)
-			},
-			ValidateUpdate: func(_ context.Context, b, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-				return checkValidatingBinding(b)
-			},
-		},
-		Columns: []table.Column{table.Name(), table.Text("PolicyName", spec["policyName"]), table.Text("ParamRef", spec["paramRef"]), table.Age()},
-		Row: func(b *admissionv1.ValidatingAdmissionPolicyBinding) resource.Row {
-			return resource.Row{Cells: []any{b.Name, b.Spec.PolicyName, paramRefText(b.Spec.ParamRef), table.Since(b.CreationTimestamp)}}
-		},
+	}, "Validations", "Validations indicates the number of validation rules defined in this configuration", checkValidating, func(p policy) parts {
+		return parts{&p.Spec.FailurePolicy, p.Spec.MatchConstraints, p.Spec.ParamKind, len(p.Spec.Validations)}
 	})
 }
 
 // MutatingPolicies alter changes by expressions.
 func MutatingPolicies() *resource.Kind {
-	spec := admissionv1.MutatingAdmissionPolicySpec{}.SwaggerDoc()
-	return resource.Define(resource.Description[*admissionv1.MutatingAdmissionPolicy]{
-		Group: admissionv1.GroupName, Version: "v1", Kind: "MutatingAdmissionPolicy", Resource: "mutatingadmissionpolicies",
-		Categories: extensions,
-		Default: func(p *admissionv1.MutatingAdmissionPolicy) {
-			fill(&p.Spec.FailurePolicy, admissionv1.Fail)
-			defaultMatch(p.Spec.MatchConstraints)
-		},
-		Rules: resource.Rules[*admissionv1.MutatingAdmissionPolicy]{
-			Validate: func(_ context.Context, p *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
-				return checkMutating(p)
-			},
-			ValidateUpdate: func(_ context.Context, p, _ *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
-				return checkMutating(p)
-			},
-		},
-		Columns: []table.Column{
-			table.Name(),
-			table.Integer("Mutations", "Mutations indicates the number of mutations rules defined in this configuration"),
-			table.Text("ParamKind", spec["paramKind"]),
-			table.Age(),
-		},
-		Row: func(p *admissionv1.MutatingAdmissionPolicy) resource.Row {
-			return resource.Row{Cells: []any{p.Name, int64(len(p.Spec.Mutations)), paramKindText(p.Spec.ParamKind), table.Since(p.CreationTimestamp)}}
-		},
+	type policy = *admissionv1.MutatingAdmissionPolicy
+	return policies(resource.Description[policy]{Kind: "MutatingAdmissionPolicy", Resource: "mutatingadmissionpolicies"},
+		"Mutations", "Mutations indicates the number of mutations rules defined in this configuration", checkMutating, func(p policy) parts {
+			return parts{&p.Spec.FailurePolicy, p.Spec.MatchConstraints, p.Spec.ParamKind, len(p.Spec.Mutations)}
+		})
+}
+
+// parts are what both kinds of policy have in common.
+type parts struct {
+	failure **admissionv1.FailurePolicyType
+	match   *admissionv1.MatchResources
+	param   *admissionv1.ParamKind
+	rules   int
+}
+
+// policies fills in what both kinds have in common. Their rules are counted in a column.
+func policies[P resource.Object](d resource.Description[P], column, words string, check func(P) field.ErrorList, of func(P) parts) *resource.Kind {
+	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions
+	d.Default = func(p P) {
+		fill(of(p).failure, admissionv1.Fail)
+		defaultMatch(of(p).match)
+	}
+	d.Rules = resource.Rules[P]{
+		Validate:       func(_ context.Context, p P) field.ErrorList { return check(p) },
+		ValidateUpdate: func(_ context.Context, p, _ P) field.ErrorList { return check(p) },
+	}
+	d.Columns = []table.Column{
+		table.Name(), table.Integer(column, words),
+		table.Text("ParamKind", admissionv1.ValidatingAdmissionPolicySpec{}.SwaggerDoc()["paramKind"]), table.Age(),
+	}
+	d.Row = func(p P) resource.Row {
+		return resource.Row{Cells: []any{p.GetName(), int64(of(p).rules), paramKindText(of(p).param), table.Since(p.GetCreationTimestamp())}}
+	}
+	return resource.Define(d)
+}
+
+// ValidatingPolicyBindings put validating policies to work.
+func ValidatingPolicyBindings() *resource.Kind {
+	type binding = *admissionv1.ValidatingAdmissionPolicyBinding
+	return bindings(resource.Description[binding]{Kind: "ValidatingAdmissionPolicyBinding", Resource: "validatingadmissionpolicybindings"}, func(b binding) bound {
+		return bound{b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources, true, b.Spec.ValidationActions}
 	})
 }
 
 // MutatingPolicyBindings put mutating policies to work.
 func MutatingPolicyBindings() *resource.Kind {
-	spec := admissionv1.MutatingAdmissionPolicyBindingSpec{}.SwaggerDoc()
-	return resource.Define(resource.Description[*admissionv1.MutatingAdmissionPolicyBinding]{
-		Group: admissionv1.GroupName, Version: "v1", Kind: "MutatingAdmissionPolicyBinding", Resource: "mutatingadmissionpolicybindings",
-		Categories: extensions,
-		Default:    func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
-		Rules: resource.Rules[*admissionv1.MutatingAdmissionPolicyBinding]{
-			Validate: func(_ context.Context, b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
-				return checkMutatingBinding(b)
-			},
-			ValidateUpdate: func(_ context.Context, b, _ *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
-				return checkMutatingBinding(b)
-			},
-		},
-		Columns: []table.Column{table.Name(), table.Text("PolicyName", spec["policyName"]), table.Text("ParamRef", spec["paramRef"]), table.Age()},
-		Row: func(b *admissionv1.MutatingAdmissionPolicyBinding) resource.Row {
-			return resource.Row{Cells: []any{b.Name, b.Spec.PolicyName, paramRefText(b.Spec.ParamRef), table.Since(b.CreationTimestamp)}}
-		},
+	type binding = *admissionv1.MutatingAdmissionPolicyBinding
+	return bindings(resource.Description[binding]{Kind: "MutatingAdmissionPolicyBinding", Resource: "mutatingadmissionpolicybindings"}, func(b binding) bound {
+		return bound{policy: b.Spec.PolicyName, ref: b.Spec.ParamRef, match: b.Spec.MatchResources}
 	})
+}
+
+// bound is what a binding says: a policy, and to what it applies. Only a refusal can be acted upon in several ways.
+type bound struct {
+	policy  string
+	ref     *admissionv1.ParamRef
+	match   *admissionv1.MatchResources
+	acts    bool
+	actions []admissionv1.ValidationAction
+}
+
+// bindings fills in what both kinds have in common.
+func bindings[P resource.Object](d resource.Description[P], of func(P) bound) *resource.Kind {
+	spec := admissionv1.ValidatingAdmissionPolicyBindingSpec{}.SwaggerDoc()
+	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions
+	d.Default = func(b P) { defaultMatch(of(b).match) }
+	d.Rules = resource.Rules[P]{
+		Validate:       func(_ context.Context, b P) field.ErrorList { return checkBinding(of(b)) },
+		ValidateUpdate: func(_ context.Context, b, _ P) field.ErrorList { return checkBinding(of(b)) },
+	}
+	d.Columns = []table.Column{table.Name(), table.Text("PolicyName", spec["policyName"]), table.Text("ParamRef", spec["paramRef"]), table.Age()}
+	d.Row = func(b P) resource.Row {
+		return resource.Row{Cells: []any{b.GetName(), of(b).policy, paramRefText(of(b).ref), table.Since(b.GetCreationTimestamp())}}
+	}
+	return resource.Define(d)
 }
 
 func defaultMatch(m *admissionv1.MatchResources) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,11 +27,7 @@ func checkValidating(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	}
 	for i, a := range s.AuditAnnotations {
 		at := path.Child("auditAnnotations").Index(i)
-		if a.Key == "" {
-			errs = append(errs, field.Required(at.Child("key"), ""))
-		} else {
-			errs = append(errs, check.Qualified(p.Name+"/"+a.Key, at.Child("key"))...)
-		}
+		errs = append(errs, check.Qualified(p.Name+"/"+a.Key, at.Child("key"))...)
 		if strings.TrimSpace(a.ValueExpression) == "" {
 			errs = append(errs, field.Required(at.Child("valueExpression"), "valueExpression is not specified"))
 		}
@@ -67,13 +64,10 @@ func checkCommon(failure *admissionv1.FailurePolicyType, param *admissionv1.Para
 		case v.Name == "":
 			errs = append(errs, field.Required(at.Child("name"), "name is not specified"))
 		case !identifier(v.Name):
-			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "name is not a valid CEL identifier"))
+			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "must be a valid CEL identifier"))
 		}
 		if strings.TrimSpace(v.Expression) == "" {
 			errs = append(errs, field.Required(at.Child("expression"), "expression is not specified"))
-		}
-		if slices.ContainsFunc(variables[:i], func(w admissionv1.Variable) bool { return w.Name == v.Name }) {
-			errs = append(errs, field.Duplicate(at.Child("name"), v.Name))
 		}
 	}
 	return errs
@@ -134,6 +128,7 @@ func checkMatch(m *admissionv1.MatchResources, path *field.Path) field.ErrorList
 		for i := range list.rules {
 			r, at := &list.rules[i], path.Child(list.name).Index(i)
 			for j, name := range r.ResourceNames {
+				errs = append(errs, check.Invalid(at.Child("resourceNames").Index(j), name, content.IsPathSegmentName(name))...)
 				if slices.Contains(r.ResourceNames[:j], name) {
 					errs = append(errs, field.Duplicate(at.Child("resourceNames").Index(j), name))
 				}
@@ -145,7 +140,7 @@ func checkMatch(m *admissionv1.MatchResources, path *field.Path) field.ErrorList
 }
 
 var refusals = []metav1.StatusReason{
-	metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonUnauthorized,
+	metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge,
 }
 
 func checkValidation(v *admissionv1.Validation, path *field.Path) field.ErrorList {
@@ -159,11 +154,9 @@ func checkValidation(v *admissionv1.Validation, path *field.Path) field.ErrorLis
 	}
 	switch {
 	case v.Message != "" && message == "":
-		errs = append(errs, field.Invalid(path.Child("message"), v.Message, "message must be non-empty if specified"))
+		errs = append(errs, field.Invalid(path.Child("message"), v.Message, "must be non-empty if specified"))
 	case strings.ContainsAny(message, "\r\n"):
-		errs = append(errs, field.Invalid(path.Child("message"), v.Message, "message must not contain line breaks"))
-	case strings.ContainsAny(strings.TrimSpace(v.Expression), "\r\n") && message == "":
-		errs = append(errs, field.Required(path.Child("message"), "message must be specified if expression contains line breaks"))
+		errs = append(errs, field.Invalid(path.Child("message"), v.Message, "must not contain line breaks"))
 	}
 	if v.Reason != nil {
 		errs = append(errs, check.OneOf(*v.Reason, path.Child("reason"), refusals...)...)
@@ -195,9 +188,9 @@ func checkMutation(m *admissionv1.Mutation, path *field.Path) field.ErrorList {
 		case wanted && !there:
 			errs = append(errs, field.Required(at, "must be specified when patchType is "+string(m.PatchType)))
 		case !wanted && there:
-			errs = append(errs, field.Invalid(at, "{"+name+"}", "must be omitted when patchType is "+string(m.PatchType)))
+			errs = append(errs, field.Invalid(at, "{"+name+"}", "must not be specified when patchType is "+string(m.PatchType)))
 		case wanted && strings.TrimSpace(expression) == "":
-			errs = append(errs, field.Required(at.Child("expression"), "expression is not specified"))
+			errs = append(errs, field.Required(at.Child("expression"), ""))
 		}
 	}
 	apply, patch := "", ""

@@ -14,63 +14,46 @@ import (
 
 // ValidatingWebhooks name servers that may refuse a change.
 func ValidatingWebhooks() *resource.Kind {
-	return resource.Define(resource.Description[*admissionv1.ValidatingWebhookConfiguration]{
-		Group: admissionv1.GroupName, Version: "v1", Kind: "ValidatingWebhookConfiguration", Resource: "validatingwebhookconfigurations",
-		Categories: extensions,
-		Default: func(c *admissionv1.ValidatingWebhookConfiguration) {
-			for i := range c.Webhooks {
-				defaultHook(validatingHook(&c.Webhooks[i]))
-			}
-		},
-		Rules: resource.Rules[*admissionv1.ValidatingWebhookConfiguration]{
-			PrepareCreate: func(_ context.Context, c *admissionv1.ValidatingWebhookConfiguration) { c.Generation = 1 },
-			PrepareUpdate: func(_ context.Context, c, old *admissionv1.ValidatingWebhookConfiguration) {
-				c.Generation = counted(c.Webhooks, old.Webhooks, old.Generation)
-			},
-			Validate: func(_ context.Context, c *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
-				return checkHooks(validatingHooks(c.Webhooks), nil)
-			},
-			ValidateUpdate: func(_ context.Context, c, old *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
-				return checkHooks(validatingHooks(c.Webhooks), validatingHooks(old.Webhooks))
-			},
-		},
-		Columns: []table.Column{table.Name(), table.Integer("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration"), table.Age()},
-		Row: func(c *admissionv1.ValidatingWebhookConfiguration) resource.Row {
-			return resource.Row{Cells: []any{c.Name, int64(len(c.Webhooks)), table.Since(c.CreationTimestamp)}}
-		},
-	})
+	type configuration = *admissionv1.ValidatingWebhookConfiguration
+	return webhooks(resource.Description[configuration]{Kind: "ValidatingWebhookConfiguration", Resource: "validatingwebhookconfigurations"},
+		func(c configuration) []admissionv1.ValidatingWebhook { return c.Webhooks }, validatingHook)
 }
 
 // MutatingWebhooks name servers that may alter a change.
 func MutatingWebhooks() *resource.Kind {
-	return resource.Define(resource.Description[*admissionv1.MutatingWebhookConfiguration]{
-		Group: admissionv1.GroupName, Version: "v1", Kind: "MutatingWebhookConfiguration", Resource: "mutatingwebhookconfigurations",
-		Categories: extensions,
-		Default: func(c *admissionv1.MutatingWebhookConfiguration) {
-			for i := range c.Webhooks {
-				defaultHook(mutatingHook(&c.Webhooks[i]))
-				if c.Webhooks[i].ReinvocationPolicy == nil {
-					c.Webhooks[i].ReinvocationPolicy = new(admissionv1.NeverReinvocationPolicy)
-				}
-			}
+	type configuration = *admissionv1.MutatingWebhookConfiguration
+	return webhooks(resource.Description[configuration]{Kind: "MutatingWebhookConfiguration", Resource: "mutatingwebhookconfigurations"},
+		func(c configuration) []admissionv1.MutatingWebhook { return c.Webhooks }, mutatingHook)
+}
+
+// webhooks fills in what both kinds have in common.
+func webhooks[P resource.Object, W any](d resource.Description[P], all func(P) []W, of func(*W) hook) *resource.Kind {
+	hooks := func(c P) []hook {
+		out := make([]hook, len(all(c)))
+		for i := range out {
+			out[i] = of(&all(c)[i])
+		}
+		return out
+	}
+	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions
+	d.Default = func(c P) {
+		for _, h := range hooks(c) {
+			defaultHook(h)
+		}
+	}
+	d.Rules = resource.Rules[P]{
+		PrepareCreate: func(_ context.Context, c P) { c.SetGeneration(1) },
+		PrepareUpdate: func(_ context.Context, c, old P) { c.SetGeneration(counted(all(c), all(old), old.GetGeneration())) },
+		Validate:      func(_ context.Context, c P) field.ErrorList { return checkHooks(hooks(c), nil) },
+		ValidateUpdate: func(_ context.Context, c, old P) field.ErrorList {
+			return checkHooks(hooks(c), hooks(old))
 		},
-		Rules: resource.Rules[*admissionv1.MutatingWebhookConfiguration]{
-			PrepareCreate: func(_ context.Context, c *admissionv1.MutatingWebhookConfiguration) { c.Generation = 1 },
-			PrepareUpdate: func(_ context.Context, c, old *admissionv1.MutatingWebhookConfiguration) {
-				c.Generation = counted(c.Webhooks, old.Webhooks, old.Generation)
-			},
-			Validate: func(_ context.Context, c *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
-				return checkHooks(mutatingHooks(c.Webhooks), nil)
-			},
-			ValidateUpdate: func(_ context.Context, c, old *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
-				return checkHooks(mutatingHooks(c.Webhooks), mutatingHooks(old.Webhooks))
-			},
-		},
-		Columns: []table.Column{table.Name(), table.Integer("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration"), table.Age()},
-		Row: func(c *admissionv1.MutatingWebhookConfiguration) resource.Row {
-			return resource.Row{Cells: []any{c.Name, int64(len(c.Webhooks)), table.Since(c.CreationTimestamp)}}
-		},
-	})
+	}
+	d.Columns = []table.Column{table.Name(), table.Integer("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration"), table.Age()}
+	d.Row = func(c P) resource.Row {
+		return resource.Row{Cells: []any{c.GetName(), int64(len(all(c))), table.Since(c.GetCreationTimestamp())}}
+	}
+	return resource.Define(d)
 }
 
 // counted is the generation after an update.
@@ -94,7 +77,7 @@ type hook struct {
 	timeout      **int32
 	versions     []string
 	conditions   []admissionv1.MatchCondition
-	reinvocation *admissionv1.ReinvocationPolicyType
+	reinvocation **admissionv1.ReinvocationPolicyType // nil if it cannot be called again
 }
 
 func validatingHook(w *admissionv1.ValidatingWebhook) hook {
@@ -109,24 +92,8 @@ func mutatingHook(w *admissionv1.MutatingWebhook) hook {
 	return hook{
 		name: &w.Name, client: &w.ClientConfig, rules: w.Rules, failure: &w.FailurePolicy, match: &w.MatchPolicy,
 		namespaces: &w.NamespaceSelector, objects: &w.ObjectSelector, sideEffects: w.SideEffects, timeout: &w.TimeoutSeconds,
-		versions: w.AdmissionReviewVersions, conditions: w.MatchConditions, reinvocation: w.ReinvocationPolicy,
+		versions: w.AdmissionReviewVersions, conditions: w.MatchConditions, reinvocation: &w.ReinvocationPolicy,
 	}
-}
-
-func validatingHooks(all []admissionv1.ValidatingWebhook) []hook {
-	out := make([]hook, len(all))
-	for i := range all {
-		out[i] = validatingHook(&all[i])
-	}
-	return out
-}
-
-func mutatingHooks(all []admissionv1.MutatingWebhook) []hook {
-	out := make([]hook, len(all))
-	for i := range all {
-		out[i] = mutatingHook(&all[i])
-	}
-	return out
 }
 
 const (
@@ -145,6 +112,9 @@ func defaultHook(h hook) {
 	}
 	for i := range h.rules {
 		fill(&h.rules[i].Scope, admissionv1.AllScopes)
+	}
+	if h.reinvocation != nil {
+		fill(h.reinvocation, admissionv1.NeverReinvocationPolicy)
 	}
 }
 

@@ -93,8 +93,8 @@ func checkHook(h hook, allow leniency, path *field.Path) field.ErrorList {
 		errs = append(errs, metav1validation.ValidateLabelSelector(s, allow.selectors, path.Child("objectSelector"))...)
 	}
 	errs = append(errs, checkClient(h.client, path.Child("clientConfig"))...)
-	if h.reinvocation != nil {
-		errs = append(errs, check.OneOf(*h.reinvocation, path.Child("reinvocationPolicy"), admissionv1.IfNeededReinvocationPolicy, admissionv1.NeverReinvocationPolicy)...)
+	if h.reinvocation != nil && *h.reinvocation != nil {
+		errs = append(errs, check.OneOf(**h.reinvocation, path.Child("reinvocationPolicy"), admissionv1.IfNeededReinvocationPolicy, admissionv1.NeverReinvocationPolicy)...)
 	}
 	return append(errs, checkConditions(h.conditions, path.Child("matchConditions"))...)
 }
@@ -135,10 +135,10 @@ func checkClient(c *admissionv1.WebhookClientConfig, path *field.Path) field.Err
 	s, path := c.Service, path.Child("service")
 	var errs field.ErrorList
 	if s.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "service name is required"))
+		errs = append(errs, field.Required(path.Child("name"), ""))
 	}
 	if s.Namespace == "" {
-		errs = append(errs, field.Required(path.Child("namespace"), "service namespace is required"))
+		errs = append(errs, field.Required(path.Child("namespace"), ""))
 	}
 	if s.Port != nil {
 		if bad := validation.IsValidPortNum(int(*s.Port)); bad != nil {
