@@ -23,6 +23,9 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
+// Program is what the loops are called as managers of the fields that they write.
+const Program = "kube-controller-manager"
+
 // Options are what loops cannot learn from the API. The zero value works.
 type Options struct {
 	// RootCA are the certificates, in PEM, by which clients know the API server.

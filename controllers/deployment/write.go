@@ -2,8 +2,8 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -130,19 +130,16 @@ func (s *step) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	return nil
 }
 
-// writeRevision notes on the deployment which revision it is at.
+// writeRevision notes on the deployment which revision it is at. It is written with the status, since a change of
+// annotations counts as a new generation otherwise: people would see one that nobody asked for.
 func (s *step) writeRevision(ctx context.Context, revision string) error {
 	if s.d.Annotations[revisionKey] == revision {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.d.UID, "resourceVersion": s.d.ResourceVersion,
-		"annotations": map[string]string{revisionKey: revision},
-	}})
-	if err != nil {
-		return err
-	}
-	written, err := s.kube.AppsV1().Deployments(s.d.Namespace).Patch(ctx, s.d.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	d := *s.d
+	d.Annotations = maps.Clone(d.Annotations)
+	metav1.SetMetaDataAnnotation(&d.ObjectMeta, revisionKey, revision)
+	written, err := s.kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, &d, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("note revision %s on deployment %s: %w", revision, s.key, err)
 	}

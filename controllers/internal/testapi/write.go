@@ -3,6 +3,7 @@ package testapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -161,6 +162,7 @@ func merged(c *call, old, o *object) *object {
 	case "status":
 		out := old.DeepCopy()
 		out.Object["status"] = o.Object["status"]
+		out.SetAnnotations(o.GetAnnotations())
 		return out
 	case "finalize":
 		out := old.DeepCopy()
@@ -175,7 +177,8 @@ func merged(c *call, old, o *object) *object {
 	if c.kind.Kind == "Namespace" {
 		o.Object["spec"] = old.Object["spec"]
 	}
-	if !apiequality.Semantic.DeepEqual(old.Object["spec"], o.Object["spec"]) {
+	annotated := c.kind.Kind == "Deployment" && !maps.Equal(old.GetAnnotations(), o.GetAnnotations())
+	if annotated || !apiequality.Semantic.DeepEqual(old.Object["spec"], o.Object["spec"]) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
 	return o
