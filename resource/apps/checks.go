@@ -100,7 +100,7 @@ func isZero(n *intstr.IntOrString) bool {
 	if percent, ok := percentOf(*n); ok {
 		return percent == 0
 	}
-	return n.IntVal == 0 // what is no percentage counts for nothing
+	return n.IntValue() == 0 // what is neither a percentage nor a number counts for nothing
 }
 
 // notMoreThan wants each of some numbers to be no more than a whole.

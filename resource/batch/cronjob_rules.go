@@ -84,7 +84,11 @@ func checkZone(zone string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
 	}
 	if _, err := time.LoadLocation(zone); err != nil {
-		return field.ErrorList{field.Invalid(path, zone, "unknown time zone "+zone)}
+		problem := "unknown time zone " + zone
+		if strings.Contains(zone, "..") && !strings.Contains(zone, "/") {
+			problem = "time: invalid location name"
+		}
+		return field.ErrorList{field.Invalid(path, zone, problem)}
 	}
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/millrace/millrace/resource/check"
 )
 
 // dropConfig forgets where a node wanted its configuration from: that is no longer done.
@@ -31,15 +29,15 @@ func checkFeatures(names []string) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status", "declaredFeatures")
 	for i, name := range names {
-		if !featureName.MatchString(name) {
-			errs = append(errs, check.Invalid(path.Index(i), name, []string{fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, "+
-				"with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)})...)
-		}
 		switch {
 		case i > 0 && name == names[i-1]:
 			errs = append(errs, field.Duplicate(path.Index(i), name))
 		case i > 0 && name < names[i-1]:
 			errs = append(errs, field.Invalid(path.Index(i), name, "list must be sorted alphabetically"))
+		}
+		if !featureName.MatchString(name) {
+			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, "+
+				"with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)))
 		}
 	}
 	return errs

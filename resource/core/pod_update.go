@@ -34,6 +34,8 @@ func checkPodUpdate(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	if !same || !initSame {
 		return errs
 	}
+	errs = append(errs, imagesNamed(p.Spec.Containers, podSpecPath.Child("containers"))...)
+	errs = append(errs, imagesNamed(p.Spec.InitContainers, podSpecPath.Child("initContainers"))...)
 	if deadline := deadlineUpdate(p.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds); deadline != nil {
 		return append(errs, deadline)
 	}
@@ -75,6 +77,20 @@ func sameContainers(now, before []corev1.Container, name string) (errs field.Err
 	return nil, true
 }
 
+// imagesNamed looks at what an update may change once more, as Kubernetes does.
+func imagesNamed(containers []corev1.Container, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range containers {
+		switch image := containers[i].Image; {
+		case image == "":
+			errs = append(errs, field.Required(path.Index(i).Child("image"), ""))
+		case image != strings.TrimSpace(image):
+			errs = append(errs, field.Invalid(path.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
+		}
+	}
+	return errs
+}
+
 // deadlineUpdate lets a deadline be set once and shortened after.
 func deadlineUpdate(now, before *int64) *field.Error {
 	path := func() *field.Path { return podSpecPath.Child("activeDeadlineSeconds") }
@@ -94,8 +110,8 @@ func deadlineUpdate(now, before *int64) *field.Error {
 func gatesOnlyRemoved(p, old *corev1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	for i, g := range p.Spec.SchedulingGates {
-		if !slices.Contains(old.Spec.SchedulingGates, g) {
-			errs = append(errs, field.Forbidden(podSpecPath.Child("schedulingGates").Index(i),
+		if !slices.Contains(old.Spec.SchedulingGates, g) && !slices.Contains(p.Spec.SchedulingGates[i+1:], g) {
+			errs = append(errs, field.Forbidden(podSpecPath.Child("schedulingGates").Index(i).Child("name"),
 				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
 		}
 	}
@@ -103,12 +119,13 @@ func gatesOnlyRemoved(p, old *corev1.Pod) field.ErrorList {
 }
 
 func tolerationsOnlyAdded(p, old *corev1.Pod) field.ErrorList {
+	path := podSpecPath.Child("tolerations")
 	for i := range old.Spec.Tolerations {
 		if !tolerates(p.Spec.Tolerations, old.Spec.Tolerations[i]) {
-			return field.ErrorList{field.Forbidden(podSpecPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds")}
+			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
-	return nil
+	return podspec.ValidateTolerations(p.Spec.Tolerations, path)
 }
 
 // tolerates looks for a toleration, for whatever time.

@@ -69,7 +69,7 @@ func TestPodsChangeOnlyInWhatTheyMay(t *testing.T) {
 	}{
 		"nothing":          {},
 		"image":            {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:2"; p.Spec.InitContainers[0].Image = "app:2" }},
-		"image to nothing": {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "" }, want: []string{"FieldValueRequired spec.containers[0].image: "}},
+		"image to nothing": {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "" }, want: []string{"FieldValueRequired spec.containers[0].image: ", "FieldValueRequired spec.containers[0].image: "}},
 		"labels":           {change: func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }},
 		"one container more": {change: func(p *corev1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b", Image: "b"})
@@ -92,7 +92,7 @@ func TestPodsChangeOnlyInWhatTheyMay(t *testing.T) {
 		"grace":               {change: grace(1), want: []string{"FieldValueForbidden spec: Forbidden: pod updates"}},
 		"gate opened":         {before: gates("a", "b"), change: gates("b")},
 		"gate closed": {before: gates("a"), change: gates("a", "b"),
-			want: []string{"FieldValueForbidden spec.schedulingGates[1]: Forbidden: only deletion is allowed, but found new scheduling gate 'b'"}},
+			want: []string{"FieldValueForbidden spec.schedulingGates[1].name: Forbidden: only deletion is allowed, but found new scheduling gate 'b'"}},
 		"gated pod sent elsewhere": {before: gates("a"), change: func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }},
 		"pod sent elsewhere": {change: func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} },
 			want: []string{"FieldValueForbidden spec: Forbidden: pod updates"}},

@@ -23,6 +23,7 @@ func (x *examiner) containers(p *place) {
 		x.lifecycle(&item, c.Lifecycle)
 		x.probes(&item, c)
 		x.containerRestarts(&item, c)
+		x.restartRules(&item, c.RestartPolicyRules)
 	}
 	x.hostPorts(&list, x.spec.Containers)
 }
@@ -81,11 +82,17 @@ func (x *examiner) containerRestarts(p *place, c *corev1.Container) {
 	} else {
 		oneOf(&x.findings, &policy, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
 	}
-	rules := p.child("restartPolicyRules")
-	x.atMost(&rules, len(c.RestartPolicyRules), mostRestartRules)
-	for i := range c.RestartPolicyRules {
-		item := rules.item(i)
-		x.restartRule(&item, &c.RestartPolicyRules[i])
+}
+
+func (x *examiner) restartRules(p *place, rules []corev1.ContainerRestartRule) {
+	if len(rules) == 0 {
+		return
+	}
+	list := p.child("restartPolicyRules")
+	x.atMost(&list, len(rules), mostRestartRules)
+	for i := range rules {
+		item := list.item(i)
+		x.restartRule(&item, &rules[i])
 	}
 }
 
@@ -123,8 +130,9 @@ func (x *examiner) initContainers(p *place) {
 		c := &x.spec.InitContainers[i]
 		item := list.item(i)
 		x.container(&item, c)
+		x.containerRestarts(&item, c)
 		if c.RestartPolicy != nil {
-			x.containerRestarts(&item, c)
+			x.restartRules(&item, c.RestartPolicyRules)
 		}
 		if c.Name != "" && !names.add(c.Name) {
 			name := item.child("name")
