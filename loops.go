@@ -28,7 +28,7 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
-		group := &loop.Group{Clients: clients, Entries: controllers.All(controllers.Options{RootCA: c.keys.Authority.CertPEM}), Select: c.options.Controllers}
+		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(controllers.Options{RootCA: c.keys.Authority.CertPEM}), Select: c.options.Controllers}
 		if _, err := loop.Select(group.Entries, group.Select); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	if c.options.Runtime == "" {
 		return all, nil
 	}
-	o := kubelet.Options{Clients: clients, Runtime: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
+	o := kubelet.Options{Clients: clients.As("kubelet"), Runtime: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
 	if c.options.Data != "" {
 		o.Root = filepath.Join(c.options.Data, "kubelet")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,8 @@ type Clients struct {
 	Log     *slog.Logger
 	// Now is the clock.
 	Now func() time.Time
+
+	config *rest.Config // nil if the clients were given
 }
 
 // NewClients connects to the API server of config. It sets no limit to the
@@ -44,48 +47,77 @@ type Clients struct {
 func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
 		// Some loops serve kinds that users are warned of, such as endpoints; a warning for each write helps nobody.
 		config.WarningHandler = rest.NoWarnings{}
 	}
-	typed := rest.CopyConfig(config)
-	typed.ContentType = "application/vnd.kubernetes.protobuf"
-	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-
-	transport, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
+	c := &Clients{}
+	if err := c.connect(config); err != nil {
+		return nil, err
 	}
-	kube, err := kubernetes.NewForConfigAndClient(typed, transport)
-	if err != nil {
-		return nil, fmt.Errorf("make typed clients: %w", err)
-	}
-	c := ClientsFor(kube)
-	if c.Dynamic, err = dynamic.NewForConfigAndClient(config, transport); err != nil {
-		return nil, fmt.Errorf("make the dynamic client: %w", err)
-	}
-	if c.Metadata, err = metadata.NewForConfigAndClient(config, transport); err != nil {
-		return nil, fmt.Errorf("make the metadata client: %w", err)
-	}
+	c.share()
 	if log != nil {
 		c.Log, c.Events.log = log, log
 	}
 	return c, nil
 }
 
+// connect makes the clients of one configuration.
+func (c *Clients) connect(config *rest.Config) error {
+	typed := rest.CopyConfig(config)
+	typed.ContentType = "application/vnd.kubernetes.protobuf"
+	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	kube, err := kubernetes.NewForConfigAndClient(typed, transport)
+	if err != nil {
+		return fmt.Errorf("make typed clients: %w", err)
+	}
+	if c.Dynamic, err = dynamic.NewForConfigAndClient(config, transport); err != nil {
+		return fmt.Errorf("make the dynamic client: %w", err)
+	}
+	if c.Metadata, err = metadata.NewForConfigAndClient(config, transport); err != nil {
+		return fmt.Errorf("make the metadata client: %w", err)
+	}
+	c.config, c.Kube, c.Discovery = config, kube, kube.Discovery()
+	return nil
+}
+
 // ClientsFor makes Clients of a clientset, which may be a fake one. There is no
 // dynamic and no metadata client unless the caller sets them.
 func ClientsFor(kube kubernetes.Interface) *Clients {
-	c := &Clients{
-		Kube:      kube,
-		Discovery: kube.Discovery(),
-		Informers: informer.NewFactory(informer.FactoryOptions{}),
-		Events:    NewEvents(kube.CoreV1(), nil),
-		Log:       slog.New(slog.DiscardHandler),
-		Now:       time.Now,
-	}
-	c.Recorder = c.Events.For(corev1.EventSource{})
+	c := &Clients{Kube: kube, Discovery: kube.Discovery()}
+	c.share()
 	return c
+}
+
+// share makes what all loops have in common.
+func (c *Clients) share() {
+	c.Informers = informer.NewFactory(informer.FactoryOptions{})
+	c.Events = NewEvents(c.Kube.CoreV1(), nil)
+	c.Recorder = c.Events.For(corev1.EventSource{})
+	c.Log, c.Now = slog.New(slog.DiscardHandler), time.Now
+}
+
+// As returns Clients that go by the name of program: the server names it as the
+// manager of the fields that it writes. They share everything else. Clients
+// that were not made from a config keep their name.
+func (c *Clients) As(program string) *Clients {
+	if c.config == nil {
+		return c
+	}
+	as := *c
+	config := rest.CopyConfig(c.config)
+	config.UserAgent = fmt.Sprintf("%s/millrace (%s/%s)", program, runtime.GOOS, runtime.GOARCH)
+	if err := as.connect(config); err != nil {
+		return c // which was made of the same config, so that this does not happen
+	}
+	return &as
 }
 
 // Named returns Clients whose logger and recorder speak for the component

@@ -45,7 +45,7 @@ type Options struct {
 // For returns the options for scheduling with a process's clients. It is to be
 // called before these are run.
 func For(c *loop.Clients) Options {
-	c = c.Named(corev1.DefaultSchedulerName)
+	c = c.As("kube-scheduler").Named(corev1.DefaultSchedulerName)
 	return Options{
 		Watched: Watched{
 			Pods:                   loop.Informer(c, informer.For(c.Kube.CoreV1().Pods(""))),

@@ -85,7 +85,7 @@ func (f *controllersFlags) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	group := &loop.Group{Clients: clients, Entries: f.entries(authorities), Select: words, Election: election}
+	group := &loop.Group{Clients: clients.As(controllers.Program), Entries: f.entries(authorities), Select: words, Election: election}
 	if len(words) == 0 {
 		group.Entries = nil // an empty list runs none
 	}

@@ -71,6 +71,7 @@ func New(o Options) (*Nodes, error) {
 	if !o.PodRange.Addr().Is4() || o.PodRange.Bits() > 24 || o.Nodes > 1<<(24-o.PodRange.Bits()) {
 		return nil, fmt.Errorf("%d nodes do not fit into %s with a /24 each", o.Nodes, o.PodRange)
 	}
+	o.Clients = o.Clients.As("kubelet")
 	n := &Nodes{options: o, pods: o.Pods}
 	if n.pods == nil {
 		n.pods = informer.Share(o.Clients.Informers, informer.For(o.Clients.Kube.CoreV1().Pods("")), informer.Options[*corev1.Pod]{
