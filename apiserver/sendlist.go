@@ -201,20 +201,20 @@ func (c *call) sendGzipList(l *registry.List) error {
 	var g wire.Gzip
 	out.b.bytes = g.AppendHead(out.b.bytes)
 	out.b.bytes = g.AppendText(out.b.bytes, listHead(nil, l, c.face.ListKind, c.face.GroupVersion().String()))
-	first := append([]byte("["), c.itemHead()...)
-	next := append([]byte(","), first[1:]...)
+	chain := wire.ListChain{Kind: c.kind, Between: append([]byte(","), c.itemHead()...)}
 	for i, o := range l.Objects {
-		block, err := wire.GzipJSON(c.kind, o)
+		block, chained, err := chain.Next(o)
 		if err != nil {
 			return c.broken(out, err)
 		}
-		if i == 0 {
+		switch {
+		case i == 0:
 			c.head(resource.JSONType)
 			c.w.Header().Set("Content-Encoding", "gzip")
 			c.w.Header().Set("Vary", "Accept-Encoding")
-			out.b.bytes = g.AppendText(out.b.bytes, first)
-		} else {
-			out.b.bytes = g.AppendText(out.b.bytes, next)
+			out.b.bytes = g.AppendText(out.b.bytes, append([]byte("["), chain.Between[1:]...))
+		case !chained:
+			out.b.bytes = g.AppendText(out.b.bytes, chain.Between)
 		}
 		out.b.bytes = g.AppendBlock(out.b.bytes, block)
 		if out.room(); out.err != nil {

@@ -106,7 +106,7 @@ func BenchmarkStages(b *testing.B) {
 		}
 		stage("decode", func() { o.kind.Codec.Decode(stored, "12345") })
 		stage("marshal", func() { json.Marshal(o.of) })
-		stage("transcode", func() { makeJSON(o.kind, stored, 12345) })
+		stage("encode", func() { makeJSON(o.kind, stored, 12345) })
 		stage("compress", func() { Compress(text) })
 		stage("compress against the frame before", func() { compress(text, text) })
 		stage("splice", func() { makeProto(stored, 12345) })

@@ -74,3 +74,48 @@ func (f Frame) text(k *resource.Kind, gvk schema.GroupVersionKind) ([]byte, erro
 	b := AppendEventHead(make([]byte, 0, len(form)+128), f.Type, gvk)
 	return append(append(b, form...), EventEnd...), nil
 }
+
+// ListChain compresses the items of a list, each against the one before it. As long as neither of two neighbours changes, lists share what
+// came of it; the item behind one that has changed is sent as it stands alone.
+type ListChain struct {
+	Kind *resource.Kind
+	// Between is what stands between the form of an item and that of the next.
+	Between []byte
+
+	before *watchcache.Object
+	text   []byte // the JSON form of before, if it was made here
+}
+
+// Next is the next item. If it is chained, its block begins with what stands between; otherwise it is the form alone, because it is the
+// first item, or others have made it against another one.
+func (c *ListChain) Next(o *watchcache.Object) (block Block, chained bool, err error) {
+	before, text := c.before, c.text
+	c.before, c.text = o, nil
+	if before == nil {
+		block, err = GzipJSON(c.Kind, o)
+		return block, false, err
+	}
+	var space [chainHead]byte
+	head := appendChainHead(space[:0], Frame{watch.Added, before}, Frame{watch.Added, o})
+	form, err := o.Form(slotChainedItem, func() ([]byte, error) {
+		var err error
+		if text == nil {
+			if text, err = makeJSON(c.Kind, before.Value(), before.Revision); err != nil {
+				return nil, err
+			}
+		}
+		if c.text, err = makeJSON(c.Kind, o.Value(), o.Revision); err != nil {
+			return nil, err
+		}
+		item := append(bytes.Clone(c.Between), c.text...)
+		return append(bytes.Clone(head), compress(item, text)...), nil
+	})
+	if err == nil && !bytes.Equal(form[:chainHead], head) {
+		block, err = GzipJSON(c.Kind, o)
+		return block, false, err
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return Block(form[chainHead:]), true, nil
+}

@@ -101,3 +101,42 @@ func TestFramesBehindDifferentOnesAreToldApart(t *testing.T) {
 		heads[head] = name
 	}
 }
+
+func TestListsOfChainedItemsReadAsTheyAre(t *testing.T) {
+	k := kindNamed(t, "ConfigMap")
+	var objects []*watchcache.Object
+	for i := range 100 {
+		m := &corev1.ConfigMap{ObjectMeta: metaFor(fmt.Sprintf("settings-%d", i)), Data: map[string]string{"n": fmt.Sprint(i)}}
+		objects = append(objects, objectOf(t, k, m, store.Revision(i+1)))
+	}
+	var g Gzip
+	var want bytes.Buffer
+	chain := ListChain{Kind: k, Between: []byte(",{")}
+	out := g.AppendHead(nil)
+	for i, o := range objects {
+		form, err := JSON(k, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.WriteString(",{")
+		want.Write(form)
+		if i%10 == 0 {
+			chain = ListChain{Kind: k, Between: chain.Between}
+		}
+		block, chained, err := chain.Next(o)
+		if chained != (i%10 != 0) || err != nil {
+			t.Fatal(chained, err)
+		}
+		if !chained {
+			out = g.AppendText(out, chain.Between)
+		}
+		out = g.AppendBlock(out, block)
+	}
+	read, err := gzip.NewReader(bytes.NewReader(g.AppendEnd(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(read); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Fatalf("%d bytes came back, %d went in: %v", len(got), want.Len(), err)
+	}
+}

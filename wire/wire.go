@@ -22,6 +22,7 @@ const (
 	slotProto
 	slotGzip
 	slotMetadata
+	slotChainedItem
 )
 
 // Slots of the cache's events. slotDeleted keeps, with a deletion's event, the last state under the event's resource version.
