@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	mine  = "compare-schedulers=node" // the label of the nodes
+	zones = 3
+)
+
+// world is what the schedulers work on.
+type world struct {
+	kube      *kubernetes.Clientset
+	namespace string
+	nodes     int
+}
+
+// open makes the namespace.
+func (w *world) open(ctx context.Context) error {
+	kube := w.kube.CoreV1()
+	ns, err := kube.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "compare-schedulers-"}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	w.namespace = ns.Name
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := kube.ServiceAccounts(w.namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	_, err = kube.Services(w.namespace).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "served"},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"served": "yes"}, Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// grow makes nodes until there are so many.
+func (w *world) grow(ctx context.Context, count int) error {
+	first := w.nodes
+	w.nodes = max(first, count)
+	return each(ctx, count-first, func(ctx context.Context, i int) error { return w.node(ctx, first+i) })
+}
+
+func (w *world) node(ctx context.Context, i int) error {
+	name := fmt.Sprintf("compare-%05d", i)
+	nodes := w.kube.CoreV1().Nodes()
+	room := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	n, err := nodes.Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%zones), "compare-schedulers": "node",
+		}},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}, metav1.CreateOptions{})
+	if err != nil || len(n.Spec.Taints) == 0 {
+		return err
+	}
+	n.Spec.Taints = nil // nobody else says that a node is ready which is only an object
+	_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
+	return err
+}
+
+// kindsOfPods are what is placed.
+var kindsOfPods = map[string]func(*corev1.Pod){
+	// plain pods ask for a little CPU and memory.
+	"plain": func(*corev1.Pod) {},
+	// spread pods may not be more than one apart between zones, and should be even between nodes.
+	"spread": func(p *corev1.Pod) {
+		even := func(key string, otherwise corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
+			return corev1.TopologySpreadConstraint{
+				MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: otherwise, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+			}
+		}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+			even(corev1.LabelTopologyZone, corev1.DoNotSchedule), even(corev1.LabelHostname, corev1.ScheduleAnyway),
+		}
+	},
+	// service pods are spread by default, as those of a service.
+	"service": func(p *corev1.Pod) { p.Labels["served"] = "yes" },
+}
+
+// fill makes pods that wait for a scheduler.
+func (w *world) fill(ctx context.Context, kind string, count int) error {
+	yes := false
+	return each(ctx, count, func(ctx context.Context, i int) error {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%06d", kind, i), Labels: map[string]string{"kind": kind}},
+			Spec: corev1.PodSpec{
+				NodeSelector:                 map[string]string{"compare-schedulers": "node"},
+				AutomountServiceAccountToken: &yes,
+				Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+				}}}},
+			},
+		}
+		kindsOfPods[kind](p)
+		_, err := w.kube.CoreV1().Pods(w.namespace).Create(ctx, p, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// empty deletes the pods.
+func (w *world) empty(ctx context.Context) error {
+	now := int64(0)
+	return w.kube.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+}
+
+// clear deletes everything.
+func (w *world) clear(ctx context.Context) error {
+	if w.namespace == "" {
+		return nil
+	}
+	if err := w.empty(ctx); err != nil {
+		return err
+	}
+	if err := w.kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: mine}); err != nil {
+		return err
+	}
+	return w.kube.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{})
+}
+
+// each calls do for 0 to count-1, some at a time.
+func each(ctx context.Context, count int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(32)
+	for i := range count {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
