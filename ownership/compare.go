@@ -3,6 +3,8 @@ package ownership
 import (
 	"reflect"
 	"unsafe"
+
+	"github.com/millrace/millrace/resource/alike"
 )
 
 // comparison finds the paths at which two objects of one type differ, as the library finds them.
@@ -198,6 +200,9 @@ func (c *comparison) structure(s *shape, p pair, to ref) {
 		q.r, q.rs = f.of(p.r, p.rs)
 		if q.ls == absent && q.rs == absent {
 			continue
+		}
+		if f.shape.form == structure && q.ls == present && q.rs == present && q.l.CanAddr() && q.r.CanAddr() && alike.Identical(q.l, q.r) {
+			continue // as most of an object is, most of the time
 		}
 		if f.shape.leaf && f.shape.form != opaque && q.ls == present && q.rs == present && c.same(f.shape, q.l, q.r) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 func (c *comparison) mapping(s *shape, p pair, to ref) {
@@ -92,7 +93,8 @@ func (s *shape) entry(m reflect.Value, is state, key string) (reflect.Value, sta
 type element struct {
 	kind byte
 	name string
-	end  int // of the name in the text of all names
+	key  string // the value of the only key, where there is one and it is a text: what the order of names comes to
+	end  int    // of the name in the text of all names
 	v    reflect.Value
 	is   state
 }
@@ -121,7 +123,7 @@ func (c *comparison) list(s *shape, p pair, to ref) {
 		case i == len(left):
 			order = 1
 		default:
-			order = c.compareNames(left[i].kind, left[i].name, right[j].name)
+			order = c.order(s, &left[i], &right[j])
 		}
 		var e element
 		var q pair
@@ -158,6 +160,10 @@ func (c *comparison) elements(s *shape, v reflect.Value, is state) {
 			c.valueName(s.elem, e.v)
 		} else {
 			c.keyName(s, e.v)
+			if s.named() && !c.odd {
+				key, _ := s.elem.fields[s.keys[0]].of(e.v, present)
+				e.key = key.String()
+			}
 		}
 		e.end = len(c.text)
 		c.scratch = append(c.scratch, e)
@@ -168,7 +174,7 @@ func (c *comparison) elements(s *shape, v reflect.Value, is state) {
 		e.name, start = names[start:e.end], e.end
 	}
 	all := c.scratch[from:]
-	inOrder := func(a, b element) int { return c.compareNames(a.kind, a.name, b.name) }
+	inOrder := func(a, b element) int { return c.order(s, &a, &b) }
 	if !slices.IsSortedFunc(all, inOrder) {
 		slices.SortFunc(all, inOrder)
 	}
@@ -177,14 +183,32 @@ func (c *comparison) elements(s *shape, v reflect.Value, is state) {
 	}
 }
 
+// named tells lists whose elements have one key, which is a text.
+func (s *shape) named() bool {
+	return len(s.keys) == 1 && s.elem.fields[s.keys[0]].shape.form == text
+}
+
+func (c *comparison) order(s *shape, a, b *element) int {
+	if s.named() {
+		return strings.Compare(a.key, b.key)
+	}
+	return c.compareNames(a.kind, a.name, b.name)
+}
+
+// tcp is the default of the one key that has a default.
+var tcp = reflect.ValueOf("TCP")
+
 func (c *comparison) keyName(s *shape, v reflect.Value) {
 	c.text = append(c.text, '{')
 	for i, k := range s.keys {
 		f := &s.elem.fields[k]
 		key, is := f.of(v, present)
 		if is != present {
-			c.odd = true // a default may stand for it, or it is an error
-			return
+			if f.name != "protocol" {
+				c.odd = true // it is an error
+				return
+			}
+			key = tcp
 		}
 		if i > 0 {
 			c.text = append(c.text, ',')

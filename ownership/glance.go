@@ -48,7 +48,7 @@ func base(v reflect.Value) unsafe.Pointer {
 	if !v.CanAddr() {
 		return nil
 	}
-	return v.Addr().UnsafePointer()
+	return unsafe.Pointer(v.UnsafeAddr())
 }
 
 // sees tells that the field of the struct at p is empty. If not, it may still be.

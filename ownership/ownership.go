@@ -2,8 +2,8 @@
 // apply is given into what is there.
 //
 // What is guaranteed: managed fields are those that apimachinery's library computes, whichever way they are computed here.
-// Ordinary changes (creates and updates by clients that leave the managed fields alone) are compared as Go structs, by
-// shapes that are made once for each type; everything else, and all that apply does, is the library's work.
+// Ordinary changes (creates and updates by clients that leave the managed fields alone, and what is applied again with other
+// values) are compared as Go structs, by shapes that are made once for each type; everything else is the library's work.
 //
 // The schema of the built-in types, which the library needs, is parsed when it is first needed: that takes some tens of
 // milliseconds, and most servers never need it. The shapes need a small part of it only, which is kept as a table.
@@ -132,7 +132,19 @@ func named(face *resource.Face, o resource.Object) runtime.Object {
 // Apply merges a configuration into live on behalf of manager. live is nil if there is no object yet. A conflict is an API
 // status that names the fields and their owners. What changes nothing but times changes nothing.
 func (w *Owners) Apply(face *resource.Face, view string, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
-	m, err := w.desk(face, view).library()
+	d := w.desk(face, view)
+	if live != nil && face.From == nil && d.quick != nil {
+		if merged, ok := d.quick.again(face, live, configuration, manager); ok {
+			keepTimes(merged, live)
+			return merged, nil
+		}
+	}
+	return d.apply(face, live, configuration, manager, force)
+}
+
+// apply has the library do it.
+func (d *desk) apply(face *resource.Face, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
+	m, err := d.library()
 	if err != nil {
 		return nil, err
 	}

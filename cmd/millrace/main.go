@@ -7,19 +7,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// gcPercent makes the collector run at half the usual growth: most of a server's memory is state that lives long, and
-// marking it costs little because it has few pointers. GOGC in the environment overrules it.
-const gcPercent = 50
-
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		collect()
 	}
 	if err := root().Execute(); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "millrace:", line(err))

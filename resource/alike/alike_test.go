@@ -96,6 +96,9 @@ func TestEqualityIsThatOfTheLibrary(t *testing.T) {
 				y, _ := json.Marshal(b)
 				t.Fatalf("seed %d: equal %v, want %v:\n%s\n%s", seed, got, want, x, y)
 			}
+			if identical := alike.Identical(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()); identical && !reflect.DeepEqual(a, b) {
+				t.Fatalf("seed %d: identical, but not the same: %#v and %#v", seed, a, b)
+			}
 			if all++; want {
 				same++
 			}
@@ -103,6 +106,17 @@ func TestEqualityIsThatOfTheLibrary(t *testing.T) {
 	}
 	if same < all/10 || same > all*9/10 {
 		t.Errorf("%d of %d pairs are equal: that proves little", same, all)
+	}
+}
+
+func TestCopiesAreIdentical(t *testing.T) {
+	fill := filler(time.Now().UnixNano())
+	for _, k := range builtin.Kinds() {
+		a := k.New()
+		fill.Fill(a)
+		if !alike.Identical(reflect.ValueOf(a).Elem(), reflect.ValueOf(a.DeepCopyObject()).Elem()) {
+			t.Errorf("%#v is not identical with its copy", a)
+		}
 	}
 }
 

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// collector says how much a heap may grow before it is collected.
+//
+// Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: half of it
+// again is enough. But while the state is small and much is being written, that would be a collection every few
+// hundred requests, and a fifth of all work. So a server that collects again and again may use some memory more,
+// until it is quiet.
+type collector struct {
+	mu      sync.Mutex // guards what follows
+	last    time.Time
+	hurried int  // how many collections in a row followed each other closely
+	ample   bool // there is more room
+	quiet   *time.Timer
+	set     func(percent int)
+}
+
+const (
+	// leastPercent is how much is always allowed.
+	leastPercent = 50
+	mostPercent  = 400
+	// headroom is what is allowed in a hurry, if it is more.
+	headroom = 48 << 20
+	// close is how soon collections follow each other in a hurry, enough how many of them make one. A start takes fewer.
+	closely = 300 * time.Millisecond
+	enough  = 12
+	// patience is how long a hurry lasts without a collection.
+	patience = 5 * time.Second
+)
+
+// collect looks after the heap for as long as the process lives.
+func collect() {
+	c := &collector{set: func(percent int) { debug.SetGCPercent(percent) }}
+	c.set(leastPercent)
+	c.watch()
+}
+
+// watch has itself called after the next collection.
+func (c *collector) watch() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	runtime.AddCleanup(new(*int), func(c *collector) {
+		metrics.Read(live)
+		c.collected(time.Now(), live[0].Value.Uint64())
+		c.watch()
+	}, c)
+}
+
+// collected notes a collection that has left so many bytes alive.
+func (c *collector) collected(now time.Time, live uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.last) > closely {
+		c.hurried = 0
+	}
+	c.last = now
+	if c.hurried++; c.hurried < enough && !c.ample {
+		return
+	}
+	c.ample = true
+	c.set(int(max(leastPercent, min(mostPercent, 100*headroom/max(live, 1)))))
+	if c.quiet == nil {
+		c.quiet = time.AfterFunc(patience, c.calm)
+		return
+	}
+	c.quiet.Reset(patience)
+}
+
+// calm ends a hurry.
+func (c *collector) calm() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ample, c.hurried = false, 0
+	c.set(leastPercent)
+}

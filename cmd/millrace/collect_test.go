@@ -1,0 +1,42 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		percent := leastPercent
+		c := &collector{set: func(p int) { percent = p }}
+		collections := func(n int, apart time.Duration, live uint64) {
+			for range n {
+				time.Sleep(apart)
+				c.collected(time.Now(), live)
+			}
+		}
+		for _, step := range []struct {
+			why   string
+			n     int
+			apart time.Duration
+			live  uint64
+			want  int
+		}{
+			{"a start", enough - 1, time.Millisecond, 10 << 20, leastPercent},
+			{"slow work", 100, time.Second, 10 << 20, leastPercent},
+			{"much work", enough, 100 * time.Millisecond, 24 << 20, 200},
+			{"the same, collected less often now", 3, time.Second, 24 << 20, 200},
+			{"a large state", 1, time.Second, 1 << 30, leastPercent},
+			{"hardly any state", 1, time.Second, 1 << 20, mostPercent},
+		} {
+			if collections(step.n, step.apart, step.live); percent != step.want {
+				t.Errorf("%s: %d percent, want %d", step.why, percent, step.want)
+			}
+		}
+		time.Sleep(patience + time.Second)
+		if percent != leastPercent {
+			t.Errorf("quiet again: %d percent", percent)
+		}
+	})
+}
