@@ -56,6 +56,8 @@ type Options struct {
 	Runtime string
 	// ServiceRange is where services get their addresses: 10.96.0.0/16 by default.
 	ServiceRange string
+	// AllowPrivileged lets pods have privileged containers.
+	AllowPrivileged bool
 	// Uncached names group-resources ("configmaps", "deployments.apps") that are served without a watch cache; "*" is all
 	// of them.
 	Uncached []string

@@ -54,6 +54,21 @@ func TestNamespacesAndServiceAreThereAtOnce(t *testing.T) {
 	}
 }
 
+func TestPrivilegedContainersRunWhereTheyMay(t *testing.T) {
+	for _, may := range []bool{false, true} {
+		k := clientset(t, start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, AllowPrivileged: may}))
+		_, err := k.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "p"},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "c", Image: "i", SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
+			}}},
+		}, metav1.CreateOptions{})
+		if (err == nil) != may {
+			t.Errorf("where it is %v that they may, creating one gives %v", may, err)
+		}
+	}
+}
+
 func TestAHundredClustersSideBySideLeaveNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var wg sync.WaitGroup

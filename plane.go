@@ -214,6 +214,7 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 		Metrics:      c.metrics.Requests(),
 		Version:      Version(),
 		Address:      c.address,
+		Privileged:   c.options.AllowPrivileged,
 		Logger:       c.options.Logger,
 	}
 	c.options.Serving.bounds(&o)

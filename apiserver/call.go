@@ -71,7 +71,7 @@ func (c *call) serve(longRunning bool) error {
 func (c *call) ctx(dryRun bool) context.Context {
 	return resource.WithCall(c.within, resource.Call{
 		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
-		Face: c.face.GroupVersion(), DryRun: dryRun,
+		Face: c.face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
 	})
 }
 

@@ -42,6 +42,8 @@ type Options struct {
 	Version version.Info
 	// Address is what discovery says where the server is.
 	Address string
+	// Privileged lets pods have privileged containers.
+	Privileged bool
 
 	// MaxBody bounds bodies, 3 MiB by default; MaxInFlight and MaxMutatingInFlight requests that are not watches.
 	MaxBody             int64

@@ -65,6 +65,7 @@ type serverFlags struct {
 	etcdCert, etcdKey, etcdCA         string
 	tokenFile, serviceRange, clientCA string
 	hosts                             []string
+	privileged                        bool
 	log                               logFlags
 }
 
@@ -80,6 +81,7 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.clientCA, "client-ca-file", "", "authorities whose client certificates are believed besides the cluster's own")
 	fl.StringVar(&f.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "where services get their addresses")
 	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "further names and addresses in the server's certificate")
+	fl.BoolVar(&f.privileged, "allow-privileged", false, "let pods have privileged containers")
 	f.log.add(c)
 }
 
@@ -88,8 +90,8 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 	o := millrace.Options{
 		Data: f.data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.serviceRange, Hosts: f.hosts,
 		Etcd:    millrace.EtcdOptions{Servers: f.etcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA},
-		Serving: millrace.ServingOptions{ClientCAFile: f.clientCA},
-		Logger:  log,
+		Serving: millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
+		Logger: log,
 	}
 	if f.data == "" {
 		return o, fmt.Errorf(`--data is empty: name a folder, or "memory"`)
