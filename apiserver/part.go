@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,27 +18,63 @@ import (
 // It comes to the same, or is left to the long way, whatever goes wrong: merging has to do with no field but those that the
 // patch names, and so have the findings of the decoder.
 type part struct {
-	kind  *resource.Kind
-	apply patched
-	paths []fieldPath // none if the whole object may be meant
+	kind    *resource.Kind
+	apply   patched
+	touched []touch // none if the whole object may be meant
+	texts   bool    // nothing but maps of strings is touched: labels and annotations, for most
 }
 
 func (c *call) partOf(kind types.PatchType, text []byte, apply patched) part {
 	if !c.native() || !c.isProto() {
 		return part{}
 	}
-	paths, ok := touched(c.kind.GoType(), kind, text)
+	all, ok := touched(c.kind.GoType(), kind, text)
 	if !ok {
 		return part{}
 	}
-	return part{c.kind, apply, paths}
+	return part{c.kind, apply, all, kind != types.JSONPatchType && onlyTexts(c.kind.GoType(), all)}
+}
+
+var textMap = reflect.TypeFor[map[string]string]()
+
+// onlyTexts tells whether all that is touched are maps of strings, into which strings are merged, or nothing.
+func onlyTexts(t reflect.Type, all []touch) bool {
+	for _, at := range all {
+		changes, ok := at.value.(map[string]any)
+		if !ok || t.FieldByIndex(at.path).Type != textMap {
+			return false
+		}
+		for key, value := range changes {
+			if _, isText := value.(string); !isText && value != nil || strings.HasPrefix(key, "$") {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // patch makes a changed copy of an object.
 func (p part) patch(old resource.Object) (changed resource.Object, ok bool) {
-	if len(p.paths) == 0 {
+	switch {
+	case len(p.touched) == 0:
 		return nil, false
+	case p.texts:
+		changed = old.DeepCopyObject().(resource.Object)
+		p.merge(changed)
+	default:
+		after, ok := p.through(old)
+		if !ok {
+			return nil, false
+		}
+		changed = old.DeepCopyObject().(resource.Object)
+		p.copy(changed, after)
 	}
+	changed.GetObjectKind().SetGroupVersionKind(p.kind.GroupVersionKind())
+	return changed, true
+}
+
+// through takes the fields through their text.
+func (p part) through(old resource.Object) (after resource.Object, ok bool) {
 	before := p.kind.New()
 	p.copy(before, old)
 	before.GetObjectKind().SetGroupVersionKind(p.kind.GroupVersionKind())
@@ -48,20 +85,32 @@ func (p part) patch(old resource.Object) (changed resource.Object, ok bool) {
 	if text, err = p.apply(text); err != nil {
 		return nil, false
 	}
-	after := p.kind.New()
-	if !decode.JSON(text, after) || after.GetObjectKind().GroupVersionKind() != p.kind.GroupVersionKind() {
-		return nil, false
-	}
-	changed = old.DeepCopyObject().(resource.Object)
-	p.copy(changed, after)
-	changed.GetObjectKind().SetGroupVersionKind(p.kind.GroupVersionKind())
-	return changed, true
+	after = p.kind.New()
+	return after, decode.JSON(text, after)
 }
 
 // copy copies the fields.
 func (p part) copy(to, from resource.Object) {
 	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
-	for _, path := range p.paths {
-		a.FieldByIndex(path).Set(b.FieldByIndex(path))
+	for _, at := range p.touched {
+		a.FieldByIndex(at.path).Set(b.FieldByIndex(at.path))
+	}
+}
+
+// merge changes maps of strings, which are the object's own.
+func (p part) merge(o resource.Object) {
+	v := reflect.ValueOf(o).Elem()
+	for _, at := range p.touched {
+		texts := v.FieldByIndex(at.path).Addr().Interface().(*map[string]string)
+		if *texts == nil {
+			*texts = map[string]string{}
+		}
+		for key, value := range at.value.(map[string]any) {
+			if text, set := value.(string); set {
+				(*texts)[key] = text
+			} else {
+				delete(*texts, key)
+			}
+		}
 	}
 }

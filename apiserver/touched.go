@@ -6,22 +6,29 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// touch is a field that a patch can change, and what it is to be merged with; nothing is said of that by JSON patches.
+type touch struct {
+	path  fieldPath
+	value any
+}
 
 // fieldPath leads from a struct to a field in it, or in structs that are its fields.
 type fieldPath []int
 
 // touched finds the fields of a struct that a patch can change, or look at. What is beside them stays as it is, whatever the
 // patch does. ok is false where that is not so clear.
-func touched(t reflect.Type, kind types.PatchType, text []byte) (paths []fieldPath, ok bool) {
+func touched(t reflect.Type, kind types.PatchType, text []byte) (all []touch, ok bool) {
 	if kind != types.JSONPatchType {
 		var patch map[string]any
 		if json.Unmarshal(text, &patch) != nil {
 			return nil, false
 		}
-		ok = addMerged(t, patch, nil, &paths)
-		return paths, ok
+		ok = addMerged(t, patch, nil, &all)
+		return all, ok
 	}
 	var operations []struct {
 		Path string  `json:"path"`
@@ -31,19 +38,19 @@ func touched(t reflect.Type, kind types.PatchType, text []byte) (paths []fieldPa
 		return nil, false
 	}
 	for _, o := range operations {
-		if ok = addPointer(t, o.Path, &paths); ok && o.From != nil {
-			ok = addPointer(t, *o.From, &paths)
+		if ok = addPointer(t, o.Path, &all); ok && o.From != nil {
+			ok = addPointer(t, *o.From, &all)
 		}
 		if !ok {
 			return nil, false
 		}
 	}
-	return paths, true
+	return all, true
 }
 
 // addMerged adds what a merge patch changes. A part of a struct is merged into the struct; anything else changes the field
 // that it is for.
-func addMerged(t reflect.Type, patch map[string]any, at fieldPath, to *[]fieldPath) bool {
+func addMerged(t reflect.Type, patch map[string]any, at fieldPath, to *[]touch) bool {
 	for name, value := range patch {
 		if strings.HasPrefix(name, "$") {
 			// Directives with a name behind them are about that field; others about everything that is here.
@@ -60,7 +67,7 @@ func addMerged(t reflect.Type, patch map[string]any, at fieldPath, to *[]fieldPa
 		inner, isObject := value.(map[string]any)
 		switch {
 		case !f.open:
-			*to = append(*to, path)
+			*to = append(*to, touch{path, value})
 		case !isObject:
 			return false
 		case !addMerged(f.goType, inner, path, to):
@@ -71,7 +78,7 @@ func addMerged(t reflect.Type, patch map[string]any, at fieldPath, to *[]fieldPa
 }
 
 // addPointer adds where a JSON pointer leads to, as far as structs go.
-func addPointer(t reflect.Type, pointer string, to *[]fieldPath) bool {
+func addPointer(t reflect.Type, pointer string, to *[]touch) bool {
 	if pointer == "" || pointer[0] != '/' || strings.Contains(pointer, "~") {
 		return false
 	}
@@ -86,7 +93,7 @@ func addPointer(t reflect.Type, pointer string, to *[]fieldPath) bool {
 			break
 		}
 	}
-	*to = append(*to, path)
+	*to = append(*to, touch{path: path})
 	return true
 }
 
@@ -97,6 +104,8 @@ type named struct {
 	// open says that it is a struct that is always there, as the object of its fields.
 	open bool
 }
+
+var typeMeta = reflect.TypeFor[metav1.TypeMeta]()
 
 var allNames sync.Map // reflect.Type to map[string]named
 
@@ -116,6 +125,7 @@ func addNames(t reflect.Type, at fieldPath, to map[string]named) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		path := append(at[:len(at):len(at)], i)
 		switch {
+		case f.Type == typeMeta: // a patch of what an object is, is a matter of its own
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
 			addNames(f.Type, path, to)
 		case name != "" && name != "-":
