@@ -129,7 +129,7 @@ func (s *stream) run(ctx context.Context) {
 		select {
 		case <-s.watcher.Wake():
 		case <-due:
-			s.frames.bookmark(s.watcher.Revision(), false)
+			s.bookmark()
 			bell.Reset(s.bookmarkPeriod())
 		case <-done:
 			if context.Cause(ctx) == errLongEnough {
@@ -148,7 +148,13 @@ func (s *stream) bookmarkPeriod() time.Duration {
 // lastBookmark lets a client whose watch ends in time go on from here.
 func (s *stream) lastBookmark() {
 	if s.bookmarks {
-		s.frames.bookmark(s.watcher.Revision(), false)
+		s.bookmark()
+	}
+}
+
+func (s *stream) bookmark() {
+	if rev, ok := s.watcher.Bookmark(); ok {
+		s.frames.bookmark(rev, false)
 	}
 }
 

@@ -45,6 +45,7 @@ type Watcher struct {
 
 	selection Selection
 	feed      feed
+	handed    store.Revision // the last event's
 }
 
 // Watch finds the place of a watch. The caller closes it.
@@ -98,6 +99,7 @@ func (w *Watcher) Next() (e Event, ok bool, err error) {
 			return Event{}, false, err
 		}
 		if e, selected := w.selection.see(source); selected {
+			w.handed = e.Revision
 			return e, true, nil
 		}
 	}
@@ -125,8 +127,12 @@ func (s *Selection) see(source *watchcache.Event) (Event, bool) {
 // Wake is closed when Next may have something; it is good until the next call of Next.
 func (w *Watcher) Wake() <-chan struct{} { return w.feed.Wake() }
 
-// Revision tells that everything up to it has been handed out.
-func (w *Watcher) Revision() store.Revision { return w.feed.Revision() }
+// Bookmark tells that everything up to a revision has been handed out. There is none while that is before the last event:
+// others of the same revision might follow, and a client that went on from the bookmark would see that one twice.
+func (w *Watcher) Bookmark() (store.Revision, bool) {
+	rev := w.feed.Revision()
+	return rev, rev >= w.handed
+}
 
 // Close lets go of the watch's place.
 func (w *Watcher) Close() { w.feed.Close() }
