@@ -13,6 +13,7 @@ import (
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/resource"
@@ -226,6 +227,15 @@ func (a aggregated) serve(w http.ResponseWriter, r *http.Request) {
 	writeBytes(w, aggregatedType, http.StatusOK, a.body)
 }
 
+// bare are the groups as members of a list, which says what they are.
+func (d *discovery) bare() []metav1.APIGroup {
+	out := slices.Clone(d.groups)
+	for i := range out {
+		out[i].TypeMeta = metav1.TypeMeta{}
+	}
+	return out
+}
+
 // serveDiscovery answers /api, /apis and what is one or two steps below.
 func (s *Server) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []string) {
 	d := s.discover()
@@ -237,15 +247,15 @@ func (s *Server) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []
 		d.named.serve(w, r)
 	case parts[0] == "api" && len(parts) == 1:
 		s.sendDocument(w, r, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: s.o.Address}}})
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: s.o.Address}}}, false)
 	case parts[0] == "apis" && len(parts) == 1:
-		s.sendDocument(w, r, &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: d.groups})
+		s.sendDocument(w, r, &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: d.bare()}, false)
 	case parts[0] == "api" && len(parts) == 2:
 		s.sendResources(w, r, d, schema.GroupVersion{Version: parts[1]})
 	case parts[0] == "apis" && len(parts) == 2:
 		for _, g := range d.groups {
 			if g.Name == parts[1] {
-				s.sendDocument(w, r, &g)
+				s.sendDocument(w, r, &g, false)
 				return
 			}
 		}
@@ -263,14 +273,29 @@ func (s *Server) sendResources(w http.ResponseWriter, r *http.Request, d *discov
 		http.NotFound(w, r)
 		return
 	}
-	s.sendDocument(w, r, list)
+	s.sendDocument(w, r, list, false)
+}
+
+// sendProtoDocument answers with a document of discovery in protobuf.
+func (s *Server) sendProtoDocument(w http.ResponseWriter, r *http.Request, document resource.ProtoMessage) {
+	gvk := document.(runtime.Object).GetObjectKind().GroupVersionKind()
+	b, err := resource.MarshalProto(gvk.GroupVersion().String(), gvk.Kind, document)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeBytes(w, resource.ProtobufType, http.StatusOK, b)
 }
 
 // sendDocument answers with something that is not an object of a kind.
-func (s *Server) sendDocument(w http.ResponseWriter, r *http.Request, document any) {
-	f, err := accepted(r, asked{})
-	if err != nil || f.shape != shapeObject {
-		s.fail(w, r, notAcceptable())
+func (s *Server) sendDocument(w http.ResponseWriter, r *http.Request, document any, plain bool) {
+	f, err := accepted(r, asked{document: true, plain: plain})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if m, ok := document.(resource.ProtoMessage); ok && f.media == mediaProto {
+		s.sendProtoDocument(w, r, m)
 		return
 	}
 	b, err := json.Marshal(document)

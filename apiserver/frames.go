@@ -45,7 +45,7 @@ func (c *call) frames() (*frames, error) {
 		return nil
 	}
 	if c.format.shape == shapePartialList || c.format.media == mediaProto && !c.isProto() && c.format.shape == shapeObject {
-		return nil, notAcceptable()
+		return nil, unacceptable("only the following media types are accepted: " + streamTypes)
 	}
 	if c.format.gzip && c.format.plain() && c.native() && !f.single {
 		f.gzip = &wire.Gzip{}

@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
@@ -43,7 +45,11 @@ type format struct {
 }
 
 // asked is what bears upon which formats there are.
-type asked struct{ stream, noTables bool }
+type asked struct {
+	stream, noTables bool
+	// watchable is what can be watched at the same path, document what has no other shape, plain what there is as JSON alone.
+	watchable, document, plain bool
+}
 
 // accepted chooses the first of the caller's wishes that can be met.
 func accepted(r *http.Request, a asked) (format, error) {
@@ -60,21 +66,51 @@ func accepted(r *http.Request, a asked) (format, error) {
 		}
 		known = known || slices.Contains([]string{resource.JSONType, yamlType, resource.ProtobufType}, w.kind)
 	}
-	if known {
-		return f, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable,
-			Reason: metav1.StatusReasonNotAcceptable, Message: "only the following media types are accepted: " + mediaTypes}}
+	if known && !a.plain {
+		return f, onlyAccepted(a, accept)
 	}
-	return f, notAcceptable()
+	e := unacceptable("406: Not Acceptable\n\nAvailable representations: " + a.representations())
+	e.ErrStatus.Details = &metav1.StatusDetails{}
+	return f, e
 }
 
-func notAcceptable() error {
+const (
+	mediaTypes  = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+	streamTypes = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+)
+
+func (a asked) representations() string {
+	switch {
+	case a.plain:
+		return resource.JSONType
+	case a.watchable:
+		return mediaTypes + ", " + streamTypes
+	}
+	return mediaTypes
+}
+
+// onlyAccepted refuses a known format that is not to be had here, or not in the shape that is wanted.
+func onlyAccepted(a asked, accept string) error {
+	types := mediaTypes
+	if a.stream && !strings.Contains(accept, ";") {
+		types = streamTypes
+	}
+	return unacceptable("only the following media types are accepted: " + types)
+}
+
+// unlike refuses to show a list as an object's metadata, or the other way round.
+func (c *call) unlike() error {
+	if c.format.shape == shapePartialList {
+		return unacceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%s)", internalName(c.kind.Group), c.kind.Kind))
+	}
+	return unacceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s.%s)", internalName(c.kind.Group), c.kind.ListKind))
+}
+
+func unacceptable(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "406: Not Acceptable\n\nAvailable representations: " + mediaTypes, Details: &metav1.StatusDetails{},
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable, Message: message,
 	}}
 }
-
-const mediaTypes = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 type wish struct {
 	kind    string
@@ -93,8 +129,11 @@ func wishes(accept string) []wish {
 			break
 		}
 		kind, params, err := mime.ParseMediaType(strings.TrimSpace(part))
-		if err != nil {
+		if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 			continue
+		}
+		if raw, _, _ := strings.Cut(strings.TrimSpace(part), ";"); strings.TrimSpace(raw) != kind {
+			continue // kube-apiserver knows them in small letters
 		}
 		w := wish{kind, params, 1}
 		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
@@ -117,19 +156,19 @@ func wishes(accept string) []wish {
 func meet(w wish, a asked) (format, bool) {
 	var f format
 	switch w.kind {
-	case resource.JSONType, "*/*", "application/*":
+	case resource.JSONType, "*/*":
 	case yamlType:
 		f.media = mediaYAML
-		if a.stream {
-			return f, false
-		}
 	case resource.ProtobufType:
 		f.media = mediaProto
 	default:
 		return f, false
 	}
 	as := w.params["as"]
-	if as == "" {
+	switch {
+	case f.media == mediaYAML && a.stream, f.media != mediaJSON && a.plain:
+		return f, false
+	case a.plain, as == "" && w.params["g"] == "" && w.params["v"] == "":
 		return f, true
 	}
 	if w.params["g"] != metav1.GroupName || w.params["v"] != "v1" && w.params["v"] != "v1beta1" {
@@ -145,7 +184,7 @@ func meet(w wish, a asked) (format, bool) {
 	default:
 		return f, false
 	}
-	return f, f.shape != shapeTable || f.media != mediaProto && !a.noTables
+	return f, !a.document && (f.shape != shapeTable || f.media != mediaProto && !a.noTables)
 }
 
 func withPretty(f format, r *http.Request) format {

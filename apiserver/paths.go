@@ -3,11 +3,14 @@ package apiserver
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/resource"
 )
 
 // Check is one part of the server's health.
@@ -28,7 +31,7 @@ func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 	}
 	switch parts[0] {
 	case "":
-		s.sendDocument(w, r, map[string][]string{"paths": s.paths()})
+		s.sendPaths(w, r)
 	case "api", "apis":
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			s.fail(w, r, methodNotAllowed())
@@ -36,7 +39,11 @@ func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 		}
 		s.serveDiscovery(w, r, parts)
 	case "version":
-		s.sendDocument(w, r, s.o.Version)
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			s.fail(w, r, methodNotAllowed())
+			return
+		}
+		s.sendDocument(w, r, s.o.Version, true)
 	case "healthz", "livez", "readyz":
 		s.serveHealth(w, r, parts)
 	case "debug":
@@ -58,6 +65,16 @@ func (s *Server) extra(path string) http.Handler {
 		}
 	}
 	return nil
+}
+
+// sendPaths lists what can be asked for, whatever the caller accepts.
+func (s *Server) sendPaths(w http.ResponseWriter, r *http.Request) {
+	b, err := json.MarshalIndent(map[string][]string{"paths": s.paths()}, "", "  ")
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeBytes(w, resource.JSONType, http.StatusOK, b)
 }
 
 func (s *Server) paths() []string {

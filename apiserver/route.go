@@ -22,7 +22,7 @@ func (c *call) dispatch() error {
 		return connection.Connect(c.w, c.r.WithContext(auth.WithUser(c.within, c.user)), c.t)
 	}
 	var err error
-	if c.format, err = accepted(c.r, asked{stream: c.verb == "watch", noTables: c.unstored()}); err != nil {
+	if c.format, err = accepted(c.r, asked{stream: c.verb == "watch", noTables: c.unstored(), watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
 		return err
 	}
 	if err := c.checkScope(); err != nil {

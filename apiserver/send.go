@@ -123,7 +123,7 @@ func (c *call) sendObject(code int, o resource.Object) error {
 	case shapePartial:
 		return c.send(code, partialOf(o), partialGVK)
 	case shapePartialList:
-		return notAcceptable()
+		return c.unlike()
 	}
 	return c.send(code, c.faceOf(o), c.face.GroupVersionKind)
 }

@@ -327,7 +327,7 @@ func (c *call) sendConvertedProto(l *registry.List, list converted) error {
 	for _, item := range list.Items {
 		m, ok := item.(resource.ProtoMessage)
 		if !ok {
-			return notAcceptable()
+			return unacceptable("only the following media types are accepted: " + mediaTypes)
 		}
 		form := make([]byte, m.Size())
 		if _, err := m.MarshalToSizedBuffer(form); err != nil {

@@ -41,7 +41,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
 	f, accepting := accepted(r, asked{})
-	if accepting != nil || f.media == mediaYAML {
+	if accepting != nil {
 		f.media = mediaJSON
 	}
 	writeStatus(w, f, status)
@@ -55,11 +55,15 @@ func writeStatus(w http.ResponseWriter, f format, status *metav1.Status) {
 		}
 	}
 	b, err := json.Marshal(status)
+	contentType := ""
+	if err == nil {
+		b, contentType, err = f.finish(b)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	writeBytes(w, resource.JSONType, int(status.Code), append(b, '\n'))
+	writeBytes(w, contentType, int(status.Code), b)
 }
 
 func writeBytes(w http.ResponseWriter, contentType string, code int, body []byte) {

@@ -39,6 +39,9 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
+	if c.format.shape == shapePartial {
+		return c.unlike()
+	}
 	return c.sendList(list)
 }
 
