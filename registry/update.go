@@ -9,7 +9,6 @@ import (
 	"github.com/millrace/millrace/resource"
 	"github.com/millrace/millrace/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -200,10 +199,7 @@ func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error
 	if s.kind.Generation && opt.View != "status" && s.kind.Changed(o, old) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
-	meta := field.NewPath("metadata")
-	errs := s.checkMeta(o)
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, meta)...)
-	errs = append(errs, errs...) // kube-apiserver looks twice, and clients see each finding twice
+	errs := s.checkMetaUpdate(o, old)
 	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
 		return apierrors.NewInvalid(s.groupKind(), o.GetName(), errs)
 	}

@@ -37,6 +37,8 @@ type Kind struct {
 
 	New  func() Object
 	Name func(name string, prefix bool) []string
+	// MetaAgain says that updates look at all of the metadata twice.
+	MetaAgain bool
 	// FreeFinalizers lets finalizers without a domain have any name.
 	FreeFinalizers bool
 	Default        func(Object)
@@ -119,7 +121,7 @@ func Define[P Object](d Description[P]) *Kind {
 		OrphanByDefault: d.OrphanByDefault, ReturnDeleted: d.ReturnDeleted, Deprecated: d.Deprecated,
 		Fields: d.Fields, Columns: d.Columns, Actions: d.Actions, goType: t,
 		New:  func() Object { return newP() },
-		Name: d.Name, FreeFinalizers: d.FreeFinalizers,
+		Name: d.Name, FreeFinalizers: d.FreeFinalizers, MetaAgain: d.MetaAgain,
 		Default: func(Object) {},
 		Restore: func(Object) {},
 		Held:    func(Object) bool { return false },

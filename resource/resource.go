@@ -53,6 +53,8 @@ type Description[P Object] struct {
 
 	// Name checks the object's name, or a generateName when prefix is true; nil is a DNS subdomain.
 	Name func(name string, prefix bool) []string
+	// MetaAgain says that the kind's own rules for updates look at all of the metadata again, not only at what changed.
+	MetaAgain bool
 	// FreeFinalizers lets finalizers without a domain have any name.
 	FreeFinalizers bool
 

@@ -14,6 +14,7 @@ import (
 func ControllerRevisions() *resource.Kind {
 	return resource.Define(resource.Description[*appsv1.ControllerRevision]{
 		Group: group, Version: version, Kind: "ControllerRevision", Resource: "controllerrevisions", Namespaced: true,
+		MetaAgain:           true,
 		UnconditionalUpdate: true,
 		Rules:               revisionRules,
 		Columns: []table.Column{

@@ -13,8 +13,8 @@ import (
 
 var revisionRules = resource.Rules[*appsv1.ControllerRevision]{
 	Validate: checkRevision,
-	ValidateUpdate: func(ctx context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
-		return append(checkRevision(ctx, r), check.Immutable(r.Data, old.Data, field.NewPath("data"))...)
+	ValidateUpdate: func(_ context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
+		return append(check.NonNegative(r.Revision, field.NewPath("revision")), check.Immutable(r.Data, old.Data, field.NewPath("data"))...)
 	},
 }
 

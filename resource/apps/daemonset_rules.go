@@ -33,7 +33,7 @@ var daemonSetRules = resource.Rules[*appsv1.DaemonSet]{
 	},
 	Validate: checkDaemonSet,
 	ValidateUpdate: func(ctx context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
-		return append(checkDaemonSet(ctx, d), check.Immutable(d.Spec.Selector, old.Spec.Selector, selectorPath)...)
+		return append(check.Immutable(d.Spec.Selector, old.Spec.Selector, selectorPath), checkDaemonSet(ctx, d)...)
 	},
 	Warnings: func(_ context.Context, d, old *appsv1.DaemonSet) []string {
 		if old != nil && d.Generation == old.Generation {

@@ -64,7 +64,8 @@ func checkStatefulSet(ctx context.Context, set, old *appsv1.StatefulSet) field.E
 	if s.Ordinals != nil {
 		errs = append(errs, nonNegative(specPath.Child("ordinals"), number{"start", int64(s.Ordinals.Start)})...)
 	}
-	if old == nil || !equality.Semantic.DeepEqual(s.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates) {
+	claimsChanged := old == nil || !equality.Semantic.DeepEqual(s.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates)
+	if old == nil {
 		errs = append(errs, checkClaimTemplates(s.VolumeClaimTemplates)...)
 	}
 	errs = append(errs, checkSelector(s.Selector, "statefulset")...)
@@ -73,7 +74,7 @@ func checkStatefulSet(ctx context.Context, set, old *appsv1.StatefulSet) field.E
 		errs = append(errs, field.Invalid(selectorPath, s.Selector, ""))
 	} else {
 		errs = append(errs, podspec.ValidateSelected(&s.Template, selector, templatePath)...)
-		if old == nil || !equality.Semantic.DeepEqual(&s.Template, &old.Spec.Template) {
+		if claimsChanged || !equality.Semantic.DeepEqual(&s.Template, &old.Spec.Template) {
 			opt := podspec.OptionsFrom(ctx)
 			opt.AllVolumes = volumesOf(s)
 			errs = append(errs, podspec.ValidateTemplate(&s.Template, templatePath, opt)...)

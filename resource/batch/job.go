@@ -19,6 +19,7 @@ import (
 func Jobs() *resource.Kind {
 	return resource.Define(resource.Description[*batchv1.Job]{
 		Group: group, Version: version, Kind: "Job", Resource: "jobs", Namespaced: true, Categories: []string{"all"},
+		MetaAgain:           true,
 		UnconditionalUpdate: true, OrphanByDefault: true,
 		Default: defaultJob,
 		Rules:   jobRules,

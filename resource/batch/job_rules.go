@@ -134,7 +134,8 @@ func checkSelectedSpec(ctx context.Context, s *batchv1.JobSpec) field.ErrorList 
 // checkJobUpdate lets a job's work be neither changed nor done twice.
 func checkJobUpdate(ctx context.Context, j, old *batchv1.Job) field.ErrorList {
 	s, was := &j.Spec, &old.Spec
-	errs := checkSelectedSpec(ctx, s)
+	errs := checkJob(ctx, j)
+	errs = append(errs, checkSelectedSpec(ctx, s)...) // it is looked at twice
 	errs = append(errs, checkCompletionsUpdate(s, was)...)
 	errs = append(errs, immutable(s.Selector, was.Selector, "selector")...)
 	errs = append(errs, checkTemplateUpdate(s, old)...)

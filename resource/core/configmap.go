@@ -17,6 +17,7 @@ import (
 func ConfigMaps() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ConfigMap]{
 		Group: "", Version: "v1", Kind: "ConfigMap", Resource: "configmaps",
+		MetaAgain:  true,
 		Namespaced: true, ShortNames: []string{"cm"},
 		UnconditionalUpdate: true,
 		Rules: resource.Rules[*corev1.ConfigMap]{

@@ -17,6 +17,7 @@ import (
 func Endpoints() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Endpoints]{
 		Group: "", Version: "v1", Kind: "Endpoints", Resource: "endpoints", Singular: "endpoints", Prefix: "services/endpoints",
+		MetaAgain:  true,
 		Namespaced: true, ShortNames: []string{"ep"},
 		UnconditionalUpdate: true, CreateOnUpdate: true,
 		Deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",

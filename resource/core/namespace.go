@@ -17,6 +17,7 @@ import (
 func Namespaces() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Namespace]{
 		Group: "", Version: "v1", Kind: "Namespace", Resource: "namespaces",
+		MetaAgain:  true,
 		ShortNames: []string{"ns"}, NoVerbs: []string{"deletecollection"},
 		NoGeneration: true, UnconditionalUpdate: true,
 		Name:    validation.NameIsDNSLabel,

@@ -15,6 +15,7 @@ import (
 func Nodes() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Node]{
 		Version: "v1", Kind: "Node", Resource: "nodes", Prefix: "minions", ShortNames: []string{"no"},
+		MetaAgain:    true,
 		NoGeneration: true, UnconditionalUpdate: true, StatusOnCreate: true,
 		Default: defaultNode,
 		Rules:   nodeRules,

@@ -16,6 +16,7 @@ func PersistentVolumes() *resource.Kind {
 	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.PersistentVolume]{
 		Group: "", Version: "v1", Kind: "PersistentVolume", Resource: "persistentvolumes",
+		MetaAgain:    true,
 		ShortNames:   []string{"pv"},
 		NoGeneration: true, UnconditionalUpdate: true, ReturnDeleted: true,
 		Default: defaultVolume,

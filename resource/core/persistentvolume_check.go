@@ -82,6 +82,7 @@ func checkVolumeAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.Err
 
 func checkVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
 	errs := checkVolume(pv)
+	errs = append(errs, errs...) // it is looked at twice
 	now, was := &pv.Spec, &old.Spec
 	if !equality.Semantic.DeepEqual(withoutExpandSecret(now, was), was.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),

@@ -17,12 +17,14 @@ func PersistentVolumeClaims() *resource.Kind {
 	spec, status := corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.PersistentVolumeClaim]{
 		Group: "", Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims",
+		MetaAgain:  true,
 		Namespaced: true, ShortNames: []string{"pvc"},
 		NoGeneration: true, UnconditionalUpdate: true, ReturnDeleted: true,
 		Default: defaultClaim,
 		Rules: resource.Rules[*corev1.PersistentVolumeClaim]{
 			PrepareCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) { prepareClaim(c) },
 			PrepareUpdate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
+				dropForeignSource(&c.Spec)
 				normalizeDataSources(&c.Spec, &old.Spec)
 			},
 			Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList { return checkClaim(c) },
@@ -63,10 +65,15 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 
 func prepareClaim(c *corev1.PersistentVolumeClaim) {
 	c.Status.Phase = corev1.ClaimPending
-	if r := c.Spec.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" {
-		c.Spec.DataSourceRef = nil // sources in other namespaces are not turned on
-	}
+	dropForeignSource(&c.Spec)
 	normalizeDataSources(&c.Spec, nil)
+}
+
+// dropForeignSource forgets a source in another namespace: they are not turned on.
+func dropForeignSource(s *corev1.PersistentVolumeClaimSpec) {
+	if r := s.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" {
+		s.DataSourceRef = nil
+	}
 }
 
 // normalizeDataSources keeps the older and the newer way of naming a source the same. The older one was always silently

@@ -39,17 +39,19 @@ func checkClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	case class == "" && was.StorageClassName == nil && now.StorageClassName != nil:
 		was.StorageClassName = now.StorageClassName // the default may come to be known later
 	}
-	if c.Status.Phase == corev1.ClaimBound && now.Resources.Requests != nil {
-		now.Resources.Requests[corev1.ResourceStorage] = was.Resources.Requests[corev1.ResourceStorage]
+	if c.Status.Phase == corev1.ClaimBound {
+		if now.Resources.Requests != nil {
+			now.Resources.Requests[corev1.ResourceStorage] = was.Resources.Requests[corev1.ResourceStorage]
+		}
+		was.VolumeAttributesClassName = now.VolumeAttributesClassName
 	}
-	was.VolumeAttributesClassName = now.VolumeAttributesClassName
 	if !equality.Semantic.DeepEqual(now, was) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf(
 			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n%v",
 			diff.Diff(quote.Of(*was), quote.Of(*now)))))
 	}
 	size, before := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
-	if actual := old.Status.Capacity[corev1.ResourceStorage]; size.Cmp(before) < 0 && size.Cmp(actual) < 0 {
+	if actual := old.Status.Capacity[corev1.ResourceStorage]; size.Cmp(before) < 0 && size.Cmp(actual) <= 0 {
 		errs = append(errs, field.Forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
 	}
 	errs = append(errs, check.Immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)

@@ -13,6 +13,7 @@ import (
 func Pods() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Pod]{
 		Version: "v1", Kind: "Pod", Resource: "pods",
+		MetaAgain:  true,
 		Namespaced: true, ShortNames: []string{"po"}, Categories: []string{"all"},
 		UnconditionalUpdate: true, ReturnDeleted: true,
 		Default:  podspec.Default,

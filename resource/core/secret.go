@@ -20,6 +20,7 @@ func Secrets() *resource.Kind {
 	doc := corev1.Secret{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.Secret]{
 		Group: "", Version: "v1", Kind: "Secret", Resource: "secrets",
+		MetaAgain:           true,
 		Namespaced:          true,
 		UnconditionalUpdate: true,
 		Default:             defaultSecret,

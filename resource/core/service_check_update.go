@@ -24,6 +24,9 @@ func checkServiceUpdate(s, old *corev1.Service) field.ErrorList {
 // checkClassChange leaves the form of the class to the check of the whole.
 func checkClassChange(s, old *corev1.Service) field.ErrorList {
 	both := s.Spec.Type == corev1.ServiceTypeLoadBalancer && old.Spec.Type == corev1.ServiceTypeLoadBalancer
+	if s.Spec.LoadBalancerClass != nil && s.Spec.Type != corev1.ServiceTypeLoadBalancer && old.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return field.ErrorList{field.Forbidden(field.NewPath("spec", "loadBalancerClass"), onlyLoadBalancer)}
+	}
 	if both && !equalPointers(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass) {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "loadBalancerClass"), s.Spec.LoadBalancerClass, "may not change once set")}
 	}

@@ -16,6 +16,7 @@ import (
 func ServiceAccounts() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ServiceAccount]{
 		Group: "", Version: "v1", Kind: "ServiceAccount", Resource: "serviceaccounts",
+		MetaAgain:  true,
 		Namespaced: true, ShortNames: []string{"sa"},
 		UnconditionalUpdate: true, ReturnDeleted: true,
 		Rules: resource.Rules[*corev1.ServiceAccount]{

@@ -91,6 +91,10 @@ func (x *examiner) handler(p *place, exec *corev1.ExecAction, get *corev1.HTTPGe
 		if c, first := one.open("grpc"); first {
 			port := c.child("port")
 			x.portNumber(&port, grpc.Port)
+			if grpc.Mode != nil {
+				mode := c.child("mode")
+				oneOf(&x.findings, &mode, *grpc.Mode, corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)
+			}
 		}
 	}
 	if sleep != nil {
@@ -110,6 +114,13 @@ func (x *examiner) httpGet(p *place, g *corev1.HTTPGetAction) {
 	if g.Scheme != corev1.URISchemeHTTP && g.Scheme != corev1.URISchemeHTTPS {
 		c := p.child("scheme")
 		oneOf(&x.findings, &c, g.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
+	}
+	if g.Protocol != nil {
+		c := p.child("protocol")
+		known := oneOf(&x.findings, &c, *g.Protocol, corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2)
+		if known && *g.Protocol == corev1.HTTPProtocolHTTP2 && g.Scheme != corev1.URISchemeHTTP {
+			x.invalid(&c, *g.Protocol, "may only be used with scheme HTTP")
+		}
 	}
 	for i := range g.HTTPHeaders {
 		if messages := validation.IsHTTPHeaderName(g.HTTPHeaders[i].Name); messages != nil {

@@ -121,6 +121,8 @@ func (x *examiner) all(p *place) {
 	x.hostAliases(p)
 	x.classes(p)
 	x.system(p)
+	x.schedulingGroup(p)
+	x.evictionResponders(p)
 }
 
 func (x *examiner) labels(p *place, name string, labels map[string]string) {

@@ -113,11 +113,36 @@ func fieldsOf(v reflect.Value) []named {
 	switch o := v.Interface().(type) {
 	case corev1.PodSpec:
 		return podSpec(&o)
+	case corev1.PersistentVolumeSource:
+		return inOrder(v, persistentSourceOrder)
+	case corev1.VolumeSource:
+		return inOrder(v, volumeSourceOrder)
 	}
 	out := make([]named, 0, v.NumField())
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		out = append(out, named{f.Name, v.Field(i), f.Anonymous})
+	}
+	return out
+}
+
+var volumeSourceOrder = []string{
+	"HostPath", "EmptyDir", "GCEPersistentDisk", "AWSElasticBlockStore", "GitRepo", "Secret", "NFS", "ISCSI", "Glusterfs",
+	"PersistentVolumeClaim", "RBD", "Quobyte", "FlexVolume", "Cinder", "CephFS", "Flocker", "DownwardAPI", "FC", "AzureFile",
+	"ConfigMap", "VsphereVolume", "AzureDisk", "PhotonPersistentDisk", "Projected", "PortworxVolume", "ScaleIO", "StorageOS",
+	"CSI", "Ephemeral", "Image",
+}
+
+var persistentSourceOrder = []string{
+	"GCEPersistentDisk", "AWSElasticBlockStore", "HostPath", "Glusterfs", "NFS", "RBD", "Quobyte", "ISCSI", "FlexVolume", "Cinder",
+	"CephFS", "FC", "Flocker", "AzureFile", "VsphereVolume", "AzureDisk", "PhotonPersistentDisk", "PortworxVolume", "ScaleIO",
+	"Local", "StorageOS", "CSI",
+}
+
+func inOrder(v reflect.Value, names []string) []named {
+	out := make([]named, 0, len(names))
+	for _, name := range names {
+		out = append(out, named{name: name, value: v.FieldByName(name)})
 	}
 	return out
 }
