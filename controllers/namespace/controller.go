@@ -61,14 +61,18 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		n.forget(key)
 		return loop.Result{}, nil
 	}
+	// A cache that is behind may show a namespace that has gone already, whose name another one has now.
+	ns, err := n.live(ctx, ns)
+	if ns == nil || err != nil {
+		return loop.Result{}, err
+	}
 	if ns.Status.Phase != corev1.NamespaceTerminating {
 		// Say so first: from then on the server lets nothing new in.
-		ns = ns.DeepCopy()
 		ns.Status.Phase = corev1.NamespaceTerminating
 		return loop.Result{}, n.writeStatus(ctx, key, ns)
 	}
 	found := n.empty(ctx, ns.Name)
-	if ns = ns.DeepCopy(); merge(&ns.Status.Conditions, found.conditions(metav1.NewTime(n.now()))) && !found.finished() {
+	if merge(&ns.Status.Conditions, found.conditions(metav1.NewTime(n.now()))) && !found.finished() {
 		if err := n.writeStatus(ctx, key, ns); err != nil {
 			return loop.Result{}, err
 		}
@@ -77,6 +81,20 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{After: n.pause(key)}, nil
 	}
 	return loop.Result{}, n.finalize(ctx, key, ns)
+}
+
+// live is the namespace as it is now, or nil if it is not there any more.
+func (n *controller) live(ctx context.Context, cached *corev1.Namespace) (*corev1.Namespace, error) {
+	ns, err := n.kube.CoreV1().Namespaces().Get(ctx, cached.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read namespace %s before it is emptied: %w", cached.Name, err)
+	case ns.UID != cached.UID || ns.DeletionTimestamp == nil:
+		return nil, nil
+	}
+	return ns, nil
 }
 
 func (n *controller) writeStatus(ctx context.Context, key loop.Key, ns *corev1.Namespace) error {

@@ -137,6 +137,36 @@ func TestPodsGoBeforeWhatTheyUse(t *testing.T) {
 	})
 }
 
+func TestANewNamespaceOfTheSameNameKeepsWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.fill("reborn")
+		testapi.Edit(c.server, "configmaps", "reborn", "content", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/hold"} })
+		c.delete("reborn")
+		// The loop goes on seeing the namespace that waits for its content, which somebody else lets go.
+		c.server.HoldWatches(true)
+		kube := c.clients.Kube.CoreV1()
+		cm, err := kube.ConfigMaps("reborn").Get(t.Context(), "content", metav1.GetOptions{})
+		if err == nil {
+			cm.Finalizers = nil
+			_, err = kube.ConfigMaps("reborn").Update(t.Context(), cm, metav1.UpdateOptions{})
+		}
+		ns := c.namespace("reborn")
+		ns.Spec.Finalizers = nil
+		if err == nil {
+			_, err = kube.Namespaces().Finalize(t.Context(), ns, metav1.UpdateOptions{})
+		}
+		if err != nil || c.namespace("reborn") != nil {
+			t.Fatal(err, c.namespace("reborn"))
+		}
+		c.fill("reborn")
+		time.Sleep(time.Hour)
+		if len(testapi.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
+			t.Error("the new namespace has been emptied")
+		}
+	})
+}
+
 type cluster struct {
 	t       *testing.T
 	server  *testapi.Server
