@@ -47,6 +47,7 @@ type reflector[I item] struct {
 	position string // where the next watch starts
 	pages    pagesOnly
 	listed   bool // there was a complete list
+	expiries int  // how often in a row a watch has expired before it brought anything
 	rejected int  // how often in a row a watch from the position was answered with an error
 }
 
@@ -117,6 +118,9 @@ func (r *reflector[I]) listAndWatch(ctx context.Context) error {
 	if expired(err) {
 		r.log.Debug("watch has expired, listing again", "position", r.position, "error", err)
 		r.position = ""
+		if r.expiries++; r.expiries > 1 {
+			return err // lists that expire before they are of use must not follow each other without a pause
+		}
 		return nil
 	}
 	if r.hopeless(err) {
@@ -132,7 +136,7 @@ func (r *reflector[I]) listAndWatch(ctx context.Context) error {
 func (r *reflector[I]) hopeless(err error) bool {
 	switch {
 	case err == nil:
-		r.rejected = 0
+		r.rejected, r.expiries = 0, 0
 		return false
 	case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), apierrors.IsNotFound(err):
 		return true
@@ -212,7 +216,7 @@ func (r *reflector[I]) handle(event watch.Event[I]) error {
 	} else {
 		r.sink.apply(event.Type, event.Object)
 	}
-	r.rejected = 0
+	r.rejected, r.expiries = 0, 0
 	if reached := event.Object.GetResourceVersion(); parseVersion(reached) >= parseVersion(r.position) {
 		r.position = reached // unless a faulty connection repeats itself
 	}

@@ -91,6 +91,21 @@ func TestAServerThatRefusesToStreamIsReadInPages(t *testing.T) {
 	})
 }
 
+func TestListsThatExpireAtOnceAreNotRepeatedWithoutAPause(t *testing.T) {
+	source := informer.NewFakeSource(pod("a", "one"))
+	wrapped := informer.Funcs[*corev1.Pod]{ListFunc: source.List,
+		WatchFunc: func(context.Context, metav1.ListOptions) (watch.Stream[*corev1.Pod], error) {
+			return nil, apierrors.NewResourceExpired("too old")
+		}}
+	withPods(t, wrapped, informer.Options[*corev1.Pod]{DisableStreaming: true}, func(t *testing.T, pods podInformer) {
+		mustSync(t, pods)
+		time.Sleep(time.Hour)
+		if n := len(source.Requests("list")); n < 60 || n > 300 {
+			t.Errorf("%d lists within an hour", n)
+		}
+	})
+}
+
 func TestStreamingIsTriedAgainAfterAWhile(t *testing.T) {
 	source := informer.NewFakeSource(pod("a", "one"))
 	upgraded := false
