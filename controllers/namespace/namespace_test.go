@@ -164,6 +164,9 @@ func TestANewNamespaceOfTheSameNameKeepsWhatItHas(t *testing.T) {
 		if len(testapi.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
 			t.Error("the new namespace has been emptied")
 		}
+		if phase := c.namespace("reborn").Status.Phase; phase == corev1.NamespaceTerminating {
+			t.Error("the new namespace is said to be terminating")
+		}
 	})
 }
 
