@@ -95,11 +95,7 @@ func (c *call) sendStored(code int, stored *registry.Stored) error {
 	}
 	switch {
 	case c.format.plain():
-		form, err := wire.StoredJSON(c.kind, stored.Entry, stored.Object)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		return c.sendJSON(code, c.face.GroupVersionKind, form)
+		return c.sendStoredJSON(code, stored)
 	case c.format.media == mediaProto && c.isProto():
 		form, err := wire.StoredProto(stored.Entry)
 		if err != nil {
@@ -108,6 +104,19 @@ func (c *call) sendStored(code int, stored *registry.Stored) error {
 		return c.sendProto(code, form)
 	}
 	return c.sendObject(code, stored.Object)
+}
+
+// sendStoredJSON writes the form right into the answer: nobody else will want it, unlike the cache's.
+func (c *call) sendStoredJSON(code int, stored *registry.Stored) (err error) {
+	b := getBuffer()
+	defer b.free()
+	b.bytes = wire.AppendTypeMeta(b.bytes, c.face.Kind, c.face.GroupVersion().String())
+	if b.bytes, err = wire.AppendStored(b.bytes, c.kind, stored.Entry, stored.Object); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	b.bytes = append(b.bytes, '\n')
+	writeBytes(c.w, resource.JSONType, code, b.bytes)
+	return nil
 }
 
 // sendObject answers with an object of the kind in whatever shape and version the caller wants.

@@ -27,12 +27,20 @@ func makeJSON(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, erro
 	return BodyJSON(o)
 }
 
-// StoredJSON is the JSON form of an entry. The object that it holds is at hand, for the case that the bytes do not do.
-func StoredJSON(k *resource.Kind, e store.Entry, o resource.Object) ([]byte, error) {
-	if form, ok := transcoded(k, e.Value, e.Revision); ok {
-		return form, nil
+// AppendStored appends the JSON form of an entry to a beginning by AppendTypeMeta. The object that it holds is at hand, for
+// the case that the bytes do not do.
+func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Object) ([]byte, error) {
+	if plan := planOf(k, e.Value); plan != nil {
+		if message, err := resource.MessageOf(e.Value); err == nil {
+			var digits [20]byte
+			// The members bring their commas along.
+			if text, ok := plan.Append(bytes.TrimSuffix(begun, comma), message, appendVersion(digits[:0], e.Revision)); ok {
+				return text, nil
+			}
+		}
 	}
-	return BodyJSON(o)
+	form, err := BodyJSON(o)
+	return append(begun, form...), err
 }
 
 // BodyJSON is the JSON form of an object that is at hand.
@@ -48,7 +56,7 @@ func BodyJSON(o resource.Object) ([]byte, error) {
 	return bytes.TrimPrefix(b, brace), nil
 }
 
-var brace = []byte("{")
+var brace, comma = []byte("{"), []byte(",")
 
 // version is a revision as objects carry it. What has not been stored (in a dry run) has none.
 func version(rev store.Revision) string {
@@ -74,12 +82,17 @@ func planFor(t reflect.Type) *transcode.Plan {
 	return p.(*transcode.Plan)
 }
 
+// planOf is how stored bytes become JSON without being decoded; nil if that is not possible.
+func planOf(k *resource.Kind, stored []byte) *transcode.Plan {
+	if k.Restores || !bytes.HasPrefix(stored, resource.ProtoMagic) {
+		return nil
+	}
+	return planFor(k.GoType())
+}
+
 // transcoded makes the JSON form without decoding, if that is possible.
 func transcoded(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, bool) {
-	if k.Restores || !bytes.HasPrefix(stored, resource.ProtoMagic) {
-		return nil, false
-	}
-	return planned(planFor(k.GoType()), stored, rev)
+	return planned(planOf(k, stored), stored, rev)
 }
 
 func planned(plan *transcode.Plan, stored []byte, rev store.Revision) ([]byte, bool) {
@@ -88,10 +101,14 @@ func planned(plan *transcode.Plan, stored []byte, rev store.Revision) ([]byte, b
 		return nil, false
 	}
 	var digits [20]byte
-	version := digits[:0]
-	if rev != 0 {
-		version = strconv.AppendInt(version, int64(rev), 10)
-	}
-	text, ok := plan.JSON(message, version)
+	text, ok := plan.JSON(message, appendVersion(digits[:0], rev))
 	return bytes.TrimPrefix(text, brace), ok
+}
+
+// appendVersion appends a revision as objects carry it.
+func appendVersion(b []byte, rev store.Revision) []byte {
+	if rev == 0 {
+		return b
+	}
+	return strconv.AppendInt(b, int64(rev), 10)
 }

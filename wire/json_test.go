@@ -38,8 +38,13 @@ func TestFormsAreThoseOfTheDecodedObject(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := makeJSON(k, stored, 7)
-		if want := longWay(t, k, stored, "7"); err != nil || !bytes.Equal(got, want) {
+		want := longWay(t, k, stored, "7")
+		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %v, %s, want %s", k.Kind, err, got, want)
+		}
+		whole, err := AppendStored(AppendTypeMeta(nil, k.Kind, "v"), k, store.Entry{Value: stored, Revision: 7}, o)
+		if want := append(AppendTypeMeta(nil, k.Kind, "v"), want...); err != nil || !bytes.Equal(whole, want) && !k.Restores {
+			t.Errorf("%s: %v, %s, want %s", k.Kind, err, whole, want)
 		}
 	}
 }
@@ -51,7 +56,8 @@ func TestWhatIsNotStoredHasNoVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := StoredJSON(k, store.Entry{Value: stored}, o)
+	got, err := AppendStored(AppendTypeMeta(nil, "A", "b"), k, store.Entry{Value: stored}, o)
+	got = bytes.TrimPrefix(got, AppendTypeMeta(nil, "A", "b"))
 	if want := `"metadata":{"name":"c"}}`; err != nil || string(got) != want {
 		t.Errorf("%v, %s, want %s", err, got, want)
 	}

@@ -36,6 +36,23 @@ func (p *Plan) JSON(message, version []byte) (text []byte, ok bool) {
 	return text, ok
 }
 
+// Append appends the members of the text and its closing brace to what has been begun with a brace, and perhaps with other
+// members. What is appended to is left alone if it tells false.
+func (p *Plan) Append(begun, message, version []byte) (text []byte, ok bool) {
+	if len(message) > largestMessage {
+		return begun, false
+	}
+	r := readers.Get().(*reader)
+	r.version = append(r.version[:0], version...)
+	text = r.fields(begun, p.root, message)
+	r.spans = r.spans[:0]
+	readers.Put(r)
+	if text == nil {
+		return begun, false
+	}
+	return append(text, '}'), true
+}
+
 // reader goes through one message. Its methods append to the text that they are given, and return nothing where they refuse:
 // text that is handed on costs less than text that is kept here, where the collector wants to know of each change.
 type reader struct {
