@@ -16,6 +16,9 @@ import (
 
 // admit decides whether the node takes a pod: whether what the scheduler saw, if there was one, is true here.
 func (k *Kubelet) admit(pod *corev1.Pod) *worker.Rejection {
+	if r := k.underPressure(pod); r != nil {
+		return r
+	}
 	others := k.others(pod)
 	if r := fits(pod, others, k.allocatable()); r != nil {
 		return r

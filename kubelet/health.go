@@ -52,15 +52,18 @@ func (h *health) Run(ctx context.Context) error {
 func (h *health) look(ctx context.Context) {
 	problem, _ := h.runtime.Ready(ctx)
 	version := ""
-	if v, err := h.runtime.Version(ctx); err == nil {
-		version = fmt.Sprintf("%s://%s", v.Name, v.Version)
+	var images []corev1.ContainerImage
+	if problem == "" { // one that does not answer is not asked for more
+		if v, err := h.runtime.Version(ctx); err == nil {
+			version = fmt.Sprintf("%s://%s", v.Name, v.Version)
+		}
+		images = h.list(ctx)
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	images := h.list(ctx)
 	h.mu.Lock()
-	differs := problem != h.problem || version != "" && version != h.version || len(images) != len(h.images)
+	differs := problem != h.problem || version != "" && (version != h.version || len(images) != len(h.images))
 	if problem != h.problem {
 		h.log.Info("container runtime", "problem", problem)
 	}
@@ -70,10 +73,15 @@ func (h *health) look(ctx context.Context) {
 	}
 	h.mu.Unlock()
 	if differs {
-		select {
-		case h.changed <- struct{}{}:
-		default:
-		}
+		h.tell()
+	}
+}
+
+// tell has the node's status written soon.
+func (h *health) tell() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
 	}
 }
 

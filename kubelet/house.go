@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	rotateRounds = 5
 	sweepRounds  = 15
 	imageRounds  = 150
+	// imageRest is how long an image is left alone after it was seen first: its pod may not have started yet.
+	imageRest = 2 * time.Minute
 )
 
 // keepHouse ends and removes what nobody wants, and keeps logs and images small.
@@ -46,7 +49,7 @@ func (k *Kubelet) keepHouse(ctx context.Context) error {
 			k.rotate(ctx)
 		}
 		if round%imageRounds == 0 && ready {
-			k.dropImages(ctx)
+			k.dropImages(ctx, k.options.ImageHighUse)
 		}
 	}
 }
@@ -101,14 +104,16 @@ func (k *Kubelet) rotate(ctx context.Context) {
 	}
 }
 
-// dropImages removes images that no container uses while the disk is too full, the largest first.
-func (k *Kubelet) dropImages(ctx context.Context) {
+// dropImages removes images that no container uses, if the disk is too full, until it no longer is.
+func (k *Kubelet) dropImages(ctx context.Context, tooFull int) {
+	k.imageGC.Lock()
+	defer k.imageGC.Unlock()
 	mount, _, err := k.runtime.Usage(ctx)
 	if err != nil {
 		return
 	}
 	full, err := used(mount)
-	if err != nil || full < k.options.ImageHighUse {
+	if err != nil || full < tooFull {
 		return
 	}
 	inUse := map[string]bool{}
@@ -125,11 +130,19 @@ func (k *Kubelet) dropImages(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	now := time.Now()
+	fresh := k.fresh
+	k.fresh = map[string]time.Time{}
 	for _, image := range images {
-		if full, err = used(mount); err != nil || full < k.options.ImageLowUse {
-			return
+		began, ok := fresh[image.ID]
+		if !ok {
+			began = now
 		}
-		if image.Pinned || inUse[image.ID] || uses(inUse, image.Names) || uses(inUse, image.Digests) {
+		k.fresh[image.ID] = began
+		if image.Pinned || sandboxImage(image.Names) || now.Sub(began) < imageRest || inUse[image.ID] || uses(inUse, image.Names) || uses(inUse, image.Digests) {
+			continue
+		}
+		if full, err = used(mount); err != nil || full < min(tooFull, k.options.ImageLowUse) {
 			continue
 		}
 		k.options.Logger.Info("image is removed, since the disk is full", "image", image.ID, "percent", full)
@@ -137,6 +150,14 @@ func (k *Kubelet) dropImages(ctx context.Context) {
 			k.options.Logger.Warn("image cannot be removed", "image", image.ID, "err", err)
 		}
 	}
+}
+
+// sandboxImage reports whether an image is that of sandboxes, which runtimes do not always pin and nobody pulls again.
+func sandboxImage(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		repository, _, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+		return repository == "pause"
+	})
 }
 
 func uses(inUse map[string]bool, names []string) bool {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,10 @@ import (
 	"github.com/millrace/millrace/kubelet/furnish"
 	"github.com/millrace/millrace/kubelet/logs"
 	"github.com/millrace/millrace/kubelet/node"
+	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/kubelet/source"
+	"github.com/millrace/millrace/kubelet/stats"
 	"github.com/millrace/millrace/kubelet/worker"
 	"github.com/millrace/millrace/loop"
 )
@@ -53,10 +56,11 @@ type Options struct {
 	ClusterDomain             string
 	CgroupParent              string
 	LeaseEvery, StatusEvery   time.Duration
-	Refresh                   time.Duration
 	Backoff                   worker.Backoff
 	Rotation                  logs.Rotation
 	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80
+	// Eviction says below what left pods are evicted: nil means pressure.Default.
+	Eviction pressure.Thresholds
 	// Server says how the API server reaches this node: on port 10250 by default.
 	Server server.Access
 	Logger *slog.Logger
@@ -77,6 +81,12 @@ type Kubelet struct {
 	server   *server.Server
 	services *informer.Shared[*corev1.Service]
 	self     *informer.Shared[*corev1.Node]
+	pressed  pressure.Hold
+	images   string // where images are kept; only guard touches it
+	rates    stats.Rates
+	imageGC  sync.Mutex           // guards fresh
+	fresh    map[string]time.Time // images, and when they were seen first
+	began    time.Time
 	health   *health
 	runners  []loop.Runner
 }
@@ -86,7 +96,7 @@ func New(o Options) (*Kubelet, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	k := &Kubelet{options: o}
+	k := &Kubelet{options: o, began: time.Now()}
 	var err error
 	if k.machine, err = lookAround(o.Root); err != nil {
 		return nil, err
@@ -99,7 +109,8 @@ func New(o Options) (*Kubelet, error) {
 	k.sources()
 	k.furnish = furnish.New(furnish.Options{
 		Root: o.Root, Kube: k.kube(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
-		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Refresh: o.Refresh, Logger: o.Logger, ImageUser: k.runtime.User,
+		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Logger: o.Logger, ImageUser: k.runtime.User,
+		Streaming: k.streaming(), Changed: func(key worker.Key) { k.crew.Changed(key) },
 	})
 	k.crew = worker.New(worker.Options{
 		Runtime: k.runtime, Images: k.runtime, Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
@@ -110,7 +121,7 @@ func New(o Options) (*Kubelet, error) {
 		return nil, errors.Join(err, k.runtime.Close())
 	}
 	k.connect()
-	k.runners = append(k.runners, k.crew, k.health, loop.Func(k.keepHouse))
+	k.runners = append(k.runners, k.crew, k.health, loop.Func(k.keepHouse), loop.Func(k.guard))
 	return k, nil
 }
 
@@ -138,6 +149,9 @@ func (o *Options) setDefaults() error {
 	o.Logs = cmp.Or(o.Logs, filepath.Join(root, "logs"))
 	o.Server.Listen = cmp.Or(o.Server.Listen, ":10250")
 	o.ImageHighUse, o.ImageLowUse = cmp.Or(o.ImageHighUse, 85), cmp.Or(o.ImageLowUse, 80)
+	if o.Eviction == nil {
+		o.Eviction = pressure.Default()
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -152,6 +166,10 @@ func (k *Kubelet) kube() kubernetes.Interface {
 		return nil
 	}
 	return k.options.Clients.Kube
+}
+
+func (k *Kubelet) streaming() bool {
+	return k.options.Clients != nil && !watchlist.DoesClientNotSupportWatchListSemantics(k.options.Clients.Kube)
 }
 
 // sources puts the three sources together.
@@ -185,7 +203,7 @@ func (k *Kubelet) connect() {
 		return
 	}
 	c := o.Clients
-	streaming := !watchlist.DoesClientNotSupportWatchListSemantics(c.Kube)
+	streaming := k.streaming()
 	k.api = source.NewServer(c.Kube, o.Name, streaming, o.Logger, k.fromServer)
 	k.reporter = worker.NewReporter(worker.ReporterOptions{Kube: c.Kube, Cached: k.api.Pod, Workers: 8, Clients: c})
 	k.mirrors = newMirrors(k)
@@ -197,7 +215,7 @@ func (k *Kubelet) connect() {
 		Kube: c.Kube, Count: 1, Facts: func(int) node.Facts { return k.facts() }, Changed: k.health.changed,
 		LeaseEvery: o.LeaseEvery, StatusEvery: o.StatusEvery, Logger: o.Logger,
 	})
-	k.runners = append(k.runners, k.hearts, k.reporter, k.mirrors, loop.Func(k.followServer))
+	k.runners = append(k.runners, k.furnish, k.hearts, k.reporter, k.mirrors, loop.Func(k.followServer))
 }
 
 // followServer takes pods from the API server once services are known: containers are told of them when they start.

@@ -89,6 +89,7 @@ func (k *Kubelet) facts() node.Facts {
 	if k.server != nil {
 		f.Port = k.server.Port()
 	}
+	f.Pressure = k.pressed.Conditions()
 	f.NotReady, f.Info.ContainerRuntimeVersion, f.Images = k.health.report()
 	return f
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/kubelet"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/kubelet/logs"
+	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/loop"
 )
@@ -37,7 +38,8 @@ type kubeletFlags struct {
 	logSize                     string
 	logFiles, maxPods           int
 	imageHigh, imageLow         int
-	eviction, reserved          map[string]string
+	eviction                    []string
+	reserved                    map[string]string
 	cgroupRoot                  string
 }
 
@@ -74,7 +76,7 @@ func kubeletCommand() *cobra.Command {
 	fl.IntVar(&f.maxPods, "max-pods", 110, "how many pods the node takes")
 	fl.IntVar(&f.imageHigh, "image-gc-high-threshold", 85, "from how full a disk on, in percent, images are removed that nothing uses")
 	fl.IntVar(&f.imageLow, "image-gc-low-threshold", 80, "until how full a disk, in percent, they are removed")
-	fl.StringToStringVar(&f.eviction, "eviction-hard", nil, "below what left, as in memory.available=100Mi or nodefs.available=10%, pods are evicted (default: the kubelet's)")
+	fl.StringSliceVar(&f.eviction, "eviction-hard", nil, "below what left, as in memory.available<100Mi or nodefs.available<10%, pods are evicted (default: the kubelet's)")
 	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "what is not for pods: cpu=200m,memory=1Gi")
 	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "control group below which pods have theirs (default: left to the runtime)")
 	fl.IntVar(&f.nodes, "nodes", 0, "how many hollow nodes to run instead of a real one")
@@ -118,7 +120,14 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return loop.Run(ctx, clients, node)
+	return loop.Run(ctx, clients, node, loop.Func(tidy))
+}
+
+// tidy gives back what only the start needed, and what work leaves behind, whenever it is quiet.
+func tidy(ctx context.Context) error {
+	giveBack(nil)
+	giveBackWhenQuiet(ctx, nil)
+	return nil
 }
 
 // alone runs pods without an API server.
@@ -136,7 +145,7 @@ func (f *kubeletFlags) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return node.Run(ctx)
+	return loop.Join(node, loop.Func(tidy)).Run(ctx)
 }
 
 func (f *kubeletFlags) options() (kubelet.Options, error) {
@@ -153,6 +162,19 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 	o.Rotation.Size = size.Value()
 	if o.Reserved, err = quantities(f.reserved); err != nil {
 		return o, fmt.Errorf("--system-reserved: %w", err)
+	}
+	if len(f.eviction) > 0 {
+		words := map[string]string{}
+		for _, word := range f.eviction {
+			signal, least, ok := strings.Cut(word, "<")
+			if !ok {
+				return o, fmt.Errorf("--eviction-hard: %q is not signal<amount", word)
+			}
+			words[signal] = least
+		}
+		if o.Eviction, err = pressure.Parse(words); err != nil {
+			return o, fmt.Errorf("--eviction-hard: %w", err)
+		}
 	}
 	return o, nil
 }

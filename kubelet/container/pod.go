@@ -3,6 +3,7 @@ package container
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -56,6 +57,9 @@ type Container struct {
 	LogPath string
 	// Grace is how long it was to be given to end, when it was made.
 	Grace time.Duration
+	// PreStop is what it was to be told before its end, and Ports what it said of its ports, when it was made.
+	PreStop *corev1.LifecycleHandler
+	Ports   []corev1.ContainerPort
 	// User is who runs it, where that is known.
 	User *User
 }

@@ -34,6 +34,8 @@ type Spec struct {
 	Args    []string
 	Mounts  []Mount
 	Sandbox *SandboxSpec
+	// Target is the container whose processes this one shall see.
+	Target string
 }
 
 // Variable is one variable of the environment.

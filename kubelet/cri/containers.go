@@ -46,6 +46,9 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 		Stdin:       c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(spec.Pod, c), SecurityContext: security(spec.Pod, c)},
 	}
+	if n := config.Linux.SecurityContext.NamespaceOptions; spec.Target != "" && n.Pid == runtimeapi.NamespaceMode_CONTAINER {
+		n.Pid, n.TargetId = runtimeapi.NamespaceMode_TARGET, plain(spec.Target)
+	}
 	if spec.Sandbox.LogDirectory != "" {
 		config.LogPath = spec.LogPath
 	}

@@ -105,6 +105,7 @@ func (r *Runtime) runOf(ctx context.Context, c *runtimeapi.Container) container.
 	if seconds, err := strconv.ParseInt(c.Annotations[noteGrace], 10, 64); err == nil {
 		run.Grace = time.Duration(seconds) * time.Second
 	}
+	run.PreStop, run.Ports = hook(c.Annotations)
 	run.Hash, _ = strconv.ParseUint(c.Annotations[noteHash], 16, 64)
 	return run
 }

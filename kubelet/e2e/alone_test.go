@@ -184,7 +184,7 @@ func (a *alone) forwards(t *testing.T, port string) {
 }
 
 func (a *alone) furnishes(t *testing.T) {
-	shared := filepath.Join(t.TempDir(), "shared")
+	shared := filepath.Join(a.t.TempDir(), "shared") // the pod mounts it to its end
 	a.manifest("furnished", "echo $(cat /info/labels) $WHO $(id -u):$(id -g) $(cat /etc/hosts | grep -c own.name) > /shared/out; touch /mem/x /root-is-read-only; echo rest $?; while true; do sleep 0.1; done",
 		"    env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: WHO, value: 'I am $(NAME)'}]",
 		"    securityContext: {runAsUser: 1000, runAsGroup: 2000, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}",

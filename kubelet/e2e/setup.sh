@@ -67,6 +67,7 @@ images() {
 		cd "$here"
 		CGO_ENABLED=0 go build -trimpath -ldflags=-s -o "$root/images/pause" ./pause
 		go build -o "$root/images/image" ./image
+		go build -o "$root/images/empty" ./empty
 	)
 	"$root/images/image" -program "$root/images/pause" -name localhost/pause:1 -out "$root/images/pause.tar"
 	"$root/images/image" -program "$(command -v busybox)" -name localhost/box:1 -entrypoint /bin/sh -out "$root/images/box.tar"
@@ -90,6 +91,9 @@ halt() {
 }
 
 clear_tasks() {
+	if [ -S "$socket" ] && [ -x "$root/images/empty" ]; then
+		"$root/images/empty" "$socket" || true # what it cannot end is ended below
+	fi
 	for container in $(ctr --address "$socket" -n k8s.io containers list -q 2>/dev/null); do
 		ctr --address "$socket" -n k8s.io tasks kill -s KILL -a "$container" >/dev/null 2>&1 || true
 		ctr --address "$socket" -n k8s.io tasks delete -f "$container" >/dev/null 2>&1 || true
@@ -101,7 +105,7 @@ network() {
 	if [ "$1" = on ]; then
 		cat >"$root/cni/10-e2e.conflist" <<CNI
 {"cniVersion": "0.4.0", "name": "$bridge", "plugins": [
-  {"type": "bridge", "bridge": "$bridge", "isGateway": true, "hairpinMode": true,
+  {"type": "bridge", "bridge": "$bridge", "isDefaultGateway": true, "hairpinMode": true,
    "ipam": {"type": "host-local", "dataDir": "$root/addresses", "ranges": [[{"subnet": "10.231.0.0/24"}]]}},
   {"type": "portmap", "capabilities": {"portMappings": true}, "snat": true}]}
 CNI

@@ -25,7 +25,7 @@ type login struct {
 func (f *Furnisher) Credentials(ctx context.Context, pod *corev1.Pod, image string) ([]container.Credential, error) {
 	var all []container.Credential
 	for _, ref := range pod.Spec.ImagePullSecrets {
-		data, err := f.objects.secret(ctx, pod.Namespace, ref.Name)
+		data, err := f.objects.secret(ctx, pod, ref.Name)
 		if err != nil {
 			f.Logger.Warn("pull secret cannot be read", "pod", pod.Namespace+"/"+pod.Name, "secret", ref.Name, "err", err)
 			continue

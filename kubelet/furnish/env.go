@@ -69,10 +69,10 @@ func (f *Furnisher) envFrom(ctx context.Context, e *environment, pod *corev1.Pod
 	switch {
 	case s.ConfigMapRef != nil:
 		name, optional = s.ConfigMapRef.Name, s.ConfigMapRef.Optional
-		data, err = f.objects.configMap(ctx, pod.Namespace, name)
+		data, err = f.objects.configMap(ctx, pod, name)
 	case s.SecretRef != nil:
 		kind, name, optional = "secret", s.SecretRef.Name, s.SecretRef.Optional
-		data, err = f.objects.secret(ctx, pod.Namespace, name)
+		data, err = f.objects.secret(ctx, pod, name)
 	}
 	if apierrors.IsNotFound(err) {
 		if optional != nil && *optional {
@@ -106,11 +106,11 @@ func (f *Furnisher) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 		return text, err == nil, err
 	case s.ConfigMapKeyRef != nil:
 		r := s.ConfigMapKeyRef
-		data, err := f.objects.configMap(ctx, pod.Namespace, r.Name)
+		data, err := f.objects.configMap(ctx, pod, r.Name)
 		return one(data, err, r.Key, r.Optional, "configmap", "ConfigMap", pod.Namespace, r.Name)
 	case s.SecretKeyRef != nil:
 		r := s.SecretKeyRef
-		data, err := f.objects.secret(ctx, pod.Namespace, r.Name)
+		data, err := f.objects.secret(ctx, pod, r.Name)
 		return one(data, err, r.Key, r.Optional, "secret", "Secret", pod.Namespace, r.Name)
 	}
 	return "", false, nil

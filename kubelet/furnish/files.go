@@ -23,11 +23,11 @@ func (f *Furnisher) files(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	switch {
 	case v.ConfigMap != nil:
 		s := v.ConfigMap
-		data, err := f.objects.configMap(ctx, pod.Namespace, s.Name)
+		data, err := f.objects.configMap(ctx, pod, s.Name)
 		return all, pick(all, data, err, s.Items, s.DefaultMode, s.Optional, "configmap", s.Name)
 	case v.Secret != nil:
 		s := v.Secret
-		data, err := f.objects.secret(ctx, pod.Namespace, s.SecretName)
+		data, err := f.objects.secret(ctx, pod, s.SecretName)
 		return all, pick(all, data, err, s.Items, s.DefaultMode, s.Optional, "secret", s.SecretName)
 	case v.DownwardAPI != nil:
 		return all, f.downward(all, pod, v.DownwardAPI.Items, v.DownwardAPI.DefaultMode)
@@ -43,10 +43,10 @@ func (f *Furnisher) files(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev1.Pod, s *corev1.VolumeProjection, mode *int32) error {
 	switch {
 	case s.ConfigMap != nil:
-		data, err := f.objects.configMap(ctx, pod.Namespace, s.ConfigMap.Name)
+		data, err := f.objects.configMap(ctx, pod, s.ConfigMap.Name)
 		return pick(all, data, err, s.ConfigMap.Items, mode, s.ConfigMap.Optional, "configmap", s.ConfigMap.Name)
 	case s.Secret != nil:
-		data, err := f.objects.secret(ctx, pod.Namespace, s.Secret.Name)
+		data, err := f.objects.secret(ctx, pod, s.Secret.Name)
 		return pick(all, data, err, s.Secret.Items, mode, s.Secret.Optional, "secret", s.Secret.Name)
 	case s.DownwardAPI != nil:
 		return f.downward(all, pod, s.DownwardAPI.Items, mode)

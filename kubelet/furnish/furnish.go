@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/kubelet/container"
@@ -38,12 +38,14 @@ type Options struct {
 	ClusterDomain string
 	// ImageUser says who runs an image that does not say otherwise in the pod. Nil does not know.
 	ImageUser func(ctx context.Context, ref string) (uid *int64, name string, err error)
-	// Refresh is for how long what was read from the API server is good: 45 s by default.
-	Refresh time.Duration
+	// Streaming says that the server gives the first state of a watch in the watch.
+	Streaming bool
+	// Changed hears of pods whose config maps or secrets have changed. Nil hears nothing.
+	Changed func(worker.Key)
 	Logger  *slog.Logger
 }
 
-// Furnisher furnishes the pods of one node.
+// Furnisher furnishes the pods of one node. It is a loop.Runner.
 type Furnisher struct {
 	Options
 	objects *objects
@@ -54,18 +56,28 @@ var _ worker.Furnisher = (*Furnisher)(nil)
 
 // New makes a Furnisher.
 func New(o Options) *Furnisher {
-	o.Refresh = cmp.Or(o.Refresh, 45*time.Second)
 	o.ClusterDomain = cmp.Or(o.ClusterDomain, "cluster.local")
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Furnisher{Options: o, objects: newObjects(o.Kube, o.Refresh), tokens: newTokens(o.Kube)}
+	if o.Changed == nil {
+		o.Changed = func(worker.Key) {}
+	}
+	return &Furnisher{Options: o, objects: newObjects(&o), tokens: newTokens(o.Kube)}
 }
+
+// Run watches what pods use until ctx ends. Without an API server there is nothing to watch, and no need to run.
+func (f *Furnisher) Run(ctx context.Context) error { return f.objects.run(ctx) }
 
 func (f *Furnisher) podFolder(uid string) string { return filepath.Join(f.Root, "pods", uid) }
 
 func (f *Furnisher) volumeFolder(uid, volume string) string {
 	return filepath.Join(f.podFolder(uid), "volumes", volume)
+}
+
+// Folder is where a volume of a pod is kept, if it is one of its own.
+func (f *Furnisher) Folder(uid types.UID, volume string) string {
+	return f.volumeFolder(string(uid), volume)
 }
 
 // Prepare makes a pod's volumes ready, or brings them up to date.
@@ -95,6 +107,7 @@ func (f *Furnisher) Release(_ context.Context, _ worker.Key, uid string) error {
 		}
 	}
 	f.tokens.forget(uid)
+	f.objects.release(uid)
 	// The folder of messages stays: the final status is made from it. Sweep removes it with the pod.
 	return os.RemoveAll(filepath.Join(folder, "volumes"))
 }

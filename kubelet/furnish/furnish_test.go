@@ -1,6 +1,7 @@
 package furnish
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/millrace/millrace/kubelet/container"
+	"github.com/millrace/millrace/kubelet/worker"
 )
 
 func TestVariablesExpand(t *testing.T) {
@@ -113,13 +115,71 @@ func specOf(pod *corev1.Pod, c *corev1.Container) *container.Spec {
 	return &container.Spec{Pod: pod, Container: c, Sandbox: &container.SandboxSpec{Pod: pod}}
 }
 
+// running makes a Furnisher that runs until the test ends.
+func running(t *testing.T, o Options) *Furnisher {
+	t.Helper()
+	f := New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func TestChangesOfConfigMapsReachThePodsThatUseThem(t *testing.T) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cm"}, Data: map[string]string{"k": "old"}}
+	kube := fake.NewClientset(cm)
+	changed := make(chan worker.Key, 10)
+	f := running(t, Options{Root: t.TempDir(), Kube: kube, Changed: func(key worker.Key) { changed <- key }})
+	pod := subject()
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}}}
+	content := func() string {
+		t.Helper()
+		if err := f.Prepare(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(f.volumeFolder("u1", "v"), "k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got := content(); got != "old" {
+		t.Errorf("at first it is %q", got)
+	}
+	next := cm.DeepCopy()
+	next.Data["k"] = "new"
+	if _, err := kube.CoreV1().ConfigMaps("default").Update(t.Context(), next, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if key := <-changed; key.Name != "web" {
+		t.Errorf("told was %v", key)
+	}
+	if got := content(); got != "new" {
+		t.Errorf("after the change it is %q", got)
+	}
+	if err := f.Release(t.Context(), worker.Key{}, "u1"); err != nil {
+		t.Fatal(err)
+	}
+	f.objects.mu.Lock()
+	defer f.objects.mu.Unlock()
+	if len(f.objects.known) > 0 {
+		t.Error("what no pod uses is still watched")
+	}
+}
+
 func TestTheEnvironmentComesFromEverywhere(t *testing.T) {
 	kube := fake.NewClientset(
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cm"}, Data: map[string]string{"k": "v", "x y": "odd"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, Data: map[string][]byte{"pw": []byte("secret")}},
 	)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "my-db"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", Ports: []corev1.ServicePort{{Name: "sql", Port: 5432, Protocol: corev1.ProtocolTCP}}}}
-	f := New(Options{Root: t.TempDir(), Kube: kube, Addresses: []string{"192.0.2.1"}, Services: func(ns string) []*corev1.Service {
+	f := running(t, Options{Root: t.TempDir(), Kube: kube, Addresses: []string{"192.0.2.1"}, Services: func(ns string) []*corev1.Service {
 		if ns == "default" {
 			return []*corev1.Service{service}
 		}
@@ -165,7 +225,7 @@ func TestTheEnvironmentComesFromEverywhere(t *testing.T) {
 }
 
 func TestWhatIsMissingKeepsAPodFromStarting(t *testing.T) {
-	f := New(Options{Root: t.TempDir(), Kube: fake.NewClientset()})
+	f := running(t, Options{Root: t.TempDir(), Kube: fake.NewClientset()})
 	pod := subject()
 	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}}}}
 	if err := f.Prepare(t.Context(), pod); err == nil || !strings.Contains(err.Error(), `configmap "none" not found`) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -11,102 +12,203 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/worker"
 )
 
 // ErrAlone means that something needs an API server, and there is none.
 var ErrAlone = errors.New("this kubelet runs without an API server")
 
-// objects reads config maps and secrets, and keeps them for a while: pods of one deployment ask for the same. While the
-// server is away the last content is good.
-type objects struct {
-	kube  kubernetes.Interface
-	fresh time.Duration
+// firstLook is how long a pod waits for the first state of an object.
+const firstLook = 10 * time.Second
 
-	mu    sync.Mutex // guards found
-	found map[object]entry
+// objects are the config maps and secrets that pods of this node use. Each is watched by itself, once for all pods, as
+// long as a pod uses it: nothing else is asked of the server, and changes come at once. While the server is away the
+// last content is good.
+type objects struct {
+	kube      kubernetes.Interface
+	streaming bool
+	log       *slog.Logger
+	changed   func(worker.Key) // of a pod that uses what changed
+
+	watches sync.WaitGroup
+	begun   chan struct{} // closed when there is a context to watch in
+	once    sync.Once
+	running context.Context
+
+	mu    sync.Mutex // guards known
+	known map[object]*entry
 }
 
 type object struct{ kind, namespace, name string }
 
+// user is a pod that uses objects.
+type user struct {
+	uid string
+	key worker.Key
+}
+
+func userOf(pod *corev1.Pod) user {
+	return user{string(pod.UID), worker.Key{Namespace: pod.Namespace, Name: pod.Name}}
+}
+
+// entry is an object that is watched. What is below the line is guarded by the objects' mutex.
 type entry struct {
-	data map[string][]byte // nil: there is none
-	at   time.Time
+	seen chan struct{} // closed when the first state is known
+	stop context.CancelFunc
+	// ---
+	users map[user]bool
+	data  map[string][]byte // nil: there is no such object
+	ready bool
 }
 
-func newObjects(kube kubernetes.Interface, fresh time.Duration) *objects {
-	return &objects{kube: kube, fresh: fresh, found: map[object]entry{}}
+func newObjects(o *Options) *objects {
+	return &objects{kube: o.Kube, streaming: o.Streaming, log: o.Logger, changed: o.Changed, begun: make(chan struct{}), known: map[object]*entry{}}
 }
 
-func (o *objects) configMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	return o.get(ctx, object{"configmap", namespace, name}, func(ctx context.Context) (map[string][]byte, error) {
-		c, err := o.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		data := make(map[string][]byte, len(c.Data)+len(c.BinaryData))
-		for k, v := range c.Data {
-			data[k] = []byte(v)
-		}
-		for k, v := range c.BinaryData {
-			data[k] = v
-		}
-		return data, nil
+// run lets objects be watched until ctx ends.
+func (o *objects) run(ctx context.Context) error {
+	o.once.Do(func() {
+		o.running = ctx
+		close(o.begun)
 	})
+	<-ctx.Done()
+	o.mu.Lock() // nobody begins a watch from here on
+	o.known = nil
+	o.mu.Unlock()
+	o.watches.Wait()
+	return nil
 }
 
-func (o *objects) secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	return o.get(ctx, object{"secret", namespace, name}, func(ctx context.Context) (map[string][]byte, error) {
-		s, err := o.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		if s.Data == nil {
-			return map[string][]byte{}, nil
-		}
-		return s.Data, nil
-	})
+func (o *objects) configMap(ctx context.Context, pod *corev1.Pod, name string) (map[string][]byte, error) {
+	return o.get(ctx, pod, object{"configmap", pod.Namespace, name})
 }
 
-// get is what is kept if it is fresh, what the server has if it answers, and what is kept if it does not.
-func (o *objects) get(ctx context.Context, key object, read func(context.Context) (map[string][]byte, error)) (map[string][]byte, error) {
+func (o *objects) secret(ctx context.Context, pod *corev1.Pod, name string) (map[string][]byte, error) {
+	return o.get(ctx, pod, object{"secret", pod.Namespace, name})
+}
+
+// get is an object's content as it is known now, and has the pod told of changes from then on.
+func (o *objects) get(ctx context.Context, pod *corev1.Pod, key object) (map[string][]byte, error) {
 	if o.kube == nil {
 		return nil, fmt.Errorf("%s %q: %w", key.kind, key.name, ErrAlone)
 	}
-	o.mu.Lock()
-	kept, ok := o.found[key]
-	o.mu.Unlock()
-	if ok && time.Since(kept.at) < o.fresh {
-		return kept.data, nil
+	ctx, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	select {
+	case <-o.begun:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	data, err := read(ctx)
-	switch {
-	case apierrors.IsNotFound(err):
-		o.drop(key)
-		return nil, err
-	case err != nil && ok:
-		return kept.data, nil
-	case err != nil:
-		return nil, err
+	e := o.use(userOf(pod), key)
+	if e == nil {
+		return nil, context.Canceled
+	}
+	select {
+	case <-e.seen:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s %q is not known yet: %w", key.kind, key.name, context.Cause(ctx))
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.expire()
-	o.found[key] = entry{data, time.Now()}
-	return data, nil
+	if e.data == nil {
+		return nil, apierrors.NewNotFound(corev1.Resource(key.kind+"s"), key.name)
+	}
+	return e.data, nil
 }
 
-func (o *objects) drop(key object) {
+// use notes a user of an object, and begins to watch it for the first. It is nil at the end.
+func (o *objects) use(by user, key object) *entry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.found, key)
+	if o.known == nil {
+		return nil
+	}
+	e := o.known[key]
+	if e == nil {
+		ctx, stop := context.WithCancel(o.running)
+		e = &entry{seen: make(chan struct{}), stop: stop, users: map[user]bool{}}
+		o.known[key] = e
+		o.watches.Go(func() { o.watch(ctx, key, e) })
+	}
+	e.users[by] = true
+	return e
 }
 
-// expire drops what nobody has asked for in a long time.
-func (o *objects) expire() {
-	for key, e := range o.found {
-		if time.Since(e.at) > 20*o.fresh {
-			delete(o.found, key)
+// release ends what only one pod used.
+func (o *objects) release(uid string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, e := range o.known {
+		for u := range e.users {
+			if u.uid == uid {
+				delete(e.users, u)
+			}
 		}
+		if len(e.users) == 0 {
+			e.stop()
+			delete(o.known, key)
+		}
+	}
+}
+
+// watch follows one object until ctx ends.
+func (o *objects) watch(ctx context.Context, key object, e *entry) {
+	var err error
+	if key.kind == "secret" {
+		err = follow(ctx, o, key, e, informer.For(o.kube.CoreV1().Secrets(key.namespace)), func(s *corev1.Secret) map[string][]byte { return contentOf(nil, s.Data) })
+	} else {
+		err = follow(ctx, o, key, e, informer.For(o.kube.CoreV1().ConfigMaps(key.namespace)), func(c *corev1.ConfigMap) map[string][]byte { return contentOf(c.Data, c.BinaryData) })
+	}
+	if err != nil && ctx.Err() == nil {
+		o.log.Error("object cannot be watched", "kind", key.kind, "namespace", key.namespace, "name", key.name, "err", err)
+	}
+}
+
+func follow[T informer.Object](ctx context.Context, o *objects, key object, e *entry, source informer.Source[T], content func(T) map[string][]byte) error {
+	store := informer.NewUndeltaStore(func(all []T) {
+		var data map[string][]byte
+		for _, one := range all {
+			if one.GetName() == key.name {
+				data = content(one)
+			}
+		}
+		o.take(e, data)
+	}, informer.StoreOptions[T]{})
+	return informer.NewReflector(source, store, informer.Options[T]{
+		Name: "kubelet", FieldSelector: "metadata.name=" + key.name, DropManagedFields: true, DisableStreaming: !o.streaming, Logger: o.log,
+	}).Run(ctx)
+}
+
+func contentOf(text map[string]string, binary map[string][]byte) map[string][]byte {
+	data := make(map[string][]byte, len(text)+len(binary))
+	for k, v := range text {
+		data[k] = []byte(v)
+	}
+	for k, v := range binary {
+		data[k] = v
+	}
+	return data
+}
+
+// take notes an object's new content, and tells those who use it.
+func (o *objects) take(e *entry, data map[string][]byte) {
+	o.mu.Lock()
+	e.data = data
+	first := !e.ready
+	if e.ready = true; first {
+		close(e.seen)
+	}
+	var users []worker.Key
+	if !first {
+		for u := range e.users {
+			users = append(users, u.key)
+		}
+	}
+	o.mu.Unlock()
+	for _, key := range users {
+		o.changed(key)
 	}
 }
 

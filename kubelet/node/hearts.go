@@ -116,8 +116,10 @@ func (h *Hearts) beat(ctx context.Context, writer int) error {
 	return nil
 }
 
+// tell writes a node's status. What cannot be written now is written with the next beat.
 func (h *Hearts) tell(ctx context.Context, i int) {
 	if err := h.status(ctx, i); err != nil && ctx.Err() == nil {
+		h.nodes[i].statusAt = time.Time{}
 		h.Logger.Warn("node status cannot be written", "node", h.Facts(i).Name, "err", fmt.Sprint(err))
 	}
 }

@@ -120,17 +120,24 @@ func (s *Server) route() {
 		handle  http.HandlerFunc
 	}{
 		{"/pods", s.pods},
-		{"GET /containerLogs/{namespace}/{pod}/{container}", s.logs},
-		{"/exec/{namespace}/{pod}/{container}", s.exec},
-		{"/exec/{namespace}/{pod}/{uid}/{container}", s.exec},
-		{"/run/{namespace}/{pod}/{container}", s.run},
-		{"/run/{namespace}/{pod}/{uid}/{container}", s.run},
-		{"/attach/{namespace}/{pod}/{container}", s.attach},
-		{"/attach/{namespace}/{pod}/{uid}/{container}", s.attach},
-		{"/portForward/{namespace}/{pod}", s.forward},
-		{"/portForward/{namespace}/{pod}/{uid}", s.forward},
+		{"GET /containerLogs/{namespace}/{pod}/{container}", s.onPod(s.logs)},
+		{"/exec/{namespace}/{pod}/{container}", s.onPod(s.exec)},
+		{"/exec/{namespace}/{pod}/{uid}/{container}", s.onPod(s.exec)},
+		{"/run/{namespace}/{pod}/{container}", s.onPod(s.run)},
+		{"/run/{namespace}/{pod}/{uid}/{container}", s.onPod(s.run)},
+		{"/attach/{namespace}/{pod}/{container}", s.onPod(s.attach)},
+		{"/attach/{namespace}/{pod}/{uid}/{container}", s.onPod(s.attach)},
+		{"/portForward/{namespace}/{pod}", s.onPod(s.forward)},
+		{"/portForward/{namespace}/{pod}/{uid}", s.onPod(s.forward)},
 	} {
 		s.mux.Handle(route.pattern, s.guard(route.handle))
+	}
+	if more, ok := s.Node.(interface {
+		Routes() map[string]http.HandlerFunc
+	}); ok { // what only some nodes tell of
+		for pattern, handle := range more.Routes() {
+			s.mux.Handle(pattern, s.guard(handle))
+		}
 	}
 }
 

@@ -134,12 +134,12 @@ func Merge(ours, theirs *corev1.PodStatus) corev1.PodStatus {
 	merged := *ours
 	merged.Conditions = make([]corev1.PodCondition, 0, len(ours.Conditions))
 	for _, c := range ours.Conditions {
-		if owned(c.Type) {
+		if owned(c.Type) || c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet {
 			merged.Conditions = append(merged.Conditions, c)
 		}
 	}
 	for _, c := range theirs.Conditions {
-		if !owned(c.Type) {
+		if !owned(c.Type) && conditionOf(&merged, c.Type) == nil {
 			merged.Conditions = append(merged.Conditions, c)
 		}
 	}

@@ -46,8 +46,12 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Rejection says why a node does not take a pod.
-type Rejection struct{ Reason, Message string }
+// Rejection says why a node does not take a pod, or ends it.
+type Rejection struct {
+	Reason, Message string
+	// AtOnce ends it without its grace.
+	AtOnce bool
+}
 
 // Furnisher gives pods what comes from the node and the API server.
 type Furnisher interface {
@@ -115,6 +119,17 @@ func (c *Crew) Changed(key Key) {
 		if pod, ok := c.Wanted(key); !ok || pod.DeletionTimestamp != nil {
 			l.interrupt()
 		}
+	}
+}
+
+// Evict fails a pod that is there, and ends it.
+func (c *Crew) Evict(key Key, why *Rejection) {
+	c.mu.Lock()
+	l := c.lives[key]
+	c.mu.Unlock()
+	if l != nil && l.sentence.CompareAndSwap(nil, why) {
+		l.inside.Store(false)
+		c.loop.Add(key)
 	}
 }
 

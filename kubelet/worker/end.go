@@ -15,10 +15,7 @@ const leastGrace = 2 * time.Second
 
 // end stops all that runs, and notes when nothing does.
 func (t *turn) end(ctx context.Context, grace time.Duration) error {
-	by := t.now.Add(grace)
-	if t.pod.DeletionTimestamp != nil { // its grace began with the request
-		by = later(t.pod.DeletionTimestamp.Time, t.now.Add(time.Second))
-	}
+	by := t.now.Add(grace) // from when this node first saw it: clocks differ
 	if t.life.endBy.IsZero() || by.Before(t.life.endBy) {
 		t.life.endBy = by
 	}
@@ -41,13 +38,6 @@ func (t *turn) end(ctx context.Context, grace time.Duration) error {
 	t.life.ended = true
 	t.life.inside.Store(false)
 	return nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // stopAll stops the containers proper, and the sidecars after them, in the reverse of the order in which they started.
@@ -82,8 +72,8 @@ func (t *turn) stopAll(ctx context.Context, grace time.Duration) {
 }
 
 func (t *turn) stopOne(ctx context.Context, c *corev1.Container, run *container.Container, grace time.Duration) {
-	if c == nil {
-		c = &corev1.Container{Name: run.Name}
+	if c == nil { // its definition is gone: all that is known of it is what was noted when it was made
+		c = &corev1.Container{Name: run.Name, Ports: run.Ports, Lifecycle: &corev1.Lifecycle{PreStop: run.PreStop}}
 	}
 	t.kill(ctx, c, run, grace, "Stopping container "+c.Name)
 }
@@ -132,7 +122,7 @@ func (t *turn) kill(ctx context.Context, c *corev1.Container, run *container.Con
 		}
 		left := max(time.Until(by), min(grace, leastGrace))
 		if err := crew.Runtime.Stop(ctx, id, left); err != nil && ctx.Err() == nil {
-			crew.Logger.Error("container cannot be stopped", "pod", key, "container", c.Name, "err", err)
+			crew.Logger.Warn("container cannot be stopped, and is tried again", "pod", key, "container", c.Name, "err", err)
 		}
 		l.killed(id)
 		crew.loop.Add(key)

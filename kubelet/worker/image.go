@@ -14,6 +14,9 @@ import (
 // retryConfig is how soon a container is tried again whose configuration cannot be made.
 const retryConfig = 10 * time.Second
 
+// invalidName is the reason that no waiting mends, so that it stays.
+const invalidName = "InvalidImageName"
+
 // image finds or pulls a container's image. It is false if the container must wait.
 func (t *turn) image(ctx context.Context, c *corev1.Container) (string, bool) {
 	ref, err := t.crew.Images.Find(ctx, c.Image)
@@ -34,10 +37,10 @@ func (t *turn) image(ctx context.Context, c *corev1.Container) (string, bool) {
 
 func (t *turn) pull(ctx context.Context, c *corev1.Container) (string, bool) {
 	series := t.life.pulls[c.Image]
-	if left := series.until(series.since).Sub(t.now); series.delay > 0 && left > 0 {
+	if left := min(series.until(series.since).Sub(t.now), series.delay); series.delay > 0 && left > 0 {
 		text := t.life.waits[c.Name].message
 		t.eventOf(c, corev1.EventTypeNormal, "BackOff", "Back-off pulling image %q", c.Image)
-		if t.life.waits[c.Name].reason != "ImagePullBackOff" {
+		if r := t.life.waits[c.Name].reason; r != "ImagePullBackOff" && r != invalidName {
 			t.life.wait(c.Name, "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", c.Image, text))
 		}
 		t.again(left)
@@ -81,7 +84,7 @@ func (t *turn) pullFailed(c *corev1.Container, series backoff, err error) {
 	t.life.pulls[c.Image] = series
 	reason := "ErrImagePull"
 	if strings.Contains(err.Error(), "invalid reference format") {
-		reason = "InvalidImageName"
+		reason = invalidName
 	}
 	t.eventOf(c, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", c.Image, err)
 	t.imageFailed(c, reason, err.Error())

@@ -33,6 +33,8 @@ type life struct {
 	// crashes and pulls are back-offs by container and by image.
 	crashes, pulls map[string]backoff
 
+	sentence atomic.Pointer[Rejection] // why it is evicted, if somebody said so
+
 	inside  atomic.Bool                      // admitted, and not ended
 	last    atomic.Pointer[corev1.PodStatus] // what was told last, for those who ask from outside
 	patient atomic.Bool                      // in something long that an end of the pod may interrupt

@@ -20,11 +20,17 @@ var (
 
 // start makes a new run of a container. What hinders it becomes the reason the container waits for, not an error.
 func (t *turn) start(ctx context.Context, c *corev1.Container) error {
+	return t.startBeside(ctx, c, "")
+}
+
+// startBeside starts a container that sees the processes of another.
+func (t *turn) startBeside(ctx context.Context, c *corev1.Container, target string) error {
 	ref, ok := t.image(ctx, c)
 	if !ok {
 		return nil
 	}
 	spec := t.spec(c, ref)
+	spec.Target = target
 	if err := t.furnish(ctx, spec); err != nil {
 		t.life.wait(c.Name, "CreateContainerConfigError", err.Error())
 		t.eventOf(c, corev1.EventTypeWarning, "Failed", "Error: %v", err)
@@ -105,7 +111,11 @@ func (t *turn) startEphemeral(ctx context.Context) error {
 		if t.state.Container(c.Name) != nil {
 			continue
 		}
-		if err := t.start(ctx, &c); err != nil {
+		target := ""
+		if run := t.state.Container(t.pod.Spec.EphemeralContainers[i].TargetContainerName); run != nil {
+			target = run.ID
+		}
+		if err := t.startBeside(ctx, &c, target); err != nil {
 			return err
 		}
 	}

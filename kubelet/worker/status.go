@@ -95,6 +95,9 @@ func (t *turn) status(before *corev1.PodStatus) *corev1.PodStatus {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, t.life.failed.Reason, t.life.failed.Message
 	}
 	s.Conditions = t.conditions(s, before)
+	if t.life.sentence.Load() != nil {
+		s.Conditions = append(s.Conditions, t.condition(corev1.DisruptionTarget, finding{true, corev1.PodReasonTerminationByKubelet, s.Message}, before))
+	}
 	return s
 }
 

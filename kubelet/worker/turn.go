@@ -67,10 +67,14 @@ func (t *turn) act(ctx context.Context) error {
 		return t.end(ctx, 0)
 	}
 	t.checkDeadline()
+	t.checkSentence()
 	if !t.life.admitted && t.life.failed == nil {
 		t.admit()
 	}
 	if t.life.failed != nil {
+		if t.life.failed.AtOnce {
+			return t.end(ctx, time.Second)
+		}
 		return t.end(ctx, t.grace())
 	}
 	t.keepDefinition()
@@ -129,8 +133,18 @@ func (t *turn) checkDeadline() {
 		t.again(left)
 		return
 	}
-	t.life.failed = &Rejection{"DeadlineExceeded", "Pod was active on the node longer than the specified deadline"}
+	t.life.failed = &Rejection{Reason: "DeadlineExceeded", Message: "Pod was active on the node longer than the specified deadline"}
 	t.event(corev1.EventTypeNormal, "DeadlineExceeded", "%s", t.life.failed.Message)
+}
+
+// checkSentence fails a pod that was evicted.
+func (t *turn) checkSentence() {
+	if t.life.failed != nil {
+		return
+	}
+	if t.life.failed = t.life.sentence.Load(); t.life.failed != nil {
+		t.event(corev1.EventTypeWarning, t.life.failed.Reason, "%s", t.life.failed.Message)
+	}
 }
 
 func (t *turn) grace() time.Duration {

@@ -1,0 +1,236 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/pressure"
+	"github.com/millrace/millrace/kubelet/source"
+	"github.com/millrace/millrace/kubelet/stats"
+	"github.com/millrace/millrace/kubelet/worker"
+)
+
+const (
+	pressureEvery = 10 * time.Second
+	// pressureHolds is how long a node says that it is short of something after it was.
+	pressureHolds = 5 * time.Minute
+	evicted       = "Evicted"
+)
+
+// guard keeps the node from running short: it removes what nobody needs, and evicts pods when that is not enough.
+func (k *Kubelet) guard(ctx context.Context) error {
+	tick := time.NewTicker(pressureEvery)
+	defer tick.Stop()
+	for {
+		k.relieve(ctx)
+		k.evictOverfull()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// levels are how much is left of what a node can run short of.
+func (k *Kubelet) levels(ctx context.Context) map[pressure.Signal]pressure.Level {
+	all := map[pressure.Signal]pressure.Level{}
+	if m := stats.MachineMemory(); m != nil {
+		all[pressure.Memory] = pressure.Level{Available: *m.Available, Capacity: *m.Available + m.WorkingSet}
+	}
+	if p := stats.Tasks(); p != nil {
+		all[pressure.PIDs] = pressure.Level{Available: uint64(max(p.Most-p.Current, 0)), Capacity: uint64(p.Most)}
+	}
+	fill := func(path string, space, inodes pressure.Signal) {
+		fs := stats.Disk(path)
+		if fs == nil {
+			return
+		}
+		all[space] = pressure.Level{Available: *fs.Available, Capacity: *fs.Capacity}
+		if *fs.Inodes > 0 { // some file systems do not count them
+			all[inodes] = pressure.Level{Available: *fs.InodesFree, Capacity: *fs.Inodes}
+		}
+	}
+	fill(k.options.Root, pressure.Disk, pressure.Inodes)
+	if mount := k.imageMount(ctx); mount != "" {
+		fill(mount, pressure.ImageDisk, pressure.ImageInodes)
+	}
+	return all
+}
+
+// imageMount is where the runtime keeps images, which does not change.
+func (k *Kubelet) imageMount(ctx context.Context) string {
+	if k.images == "" {
+		if mount, _, err := k.runtime.Usage(ctx); err == nil {
+			k.images = mount
+		}
+	}
+	return k.images
+}
+
+func (k *Kubelet) relieve(ctx context.Context) {
+	short := k.options.Eviction.Short(k.levels(ctx))
+	if len(short) > 0 && short[0].Signal.Condition() == corev1.NodeDiskPressure && k.config.Ready() {
+		k.dropImages(ctx, 0)
+		short = k.options.Eviction.Short(k.levels(ctx))
+	}
+	if k.pressed.Note(short, time.Now(), pressureHolds) {
+		k.options.Logger.Info("what the node is short of", "conditions", k.pressed.Conditions())
+		k.health.tell()
+	}
+	if len(short) == 0 || !k.config.Ready() {
+		return
+	}
+	victim := pressure.Victim(k.uses(ctx, short[0].Signal))
+	if victim == nil {
+		return
+	}
+	k.options.Logger.Warn("pod is evicted", "pod", informer.KeyOf(victim.Pod), "signal", short[0].Signal, "available", short[0].Available)
+	k.evict(victim.Pod, victim.Message(short[0]))
+}
+
+func (k *Kubelet) evict(pod *corev1.Pod, message string) {
+	k.crew.Evict(informer.KeyOf(pod), &worker.Rejection{Reason: evicted, Message: message, AtOnce: true})
+}
+
+// uses are what pods that run use of what is short.
+func (k *Kubelet) uses(ctx context.Context, s pressure.Signal) []pressure.Use {
+	summary, err := k.summary(ctx)
+	if err != nil {
+		k.options.Logger.Warn("what pods use is not known", "err", err)
+		return nil
+	}
+	pods := map[string]*corev1.Pod{}
+	for _, pod := range k.config.Pods() {
+		pods[string(pod.UID)] = pod
+	}
+	var all []pressure.Use
+	for i := range summary.Pods {
+		p := &summary.Pods[i]
+		pod := pods[p.Ref.UID]
+		if pod == nil || !k.crew.Admitted(informer.KeyOf(pod)) {
+			continue
+		}
+		u := pressure.Use{Pod: pod, Static: source.Static(pod), Containers: map[string]int64{}}
+		for _, c := range p.Containers {
+			used := usedOf(&c, s)
+			u.Used += used
+			u.Containers[c.Name] = used
+		}
+		asked := amount(pod, corev1.ResourceName(s.Resource()))
+		u.Requested = asked.Value()
+		if s.Condition() == corev1.NodeDiskPressure {
+			u.Used += k.volumesOf(pod)
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+func usedOf(c *stats.Container, s pressure.Signal) int64 {
+	switch {
+	case s == pressure.Memory && c.Memory != nil:
+		return int64(c.Memory.WorkingSet)
+	case s.Condition() == corev1.NodeDiskPressure:
+		sum := int64(0)
+		for _, fs := range []*stats.FS{c.RootFS, c.Logs} {
+			if fs != nil && fs.Used != nil {
+				sum += int64(*fs.Used)
+			}
+		}
+		return sum
+	}
+	return 0
+}
+
+// volumesOf is what a pod's own folders on disk take.
+func (k *Kubelet) volumesOf(pod *corev1.Pod) int64 {
+	sum := int64(0)
+	for i := range pod.Spec.Volumes {
+		if e := pod.Spec.Volumes[i].EmptyDir; e == nil || e.Medium != corev1.StorageMediumDefault {
+			continue
+		}
+		if fs := stats.Folder(k.furnish.Folder(pod.UID, pod.Spec.Volumes[i].Name)); fs != nil {
+			sum += int64(*fs.Used)
+		}
+	}
+	return sum
+}
+
+// evictOverfull evicts pods whose volumes have grown beyond what they said.
+func (k *Kubelet) evictOverfull() {
+	for _, pod := range k.config.Pods() {
+		if !k.crew.Admitted(informer.KeyOf(pod)) {
+			continue
+		}
+		for i := range pod.Spec.Volumes {
+			v := &pod.Spec.Volumes[i]
+			if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.IsZero() || v.EmptyDir.Medium != corev1.StorageMediumDefault {
+				continue
+			}
+			fs := stats.Folder(k.furnish.Folder(pod.UID, v.Name))
+			if fs != nil && int64(*fs.Used) > v.EmptyDir.SizeLimit.Value() {
+				k.evict(pod, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String()))
+				break
+			}
+		}
+		k.evictStored(pod)
+	}
+}
+
+// evictStored evicts a pod one of whose containers has a log larger than all that it may store.
+func (k *Kubelet) evictStored(pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		limit, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]
+		if !ok {
+			continue
+		}
+		fs := stats.Folder(filepath.Join(worker.LogDirectory(k.options.Logs, pod), c.Name))
+		if fs != nil && int64(*fs.Used) > limit.Value() {
+			k.evict(pod, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String()))
+			return
+		}
+	}
+}
+
+// underPressure says why a node that is short of something does not take a pod.
+func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
+	held := k.pressed.Conditions()
+	if len(held) == 0 || source.Static(pod) && priorityOf(pod) >= mostImportant {
+		return nil
+	}
+	if len(held) == 1 && held[corev1.NodeMemoryPressure] && (pod.Status.QOSClass != corev1.PodQOSBestEffort || tolerated(pod, "node.kubernetes.io/memory-pressure")) {
+		return nil
+	}
+	var words []corev1.NodeConditionType
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		if held[kind] {
+			words = append(words, kind)
+		}
+	}
+	return &worker.Rejection{Reason: evicted, Message: fmt.Sprintf("The node had condition: %v. ", words)}
+}
+
+const mostImportant = 2_000_000_000
+
+func priorityOf(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+func tolerated(pod *corev1.Pod, key string) bool {
+	for i := range pod.Spec.Tolerations {
+		if tolerates(&pod.Spec.Tolerations[i], &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,152 @@
+package pressure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Signal is something that a node can run short of.
+type Signal string
+
+// The signals, by the kubelet's names.
+const (
+	Memory      Signal = "memory.available"
+	Disk        Signal = "nodefs.available"
+	Inodes      Signal = "nodefs.inodesFree"
+	ImageDisk   Signal = "imagefs.available"
+	ImageInodes Signal = "imagefs.inodesFree"
+	PIDs        Signal = "pid.available"
+)
+
+// Condition is what a node says of itself when a signal is short.
+func (s Signal) Condition() corev1.NodeConditionType {
+	switch s {
+	case Memory:
+		return corev1.NodeMemoryPressure
+	case PIDs:
+		return corev1.NodePIDPressure
+	}
+	return corev1.NodeDiskPressure
+}
+
+// Resource is what pods are blamed for using.
+func (s Signal) Resource() string {
+	switch s {
+	case Memory:
+		return "memory"
+	case PIDs:
+		return "pids"
+	case Inodes, ImageInodes:
+		return "inodes"
+	}
+	return "ephemeral-storage"
+}
+
+// Threshold is how much must be left: a number, or a part of all there is.
+type Threshold struct {
+	Quantity resource.Quantity
+	Part     float64
+}
+
+// Thresholds are those of a node.
+type Thresholds map[Signal]Threshold
+
+// Default are the kubelet's.
+func Default() Thresholds {
+	return Thresholds{
+		Memory: {Quantity: resource.MustParse("100Mi")}, Disk: {Part: 0.10}, Inodes: {Part: 0.05}, ImageDisk: {Part: 0.15}, ImageInodes: {Part: 0.05},
+	}
+}
+
+// Parse reads thresholds such as 100Mi and 10%, by the names of their signals. 0 and 100% mean that there is none.
+func Parse(words map[string]string) (Thresholds, error) {
+	known := []Signal{Memory, Disk, Inodes, ImageDisk, ImageInodes, PIDs}
+	all := Thresholds{}
+	for name, text := range words {
+		signal := Signal(name)
+		if !slices.Contains(known, signal) {
+			return nil, fmt.Errorf("%q is none of %q", name, known)
+		}
+		if number, ok := strings.CutSuffix(text, "%"); ok {
+			part, err := strconv.ParseFloat(number, 64)
+			if err != nil || part < 0 || part > 100 {
+				return nil, fmt.Errorf("%s: %q is no part of 100%%", name, text)
+			}
+			if part > 0 && part < 100 {
+				all[signal] = Threshold{Part: part / 100}
+			}
+			continue
+		}
+		q, err := resource.ParseQuantity(text)
+		if err != nil || q.Sign() < 0 {
+			return nil, fmt.Errorf("%s: %q is no amount", name, text)
+		}
+		if !q.IsZero() {
+			all[signal] = Threshold{Quantity: q}
+		}
+	}
+	return all, nil
+}
+
+// Words are thresholds as Parse reads them.
+func (t Thresholds) Words() map[string]string {
+	words := map[string]string{}
+	for signal, one := range t {
+		words[string(signal)] = one.String()
+	}
+	return words
+}
+
+func (t Threshold) String() string {
+	if t.Part > 0 {
+		return strconv.FormatFloat(t.Part*100, 'g', 4, 64) + "%"
+	}
+	return t.Quantity.String()
+}
+
+// least is how much must be left of all there is.
+func (t Threshold) least(capacity uint64) uint64 {
+	if t.Part > 0 {
+		return uint64(t.Part * float64(capacity))
+	}
+	return uint64(t.Quantity.Value())
+}
+
+// Level is how much there is of something, and how much is left.
+type Level struct{ Available, Capacity uint64 }
+
+// Shortage is a signal that is below its threshold.
+type Shortage struct {
+	Signal    Signal
+	Least     uint64
+	Available uint64
+}
+
+// Short are the signals that are below their thresholds, in the order in which they are to be dealt with: memory first.
+func (t Thresholds) Short(levels map[Signal]Level) []Shortage {
+	var all []Shortage
+	for _, signal := range slices.Sorted(maps.Keys(t)) {
+		level, ok := levels[signal]
+		if !ok {
+			continue
+		}
+		if least := t[signal].least(level.Capacity); level.Available < least {
+			all = append(all, Shortage{signal, least, level.Available})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Shortage) int { return rank(a.Signal) - rank(b.Signal) })
+	return all
+}
+
+func rank(s Signal) int {
+	if s == Memory {
+		return 0
+	}
+	return 1
+}

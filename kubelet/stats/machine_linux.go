@@ -1,0 +1,100 @@
+package stats
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ticks is how many of the kernel's units of processor time make a second. Linux shows programs 100 on every machine.
+const ticks = 100
+
+// CPUTime is the processor time that the machine has used since it started, and when that was read.
+func CPUTime() (total uint64, at time.Time, ok bool) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, time.Time{}, false
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, word := range strings.Fields(line) {
+		if i == 0 || i == 4 || i == 5 || i > 8 { // the name; idle and waiting; guests, which are in the rest
+			continue
+		}
+		n, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			return 0, time.Time{}, false
+		}
+		total += n
+	}
+	return total * uint64(time.Second/ticks), time.Now(), true
+}
+
+// MachineMemory is what the machine's memory is used for.
+func MachineMemory() *Memory {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return nil
+	}
+	found := map[string]uint64{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			continue
+		}
+		if n, err := strconv.ParseUint(words[1], 10, 64); err == nil {
+			found[strings.TrimSuffix(words[0], ":")] = n << 10
+		}
+	}
+	total, available, anon := found["MemTotal"], found["MemAvailable"], found["AnonPages"]
+	if total == 0 || available > total {
+		return nil
+	}
+	usage := total - found["MemFree"]
+	return &Memory{Time: moment(time.Now()), Available: &available, Usage: &usage, WorkingSet: total - available, RSS: &anon}
+}
+
+// Disk is the file system that holds a path.
+func Disk(path string) *FS {
+	var fs unix.Statfs_t
+	if path == "" || unix.Statfs(path, &fs) != nil || fs.Blocks == 0 {
+		return nil
+	}
+	size := uint64(fs.Bsize)
+	available, capacity, used := fs.Bavail*size, fs.Blocks*size, (fs.Blocks-fs.Bfree)*size
+	inodesUsed := fs.Files - fs.Ffree
+	return &FS{Time: moment(time.Now()), Available: &available, Capacity: &capacity, Used: &used, InodesFree: &fs.Ffree, Inodes: &fs.Files, InodesUsed: &inodesUsed}
+}
+
+// Tasks are how many processes and threads there are and may be.
+func Tasks() *Processes {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return nil
+	}
+	words := strings.Fields(string(load))
+	if len(words) < 4 {
+		return nil
+	}
+	_, all, _ := strings.Cut(words[3], "/")
+	current, err := strconv.ParseInt(all, 10, 64)
+	if err != nil {
+		return nil
+	}
+	most := int64(0)
+	for _, path := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	return &Processes{Time: moment(time.Now()), Most: most, Current: current}
+}
