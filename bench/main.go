@@ -79,7 +79,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.quick, "quick", false, "the most important cases, briefly: under two minutes")
 	f.BoolVar(&o.list, "list", false, "list the cases and end")
 	f.IntVar(&o.rounds, "rounds", 0, "how many turns each target gets at each case (3; 2 with --quick)")
-	f.DurationVar(&o.lasts, "time", 0, "how long a case lasts that could go on for ever (2s; 400ms with --quick)")
+	f.DurationVar(&o.lasts, "time", 0, "how long a case lasts that could go on for ever (1.5s; 400ms with --quick)")
 	f.IntVar(&o.deliveries, "deliveries", 0, "about how many events a fan-out delivers (200000; 50000 with --quick)")
 	f.IntVar(&o.streams, "streams", 100, "how many watches share a connection at most")
 	f.StringVar(&o.targets, "targets", "millrace,kubernetes,limit", "what is measured")
@@ -101,7 +101,7 @@ func parse(args []string) (options, error) {
 }
 
 func (o *options) setDefaults() {
-	rounds, lasts, deliveries := 3, 2*time.Second, 200_000
+	rounds, lasts, deliveries := 3, 1500*time.Millisecond, 200_000
 	if o.quick {
 		rounds, lasts, deliveries = 2, 400*time.Millisecond, 50_000
 	}

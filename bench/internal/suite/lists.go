@@ -53,9 +53,12 @@ func listCases(n int, quick bool) []Case {
 		crowd.MostRounds, crowd.Run, crowd.Limit = 1, listCrowd, listCrowd
 		cases = append(cases, crowd)
 	}
-	if n > crowdList { // seconds each
-		for i := range cases {
+	for i := range cases {
+		switch {
+		case n > crowdList: // seconds each
 			cases[i].MostRounds = 1
+		case n < crowdList && cases[i].MostRounds == 0:
+			cases[i].MostRounds = 2
 		}
 	}
 	return cases
