@@ -61,7 +61,7 @@ func nodeRow(n *corev1.Node) resource.Row {
 	return resource.Row{Cells: []any{
 		n.Name, nodeState(n), nodeRoles(n), table.Since(n.CreationTimestamp), i.KubeletVersion,
 		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
-		orUnknown(i.OSImage), orUnknown(i.KernelVersion), orUnknown(i.ContainerRuntimeVersion),
+		orUnknown(i.OSImage), kernelOf(i), orUnknown(i.ContainerRuntimeVersion),
 	}}
 }
 
@@ -105,6 +105,15 @@ func nodeAddress(n *corev1.Node, kind corev1.NodeAddressType) string {
 		}
 	}
 	return table.None
+}
+
+// kernelOf tells for which machines the kernel is, where that is known.
+func kernelOf(i *corev1.NodeSystemInfo) string {
+	kernel := orUnknown(i.KernelVersion)
+	if i.Architecture == "" {
+		return kernel
+	}
+	return kernel + " (" + i.Architecture + ")"
 }
 
 func orUnknown(s string) string {

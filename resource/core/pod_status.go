@@ -25,7 +25,7 @@ func checkPodStatus(_ context.Context, p, old *corev1.Pod) field.ErrorList {
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; !systemConditions[c.Type] {
 			if messages := validation.IsQualifiedName(string(c.Type)); messages != nil {
-				errs = append(errs, check.Invalid(podStatusPath.Child("conditions").Index(i).Child("type"), string(c.Type), messages)...)
+				errs = append(errs, check.Invalid(podStatusPath.Child("conditions").Index(i).Child("Type"), string(c.Type), messages)...)
 			}
 		}
 	}
@@ -33,6 +33,9 @@ func checkPodStatus(_ context.Context, p, old *corev1.Pod) field.ErrorList {
 		if messages := validation.IsDNS1123Subdomain(s.NominatedNodeName); messages != nil {
 			errs = append(errs, check.Invalid(podStatusPath.Child("nominatedNodeName"), s.NominatedNodeName, messages)...)
 		}
+	}
+	if s.NominatedNodeName != "" && s.NominatedNodeName != old.Status.NominatedNodeName && old.Spec.NodeName != "" {
+		errs = append(errs, field.Forbidden(podStatusPath.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
 	}
 	if s.ObservedGeneration < 0 {
 		errs = append(errs, field.Invalid(podStatusPath.Child("observedGeneration"), s.ObservedGeneration, "must be a non-negative integer"))

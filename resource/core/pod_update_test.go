@@ -176,7 +176,7 @@ func TestResizeChangesComputeAndNothingElse(t *testing.T) {
 	}
 	for want, r := range map[string]corev1.ResourceRequirements{
 		"FieldValueForbidden spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed": {Requests: list("1")},
-		"FieldValueForbidden spec: Forbidden: only cpu and memory resources are mutable\n": {Requests: list("1"), Limits: corev1.ResourceList{
+		"FieldValueForbidden spec: Forbidden: only cpu and memory resources are mutable": {Requests: list("1"), Limits: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceEphemeralStorage: resource.MustParse("1Gi")}},
 	} {
 		p := old.DeepCopy()
@@ -209,7 +209,7 @@ func TestPodStatusKeepsWhatIsDecidedOnce(t *testing.T) {
 		},
 		`FieldValueInvalid status.qosClass: Invalid value: "Guaranteed": field is immutable`: func(p *corev1.Pod) { p.Status.QOSClass = corev1.PodQOSGuaranteed },
 		`FieldValueInvalid status.podIPs[0]: Invalid value: "x": must be a valid IP address`: func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "x"}} },
-		`FieldValueInvalid status.conditions[0].type: Invalid value: "a b": name part`:       func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: "a b"}} },
+		`FieldValueInvalid status.conditions[0].Type: Invalid value: "a b": name part`:       func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: "a b"}} },
 	} {
 		p := old.DeepCopy()
 		change(p)

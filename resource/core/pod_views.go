@@ -77,7 +77,7 @@ func checkResize(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 		return append(errs, field.Forbidden(field.NewPath(""), "windows pods cannot be resized"))
 	}
 	if podspec.QOSClass(&p.Spec) != podspec.QOSClass(&old.Spec) {
-		errs = append(errs, field.Invalid(podSpecPath, podspec.QOSClass(&p.Spec), "Pod QOS Class may not change as a result of resizing"))
+		errs = append(errs, field.Invalid(podSpecPath, podspec.QOSClass(&old.Spec), "Pod QOS Class may not change as a result of resizing"))
 	}
 	errs = append(errs, checkResized(p.Spec.Containers, old.Spec.Containers, "containers")...)
 	errs = append(errs, checkResized(p.Spec.InitContainers, old.Spec.InitContainers, "initContainers")...)
@@ -85,8 +85,7 @@ func checkResize(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	takeBackCompute(rest.Containers, old.Spec.Containers)
 	takeBackCompute(rest.InitContainers, old.Spec.InitContainers)
 	if !equality.Semantic.DeepEqual(rest, &old.Spec) {
-		changes := diff.Diff(quote.Of(old.Spec), quote.Of(*rest))
-		errs = append(errs, field.Forbidden(podSpecPath, "only cpu and memory resources are mutable\n"+changes))
+		errs = append(errs, field.Forbidden(podSpecPath, "only cpu and memory resources are mutable"))
 	}
 	return errs
 }
@@ -121,7 +120,6 @@ func checkResized(now, before []corev1.Container, name string) field.ErrorList {
 
 func takeBackCompute(now, before []corev1.Container) {
 	for i := range now {
-		now[i].ResizePolicy = before[i].ResizePolicy
 		takeBack(&now[i].Resources.Limits, before[i].Resources.Limits)
 		takeBack(&now[i].Resources.Requests, before[i].Resources.Requests)
 	}

@@ -196,11 +196,12 @@ func (x *examiner) onlyForLasting(p *place, e *corev1.EphemeralContainer) {
 		name string
 		set  bool
 	}{
-		{"ports", e.Ports != nil}, {"livenessProbe", e.LivenessProbe != nil}, {"readinessProbe", e.ReadinessProbe != nil},
-		{"startupProbe", e.StartupProbe != nil}, {"lifecycle", e.Lifecycle != nil},
+		{"ports", e.Ports != nil},
 		{"resources", e.Resources.Limits != nil || e.Resources.Requests != nil || e.Resources.Claims != nil},
 		{"resizePolicy", e.ResizePolicy != nil}, {"restartPolicy", e.RestartPolicy != nil},
 		{"restartPolicyRules", e.RestartPolicyRules != nil},
+		{"livenessProbe", e.LivenessProbe != nil}, {"readinessProbe", e.ReadinessProbe != nil},
+		{"startupProbe", e.StartupProbe != nil}, {"lifecycle", e.Lifecycle != nil},
 	} {
 		if f.set {
 			c := p.child(f.name)
