@@ -57,11 +57,14 @@ func assign(old *corev1.Pod, b *corev1.Binding) (*corev1.Pod, error) {
 	refuse := func(format string, args ...any) (*corev1.Pod, error) {
 		return nil, apierrors.NewConflict(bindingResource, old.Name, fmt.Errorf(format, args...))
 	}
+	differ := func(format string, args ...any) (*corev1.Pod, error) {
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, old.Name, fmt.Errorf(format, args...))
+	}
 	switch {
 	case b.UID != "" && b.UID != old.UID:
-		return refuse("Precondition failed: UID in precondition: %v, UID in object meta: %v", b.UID, old.UID)
+		return differ("Precondition failed: UID in precondition: %v, UID in object meta: %v", b.UID, old.UID)
 	case b.ResourceVersion != "" && b.ResourceVersion != old.ResourceVersion:
-		return refuse("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", b.ResourceVersion, old.ResourceVersion)
+		return differ("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", b.ResourceVersion, old.ResourceVersion)
 	case old.DeletionTimestamp != nil:
 		return refuse("pod %s is being deleted, cannot be assigned to a host", old.Name)
 	case old.Spec.NodeName != "":

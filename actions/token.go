@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
 	"github.com/millrace/millrace/registry"
+	"github.com/millrace/millrace/resource"
 )
 
 // Issuer makes service account tokens and knows them again.
@@ -138,10 +140,14 @@ func (i *Issuer) bind(ctx context.Context, b *bound, ref *authenticationv1.Bound
 	if !ok {
 		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %v", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)))
 	}
-	uid, err := i.uidOf(ctx, place.resource, namespace, ref.Name)
+	o, err := i.object(ctx, place.resource, namespace, ref.Name)
 	if err != nil {
 		return err
 	}
+	if p, ok := o.(*corev1.Pod); ok && p.Spec.ServiceAccountName != b.ServiceAccount.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", b.ServiceAccount.Name))
+	}
+	uid := string(o.GetUID())
 	if ref.UID != "" && string(ref.UID) != uid {
 		return apierrors.NewConflict(schema.GroupResource{Resource: place.resource}, ref.Name,
 			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
@@ -150,28 +156,32 @@ func (i *Issuer) bind(ctx context.Context, b *bound, ref *authenticationv1.Bound
 	return nil
 }
 
-func (i *Issuer) uidOf(ctx context.Context, resource, namespace, name string) (string, error) {
+func (i *Issuer) uidOf(ctx context.Context, kind, namespace, name string) (string, error) {
+	o, err := i.object(ctx, kind, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	return string(o.GetUID()), nil
+}
+
+func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (resource.Object, error) {
 	r := i.Registry()
-	kind, ok := r.Catalogue.Kind(schema.GroupResource{Resource: resource})
+	kind, ok := r.Catalogue.Kind(schema.GroupResource{Resource: plural})
 	if !ok {
-		return "", apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: plural}, name)
 	}
 	if !kind.Namespaced {
 		namespace = ""
 	}
 	storage, err := r.Storage(kind)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	cached, err := storage.Get(ctx, namespace, name, registry.Freshness{})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	o, err := kind.Codec.Decode(cached.Value(), cached.Revision.String())
-	if err != nil {
-		return "", err
-	}
-	return string(o.GetUID()), nil
+	return kind.Codec.Decode(cached.Value(), cached.Revision.String())
 }
 
 // Holder implements auth.Tokens: the token must be ours, in time, and what it is bound to must still be there.
