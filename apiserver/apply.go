@@ -17,7 +17,7 @@ import (
 
 // applyUpdater makes an updater of a configuration that is to be applied.
 func (c *call) applyUpdater(text []byte, o writeOptions, view string) (registry.Updater, error) {
-	configuration, err := c.configuration(text, o)
+	configuration, misfit, err := c.configuration(text, o)
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +29,9 @@ func (c *call) applyUpdater(text []byte, o writeOptions, view string) (registry.
 		if err != nil {
 			return nil, applyError(err)
 		}
+		if misfit != nil {
+			return nil, misfit
+		}
 		merged.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
 		c.kind.Default(merged)
 		if old == nil {
@@ -38,28 +41,28 @@ func (c *call) applyUpdater(text []byte, o writeOptions, view string) (registry.
 	}, nil
 }
 
-// configuration reads what is to be applied.
-func (c *call) configuration(text []byte, o writeOptions) (*unstructured.Unstructured, error) {
+// configuration reads what is to be applied. In what it does not fit the kind is said if merging has nothing to say of it.
+func (c *call) configuration(text []byte, o writeOptions) (u *unstructured.Unstructured, misfit, err error) {
 	into := c.face.New()
 	content := map[string]any{}
 	if plainJSON(text) && decode.JSON(text, into) && json.Unmarshal(text, &content) == nil {
 		configuration := &unstructured.Unstructured{Object: content}
-		return configuration, c.checkConfiguration(configuration)
+		return configuration, nil, c.checkConfiguration(configuration)
 	}
 	if err := yaml.Unmarshal(text, &content); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
 	configuration := &unstructured.Unstructured{Object: content}
 	if err := c.checkConfiguration(configuration); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Decoding into the real type finds unknown fields.
 	into = c.face.New()
 	strict, err := body{bytes: text, media: mediaYAML}.decodeInto(into, c.face.GroupVersionKind)
 	if err != nil {
-		return nil, err
+		return configuration, err, nil
 	}
-	return configuration, applyValidation(strict, o, c.face.GroupVersionKind, c.warn)
+	return configuration, applyValidation(strict, o, c.face.GroupVersionKind, c.warn), nil
 }
 
 // plainJSON tells that a text, if it is JSON, is the same as YAML: then it need not be read as YAML, which takes ten times as
@@ -87,19 +90,13 @@ func applyError(err error) error {
 
 func (c *call) checkConfiguration(u *unstructured.Unstructured) error {
 	gv, err := schema.ParseGroupVersion(u.GetAPIVersion())
-	if err != nil || u.GetAPIVersion() == "" || u.GetKind() == "" {
-		return apierrors.NewBadRequest("apiVersion and kind are required in an applied configuration")
+	if found := gv.WithKind(u.GetKind()); err != nil || found != c.face.GroupVersionKind {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", found))
 	}
-	if gv.WithKind(u.GetKind()) != c.face.GroupVersionKind {
-		return checkKind(u.GetAPIVersion(), u.GetKind(), c.face.GroupVersionKind)
+	if c.kind.Namespaced && u.GetNamespace() != "" && u.GetNamespace() != c.t.Namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	if u.GetName() == "" {
-		u.SetName(c.t.Name)
-	}
-	if c.kind.Namespaced && u.GetNamespace() == "" {
-		u.SetNamespace(c.t.Namespace)
-	}
-	if u.GetName() != c.t.Name {
+	if u.GetName() != "" && u.GetName() != c.t.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", u.GetName(), c.t.Name))
 	}
 	if len(u.GetManagedFields()) > 0 {
@@ -109,13 +106,8 @@ func (c *call) checkConfiguration(u *unstructured.Unstructured) error {
 }
 
 func (c *call) checkUID(u *unstructured.Unstructured, old resource.Object) error {
-	switch {
-	case u.GetUID() == "":
+	if u.GetUID() == "" || old != nil {
 		return nil
-	case old == nil:
-		return apierrors.NewConflict(c.kind.GroupResource(), c.t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", u.GetUID()))
-	case u.GetUID() != old.GetUID():
-		return apierrors.NewConflict(c.kind.GroupResource(), c.t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and the existing object has uid %s", u.GetUID(), old.GetUID()))
 	}
-	return nil
+	return apierrors.NewConflict(c.kind.GroupResource(), c.t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", u.GetUID()))
 }

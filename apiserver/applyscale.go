@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +45,7 @@ func (c *call) applyScale(gvk schema.GroupVersionKind, o writeOptions) error {
 	updater := func(_ context.Context, old resource.Object) (resource.Object, error) {
 		merged, err := c.s.o.Apply.Apply(c.face, "scale", old, c.scaleConfiguration(given), o.manager, o.force)
 		if err != nil {
-			return nil, applyError(err)
+			return nil, scaleConflict(applyError(err), c.face.GroupVersion(), gvk.GroupVersion())
 		}
 		merged.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
 		if given.ResourceVersion != "" {
@@ -58,6 +59,21 @@ func (c *call) applyScale(gvk schema.GroupVersionKind, o writeOptions) error {
 		return err
 	}
 	return c.send(http.StatusOK, c.kind.Scale.Get(stored.Object), gvk)
+}
+
+// scaleConflict speaks of scales where the conflict is about what owns the number in the object itself.
+func scaleConflict(err error, object, scale schema.GroupVersion) error {
+	status, ok := err.(*apierrors.StatusError)
+	if !ok || !apierrors.IsConflict(err) {
+		return err
+	}
+	status = &apierrors.StatusError{ErrStatus: *status.ErrStatus.DeepCopy()}
+	inScale := strings.NewReplacer(`subresource "scale" using `+object.String(), `subresource "scale" using `+scale.String())
+	status.ErrStatus.Message = inScale.Replace(status.ErrStatus.Message)
+	for i := range status.ErrStatus.Details.Causes {
+		status.ErrStatus.Details.Causes[i].Message = inScale.Replace(status.ErrStatus.Details.Causes[i].Message)
+	}
+	return status
 }
 
 func (c *call) scaleConfiguration(given *autoscalingv1.Scale) *unstructured.Unstructured {

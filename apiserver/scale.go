@@ -67,8 +67,8 @@ func (c *call) scaleChange(gvk schema.GroupVersionKind, o writeOptions) (func(*a
 		if err != nil {
 			return nil, err
 		}
-		if given.Name != "" && given.Name != c.t.Name {
-			return nil, apierrors.NewBadRequest("the name of the object (" + given.Name + ") does not match the name on the URL (" + c.t.Name + ")")
+		if err := c.checkNames(given); err != nil {
+			return nil, err
 		}
 		return func(s *autoscalingv1.Scale) error {
 			version := s.ResourceVersion
@@ -118,7 +118,7 @@ func (c *call) scalePatch(kind types.PatchType, text []byte) (func(*autoscalingv
 		}
 		*s = autoscalingv1.Scale{}
 		if err := json.Unmarshal(after, s); err != nil {
-			return apierrors.NewBadRequest(err.Error())
+			return invalidPatch(kind, text, after, err.Error())
 		}
 		return nil
 	}, nil

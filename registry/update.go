@@ -228,9 +228,6 @@ func carryMeta(o, old resource.Object) {
 	if o.GetDeletionGracePeriodSeconds() == nil {
 		o.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
-	if o.GetGenerateName() == "" {
-		o.SetGenerateName(old.GetGenerateName())
-	}
 }
 
 // mayVanish tells that the last thing that held a deleted object has been taken away.
