@@ -4,7 +4,8 @@
 //	compare --kubeconfig FILE --millrace PATH [--kube-scheduler PATH] [--nodes 1000,5000] [--pods 2000] [--kinds plain,spread,service]
 //
 // Both run as processes of their own, as they are started in clusters. kube-scheduler gets a rate of requests that it
-// never reaches (--kube-api-qps), since its default would be what is measured. The nodes are objects only: nothing runs
+// never reaches (--kube-api-qps), since its default would be what is measured. It needs an API server that has all kinds
+// which it watches, those of resource.k8s.io among them. The nodes are objects only: nothing runs
 // on them. What the program makes is in a namespace of its own and on nodes of its own, and is deleted in the end.
 package main
 

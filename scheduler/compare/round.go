@@ -37,7 +37,7 @@ func span(counts []int) string {
 }
 
 // atMost is how long a scheduler may take.
-const atMost = 10 * time.Minute
+const atMost = 5 * time.Minute
 
 // round lets one scheduler place pods that were there before it began.
 func (w *world) round(ctx context.Context, s contender, kind string, pods int) (result, error) {
@@ -77,7 +77,8 @@ func (w *world) round(ctx context.Context, s contender, kind string, pods int) (
 	_ = process.Process.Kill()
 	_ = process.Wait() // it was killed
 	if err != nil {
-		return result{}, fmt.Errorf("%w\n%s", err, said)
+		text := said.String()
+		return result{}, fmt.Errorf("%w; what it said last:\n%s", err, text[max(0, len(text)-2000):])
 	}
 	r := seen.result
 	r.peak, r.cpu = most, process.ProcessState.UserTime()+process.ProcessState.SystemTime()
