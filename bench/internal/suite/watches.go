@@ -42,7 +42,7 @@ func start(ctx context.Context, b *Bench) error {
 	}
 	b.sample.CPU, b.sample.Took = cpu, b.Server.Took
 	b.Own("ready, ms", b.Server.Took.Seconds()*1000)
-	b.Own("idle, MiB", mebibytes(b.sample.Memory.RSS()))
+	b.Own("at ready, MiB", mebibytes(b.sample.Memory.RSS()))
 	return nil
 }
 
