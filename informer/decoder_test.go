@@ -10,7 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // replica returns one of the pods of an application.
@@ -145,6 +149,85 @@ func TestSharingPartsDoesNotShow(t *testing.T) {
 		if err == nil && random.IntN(3) == 0 {
 			before, like = content, want
 		}
+	}
+}
+
+// fill gives every field that it can a value.
+func fill(random *rand.Rand, v reflect.Value, depth int) {
+	switch v.Interface().(type) {
+	case metav1.Time:
+		v.Set(reflect.ValueOf(metav1.Unix(random.Int64N(1e9), 0)))
+		return
+	case metav1.MicroTime, resource.Quantity, intstr.IntOrString, apiruntime.RawExtension, metav1.FieldsV1:
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("a text that is not short, number ", random.IntN(3)))
+	case reflect.Bool:
+		v.SetBool(random.IntN(2) == 0)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(random.Int64N(100))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && (depth < 2 || random.IntN(4) == 0) {
+				fill(random, v.Field(i), depth+1)
+			}
+		}
+	case reflect.Pointer:
+		if depth < 4 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(random, v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		if depth < 4 {
+			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+			fill(random, v.Index(0), depth+1)
+		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(random, key, depth+1)
+		fill(random, value, depth+1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	}
+}
+
+func TestSharingShowsInNoKind(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	kinds := 0
+	for _, kind := range scheme.Scheme.AllKnownTypes() {
+		if _, ok := reflect.New(kind).Interface().(protobuf); !ok || shapeOf(kind, true) == nil {
+			continue
+		}
+		kinds++
+		var parts memo
+		for range 2 {
+			object := reflect.New(kind)
+			fill(random, object.Elem(), 0)
+			content := mustEncode(t, object.Interface().(protobuf))
+			want, got := reflect.New(kind), reflect.New(kind)
+			if err := want.Interface().(protobuf).Unmarshal(content); err != nil {
+				t.Fatalf("%v: %v", kind, err)
+			}
+			if !parts.fill(shapeOf(kind, true), got.Elem(), content, nil, reflect.Value{}) || !reflect.DeepEqual(got.Interface(), want.Interface()) {
+				t.Errorf("%v: got %v, want %v", kind, got, want)
+			}
+			shape := shapeOf(kind, true)
+			for range 3 { // twice to be remembered, once to be shared
+				got = reflect.New(kind)
+				if !parts.fill(shape, got.Elem(), content, content, want.Elem()) || !reflect.DeepEqual(got.Interface(), want.Interface()) {
+					t.Errorf("%v with help: got %v, want %v", kind, got, want)
+				}
+				got = reflect.New(kind)
+				if !parts.fill(shape, got.Elem(), content, nil, reflect.Value{}) || !reflect.DeepEqual(got.Interface(), want.Interface()) {
+					t.Errorf("%v with parts: got %v, want %v", kind, got, want)
+				}
+			}
+		}
+	}
+	if kinds < 100 {
+		t.Errorf("only %d kinds were tried", kinds)
 	}
 }
 

@@ -106,6 +106,25 @@ func TestListsThatExpireAtOnceAreNotRepeatedWithoutAPause(t *testing.T) {
 	})
 }
 
+func TestWhatIsDeletedWhileAListIsStreamedIsNotListed(t *testing.T) {
+	source := informer.NewFakeSource[*corev1.Pod]()
+	stream := watch.NewFake[*corev1.Pod]()
+	wrapped := informer.Funcs[*corev1.Pod]{ListFunc: source.List,
+		WatchFunc: func(context.Context, metav1.ListOptions) (watch.Stream[*corev1.Pod], error) { return stream, nil }}
+	withPods(t, wrapped, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
+		stream.Add(pod("a", "stays"))
+		stream.Add(pod("a", "goes"))
+		stream.Delete(pod("a", "goes"))
+		end := pod("", "")
+		end.ResourceVersion, end.Annotations = "7", map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		stream.Bookmark(end)
+		mustSync(t, pods)
+		if _, there := pods.Get("a", "goes"); there || pods.Len() != 1 {
+			t.Errorf("%d pods", pods.Len())
+		}
+	})
+}
+
 func TestStreamingIsTriedAgainAfterAWhile(t *testing.T) {
 	source := informer.NewFakeSource(pod("a", "one"))
 	upgraded := false
