@@ -114,22 +114,31 @@ func (o *listOptions) checkMatch(version string) error {
 	path := field.NewPath("resourceVersionMatch")
 	var errs field.ErrorList
 	switch {
-	case o.watch && o.initialEvents != nil:
-		if o.match != metav1.ResourceVersionMatchNotOlderThan {
-			errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-		}
-		if o.next != "" {
-			errs = append(errs, field.Forbidden(field.NewPath("continue"), "continue is forbidden for watch"))
-		}
+	case o.watch:
+		errs = o.checkWatchMatch(path)
 	case o.initialEvents != nil:
 		errs = append(o.checkListMatch(path, version), field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	case o.match == "":
-	case o.watch:
-		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	default:
 		errs = o.checkListMatch(path, version)
 	}
 	return invalidOptions("ListOptions", errs)
+}
+
+func (o *listOptions) checkWatchMatch(path *field.Path) (errs field.ErrorList) {
+	fits := o.match == metav1.ResourceVersionMatchNotOlderThan
+	switch {
+	case o.initialEvents != nil && !fits:
+		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+	case o.initialEvents == nil && o.match != "":
+		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+	}
+	if o.match != "" && !fits {
+		errs = append(errs, field.NotSupported(path, o.match, []metav1.ResourceVersionMatch{metav1.ResourceVersionMatchNotOlderThan}))
+	}
+	if o.next != "" {
+		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
+	}
+	return errs
 }
 
 func (o *listOptions) checkListMatch(path *field.Path, version string) (errs field.ErrorList) {

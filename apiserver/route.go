@@ -46,6 +46,10 @@ func (c *call) checkScope() error {
 	switch {
 	case !c.kind.Namespaced && c.t.Namespace != "":
 		return notFound()
+	case c.t.Watch && c.verb != "watch", c.t.Watch && !c.kind.Offers("watch"):
+		return watchPath(c)
+	case c.t.Watch && c.kind.Namespaced && c.t.Namespace == "" && c.t.Name != "":
+		return notFound()
 	case c.unstored() && (c.t.Name != "" || c.kind.Namespaced && c.t.Namespace == ""):
 		return notFound()
 	case c.unstored() || !c.kind.Namespaced || c.t.Namespace != "" || c.verb == "list" || c.verb == "watch":
@@ -54,6 +58,14 @@ func (c *call) checkScope() error {
 		return notFound()
 	}
 	return methodNotAllowed()
+}
+
+// watchPath refuses what is not a watch on a path for watches.
+func watchPath(c *call) error {
+	if c.kind.Offers("watch") {
+		return methodNotAllowed()
+	}
+	return notFound()
 }
 
 // unstored tells kinds that can only be posted: reviews.
