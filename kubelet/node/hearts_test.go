@@ -1,0 +1,65 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestAStatusThatCannotBeWrittenIsWrittenWithTheNextBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var away, short atomic.Bool
+		kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return true, nil, errors.New("the server is away")
+			}
+			return false, nil, nil
+		})
+		changed := make(chan struct{}, 1)
+		h := NewHearts(Options{Kube: kube, Count: 1, Changed: changed, Facts: func(int) Facts {
+			return Facts{Name: "n", Pressure: map[corev1.NodeConditionType]bool{corev1.NodeMemoryPressure: short.Load()}}
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		pressed := func() bool {
+			n, err := kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range n.Status.Conditions {
+				if c.Type == corev1.NodeMemoryPressure {
+					return c.Status == corev1.ConditionTrue
+				}
+			}
+			return false
+		}
+		time.Sleep(time.Second)
+		away.Store(true)
+		short.Store(true)
+		changed <- struct{}{}
+		time.Sleep(25 * time.Second)
+		away.Store(false)
+		if pressed() {
+			t.Fatal("it was written while the server was away")
+		}
+		time.Sleep(11 * time.Second)
+		if !pressed() {
+			t.Error("it is not written when the server is back")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
