@@ -64,7 +64,7 @@ func fields(content map[string]any, live resource.Object) (rest map[string]any, 
 	delete(rest, "apiVersion")
 	delete(rest, "kind")
 	meta, ok := content["metadata"].(map[string]any)
-	if !ok || meta["name"] != live.GetName() {
+	if name, given := meta["name"]; !ok || given && name != live.GetName() {
 		return nil, false
 	}
 	if namespace, given := meta["namespace"]; given && namespace != live.GetNamespace() {
@@ -88,8 +88,8 @@ func (q *quick) undisturbed(c *comparison, before []metav1.ManagedFieldsEntry, m
 			return nil, false
 		}
 		mark := len(c.nodes)
-		set := c.parse(e.FieldsV1.GetRawString())
-		if c.odd || !q.full.fits(&c.paths, set) || i != mine && c.touches(set, c.changed) {
+		set := q.read(c, e.FieldsV1.GetRawString())
+		if c.odd || i != mine && c.touches(set, c.changed) {
 			return nil, false
 		}
 		c.nodes = c.nodes[:mark]

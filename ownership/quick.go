@@ -21,6 +21,7 @@ type quick struct {
 	version string
 	view    string
 	zero    reflect.Value
+	parsed  parsed
 }
 
 // workspaces keep the memory of comparisons.
@@ -180,9 +181,8 @@ func identical(a, b *metav1.ManagedFieldsEntry) bool {
 // anything is left.
 func (q *quick) update(c *comparison, e *metav1.ManagedFieldsEntry, mine bool) (left bool) {
 	mark := len(c.nodes)
-	set := c.parse(e.FieldsV1.GetRawString())
-	if c.odd || !q.full.fits(&c.paths, set) {
-		c.odd = true
+	set := q.read(c, e.FieldsV1.GetRawString())
+	if c.odd {
 		return false
 	}
 	keeps := !c.touches(set, c.gone)

@@ -94,7 +94,7 @@ func eachText(t testing.TB, rounds int, f func(face *resource.Face, text []byte)
 }
 
 func TestObjectsOfAllKindsAreAccepted(t *testing.T) {
-	eachText(t, 10, func(face *resource.Face, text []byte) {
+	eachText(t, 3, func(face *resource.Face, text []byte) {
 		if !agree(t, text, face.New) {
 			t.Errorf("%v: refused %s", face.GroupVersionKind, text)
 		}
@@ -141,7 +141,7 @@ func TestWhatIsAcceptedIsWhatTheLibraryMakesOfIt(t *testing.T) {
 	r := rand.New(rand.NewSource(time.Now().UnixNano()))
 	accepted, all := 0, 0
 	eachText(t, 2, func(face *resource.Face, text []byte) {
-		for range 40 {
+		for range 20 {
 			if all++; agree(t, mutated(r, text), face.New) {
 				accepted++
 			}
