@@ -54,7 +54,6 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 	if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && n != 0 {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
-	oneOwnerEach(o, opt)
 	o.SetResourceVersion("")
 	o.SetDeletionTimestamp(nil)
 	o.SetDeletionGracePeriodSeconds(nil)

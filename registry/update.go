@@ -169,7 +169,6 @@ func (s *Storage) checkVersion(o, old resource.Object) error {
 func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (undo, done func(), err error) {
 	o, old, rules := c.Object, c.Old, s.rules(opt.View)
 	carryMeta(o, old)
-	oneOwnerEach(o, opt.WriteOptions)
 	if opt.Own {
 		return nothing, nothing, s.registry.Admit(ctx, c)
 	}
