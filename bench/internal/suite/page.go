@@ -54,6 +54,6 @@ On %s, %s/%s with %d processors, %s. Repeat it on yours: the ratios hold elsewhe
 - Every watcher checks that it has seen each event once and in order; what it has not is *lost*. The objects of a fan-out are
   as alike as pods of one deployment, but where a case says "unlike".
 - Memory is looked at when the servers have been left alone for a while, *memory/0* after the requests with which kubectl begins.
-- A case that a server does not finish within two minutes is a failure of that server.
+- A case that a server does not finish within three minutes is a failure of that server.
 
 `

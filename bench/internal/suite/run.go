@@ -216,7 +216,7 @@ func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) e
 
 // caseLimit bounds one turn, prepareLimit the making of objects, whatever happens.
 const (
-	caseLimit    = 2 * time.Minute
+	caseLimit    = 3 * time.Minute
 	prepareLimit = 10 * time.Minute
 )
 
@@ -244,7 +244,11 @@ func (r *runner) turn(ctx context.Context, c Case, t target.Target, servers []*t
 		run = c.Limit
 	}
 	b := r.bench(s, c)
-	if err := run(ctx, b); err != nil {
+	err := run(ctx, b)
+	if err == nil {
+		err = ctx.Err() // whoever waited has given up
+	}
+	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("not done within %v: %w", caseLimit, err)
 		}

@@ -305,6 +305,10 @@ func (b *Bench) initialEvents(ctx context.Context, watches int, path string) err
 	}
 	k.patience = slowStart
 	last := k.wait(ctx, k.followers)
+	if err := ctx.Err(); err != nil {
+		b.profiling.Wait()
+		return fmt.Errorf("%d of %d objects had come: %w", k.total.Load(), watches*b.Objects, err)
+	}
 	if err := b.End(watches); err != nil {
 		return err
 	}
