@@ -115,47 +115,45 @@ func (o *listOptions) checkMatch(version string) error {
 	var errs field.ErrorList
 	switch {
 	case o.watch:
-		errs = o.checkWatchMatch(path)
+		errs = o.checkWatch(version)
 	case o.initialEvents != nil:
-		errs = append(o.checkListMatch(path, version), field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	default:
-		errs = o.checkListMatch(path, version)
-	}
-	return invalidOptions("ListOptions", errs)
-}
-
-func (o *listOptions) checkWatchMatch(path *field.Path) (errs field.ErrorList) {
-	fits := o.match == metav1.ResourceVersionMatchNotOlderThan
-	switch {
-	case o.initialEvents != nil && !fits:
-		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-	case o.initialEvents == nil && o.match != "":
-		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
-	}
-	if o.match != "" && !fits {
-		errs = append(errs, field.NotSupported(path, o.match, []metav1.ResourceVersionMatch{metav1.ResourceVersionMatchNotOlderThan}))
-	}
-	if o.next != "" {
-		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
-	}
-	return errs
-}
-
-func (o *listOptions) checkListMatch(path *field.Path, version string) (errs field.ErrorList) {
-	if o.match == "" {
-		return nil
-	}
-	if version == "" {
+		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
+	case o.match == "":
+	case version == "":
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-	}
-	if o.next != "" {
+	case o.next != "":
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
-	}
-	switch {
 	case o.match != metav1.ResourceVersionMatchExact && o.match != metav1.ResourceVersionMatchNotOlderThan:
 		errs = append(errs, field.NotSupported(path, o.match, []string{"Exact", "NotOlderThan", ""}))
 	case o.match == metav1.ResourceVersionMatchExact && version == "0":
 		errs = append(errs, field.Forbidden(path, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
+	}
+	return invalidOptions("ListOptions", errs)
+}
+
+// checkWatch checks what goes with a watch. One that begins with the state, because it names no version, is what it would
+// be if it asked for the state.
+func (o *listOptions) checkWatch(version string) (errs field.ErrorList) {
+	path := field.NewPath("resourceVersionMatch")
+	if o.initialEvents == nil && o.match == "" && (version == "" || version == "0") {
+		yes := true
+		o.initialEvents, o.match = &yes, metav1.ResourceVersionMatchNotOlderThan
+	}
+	if o.initialEvents != nil && o.match != metav1.ResourceVersionMatchNotOlderThan {
+		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+	}
+	if o.match == "" {
+		o.next = "" // and is not looked at
+		return errs
+	}
+	if o.initialEvents == nil {
+		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+	}
+	if o.match != metav1.ResourceVersionMatchNotOlderThan {
+		errs = append(errs, field.NotSupported(path, o.match, []string{"NotOlderThan"}))
+	}
+	if o.next != "" {
+		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
 	}
 	return errs
 }

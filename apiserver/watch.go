@@ -22,10 +22,7 @@ func (c *call) watch() error {
 	q := registry.WatchQuery{
 		Selection: registry.Select(c.face, c.t.Namespace, c.t.Name, o.labels, o.fields),
 		Freshness: o.fresh,
-		Initial:   !o.versionGiven || o.fresh.Any,
-	}
-	if o.initialEvents != nil {
-		q.Initial = *o.initialEvents
+		Initial:   o.initialEvents != nil && *o.initialEvents,
 	}
 	frames, err := c.frames()
 	if err != nil {
@@ -48,7 +45,7 @@ func (c *call) watch() error {
 	}
 	defer w.Close()
 	s := &stream{call: c, watcher: w, frames: frames, bookmarks: o.bookmarks, timeout: c.watchTimeout(o)}
-	s.mark = o.initialEvents != nil && *o.initialEvents
+	s.mark = q.Initial
 	ctx, done, err := c.openStream(frames)
 	if err != nil {
 		return nil // and has been answered
