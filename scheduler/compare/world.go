@@ -112,7 +112,19 @@ func (w *world) fill(ctx context.Context, kind string, count int) error {
 // empty deletes the pods.
 func (w *world) empty(ctx context.Context) error {
 	now := int64(0)
-	return w.kube.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	return remove(func() error {
+		return w.kube.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	})
+}
+
+// remove deletes many objects. A slow server may need several requests for that, since it bounds the time of each.
+func remove(all func() error) (err error) {
+	for range 10 {
+		if err = all(); err == nil {
+			break
+		}
+	}
+	return err
 }
 
 // clear deletes everything.
@@ -123,7 +135,10 @@ func (w *world) clear(ctx context.Context) error {
 	if err := w.empty(ctx); err != nil {
 		return err
 	}
-	if err := w.kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: mine}); err != nil {
+	err := remove(func() error {
+		return w.kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: mine})
+	})
+	if err != nil {
 		return err
 	}
 	return w.kube.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{})
