@@ -19,10 +19,13 @@ import (
 )
 
 var nodeRules = resource.Rules[*corev1.Node]{
-	PrepareCreate:  func(_ context.Context, n *corev1.Node) { dropConfig(n) },
-	Validate:       func(_ context.Context, n *corev1.Node) field.ErrorList { return checkNode(n) },
-	ValidateUpdate: func(_ context.Context, n, old *corev1.Node) field.ErrorList { return checkNodeUpdate(n, old) },
-	Warnings:       nodeWarnings,
+	PrepareCreate: func(_ context.Context, n *corev1.Node) { dropConfig(n) },
+	Validate:      func(_ context.Context, n *corev1.Node) field.ErrorList { return checkNode(n) },
+	PrepareUpdate: func(_ context.Context, n, _ *corev1.Node) { dropConfig(n) },
+	ValidateUpdate: func(_ context.Context, n, old *corev1.Node) field.ErrorList {
+		return append(checkNode(n), checkNodeUpdate(n, old)...)
+	},
+	Warnings: nodeWarnings,
 }
 
 var nodeStatusRules = resource.Rules[*corev1.Node]{
@@ -178,8 +181,6 @@ func checkNodeUpdate(n, old *corev1.Node) field.ErrorList {
 				}
 			}
 		}
-	} else if len(old.Spec.PodCIDRs) == 0 {
-		errs = append(errs, checkPodCIDRs(n.Spec.PodCIDRs)...)
 	}
 	if old.Spec.ProviderID != "" && old.Spec.ProviderID != n.Spec.ProviderID {
 		errs = append(errs, field.Forbidden(nodeSpecPath.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
@@ -188,8 +189,7 @@ func checkNodeUpdate(n, old *corev1.Node) field.ErrorList {
 		errs = append(errs, checkTaints(n.Spec.Taints)...)
 	}
 	if n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
-		errs = append(errs, field.Forbidden(field.NewPath(""), "node updates may only change labels, taints, or capacity "+
-			"(or configSource, if the DynamicKubeletConfig feature gate is enabled)"))
+		errs = append(errs, field.Forbidden(nodeSpecPath.Child("externalID"), "may not be updated"))
 	}
 	return errs
 }

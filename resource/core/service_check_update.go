@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,11 +34,14 @@ func checkClassChange(s, old *corev1.Service) field.ErrorList {
 	return nil
 }
 
+// reachable are the types that have addresses of their own.
+var reachable = []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
+
 const onceSet = "may not change once set"
 
 // checkAddressChange allows a second address to come and go, and nothing else.
 func checkAddressChange(s, old *corev1.Service) field.ErrorList {
-	if isHeadless(s) && isHeadless(old) {
+	if isHeadless(s) && isHeadless(old) || !slices.Contains(reachable, s.Spec.Type) {
 		return nil
 	}
 	now, was, path := s.Spec.ClusterIPs, old.Spec.ClusterIPs, field.NewPath("spec", "clusterIPs")

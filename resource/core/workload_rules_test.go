@@ -36,6 +36,7 @@ func TestNodesKeepWhatTellsThemApart(t *testing.T) {
 	n.Status.Phase = "ignored"
 	got := resourcetest.Causes(resourcetest.Update(k, k.Main, n, old))
 	want := []string{
+		`FieldValueDuplicate metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}: taints must be unique by key and effect pair`,
 		`FieldValueForbidden spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid`,
 		`FieldValueForbidden spec.providerID: Forbidden: node updates may not change providerID except from "" to valid`,
 		`FieldValueDuplicate metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}: taints must be unique by key and effect pair`,
