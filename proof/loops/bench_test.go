@@ -70,7 +70,6 @@ func deployAll(b *testing.B, nodes, deployments int) {
 	time.Sleep(5 * time.Second) // what a burst needed is given back some time after it
 	b.ReportMetric(s.mebibytes("VmRSS"), "MiB-after")
 	s.profile(b, "heap", "heap")
-	s.profile(b, "heap?debug=1", "memstats")
 	s.profile(b, "allocs", "allocs")
 	s.profile(b, "goroutine", "goroutine")
 }
@@ -126,7 +125,7 @@ func anyTainted(nodes []corev1.Node) bool {
 
 func (s *scale) await(what string, holds func(context.Context) bool) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(s.Context(), 15*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
