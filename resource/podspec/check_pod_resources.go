@@ -129,7 +129,7 @@ func (x *examiner) podResources(p *place) {
 		c := at.child("claims")
 		x.forbidden(&c, "claims may not be set for Resources at pod-level")
 	}
-	x.requirements(&at, r, (*findings).podResourceName)
+	x.requirements(&at, r, true)
 	x.resourceClaimNames(&at, r.Claims)
 	x.sumsWithinPod(&at, r)
 	x.limitsWithinPod(&at, r.Limits)

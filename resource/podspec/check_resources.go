@@ -82,16 +82,17 @@ func (x *examiner) resources(p *place, r *corev1.ResourceRequirements) {
 		return
 	}
 	at := p.child("resources")
-	x.requirements(&at, r, (*findings).resourceName)
+	x.requirements(&at, r, false)
 	x.resourceClaimNames(&at, r.Claims)
 }
 
-func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements, nameCheck func(*findings, *place, corev1.ResourceName)) {
+// requirements checks what a container asks for, or the pod as a whole.
+func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements, whole bool) {
 	limits, requests := p.child("limits"), p.child("requests")
 	huge, compute := false, false
 	for _, name := range inOrder(r.Limits) {
 		k := limits.keyed(string(name))
-		nameCheck(&x.findings, &k, name)
+		x.nameOfResource(&k, name, whole)
 		x.quantity(&k, name, r.Limits[name])
 		x.hugePages(&k, name, r.Limits[name])
 		huge = huge || isHugePages(name)
@@ -100,7 +101,7 @@ func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements, nameCh
 	for _, name := range inOrder(r.Requests) {
 		q := r.Requests[name]
 		k := requests.keyed(string(name))
-		nameCheck(&x.findings, &k, name)
+		x.nameOfResource(&k, name, whole)
 		x.quantity(&k, name, q)
 		huge = huge || isHugePages(name)
 		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
@@ -118,6 +119,14 @@ func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements, nameCh
 	}
 	if huge && !compute {
 		x.forbidden(p, "HugePages require cpu or memory")
+	}
+}
+
+func (x *examiner) nameOfResource(p *place, name corev1.ResourceName, whole bool) {
+	if whole {
+		x.podResourceName(p, name)
+	} else {
+		x.resourceName(p, name)
 	}
 }
 

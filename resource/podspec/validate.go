@@ -207,7 +207,7 @@ func (x *examiner) classes(p *place) {
 	}
 	if x.spec.Overhead != nil {
 		c := p.child("overhead")
-		x.requirements(&c, &corev1.ResourceRequirements{Limits: x.spec.Overhead}, (*findings).resourceName)
+		x.requirements(&c, &corev1.ResourceRequirements{Limits: x.spec.Overhead}, false)
 	}
 }
 
