@@ -105,6 +105,7 @@ func start(t *testing.T) *session {
 		t.Fatal(err)
 	}
 	t.Chdir(s.folder)
+	t.Setenv("KUBE_EDITOR", "sh "+filepath.Join(s.folder, "editor"))
 	return s
 }
 
