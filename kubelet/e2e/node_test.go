@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/kubelet/worker"
 )
@@ -101,8 +102,9 @@ func newAlone(t *testing.T) *alone {
 	a.url = "https://" + port
 	a.options = kubelet.Options{
 		Name: "node", Runtime: socket(t), Root: t.TempDir(), Manifests: a.manifests, SourceEvery: time.Second, Addresses: []string{"127.0.0.1"},
-		Backoff: worker.Backoff{Initial: 300 * time.Millisecond, Max: time.Second},
-		Server:  server.Access{Listen: port, Clients: a.authority.pool(), Names: []string{"api"}},
+		Backoff:  worker.Backoff{Initial: 300 * time.Millisecond, Max: time.Second},
+		Eviction: pressure.Thresholds{}, // whatever this machine is short of
+		Server:   server.Access{Listen: port, Clients: a.authority.pool(), Names: []string{"api"}},
 	}
 	a.caller, a.stranger = a.authority.config("api", a.url), a.authority.config("somebody", a.url)
 	var err error

@@ -25,10 +25,11 @@ func TestRealCluster(t *testing.T) {
 	t.Run("together", func(t *testing.T) {
 		for name, story := range map[string]func(*testing.T, *cluster){
 			"streams": streams, "probes": probes, "hooks": hooks, "volumes": volumes, "security": security, "ends": ends, "images": images,
-			"deployments": deployments, "ports": ports, "crowd": crowd, "statics": statics,
+			"deployments": deployments, "ports": ports, "statics": statics,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
 		}
 	})
+	t.Run("crowd", func(t *testing.T) { crowd(t, c) })
 	t.Run("trouble", func(t *testing.T) { trouble(t, c) })
 }
