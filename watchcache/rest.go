@@ -12,8 +12,11 @@ import (
 
 // Values that nobody has asked for lately rest: they are kept as what is different from a similar one. Objects of a kind
 // are made by the same few clients from the same few templates, and those next to each other by key mostly from the
-// same one: of 100,000 pods of 5.5 KB, 560 MiB, some 20 MiB remain. Asking for a value at rest takes 2 µs, and does
-// not wake it up: lists read everything, and would leave nothing at rest.
+// same one: a server with 100,000 pods of one template, 5.5 KB each, takes 128 MiB instead of 1,098. Asking for a value
+// at rest costs a few microseconds, and does not wake it up: lists read everything, and would leave nothing at rest.
+//
+// Blocks of neighbours would compress as well, but to read one value all of a block would have to be unpacked. Values that
+// are compressed each by itself do not know how alike they are.
 
 // body is a value: as it is, or as the difference from a model.
 type body struct {
@@ -146,8 +149,8 @@ func (p *presser) know(m *model) {
 	p.models = slices.Insert(p.models, 0, w)
 }
 
-// fitting finds the model with the least difference; none if it is more than three quarters of the value. It fits if that is a quarter
-// at most.
+// fitting finds the model with the least difference; none if that is more than three quarters of the value. It fits if it
+// is a quarter at most.
 func (p *presser) fitting(value []byte) (best body, fits bool) {
 	size := len(value) * 3 / 4
 	for i := range p.models {

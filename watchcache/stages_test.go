@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/store"
 )
 
-// BenchmarkStages measures what the cache does with one event of the log, and with one request; package wire measures the rest of the way.
+// BenchmarkStages measures what the cache does with one event of the log, and with one request; package wire measures the
+// rest of the way.
 func BenchmarkStages(b *testing.B) {
 	c, k := benchCache(b, benchPods, Options{})
 	w := newWrites(benchPods)

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace/millrace/watchcache"
 )
 
-// What follows each other on a watch is alike: objects of one kind, often of one template. Deflate may refer to up to 32 KiB of text that
-// the reader has already, so a frame can be compressed against the one before it: a pod of 6 KB becomes a hundred bytes or
-// two, instead of 1.4 KB. Watches that follow the same topic get the same frames in the same order, and share the result; whoever had
-// another frame before gets the one that stands alone.
+// What follows each other on a watch is alike: objects of one kind, often of one template. Deflate may refer to up to 32
+// KiB of text that the reader has already, so a frame can be compressed against the one before it: a pod of 6 KB becomes
+// a hundred bytes or two, instead of 1.4 KB. Watches that follow the same topic get the same frames in the same order,
+// and share the result; whoever had another frame before gets the one that stands alone.
 
 // Frame is an event of a watch: an object in its own version, and what is said of it.
 type Frame struct {
@@ -34,7 +34,8 @@ func AppendEventHead(b []byte, t watch.EventType, gvk schema.GroupVersionKind) [
 // EventEnd is what follows the object's form.
 const EventEnd = "}\n"
 
-// Layout of a chained form: revision and checksum of the key of the frame before it, first letters of both types, then the block.
+// Layout of a chained form: revision and checksum of the key of the frame before it, first letters of both types, then
+// the block.
 const chainHead = 14
 
 func appendChainHead(b []byte, before, f Frame) []byte {
@@ -43,8 +44,8 @@ func appendChainHead(b []byte, before, f Frame) []byte {
 	return append(b, before.Type[0], f.Type[0])
 }
 
-// GzipChained is an event's frame, compressed against the frame before it. It is not ok if another frame is the one before it for those
-// who asked first.
+// GzipChained is an event's frame, compressed against the frame before it. It is not ok if another frame is the one
+// before it for those who asked first.
 func GzipChained(k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e *watchcache.Event, t watch.EventType) (block Block, ok bool, err error) {
 	f := Frame{t, e.Object}
 	var space [chainHead]byte
@@ -75,8 +76,8 @@ func (f Frame) text(k *resource.Kind, gvk schema.GroupVersionKind) ([]byte, erro
 	return append(append(b, form...), EventEnd...), nil
 }
 
-// ListChain compresses the items of a list, each against the one before it. As long as neither of two neighbours changes, lists share what
-// came of it; the item behind one that has changed is sent as it stands alone.
+// ListChain compresses the items of a list, each against the one before it. As long as neither of two neighbours changes,
+// lists share what came of it; the item behind one that has changed is sent as it stands alone.
 type ListChain struct {
 	Kind *resource.Kind
 	// Between is what stands between the form of an item and that of the next.
@@ -86,8 +87,8 @@ type ListChain struct {
 	text   []byte // the JSON form of before, if it was made here
 }
 
-// Next is the next item. If it is chained, its block begins with what stands between; otherwise it is the form alone, because it is the
-// first item, or others have made it against another one.
+// Next is the next item. If it is chained, its block begins with what stands between; otherwise it is the form alone,
+// because it is the first item, or others have made it against another one.
 func (c *ListChain) Next(o *watchcache.Object) (block Block, chained bool, err error) {
 	before, text := c.before, c.text
 	c.before, c.text = o, nil

@@ -9,14 +9,15 @@ import (
 const (
 	// lookEvery is how often somebody looks whether the process has become quiet.
 	lookEvery = 15 * time.Second
-	// quiet is how much CPU time it uses between two looks when it is, and worth is how much it has to have used since memory was given back
-	// last so that there may be something to give back.
+	// quiet is how much CPU time it uses between two looks when it is, and worth is how much it has to have used since
+	// memory was given back last so that there may be something to give back.
 	quiet = lookEvery / 100
 	worth = lookEvery / 50
 )
 
-// giveBackWhenQuiet returns what work leaves behind, each time that it has come to an end, until ctx ends. By itself the collector keeps
-// half as much again as there was at the busiest time, until two minutes later; and pages of files for ever.
+// giveBackWhenQuiet returns what work leaves behind, each time that it has come to an end, until ctx ends. By itself the
+// collector keeps half as much again as there was at the busiest time, until two minutes later; and pages of files for
+// ever.
 func giveBackWhenQuiet(ctx context.Context, files []string) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()

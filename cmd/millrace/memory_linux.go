@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// giveBack returns garbage, and those pages of files that were used once: the program's own, most of which only the start needed, and
-// the files named. The kernel brings a page back from its file if it is wanted again.
+// giveBack returns garbage, and those pages of files that were used once: the program's own, most of which only the start
+// needed, and the files named. The kernel brings a page back from its file if it is wanted again.
 func giveBack(files []string) {
 	debug.FreeOSMemory()
 	if self, err := os.Executable(); err == nil {

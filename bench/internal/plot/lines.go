@@ -12,7 +12,8 @@ import (
 type Line struct {
 	Name string
 	X, Y []float64
-	// Colour is one of the series' colours, counted from zero; lines that have something in common may share it, one of them dashed.
+	// Colour is one of the series' colours, counted from zero; lines that have something in common may share it, one of
+	// them dashed.
 	Colour int
 	Dashed bool
 }

@@ -25,8 +25,8 @@ type Case struct {
 	// Fixture names the servers that it shares with other cases; Objects is how many they hold from the beginning.
 	Fixture string
 	Objects int
-	// Prepare is done with each server before the fixture's first case, which alone has it: nil makes Objects pods. Settle lets memory
-	// come to rest afterwards.
+	// Prepare is done with each server before the fixture's first case, which alone has it: nil makes Objects pods.
+	// Settle lets memory come to rest afterwards.
 	Prepare runFunc
 	Settle  bool
 	// Fresh cases get servers of their own in each round. MostRounds bounds the rounds where the second would not be the
