@@ -102,8 +102,8 @@ type stream struct {
 // errLongEnough ends a stream that its client could still read.
 var errLongEnough = errors.New("the watch has lasted as long as it may")
 
-// run writes frames while there are any, flushes, and sleeps until there are more. What it sleeps on is little, and its own but for the
-// one channel that all who follow a topic are woken by: each wake-up locks all of it, and timers with channels
+// run writes frames while there are any, flushes, and sleeps until there are more. What it sleeps on is little, and its own
+// but for the one channel that all who follow a topic are woken by: each wake-up locks all of it, and timers with channels
 // would be put into the scheduler's heap each time.
 func (s *stream) run(ctx context.Context) {
 	defer s.frames.end()
