@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -357,12 +356,4 @@ func (r *room) host() string {
 		r.t.Fatal(err)
 	}
 	return n.Status.Addresses[0].Address
-}
-
-func reachable(address string) bool {
-	conn, err := net.DialTimeout("tcp", address, time.Second)
-	if err == nil {
-		conn.Close()
-	}
-	return err == nil
 }
