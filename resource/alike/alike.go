@@ -3,8 +3,8 @@
 //
 // Identical values are alike by every measure: what is not there is not there in both.
 //
-// Types are compiled once into the comparisons that they take, so that it costs about as much as reading the memory: 1 µs for
-// the spec of a pod of 6 KB, where the library takes 60. Whatever a plan does not know, the library compares.
+// Types are compiled once into the comparisons that they take, so that it costs about as much as reading the memory: 2 µs for
+// the spec of a pod of 4 KB, where the library takes 45. Whatever a plan does not know, the library compares.
 package alike
 
 import (

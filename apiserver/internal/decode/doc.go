@@ -1,7 +1,7 @@
 // Package decode reads the JSON of Kubernetes objects into their Go structs, strictly, in one pass.
 //
-// A plan is compiled once from a Go type: which names its fields have and where they lie. With it, a body of 6 KB takes 12 µs
-// where sigs.k8s.io/json's strict decoder takes 85.
+// A plan is compiled once from a Go type: which names its fields have and where they lie. With it, a body of 4 KB takes 9 µs of CPU
+// where sigs.k8s.io/json's strict decoder takes 65.
 //
 // What is guaranteed:
 //
