@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// parsed remembers sets that have been read: the objects of one kind mostly have few different ones, and to find one here
-// takes a hundredth of the time that reading takes. Places are few, and sets that share one displace each other.
+// parsed remembers sets that have been read: the objects of one kind mostly have few different ones, and to copy one is
+// less work than to read it. Places are few, and sets that share one displace each other.
 type parsed struct {
 	places [64]atomic.Pointer[tree]
 }
