@@ -82,9 +82,14 @@ func TestPodsThatNobodyElseDeletesAreCollected(t *testing.T) {
 		pod("finished", "alive", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 		pod("orphan", "gone", func(p *corev1.Pod) { p.Finalizers = []string{"test/hold"} })
 		pod("waiting", "", func(*corev1.Pod) {})
+		pod("unwanted", "", func(*corev1.Pod) {})
+		testapi.Edit(server, "pods", "default", "unwanted", func(p *corev1.Pod) { // no kubelet will ever end it
+			now, grace := metav1.Now(), int64(30)
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
+		})
 		testapi.Start(t, clients, podgc.Entry)
 		time.Sleep(30 * time.Second)
-		if n := len(testapi.All[corev1.Pod](server, "pods")); n != 4 {
+		if n := len(testapi.All[corev1.Pod](server, "pods")); n != 4 { // all but the unwanted one
 			t.Errorf("%d pods: collected before the quarantine has ended", n)
 		}
 		time.Sleep(2 * time.Minute)
