@@ -28,6 +28,8 @@ type life struct {
 	farewellTold bool
 	// status is what was told last.
 	status *corev1.PodStatus
+	// toldAt is the version of the pod for which it was told.
+	toldAt string
 	// waits says what containers wait for, by name.
 	waits map[string]wait
 	// crashes and pulls are back-offs by container and by image.

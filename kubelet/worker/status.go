@@ -41,12 +41,11 @@ func (t *turn) tell() {
 	ended := t.life.ended && !t.state.Runs()
 	owed := ended && t.pod.DeletionTimestamp != nil && !t.life.farewellTold
 	if !owed && before.StartTime != nil && equality.Semantic.DeepEqual(ownPart(before), ownPart(status)) {
-		if t.life.status != nil && reflect.DeepEqual(ownPart(&t.pod.Status), ownPart(t.life.status)) {
-			t.life.status = nil // the API tells the same: no need to remember it twice
+		if !t.contradicted() {
+			return
 		}
-		return
 	}
-	t.life.status = status
+	t.life.status, t.life.toldAt = status, t.pod.ResourceVersion
 	if t.crew.Furnish != nil {
 		t.life.last.Store(status)
 	}
@@ -54,7 +53,20 @@ func (t *turn) tell() {
 	t.crew.Report(t.pod, status, ended)
 }
 
-// ownPart is the status less what others write.
+// contradicted says that the API does not tell what was told, though somebody has written since: over it, such as who
+// takes a silent node for dead, or before it. To tell it again does no harm.
+func (t *turn) contradicted() bool {
+	if t.life.status == nil {
+		return false
+	}
+	api, told := ownPart(&t.pod.Status), ownPart(t.life.status)
+	if reflect.DeepEqual(api, told) {
+		t.life.status = nil // the API tells the same: no need to remember it twice
+		return false
+	}
+	return t.pod.ResourceVersion != t.life.toldAt && !equality.Semantic.DeepEqual(api, told)
+}
+
 // OwnPart is the part of a status that the kubelet writes.
 func OwnPart(s *corev1.PodStatus) *corev1.PodStatus { return ownPart(s) }
 
