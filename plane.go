@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -201,6 +202,11 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	var api *apiserver.Server
 	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
 	extra := documents.Handlers()
+	published, err := issuer.Documents(c.address)
+	if err != nil {
+		return err
+	}
+	maps.Copy(extra, published)
 	extra["/metrics"] = c.metrics.Handler()
 	o := apiserver.Options{
 		Registry:     reg,

@@ -95,7 +95,7 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 	if err := i.bind(ctx, &set.Kubernetes, r.Spec.BoundObjectRef, c.Namespace); err != nil {
 		return nil, 0, err
 	}
-	token, err := jwt.NewWithClaims(jwt.SigningMethodES256, set).SignedString(i.Key)
+	token, err := i.sign(set)
 	if err != nil {
 		return nil, 0, apierrors.NewInternalError(err)
 	}
@@ -104,6 +104,19 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 	r.Spec.Audiences, r.Spec.ExpirationSeconds = set.Audience, &seconds
 	r.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(now.Add(life))}
 	return r, http.StatusCreated, nil
+}
+
+// signing is how tokens are signed.
+var signing = jwt.SigningMethodES256
+
+func (i *Issuer) sign(set jwt.Claims) (string, error) {
+	token := jwt.NewWithClaims(signing, set)
+	id, err := keyID(&i.Key.PublicKey)
+	if err != nil {
+		return "", err
+	}
+	token.Header["kid"] = id
+	return token.SignedString(i.Key)
 }
 
 func lifeOf(r *authenticationv1.TokenRequest) (time.Duration, error) {
