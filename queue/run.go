@@ -18,11 +18,20 @@ import (
 // wants them worked on calls [Queue.Drain] before ending ctx.
 func (q *Queue[K]) Run(ctx context.Context, workers int, work func(context.Context, K) error) error {
 	var all sync.WaitGroup
-	for range max(workers, 1) {
-		all.Go(func() {
-			for q.step(ctx, work) {
+	var worker func()
+	worker = func() {
+		over := false
+		defer func() {
+			if !over { // work has ended the goroutine: another one takes its place
+				all.Go(worker)
 			}
-		})
+		}()
+		for q.step(ctx, work) {
+		}
+		over = true
+	}
+	for range max(workers, 1) {
+		all.Go(worker)
 	}
 	all.Wait()
 	return context.Cause(ctx)
@@ -34,20 +43,29 @@ func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error
 	if err != nil {
 		return false
 	}
-	defer q.Done(key)
+	err = ErrExit // unless work returns
+	defer func() {
+		q.settle(ctx, key, err)
+		q.Done(key)
+	}()
 	err = Contain(func() error { return work(ctx, key) })
-	if err == nil {
-		q.Forget(key)
-		return true
+	return true
+}
+
+// settle says what follows from how the work on a key has ended.
+func (q *Queue[K]) settle(ctx context.Context, key K, err error) {
+	if err != nil {
+		q.opts.OnError(ctx, key, err)
 	}
-	q.opts.OnError(ctx, key, err)
-	if IsTerminal(err) {
+	if err == nil || IsTerminal(err) {
 		q.Forget(key)
 	} else {
 		q.AddRateLimited(key)
 	}
-	return true
 }
+
+// ErrExit is the failure of work that ends its goroutine instead of returning.
+var ErrExit = errors.New("the work has ended its goroutine")
 
 // Contain calls f and turns a panic of f into a *[PanicError].
 func Contain(f func() error) (err error) {

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +115,27 @@ func TestContainedAPanicIsAnErrorAndIsTriedAgain(t *testing.T) {
 		}
 		if n := q.NumRequeues("a"); n != 0 {
 			t.Fatalf("%d failures remembered after a success", n)
+		}
+	})
+}
+
+func TestContainedWorkThatEndsItsGoroutineIsTriedAgainByAsManyWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported []error
+		q := newQueue(queue.Options[string]{OnError: func(_ context.Context, _ string, err error) {
+			reported = append(reported, err)
+		}})
+		q.Add("a")
+		calls := 0
+		q.Run(t.Context(), 1, func(context.Context, string) error {
+			if calls++; calls < 3 {
+				runtime.Goexit()
+			}
+			q.ShutDown()
+			return nil
+		})
+		if calls != 3 || len(reported) != 2 || !errors.Is(reported[0], queue.ErrExit) {
+			t.Fatalf("%d calls, reported %v", calls, reported)
 		}
 	})
 }
