@@ -21,12 +21,18 @@ import (
 	"github.com/millrace/millrace/allocation"
 	"github.com/millrace/millrace/registry"
 	"github.com/millrace/millrace/resource"
+	"github.com/millrace/millrace/resource/scheduling"
 )
 
-// bootstrap makes what every cluster has: its namespaces, and the service through which pods find the API.
+// bootstrap makes what every cluster has: its namespaces, its priority classes, and the service through which pods find the API.
 func bootstrap(ctx context.Context, r *registry.Registry, serviceRange string, at net.Addr) error {
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		if err := ensure(ctx, r, schema.GroupResource{Resource: "namespaces"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	for _, class := range scheduling.SystemClasses() {
+		if err := ensure(ctx, r, schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, class); err != nil {
 			return err
 		}
 	}

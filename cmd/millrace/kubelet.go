@@ -115,7 +115,7 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 		if o, err = f.options(); err != nil {
 			return err
 		}
-		o.Clients, o.Server, o.Taints, o.Logger = clients, access, taints, clients.Log
+		o.Clients, o.Server, o.Taints, o.Logger = clients.As("kubelet"), access, taints, clients.Log
 		node, err = kubelet.New(o)
 	}
 	if err != nil {

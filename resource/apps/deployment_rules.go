@@ -72,6 +72,7 @@ func checkRolling(r *appsv1.RollingUpdateDeployment, path func(...string) *field
 }
 
 var deploymentStatusRules = resource.Rules[*appsv1.Deployment]{
+	PrepareUpdate: func(_ context.Context, d, old *appsv1.Deployment) { d.Labels = old.Labels },
 	ValidateUpdate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
 		s := &d.Status
 		errs := nonNegative(statusPath,

@@ -4,10 +4,12 @@ package scheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/resource"
@@ -27,8 +29,19 @@ const (
 )
 
 // SystemClasses are the priority classes that every cluster has.
-func SystemClasses() map[string]int32 {
-	return map[string]int32{"system-cluster-critical": systemClusterCritial, "system-node-critical": systemNodeCritical}
+func SystemClasses() []*schedulingv1.PriorityClass {
+	return []*schedulingv1.PriorityClass{
+		{
+			ObjectMeta:  metav1.ObjectMeta{Name: "system-cluster-critical"},
+			Value:       systemClusterCritial,
+			Description: "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+		},
+		{
+			ObjectMeta:  metav1.ObjectMeta{Name: "system-node-critical"},
+			Value:       systemNodeCritical,
+			Description: "Used for system critical pods that must not be moved from their current node.",
+		},
+	}
 }
 
 // PriorityClasses name priorities of pods.
@@ -90,12 +103,12 @@ func checkClass(c *schedulingv1.PriorityClass) field.ErrorList {
 
 // systemProblem tells in what a class with a reserved name differs from the system's own.
 func systemProblem(c *schedulingv1.PriorityClass) string {
-	value, known := SystemClasses()[c.Name]
+	known := slices.IndexFunc(SystemClasses(), func(own *schedulingv1.PriorityClass) bool { return own.Name == c.Name })
 	switch {
-	case !known:
+	case known < 0:
 		return c.Name + " is not a known system priority class"
-	case c.Value != value:
-		return fmt.Sprintf("value of %v PriorityClass must be %v", c.Name, value)
+	case c.Value != SystemClasses()[known].Value:
+		return fmt.Sprintf("value of %v PriorityClass must be %v", c.Name, SystemClasses()[known].Value)
 	case c.GlobalDefault:
 		return fmt.Sprintf("globalDefault of %v PriorityClass must be false", c.Name)
 	}
