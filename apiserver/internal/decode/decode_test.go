@@ -197,6 +197,19 @@ func TestDeepTextsAreRefused(t *testing.T) {
 	}
 }
 
+func TestATextThatEndsTooEarlyIsRefusedWhereverItEnds(t *testing.T) {
+	eachText(t, 1, func(face *resource.Face, text []byte) {
+		for end := range len(text) {
+			if end > 0 && bytes.IndexByte([]byte(`{}[]:,"`), text[end-1]) < 0 {
+				continue // within a word: one is like another
+			}
+			if decode.JSON(bytes.Clone(text[:end]), face.New()) {
+				t.Fatalf("accepted %s", text[:end])
+			}
+		}
+	})
+}
+
 func FuzzPods(f *testing.F) {
 	fill := filler(1)
 	for range 5 {

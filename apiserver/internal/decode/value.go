@@ -157,7 +157,7 @@ func (r *reader) name(t *plan, next int) int {
 const largestGuess = 4 << 10
 
 func (r *reader) list(t *plan, p unsafe.Pointer) bool {
-	if r.text[r.at] != '[' {
+	if r.peek() != '[' {
 		return false
 	}
 	v := reflect.NewAt(t.goType, p).Elem()
@@ -199,7 +199,7 @@ func (r *reader) list(t *plan, p unsafe.Pointer) bool {
 
 // entries reads an object's names and calls f at each value.
 func (r *reader) entries(f func(name string) bool) bool {
-	if r.text[r.at] != '{' {
+	if r.peek() != '{' {
 		return false
 	}
 	if r.after() == '}' {
