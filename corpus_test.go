@@ -41,7 +41,6 @@ var onPurpose = map[string]string{
 	"resource version on create":      "the caller's mistake is a 400, not a 500",
 	"apply strict unknown":            "the caller's mistake is a 400, not a 500",
 	"version in the future":           "the present version in the message depends on how much a server writes at its start",
-	"may I":                           "reviews are never stored, so nobody owns their fields",
 	"api":                             "the address is the server's own",
 	"table of DaemonSet ds":           "the deprecated annotation of a daemon set is an ordinary one here, so its row shows it",
 	"status is not for the main path": "the entry of a scale has its time, which kube-apiserver forgets",
