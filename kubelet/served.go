@@ -128,7 +128,26 @@ func (s served) Attach(ctx context.Context, pod *corev1.Pod, name string, stream
 	if err != nil {
 		return err
 	}
-	return s.runtime.Attach(ctx, run.ID, connected(ctx, streams))
+	c := connected(ctx, streams)
+	c.Once = hearsOnce(pod, name)
+	return s.runtime.Attach(ctx, run.ID, c)
+}
+
+// hearsOnce reports whether a container's input ends with the first who is attached.
+func hearsOnce(pod *corev1.Pod, name string) bool {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == name {
+				return list[i].StdinOnce
+			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := &pod.Spec.EphemeralContainers[i]; c.Name == name {
+			return c.StdinOnce
+		}
+	}
+	return false
 }
 
 // Forward connects with a port of a pod.

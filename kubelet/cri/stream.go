@@ -23,6 +23,8 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	TTY      bool
+	// Once: the container's input ends with In. Otherwise who is attached is cut off when In ends, and the container goes on.
+	Once bool
 	// Resize tells of a terminal's sizes. Nil means that there are none.
 	Resize remotecommand.TerminalSizeQueue
 }
@@ -40,13 +42,22 @@ func (r *Runtime) Stream(ctx context.Context, id string, command []string, s Str
 
 // Attach connects streams with a container's own.
 func (r *Runtime) Attach(ctx context.Context, id string, s Streams) error {
-	answer, err := r.runtime.Attach(ctx, &runtimeapi.AttachRequest{
-		ContainerId: plain(id), Tty: s.TTY, Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.TTY,
-	})
+	if s.In != nil && s.Out != nil && s.Err != nil && !s.TTY && !s.Once {
+		return r.attachApart(ctx, id, s)
+	}
+	address, err := r.attachment(ctx, id, s)
 	if err != nil {
 		return err
 	}
-	return connect(ctx, answer.Url, s)
+	return connect(ctx, address, s)
+}
+
+// attachment is where the runtime's streaming server waits for streams.
+func (r *Runtime) attachment(ctx context.Context, id string, s Streams) (address string, err error) {
+	answer, err := r.runtime.Attach(ctx, &runtimeapi.AttachRequest{
+		ContainerId: plain(id), Tty: s.TTY, Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.TTY,
+	})
+	return answer.GetUrl(), err
 }
 
 // connect speaks to the runtime's streaming server.
@@ -72,21 +83,30 @@ func (r *Runtime) Forward(ctx context.Context, sandbox string, port int32, strea
 	if err != nil {
 		return err
 	}
-	target, err := url.Parse(answer.Url)
+	conn, err := dialStreams(answer.Url, portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return err
-	}
-	transport, upgrader, err := spdy.RoundTripperFor(&rest.Config{Host: target.Host})
-	if err != nil {
-		return err
-	}
-	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target).Dial(portforward.PortForwardProtocolV1Name)
-	if err != nil {
-		return fmt.Errorf("reach the runtime's streaming server: %w", err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	return exchange(conn, port, stream)
+}
+
+// dialStreams opens a connection to the runtime's streaming server.
+func dialStreams(address, protocol string) (httpstream.Connection, error) {
+	target, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(&rest.Config{Host: target.Host})
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target).Dial(protocol)
+	if err != nil {
+		return nil, fmt.Errorf("reach the runtime's streaming server: %w", err)
+	}
+	return conn, nil
 }
 
 // exchange copies between a stream and a port, both ways, until both have ended.

@@ -197,7 +197,7 @@ func images(t *testing.T, c *cluster) {
 	r.apply(strings.ReplaceAll(with(missing), "IT", "missing"))
 	r.apply(strings.ReplaceAll(strings.ReplaceAll(with("localhost/none:1"), "IT", "never"), "  containers:\n  - name: main\n", "  containers:\n  - name: main\n    imagePullPolicy: Never\n"))
 	r.apply(strings.ReplaceAll(with("Not/An:Image!"), "IT", "invalid"))
-	waiting("missing", "ImagePullBackOff") // the first failure is seen for a moment only, but told
+	waiting("missing", "ErrImagePull", "ImagePullBackOff")
 	waiting("never", "ErrImageNeverPull")
 	waiting("invalid", "InvalidImageName")
 	r.told("missing", "BackOff", "Back-off pulling image")

@@ -14,6 +14,9 @@ import (
 // retryConfig is how soon a container is tried again whose configuration cannot be made.
 const retryConfig = 10 * time.Second
 
+// failureShown is how long the reason of a failed pull is told before the back-off that follows it: long enough to be seen.
+const failureShown = 5 * time.Second
+
 // invalidName is the reason that no waiting mends, so that it stays.
 const invalidName = "InvalidImageName"
 
@@ -38,10 +41,14 @@ func (t *turn) image(ctx context.Context, c *corev1.Container) (string, bool) {
 func (t *turn) pull(ctx context.Context, c *corev1.Container) (string, bool) {
 	series := t.life.pulls[c.Image]
 	if left := min(series.until(series.since).Sub(t.now), series.delay); series.delay > 0 && left > 0 {
-		text := t.life.waits[c.Name].message
+		shown, failed := t.life.waits[c.Name]
+		if unseen := min(failureShown, series.delay/2) - (series.delay - left); failed && unseen > 0 {
+			t.again(unseen)
+			return "", false
+		}
 		t.eventOf(c, corev1.EventTypeNormal, "BackOff", "Back-off pulling image %q", c.Image)
-		if r := t.life.waits[c.Name].reason; r != "ImagePullBackOff" && r != invalidName {
-			t.life.wait(c.Name, "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", c.Image, text))
+		if shown.reason != "ImagePullBackOff" && shown.reason != invalidName {
+			t.life.wait(c.Name, "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", c.Image, shown.message))
 		}
 		t.again(left)
 		return "", false
@@ -88,7 +95,7 @@ func (t *turn) pullFailed(c *corev1.Container, series backoff, err error) {
 	}
 	t.eventOf(c, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", c.Image, err)
 	t.imageFailed(c, reason, err.Error())
-	t.again(time.Second) // to tell of the back-off that follows
+	t.again(min(failureShown, series.delay/2)) // to tell of the back-off that follows
 }
 
 func (t *turn) imageFailed(c *corev1.Container, reason, message string) {
