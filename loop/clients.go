@@ -44,6 +44,7 @@ type Clients struct {
 
 // NewClients connects to the API server of config. It sets no limit to the
 // rate of requests: loops limit their retries, and servers defend themselves.
+// While the server cannot be reached log is told so once, and not of each try.
 func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -54,14 +55,17 @@ func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 		// Some loops serve kinds that users are warned of, such as endpoints; a warning for each write helps nobody.
 		config.WarningHandler = rest.NoWarnings{}
 	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	config.Wrap((&outage{log: log, now: time.Now}).wrap)
 	c := &Clients{}
 	if err := c.connect(config); err != nil {
 		return nil, err
 	}
 	c.share()
-	if log != nil {
-		c.Log, c.Events.log = log, log
-	}
+	c.Log = slog.New(calm{log.Handler()})
+	c.Events.log = c.Log
 	return c, nil
 }
 

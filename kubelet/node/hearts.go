@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -120,7 +119,7 @@ func (h *Hearts) beat(ctx context.Context, writer int) error {
 func (h *Hearts) tell(ctx context.Context, i int) {
 	if err := h.status(ctx, i); err != nil && ctx.Err() == nil {
 		h.nodes[i].statusAt = time.Time{}
-		h.Logger.Warn("node status cannot be written", "node", h.Facts(i).Name, "err", fmt.Sprint(err))
+		h.Logger.Warn("node status cannot be written", "node", h.Facts(i).Name, "err", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 )
 
 // requestTime bounds a heartbeat, so that one that hangs does not silence a node.
@@ -62,16 +63,19 @@ func (h *Hearts) status(ctx context.Context, i int) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	facts := h.Facts(i)
-	node, err := h.Kube.CoreV1().Nodes().Get(ctx, facts.Name, metav1.GetOptions{})
-	if err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // loops write to the node as well
+		node, err := h.Kube.CoreV1().Nodes().Get(ctx, facts.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		facts.fill(&node.Status, time.Now())
+		_, err = h.Kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 		return err
+	})
+	if err == nil {
+		h.nodes[i].statusAt = time.Now()
 	}
-	facts.fill(&node.Status, time.Now())
-	if _, err := h.Kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
-		return err
-	}
-	h.nodes[i].statusAt = time.Now()
-	return nil
+	return err
 }
 
 // renew renews a node's lease.

@@ -23,11 +23,14 @@ func (c *Crew) eventOf(pod *corev1.Pod, of *corev1.Container, kind, reason, form
 	if c.Record == nil {
 		return
 	}
-	field := fmt.Sprintf("spec.containers{%s}", of.Name)
-	if isInit(pod, of.Name) {
-		field = fmt.Sprintf("spec.initContainers{%s}", of.Name)
+	list := "ephemeralContainers"
+	switch {
+	case isInit(pod, of.Name):
+		list = "initContainers"
+	case find(pod, of.Name) != nil:
+		list = "containers"
 	}
-	c.Record.Eventf(about(pod, field), kind, reason, format, args...)
+	c.Record.Eventf(about(pod, fmt.Sprintf("spec.%s{%s}", list, of.Name)), kind, reason, format, args...)
 }
 
 func about(pod *corev1.Pod, field string) *corev1.ObjectReference {
