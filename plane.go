@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
 	"github.com/millrace/millrace/connections"
+	"github.com/millrace/millrace/h2"
 	"github.com/millrace/millrace/inprocess"
 	"github.com/millrace/millrace/metrics"
 	"github.com/millrace/millrace/openapi"
@@ -227,12 +228,13 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	api = apiserver.New(o)
 	server := &http.Server{
 		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
-		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		ErrorLog: errorLog(c.options.Logger),
 	}
+	multiplexed := h2.New(h2.Options{MaxStreams: 1000, Logger: c.options.Logger})
+	multiplexed.Serve(server)
 	c.inside = inprocess.New(api, asAdministrator)
 	c.run("listener", func(context.Context) error { return server.ServeTLS(listener, "", "") })
-	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, streams, server) }
+	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, streams, server, multiplexed) }
 	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
 	return nil
 }
@@ -243,7 +245,7 @@ func asAdministrator(ctx context.Context) context.Context {
 }
 
 // shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
-func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server) {
+func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server, multiplexed *h2.Server) {
 	api.End()
 	streams.End()
 	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)
@@ -260,6 +262,7 @@ func shutDown(api *apiserver.Server, streams *connections.Connections, server *h
 	}
 	cancel()
 	idle.Wait()
+	multiplexed.Wait()
 	api.Wait()
 }
 

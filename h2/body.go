@@ -1,0 +1,124 @@
+package h2
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"sync"
+)
+
+// received are the bytes of a body that have come and have not been read.
+type received struct {
+	buffer *[]byte
+	at     int
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostKept is how large a buffer may be to be used again.
+const mostKept = 64 << 10
+
+func recycle(b *[]byte) {
+	if b != nil && cap(*b) <= mostKept {
+		*b = (*b)[:0]
+		buffers.Put(b)
+	}
+}
+
+// add appends a piece.
+func (r *received) add(b []byte) {
+	if r.buffer == nil {
+		r.buffer = buffers.Get().(*[]byte)
+	}
+	*r.buffer = append(*r.buffer, b...)
+}
+
+func (r *received) size() int {
+	if r.buffer == nil {
+		return 0
+	}
+	return len(*r.buffer) - r.at
+}
+
+// read takes what there is, as far as it fits.
+func (r *received) read(p []byte) int {
+	n := copy(p, (*r.buffer)[r.at:])
+	if r.at += n; r.at == len(*r.buffer) {
+		*r.buffer, r.at = (*r.buffer)[:0], 0
+	}
+	return n
+}
+
+// drop forgets what has not been read, and returns how much that was.
+func (r *received) drop() int {
+	n := r.size()
+	recycle(r.buffer)
+	*r = received{}
+	return n
+}
+
+// body is a request's body, as its handler sees it.
+type body struct{ st *stream }
+
+// Read implements io.Reader.
+func (b body) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	st, c := b.st, b.st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.encourageLocked(st)
+	for st.body.size() == 0 {
+		switch {
+		case st.closed || st.answered:
+			return 0, http.ErrBodyReadAfterClose
+		case st.err != nil:
+			return 0, st.err
+		case st.complete:
+			return 0, io.EOF
+		case st.readBy.passed:
+			return 0, os.ErrDeadlineExceeded
+		}
+		st.changed.Wait()
+	}
+	n := st.body.read(p)
+	c.creditLocked(st, n)
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b body) Close() error {
+	st, c := b.st, b.st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st.closed = true
+	c.creditLocked(st, st.body.drop())
+	st.changed.Broadcast()
+	return nil
+}
+
+// encourageLocked tells a client that waits to hear that its body is wanted.
+func (c *conn) encourageLocked(st *stream) {
+	if !st.hesitates || st.body.size() > 0 || st.complete || st.err != nil || st.answer.headed {
+		return
+	}
+	st.hesitates = false
+	c.out.status(100)
+	c.out.headers(st.id, false)
+	c.flushLocked()
+}
+
+// creditLocked lets the client send as much as has been read.
+func (c *conn) creditLocked(st *stream, n int) {
+	ofConn, ofStream := c.receive.give(int64(n)), uint32(0)
+	if !st.complete && st.err == nil {
+		ofStream = st.receive.give(int64(n))
+	}
+	if ofConn == 0 && ofStream == 0 || c.err != nil {
+		return
+	}
+	c.out.windowUpdate(0, ofConn)
+	c.out.windowUpdate(st.id, ofStream)
+	c.flushLocked()
+}

@@ -1,0 +1,237 @@
+package h2
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// conn is one connection. Its reader is the goroutine that called serve; whoever has something to send writes it.
+type conn struct {
+	server  *Server
+	net     *tls.Conn
+	handler http.Handler
+	base    context.Context
+	secure  tls.ConnectionState
+	remote  string
+
+	// These are the reader's own.
+	in      *bufio.Reader
+	framer  *http2.Framer // for reading
+	begun   []*stream     // their heads have come, and their handlers have not been started
+	names   names
+	greeted bool // the client's settings have come
+
+	mu      sync.Mutex // guards all that follows
+	err     error      // why the connection is of no more use
+	streams map[uint32]*stream
+	last    uint32 // the highest stream that the client has opened
+	running int    // handlers, also of streams that have ended
+	leaving bool   // no new streams are taken
+	idle    *time.Timer
+
+	out     outgoing
+	receive window
+}
+
+// windowSize is how much may be received, of a stream and of all streams of a connection, before it has been read.
+const windowSize = 1 << 20
+
+func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
+	c := &conn{
+		server: s, net: secure, handler: handler, base: context.Background(), secure: secure.ConnectionState(), remote: secure.RemoteAddr().String(),
+		in: bufio.NewReaderSize(secure, 4<<10), streams: map[uint32]*stream{}, receive: window{left: windowSize},
+	}
+	if h, ok := handler.(interface{ BaseContext() context.Context }); ok {
+		c.base = h.BaseContext()
+	}
+	c.framer = http2.NewFramer(nil, c.in)
+	c.framer.SetReuseFrames()
+	c.framer.SetMaxReadFrameSize(largestFrame)
+	c.framer.MaxHeaderListSize = s.o.MaxHeader
+	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	c.out.init()
+	return c
+}
+
+var (
+	errClientGone  = errors.New("h2: the client has gone")
+	errStopped     = errors.New("h2: the client has ended the request")
+	errBadGreeting = errors.New("h2: the client did not begin as HTTP/2 does")
+)
+
+// serve reads until the connection ends.
+func (c *conn) serve() {
+	err := c.greet()
+	for err == nil {
+		err = c.readFrame()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dismissLocked(err)
+	if c.idle != nil {
+		c.idle.Stop()
+	}
+}
+
+// greet exchanges the first words.
+func (c *conn) greet() error {
+	if err := c.net.SetReadDeadline(time.Now().Add(c.server.o.Greeting)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.out.settings(
+		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: c.server.o.MaxStreams},
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: c.server.o.MaxHeader},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: windowSize},
+	)
+	c.out.windowUpdate(0, windowSize-firstWindow)
+	c.flushLocked()
+	c.idle = time.AfterFunc(c.server.o.Idle, c.idled)
+	c.mu.Unlock()
+	var preface [len(http2.ClientPreface)]byte
+	if _, err := io.ReadFull(c.in, preface[:]); err != nil {
+		return err
+	}
+	if !bytes.Equal(preface[:], []byte(http2.ClientPreface)) {
+		return errBadGreeting
+	}
+	return nil
+}
+
+// readFrame reads and handles one frame. An error ends the connection.
+func (c *conn) readFrame() error {
+	if c.in.Buffered() == 0 {
+		// Before the reader sleeps, all goes its way that was held back for what might follow.
+		c.startHandlers()
+		c.flush()
+	}
+	f, err := c.framer.ReadFrame()
+	if err == nil {
+		err = c.handle(f)
+	}
+	var ofStream http2.StreamError
+	if errors.As(err, &ofStream) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.refuseLocked(ofStream)
+	}
+	return err
+}
+
+// refuseLocked ends a stream that the client misused.
+func (c *conn) refuseLocked(e http2.StreamError) error {
+	if e.StreamID > c.last {
+		c.last = e.StreamID
+	}
+	c.out.reset(e.StreamID, e.Code)
+	if st := c.streams[e.StreamID]; st != nil {
+		c.endLocked(st, e)
+	}
+	return c.out.tooMuch()
+}
+
+// dismissLocked says goodbye, if there is somebody to hear it, and ends all streams.
+func (c *conn) dismissLocked(err error) {
+	code := http2.ErrCodeNo
+	var misuse http2.ConnectionError
+	switch {
+	case errors.As(err, &misuse):
+		code = http2.ErrCode(misuse)
+	case errors.Is(err, http2.ErrFrameTooLarge):
+		code = http2.ErrCodeFrameSize
+	case errors.Is(err, errFlood):
+		code = http2.ErrCodeEnhanceYourCalm
+	case errors.Is(err, errBadGreeting):
+		code = http2.ErrCodeProtocol
+	}
+	if code == http2.ErrCodeNo || c.err != nil {
+		c.failLocked(errClientGone)
+		return
+	}
+	c.out.goAway(c.last, code)
+	c.flushLocked()
+	c.failLocked(errClientGone)
+	// A client that is still sending would not hear the reason if the connection were closed at once.
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	c.net.CloseWrite()
+	if c.net.SetReadDeadline(time.Now().Add(lingers)) == nil {
+		_, _ = io.Copy(io.Discard, c.net)
+	}
+}
+
+// lingers is how long a client may take to hear why its connection ends.
+const lingers = time.Second
+
+// failLocked makes the connection useless: what waits for it hears that.
+func (c *conn) failLocked(err error) {
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	for _, st := range c.streams {
+		c.endLocked(st, err)
+	}
+	c.out.failLocked()
+}
+
+// leave takes no more streams, and ends the connection when there are none.
+func (c *conn) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaveLocked()
+}
+
+func (c *conn) leaveLocked() {
+	if c.leaving || c.err != nil {
+		return
+	}
+	c.leaving = true
+	c.out.goAway(c.last, http2.ErrCodeNo)
+	c.partLocked()
+	c.flushLocked()
+}
+
+// partLocked ends a connection that was left and has no more streams. The reader sees the end.
+func (c *conn) partLocked() {
+	if !c.leaving || len(c.streams) > 0 || c.running > 0 || c.err != nil {
+		return
+	}
+	c.flushLocked()
+	if c.out.writing {
+		return // whoever is writing comes here when it has finished
+	}
+	c.net.CloseWrite()
+	c.net.SetReadDeadline(time.Now().Add(lingers))
+}
+
+// idled ends a connection that nobody has used for long.
+func (c *conn) idled() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.streams) == 0 && c.running == 0 {
+		c.leaveLocked()
+	}
+}
+
+// restLocked begins or ends the time in which a connection is idle.
+func (c *conn) restLocked() {
+	if c.idle == nil || c.err != nil {
+		return
+	}
+	if len(c.streams) == 0 && c.running == 0 {
+		c.idle.Reset(c.server.o.Idle)
+		return
+	}
+	c.idle.Stop()
+}

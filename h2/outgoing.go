@@ -1,0 +1,211 @@
+package h2
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"sync"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+const (
+	firstWindow  = 65535 // of everything, before anybody says otherwise
+	largestFrame = 16384 // before anybody says otherwise
+	frameHeader  = 9
+	// plenty is how much may wait to be sent before those who have more must wait, far is how much even what must be said
+	// may come to.
+	plenty = 256 << 10
+	far    = 1 << 20
+)
+
+var errFlood = errors.New("h2: the client asks faster than it reads")
+
+// outgoing is what waits to be sent. It is guarded by the connection's mu.
+type outgoing struct {
+	frames  []byte
+	box     *[]byte   // where the frames' memory comes from and goes to
+	writing bool      // somebody is writing
+	waiting []*stream // for room in frames, or for the client to allow more on the connection
+
+	window       int64 // how much data the client allows
+	streamWindow int64 // and how much of a stream, at first
+	largest      int   // frame
+	block        bytes.Buffer
+	encoder      *hpack.Encoder
+}
+
+func (o *outgoing) init() {
+	o.window, o.streamWindow, o.largest = firstWindow, firstWindow, largestFrame
+	o.encoder = hpack.NewEncoder(&o.block)
+}
+
+// boxes are used again, by all connections: most have nothing to send most of the time.
+var boxes = sync.Pool{New: func() any { return new([]byte) }}
+
+// unpackLocked takes what waits.
+func (o *outgoing) unpackLocked() (frames []byte, box *[]byte) {
+	frames, box = o.frames, o.box
+	o.frames, o.box = nil, nil
+	return frames, box
+}
+
+func (o *outgoing) head(length int, kind http2.FrameType, flags http2.Flags, stream uint32) {
+	if o.box == nil {
+		o.box = boxes.Get().(*[]byte)
+		o.frames = (*o.box)[:0]
+	}
+	o.frames = append(o.frames, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
+	o.frames = binary.BigEndian.AppendUint32(o.frames, stream)
+}
+
+func (o *outgoing) number(n uint32) { o.frames = binary.BigEndian.AppendUint32(o.frames, n) }
+
+func (o *outgoing) settings(all ...http2.Setting) {
+	o.head(6*len(all), http2.FrameSettings, 0, 0)
+	for _, s := range all {
+		o.frames = binary.BigEndian.AppendUint16(o.frames, uint16(s.ID))
+		o.number(s.Val)
+	}
+}
+
+func (o *outgoing) settingsAck() { o.head(0, http2.FrameSettings, http2.FlagSettingsAck, 0) }
+
+func (o *outgoing) pong(data [8]byte) {
+	o.head(len(data), http2.FramePing, http2.FlagPingAck, 0)
+	o.frames = append(o.frames, data[:]...)
+}
+
+func (o *outgoing) windowUpdate(stream, by uint32) {
+	if by == 0 {
+		return
+	}
+	o.head(4, http2.FrameWindowUpdate, 0, stream)
+	o.number(by)
+}
+
+func (o *outgoing) reset(stream uint32, code http2.ErrCode) {
+	o.head(4, http2.FrameRSTStream, 0, stream)
+	o.number(uint32(code))
+}
+
+func (o *outgoing) goAway(last uint32, code http2.ErrCode) {
+	o.head(8, http2.FrameGoAway, 0, 0)
+	o.number(last)
+	o.number(uint32(code))
+}
+
+// field adds to the block that the next headers send.
+func (o *outgoing) field(f hpack.HeaderField) {
+	// Writing into a buffer cannot fail.
+	_ = o.encoder.WriteField(f)
+}
+
+// headers sends the block.
+func (o *outgoing) headers(stream uint32, end bool) {
+	kind, flags := http2.FrameHeaders, http2.Flags(0)
+	if end {
+		flags = http2.FlagHeadersEndStream
+	}
+	for first := true; first || o.block.Len() > 0; first = false {
+		part := o.block.Next(o.largest)
+		if o.block.Len() == 0 {
+			flags |= http2.FlagHeadersEndHeaders
+		}
+		o.head(len(part), kind, flags, stream)
+		o.frames = append(o.frames, part...)
+		kind, flags = http2.FrameContinuation, 0
+	}
+	o.block.Reset()
+}
+
+// data sends a piece that the windows allow.
+func (o *outgoing) data(stream uint32, b []byte, end bool) {
+	flags := http2.Flags(0)
+	if end {
+		flags = http2.FlagDataEndStream
+	}
+	o.head(len(b), http2.FrameData, flags, stream)
+	o.frames = append(o.frames, b...)
+}
+
+// tooMuch tells that a client makes the server say more than it cares to read.
+func (o *outgoing) tooMuch() error {
+	if len(o.frames) > far {
+		return errFlood
+	}
+	return nil
+}
+
+// wakeLocked lets all try again that wait for room.
+func (o *outgoing) wakeLocked() {
+	for i, st := range o.waiting {
+		o.waiting[i] = nil
+		st.queued = false
+		st.changed.Broadcast()
+	}
+	o.waiting = o.waiting[:0]
+}
+
+func (o *outgoing) failLocked() {
+	o.unpackLocked()
+	o.wakeLocked()
+}
+
+// flush sends what waits.
+func (c *conn) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flushLocked()
+}
+
+// flushLocked sends what waits, unless somebody is writing already. It gives mu away while it writes. What has come in the
+// meantime is somebody else's work, or the caller could be kept for ever.
+func (c *conn) flushLocked() {
+	if !c.out.writing && c.writeLocked() && len(c.out.frames) > 0 {
+		c.server.crew.start((*rest)(c))
+	}
+}
+
+// writeLocked writes all that waits, and tells whether there was something. Before it does, those run that are ready to
+// add more: a write for each of many would cost each of them more than all else.
+func (c *conn) writeLocked() bool {
+	o := &c.out
+	if len(o.frames) == 0 || c.err != nil {
+		return false
+	}
+	o.writing = true
+	c.mu.Unlock()
+	runtime.Gosched()
+	c.mu.Lock()
+	b, box := o.unpackLocked()
+	c.mu.Unlock()
+	_, err := c.net.Write(b)
+	if box != nil && cap(b) <= 2*plenty {
+		*box = b[:0]
+		boxes.Put(box)
+	}
+	c.mu.Lock()
+	o.writing = false
+	if err != nil {
+		c.net.NetConn().Close() // and the reader sees it
+		c.failLocked(errClientGone)
+		return true
+	}
+	o.wakeLocked()
+	return true
+}
+
+// rest is a connection of which somebody writes what others have left.
+type rest conn
+
+func (r *rest) do() {
+	c := (*conn)(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.out.writing && c.writeLocked() {
+	}
+	c.partLocked()
+}

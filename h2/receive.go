@@ -1,0 +1,196 @@
+package h2
+
+import (
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+func misuse(code http2.ErrCode) error { return http2.ConnectionError(code) }
+
+// handle takes one frame. An error that is not a stream's ends the connection.
+func (c *conn) handle(f http2.Frame) error {
+	settings, ok := f.(*http2.SettingsFrame)
+	if !c.greeted {
+		if !ok || settings.IsAck() {
+			return misuse(http2.ErrCodeProtocol)
+		}
+		c.greeted = true
+		if err := c.takeTime(); err != nil {
+			return err
+		}
+	}
+	switch f := f.(type) {
+	case *http2.MetaHeadersFrame:
+		return c.headers(f)
+	case *http2.DataFrame:
+		return c.data(f)
+	case *http2.RSTStreamFrame:
+		return c.resetByClient(f)
+	case *http2.SettingsFrame:
+		return c.settings(f)
+	case *http2.PingFrame:
+		return c.ping(f)
+	case *http2.WindowUpdateFrame:
+		return c.widen(f)
+	case *http2.PushPromiseFrame:
+		return misuse(http2.ErrCodeProtocol)
+	case *http2.PriorityFrame:
+		if f.StreamDep == f.StreamID {
+			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
+		}
+	}
+	return nil // what is unknown is to be ignored
+}
+
+// takeTime lets a client that has greeted take as long as it likes.
+func (c *conn) takeTime() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving {
+		return nil
+	}
+	return c.net.SetReadDeadline(time.Time{})
+}
+
+// data takes a piece of a body.
+func (c *conn) data(f *http2.DataFrame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.StreamID > c.last {
+		return misuse(http2.ErrCodeProtocol)
+	}
+	n := int64(f.Length)
+	if !c.receive.take(n) {
+		return misuse(http2.ErrCodeFlowControl)
+	}
+	st := c.streams[f.StreamID]
+	if st == nil || st.complete {
+		c.out.windowUpdate(0, c.receive.give(n))
+		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
+	}
+	padding := n - int64(len(f.Data()))
+	c.out.windowUpdate(0, c.receive.give(padding))
+	if !st.receive.take(n) {
+		c.out.windowUpdate(0, c.receive.give(n-padding))
+		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
+	}
+	st.receive.give(padding)
+	return c.addLocked(st, f.Data(), f.StreamEnded())
+}
+
+// addLocked adds to a stream's body.
+func (c *conn) addLocked(st *stream, b []byte, end bool) error {
+	st.received += int64(len(b))
+	if st.declared >= 0 && (st.received > st.declared || end && st.received != st.declared) {
+		c.out.windowUpdate(0, c.receive.give(int64(len(b))))
+		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+	}
+	if st.answered || st.closed { // nobody reads it any more
+		c.out.windowUpdate(0, c.receive.give(int64(len(b))))
+	} else {
+		st.body.add(b)
+	}
+	if end {
+		c.completeLocked(st)
+	}
+	st.changed.Broadcast()
+	return nil
+}
+
+// completeLocked notes that a request has come as a whole.
+func (c *conn) completeLocked(st *stream) {
+	st.complete = true
+	if st.answered {
+		c.forgetLocked(st)
+	}
+}
+
+func (c *conn) resetByClient(f *http2.RSTStreamFrame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.StreamID > c.last {
+		return misuse(http2.ErrCodeProtocol)
+	}
+	if st := c.streams[f.StreamID]; st != nil {
+		c.endLocked(st, errStopped)
+	}
+	return nil
+}
+
+func (c *conn) settings(f *http2.SettingsFrame) error {
+	if f.IsAck() {
+		return nil
+	}
+	if f.HasDuplicates() {
+		return misuse(http2.ErrCodeProtocol)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := f.ForeachSetting(func(s http2.Setting) error {
+		if err := s.Valid(); err != nil {
+			return err
+		}
+		switch s.ID {
+		case http2.SettingInitialWindowSize:
+			return c.setStreamWindowLocked(int64(s.Val))
+		case http2.SettingMaxFrameSize:
+			c.out.largest = int(min(s.Val, 4*largestFrame)) // larger ones would keep others waiting
+		case http2.SettingHeaderTableSize:
+			c.out.encoder.SetMaxDynamicTableSize(min(s.Val, 4096))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.out.settingsAck()
+	return c.out.tooMuch()
+}
+
+// setStreamWindowLocked changes what may be sent on each stream, also on those that are open.
+func (c *conn) setStreamWindowLocked(n int64) error {
+	for _, st := range c.streams {
+		if st.window += n - c.out.streamWindow; st.window > largestWindow {
+			return misuse(http2.ErrCodeFlowControl)
+		}
+		st.changed.Broadcast()
+	}
+	c.out.streamWindow = n
+	return nil
+}
+
+func (c *conn) ping(f *http2.PingFrame) error {
+	if f.IsAck() {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.pong(f.Data)
+	return c.out.tooMuch()
+}
+
+const largestWindow = 1<<31 - 1
+
+// widen lets more be sent.
+func (c *conn) widen(f *http2.WindowUpdateFrame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.StreamID > c.last {
+		return misuse(http2.ErrCodeProtocol)
+	}
+	if f.StreamID == 0 {
+		if c.out.window += int64(f.Increment); c.out.window > largestWindow {
+			return misuse(http2.ErrCodeFlowControl)
+		}
+		c.out.wakeLocked()
+		return nil
+	}
+	if st := c.streams[f.StreamID]; st != nil {
+		if st.window += int64(f.Increment); st.window > largestWindow {
+			return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeFlowControl}
+		}
+		st.changed.Broadcast()
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package h2
+
+import (
+	"context"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2"
+)
+
+// headers begins a stream, or ends one with what follows its body.
+func (c *conn) headers(f *http2.MetaHeadersFrame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st := c.streams[f.StreamID]; st != nil {
+		return c.trailersLocked(st, f)
+	}
+	switch {
+	case f.StreamID%2 == 0:
+		return misuse(http2.ErrCodeProtocol)
+	case f.StreamID <= c.last:
+		return misuse(http2.ErrCodeStreamClosed)
+	}
+	c.last = f.StreamID
+	if c.leaving {
+		return nil // it has been told, and asks elsewhere
+	}
+	if f.HasPriority() && f.Priority.StreamDep == f.StreamID {
+		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
+	}
+	// A handler may go on for a while after its client has cancelled: so both are bounded.
+	if len(c.streams) >= int(c.server.o.MaxStreams) || c.running >= 2*int(c.server.o.MaxStreams) {
+		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeRefusedStream}
+	}
+	return c.beginLocked(f)
+}
+
+// trailersLocked takes what follows a body. Nothing here has a use for it.
+func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
+	switch {
+	case st.complete:
+		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeStreamClosed}
+	case !f.StreamEnded() || len(f.PseudoFields()) > 0:
+		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+	}
+	return c.addLocked(st, nil, true)
+}
+
+func (c *conn) beginLocked(f *http2.MetaHeadersFrame) error {
+	st := &stream{conn: c, id: f.StreamID, complete: f.StreamEnded(), window: c.out.streamWindow, receive: window{left: windowSize}, declared: -1}
+	st.changed.L = &c.mu
+	if err := st.ask(f); err != nil {
+		return err
+	}
+	if st.complete && st.declared > 0 {
+		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+	}
+	st.tooLong = f.Truncated
+	var ctx context.Context
+	ctx, st.cancel = context.WithCancel(c.base)
+	st.request = st.request.WithContext(ctx)
+	st.answer.begin(st)
+	if len(c.streams) == 0 && c.running == 0 {
+		c.idle.Stop()
+	}
+	c.streams[st.id] = st
+	c.running++
+	c.begun = append(c.begun, st)
+	return nil
+}
+
+// ask makes the request.
+func (st *stream) ask(f *http2.MetaHeadersFrame) error {
+	bad := http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+	method, path, authority, scheme := f.PseudoValue("method"), f.PseudoValue("path"), f.PseudoValue("authority"), f.PseudoValue("scheme")
+	connects := method == http.MethodConnect
+	if method == "" || connects != (path == "") || connects != (scheme == "") || connects && authority == "" || f.PseudoValue("status") != "" {
+		return bad
+	}
+	r := &http.Request{
+		Method: method, Proto: "HTTP/2.0", ProtoMajor: 2, Host: authority, RequestURI: path, Body: http.NoBody,
+		TLS: &st.conn.secure, RemoteAddr: st.conn.remote,
+	}
+	var ok bool
+	if r.Header, ok = st.conn.names.header(f); !ok {
+		return bad
+	}
+	if r.Host == "" {
+		r.Host = r.Header.Get("Host")
+	}
+	delete(r.Header, "Host")
+	delete(r.Header, "Trailer")
+	if connects {
+		r.URL, r.RequestURI = &url.URL{Host: r.Host}, r.Host
+	} else {
+		var err error
+		if r.URL, err = url.ParseRequestURI(path); err != nil {
+			return bad
+		}
+	}
+	if httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
+		st.hesitates = true
+		delete(r.Header, "Expect")
+	}
+	if !st.complete {
+		r.Body, r.ContentLength = body{st}, -1
+	}
+	if lengths := r.Header["Content-Length"]; len(lengths) > 0 {
+		n, err := strconv.ParseUint(lengths[0], 10, 63)
+		if err != nil || len(lengths) > 1 {
+			return bad
+		}
+		st.declared, r.ContentLength = int64(n), int64(n)
+	}
+	st.request = r
+	return nil
+}
+
+// header copies the fields of a request's head. It is not ok if one of them has no place in HTTP/2.
+func (n *names) header(f *http2.MetaHeadersFrame) (http.Header, bool) {
+	fields := f.RegularFields()
+	h, values := make(http.Header, len(fields)), make([]string, len(fields))
+	for i, field := range fields {
+		key := n.canonical(field.Name)
+		switch key {
+		case "Connection", "Proxy-Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade":
+			return nil, false
+		case "Te":
+			if field.Value != "trailers" {
+				return nil, false
+			}
+		case "Cookie": // may come in pieces
+			if before := h[key]; before != nil {
+				before[0] += "; " + field.Value
+				continue
+			}
+		}
+		if before := h[key]; before != nil {
+			h[key] = append(before, field.Value)
+			continue
+		}
+		values[i] = field.Value
+		h[key] = values[i : i+1 : i+1]
+	}
+	return h, true
+}
+
+// names are how a client's fields are called in an http.Header. One goroutine uses them.
+type names map[string]string
+
+// mostNames is how many are remembered: clients send few different ones.
+const mostNames = 100
+
+func (n *names) canonical(wire string) string {
+	if name, ok := common()[wire]; ok {
+		return name
+	}
+	if name, ok := (*n)[wire]; ok {
+		return name
+	}
+	name := textproto.CanonicalMIMEHeaderKey(wire)
+	if *n == nil {
+		*n = names{}
+	}
+	if len(*n) < mostNames {
+		(*n)[wire] = name
+	}
+	return name
+}
+
+// common are fields that most requests and answers have, as they are called on the wire.
+var common = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for _, name := range []string{
+		"Accept", "Accept-Encoding", "Audit-Id", "Authorization", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date", "Etag",
+		"Expect", "Host", "If-None-Match", "Last-Modified", "Location", "Te", "Trailer", "User-Agent", "Vary", "Warning", "X-Content-Type-Options",
+		"Kubectl-Command", "Kubectl-Session", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid",
+	} {
+		m[strings.ToLower(name)] = name
+	}
+	return m
+})
