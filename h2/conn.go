@@ -197,6 +197,7 @@ func (c *conn) leaveLocked() {
 		return
 	}
 	c.leaving = true
+	c.restLocked()
 	c.out.goAway(c.last, http2.ErrCodeNo)
 	c.partLocked()
 	c.flushLocked()
@@ -215,11 +216,15 @@ func (c *conn) partLocked() {
 	c.net.SetReadDeadline(time.Now().Add(lingers))
 }
 
-// idled ends a connection that nobody has used for long.
+// idled ends a connection that nobody has used for long: in order, or, if its client does not take part in that, without.
 func (c *conn) idled() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.streams) == 0 && c.running == 0 {
+	switch {
+	case len(c.streams) > 0 || c.running > 0:
+	case c.leaving:
+		c.net.NetConn().Close()
+	default:
 		c.leaveLocked()
 	}
 }
@@ -229,9 +234,12 @@ func (c *conn) restLocked() {
 	if c.idle == nil || c.err != nil {
 		return
 	}
-	if len(c.streams) == 0 && c.running == 0 {
+	switch {
+	case len(c.streams) > 0 || c.running > 0:
+		c.idle.Stop()
+	case c.leaving:
+		c.idle.Reset(2 * lingers)
+	default:
 		c.idle.Reset(c.server.o.Idle)
-		return
 	}
-	c.idle.Stop()
 }

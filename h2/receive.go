@@ -122,18 +122,16 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		return nil
 	}
-	if f.HasDuplicates() {
-		return misuse(http2.ErrCodeProtocol)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	window := c.out.streamWindow // the last one of a frame counts, and open streams are changed once
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		if err := s.Valid(); err != nil {
 			return err
 		}
 		switch s.ID {
 		case http2.SettingInitialWindowSize:
-			return c.setStreamWindowLocked(int64(s.Val))
+			window = int64(s.Val)
 		case http2.SettingMaxFrameSize:
 			c.out.largest = int(min(s.Val, 4*largestFrame)) // larger ones would keep others waiting
 		case http2.SettingHeaderTableSize:
@@ -144,12 +142,18 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	if err != nil {
 		return err
 	}
+	if err := c.setStreamWindowLocked(window); err != nil {
+		return err
+	}
 	c.out.settingsAck()
 	return c.out.tooMuch()
 }
 
 // setStreamWindowLocked changes what may be sent on each stream, also on those that are open.
 func (c *conn) setStreamWindowLocked(n int64) error {
+	if n == c.out.streamWindow {
+		return nil
+	}
 	for _, st := range c.streams {
 		if st.window += n - c.out.streamWindow; st.window > largestWindow {
 			return misuse(http2.ErrCodeFlowControl)

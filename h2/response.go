@@ -30,6 +30,7 @@ type response struct {
 	written  int64
 	trailers []string
 	over     bool // the handler has returned
+	more     bool // there are trailers to send
 }
 
 // mostGathered is how much an answer may have before it is sent as it comes.
@@ -151,14 +152,16 @@ func (w *response) Write(b []byte) (int, error) {
 		w.guess(b)
 		w.WriteHeader(http.StatusOK)
 	}
+	head := w.st.request.Method == http.MethodHead
+	if w.bodyless && !head {
+		return 0, http.ErrBodyNotAllowed
+	}
 	if w.written += int64(len(b)); w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
 	switch {
-	case w.st.request.Method == http.MethodHead:
+	case head:
 		return len(b), nil
-	case w.bodyless:
-		return 0, http.ErrBodyNotAllowed
 	case w.headed:
 		return w.sent(b, w.send(b, pieceOfMore))
 	}
@@ -227,7 +230,8 @@ func (w *response) finish() error {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.over = true
-	if w.length < 0 && !w.headed && (!w.bodyless || w.written > 0) {
+	w.more = w.hasTrailers()
+	if w.length < 0 && !w.headed && !w.more && (!w.bodyless || w.written > 0) {
 		w.length = w.written
 		w.fields = append(w.fields, hpack.HeaderField{Name: "content-length", Value: strconv.FormatInt(w.written, 10), Sensitive: true})
 	}
@@ -264,7 +268,7 @@ func (w *response) send(b []byte, p piece) error {
 	if err := st.usableLocked(); err != nil {
 		return err
 	}
-	after := p == pieceAtEnd && w.hasTrailers()
+	after := p == pieceAtEnd && w.more
 	if !w.headed {
 		w.headed = true
 		w.headLocked(p == pieceAtEnd && len(b) == 0 && !after)
