@@ -15,6 +15,7 @@ type Node struct {
 	// Present is false while only pods know of the node. Nothing can be placed on it then.
 	Present       bool
 	Labels        map[string]string
+	Zone          int // nodes of one zone have the same number
 	Taints        []corev1.Taint
 	Unschedulable bool
 	Allocatable   Resources
@@ -133,6 +134,6 @@ func sameTaint(a, b corev1.Taint) bool {
 // vacate forgets the node's object; its pods stay.
 func (n *Node) vacate() {
 	n.Present = false
-	n.Labels, n.Taints, n.Unschedulable = nil, nil, false
+	n.Labels, n.Zone, n.Taints, n.Unschedulable = nil, 0, nil, false
 	n.Allocatable, n.AllowedPods = Resources{}, 0
 }

@@ -16,6 +16,7 @@ type State struct {
 	placed  map[Key]*placement
 	changes changeLog
 
+	zones      map[zone]int // the number of each zone that was ever seen
 	images     map[string]*Image
 	imageEpoch uint64
 
@@ -66,6 +67,7 @@ func (s *State) SetNode(object *corev1.Node) (*Node, Change) {
 	node := s.node(object.Name)
 	was := node.Present
 	change := node.describe(object)
+	node.Zone = s.zone(object.Labels)
 	if !was {
 		s.present++
 		s.imageEpoch++

@@ -36,7 +36,7 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string) (*cluster.Node
 	for i := range nodes {
 		r.totals.set(i, r.total(i))
 	}
-	if i, ok := r.totals.best(e.random); ok {
+	if i, ok := r.best(e.random); ok {
 		return nodes[i], nil
 	}
 	reasons := tally{reasons: make(map[string]int)}

@@ -2,7 +2,7 @@
 //
 // What it guarantees: the node that [Engine.Place] returns passes all filters
 // at that moment and has the highest score among all nodes that do; among
-// equals, one of those with the fewest pods, at random. That nothing was
+// equals, one of those with the fewest pods, in a zone whose turn it is. That nothing was
 // sampled and nothing is stale does not depend on what was placed before: the
 // answer is the one that looking at every node would give.
 //

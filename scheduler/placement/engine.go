@@ -50,7 +50,7 @@ func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
 	}
 	r := e.ranking(shape)
 	r.refresh(e.state)
-	if i, ok := r.totals.best(e.random); ok {
+	if i, ok := r.best(e.random); ok {
 		return e.state.Node(i), nil
 	}
 	if r.failure == nil {

@@ -21,6 +21,7 @@ type ranking struct {
 	verdicts []*plugin.Verdict // of the table and of the relations
 	columns  []normalised      // for the table's columns, then for the relations' scores
 	totals   totals
+	turns    turns    // of the zones
 	failure  *Failure // what was said when no node would do, while that is still so
 }
 
@@ -115,7 +116,10 @@ func (r *ranking) grow(slots int) {
 // evaluateAll renews all verdicts and leaves all columns stale.
 func (r *ranking) evaluateAll() {
 	for i := range r.verdicts {
-		r.verdicts[i] = r.verdict(i)
+		v := r.verdict(i)
+		if r.verdicts[i] = v; v == nil {
+			r.turns.meet(r.table.zones[i])
+		}
 	}
 	for c := range r.columns {
 		r.columns[c].stale = true
@@ -126,6 +130,9 @@ func (r *ranking) evaluateAll() {
 func (r *ranking) evaluate(i int) {
 	was, now := r.verdicts[i] == nil, r.verdict(i)
 	r.verdicts[i] = now
+	if now == nil {
+		r.turns.meet(r.table.zones[i])
+	}
 	for c := range r.columns {
 		column := &r.columns[c]
 		if column.stale {

@@ -15,6 +15,7 @@ type table struct {
 	place    uint64 // in the log
 	verdicts []*plugin.Verdict
 	fixed    []int64 // the weighted sum of the plain scores
+	zones    []int   // where the node is
 	spare    []int64 // how far the node is from having as many pods as can be counted: ranks equals
 
 	alone *ranking // for shapes without relations
@@ -77,6 +78,7 @@ func (t *table) refresh(state *cluster.State) {
 func (t *table) grow(slots int) {
 	t.verdicts = grown(t.verdicts, slots)
 	t.fixed = grown(t.fixed, slots)
+	t.zones = grown(t.zones, slots)
 	t.spare = grown(t.spare, slots)
 	for i := range t.columns {
 		t.columns[i].raw = grown(t.columns[i].raw, slots)
@@ -98,6 +100,7 @@ func (t *table) evaluate(i int, node *cluster.Node) {
 	if t.verdicts[i] != nil {
 		return
 	}
+	t.zones[i] = node.Zone
 	t.spare[i] = mostPods - min(int64(node.Pods), mostPods)
 	t.fixed[i] = 0
 	for _, s := range t.plain {

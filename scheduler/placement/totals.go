@@ -1,9 +1,6 @@
 package placement
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math"
 
 // totals finds the highest of many numbers of which few change at a time: it
 // keeps the highest of each block, and how often it occurs there.
@@ -64,10 +61,9 @@ func (t *totals) settleBlock(b int) {
 	t.blocks[b] = block{best: best, count: count}
 }
 
-// best returns the index of the highest value, one of them at random if there
-// are several, or false if there is none.
-func (t *totals) best(random *rand.Rand) (int, bool) {
-	best, count := int64(infeasible), 0
+// best returns the highest value and how often it occurs: 0 times if there is none.
+func (t *totals) best() (best int64, count int) {
+	best = infeasible
 	for _, b := range t.blocks {
 		switch {
 		case b.count == 0 || b.best < best:
@@ -77,12 +73,10 @@ func (t *totals) best(random *rand.Rand) (int, bool) {
 			best, count = b.best, b.count
 		}
 	}
-	if count == 0 {
-		return 0, false
-	}
-	return t.nth(best, random.IntN(count)), true
+	return best, count
 }
 
+// nth returns the index of the nth occurrence of the highest value.
 func (t *totals) nth(value int64, n int) int {
 	for b := range t.blocks {
 		if t.blocks[b].best != value || t.blocks[b].count == 0 {
