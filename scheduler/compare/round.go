@@ -4,43 +4,22 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/informer"
 )
 
-// result is what one scheduler did with one set of pods.
-type result struct {
-	pods   int
-	took   time.Duration // from the first binding to the last
-	cpu    time.Duration // of the whole process, its start included
-	peak   float64       // MiB
-	byNode []int         // pods
-	byZone []int
-}
-
-// String is a part of a line of the table.
-func (r result) String() string {
-	return fmt.Sprintf("%.0f\t%.0f\t%.0f\t%s\t%s", float64(r.pods-1)/r.took.Seconds(), float64(r.cpu.Microseconds())/float64(r.pods), r.peak,
-		span(r.byNode), span(r.byZone))
-}
-
-func span(counts []int) string {
-	return fmt.Sprintf("%d to %d", slices.Min(counts), slices.Max(counts))
-}
-
-// atMost is how long a scheduler may take.
+// atMost is how long a contender may take.
 const atMost = 5 * time.Minute
 
-// round lets one scheduler place pods that were there before it began.
-func (w *world) round(ctx context.Context, s contender, kind string, pods int) (result, error) {
+// round lets one contender place pods that were there before it began.
+func (w *world) round(ctx context.Context, c contender, kind string, pods int) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	if err := w.empty(ctx); err != nil {
@@ -62,41 +41,83 @@ func (w *world) round(ctx context.Context, s contender, kind string, pods int) (
 		return result{}, context.Cause(ctx)
 	}
 	said := &bytes.Buffer{}
-	process := exec.CommandContext(ctx, s.args[0], s.args[1:]...)
+	process := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	process.Stdout, process.Stderr = said, said
-	err := process.Start()
-	if err != nil {
+	if err := process.Start(); err != nil {
 		return result{}, err
 	}
-	select {
-	case <-seen.all:
-	case <-ctx.Done():
-		err = fmt.Errorf("not all pods got nodes: %w", context.Cause(ctx))
-	}
-	most := peak(process.Process.Pid)
+	r, err := w.follow(ctx, process.Process.Pid, seen)
 	_ = process.Process.Kill()
 	_ = process.Wait() // it was killed
 	if err != nil {
 		text := said.String()
 		return result{}, fmt.Errorf("%w; what it said last:\n%s", err, text[max(0, len(text)-2000):])
 	}
-	r := seen.result
-	r.peak, r.cpu = most, process.ProcessState.UserTime()+process.ProcessState.SystemTime()
 	return r, nil
+}
+
+// follow measures a process from its first binding to its last event.
+func (w *world) follow(ctx context.Context, pid int, seen *sightings) (result, error) {
+	var start time.Duration
+	for _, until := range []<-chan struct{}{seen.first, seen.all} {
+		select {
+		case <-until:
+		case <-ctx.Done():
+			return result{}, fmt.Errorf("not all pods got nodes: %w", context.Cause(ctx))
+		}
+		if start == 0 {
+			start = cpu(pid)
+		}
+	}
+	r := seen.result
+	r.binding = cpu(pid) - start
+	var err error
+	r.events, err = w.events(ctx, r.pods)
+	r.all, r.peak = cpu(pid)-start, peak(pid)
+	return r, err
+}
+
+// quiet is for how long no event comes when there will be none any more.
+const quiet = 2 * time.Second
+
+// events waits until a contender has written an event for each pod, or writes none any more, and says how many there are.
+func (w *world) events(ctx context.Context, pods int) (int, error) {
+	count, last := 0, time.Now()
+	every := time.NewTicker(quiet / 10)
+	defer every.Stop()
+	for count < pods && time.Since(last) < quiet {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return count, context.Cause(ctx)
+		}
+		list, err := w.kube.CoreV1().Events(w.namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return count, err
+		}
+		now := len(list.Items)
+		if list.RemainingItemCount != nil {
+			now += int(*list.RemainingItemCount)
+		}
+		if now > count {
+			count, last = now, time.Now()
+		}
+	}
+	return count, nil
 }
 
 // sightings are what is seen of the pods.
 type sightings struct {
-	result     result
-	placed     map[string]bool
-	first      time.Time
-	begun, all chan struct{} // closed when the pods are known, and when all have nodes
+	result            result
+	placed            map[string]bool
+	at                time.Time
+	begun, first, all chan struct{} // closed when the pods are known, when one has its node, and when all have
 }
 
 func newSightings(nodes, pods int) *sightings {
 	return &sightings{
 		result: result{pods: pods, byNode: make([]int, nodes), byZone: make([]int, zones)},
-		placed: map[string]bool{}, begun: make(chan struct{}), all: make(chan struct{}),
+		placed: map[string]bool{}, begun: make(chan struct{}), first: make(chan struct{}), all: make(chan struct{}),
 	}
 }
 
@@ -124,24 +145,14 @@ func (s *sightings) pod(p *corev1.Pod) {
 		return
 	}
 	if len(s.placed) == 0 {
-		s.first = time.Now()
+		s.at = time.Now()
+		close(s.first)
 	}
 	s.placed[p.Name] = true
 	s.result.byNode[i]++
 	s.result.byZone[i%zones]++
 	if len(s.placed) == s.result.pods {
-		s.result.took = time.Since(s.first)
+		s.result.took = time.Since(s.at)
 		close(s.all)
 	}
-}
-
-// peak is the most memory that a process has had, in MiB, where Linux tells.
-func peak(pid int) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	n, _ := strconv.ParseFloat(strings.TrimSpace(strings.SplitN(after, "kB", 2)[0]), 64)
-	return n / 1024
 }

@@ -109,11 +109,17 @@ func (w *world) fill(ctx context.Context, kind string, count int) error {
 	})
 }
 
-// empty deletes the pods.
+// empty deletes the pods, and the events about them.
 func (w *world) empty(ctx context.Context) error {
 	now := int64(0)
-	return remove(func() error {
+	err := remove(func() error {
 		return w.kube.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	})
+	if err != nil {
+		return err
+	}
+	return remove(func() error {
+		return w.kube.CoreV1().Events(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
 }
 
