@@ -34,8 +34,9 @@ type Events struct {
 	queue  chan *corev1.Event
 }
 
-// maxWaiting bounds the events that wait to be written.
-const maxWaiting = 1000
+// maxWaiting bounds the events that wait to be written: one goroutine writes them, behind what the loops themselves
+// write, so that a burst of many thousand objects leaves as many behind for some seconds.
+const maxWaiting = 20_000
 
 // NewEvents makes a writer of events. A nil log discards.
 func NewEvents(client typedcorev1.EventsGetter, log *slog.Logger) *Events {

@@ -169,14 +169,14 @@ func TestRecordingNeverWaitsAndMemoryIsBounded(t *testing.T) {
 		})
 		events := loop.NewEvents(kube.CoreV1(), nil) // nobody writes yet
 		recorder := events.For(corev1.EventSource{})
-		for i := range 3000 {
+		for i := range 22_000 {
 			recorder.Eventf(pod(fmt.Sprint("p", i)), "Normal", "Flood", "flood")
 		}
 		stop := background(t, events)
 		synctest.Wait()
 		stop()
-		if n := kept.Load(); n != 1000 {
-			t.Errorf("%d events were kept for writing, want 1000", n)
+		if n := kept.Load(); n != 20_000 {
+			t.Errorf("%d events were kept for writing, want 20000", n)
 		}
 	})
 }

@@ -26,16 +26,27 @@ type API interface {
 }
 
 // Server returns the API of a client.
-func Server(client typedcorev1.PodsGetter) API { return server{client} }
+func Server(client typedcorev1.CoreV1Interface) API {
+	return server{client, directly(client.RESTClient())}
+}
 
-type server struct{ client typedcorev1.PodsGetter }
+type server struct {
+	client typedcorev1.PodsGetter
+	direct *direct // nil: all goes through client
+}
 
 // Bind names the pod's UID, so that it never binds another pod of the same name.
 func (s server) Bind(ctx context.Context, pod *cluster.Pod, node string) error {
-	return s.client.Pods(pod.Key.Namespace).Bind(ctx, &corev1.Binding{
+	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Key.Namespace, Name: pod.Key.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
-	}, metav1.CreateOptions{})
+	}
+	if s.direct != nil {
+		if done, err := s.direct.bind(ctx, binding); done || err != nil {
+			return err
+		}
+	}
+	return s.client.Pods(pod.Key.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 }
 
 func (s server) Read(ctx context.Context, key cluster.Key) (*corev1.Pod, error) {

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,8 +15,8 @@ import (
 	"github.com/millrace/millrace/scheduler/cluster"
 )
 
-// TestRequestsAreThoseOfKubernetes looks at what goes over the wire.
-func TestRequestsAreThoseOfKubernetes(t *testing.T) {
+// TestConditionsAreThoseOfKubernetes looks at what goes over the wire.
+func TestConditionsAreThoseOfKubernetes(t *testing.T) {
 	type request struct{ method, path, kind, body string }
 	var got request
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,18 +29,6 @@ func TestRequestsAreThoseOfKubernetes(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
 	api := Server(client.CoreV1())
 	pod := &cluster.Pod{Key: keyOf("web"), UID: "17", ResourceVersion: "42"}
-
-	if err := api.Bind(t.Context(), pod, "node-1"); err != nil {
-		t.Fatal(err)
-	}
-	var binding corev1.Binding
-	if err := json.Unmarshal([]byte(got.body), &binding); err != nil {
-		t.Fatal(err)
-	}
-	if got.method != "POST" || got.path != "/api/v1/namespaces/default/pods/web/binding" ||
-		binding.Target.Name != "node-1" || binding.UID != "17" || binding.Name != "web" {
-		t.Errorf("binding: %+v", got)
-	}
 
 	condition := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no",
