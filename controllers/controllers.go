@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/controllers/nodelifecycle"
 	"github.com/millrace/millrace/controllers/podgc"
 	"github.com/millrace/millrace/controllers/replicaset"
+	"github.com/millrace/millrace/controllers/replication"
 	"github.com/millrace/millrace/controllers/resourcequota"
 	"github.com/millrace/millrace/controllers/rootca"
 	"github.com/millrace/millrace/controllers/serviceaccount"
@@ -38,6 +39,7 @@ func All(options Options) []loop.Entry {
 	return []loop.Entry{
 		deployment.Entry,
 		replicaset.Entry,
+		replication.Entry,
 		endpoints.Entry,
 		endpointslice.Entry,
 		garbage.Entry,

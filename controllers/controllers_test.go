@@ -22,7 +22,8 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 	all, _ := loop.Names(controllers.All(controllers.Options{}))
 	want := []string{
 		"deployment-controller", "endpoints-controller", "endpointslice-controller", "garbage-collector-controller", "job-controller",
-		"namespace-controller", "node-lifecycle-controller", "pod-garbage-collector-controller", "replicaset-controller", "resourcequota-controller",
+		"namespace-controller", "node-lifecycle-controller", "pod-garbage-collector-controller", "replicaset-controller",
+		"replicationcontroller-controller", "resourcequota-controller",
 		"root-ca-certificate-publisher-controller", "serviceaccount-controller", "taint-eviction-controller", "ttl-after-finished-controller",
 	}
 	slices.Sort(all)

@@ -31,6 +31,8 @@ type workersFlag struct {
 var concurrency = []workersFlag{
 	{flag: "concurrent-deployment-syncs", loop: "deployment-controller"},
 	{flag: "concurrent-replicaset-syncs", loop: "replicaset-controller"},
+	{flag: "concurrent-rc-syncs", loop: "replicationcontroller-controller"},
+	{flag: "concurrent-resource-quota-syncs", loop: "resourcequota-controller"},
 	{flag: "concurrent-endpoint-syncs", loop: "endpoints-controller"},
 	{flag: "concurrent-service-endpoint-syncs", loop: "endpointslice-controller"},
 	{flag: "concurrent-job-syncs", loop: "job-controller"},

@@ -16,12 +16,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"replicaset"}, New: New}
-
-const name = "replicaset-controller"
-
 type controller struct {
+	kind     Kind
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	now      func() time.Time
@@ -31,16 +27,17 @@ type controller struct {
 	pace     pace
 }
 
-// New makes the loop.
-func New(c *loop.Clients) (loop.Runner, error) {
+// New makes the loop of the kind.
+func (k Kind) New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
+		kind:     k,
 		kube:     c.Kube,
 		recorder: c.Recorder,
 		now:      c.Now,
-		sets:     owned.Index(loop.Informer(c, informer.For(c.Kube.AppsV1().ReplicaSets("")))),
+		sets:     owned.Index(k.Sets(c)),
 		pods:     podview.Informer(c),
 	}
-	l := &loop.Loop{Name: name, Clients: c, Workers: 8, Sync: r.sync}
+	l := &loop.Loop{Name: k.Loop, Clients: c, Workers: 8, Sync: r.sync}
 	l.Watches = []loop.Watch{
 		loop.Self(r.sets),
 		loop.Changes(r.pods, func(before, after *podview.Pod) []loop.Key { return r.woken(l, before, after) }),
@@ -61,7 +58,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
 	if err != nil {
-		return loop.Result{}, loop.Terminal(fmt.Errorf("selector of replica set %s: %w", key, err))
+		return loop.Result{}, loop.Terminal(fmt.Errorf("selector of %s %s: %w", r.kind.Kind, key, err))
 	}
 	pods, err := r.claim(ctx, key, rs, selector)
 	if err != nil {
@@ -73,7 +70,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if rs.DeletionTimestamp == nil {
 		failure = r.resize(ctx, key, rs, found.active)
 	}
-	if err := r.writeStatus(ctx, key, rs, status(rs, found, failure, r.now())); err != nil {
+	if err := r.writeStatus(ctx, key, rs, r.status(rs, found, failure)); err != nil {
 		return loop.Result{}, err
 	}
 	if failure != nil {
@@ -99,10 +96,10 @@ func (r *controller) again(rs *appsv1.ReplicaSet, found census) time.Duration {
 func (r *controller) claim(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, selector labels.Selector) ([]*podview.Pod, error) {
 	claims := loop.Claims[*podview.Pod]{
 		Owner:    rs,
-		Kind:     kind,
+		Kind:     r.kind.GroupVersionKind,
 		Selector: selector,
 		Live: func(ctx context.Context) (metav1.Object, error) {
-			return r.kube.AppsV1().ReplicaSets(rs.Namespace).Get(ctx, rs.Name, metav1.GetOptions{})
+			return r.kind.Live(ctx, r.kube, rs.Namespace, rs.Name)
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
 			return r.patch(ctx, key, pod, patch)
@@ -124,10 +121,10 @@ func (r *controller) writeStatus(ctx context.Context, key loop.Key, rs *appsv1.R
 	}
 	changed := *rs
 	changed.Status = s
-	written, err := r.kube.AppsV1().ReplicaSets(rs.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
+	version, err := r.kind.WriteStatus(ctx, r.kube, &changed)
 	if err != nil {
-		return fmt.Errorf("write status of replica set %s: %w", key, err)
+		return fmt.Errorf("write status of %s %s: %w", r.kind.Kind, key, err)
 	}
-	r.writes.Wrote(key, r.sets, written.ResourceVersion)
+	r.writes.Wrote(key, r.sets, version)
 	return nil
 }

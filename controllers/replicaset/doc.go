@@ -14,8 +14,6 @@
 //
 // What may not be assumed: that each change of a pod brings a write. Changes of
 // a large set's pods are gathered for up to a tenth of a second.
+//
+// Other kinds that do the same can be kept by the same loop: see [Kind].
 package replicaset
-
-import appsv1 "k8s.io/api/apps/v1"
-
-var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")

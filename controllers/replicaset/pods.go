@@ -36,7 +36,7 @@ func (r *controller) resize(ctx context.Context, key loop.Key, rs *appsv1.Replic
 }
 
 func (r *controller) create(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, n int) error {
-	template := podOf(rs)
+	template := r.podOf(rs)
 	_, err := loop.SlowStart(ctx, n, func(ctx context.Context, _ int) error {
 		fresh := *template
 		pod, err := r.kube.CoreV1().Pods(rs.Namespace).Create(ctx, &fresh, metav1.CreateOptions{})
@@ -128,7 +128,7 @@ func (r *controller) patch(ctx context.Context, key loop.Key, pod *podview.Pod, 
 }
 
 // podOf is the pod that a replica set's template makes.
-func podOf(rs *appsv1.ReplicaSet) *corev1.Pod {
+func (r *controller) podOf(rs *appsv1.ReplicaSet) *corev1.Pod {
 	t := &rs.Spec.Template
 	prefix := rs.Name + "-"
 	if len(validation.NameIsDNSSubdomain(prefix, true)) != 0 {
@@ -138,7 +138,7 @@ func podOf(rs *appsv1.ReplicaSet) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: prefix, Namespace: rs.Namespace,
 			Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, kind)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, r.kind.GroupVersionKind)},
 		},
 		Spec: t.Spec,
 	}

@@ -50,7 +50,7 @@ func count(rs *appsv1.ReplicaSet, pods []*podview.Pod, now time.Time) census {
 
 // status is what the census says, and whether the last change of the number of
 // pods failed.
-func status(rs *appsv1.ReplicaSet, c census, failure error, now time.Time) appsv1.ReplicaSetStatus {
+func (r *controller) status(rs *appsv1.ReplicaSet, c census, failure error) appsv1.ReplicaSetStatus {
 	terminating := c.terminating
 	s := appsv1.ReplicaSetStatus{
 		Replicas:             int32(len(c.active)),
@@ -78,8 +78,11 @@ func status(rs *appsv1.ReplicaSet, c census, failure error, now time.Time) appsv
 			Status:             corev1.ConditionTrue,
 			Reason:             failureReason(len(c.active), replicas(rs)),
 			Message:            failure.Error(),
-			LastTransitionTime: metav1.NewTime(now),
+			LastTransitionTime: metav1.NewTime(r.now()),
 		})
+	}
+	if r.kind.Status != nil {
+		r.kind.Status(&s)
 	}
 	return s
 }

@@ -34,7 +34,7 @@ func (r *controller) wakeOwner(l *loop.Loop, pod *podview.Pod) {
 		return
 	}
 	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil || ref.Kind != kind.Kind {
+	if ref == nil || ref.Kind != r.kind.Kind {
 		return
 	}
 	key := loop.Key{Namespace: pod.Namespace, Name: ref.Name}

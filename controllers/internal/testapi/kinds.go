@@ -21,6 +21,7 @@ var Usual = []Kind{
 	cluster(corev1.SchemeGroupVersion, "Node", "nodes"),
 	namespaced(appsv1.SchemeGroupVersion, "Deployment", "deployments"),
 	namespaced(appsv1.SchemeGroupVersion, "ReplicaSet", "replicasets"),
+	namespaced(corev1.SchemeGroupVersion, "ReplicationController", "replicationcontrollers"),
 	namespaced(batchv1.SchemeGroupVersion, "Job", "jobs"),
 	namespaced(discoveryv1.SchemeGroupVersion, "EndpointSlice", "endpointslices"),
 	namespaced(coordinationv1.SchemeGroupVersion, "Lease", "leases"),
