@@ -94,7 +94,10 @@ func TestARestingReplicationControllerIsNotWritten(t *testing.T) {
 		if len(rested.Status.Conditions) != 0 {
 			t.Errorf("conditions %+v", rested.Status.Conditions)
 		}
-		server.DropWatches()
+		testapi.Edit(server, "replicationcontrollers", "default", "web", func(rc *corev1.ReplicationController) {
+			rc.Annotations = map[string]string{"looked": "at"}
+		})
+		rested = only(t, server)
 		settle()
 		if now := only(t, server); now.ResourceVersion != rested.ResourceVersion {
 			t.Errorf("it was written although nothing changed: %+v", now.Status)
