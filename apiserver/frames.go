@@ -86,9 +86,12 @@ func (f *frames) flush() {
 	f.out = nil
 }
 
+// gathered is how much a watch that has fallen behind sends at a time: many do at the same time, and each has a buffer.
+const gathered = 64 << 10
+
 // room sends what has gathered when it is enough.
 func (f *frames) room() {
-	if f.single || len(f.out.bytes) >= chunk {
+	if f.single || len(f.out.bytes) >= gathered {
 		f.flush()
 	}
 }
@@ -241,11 +244,11 @@ func (f *frames) gzipEvent(e registry.Event) {
 
 func (f *frames) protoEvent(e registry.Event) {
 	own, deletion := fate(e)
-	var form []byte
+	var form wire.Message
 	var err error
 	switch {
 	case own:
-		form, err = wire.Proto(f.c.kind, e.Object)
+		form, err = wire.Proto(e.Object)
 	case deletion:
 		form, err = wire.DeletedProto(e.Source)
 	default:
@@ -266,10 +269,10 @@ const (
 )
 
 // protoFrame writes length, event, and in it the object's document.
-func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message []byte) {
+func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message wire.Message) {
 	var scratch [160]byte
-	head := resource.AppendEnvelope(scratch[:0], apiVersion, kind, len(message))
-	document := len(head) + len(message) + len(resource.AppendEnvelopeEnd(nil))
+	head := resource.AppendEnvelope(scratch[:0], apiVersion, kind, message.Size())
+	document := len(head) + message.Size() + len(resource.AppendEnvelopeEnd(nil))
 	extension := protowire.SizeTag(numberRaw) + protowire.SizeBytes(document)
 	size := protowire.SizeTag(numberEventType) + protowire.SizeBytes(len(t)) + protowire.SizeTag(numberEventObject) + protowire.SizeBytes(extension)
 	b := binary.BigEndian.AppendUint32(f.out.bytes, uint32(size))
@@ -280,7 +283,7 @@ func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message 
 	b = protowire.AppendTag(b, numberRaw, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(document))
 	b = append(b, head...)
-	b = append(b, message...)
+	b = message.Append(b)
 	f.out.bytes = resource.AppendEnvelopeEnd(b)
 }
 
@@ -311,7 +314,7 @@ func (f *frames) object(t watch.EventType, o runtime.Object) {
 	if m, ok := o.(resource.ProtoMessage); ok && f.c.format.media == mediaProto {
 		message := make([]byte, m.Size())
 		if _, f.err = m.MarshalToSizedBuffer(message); f.err == nil {
-			f.protoFrame(t, gvk.GroupVersion().String(), gvk.Kind, message)
+			f.protoFrame(t, gvk.GroupVersion().String(), gvk.Kind, wire.Whole(message))
 		}
 		return
 	}

@@ -36,7 +36,7 @@ func (c *call) sendCached(code int, o *watchcache.Object) error {
 			}
 			return c.sendJSON(code, c.face.GroupVersionKind, form)
 		case c.format.media == mediaProto && c.isProto():
-			form, err := wire.Proto(c.kind, o)
+			form, err := wire.Proto(o)
 			if err != nil {
 				return apierrors.NewInternalError(err)
 			}
@@ -78,11 +78,11 @@ func (c *call) sendJSON(code int, gvk schema.GroupVersionKind, form []byte) erro
 	return nil
 }
 
-func (c *call) sendProto(code int, form []byte) error {
+func (c *call) sendProto(code int, form wire.Message) error {
 	b := getBuffer()
 	defer b.free()
-	b.bytes = resource.AppendEnvelope(b.bytes, c.face.GroupVersion().String(), c.face.Kind, len(form))
-	b.bytes = append(b.bytes, form...)
+	b.bytes = resource.AppendEnvelope(b.bytes, c.face.GroupVersion().String(), c.face.Kind, form.Size())
+	b.bytes = form.Append(b.bytes)
 	b.bytes = resource.AppendEnvelopeEnd(b.bytes)
 	writeBytes(c.w, resource.ProtobufType, code, b.bytes)
 	return nil

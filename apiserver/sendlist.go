@@ -40,14 +40,15 @@ type items struct {
 	listKind, apiVersion string
 	head                 []byte // begins an item in JSON
 	none                 string // an empty list's items in JSON
-	json, proto          func(*watchcache.Object) ([]byte, error)
+	json                 func(*watchcache.Object) ([]byte, error)
+	proto                func(*watchcache.Object) (wire.Message, error)
 }
 
 func (c *call) ownItems() items {
 	it := items{listKind: c.face.ListKind, apiVersion: c.face.GroupVersion().String(), head: c.itemHead(), none: "[]",
 		json: func(o *watchcache.Object) ([]byte, error) { return wire.JSON(c.kind, o) }}
 	if c.isProto() {
-		it.proto = func(o *watchcache.Object) ([]byte, error) { return wire.Proto(c.kind, o) }
+		it.proto = wire.Proto
 	}
 	return it
 }
@@ -58,7 +59,7 @@ func (c *call) partialItems() items {
 		head:  wire.AppendTypeMeta(nil, partialGVK.Kind, partialGVK.GroupVersion().String()),
 		none:  "null", // as kube-apiserver says it
 		json:  wire.MetadataJSON,
-		proto: func(o *watchcache.Object) ([]byte, error) { return wire.MetadataProto(o, o.Revision) },
+		proto: func(o *watchcache.Object) (wire.Message, error) { return wire.MetadataProto(o, o.Revision) },
 	}
 }
 
@@ -233,7 +234,7 @@ const (
 )
 
 func (c *call) sendProtoList(l *registry.List, it items) error {
-	forms := make([][]byte, len(l.Objects))
+	forms := make([]wire.Message, len(l.Objects))
 	meta := listMeta(l)
 	size := protowire.SizeTag(numberListMeta) + protowire.SizeBytes(meta.Size())
 	for i, o := range l.Objects {
@@ -242,7 +243,7 @@ func (c *call) sendProtoList(l *registry.List, it items) error {
 			return apierrors.NewInternalError(err)
 		}
 		forms[i] = form
-		size += protowire.SizeTag(numberItems) + protowire.SizeBytes(len(form))
+		size += protowire.SizeTag(numberItems) + protowire.SizeBytes(form.Size())
 	}
 	out := c.newChunked()
 	defer out.end()
@@ -254,9 +255,10 @@ func (c *call) sendProtoList(l *registry.List, it items) error {
 	}
 	b = protowire.AppendTag(b, numberListMeta, protowire.BytesType)
 	out.b.bytes = protowire.AppendBytes(b, metaBytes)
-	for _, form := range forms {
+	for i := range forms {
 		out.b.bytes = protowire.AppendTag(out.b.bytes, numberItems, protowire.BytesType)
-		out.b.bytes = protowire.AppendBytes(out.b.bytes, form)
+		out.b.bytes = protowire.AppendVarint(out.b.bytes, uint64(forms[i].Size()))
+		out.b.bytes = forms[i].Append(out.b.bytes)
 		if out.room(); out.err != nil {
 			return nil
 		}

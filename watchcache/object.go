@@ -70,6 +70,9 @@ func (o *Object) Value() []byte {
 	return o.body.Load().value()
 }
 
+// AtRest tells whether Value has to unpack.
+func (o *Object) AtRest() bool { return o.body.Load().model != nil }
+
 // Namespace returns the object's namespace, or nothing if its kind has none.
 func (o *Object) Namespace() string {
 	if o.slash == o.prefix {

@@ -140,7 +140,7 @@ func TestMetadataIsShownWithoutTheRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		var p metav1.PartialObjectMetadata
-		if err := p.Unmarshal(message); err != nil {
+		if err := p.Unmarshal(message.Append(nil)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := BodyJSON(&p); err != nil || !bytes.Equal(got, want) {

@@ -74,21 +74,23 @@ func makeMetadataJSON(stored []byte, rev store.Revision) ([]byte, error) {
 
 // MetadataProto makes the protobuf form of an object's metadata alone. It is cut out of the stored bytes, so nothing is
 // kept.
-func MetadataProto(o *watchcache.Object, rev store.Revision) ([]byte, error) {
-	if bytes.HasPrefix(o.Value(), resource.ProtoMagic) {
-		message, err := resource.MessageOf(o.Value())
+func MetadataProto(o *watchcache.Object, rev store.Revision) (Message, error) {
+	value := o.Value()
+	if bytes.HasPrefix(value, resource.ProtoMagic) {
+		message, err := resource.MessageOf(value)
 		if err != nil {
-			return nil, err
+			return Message{}, err
 		}
 		start, end, found := findField(message, numberMetadata)
 		if !found {
-			return nil, errMessage
+			return Message{}, errMessage
 		}
-		return SpliceProto(message[start:end], rev.String())
+		return splice(message[start:end], rev.String())
 	}
-	p, err := readMetadata(o.Value(), rev)
+	p, err := readMetadata(value, rev)
 	if err != nil {
-		return nil, err
+		return Message{}, err
 	}
-	return p.Marshal()
+	form, err := p.Marshal()
+	return Whole(form), err
 }

@@ -6,7 +6,7 @@
 //
 // The JSON form of an object is its text after the opening brace, without kind and apiVersion: `"metadata":{…},…}`. Lists
 // show built-in kinds that way; where kind and version belong, they are written in front. The protobuf form is the bare
-// message with its resource version in place. Neither needs the object: both are made from the stored bytes, and only what
+// message with its resource version in place, which is put together as it is written. Neither needs the object: both are made from the stored bytes, and only what
 // these hold beyond the kinds' Go types is decoded after all.
 package wire
 
@@ -40,8 +40,24 @@ func JSON(k *resource.Kind, o *watchcache.Object) ([]byte, error) {
 }
 
 // Proto is the object's protobuf form.
-func Proto(k *resource.Kind, o *watchcache.Object) ([]byte, error) {
-	return o.Form(slotProto, func() ([]byte, error) { return makeProto(o.Value(), o.Revision) })
+func Proto(o *watchcache.Object) (Message, error) { return protoAt(o, o.Revision, o, slotProto) }
+
+// keeper is an object or an event, which keeps forms.
+type keeper interface {
+	Form(slot int, build func() ([]byte, error)) ([]byte, error)
+}
+
+// protoAt makes a form of the bytes that are there anyway. Those of an object at rest would have to be unpacked each time,
+// so its form is kept.
+func protoAt(o *watchcache.Object, rev store.Revision, k keeper, slot int) (Message, error) {
+	if !o.AtRest() {
+		return messageOf(o.Value(), rev)
+	}
+	form, err := k.Form(slot, func() ([]byte, error) {
+		m, err := messageOf(o.Value(), rev)
+		return m.Append(make([]byte, 0, m.Size())), err
+	})
+	return Whole(form), err
 }
 
 // DeletedJSON is the JSON form of what an event deleted, under the event's resource version.
@@ -50,8 +66,8 @@ func DeletedJSON(k *resource.Kind, e *watchcache.Event) ([]byte, error) {
 }
 
 // DeletedProto is the same in protobuf.
-func DeletedProto(e *watchcache.Event) ([]byte, error) {
-	return e.Form(slotDeletedProto, func() ([]byte, error) { return makeProto(e.Object.Value(), e.Revision) })
+func DeletedProto(e *watchcache.Event) (Message, error) {
+	return protoAt(e.Object, e.Revision, e, slotDeletedProto)
 }
 
 // JSONAt makes the JSON form of an object under another resource version; nothing is kept.
@@ -60,8 +76,8 @@ func JSONAt(k *resource.Kind, o *watchcache.Object, rev store.Revision) ([]byte,
 }
 
 // ProtoAt is the same in protobuf.
-func ProtoAt(o *watchcache.Object, rev store.Revision) ([]byte, error) {
-	return makeProto(o.Value(), rev)
+func ProtoAt(o *watchcache.Object, rev store.Revision) (Message, error) {
+	return messageOf(o.Value(), rev)
 }
 
 // AppendTypeMeta begins a JSON object with what it is, up to where its form follows.
