@@ -27,9 +27,9 @@ type memoPart struct {
 }
 
 const (
-	smallPart    = 24       // what is smaller is decoded as fast as found
-	largePart    = 64 << 10 // what is larger would drive out too much
-	memoHalf     = 2 << 20
+	smallPart    = 24        // what is smaller is decoded as fast as found
+	largePart    = 64 << 10  // what is larger would drive out too much
+	memoHalf     = 256 << 10 // decoded it is about seven times as much
 	glimpsesKept = 1024
 )
 
