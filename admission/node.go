@@ -38,7 +38,7 @@ func (w *cluster) podTopologyLabels() registry.Admission {
 		if pod.Spec.NodeName == "" {
 			return nil
 		}
-		node, err := w.nodes.get(ctx, "", pod.Spec.NodeName)
+		_, node, err := w.nodes.find(ctx, "", pod.Spec.NodeName) // a decoded one of each node would be kept for its labels
 		if err != nil {
 			if apierrors.IsNotFound(err) {
 				return nil
@@ -46,7 +46,7 @@ func (w *cluster) podTopologyLabels() registry.Admission {
 			return err
 		}
 		for _, key := range topologyLabels {
-			value, ok := node.Labels[key]
+			value, ok := node.Labels.Lookup(key)
 			if !ok {
 				continue
 			}

@@ -86,24 +86,30 @@ func (s *source[P]) storage() (*registry.Storage, error) {
 	return found, err
 }
 
-// get reads one object: from the cache if it is there, and from the newest state before it is said to be missing.
+// get reads one object.
 func (s *source[P]) get(ctx context.Context, namespace, name string) (P, error) {
-	var none P
-	storage, err := s.storage()
+	storage, o, err := s.find(ctx, namespace, name)
 	if err != nil {
+		var none P
 		return none, err
 	}
+	return s.decode(storage, o)
+}
+
+// find finds one object: in the cache if it is there, and in the newest state before it is said to be missing.
+func (s *source[P]) find(ctx context.Context, namespace, name string) (*registry.Storage, *watchcache.Object, error) {
+	storage, err := s.storage()
+	if err != nil {
+		return nil, nil, err
+	}
 	if storage == nil {
-		return none, apierrors.NewNotFound(s.resource, name)
+		return nil, nil, apierrors.NewNotFound(s.resource, name)
 	}
 	o, err := storage.Get(ctx, namespace, name, registry.Freshness{Any: true})
 	if apierrors.IsNotFound(err) {
 		o, err = storage.Get(ctx, namespace, name, registry.Freshness{})
 	}
-	if err != nil {
-		return none, err
-	}
-	return s.decode(storage, o)
+	return storage, o, err
 }
 
 // list reads what the cache has of a namespace, or of all if it is empty.
