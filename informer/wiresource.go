@@ -206,7 +206,7 @@ const maxFrame = 64 << 20
 // Decode implements watch.Decoder.
 func (d *frameDecoder) Decode() (watch.Event[*encoded], error) {
 	if d.input == nil {
-		d.input = bufio.NewReaderSize(d.body, 64<<10)
+		d.input = bufio.NewReaderSize(d.body, 16<<10)
 		if start, err := d.input.Peek(1); err == nil && start[0] == '{' {
 			return watch.Event[*encoded]{}, errNotProtobuf
 		}

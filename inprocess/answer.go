@@ -26,8 +26,15 @@ type answer struct {
 	over   bool // the handler's context has ended: nobody is waited for any more
 }
 
-// most is how much a handler may write ahead of a reader that does not read.
-const most = 1 << 20
+const (
+	// most is how much a handler may write before the caller sees the beginning.
+	most = 1 << 20
+	// ahead is how much it may write beyond what the caller has read from then on: a watch in a hurry would fill whatever
+	// room there is.
+	ahead = 64 << 10
+	// roomKept is the largest buffer that stays when all of it has been read.
+	roomKept = 256 << 10
+)
 
 func (a *answer) Header() http.Header { return a.header }
 
@@ -59,11 +66,11 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // waitLocked waits for a reader who is too far behind. He may never come: the end of the handler's context ends the wait.
 func (a *answer) waitLocked() {
-	if !a.begun || a.body.Len() <= most {
+	if !a.begun || a.body.Len() <= ahead {
 		return
 	}
 	defer context.AfterFunc(a.context, a.giveUp)()
-	for a.body.Len() > most && !a.closed && !a.over {
+	for a.body.Len() > ahead && !a.closed && !a.over {
 		a.wake.Wait()
 	}
 }
@@ -132,6 +139,9 @@ func (r *reader) Read(b []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	case a.body.Len() > 0:
 		n, err := a.body.Read(b)
+		if a.body.Len() == 0 && a.body.Cap() > roomKept {
+			a.body = bytes.Buffer{}
+		}
 		a.wake.Broadcast()
 		return n, err
 	case a.err != nil:
