@@ -29,7 +29,7 @@ type memoPart struct {
 const (
 	smallPart    = 24        // what is smaller is decoded as fast as found
 	largePart    = 64 << 10  // what is larger would drive out too much
-	memoHalf     = 256 << 10 // decoded it is about seven times as much
+	memoHalf     = 128 << 10 // decoded it is about seven times as much
 	glimpsesKept = 1024
 )
 

@@ -151,7 +151,7 @@ func (c *Clients) Run(ctx context.Context) error {
 // hot is how many objects of a kind stay decoded. Loops read an object soon
 // after it changed, or not for a long time; pods, of which there are most, cost ten times as
 // much decoded as encoded.
-const hot = 512
+const hot = 256
 
 // Informer returns the process's informer of a kind, which all that ask for
 // the same kind, namespace and selectors share. It keeps no managed fields.

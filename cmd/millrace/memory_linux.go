@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"iter"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -14,25 +15,40 @@ import (
 // needed, and the files named. The kernel brings a page back from its file if it is wanted again.
 func giveBack(files []string) {
 	debug.FreeOSMemory()
-	if self, err := os.Executable(); err == nil {
-		files = append(slices.Clone(files), self)
+	for m := range mappings(append(slices.Clone(files), program()...)) {
+		m.release()
 	}
-	maps, err := os.Open("/proc/self/smaps")
+}
+
+// program is the file that runs.
+func program() []string {
+	self, err := os.Executable()
 	if err != nil {
-		return
+		return nil
 	}
-	defer maps.Close()
-	var current mapping
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if next, ok := parseMapping(fields); ok {
-			current = next
-			continue
+	return []string{self}
+}
+
+// mappings are the parts of the address space that show files as they are.
+func mappings(files []string) iter.Seq[mapping] {
+	return func(yield func(mapping) bool) {
+		maps, err := os.Open("/proc/self/smaps")
+		if err != nil {
+			return
 		}
-		// A page that was ever written to, as the linker does before it makes some read-only, has no other home than
-		// memory: only mappings without any are let go. Anonymous follows Rss in the list, and ends what is looked at.
-		if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly && slices.Contains(files, current.file) {
-			current.release()
+		defer maps.Close()
+		var current mapping
+		for lines := bufio.NewScanner(maps); lines.Scan(); {
+			fields := strings.Fields(lines.Text())
+			if next, ok := parseMapping(fields); ok {
+				current = next
+				continue
+			}
+			// A page that was ever written to, as the linker does before it makes some read-only, has no other home than
+			// memory: only mappings without any count. Anonymous follows Rss in the list, and ends what is looked at.
+			if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly && slices.Contains(files, current.file) && !yield(current) {
+				return
+			}
 		}
 	}
 }
