@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/btree"
+	btree "github.com/millrace/millrace/internal/tree"
 )
 
 // table holds versions by key and by the values of indexes. It has no lock. Copies cost nothing until one side changes,
 // so that a reader can take one and leave.
 type table[T any] struct {
-	versions *btree.BTreeG[*version[T]]
+	versions btree.Tree[Key, *version[T]]
 	indexes  []index[T] // in the order of their slots
 }
 
@@ -20,7 +20,7 @@ type index[T any] struct {
 	name    string
 	values  func(*version[T]) []string
 	decodes bool // values needs decoded objects
-	tree    *btree.BTreeG[entry[T]]
+	tree    *btree.Tree[spot, entry[T]]
 }
 
 // entry places a version in an index.
@@ -29,15 +29,26 @@ type entry[T any] struct {
 	version *version[T]
 }
 
-func newTable[T any]() *table[T] {
-	return &table[T]{versions: btree.NewBTreeGOptions(
-		func(a, b *version[T]) bool { return a.key.Compare(b.key) < 0 }, btree.Options{NoLocks: true})}
+// spot is where an entry belongs.
+type spot struct {
+	value string
+	key   Key
 }
 
-func newIndexTree[T any]() *btree.BTreeG[entry[T]] {
-	return btree.NewBTreeGOptions(func(a, b entry[T]) bool {
-		return cmp.Or(strings.Compare(a.value, b.value), a.version.key.Compare(b.version.key)) < 0
-	}, btree.Options{NoLocks: true})
+func newTable[T any]() *table[T] {
+	return &table[T]{versions: btree.New(func(v **version[T], key Key) int { return (*v).key.Compare(key) })}
+}
+
+func newIndexTree[T any]() *btree.Tree[spot, entry[T]] {
+	tree := btree.New(func(e *entry[T], at spot) int {
+		return cmp.Or(strings.Compare(e.value, at.value), e.version.key.Compare(at.key))
+	})
+	return &tree
+}
+
+// set puts a version under one of its values.
+func (ix *index[T]) set(value string, v *version[T]) {
+	ix.tree.Set(spot{value, v.key}, entry[T]{value: value, version: v})
 }
 
 // emptied returns a table with the same indexes and nothing in it.
@@ -52,9 +63,10 @@ func (t *table[T]) emptied() *table[T] {
 
 // copied returns a table that shows this one as it is now.
 func (t *table[T]) copied() *table[T] {
-	same := &table[T]{versions: t.versions.Copy()}
+	same := &table[T]{versions: t.versions.Freeze()}
 	for _, ix := range t.indexes {
-		ix.tree = ix.tree.Copy()
+		frozen := ix.tree.Freeze()
+		ix.tree = &frozen
 		same.indexes = append(same.indexes, ix)
 	}
 	return same
@@ -63,7 +75,7 @@ func (t *table[T]) copied() *table[T] {
 func (t *table[T]) len() int { return t.versions.Len() }
 
 func (t *table[T]) get(key Key) *version[T] {
-	v, _ := t.versions.Get(&version[T]{key: key})
+	v, _ := t.versions.Get(key)
 	return v
 }
 
@@ -88,18 +100,18 @@ func (t *table[T]) describeSlot(v *version[T], slot int) {
 
 // put adds a described version in the place of the one with its key, which it returns.
 func (t *table[T]) put(v *version[T]) *version[T] {
-	old, replaced := t.versions.Set(v)
+	old, replaced := t.versions.Set(v.key, v)
 	if replaced {
 		t.withdraw(old, v.terms) // what stays is overwritten below
 	}
 	for _, term := range v.terms {
-		t.indexes[term.slot].tree.Set(entry[T]{value: term.value, version: v})
+		t.indexes[term.slot].set(term.value, v)
 	}
 	return old
 }
 
 func (t *table[T]) remove(key Key) *version[T] {
-	old, found := t.versions.Delete(&version[T]{key: key})
+	old, found := t.versions.Delete(key)
 	if found {
 		t.withdraw(old, nil)
 	}
@@ -111,7 +123,7 @@ func (t *table[T]) withdraw(old *version[T], stay []term) {
 		if slices.Contains(stay, term) {
 			continue
 		}
-		t.indexes[term.slot].tree.Delete(entry[T]{value: term.value, version: old})
+		t.indexes[term.slot].tree.Delete(spot{term.value, old.key})
 	}
 }
 
@@ -129,25 +141,24 @@ func (t *table[T]) addIndex(ix index[T]) {
 	slot := len(t.indexes)
 	ix.tree = newIndexTree[T]()
 	t.indexes = append(t.indexes, ix)
-	t.versions.Scan(func(v *version[T]) bool {
+	t.versions.All(func(v *version[T]) bool {
 		before := len(v.terms)
 		t.describeSlot(v, slot)
 		for _, term := range v.terms[before:] {
-			t.indexes[slot].tree.Set(entry[T]{value: term.value, version: v})
+			t.indexes[slot].set(term.value, v)
 		}
 		return true
 	})
 }
 
 func (t *table[T]) all() iter.Seq[*version[T]] {
-	return func(yield func(*version[T]) bool) { t.versions.Scan(yield) }
+	return func(yield func(*version[T]) bool) { t.versions.All(yield) }
 }
 
 // inNamespace needs no index: the keys are ordered by namespace first.
 func (t *table[T]) inNamespace(namespace string) iter.Seq[*version[T]] {
 	return func(yield func(*version[T]) bool) {
-		first := &version[T]{key: Key{Namespace: namespace}}
-		t.versions.Ascend(first, func(v *version[T]) bool {
+		t.versions.Ascend(Key{Namespace: namespace}, func(v *version[T]) bool {
 			return v.key.Namespace == namespace && yield(v)
 		})
 	}
@@ -155,8 +166,7 @@ func (t *table[T]) inNamespace(namespace string) iter.Seq[*version[T]] {
 
 func (ix *index[T]) with(value string) iter.Seq[*version[T]] {
 	return func(yield func(*version[T]) bool) {
-		first := entry[T]{value: value, version: &version[T]{}}
-		ix.tree.Ascend(first, func(e entry[T]) bool {
+		ix.tree.Ascend(spot{value: value}, func(e entry[T]) bool {
 			return e.value == value && yield(e.version)
 		})
 	}
@@ -165,7 +175,7 @@ func (ix *index[T]) with(value string) iter.Seq[*version[T]] {
 // eachValue ranges over the different values in the index.
 func (ix *index[T]) eachValue(yield func(string) bool) {
 	last, any := "", false
-	ix.tree.Scan(func(e entry[T]) bool {
+	ix.tree.All(func(e entry[T]) bool {
 		if any && e.value == last {
 			return true
 		}

@@ -34,13 +34,13 @@ func (a *arrival[I, T]) take(event watch.Event[I]) {
 		return
 	}
 	if event.Type == watch.Deleted {
-		a.table.versions.Delete(v)
+		a.table.versions.Delete(v.key)
 		return
 	}
 	if known := s.lookup(v.key); known != nil && s.same(known, v) {
 		v = known
 	}
-	a.table.versions.Set(v)
+	a.table.versions.Set(v.key, v)
 }
 
 func (a *arrival[I, T]) commit(position string) { a.gate.shared.adopt(a.gate.part, a.table, position) }
@@ -165,7 +165,7 @@ func (s *Shared[T]) adopt(p *part, list *table[T], position string) {
 func (t *table[T]) addOthers(from *table[T], namespace string) {
 	for v := range from.all() {
 		if v.key.Namespace != namespace {
-			t.versions.Set(v)
+			t.versions.Set(v.key, v)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (t *table[T]) fill(former *table[T]) {
 			t.describe(v)
 		}
 		for _, term := range v.terms {
-			t.indexes[term.slot].tree.Set(entry[T]{value: term.value, version: v})
+			t.indexes[term.slot].set(term.value, v)
 		}
 	}
 }

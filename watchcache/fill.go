@@ -78,7 +78,7 @@ func (c *Cache) nextPage(p store.Page) int {
 // last fill stay the ones that they were.
 func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, store.Revision, error) {
 	old := k.Snapshot()
-	var state tree
+	state := newTree()
 	limit := cmp.Or(k.cache.options.PageSize, firstPage)
 	for from := ""; ; {
 		page, err := k.cache.store.List(ctx, k.options.Prefix, store.ListOptions{

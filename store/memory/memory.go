@@ -13,10 +13,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
+	btree "github.com/millrace/millrace/internal/tree"
 	"github.com/millrace/millrace/store"
-	"github.com/tidwall/btree"
 )
 
 // Options bounds a store. The zero value is good for tests and for small clusters.
@@ -30,7 +31,11 @@ type Options struct {
 }
 
 // tree is the state: it maps keys to what they hold. A copy costs nothing until one of the two is written to.
-type tree = btree.Map[string, *item]
+type tree = btree.Tree[string, *item]
+
+func newTree() tree {
+	return btree.New(func(i **item, key string) int { return strings.Compare((*i).key, key) })
+}
 
 // item is what a key holds since one revision. It never changes, and is shared by the tree, its copies and the
 // history.
@@ -71,7 +76,7 @@ func New(o Options) *Store {
 	o.HistoryEvents = cmp.Or(o.HistoryEvents, 100_000)
 	o.HistoryBytes = cmp.Or(o.HistoryBytes, 64<<20)
 	o.MaxValueBytes = cmp.Or(o.MaxValueBytes, 3<<19)
-	return &Store{options: o, closed: make(chan struct{}), history: newHistory(1)}
+	return &Store{options: o, closed: make(chan struct{}), present: newTree(), history: newHistory(1)}
 }
 
 // Revision implements store.Store.

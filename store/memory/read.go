@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/millrace/millrace/store"
@@ -42,7 +41,7 @@ func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (s
 
 // view is the state right after one revision. Nobody writes to it.
 type view struct {
-	tree *tree
+	tree tree
 	rev  store.Revision
 }
 
@@ -63,7 +62,7 @@ func (v *view) page(prefix string, o store.ListOptions) store.Page {
 		return page
 	}
 	page.Entries = make([]store.Entry, 0, size)
-	v.tree.Ascend(from, func(_ string, i *item) bool {
+	v.tree.Ascend(from, func(i *item) bool {
 		page.Entries = append(page.Entries, i.entry())
 		return len(page.Entries) < size
 	})
@@ -72,10 +71,7 @@ func (v *view) page(prefix string, o store.ListOptions) store.Page {
 
 // rank counts the keys before the first one that is beyond.
 func (v *view) rank(beyond func(string) bool) int {
-	return sort.Search(v.tree.Len(), func(i int) bool {
-		key, _, _ := v.tree.GetAt(i)
-		return beyond(key)
-	})
+	return v.tree.Before(func(i **item) bool { return beyond((*i).key) })
 }
 
 // viewAt gives the state right after rev, or the newest for zero.
@@ -96,7 +92,7 @@ func (s *Store) viewAt(ctx context.Context, rev store.Revision) (*view, error) {
 		return v, err
 	}
 	newest := s.history.newest()
-	v = &view{tree: s.present.Copy(), rev: newest}
+	v = &view{tree: s.present.Freeze(), rev: newest}
 	if rev == 0 || rev == newest {
 		s.view = v
 		s.mu.Unlock()
