@@ -13,6 +13,8 @@ import (
 // Factory shares informers, so that parts of a program that look at the same objects keep one copy of them. The zero
 // value is ready.
 type Factory struct {
+	options FactoryOptions
+
 	mu      sync.Mutex
 	shared  map[identity]member // guarded by mu
 	life    context.Context     // guarded by mu: set while running
@@ -38,24 +40,28 @@ type identity struct {
 	name           string
 }
 
-// FactoryOptions configure a factory. There are none yet that need to be set.
-type FactoryOptions struct{}
+// FactoryOptions configure a factory. None need to be set.
+type FactoryOptions struct {
+	// OneServer says that all sources are of the same server, and see the same of it, by whatever client: those of a
+	// program whose parts go by different names, for example.
+	OneServer bool
+}
 
 // NewFactory returns a factory without informers.
-func NewFactory(FactoryOptions) *Factory { return &Factory{} }
+func NewFactory(options FactoryOptions) *Factory { return &Factory{options: options} }
 
 // Share returns the factory's informer for a source, which is made if there is none with the same type of objects,
-// client, namespace, selectors and name. The other options are those of the first who asked; who wants different ones
+// client (unless there is but one server), namespace, selectors and name. The other options are those of the first who asked; who wants different ones
 // gives a name. If the factory runs, so does the informer.
 func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T] {
-	id := identify(source, reflect.TypeFor[T](), options.LabelSelector, options.FieldSelector, options.Name)
+	id := identify(source, reflect.TypeFor[T](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
 	return joined(f, id, func() *Shared[T] { return New(source, options) })
 }
 
 // ShareProjection is Share for an informer that Project makes. One factory's projections of the same objects to the same
 // type are the same.
 func ShareProjection[T Object, P any](f *Factory, source Source[T], project func(T) P, options Options[P]) *Shared[P] {
-	id := identify(source, reflect.TypeFor[P](), options.LabelSelector, options.FieldSelector, options.Name)
+	id := identify(source, reflect.TypeFor[P](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
 	return joined(f, id, func() *Shared[P] { return Project(source, project, options) })
 }
 
@@ -81,10 +87,12 @@ type identified interface {
 	identity() (server any, scope string)
 }
 
-func identify[T Object](source Source[T], kept reflect.Type, labels, fields, name string) identity {
+func identify[T Object](source Source[T], kept reflect.Type, labels, fields, name string, oneServer bool) identity {
 	id := identity{kind: reflect.TypeFor[T](), kept: kept, labels: labels, fields: fields, name: name}
 	if known, ok := source.(identified); ok {
-		id.server, id.scope = known.identity()
+		if id.server, id.scope = known.identity(); oneServer {
+			id.server = nil
+		}
 	} else if reflect.TypeOf(source).Comparable() {
 		id.server = source
 	}

@@ -66,7 +66,7 @@ func (s *namespaced[T]) Watch(context.Context, metav1.ListOptions) (watch.Stream
 
 // identity implements identified.
 func (s *namespaced[T]) identity() (any, string) {
-	id := identify(s.parts[0].source, nil, "", "", "")
+	id := identify(s.parts[0].source, nil, "", "", "", false)
 	names := make([]string, len(s.parts))
 	for i, p := range s.parts {
 		names[i] = p.namespace

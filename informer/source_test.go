@@ -64,6 +64,19 @@ func TestAFactorySharesWhatFakeClientsHave(t *testing.T) {
 	}
 }
 
+func TestAFactoryOfOneServerSharesWhatDifferentClientsSee(t *testing.T) {
+	for _, one := range []bool{true, false} {
+		factory := informer.NewFactory(informer.FactoryOptions{OneServer: one})
+		share := func(namespace string) *informer.Shared[*corev1.Pod] {
+			clientset := kubernetes.NewForConfigOrDie(&rest.Config{Host: "http://127.0.0.1:1"})
+			return informer.Share(factory, informer.For(clientset.CoreV1().Pods(namespace)), informer.Options[*corev1.Pod]{})
+		}
+		if all := share(""); (share("") == all) != one || share("default") == all {
+			t.Errorf("one server: %v; different pods were shared, or the same were not", one)
+		}
+	}
+}
+
 func TestAFactorySharesProjectionsOfTheSameKindOnly(t *testing.T) {
 	clientset := kubernetes.NewForConfigOrDie(&rest.Config{Host: "http://127.0.0.1:1"})
 	factory := informer.NewFactory(informer.FactoryOptions{})

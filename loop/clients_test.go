@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/informer"
 )
 
 func TestLoopsGoByTheNamesOfTheirPrograms(t *testing.T) {
@@ -25,6 +27,9 @@ func TestLoopsGoByTheNamesOfTheirPrograms(t *testing.T) {
 	scheduler := clients.As("kube-scheduler")
 	if scheduler.Informers != clients.Informers || scheduler.Events != clients.Events {
 		t.Error("they do not share")
+	}
+	if Informer(scheduler, informer.For(scheduler.Kube.CoreV1().Pods(""))) != Informer(clients, informer.For(clients.Kube.CoreV1().Pods(""))) {
+		t.Error("there is an informer for each name")
 	}
 	for _, c := range []struct {
 		clients *Clients
