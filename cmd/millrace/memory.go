@@ -22,7 +22,7 @@ func giveBackWhenQuiet(ctx context.Context, files []string) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	last := cpuTime()
-	for given := last; ; {
+	for given := time.Duration(0); ; { // the start goes on for a while after it has said that it is ready
 		select {
 		case <-ctx.Done():
 			return
