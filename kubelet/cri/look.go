@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -85,10 +86,14 @@ func (r *Runtime) list(ctx context.Context, labels map[string]string) ([]*runtim
 	return boxes.Items, runs.Containers, nil
 }
 
-// order puts the newest first.
+// order puts the newest first. Attempts count on whatever the clock does.
 func order(p *container.Pod) {
-	slices.SortFunc(p.Sandboxes, func(a, b container.Sandbox) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	slices.SortFunc(p.Containers, func(a, b container.Container) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	slices.SortFunc(p.Sandboxes, func(a, b container.Sandbox) int {
+		return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt))
+	})
+	slices.SortFunc(p.Containers, func(a, b container.Container) int {
+		return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt))
+	})
 }
 
 func boxOf(b *runtimeapi.PodSandbox) container.Sandbox {

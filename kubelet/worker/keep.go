@@ -42,9 +42,10 @@ func (t *turn) keep(ctx context.Context, c *corev1.Container, initial bool) erro
 // mayRestart is false while a container that crashed must wait.
 func (t *turn) mayRestart(c *corev1.Container, run *container.Container) bool {
 	series := t.life.crashes[c.Name]
-	if !series.since.Equal(run.FinishedAt) {
-		left := min(series.until(run.FinishedAt).Sub(t.now), series.delay) // whatever the clock does
-		if series.delay > 0 && left > 0 && run.FinishedAt.Sub(series.since) <= 2*t.crew.Backoff.Max {
+	ended := t.life.endOf(run, t.now)
+	if !series.since.Equal(ended) {
+		left := series.until(ended).Sub(t.now)
+		if series.delay > 0 && left > 0 && ended.Sub(series.since) <= 2*t.crew.Backoff.Max {
 			where := fmt.Sprintf("restarting failed container=%s pod=%s_%s(%s)", c.Name, t.pod.Name, t.pod.Namespace, t.pod.UID)
 			t.life.wait(c.Name, "CrashLoopBackOff", fmt.Sprintf("back-off %s %s", series.delay, where))
 			t.eventOf(c, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, t.pod.Name, t.pod.Namespace, t.pod.UID)
@@ -54,7 +55,7 @@ func (t *turn) mayRestart(c *corev1.Container, run *container.Container) bool {
 		if t.life.crashes == nil {
 			t.life.crashes = map[string]backoff{}
 		}
-		t.life.crashes[c.Name] = series.next(t.crew.Backoff, run.FinishedAt)
+		t.life.crashes[c.Name] = series.next(t.crew.Backoff, ended)
 	}
 	return true
 }

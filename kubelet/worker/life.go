@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/kubelet/container"
 )
 
 // life is what is remembered of a pod between two turns. All of it can be lost: the runtime and the pod's status in the
@@ -32,6 +34,8 @@ type life struct {
 	toldAt string
 	// waits says what containers wait for, by name.
 	waits map[string]wait
+	// ends are the last ends of containers, by name.
+	ends map[string]ending
 	// crashes and pulls are back-offs by container and by image.
 	crashes, pulls map[string]backoff
 
@@ -45,6 +49,26 @@ type life struct {
 	cancel  context.CancelFunc
 	killing map[string]time.Time // by container id: when its grace is over
 	verdict map[string]verdict   // by container id
+}
+
+// ending is when a run ended, by a clock that does not jump.
+type ending struct {
+	id string
+	at time.Time
+}
+
+// endOf is when a run ended: as long ago as the runtime said when the end was seen first. What the clock does after that
+// makes nobody wait for longer, nor for less.
+func (l *life) endOf(run *container.Container, now time.Time) time.Time {
+	if e, ok := l.ends[run.Name]; ok && e.id == run.ID {
+		return e.at
+	}
+	if l.ends == nil {
+		l.ends = map[string]ending{}
+	}
+	at := now.Add(-max(now.Sub(run.FinishedAt), 0))
+	l.ends[run.Name] = ending{run.ID, at}
+	return at
 }
 
 // wait is what a container that does not run waits for.

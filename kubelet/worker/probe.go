@@ -110,8 +110,8 @@ func (p *prober) begin(key probing, uid types.UID, probe *corev1.Probe, started 
 		return
 	}
 	p.tally[key] = &tally{uid: uid}
-	due := started.Add(time.Duration(probe.InitialDelaySeconds) * time.Second)
-	p.queue.AddAfter(key, max(time.Until(due), leastDelay))
+	delay := time.Duration(probe.InitialDelaySeconds) * time.Second
+	p.queue.AddAfter(key, max(min(time.Until(started.Add(delay)), delay), leastDelay)) // whatever the clock did since
 }
 
 func (p *prober) end(key probing) {
