@@ -17,8 +17,6 @@ import (
 
 const (
 	pressureEvery = 10 * time.Second
-	// pressureHolds is how long a node says that it is short of something after it was.
-	pressureHolds = 5 * time.Minute
 	evicted       = "Evicted"
 )
 
@@ -73,14 +71,28 @@ func (k *Kubelet) imageMount(ctx context.Context) string {
 	return k.images
 }
 
+// holdsImages reports whether what is short is where images are kept, so that to remove some is of use.
+func (k *Kubelet) holdsImages(ctx context.Context, s pressure.Signal) bool {
+	if s == pressure.ImageDisk || s == pressure.ImageInodes {
+		return true
+	}
+	return s.Condition() == corev1.NodeDiskPressure && sameDisk(k.options.Root, k.imageMount(ctx))
+}
+
 func (k *Kubelet) relieve(ctx context.Context) {
 	short := k.options.Eviction.Short(k.levels(ctx))
-	if len(short) > 0 && short[0].Signal.Condition() == corev1.NodeDiskPressure && k.config.Ready() {
+	if len(short) > 0 {
+		k.announce(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim %s", short[0].Signal.Resource())
+	}
+	if len(short) > 0 && k.holdsImages(ctx, short[0].Signal) && k.config.Ready() {
 		k.dropImages(ctx, 0)
 		short = k.options.Eviction.Short(k.levels(ctx))
 	}
-	if k.pressed.Note(short, time.Now(), pressureHolds) {
-		k.options.Logger.Info("what the node is short of", "conditions", k.pressed.Conditions())
+	before := k.pressed.Conditions()
+	if k.pressed.Note(short, time.Now(), k.options.PressureHolds) {
+		now := k.pressed.Conditions()
+		k.options.Logger.Info("what the node is short of", "conditions", now)
+		k.announcePressure(before, now)
 		k.health.tell()
 	}
 	if len(short) == 0 || !k.config.Ready() {

@@ -16,12 +16,16 @@ const (
 	healthEvery = 5 * time.Second
 	// mostImages is how many images a node's status names.
 	mostImages = 50
+	// mostSilence is how long containers may not have been looked at before the node is not ready: the kubelet's word for
+	// who looks is PLEG.
+	mostSilence = 3 * time.Minute
 )
 
 // health knows whether the runtime works. It is a loop.Runner.
 type health struct {
 	runtime *cri.Runtime
 	log     *slog.Logger
+	ready   func(bool) // hears when the node becomes ready, or no longer is
 	// changed hears when what is reported becomes something else.
 	changed chan struct{}
 
@@ -31,8 +35,8 @@ type health struct {
 	images  []corev1.ContainerImage
 }
 
-func newHealth(r *cri.Runtime, log *slog.Logger) *health {
-	return &health{runtime: r, log: log, changed: make(chan struct{}, 1), problem: "container runtime status check may not have completed yet"}
+func newHealth(r *cri.Runtime, log *slog.Logger, ready func(bool)) *health {
+	return &health{runtime: r, log: log, ready: ready, changed: make(chan struct{}, 1), problem: "container runtime status check may not have completed yet"}
 }
 
 // Run looks at the runtime until ctx ends.
@@ -51,6 +55,9 @@ func (h *health) Run(ctx context.Context) error {
 
 func (h *health) look(ctx context.Context) {
 	problem, _ := h.runtime.Ready(ctx)
+	if silence := time.Since(h.runtime.Compared()); silence > mostSilence {
+		problem = both(problem, fmt.Sprintf("PLEG is not healthy: pleg was last seen active %v ago; threshold is %v", silence.Round(time.Millisecond), mostSilence))
+	}
 	version := ""
 	var images []corev1.ContainerImage
 	if problem == "" { // one that does not answer is not asked for more
@@ -67,6 +74,9 @@ func (h *health) look(ctx context.Context) {
 	if problem != h.problem {
 		h.log.Info("container runtime", "problem", problem)
 	}
+	if (problem == "") != (h.problem == "") {
+		h.ready(problem == "")
+	}
 	h.problem = problem
 	if version != "" {
 		h.version, h.images = version, images
@@ -75,6 +85,14 @@ func (h *health) look(ctx context.Context) {
 	if differs {
 		h.tell()
 	}
+}
+
+// both are two problems, of which the first may be none.
+func both(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return fmt.Sprintf("[%s, %s]", first, second)
 }
 
 // tell has the node's status written soon.
@@ -86,6 +104,8 @@ func (h *health) tell() {
 }
 
 func (h *health) list(ctx context.Context) []corev1.ContainerImage {
+	ctx, cancel := context.WithTimeout(ctx, healthEvery)
+	defer cancel()
 	all, err := h.runtime.List(ctx)
 	if err != nil {
 		return nil

@@ -21,9 +21,7 @@ const (
 	// Each of these is counted in rounds of houseEvery.
 	rotateRounds = 5
 	sweepRounds  = 15
-	imageRounds  = 150
-	// imageRest is how long an image is left alone after it was seen first: its pod may not have started yet.
-	imageRest = 2 * time.Minute
+	imageRounds  = 15
 )
 
 // keepHouse ends and removes what nobody wants, and keeps logs and images small.
@@ -139,7 +137,7 @@ func (k *Kubelet) dropImages(ctx context.Context, tooFull int) {
 			began = now
 		}
 		k.fresh[image.ID] = began
-		if image.Pinned || sandboxImage(image.Names) || now.Sub(began) < imageRest || inUse[image.ID] || uses(inUse, image.Names) || uses(inUse, image.Digests) {
+		if image.Pinned || sandboxImage(image.Names) || now.Sub(began) < k.options.ImageRest || inUse[image.ID] || uses(inUse, image.Names) || uses(inUse, image.Digests) {
 			continue
 		}
 		if full, err = used(mount); err != nil || full < min(tooFull, k.options.ImageLowUse) {

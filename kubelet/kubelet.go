@@ -59,8 +59,13 @@ type Options struct {
 	Backoff                   worker.Backoff
 	Rotation                  logs.Rotation
 	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80
+	// ImageRest is how long an image is left alone after it was seen first, since its pod may not have started yet: 2
+	// minutes by default.
+	ImageRest time.Duration
 	// Eviction says below what left pods are evicted: nil means pressure.Default.
 	Eviction pressure.Thresholds
+	// PressureHolds is how long a node says that it is short of something after it was: 5 minutes by default.
+	PressureHolds time.Duration
 	// Server says how the API server reaches this node: on port 10250 by default.
 	Server server.Access
 	Logger *slog.Logger
@@ -105,7 +110,7 @@ func New(o Options) (*Kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.health = newHealth(k.runtime, o.Logger)
+	k.health = newHealth(k.runtime, o.Logger, k.announceReady)
 	k.sources()
 	k.furnish = furnish.New(furnish.Options{
 		Root: o.Root, Kube: k.kube(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
@@ -149,6 +154,7 @@ func (o *Options) setDefaults() error {
 	o.Logs = cmp.Or(o.Logs, filepath.Join(root, "logs"))
 	o.Server.Listen = cmp.Or(o.Server.Listen, ":10250")
 	o.ImageHighUse, o.ImageLowUse = cmp.Or(o.ImageHighUse, 85), cmp.Or(o.ImageLowUse, 80)
+	o.ImageRest, o.PressureHolds = cmp.Or(o.ImageRest, 2*time.Minute), cmp.Or(o.PressureHolds, 5*time.Minute)
 	if o.Eviction == nil {
 		o.Eviction = pressure.Default()
 	}
@@ -238,6 +244,7 @@ func (k *Kubelet) listen() (err error) {
 // Run runs the node until ctx ends. Containers go on. The informers of the clients must run as well.
 func (k *Kubelet) Run(ctx context.Context) error {
 	defer k.runtime.Close()
+	k.announce(corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	return loop.Join(k.runners...).Run(ctx)
 }
 

@@ -19,6 +19,12 @@ func sizes(root string) (memory, disk int64, kernel string) {
 	return memory, disk, kernel
 }
 
+// sameDisk reports whether two paths are on the same file system. What is not known may be.
+func sameDisk(a, b string) bool {
+	var one, other unix.Stat_t
+	return unix.Stat(a, &one) != nil || unix.Stat(b, &other) != nil || one.Dev == other.Dev
+}
+
 // used is how full the disk is that holds a path, in percent.
 func used(path string) (int, error) {
 	var fs unix.Statfs_t

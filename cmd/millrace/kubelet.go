@@ -39,6 +39,7 @@ type kubeletFlags struct {
 	logSize                     string
 	logFiles, maxPods           int
 	imageHigh, imageLow         int
+	imageRest, pressureHolds    time.Duration
 	eviction                    []string
 	reserved                    map[string]string
 	cgroupRoot                  string
@@ -78,6 +79,8 @@ func kubeletCommand() *cobra.Command {
 	fl.IntVar(&f.imageHigh, "image-gc-high-threshold", 85, "from how full a disk on, in percent, images are removed that nothing uses")
 	fl.IntVar(&f.imageLow, "image-gc-low-threshold", 80, "until how full a disk, in percent, they are removed")
 	fl.StringSliceVar(&f.eviction, "eviction-hard", nil, "below what left, as in memory.available<100Mi or nodefs.available<10%, pods are evicted (default: the kubelet's)")
+	fl.DurationVar(&f.imageRest, "minimum-image-ttl-duration", 2*time.Minute, "how long an image is kept that nothing uses, at least")
+	fl.DurationVar(&f.pressureHolds, "eviction-pressure-transition-period", 5*time.Minute, "how long a node says that it is short of something after it was")
 	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "what is not for pods: cpu=200m,memory=1Gi")
 	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "control group below which pods have theirs (default: left to the runtime)")
 	fl.IntVar(&f.nodes, "nodes", 0, "how many hollow nodes to run instead of a real one")
@@ -169,6 +172,7 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 		Name: f.name, Runtime: f.runtime, Root: f.root, Manifests: f.manifests, ManifestURL: f.manifestURL, Labels: f.labels,
 		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
 		CgroupParent: f.cgroupRoot, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
+		ImageRest: f.imageRest, PressureHolds: f.pressureHolds,
 		Capacity: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(f.maxPods), resource.DecimalSI)},
 	}
 	size, err := resource.ParseQuantity(f.logSize)

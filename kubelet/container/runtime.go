@@ -30,7 +30,8 @@ type Runtime interface {
 	Start(ctx context.Context, id string) error
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	Remove(ctx context.Context, id string) error
-	// Exec runs a command in a container and waits for it.
+	// Exec runs a command in a container and waits for it. If it takes longer than ctx allows the error is, or wraps,
+	// context.DeadlineExceeded.
 	Exec(ctx context.Context, id string, command []string) (Output, error)
 
 	// Events calls changed for pods in which something changed, until ctx ends.

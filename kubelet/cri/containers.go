@@ -2,11 +2,14 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -115,14 +118,26 @@ func removeLog(path string) {
 	os.Remove(filepath.Dir(filepath.Dir(path)))
 }
 
-// Exec runs a command in a container.
+// Exec runs a command in a container. It is the runtime that ends a command whose time is over, and says so; one that says
+// nothing is not what the command is to be blamed for.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (container.Output, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: plain(id), Cmd: command}
 	if deadline, ok := ctx.Deadline(); ok {
-		request.Timeout = max(int64(time.Until(deadline)/time.Second), 1)
+		request.Timeout = max(int64((time.Until(deadline)+time.Second/2)/time.Second), 1)
+		call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(silentTime))
+		defer cancel()
+		defer context.AfterFunc(ctx, func() {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				cancel()
+			}
+		})()
+		ctx = call
 	}
 	answer, err := r.runtime.ExecSync(ctx, request)
-	if err != nil {
+	switch {
+	case status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil:
+		return container.Output{}, fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	case err != nil:
 		return container.Output{}, err
 	}
 	return container.Output{Stdout: answer.Stdout, Stderr: answer.Stderr, ExitCode: answer.ExitCode}, nil

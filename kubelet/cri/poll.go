@@ -107,6 +107,7 @@ func (p *poll) compare(ctx context.Context) {
 		}
 		return
 	}
+	p.runtime.sawAll()
 	now := make(map[types.UID]map[string]container.State, len(pods))
 	for i := range pods {
 		states := map[string]container.State{}

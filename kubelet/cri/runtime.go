@@ -22,7 +22,9 @@ const (
 	// requestTime bounds ordinary requests, slowTime those that make or end a sandbox.
 	requestTime = 2 * time.Minute
 	slowTime    = 4 * time.Minute
-	maxMessage  = 16 << 20
+	// silentTime is how long after a command's time the runtime may take to say that it is over.
+	silentTime = 10 * time.Second
+	maxMessage = 16 << 20
 )
 
 // Options say where the runtime is.
@@ -48,6 +50,7 @@ type Runtime struct {
 	runtime         runtimeapi.RuntimeServiceClient
 	images          runtimeapi.ImageServiceClient
 	name            atomic.Pointer[string]
+	compared        atomic.Pointer[time.Time]
 }
 
 var (
@@ -67,6 +70,7 @@ func Open(o Options) (*Runtime, error) {
 		o.Images = o.Socket
 	}
 	r := &Runtime{Options: o}
+	r.sawAll()
 	var err error
 	if r.conn, err = dial(o.Socket); err != nil {
 		return nil, err
@@ -99,6 +103,14 @@ func (r *Runtime) Close() error {
 	}
 	return r.conn.Close()
 }
+
+func (r *Runtime) sawAll() {
+	now := time.Now()
+	r.compared.Store(&now)
+}
+
+// Compared is when Events last saw all that runs.
+func (r *Runtime) Compared() time.Time { return *r.compared.Load() }
 
 // Version says what the runtime is.
 func (r *Runtime) Version(ctx context.Context) (container.Version, error) {

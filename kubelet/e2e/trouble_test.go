@@ -180,6 +180,7 @@ func trouble(t *testing.T, c *cluster) {
 		}
 		s.unharmed("containerd-is-restarted")
 	})
+	t.Run("the runtime hangs", func(t *testing.T) { s.in(t).hang(c.t.TempDir()) })
 	t.Run("the API server is away", func(t *testing.T) {
 		s := s.in(t)
 		c.control.end(syscall.SIGTERM)

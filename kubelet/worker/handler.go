@@ -30,7 +30,7 @@ func (c *Crew) handle(ctx context.Context, pod *corev1.Pod, of *corev1.Container
 	if h.Exec != nil {
 		out, err := c.Runtime.Exec(ctx, id, h.Exec.Command)
 		if err != nil {
-			if ctx.Err() != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
 				return false, fmt.Sprintf("command timed out: %q", join(h.Exec.Command)), nil
 			}
 			return false, "", err
@@ -53,6 +53,9 @@ func (c *Crew) handle(ctx context.Context, pod *corev1.Pod, of *corev1.Container
 }
 
 func (c *Crew) addressOf(ctx context.Context, pod *corev1.Pod) (string, error) {
+	if told, ok := c.Status(Key{Namespace: pod.Namespace, Name: pod.Name}); ok && told.PodIP != "" {
+		return told.PodIP, nil
+	}
 	state, err := c.Runtime.Pod(ctx, pod.UID)
 	if err != nil {
 		return "", err

@@ -133,7 +133,11 @@ func (p *prober) forget(uid types.UID) {
 
 // probe asks once, and says when to ask again.
 func (p *prober) probe(ctx context.Context, key probing) error {
-	pod, run, l := p.subject(ctx, key)
+	pod, run, l, err := p.subject(ctx, key)
+	if err != nil {
+		p.queue.AddAfter(key, defaultPeriod)
+		return nil
+	}
 	if run == nil {
 		p.end(key)
 		return nil
@@ -170,21 +174,37 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 	return nil
 }
 
-// subject finds what a probe is about. There is no run if it has ended.
-func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *container.Container, *life) {
+// subject finds what a probe is about. There is no run if it has ended. A runtime that hangs keeps nobody from being
+// asked over the network.
+func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *container.Container, *life, error) {
 	pod, ok := p.crew.Wanted(key.key)
 	if !ok || find(pod, key.name) == nil {
-		return nil, nil, nil
+		return nil, nil, nil, nil
+	}
+	l := p.crew.life(key.key)
+	if told := l.last.Load(); told != nil && toldToRun(told, key) {
+		return pod, &container.Container{ID: key.id, Name: key.name, State: container.Running}, l, nil
 	}
 	state, err := p.crew.Runtime.Pod(ctx, pod.UID)
 	if err != nil {
-		return nil, nil, nil
+		return nil, nil, nil, err
 	}
 	run := state.Container(key.name)
 	if run == nil || run.ID != key.id || run.State != container.Running {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
-	return pod, run, p.crew.life(key.key)
+	return pod, run, l, nil
+}
+
+func toldToRun(told *corev1.PodStatus, key probing) bool {
+	for _, list := range [][]corev1.ContainerStatus{told.ContainerStatuses, told.InitContainerStatuses} {
+		for i := range list {
+			if s := &list[i]; s.Name == key.name {
+				return s.ContainerID == key.id && s.State.Running != nil
+			}
+		}
+	}
+	return false
 }
 
 // count notes a result. When enough of one sort have come the verdict changes.

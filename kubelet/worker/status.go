@@ -41,6 +41,9 @@ func (t *turn) tell() {
 	ended := t.life.ended && !t.state.Runs()
 	owed := ended && t.pod.DeletionTimestamp != nil && !t.life.farewellTold
 	if !owed && before.StartTime != nil && equality.Semantic.DeepEqual(ownPart(before), ownPart(status)) {
+		if t.crew.Furnish != nil && t.life.last.Load() == nil {
+			t.life.last.Store(before)
+		}
 		if !t.contradicted() {
 			return
 		}
