@@ -47,9 +47,13 @@ func (k *Kubelet) admit(pod *corev1.Pod) *worker.Rejection {
 
 // others are the pods that take up room beside one.
 func (k *Kubelet) others(pod *corev1.Pod) []*corev1.Pod {
-	return slices.DeleteFunc(k.config.Pods(), func(p *corev1.Pod) bool {
+	others := slices.DeleteFunc(k.config.Pods(), func(p *corev1.Pod) bool {
 		return p.UID == pod.UID || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || !k.crew.Admitted(informer.KeyOf(p))
 	})
+	for i, p := range others {
+		others[i] = k.crew.Granted(p)
+	}
+	return others
 }
 
 func (k *Kubelet) allocatable() corev1.ResourceList {
@@ -73,16 +77,18 @@ func fits(pod *corev1.Pod, others []*corev1.Pod, room corev1.ResourceList) *work
 		total := used.DeepCopy()
 		total.Add(asked)
 		if has := room[name]; total.Cmp(has) > 0 {
-			v := func(q resource.Quantity) int64 {
-				if name == corev1.ResourceCPU {
-					return q.MilliValue()
-				}
-				return q.Value()
-			}
-			return &worker.Rejection{Reason: "OutOf" + string(name), Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, v(asked), v(used), v(has))}
+			return &worker.Rejection{Reason: "OutOf" + string(name), Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, number(name, asked), number(name, used), number(name, has))}
 		}
 	}
 	return nil
+}
+
+// number is a quantity in the unit that messages have: thousandths of a processor, and bytes.
+func number(name corev1.ResourceName, q resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
 }
 
 // amount is how much of a resource a pod asks for: what its containers and sidecars need together, or its largest init

@@ -39,8 +39,11 @@ func (k *Kubelet) keepHouse(ctx context.Context) error {
 		if !found || round%sweepRounds == 0 {
 			pods, err := k.runtime.Pods(ctx)
 			if err == nil && ready {
-				found = true
 				k.clear(ctx, pods)
+				if !found {
+					k.dropImages(ctx, k.options.ImageHighUse) // or rather note which there are
+				}
+				found = true
 			}
 		}
 		if round%rotateRounds == 0 {

@@ -119,7 +119,7 @@ func New(o Options) (*Kubelet, error) {
 	})
 	k.crew = worker.New(worker.Options{
 		Runtime: k.runtime, Images: k.runtime, Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
-		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Record: k.recorder(), Static: source.Static,
+		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Resize: k.resize, Record: k.recorder(), Static: source.Static,
 		Workers: workers, Logs: o.Logs, Backoff: o.Backoff, Clients: o.Clients, Logger: o.Logger,
 	})
 	if err := k.listen(); err != nil {

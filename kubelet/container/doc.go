@@ -9,6 +9,7 @@
 //     Names may be repeated and may come late, but the last change is always followed by a name.
 //   - Graceful: Stop gives a container its grace to end by itself, and when it returns without an error the container
 //     has exited.
+//   - Resizable: Resize changes what a container that runs may use, and nothing else of it.
 //   - Idempotent: stopping and removing what has stopped or is gone is no error.
 //
 // What a caller may not assume: that identifiers have any form, that containers outlive their sandbox, or that a

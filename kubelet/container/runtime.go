@@ -30,6 +30,8 @@ type Runtime interface {
 	Start(ctx context.Context, id string) error
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	Remove(ctx context.Context, id string) error
+	// Resize gives a container that runs the resources that its definition has now.
+	Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error
 	// Exec runs a command in a container and waits for it. If it takes longer than ctx allows the error is, or wraps,
 	// context.DeadlineExceeded.
 	Exec(ctx context.Context, id string, command []string) (Output, error)

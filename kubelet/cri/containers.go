@@ -93,6 +93,14 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return ignoreMissing(err)
 }
 
+// Resize gives a container that runs other resources.
+func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	_, err := r.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: plain(id), Linux: resources(pod, c)})
+	return err
+}
+
 // Remove forgets a container, and its log.
 func (r *Runtime) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)

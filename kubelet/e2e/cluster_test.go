@@ -34,7 +34,8 @@ type cluster struct {
 // nodeName is the node that the containers run on.
 const nodeName = "real"
 
-func newCluster(t *testing.T) *cluster {
+// newCluster starts one. What is to be done before there is a node is done then.
+func newCluster(t *testing.T, before ...func(*cluster)) *cluster {
 	c := &cluster{t: t, folder: t.TempDir(), listen: freePort(t)}
 	c.program = os.Getenv("MILLRACE_E2E_PROGRAM") // one that was built before
 	if c.program == "" {
@@ -52,6 +53,9 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c.network(t)
+	for _, do := range before {
+		do(c)
+	}
 	c.startNode()
 	t.Cleanup(c.clear)
 	return c

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/hollow"
@@ -112,6 +113,12 @@ var lives = []life{
 		s.until(pod, "running and unready", func(st *corev1.PodStatus) bool { return st.Phase == corev1.PodRunning && !ready(st) })
 		s.until(pod, "ready", ready)
 	}},
+	{name: "resources change in place", parts: []part{{name: "main", play: play{lasts: true}, more: sized}},
+		story: func(t *testing.T, s *stage, pod *corev1.Pod) { resizes(t, s, pod, 0) }},
+	{name: "resources change with a restart where the pod says so", parts: []part{{name: "main", play: play{lasts: true}, more: func(p *corev1.Pod, c *corev1.Container) {
+		sized(p, c)
+		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+	}}}, story: func(t *testing.T, s *stage, pod *corev1.Pod) { resizes(t, s, pod, 1) }},
 	{name: "a new pod of an old name waits for the old one to end", parts: []part{{name: "main", play: play{lasts: true}}}, story: successor},
 	{name: "a kubelet that starts anew neither restarts nor forgets", parts: []part{{name: "main", play: play{lasts: true}}}, story: restarted},
 	{name: "who has several containers runs when all do", parts: []part{{name: "one", play: play{lasts: true}}, {name: "two", play: play{lasts: true}}},
@@ -207,6 +214,9 @@ func crashes(t *testing.T, s *stage, pod *corev1.Pod) {
 		t.Errorf("the phase is %s", status.Phase)
 	}
 	s.until(pod, "restarted three times", func(st *corev1.PodStatus) bool { return of(st, "main").RestartCount >= 3 })
+	if left, err := s.options.Runtime.Pod(s.ctx, pod.UID); err != nil || len(left.Containers) > 3 { // one that starts, and two before it
+		t.Errorf("of a pod that crashes again and again there are %d runs, %v", len(left.Containers), err)
+	}
 	if !s.told("BackOff") {
 		t.Errorf("the events are %q", s.events)
 	}
@@ -239,6 +249,41 @@ func sidecars(t *testing.T, s *stage, pod *corev1.Pod) {
 	if side == nil || main == nil || side.FinishedAt.Before(&main.FinishedAt) {
 		t.Errorf("the sidecar ended as %+v, the rest as %+v", side, main)
 	}
+}
+
+// amounts are resources of a container.
+func amounts(cpu, memory string) corev1.ResourceRequirements {
+	all := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	return corev1.ResourceRequirements{Requests: all, Limits: all}
+}
+
+func sized(p *corev1.Pod, c *corev1.Container) {
+	p.Generation, p.Status.QOSClass = 1, corev1.PodQOSGuaranteed
+	c.Resources = amounts("100m", "32Mi")
+}
+
+func resizes(t *testing.T, s *stage, pod *corev1.Pod, restarts int32) {
+	before := of(s.until(pod, "ready", ready), "main")
+	if before.Resources == nil || before.Resources.Limits.Cpu().String() != "100m" || before.AllocatedResources.Memory().String() != "32Mi" {
+		t.Errorf("before the resize the container has %+v, %v", before.Resources, before.AllocatedResources)
+	}
+	s.change(pod, func(p *corev1.Pod) {
+		p.Generation++
+		p.Spec.Containers[0].Resources = amounts("200m", "48Mi")
+	})
+	status := s.until(pod, "resized", func(st *corev1.PodStatus) bool {
+		c := of(st, "main")
+		return c.Resources != nil && c.Resources.Limits.Cpu().String() == "200m" && c.State.Running != nil && condition(st, corev1.PodResizeInProgress) == ""
+	})
+	after := of(status, "main")
+	if after.RestartCount != restarts || (after.ContainerID == before.ContainerID) != (restarts == 0) || after.AllocatedResources.Memory().String() != "48Mi" || status.ObservedGeneration != 2 {
+		t.Errorf("after the resize the container is %+v", after)
+	}
+	if !s.told("ResizeStarted") || !s.told("ResizeCompleted") {
+		t.Errorf("the events are %q", s.events)
+	}
+	s.remove(pod)
+	s.gone(pod)
 }
 
 func successor(t *testing.T, s *stage, pod *corev1.Pod) {

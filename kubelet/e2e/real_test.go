@@ -25,7 +25,7 @@ func TestRealCluster(t *testing.T) {
 	t.Run("together", func(t *testing.T) {
 		for name, story := range map[string]func(*testing.T, *cluster){
 			"streams": streams, "probes": probes, "hooks": hooks, "volumes": volumes, "security": security, "ends": ends, "images": images,
-			"deployments": deployments, "ports": ports, "statics": statics,
+			"deployments": deployments, "ports": ports, "statics": statics, "resized": resized,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
 		}

@@ -5,6 +5,7 @@
 #   eval "$(kubelet/e2e/setup.sh start)"   starts it and sets MILLRACE_CRI_SOCKET, for the tests
 #   kubelet/e2e/setup.sh stop      ends that containerd, by its process id, and removes its folder
 #   kubelet/e2e/setup.sh restart    ends and starts containerd only; containers go on running
+#   kubelet/e2e/setup.sh image NAME    makes one more image
 #   kubelet/e2e/setup.sh network on|off    gives pods addresses of their own (CNI: bridge, host-local, portmap), or the node's
 set -eu
 
@@ -141,12 +142,16 @@ stop)
 	grep " $root/" /proc/self/mounts | cut -d' ' -f2 | sort -r | while read -r mount; do umount "$mount" 2>/dev/null || true; done
 	rm -rf "$root"
 	;;
+image)
+	"$root/images/image" -program "$(command -v busybox)" -name "$2" -entrypoint /bin/true -out "$root/images/more.tar"
+	ctr --address "$socket" -n k8s.io images import "$root/images/more.tar" >/dev/null
+	;;
 restart)
 	halt
 	launch
 	;;
 *)
-	echo "usage: setup.sh start | stop | restart | network on|off" >&2
+	echo "usage: setup.sh start | stop | restart | image NAME | network on|off" >&2
 	exit 2
 	;;
 esac

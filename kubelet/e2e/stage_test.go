@@ -144,6 +144,17 @@ func (s *stage) put(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// change changes what is wanted of a pod.
+func (s *stage) change(pod *corev1.Pod, edit func(*corev1.Pod)) {
+	s.mu.Lock()
+	next := s.pods[keyOf(pod)].DeepCopy()
+	edit(next)
+	s.pods[keyOf(pod)] = next
+	s.changedLocked()
+	s.mu.Unlock()
+	s.crew.Changed(keyOf(pod))
+}
+
 // remove asks for a pod's end, as the API does.
 func (s *stage) remove(pod *corev1.Pod) {
 	s.mu.Lock()

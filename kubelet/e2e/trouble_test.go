@@ -181,20 +181,8 @@ func trouble(t *testing.T, c *cluster) {
 		s.unharmed("containerd-is-restarted")
 	})
 	t.Run("the runtime hangs", func(t *testing.T) { s.in(t).hang(c.t.TempDir()) })
-	t.Run("the API server is away", func(t *testing.T) {
-		s := s.in(t)
-		c.control.end(syscall.SIGTERM)
-		runs := openCRI(t)
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
-			for _, p := range s.pods {
-				if found, err := runs.Pod(context.Background(), p.UID); err != nil || !found.Runs() {
-					t.Fatalf("without the API server pod %s is %+v, %v", p.Name, found, err)
-				}
-			}
-		}
-		c.startControl()
-		s.unharmed("the-api-server-is-away")
-	})
+	t.Run("the API server is away", func(t *testing.T) { s.in(t).withoutAPI(c.t.TempDir()) })
+	t.Run("the node is cut off", func(t *testing.T) { s.in(t).cutOff() })
 	t.Run("the node is drained", func(t *testing.T) {
 		r := r.in(t)
 		r.kubectl("drain", nodeName, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=60s", "--pod-selector=app in (stays)")

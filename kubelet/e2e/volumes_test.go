@@ -125,8 +125,9 @@ func security(t *testing.T, c *cluster) {
 		"    volumeMounts: [{name: own, mountPath: /own}]",
 		"  securityContext: {fsGroup: 3000, supplementalGroups: [4000], seccompProfile: {type: RuntimeDefault}}",
 		"  volumes: [{name: own, emptyDir: {}}]"))
-	r.apply(podText("host", "grep Cap /proc/self/status; ls /proc | grep -c '^[0-9]'; readlink /proc/self/ns/ipc; "+rests,
-		"  hostPID: true", "  hostIPC: true", "  hostNetwork: true"))
+	names := "hostname; for n in pid ipc net uts; do echo $n $(readlink /proc/self/ns/$n); done; echo told; " + rests
+	r.apply(podText("host", names, "  hostPID: true", "  hostIPC: true", "  hostNetwork: true"))
+	r.apply(podText("apart", names))
 	r.apply(podText("shared", rests, "  - {name: other, image: '"+image+"', command: [/bin/sh, -c, 'ls /proc | grep -c \"^[0-9]\"; "+strings.ReplaceAll(rests, "'", "''")+"']}", "  shareProcessNamespace: true"))
 	r.apply(podText("root", rests, "    securityContext: {runAsNonRoot: true}"))
 	r.ready("user")
@@ -141,15 +142,37 @@ func security(t *testing.T, c *cluster) {
 	if p := r.get("host"); p.Status.PodIP != p.Status.HostIP {
 		t.Errorf("on the node's network the pod has %s, the node %s", p.Status.PodIP, p.Status.HostIP)
 	}
-	own, err := os.Readlink("/proc/self/ns/ipc")
-	if out := r.kubectl("logs", "host"); err != nil || !strings.Contains(out, own) {
-		t.Errorf("the node's names are %s, the pod said %q", own, out)
-	}
+	r.namespaces()
 	r.ready("shared")
 	r.until("root", "refused", func(s *corev1.PodStatus) bool {
 		w := of(s, "main").State.Waiting
 		return w != nil && w.Reason == "CreateContainerConfigError" && strings.Contains(w.Message, "image will run as root")
 	})
+}
+
+// namespaces are the node's where a pod asks for them, and its own where it does not.
+func (r *room) namespaces() {
+	said := func(name string) (out string) {
+		r.ready(name)
+		eventually(r.t, "pod "+name+" has told", func() bool { out = r.kubectl("logs", name); return strings.Contains(out, "told") })
+		return out
+	}
+	host, apart := said("host"), said("apart")
+	for _, kind := range []string{"pid", "ipc", "net", "uts"} {
+		own, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if !strings.Contains(host, own) {
+			r.t.Errorf("the node's names are %s, the pod said %q", own, host)
+		}
+		if strings.Contains(apart, own) {
+			r.t.Errorf("a pod that did not ask for it is in the node's %s: %q", own, apart)
+		}
+	}
+	if name, err := os.Hostname(); err != nil || !strings.HasPrefix(host, name+"\n") || !strings.HasPrefix(apart, "apart\n") {
+		r.t.Errorf("on %s the names are %q and %q", name, host, apart)
+	}
 }
 
 // ends are told: messages, deadlines, codes.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/millrace/millrace/kubelet/container"
 )
 
@@ -64,6 +66,16 @@ func (r *Runtime) pruneLocked(p *pod, name string) {
 		delete(r.owners, c.ID)
 		return true
 	})
+}
+
+// Resize pretends to give a container other resources.
+func (r *Runtime) Resize(_ context.Context, id string, _ *corev1.Pod, _ *corev1.Container) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, c := r.findLocked(id); c == nil {
+		return container.ErrNotFound
+	}
+	return nil
 }
 
 // Start begins a container's script.

@@ -13,7 +13,9 @@ var ownConditions = []corev1.PodConditionType{
 }
 
 // owned reports whether the kubelet writes a condition.
-func owned(kind corev1.PodConditionType) bool { return slices.Contains(ownConditions, kind) }
+func owned(kind corev1.PodConditionType) bool {
+	return slices.Contains(ownConditions, kind) || kind == corev1.PodResizePending || kind == corev1.PodResizeInProgress
+}
 
 // finding is what a condition says, and why.
 type finding struct {
@@ -35,6 +37,7 @@ func (t *turn) conditions(s, before *corev1.PodStatus) []corev1.PodCondition {
 	for i, kind := range ownConditions {
 		all = append(all, t.condition(kind, findings[i], before))
 	}
+	all = append(all, t.resizeConditions(before)...)
 	for _, c := range before.Conditions {
 		if !owned(c.Type) {
 			all = append(all, c)

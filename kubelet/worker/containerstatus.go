@@ -48,6 +48,11 @@ func (t *turn) containerStatus(c *corev1.Container, before *corev1.ContainerStat
 	if len(c.Resources.Requests)+len(c.Resources.Limits) > 0 {
 		s.Resources = &corev1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}
 	}
+	if z := t.life.sizing; z != nil {
+		if r, ok := z.inForce[c.Name]; ok {
+			s.Resources = &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
+		}
+	}
 	run := t.state.Container(c.Name)
 	if run == nil {
 		t.absent(c, &s, before, initial)

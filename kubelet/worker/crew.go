@@ -28,6 +28,9 @@ type Options struct {
 	Addresses func(node string) []string
 	// Admit decides whether the node takes a pod. Nil takes all.
 	Admit func(*corev1.Pod) *Rejection
+	// Resize decides whether the node has room for a pod whose resources have changed: the reason is Deferred or
+	// Infeasible if it has not. Nil has room for all.
+	Resize func(*corev1.Pod) *Rejection
 	// Furnish gives pods their volumes and containers their environment. Nil gives nothing.
 	Furnish Furnisher
 	// Record takes events. Nil drops them.

@@ -32,6 +32,8 @@ type life struct {
 	status *corev1.PodStatus
 	// toldAt is the version of the pod for which it was told.
 	toldAt string
+	// sizing is a resize that is under way, or nil.
+	sizing *sizing
 	// waits says what containers wait for, by name.
 	waits map[string]wait
 	// ends are the last ends of containers, by name.
@@ -41,6 +43,7 @@ type life struct {
 
 	sentence atomic.Pointer[Rejection] // why it is evicted, if somebody said so
 
+	granted atomic.Pointer[corev1.Pod]       // with the resources that it has, while it wants others
 	inside  atomic.Bool                      // admitted, and not ended
 	last    atomic.Pointer[corev1.PodStatus] // what was told last, for those who ask from outside
 	patient atomic.Bool                      // in something long that an end of the pod may interrupt

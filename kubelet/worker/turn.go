@@ -174,6 +174,7 @@ func (t *turn) live(ctx context.Context) error {
 	if err := t.sandbox(ctx); err != nil || t.state.Sandbox() == nil {
 		return err
 	}
+	t.resize(ctx)
 	ready, err := t.initialize(ctx)
 	if err != nil || !ready {
 		return err

@@ -1,5 +1,5 @@
 // Package conformance checks that a container runtime keeps what package container promises, by the names that are used
-// there: Truthful, Remembered, Announced, Graceful, Idempotent.
+// there: Truthful, Remembered, Announced, Graceful, Idempotent, Resizable.
 package conformance
 
 import (
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
@@ -35,6 +36,7 @@ func Run(t *testing.T, s *Subject) {
 		check func(*testing.T, *Subject, context.Context)
 	}{
 		{"Truthful", truthful}, {"Remembered", remembered}, {"Announced", announced}, {"Graceful", graceful}, {"Idempotent", idempotent},
+		{"Resizable", resizable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
@@ -111,6 +113,28 @@ func (b *begun) run() *container.Container {
 	b.t.Helper()
 	pod := b.pod()
 	return pod.Container("main")
+}
+
+func resizable(t *testing.T, s *Subject, ctx context.Context) {
+	b := begin(t, s, ctx, s.Running())
+	pod := s.Running()
+	c := &pod.Spec.Containers[0]
+	c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	if err := s.Runtime.Resize(ctx, b.id, pod, c); err != nil {
+		t.Fatalf("resize a container: %v", err)
+	}
+	if run := b.run(); run == nil || run.State != container.Running || run.ID != b.id {
+		t.Errorf("a container that was resized shows as %+v", run)
+	}
+	if err := s.Runtime.Stop(ctx, b.id, 0); err != nil {
+		t.Fatalf("stop the container: %v", err)
+	}
+	if err := s.Runtime.Remove(ctx, b.id); err != nil {
+		t.Fatalf("remove the container: %v", err)
+	}
+	if err := s.Runtime.Resize(ctx, b.id, pod, c); err == nil {
+		t.Error("a container that is gone was resized")
+	}
 }
 
 func truthful(t *testing.T, s *Subject, ctx context.Context) {
