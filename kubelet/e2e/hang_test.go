@@ -39,6 +39,12 @@ func (s *survivors) hang(folder string) {
 	eventually(t, "the node is not ready", func() bool { return strings.Contains(s.notReady(), "container runtime is down") })
 	before := asked.Load()
 	eventually(t, "probes over the network go on", func() bool { return asked.Load() > before+2 })
+	if d := away(t); d > 3*time.Minute { // so long that the kubelet misses what it looks at
+		time.Sleep(d)
+		if why := c.notReady(); !strings.Contains(why, "[container runtime is down") || !strings.Contains(why, ", PLEG is not healthy: pleg was last seen active 3m") {
+			t.Errorf("the node is %q", why)
+		}
+	}
 	resume()
 	eventually(t, "the node is ready again", func() bool { return s.notReady() == "" })
 	eventually(t, "the node has told", func() bool {

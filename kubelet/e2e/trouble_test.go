@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/kubelet/container"
 )
 
 const deploymentText = `apiVersion: apps/v1
@@ -60,10 +64,17 @@ func ports(t *testing.T, c *cluster) {
 	}
 }
 
-// crowd is many pods at once: made, deleted while they start, and made again under the same names.
+// crowd is many pods at once, 25 or $MILLRACE_E2E_CROWD: made, deleted while they start, and made again under the same
+// names.
 func crowd(t *testing.T, c *cluster) {
 	r := c.room(t, "crowd")
-	const count = 25
+	count := 25
+	if text := os.Getenv("MILLRACE_E2E_CROWD"); text != "" {
+		var err error
+		if count, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var all strings.Builder
 	for i := range count {
 		fmt.Fprintf(&all, "---\n%s", podText(fmt.Sprintf("p%d", i), rests))
@@ -74,8 +85,13 @@ func crowd(t *testing.T, c *cluster) {
 		_, _, err := r.try(nil, all.String(), "apply", "-f", "-")
 		return err == nil && !strings.Contains(r.kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.deletionTimestamp}"), "Z") && strings.Count(r.kubectl("get", "pods", "-o", "name"), "\n") == count
 	})
-	r.kubectl("wait", "--for=condition=Ready", "pods", "--all", "--timeout=90s")
-	r.kubectl("delete", "pods", "--all", "--timeout=60s")
+	r.kubectl("wait", "--for=condition=Ready", "pods", "--all", "--timeout=240s")
+	r.kubectl("delete", "pods", "--all", "--timeout=120s")
+	runs := openCRI(t)
+	eventually(t, "nothing is left of them", func() bool {
+		all, err := runs.Pods(context.Background())
+		return err == nil && !slices.ContainsFunc(all, func(p container.Pod) bool { return p.Namespace == r.name })
+	})
 }
 
 // statics are pods of files: shown in the API, and kept whatever is said there.

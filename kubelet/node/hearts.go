@@ -38,6 +38,18 @@ type Hearts struct {
 type heart struct {
 	lease    string // the version of its lease that we wrote last
 	statusAt time.Time
+	// renewedAt is when its lease was renewed last. The clock on the wall counts, which goes on while a machine sleeps.
+	renewedAt time.Time
+}
+
+// alive notes that a lease was renewed. A node that was silent for long may have been taken for dead meanwhile, so that its
+// status is to be written.
+func (h *heart) alive(every time.Duration) {
+	now := time.Now().Round(0)
+	if !h.renewedAt.IsZero() && now.Sub(h.renewedAt) > 2*every {
+		h.statusAt = time.Time{}
+	}
+	h.renewedAt = now
 }
 
 // NewHearts makes Hearts.
@@ -97,8 +109,12 @@ func (h *Hearts) beat(ctx context.Context, writer int) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		for k := range mine {
 			i := writer + k*h.Writers
-			if err := h.renew(ctx, i); err != nil && ctx.Err() == nil {
+			err := h.renew(ctx, i)
+			if err != nil && ctx.Err() == nil {
 				h.Logger.Warn("lease cannot be renewed", "node", h.Facts(i).Name, "err", err)
+			}
+			if err == nil {
+				h.nodes[i].alive(h.LeaseEvery)
 			}
 			if time.Since(h.nodes[i].statusAt) >= h.StatusEvery {
 				h.tell(ctx, i)

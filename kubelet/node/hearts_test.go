@@ -63,3 +63,47 @@ func TestAStatusThatCannotBeWrittenIsWrittenWithTheNextBeat(t *testing.T) {
 		}
 	})
 }
+
+func TestANodeThatWasTakenForDeadSaysThatItLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var away atomic.Bool
+		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return true, nil, errors.New("the server is away")
+			}
+			return false, nil, nil
+		})
+		h := NewHearts(Options{Kube: kube, Count: 1, Facts: func(int) Facts { return Facts{Name: "n"} }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		time.Sleep(time.Second)
+		away.Store(true)
+		time.Sleep(45 * time.Second)
+		n, err := kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n.Status.Conditions {
+			n.Status.Conditions[i].Status = corev1.ConditionUnknown
+		}
+		if _, err := kube.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		away.Store(false)
+		time.Sleep(11 * time.Second)
+		if n, err = kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Status == corev1.ConditionUnknown {
+				t.Errorf("of a node that is back the condition %s is still unknown", c.Type)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
