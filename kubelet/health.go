@@ -14,6 +14,8 @@ import (
 
 const (
 	healthEvery = 5 * time.Second
+	// detailEvery is how often a runtime that works is asked for its version and its images.
+	detailEvery = time.Minute
 	// mostImages is how many images a node's status names.
 	mostImages = 50
 	// mostSilence is how long containers may not have been looked at before the node is not ready: the kubelet's word for
@@ -28,6 +30,8 @@ type health struct {
 	ready   func(bool) // hears when the node becomes ready, or no longer is
 	// changed hears when what is reported becomes something else.
 	changed chan struct{}
+	// detailed is when the runtime was asked for details. Only look touches it.
+	detailed time.Time
 
 	mu      sync.Mutex // guards what follows
 	problem string
@@ -60,11 +64,15 @@ func (h *health) look(ctx context.Context) {
 	}
 	version := ""
 	var images []corev1.ContainerImage
-	if problem == "" { // one that does not answer is not asked for more
+	if problem == "" && (h.detailed.IsZero() || time.Since(h.detailed) >= detailEvery) { // one that does not answer is not asked for more
 		if v, err := h.runtime.Version(ctx); err == nil {
 			version = fmt.Sprintf("%s://%s", v.Name, v.Version)
 		}
 		images = h.list(ctx)
+		h.detailed = time.Now()
+	}
+	if problem != "" {
+		h.detailed = time.Time{} // it may come back as another
 	}
 	if ctx.Err() != nil {
 		return
