@@ -77,6 +77,11 @@ func overGRPC(t *testing.T, r *room) patient {
 // probes asks in every way, for every purpose.
 func probes(t *testing.T, c *cluster) {
 	r := c.room(t, "probes")
+	r.pod("slow", rests, "    readinessProbe: {exec: {command: [sleep, '30']}, periodSeconds: 2, timeoutSeconds: 1}")
+	t.Run("too slow", func(t *testing.T) {
+		t.Parallel()
+		r.in(t).told("slow", "Unhealthy", `Readiness probe failed: command timed out: "sleep 30"`)
+	})
 	for name, make := range map[string]func(*testing.T, *room) patient{
 		"exec": nil, "http": overHTTP, "tcp": overTCP, "grpc": overGRPC,
 	} {
