@@ -18,17 +18,17 @@ import (
 
 // Equal compares what two pointers point to. Neither is nil.
 func Equal[T any](a, b *T) bool {
-	return a == b || planFor(reflect.TypeFor[T]()).equal(unsafe.Pointer(a), unsafe.Pointer(b), loosely)
+	return a == b || known.Of(reflect.TypeFor[T]()).equal(unsafe.Pointer(a), unsafe.Pointer(b), loosely)
 }
 
 // Values compares two values of one type that have addresses.
 func Values(a, b reflect.Value) bool {
-	return planFor(a.Type()).equal(a.Addr().UnsafePointer(), b.Addr().UnsafePointer(), loosely)
+	return known.Of(a.Type()).equal(a.Addr().UnsafePointer(), b.Addr().UnsafePointer(), loosely)
 }
 
 // Identical tells whether nothing can be told apart in two values of one type that have addresses.
 func Identical(a, b reflect.Value) bool {
-	return planFor(a.Type()).equal(a.Addr().UnsafePointer(), b.Addr().UnsafePointer(), strictly)
+	return known.Of(a.Type()).equal(a.Addr().UnsafePointer(), b.Addr().UnsafePointer(), strictly)
 }
 
 // measure says what is taken for the same.

@@ -2,11 +2,12 @@ package alike
 
 import (
 	"reflect"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/internal/plans"
 )
 
 // plan is what is to be compared of one Go type. It never changes once it is compiled.
@@ -46,42 +47,9 @@ var special = map[reflect.Type]kind{
 	reflect.TypeFor[map[string]string](): texts,
 }
 
-// plans hold all that have been compiled. Types share most of theirs.
-var plans struct {
-	sync.Mutex
-	building map[reflect.Type]*plan
-	done     sync.Map // reflect.Type to *plan
-}
+var known = plans.New(func(p *plan, t reflect.Type, of func(reflect.Type) *plan) { p.add(t, 0, of) })
 
-func planFor(t reflect.Type) *plan {
-	if p, ok := plans.done.Load(t); ok {
-		return p.(*plan)
-	}
-	plans.Lock()
-	defer plans.Unlock()
-	plans.building = map[reflect.Type]*plan{}
-	p := compile(t)
-	for t, p := range plans.building {
-		plans.done.Store(t, p)
-	}
-	return p
-}
-
-// compile is called with plans locked.
-func compile(t reflect.Type) *plan {
-	if p, ok := plans.done.Load(t); ok {
-		return p.(*plan)
-	}
-	if p, ok := plans.building[t]; ok {
-		return p
-	}
-	p := &plan{}
-	plans.building[t] = p
-	p.add(t, 0)
-	return p
-}
-
-func (p *plan) add(t reflect.Type, offset uintptr) {
+func (p *plan) add(t reflect.Type, offset uintptr, of func(reflect.Type) *plan) {
 	s := step{offset: offset, size: t.Size(), goType: t}
 	if k, ok := special[t]; ok {
 		s.kind = k
@@ -99,13 +67,13 @@ func (p *plan) add(t reflect.Type, offset uintptr) {
 	case reflect.String:
 		s.kind = text
 	case reflect.Pointer:
-		s.kind, s.inner = pointer, compile(t.Elem())
+		s.kind, s.inner = pointer, of(t.Elem())
 	case reflect.Slice:
-		s.kind, s.inner, s.size = list, compile(t.Elem()), t.Elem().Size()
+		s.kind, s.inner, s.size = list, of(t.Elem()), t.Elem().Size()
 	case reflect.Struct:
 		if exported(t) {
 			for i := range t.NumField() {
-				p.add(t.Field(i).Type, offset+t.Field(i).Offset)
+				p.add(t.Field(i).Type, offset+t.Field(i).Offset, of)
 			}
 			return
 		}

@@ -24,7 +24,7 @@ func JSON(text []byte, into any) bool {
 	if v.Kind() != reflect.Pointer || v.IsNil() || len(text) == 0 {
 		return false
 	}
-	p := planFor(v.Type().Elem())
+	p := known.Of(v.Type().Elem())
 	if p.kind != structure {
 		return false
 	}

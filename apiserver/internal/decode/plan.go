@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/millrace/millrace/internal/plans"
 )
 
-// plan is what is known of one Go type. But for the hint, it never changes once it is compiled.
+// plan is what is known of one Go type. But for the hint, it never changes once it is filled in.
 type plan struct {
 	kind   kind
 	goType reflect.Type
@@ -59,26 +60,7 @@ const (
 	own      // has an UnmarshalJSON of its own
 )
 
-// plans hold all that have been compiled. Kinds share most of theirs.
-var plans struct {
-	sync.Mutex
-	building map[reflect.Type]*plan
-	done     sync.Map // reflect.Type to *plan
-}
-
-func planFor(t reflect.Type) *plan {
-	if p, ok := plans.done.Load(t); ok {
-		return p.(*plan)
-	}
-	plans.Lock()
-	defer plans.Unlock()
-	plans.building = map[reflect.Type]*plan{}
-	p := compile(t)
-	for t, p := range plans.building {
-		plans.done.Store(t, p)
-	}
-	return p
-}
+var known = plans.New(fill)
 
 // special are types that are read here though they have an UnmarshalJSON.
 var special = map[reflect.Type]kind{
@@ -92,19 +74,14 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// compile is called with plans locked.
-func compile(t reflect.Type) *plan {
-	if p, ok := plans.done.Load(t); ok {
-		return p.(*plan)
-	}
-	if p, ok := plans.building[t]; ok {
-		return p
-	}
-	p := &plan{goType: t, size: t.Size()}
-	plans.building[t] = p
+// finder finds the plans of other types.
+type finder = func(reflect.Type) *plan
+
+func fill(p *plan, t reflect.Type, of finder) {
+	p.goType, p.size = t, t.Size()
 	if k, ok := special[t]; ok {
 		p.kind = k
-		return p
+		return
 	}
 	switch to := reflect.PointerTo(t); {
 	case t.Kind() == reflect.Interface:
@@ -112,12 +89,11 @@ func compile(t reflect.Type) *plan {
 		p.kind = own
 	case to.Implements(textUnmarshaler) && t.Kind() != reflect.Pointer:
 	default:
-		p.compile(t)
+		p.fill(t, of)
 	}
-	return p
 }
 
-func (p *plan) compile(t reflect.Type) {
+func (p *plan) fill(t reflect.Type, of finder) {
 	switch t.Kind() {
 	case reflect.String:
 		p.kind = text
@@ -134,9 +110,9 @@ func (p *plan) compile(t reflect.Type) {
 	case reflect.Float32, reflect.Float64:
 		p.kind = float
 	case reflect.Pointer:
-		p.kind, p.elem = pointer, compile(t.Elem())
+		p.kind, p.elem = pointer, of(t.Elem())
 	case reflect.Slice:
-		p.kind, p.elem = list, compile(t.Elem())
+		p.kind, p.elem = list, of(t.Elem())
 		if t.Elem().Kind() == reflect.Uint8 {
 			p.kind = refused
 			if p.elem.kind == otherUint {
@@ -144,17 +120,17 @@ func (p *plan) compile(t reflect.Type) {
 			}
 		}
 	case reflect.Map:
-		p.compileMap(t)
+		p.fillMap(t, of)
 	case reflect.Struct:
-		p.compileStruct(t)
+		p.fillStruct(t, of)
 	}
 }
 
-func (p *plan) compileMap(t reflect.Type) {
+func (p *plan) fillMap(t reflect.Type, of finder) {
 	if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textUnmarshaler) {
 		return
 	}
-	p.kind, p.elem, p.key = mapping, compile(t.Elem()), t.Key()
+	p.kind, p.elem, p.key = mapping, of(t.Elem()), t.Key()
 	if t.ConvertibleTo(reflect.TypeFor[map[string]string]()) {
 		p.kind = texts
 	}
@@ -163,9 +139,9 @@ func (p *plan) compileMap(t reflect.Type) {
 // mostFields is how many fields a struct may have: which ones have been seen is kept in one word.
 const mostFields = 64
 
-func (p *plan) compileStruct(t reflect.Type) {
+func (p *plan) fillStruct(t reflect.Type, of finder) {
 	p.byName = map[string]int{}
-	if !p.addFields(t, 0) || len(p.fields) > mostFields {
+	if !p.addFields(t, 0, of) || len(p.fields) > mostFields {
 		return
 	}
 	for i := range p.fields {
@@ -178,7 +154,7 @@ func (p *plan) compileStruct(t reflect.Type) {
 	p.kind = structure
 }
 
-func (p *plan) addFields(t reflect.Type, offset uintptr) bool {
+func (p *plan) addFields(t reflect.Type, offset uintptr, of finder) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
@@ -187,7 +163,7 @@ func (p *plan) addFields(t reflect.Type, offset uintptr) bool {
 		}
 		name, options, _ := strings.Cut(tag, ",")
 		if f.Anonymous && name == "" {
-			if f.Type.Kind() != reflect.Struct || compile(f.Type).kind != structure || !p.addFields(f.Type, offset+f.Offset) {
+			if f.Type.Kind() != reflect.Struct || of(f.Type).kind != structure || !p.addFields(f.Type, offset+f.Offset, of) {
 				return false
 			}
 			continue
@@ -203,7 +179,7 @@ func (p *plan) addFields(t reflect.Type, offset uintptr) bool {
 				return false
 			}
 		}
-		p.fields = append(p.fields, field{name: name, quoted: name + `":`, offset: offset + f.Offset, plan: compile(f.Type)})
+		p.fields = append(p.fields, field{name: name, quoted: name + `":`, offset: offset + f.Offset, plan: of(f.Type)})
 	}
 	return true
 }

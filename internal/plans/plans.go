@@ -1,0 +1,51 @@
+// Package plans keeps what has been worked out for Go types: for each type once, also for those that refer to themselves.
+package plans
+
+import (
+	"reflect"
+	"sync"
+)
+
+// Set holds plans of one sort. It is made with New, and any number of goroutines may use it.
+type Set[P any] struct {
+	fill func(p *P, t reflect.Type, of func(reflect.Type) *P)
+	done sync.Map // reflect.Type to *P
+
+	mu       sync.Mutex
+	building map[reflect.Type]*P // guarded by mu
+}
+
+// New makes a set. Fill works out the plan of a type. It finds those of other types with of; that of a type that refers to
+// the present one may be incomplete until fill has returned.
+func New[P any](fill func(p *P, t reflect.Type, of func(reflect.Type) *P)) *Set[P] {
+	return &Set[P]{fill: fill}
+}
+
+// Of returns the plan of a type.
+func (s *Set[P]) Of(t reflect.Type) *P {
+	if p, ok := s.done.Load(t); ok {
+		return p.(*P)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.building = map[reflect.Type]*P{}
+	p := s.ofLocked(t)
+	for t, p := range s.building { // none is seen before all are complete
+		s.done.Store(t, p)
+	}
+	s.building = nil
+	return p
+}
+
+func (s *Set[P]) ofLocked(t reflect.Type) *P {
+	if p, ok := s.done.Load(t); ok {
+		return p.(*P)
+	}
+	if p, ok := s.building[t]; ok {
+		return p
+	}
+	p := new(P)
+	s.building[t] = p
+	s.fill(p, t, s.ofLocked)
+	return p
+}
