@@ -4,25 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
-	"github.com/millrace/millrace/actions"
 	"github.com/millrace/millrace/admission"
 	"github.com/millrace/millrace/allocation"
-	"github.com/millrace/millrace/apiserver"
 	"github.com/millrace/millrace/auth"
-	"github.com/millrace/millrace/connections"
-	"github.com/millrace/millrace/h2"
-	"github.com/millrace/millrace/inprocess"
-	"github.com/millrace/millrace/metrics"
-	"github.com/millrace/millrace/openapi"
 	"github.com/millrace/millrace/ownership"
 	"github.com/millrace/millrace/pki"
 	"github.com/millrace/millrace/registry"
@@ -171,115 +160,4 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 		Allocate:  alloc, Logger: c.options.Logger,
 	})
 	return reg, cache, alloc, err
-}
-
-// serve starts answering requests, from the network and from inside.
-func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *watchcache.Cache) error {
-	issuer := &actions.Issuer{Key: c.keys.Signing, Name: issuerName, Registry: func() *registry.Registry { return reg }, Now: time.Now}
-	tokens := []auth.Tokens{issuer}
-	if c.options.TokenFile != "" {
-		file, err := auth.ReadTokenFile(c.options.TokenFile)
-		if err != nil {
-			return err
-		}
-		tokens = slices.Insert(tokens, 0, auth.Tokens(file))
-	}
-	authorizer := auth.MastersOnly{}
-	documents := openapi.New(openapi.Options{Catalogue: reg.Catalogue, Version: Version().GitVersion})
-	c.opened("openapi", func() error { documents.Close(); return nil })
-	streams, err := c.connections(reg)
-	if err != nil {
-		return err
-	}
-	clients, err := c.clients()
-	if err != nil {
-		return err
-	}
-	config, err := c.tls()
-	if err != nil {
-		return err
-	}
-	c.opened("connections to nodes", func() error { streams.Close(); return nil })
-	var api *apiserver.Server
-	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
-	extra := documents.Handlers()
-	published, err := issuer.Documents(c.address)
-	if err != nil {
-		return err
-	}
-	maps.Copy(extra, published)
-	extra["/metrics"] = c.metrics.Handler()
-	o := apiserver.Options{
-		Registry:     reg,
-		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: clients, Tokens: tokens}},
-		Authorize:    authorizer,
-		Apply:        reg.Track.(*ownership.Owners),
-		Connections:  streams.All(),
-		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
-		Checks:       checks(reg, cache),
-		Extra:        extra,
-		Metrics:      c.metrics.Requests(),
-		Version:      Version(),
-		Address:      c.address,
-		Privileged:   c.options.AllowPrivileged,
-		Logger:       c.options.Logger,
-	}
-	c.options.Serving.bounds(&o)
-	api = apiserver.New(o)
-	server := &http.Server{
-		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
-		ErrorLog: errorLog(c.options.Logger),
-	}
-	multiplexed := h2.New(h2.Options{MaxStreams: 1000, Logger: c.options.Logger})
-	multiplexed.Serve(server)
-	c.inside = inprocess.New(api, asAdministrator)
-	c.run("listener", func(context.Context) error { return server.ServeTLS(listener, "", "") })
-	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, streams, server, multiplexed) }
-	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
-	return nil
-}
-
-// asAdministrator is how the cluster's own loops call.
-func asAdministrator(ctx context.Context) context.Context {
-	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
-}
-
-// shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
-func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server, multiplexed *h2.Server) {
-	api.End()
-	streams.End()
-	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)
-	defer cancel()
-	var idle sync.WaitGroup
-	idle.Go(func() {
-		// An HTTP/2 connection would stay for a second after its last answer, for nobody's good.
-		api.Idle(ctx)
-		time.Sleep(lastWords)
-		cancel()
-	})
-	if server.Shutdown(ctx) != nil {
-		server.Close()
-	}
-	cancel()
-	idle.Wait()
-	multiplexed.Wait()
-	api.Wait()
-}
-
-func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
-	return []apiserver.Check{
-		{Name: "etcd", Live: true, Do: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			_, err := reg.Store.Revision(ctx)
-			return err
-		}},
-		{Name: "storage-space", Do: func(context.Context) error { return reg.Store.Writable() }},
-		{Name: "watch-cache", Do: func(context.Context) error {
-			if !cache.Ready() {
-				return watchcache.ErrNotReady
-			}
-			return nil
-		}},
-	}
 }

@@ -1,0 +1,159 @@
+package millrace
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/actions"
+	"github.com/millrace/millrace/apiserver"
+	"github.com/millrace/millrace/auth"
+	"github.com/millrace/millrace/connections"
+	"github.com/millrace/millrace/h2"
+	"github.com/millrace/millrace/inprocess"
+	"github.com/millrace/millrace/metrics"
+	"github.com/millrace/millrace/openapi"
+	"github.com/millrace/millrace/ownership"
+	"github.com/millrace/millrace/registry"
+	"github.com/millrace/millrace/watchcache"
+)
+
+// serve starts answering requests, from the network and from inside.
+func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *watchcache.Cache) error {
+	config, err := c.tls()
+	if err != nil {
+		return err
+	}
+	streams, err := c.connections(reg)
+	if err != nil {
+		return err
+	}
+	c.opened("connections to nodes", func() error { streams.Close(); return nil })
+	api, err := c.api(reg, cache, streams)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		ErrorLog: errorLog(c.options.Logger),
+	}
+	multiplexed := h2.New(h2.Options{MaxStreams: 1000, Logger: c.options.Logger})
+	multiplexed.Serve(server)
+	c.inside = inprocess.New(api, asAdministrator)
+	c.run("listener", func(context.Context) error { return server.ServeTLS(listener, "", "") })
+	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, streams, server, multiplexed) }
+	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
+	return nil
+}
+
+// api is what answers requests.
+func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *connections.Connections) (api *apiserver.Server, err error) {
+	issuer := &actions.Issuer{Key: c.keys.Signing, Name: issuerName, Registry: func() *registry.Registry { return reg }, Now: time.Now}
+	clients, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := c.tokens(issuer)
+	if err != nil {
+		return nil, err
+	}
+	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
+	extra, err := c.documents(reg, issuer)
+	if err != nil {
+		return nil, err
+	}
+	authorizer := auth.MastersOnly{}
+	o := apiserver.Options{
+		Registry:     reg,
+		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: clients, Tokens: tokens}},
+		Authorize:    authorizer,
+		Apply:        reg.Track.(*ownership.Owners),
+		Connections:  streams.All(),
+		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
+		Checks:       checks(reg, cache),
+		Extra:        extra,
+		Metrics:      c.metrics.Requests(),
+		Version:      Version(),
+		Address:      c.address,
+		Privileged:   c.options.AllowPrivileged,
+		Logger:       c.options.Logger,
+	}
+	c.options.Serving.bounds(&o)
+	return apiserver.New(o), nil
+}
+
+// tokens are who is believed without a certificate.
+func (c *Cluster) tokens(issuer *actions.Issuer) ([]auth.Tokens, error) {
+	tokens := []auth.Tokens{issuer}
+	if c.options.TokenFile == "" {
+		return tokens, nil
+	}
+	file, err := auth.ReadTokenFile(c.options.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Insert(tokens, 0, auth.Tokens(file)), nil
+}
+
+// documents are what is served beside the resources.
+func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map[string]http.Handler, error) {
+	documents := openapi.New(openapi.Options{Catalogue: reg.Catalogue, Version: Version().GitVersion})
+	c.opened("openapi", func() error { documents.Close(); return nil })
+	all := documents.Handlers()
+	published, err := issuer.Documents(c.address)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(all, published)
+	all["/metrics"] = c.metrics.Handler()
+	return all, nil
+}
+
+// asAdministrator is how the cluster's own loops call.
+func asAdministrator(ctx context.Context) context.Context {
+	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
+}
+
+// shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
+func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server, multiplexed *h2.Server) {
+	api.End()
+	streams.End()
+	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)
+	defer cancel()
+	var idle sync.WaitGroup
+	idle.Go(func() {
+		// An HTTP/2 connection would stay for a second after its last answer, for nobody's good.
+		api.Idle(ctx)
+		time.Sleep(lastWords)
+		cancel()
+	})
+	if server.Shutdown(ctx) != nil {
+		server.Close()
+	}
+	cancel()
+	idle.Wait()
+	multiplexed.Wait()
+	api.Wait()
+}
+
+func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
+	return []apiserver.Check{
+		{Name: "etcd", Live: true, Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			_, err := reg.Store.Revision(ctx)
+			return err
+		}},
+		{Name: "storage-space", Do: func(context.Context) error { return reg.Store.Writable() }},
+		{Name: "watch-cache", Do: func(context.Context) error {
+			if !cache.Ready() {
+				return watchcache.ErrNotReady
+			}
+			return nil
+		}},
+	}
+}
