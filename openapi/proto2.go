@@ -43,27 +43,21 @@ func extensions2(list []Extension) (out []*v2.NamedAny) {
 	return out
 }
 
-func path2(p *Path) *v2.NamedPathItem {
-	item := &v2.PathItem{Parameters: parameters2(p.Parameters)}
-	for i := range p.Operations {
-		o := operation2(&p.Operations[i])
-		switch p.Operations[i].Method {
-		case "get":
-			item.Get = o
-		case "put":
-			item.Put = o
-		case "post":
-			item.Post = o
-		case "delete":
-			item.Delete = o
-		case "options":
-			item.Options = o
-		case "head":
-			item.Head = o
-		case "patch":
-			item.Patch = o
+// place puts each operation where an item has room for its method.
+func place[O any](operations []Operation, describe func(*Operation) O, places map[string]*O) {
+	for i := range operations {
+		if at := places[operations[i].Method]; at != nil {
+			*at = describe(&operations[i])
 		}
 	}
+}
+
+func path2(p *Path) *v2.NamedPathItem {
+	item := &v2.PathItem{Parameters: parameters2(p.Parameters)}
+	place(p.Operations, operation2, map[string]**v2.Operation{
+		"get": &item.Get, "put": &item.Put, "post": &item.Post, "delete": &item.Delete,
+		"options": &item.Options, "head": &item.Head, "patch": &item.Patch,
+	})
 	return &v2.NamedPathItem{Name: p.Path, Value: item}
 }
 

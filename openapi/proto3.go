@@ -78,25 +78,10 @@ func extensions3(list []Extension) (out []*v3.NamedAny) {
 
 func path3(p *Path) *v3.NamedPathItem {
 	item := &v3.PathItem{Parameters: parameters3(p.Parameters)}
-	for i := range p.Operations {
-		o := operation3(&p.Operations[i])
-		switch p.Operations[i].Method {
-		case "get":
-			item.Get = o
-		case "put":
-			item.Put = o
-		case "post":
-			item.Post = o
-		case "delete":
-			item.Delete = o
-		case "options":
-			item.Options = o
-		case "head":
-			item.Head = o
-		case "patch":
-			item.Patch = o
-		}
-	}
+	place(p.Operations, operation3, map[string]**v3.Operation{
+		"get": &item.Get, "put": &item.Put, "post": &item.Post, "delete": &item.Delete,
+		"options": &item.Options, "head": &item.Head, "patch": &item.Patch,
+	})
 	return &v3.NamedPathItem{Name: p.Path, Value: item}
 }
 
