@@ -10,8 +10,8 @@ import (
 
 // collector says how much a heap may grow before it is collected.
 //
-// Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: half of it
-// again is enough. But while the state is small and much is being written, that would be a collection every few
+// Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: a third of
+// it again is enough. But while the state is small and much is being written, that would be a collection every few
 // hundred requests, and a fifth of all work. So a server that collects again and again may use some memory more,
 // until it is quiet.
 type collector struct {
@@ -25,10 +25,10 @@ type collector struct {
 
 const (
 	// leastPercent is how much is always allowed.
-	leastPercent = 50
+	leastPercent = 35
 	mostPercent  = 400
 	// headroom is what is allowed in a hurry, if it is more.
-	headroom = 48 << 20
+	headroom = 40 << 20
 	// close is how soon collections follow each other in a hurry, enough how many of them make one. A start takes fewer.
 	closely = 300 * time.Millisecond
 	enough  = 12

@@ -42,10 +42,7 @@ func (r *Runtime) Create(_ context.Context, sandbox string, spec *container.Spec
 		CreatedAt: time.Now(), Image: spec.Container.Image, ImageRef: spec.ImageRef, Hash: spec.Hash,
 	}
 	p.Containers = slices.Insert(p.Containers, 0, c)
-	if p.runs == nil {
-		p.runs = make(map[string]*run, 1)
-	}
-	p.runs[c.ID] = &run{script: scriptOf(spec.Pod, spec.Container)}
+	p.runs = append(p.runs, &run{id: c.ID, script: scriptOf(spec.Pod, spec.Container)})
 	r.owners[c.ID] = p.UID
 	r.pruneLocked(p, c.Name)
 	return c.ID, nil
@@ -62,7 +59,7 @@ func (r *Runtime) pruneLocked(p *pod, name string) {
 		if seen <= kept || c.State != container.Exited {
 			return false
 		}
-		delete(p.runs, c.ID)
+		p.forget(c.ID)
 		delete(r.owners, c.ID)
 		return true
 	})
@@ -86,7 +83,7 @@ func (r *Runtime) Start(_ context.Context, id string) error {
 	if c == nil {
 		return container.ErrNotFound
 	}
-	if d := p.runs[id].script.startDelay; d > 0 {
+	if d := p.run(id).script.startDelay; d > 0 {
 		r.laterLocked(p, id, d, r.beginLocked)
 		return nil
 	}
@@ -97,7 +94,7 @@ func (r *Runtime) Start(_ context.Context, id string) error {
 // laterLocked does something to a container after a while, and announces it.
 func (r *Runtime) laterLocked(p *pod, id string, d time.Duration, do func(*pod, *container.Container)) {
 	uid := p.UID
-	p.runs[id].timer = time.AfterFunc(d, func() {
+	p.run(id).timer = time.AfterFunc(d, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if p, c := r.findLocked(id); c != nil {
@@ -109,7 +106,7 @@ func (r *Runtime) laterLocked(p *pod, id string, d time.Duration, do func(*pod, 
 
 func (r *Runtime) beginLocked(p *pod, c *container.Container) {
 	c.State, c.StartedAt = container.Running, time.Now()
-	lasts, code := p.runs[c.ID].script.run(c.Attempt)
+	lasts, code := p.run(c.ID).script.run(c.Attempt)
 	switch {
 	case lasts == 0:
 		r.endLocked(p, c, code)
@@ -122,7 +119,7 @@ func (r *Runtime) endLocked(p *pod, c *container.Container, code int32) {
 	if c.State == container.Exited {
 		return
 	}
-	run := p.runs[c.ID]
+	run := p.run(c.ID)
 	if run.timer != nil {
 		run.timer.Stop()
 		run.timer = nil
@@ -145,7 +142,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 		r.mu.Unlock()
 		return nil
 	}
-	delay := p.runs[id].script.stopDelay
+	delay := p.run(id).script.stopDelay
 	if delay == 0 {
 		r.endLocked(p, c, 0)
 		r.announceLocked(p.UID)
@@ -156,7 +153,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	if delay > grace {
 		delay, code = grace, killed
 	}
-	ended := p.runs[id].endLocked()
+	ended := p.run(id).endLocked()
 	r.mu.Unlock()
 	return r.await(ctx, id, ended, delay, code)
 }
@@ -191,7 +188,7 @@ func (r *Runtime) Remove(_ context.Context, id string) error {
 	}
 	r.endLocked(p, c, killed)
 	delete(r.owners, id)
-	delete(p.runs, id)
+	p.forget(id)
 	p.Containers = slices.DeleteFunc(p.Containers, func(c container.Container) bool { return c.ID == id })
 	return nil
 }

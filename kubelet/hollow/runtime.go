@@ -29,11 +29,26 @@ type Runtime struct {
 type pod struct {
 	container.Pod
 	node string
-	runs map[string]*run
+	runs []*run // few: a map would be larger than they are
+}
+
+// run of a container, or nil.
+func (p *pod) run(id string) *run {
+	for _, r := range p.runs {
+		if r.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (p *pod) forget(id string) {
+	p.runs = slices.DeleteFunc(p.runs, func(r *run) bool { return r.id == id })
 }
 
 // run is what drives one container.
 type run struct {
+	id     string
 	script script
 	timer  *time.Timer
 	ended  chan struct{} // closed when it has ended; made when somebody waits
@@ -156,7 +171,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
 	for _, c := range p.Containers {
 		if c.SandboxID == id {
 			delete(r.owners, c.ID)
-			delete(p.runs, c.ID)
+			p.forget(c.ID)
 		}
 	}
 	p.Containers = slices.DeleteFunc(p.Containers, func(c container.Container) bool { return c.SandboxID == id })
@@ -208,7 +223,7 @@ func (r *Runtime) Probe(_ context.Context, id string, kind container.ProbeKind, 
 	if c == nil || c.State != container.Running {
 		return false, "", container.ErrNotFound
 	}
-	s, age := &p.runs[id].script, time.Since(c.StartedAt)
+	s, age := &p.run(id).script, time.Since(c.StartedAt)
 	after := func(d time.Duration) bool { return d >= 0 && age >= d }
 	switch kind {
 	case container.Liveness:

@@ -111,7 +111,7 @@ func (r *Runtime) log(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p, c := r.findLocked(id); c != nil {
-		return p.runs[id].script.log
+		return p.run(id).script.log
 	}
 	return ""
 }
@@ -124,7 +124,7 @@ func (r *Runtime) untilEnd(ctx context.Context, id string) {
 		r.mu.Unlock()
 		return
 	}
-	ended := p.runs[id].endLocked()
+	ended := p.run(id).endLocked()
 	r.mu.Unlock()
 	select {
 	case <-ended:

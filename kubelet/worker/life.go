@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,10 +49,10 @@ type life struct {
 	last    atomic.Pointer[corev1.PodStatus] // what was told last, for those who ask from outside
 	patient atomic.Bool                      // in something long that an end of the pod may interrupt
 
-	mu      sync.Mutex // guards what follows
-	cancel  context.CancelFunc
-	killing map[string]time.Time // by container id: when its grace is over
-	verdict map[string]verdict   // by container id
+	mu       sync.Mutex // guards what follows
+	cancel   context.CancelFunc
+	killing  map[string]time.Time // by container id: when its grace is over
+	verdicts []verdict
 }
 
 // ending is when a run ended, by a clock that does not jump.
@@ -77,8 +78,9 @@ func (l *life) endOf(run *container.Container, now time.Time) time.Time {
 // wait is what a container that does not run waits for.
 type wait struct{ reason, message string }
 
-// verdict is what probes and hooks say of a running container.
+// verdict is what probes and hooks say of a running container. A pod has few of them: a map would be ten times as large.
 type verdict struct {
+	id string
 	// begun: it was started, even if it does not run yet.
 	begun          bool
 	started, ready bool
@@ -91,7 +93,12 @@ func (l *life) begin(ctx context.Context) (context.Context, func()) {
 	l.mu.Lock()
 	l.cancel = cancel
 	l.mu.Unlock()
-	return ctx, cancel
+	return ctx, func() {
+		cancel()
+		l.mu.Lock()
+		l.cancel = nil
+		l.mu.Unlock()
+	}
 }
 
 func (l *life) interrupt() {
@@ -112,30 +119,41 @@ func (l *life) wait(name, reason, message string) {
 func (l *life) judge(id string, change func(*verdict)) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := l.verdict[id]
+	v := l.verdictLocked(id)
 	before := v
 	change(&v)
 	if v == before {
 		return false
 	}
-	if l.verdict == nil {
-		l.verdict = map[string]verdict{}
-	}
-	l.verdict[id] = v
+	l.dropVerdictLocked(id)
+	l.verdicts = append(l.verdicts, v)
 	return true
 }
 
 func (l *life) of(id string) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.verdict[id]
+	return l.verdictLocked(id)
+}
+
+func (l *life) verdictLocked(id string) verdict {
+	for _, v := range l.verdicts {
+		if v.id == id {
+			return v
+		}
+	}
+	return verdict{id: id}
 }
 
 // dropVerdict forgets what was said of a container that is gone.
 func (l *life) dropVerdict(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.verdict, id)
+	l.dropVerdictLocked(id)
+}
+
+func (l *life) dropVerdictLocked(id string) {
+	l.verdicts = slices.DeleteFunc(l.verdicts, func(v verdict) bool { return v.id == id })
 }
 
 // mayKill notes that a container is being stopped. It is false if that is under way and ends as soon already.
