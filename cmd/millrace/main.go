@@ -26,7 +26,6 @@ func main() {
 // The built-in kubectl has its own ways.
 func untilSignal(run func(context.Context, *cobra.Command) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, _ []string) error {
-		mapSparingly()
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()

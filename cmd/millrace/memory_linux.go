@@ -8,17 +8,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 // giveBack returns garbage, and those pages of files that were used once: the program's own, most of which only the start
-// needed, and the files named. The kernel brings a page back from its file if it is wanted again.
+// needed, and the files named. The kernel brings a page back from its file if it is wanted again, and of the program's own
+// from the first time on no others with it: not before, because a start needs many, and fast.
 func giveBack(files []string) {
+	sparing.Do(mapSparingly)
 	debug.FreeOSMemory()
 	for m := range mappings(append(slices.Clone(files), program()...)) {
 		m.release()
 	}
 }
+
+var sparing sync.Once
 
 // program is the file that runs.
 func program() []string {

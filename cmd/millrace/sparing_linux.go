@@ -35,8 +35,6 @@ func mapSparingly() {
 	for m := range mappings(program()) {
 		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_NOHUGEPAGE) // a huge page would come as a whole
 		area := struct{ start, length, mode, ioctls uint64 }{uint64(m.start), uint64(m.end - m.start), writes, 0}
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, register, uintptr(unsafe.Pointer(&area))); errno == 0 {
-			m.release() // what came along until now
-		}
+		unix.Syscall(unix.SYS_IOCTL, fd, register, uintptr(unsafe.Pointer(&area)))
 	}
 }
