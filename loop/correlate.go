@@ -16,7 +16,7 @@ const (
 	maxSimilar   = 10               // events that differ only in their message, before they are merged
 	similarSpan  = 10 * time.Minute // a pause of that length starts anew
 	mergedPrefix = "(combined from similar events): "
-	memory       = 4096 // objects, kinds of events and events remembered
+	memory       = 4096 / lanes // objects, kinds of events and events remembered
 )
 
 // A correlator decides what becomes of an event: dropped, merged, counted or

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,19 +34,34 @@ type Recorder interface {
 type Events struct {
 	client typedcorev1.EventsGetter
 	log    *slog.Logger
-	queue  chan *corev1.Event
+	lanes  [lanes]chan *corev1.Event // all events about one object are in the same one
 }
 
-// maxWaiting bounds the events that wait to be written: one goroutine writes them, behind what the loops themselves
-// write, so that a burst of many thousand objects leaves as many behind for some seconds.
-const maxWaiting = 20_000
+const (
+	// lanes is how many events are written at a time: few, since what the loops themselves write goes first, but
+	// not one after the other, as most of the CPU time would go into falling asleep and waking up.
+	lanes = 4
+	// maxWaiting bounds the events that wait in a lane. A burst of many thousand objects leaves as many behind for some seconds.
+	maxWaiting = 5000
+)
 
 // NewEvents makes a writer of events. A nil log discards.
 func NewEvents(client typedcorev1.EventsGetter, log *slog.Logger) *Events {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Events{client: client, log: log, queue: make(chan *corev1.Event, maxWaiting)}
+	e := &Events{client: client, log: log}
+	for i := range e.lanes {
+		e.lanes[i] = make(chan *corev1.Event, maxWaiting)
+	}
+	return e
+}
+
+// lane is where events about an object wait.
+func (e *Events) lane(object *corev1.ObjectReference) chan *corev1.Event {
+	hash := fnv.New32a()
+	_, _ = io.WriteString(hash, object.Namespace+"/"+object.Name) // never fails
+	return e.lanes[hash.Sum32()%lanes]
 }
 
 // For returns a recorder that speaks for source.
@@ -78,7 +96,7 @@ func (r recorder) Eventf(object runtime.Object, eventType, reason, format string
 		event.Namespace = metav1.NamespaceDefault
 	}
 	select {
-	case r.events.queue <- event:
+	case r.events.lane(ref) <- event:
 	default:
 		r.events.log.Debug("event dropped: too many wait", "reason", reason, "object", ref.Name)
 	}
@@ -99,24 +117,33 @@ const lastWords = time.Second
 
 // Run writes events until ctx ends, and what waits then if that goes quickly.
 func (e *Events) Run(ctx context.Context) error {
+	var writing sync.WaitGroup
+	for _, lane := range e.lanes {
+		writing.Go(func() { e.writeAll(ctx, lane) })
+	}
+	writing.Wait()
+	return nil
+}
+
+func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 	correlate := newCorrelator()
 	for {
 		select {
-		case event := <-e.queue:
+		case event := <-lane:
 			e.write(ctx, correlate, event)
 		case <-ctx.Done():
-			e.flush(context.WithoutCancel(ctx), correlate)
-			return nil
+			e.flush(context.WithoutCancel(ctx), correlate, lane)
+			return
 		}
 	}
 }
 
-func (e *Events) flush(ctx context.Context, correlate *correlator) {
+func (e *Events) flush(ctx context.Context, correlate *correlator, lane <-chan *corev1.Event) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	for ctx.Err() == nil {
 		select {
-		case event := <-e.queue:
+		case event := <-lane:
 			if !e.write(ctx, correlate, event) {
 				return
 			}

@@ -169,7 +169,7 @@ func TestRecordingNeverWaitsAndMemoryIsBounded(t *testing.T) {
 		})
 		events := loop.NewEvents(kube.CoreV1(), nil) // nobody writes yet
 		recorder := events.For(corev1.EventSource{})
-		for i := range 22_000 {
+		for i := range 30_000 {
 			recorder.Eventf(pod(fmt.Sprint("p", i)), "Normal", "Flood", "flood")
 		}
 		stop := background(t, events)
