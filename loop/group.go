@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +12,9 @@ type Entry struct {
 	// Name and Aliases are what [Select] knows it by.
 	Name    string
 	Aliases []string
-	// New makes the loop. Its clients speak for Name. A nil Runner without an
+	// Source is the name that its events speak for; empty means Name.
+	Source string
+	// New makes the loop. Its clients speak for Source. A nil Runner without an
 	// error means that the loop has nothing to do here.
 	New func(c *Clients) (Runner, error)
 	// OffByDefault loops run only if they are asked for by name.
@@ -58,7 +61,7 @@ func (g *Group) Run(ctx context.Context) error {
 }
 
 func (e Entry) make(c *Clients) (Runner, error) {
-	runner, err := e.New(c.Named(e.Name))
+	runner, err := e.New(c.Named(cmp.Or(e.Source, e.Name)))
 	if err != nil {
 		return nil, fmt.Errorf("make %s: %w", e.Name, err)
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"endpoint"}, New: New}
+var Entry = loop.Entry{Name: name, Aliases: []string{"endpoint"}, Source: "endpoint-controller", New: New}
 
 type controller struct {
 	kube      kubernetes.Interface
@@ -34,6 +34,7 @@ type controller struct {
 	pods      *informer.Shared[*podview.Pod]
 	writes    loop.Writes
 	pace      service.Pace
+	triggers  service.Triggers
 }
 
 // New makes the loop.
@@ -62,6 +63,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	s, ok := e.services.Lookup(key)
 	if !ok {
 		e.pace.Forget(key)
+		e.triggers.Forget(key)
 		if exists && old.Labels[managedByLabel] == managedBy {
 			return loop.Result{}, e.delete(ctx, key, old)
 		}
@@ -72,13 +74,15 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	pods := service.Pods(e.pods, s)
 	e.pace.Set(key, len(pods))
+	trigger := e.triggers.Oldest(key, s, pods)
 	wanted := wantedFor(s, old, subsets(s, pods))
 	if exists && alike(old, wanted) {
 		return loop.Result{}, nil
 	}
+	service.Stamp(wanted, trigger)
 	if err := e.write(ctx, key, wanted, exists); err != nil {
 		if !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			e.recorder.Eventf(s, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s/%s: %v", s.Namespace, s.Name, err)
+			e.recorder.Eventf(wanted, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s/%s: %v", s.Namespace, s.Name, err)
 		}
 		return loop.Result{}, err
 	}

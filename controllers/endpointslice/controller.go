@@ -19,7 +19,7 @@ import (
 const name = "endpointslice-controller"
 
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"endpointslice"}, New: New}
+var Entry = loop.Entry{Name: name, Aliases: []string{"endpointslice"}, Source: "endpoint-slice-controller", New: New}
 
 type controller struct {
 	kube     kubernetes.Interface
@@ -30,6 +30,7 @@ type controller struct {
 	nodes    *informer.Shared[*corev1.Node]
 	writes   loop.Writes
 	pace     service.Pace
+	triggers service.Triggers
 }
 
 // byService is the name of the index of our slices by the service they are of.
@@ -105,6 +106,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if !ok || s.DeletionTimestamp != nil {
 		e.writes.Forget(key)
 		e.pace.Forget(key)
+		e.triggers.Forget(key)
 		return loop.Result{}, nil // the garbage collector takes the slices
 	}
 	if !service.Selects(s) {
@@ -116,7 +118,9 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	for slice := range e.slices.By(byService, key.String()) {
 		existing = append(existing, slice)
 	}
-	err := e.apply(ctx, key, planFor(s, existing, desired(s, pods, e.zone)))
+	p := planFor(s, existing, desired(s, pods, e.zone))
+	p.stamp(e.triggers.Oldest(key, s, pods))
+	err := e.apply(ctx, key, p)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		e.recorder.Eventf(s, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
 			"Error updating Endpoint Slices for Service %s/%s: %v", s.Namespace, s.Name, err)

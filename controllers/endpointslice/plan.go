@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/controllers/internal/service"
 )
 
 // A plan is what must be written.
@@ -17,6 +20,13 @@ type plan struct {
 	create []*discoveryv1.EndpointSlice
 	update []*discoveryv1.EndpointSlice // copies, with the version they are based on
 	delete []*discoveryv1.EndpointSlice
+}
+
+// stamp says in what is written since when that was due.
+func (p *plan) stamp(trigger time.Time) {
+	for _, slice := range slices.Concat(p.create, p.update) {
+		service.Stamp(slice, trigger)
+	}
 }
 
 // A draft is a slice that exists and what shall become of it.

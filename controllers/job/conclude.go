@@ -23,6 +23,9 @@ func (p *plan) conclude() {
 	case p.isTrue(batchv1.JobFailureTarget):
 		p.end(batchv1.JobFailureTarget, batchv1.JobFailed)
 	default:
+		if suspended(p.job) {
+			p.status.StartTime = nil // the deadline counts from when the job goes on
+		}
 		p.staff()
 	}
 }
@@ -117,6 +120,9 @@ func (p *plan) end(interim, final batchv1.JobConditionType) {
 	}
 	reached := p.condition(interim)
 	p.set(final, corev1.ConditionTrue, reached.Reason, reached.Message)
+	if p.status.StartTime == nil { // it was suspended when its last pods ended
+		p.status.StartTime = &metav1.Time{Time: p.now}
+	}
 	if final == batchv1.JobComplete {
 		p.status.CompletionTime = &metav1.Time{Time: p.now}
 		p.note(corev1.EventTypeNormal, "Completed", "Job completed")

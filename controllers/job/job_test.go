@@ -123,6 +123,7 @@ func TestFailurePolicyFailsTheJobOrIgnoresThePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		codes := []int32{7, 7, 42}
+		began := time.Now()
 		c.outcome = func(*corev1.Pod) int32 {
 			code := codes[0]
 			codes = codes[1:]
@@ -138,6 +139,9 @@ func TestFailurePolicyFailsTheJobOrIgnoresThePod(t *testing.T) {
 		j := c.expect(batchv1.JobFailed, "PodFailurePolicy")
 		if j.Status.Failed != 1 {
 			t.Errorf("status %+v", j.Status)
+		}
+		if took := j.Status.Conditions[0].LastTransitionTime.Sub(began); took < 30*time.Second {
+			t.Errorf("pods were replaced without a pause, within %v, because their failures were ignored", took)
 		}
 		message := j.Status.Conditions[0].Message
 		var name string
@@ -160,6 +164,9 @@ func TestSuspendedJobHasNoPodsAndResumes(t *testing.T) {
 		c.edit(func(j *batchv1.Job) { yes := true; j.Spec.Suspend = &yes })
 		if n := len(c.pods()); n != 0 {
 			t.Errorf("%d pods of a suspended job", n)
+		}
+		if j := testapi.All[batchv1.Job](c.server, "jobs")[0]; j.Status.StartTime != nil {
+			t.Errorf("a suspended job has started at %v", j.Status.StartTime)
 		}
 		c.mu.Lock()
 		c.outcome = func(*corev1.Pod) int32 { return 0 }

@@ -191,9 +191,9 @@ func (p *plan) fail(pod *podview.Pod) {
 		}
 	}
 	p.untrack = append(p.untrack, pod)
+	p.pause = p.pause.after(endOf(pod, p.now)) // whether the failure counts or not: what goes on failing must slow down
 	if r.counts {
 		p.countAs(pod, &p.status.UncountedTerminatedPods.Failed)
-		p.pause = p.pause.after(endOf(pod, p.now))
 	}
 }
 

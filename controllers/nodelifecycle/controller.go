@@ -38,7 +38,7 @@ func (o Options) Entry() loop.Entry {
 	if o.StartupGrace == 0 {
 		o.StartupGrace = time.Minute
 	}
-	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, New: o.new}
+	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, Source: "node-controller", New: o.new}
 }
 
 // recheck is how long a taint that may not be given yet waits for another try.

@@ -19,7 +19,7 @@ import (
 )
 
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: kind.Loop, Aliases: []string{"replicationcontroller"}, New: kind.New}
+var Entry = loop.Entry{Name: kind.Loop, Aliases: []string{"replicationcontroller"}, Source: "replication-controller", New: kind.New}
 
 var kind = replicaset.Kind{
 	GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ReplicationController"),

@@ -63,8 +63,8 @@ func TestAReplicationControllerKeepsItsPods(t *testing.T) {
 			t.Errorf("%d pods are left", len(pods))
 		}
 		for _, event := range testapi.All[corev1.Event](server, "events") {
-			if event.InvolvedObject.Kind != "ReplicationController" || event.InvolvedObject.APIVersion != "v1" {
-				t.Errorf("an event is about %+v", event.InvolvedObject)
+			if event.InvolvedObject.Kind != "ReplicationController" || event.InvolvedObject.APIVersion != "v1" || event.Source.Component != "replication-controller" {
+				t.Errorf("an event of %s is about %+v", event.Source.Component, event.InvolvedObject)
 			}
 		}
 	})

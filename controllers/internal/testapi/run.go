@@ -1,6 +1,7 @@
 package testapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -23,7 +24,7 @@ func Make(t testing.TB, clients *loop.Clients, entries ...loop.Entry) []loop.Run
 	t.Helper()
 	var runners []loop.Runner
 	for _, entry := range entries {
-		runner, err := entry.New(clients.Named(entry.Name))
+		runner, err := entry.New(clients.Named(cmp.Or(entry.Source, entry.Name)))
 		if err != nil {
 			t.Fatal(err)
 		}
