@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/controllers/deployment"
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
+	"github.com/millrace/millrace/controllers/endpointslicemirroring"
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/job"
 	"github.com/millrace/millrace/controllers/namespace"
@@ -42,6 +43,7 @@ func All(options Options) []loop.Entry {
 		replication.Entry,
 		endpoints.Entry,
 		endpointslice.Entry,
+		endpointslicemirroring.Entry,
 		garbage.Entry,
 		job.Entry,
 		job.TTLEntry,

@@ -21,7 +21,7 @@ import (
 func TestNamesAreThoseOfKubernetes(t *testing.T) {
 	all, _ := loop.Names(controllers.All(controllers.Options{}))
 	want := []string{
-		"deployment-controller", "endpoints-controller", "endpointslice-controller", "garbage-collector-controller", "job-controller",
+		"deployment-controller", "endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller", "garbage-collector-controller", "job-controller",
 		"namespace-controller", "node-lifecycle-controller", "pod-garbage-collector-controller", "replicaset-controller",
 		"replicationcontroller-controller", "resourcequota-controller",
 		"root-ca-certificate-publisher-controller", "serviceaccount-controller", "taint-eviction-controller", "ttl-after-finished-controller",

@@ -35,6 +35,7 @@ var concurrency = []workersFlag{
 	{flag: "concurrent-resource-quota-syncs", loop: "resourcequota-controller"},
 	{flag: "concurrent-endpoint-syncs", loop: "endpoints-controller"},
 	{flag: "concurrent-service-endpoint-syncs", loop: "endpointslice-controller"},
+	{flag: "mirroring-concurrent-service-endpoint-syncs", loop: "endpointslice-mirroring-controller"},
 	{flag: "concurrent-job-syncs", loop: "job-controller"},
 	{flag: "concurrent-ttl-after-finished-syncs", loop: "ttl-after-finished-controller"},
 }

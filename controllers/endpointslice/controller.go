@@ -2,12 +2,10 @@ package endpointslice
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/controllers/internal/service"
@@ -119,41 +117,13 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		existing = append(existing, slice)
 	}
 	p := planFor(s, existing, desired(s, pods, e.zone))
-	p.stamp(e.triggers.Oldest(key, s, pods))
-	err := e.apply(ctx, key, p)
+	p.Stamp(e.triggers.Oldest(key, s, pods))
+	err := p.Apply(ctx, e.kube, key, &e.writes, e.slices)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		e.recorder.Eventf(s, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
 			"Error updating Endpoint Slices for Service %s/%s: %v", s.Namespace, s.Name, err)
 	}
 	return loop.Result{}, err
-}
-
-// apply writes what is new before it takes away what is old, so that no
-// endpoint is missing in between.
-func (e *controller) apply(ctx context.Context, key loop.Key, p plan) error {
-	slices := e.kube.DiscoveryV1().EndpointSlices(key.Namespace)
-	for _, slice := range p.create {
-		written, err := slices.Create(ctx, slice, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("create slice: %w", err)
-		}
-		e.writes.Wrote(key, e.slices, written.ResourceVersion)
-	}
-	for _, slice := range p.update {
-		written, err := slices.Update(ctx, slice, metav1.UpdateOptions{})
-		if err != nil {
-			return fmt.Errorf("update slice %s: %w", slice.Name, err)
-		}
-		e.writes.Wrote(key, e.slices, written.ResourceVersion)
-	}
-	for _, slice := range p.delete {
-		err := slices.Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &slice.UID}})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete slice %s: %w", slice.Name, err)
-		}
-		loop.Removed(&e.writes, key, e.slices, slice)
-	}
-	return nil
 }
 
 func families(s *corev1.Service) []discoveryv1.AddressType {

@@ -2,10 +2,7 @@ package endpointslice
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -13,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/controllers/internal/service"
+	"github.com/millrace/millrace/controllers/internal/slice"
 	"github.com/millrace/millrace/controllers/podview"
 )
 
@@ -47,7 +45,7 @@ func desired(s *corev1.Service, pods []*podview.Pod, zone func(node string) stri
 				continue
 			}
 			ports := portsOf(service.Ports(s, pod))
-			key := shape{discoveryv1.AddressType(family), portsText(ports)}
+			key := shape{discoveryv1.AddressType(family), slice.PortsText(ports)}
 			if out[key] == nil {
 				out[key] = &group{shape: key, list: ports, endpoints: map[types.UID]discoveryv1.Endpoint{}}
 			}
@@ -84,23 +82,6 @@ func portsOf(ports []service.Port) []discoveryv1.EndpointPort {
 		out = append(out, discoveryv1.EndpointPort{Name: &p.Name, Port: &p.Number, Protocol: &p.Protocol, AppProtocol: p.AppProtocol})
 	}
 	return out
-}
-
-func portsText(ports []discoveryv1.EndpointPort) string {
-	var out []string
-	for _, p := range ports {
-		out = append(out, fmt.Sprintf("%s/%s/%d/%s", value(p.Name), value(p.Protocol), value(p.Port), value(p.AppProtocol)))
-	}
-	slices.Sort(out)
-	return strings.Join(out, " ")
-}
-
-func value[T any](p *T) T {
-	var none T
-	if p == nil {
-		return none
-	}
-	return *p
 }
 
 // labelsOf are the labels that the service's slices have: its own, and those

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,22 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace/millrace/controllers/internal/service"
+	"github.com/millrace/millrace/controllers/internal/slice"
 )
-
-// A plan is what must be written.
-type plan struct {
-	create []*discoveryv1.EndpointSlice
-	update []*discoveryv1.EndpointSlice // copies, with the version they are based on
-	delete []*discoveryv1.EndpointSlice
-}
-
-// stamp says in what is written since when that was due.
-func (p *plan) stamp(trigger time.Time) {
-	for _, slice := range slices.Concat(p.create, p.update) {
-		service.Stamp(slice, trigger)
-	}
-}
 
 // A draft is a slice that exists and what shall become of it.
 type draft struct {
@@ -37,7 +22,7 @@ type draft struct {
 }
 
 // planFor compares the slices that exist with the endpoints that there should be.
-func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted map[shape]*group) plan {
+func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted map[shape]*group) slice.Plan {
 	// One slice of each family stays even if there is nothing in it, so that
 	// clients can tell a service without endpoints from one not looked at yet.
 	for _, family := range families(s) {
@@ -46,21 +31,21 @@ func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted ma
 			wanted[key] = &group{shape: key, list: []discoveryv1.EndpointPort{}}
 		}
 	}
-	var p plan
+	var p slice.Plan
 	drafts := map[shape][]*draft{}
-	for _, slice := range existing {
-		key := shape{slice.AddressType, portsText(slice.Ports)}
-		if wanted[key] == nil || slice.DeletionTimestamp != nil {
-			if slice.DeletionTimestamp == nil {
-				p.delete = append(p.delete, slice)
+	for _, old := range existing {
+		key := shape{old.AddressType, slice.PortsText(old.Ports)}
+		if wanted[key] == nil || old.DeletionTimestamp != nil {
+			if old.DeletionTimestamp == nil {
+				p.Delete = append(p.Delete, old)
 			}
 			continue
 		}
-		drafts[key] = append(drafts[key], &draft{slice: slice})
+		drafts[key] = append(drafts[key], &draft{slice: old})
 	}
 	labels := labelsOf(s)
 	for _, key := range slices.SortedFunc(maps.Keys(wanted), compareShapes) {
-		p.group(s, labels, wanted[key], drafts[key])
+		planGroup(&p, s, labels, wanted[key], drafts[key])
 	}
 	return p
 }
@@ -69,8 +54,8 @@ func compareShapes(a, b shape) int {
 	return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.ports, b.ports))
 }
 
-// group plans for the endpoints of one shape.
-func (p *plan) group(s *corev1.Service, l labels.Set, g *group, drafts []*draft) {
+// planGroup plans for the endpoints of one shape.
+func planGroup(p *slice.Plan, s *corev1.Service, l labels.Set, g *group, drafts []*draft) {
 	missing := maps.Clone(g.endpoints)
 	for _, d := range drafts {
 		d.take(missing)
@@ -79,7 +64,7 @@ func (p *plan) group(s *corev1.Service, l labels.Set, g *group, drafts []*draft)
 	written := len(fresh) > 0
 	for len(fresh) > 0 {
 		n := min(len(fresh), most)
-		p.create = append(p.create, newSlice(s, g, fresh[:n]))
+		p.Create = append(p.Create, newSlice(s, g, fresh[:n]))
 		fresh = fresh[n:]
 	}
 	for _, d := range drafts {
@@ -87,28 +72,28 @@ func (p *plan) group(s *corev1.Service, l labels.Set, g *group, drafts []*draft)
 	}
 	for _, d := range drafts {
 		if len(d.keep) == 0 && written {
-			p.delete = append(p.delete, d.slice)
+			p.Delete = append(p.Delete, d.slice)
 			continue
 		}
 		written = true // of several empty ones the first stays
 		d.settle(p, l)
 	}
 	if !written {
-		p.create = append(p.create, newSlice(s, g, []discoveryv1.Endpoint{}))
+		p.Create = append(p.Create, newSlice(s, g, []discoveryv1.Endpoint{}))
 	}
 }
 
 // settle plans the update of a slice that stays, if there is anything to change.
-func (d *draft) settle(p *plan, l labels.Set) {
+func (d *draft) settle(p *slice.Plan, l labels.Set) {
 	if !d.changed && labels.Equals(d.slice.Labels, l) {
 		return
 	}
-	slice := d.slice.DeepCopy()
-	slice.Labels, slice.Endpoints = l, d.keep
-	if slice.Endpoints == nil {
-		slice.Endpoints = []discoveryv1.Endpoint{}
+	now := d.slice.DeepCopy()
+	now.Labels, now.Endpoints = l, d.keep
+	if now.Endpoints == nil {
+		now.Endpoints = []discoveryv1.Endpoint{}
 	}
-	p.update = append(p.update, slice)
+	p.Update = append(p.Update, now)
 }
 
 // take keeps those of the slice's endpoints that are still wanted, as they are

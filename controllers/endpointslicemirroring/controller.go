@@ -1,0 +1,99 @@
+package endpointslicemirroring
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const (
+	name      = "endpointslice-mirroring-controller"
+	managedBy = "endpointslicemirroring-controller.k8s.io"
+)
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"endpointslicemirroring"}, Source: "endpoint-slice-mirroring-controller", New: New}
+
+type controller struct {
+	kube      kubernetes.Interface
+	recorder  loop.Recorder
+	services  *informer.Shared[*corev1.Service]
+	endpoints *informer.Shared[*corev1.Endpoints]
+	slices    *informer.Shared[*discoveryv1.EndpointSlice]
+	writes    loop.Writes
+}
+
+// byEndpoints is the name of the index of our slices by the Endpoints that they mirror.
+const byEndpoints = "endpoints of " + name
+
+// New makes the loop.
+func New(c *loop.Clients) (loop.Runner, error) {
+	m := &controller{
+		kube:      c.Kube,
+		recorder:  c.Recorder,
+		services:  loop.Informer(c, informer.For(c.Kube.CoreV1().Services(""))),
+		endpoints: loop.Informer(c, informer.For(c.Kube.CoreV1().Endpoints(""))),
+		slices:    loop.Informer(c, informer.For(c.Kube.DiscoveryV1().EndpointSlices(""))),
+	}
+	_ = m.slices.AddIndex(byEndpoints, func(slice *discoveryv1.EndpointSlice) (keys []string) {
+		for _, key := range mirrored(slice) {
+			keys = append(keys, key.String())
+		}
+		return keys
+	})
+	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: m.sync}
+	l.Watches = []loop.Watch{loop.Self(m.endpoints), loop.Self(m.services), loop.Mapped(m.slices, mirrored)}
+	return l, nil
+}
+
+// mirrored names what a slice of this loop mirrors.
+func mirrored(slice *discoveryv1.EndpointSlice) []loop.Key {
+	of := slice.Labels[discoveryv1.LabelServiceName]
+	if of == "" || slice.Labels[discoveryv1.LabelManagedBy] != managedBy {
+		return nil
+	}
+	return []loop.Key{{Namespace: slice.Namespace, Name: of}}
+}
+
+func (m *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := m.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	var existing []*discoveryv1.EndpointSlice
+	for slice := range m.slices.By(byEndpoints, key.String()) {
+		existing = append(existing, slice)
+	}
+	e, wanted := m.wanted(key)
+	p := planFor(existing, wanted)
+	err := p.Apply(ctx, m.kube, key, &m.writes, m.slices)
+	if err != nil && e != nil && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		m.recorder.Eventf(e, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Failed to update EndpointSlices for Endpoints %s: %v", key, err)
+	}
+	return loop.Result{}, err
+}
+
+// wanted are the slices that there should be: none unless users keep the Endpoints of a service themselves.
+func (m *controller) wanted(key loop.Key) (*corev1.Endpoints, []*discoveryv1.EndpointSlice) {
+	e, ok := m.endpoints.Lookup(key)
+	if !ok {
+		m.writes.Forget(key)
+		return nil, nil
+	}
+	s, ok := m.services.Lookup(key)
+	if !ok || s.Spec.Selector != nil || e.DeletionTimestamp != nil || skips(e) {
+		return nil, nil
+	}
+	return e, mirror(e)
+}
+
+// skips says that users do not want the mirror, or that the object is no list of endpoints but a lock.
+func skips(e *corev1.Endpoints) bool {
+	_, lock := e.Annotations["control-plane.alpha.kubernetes.io/leader"]
+	return lock || e.Labels[discoveryv1.LabelSkipMirror] == "true"
+}

@@ -1,0 +1,79 @@
+// Package slice is what the loops that write EndpointSlices have in common.
+package slice
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/controllers/internal/service"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+// A Plan is what must be written.
+type Plan struct {
+	Create []*discoveryv1.EndpointSlice
+	Update []*discoveryv1.EndpointSlice // copies, with the version they are based on
+	Delete []*discoveryv1.EndpointSlice
+}
+
+// Stamp says in what is written since when that was due.
+func (p *Plan) Stamp(trigger time.Time) {
+	for _, slice := range slices.Concat(p.Create, p.Update) {
+		service.Stamp(slice, trigger)
+	}
+}
+
+// Apply writes what is new before it takes away what is old, so that no
+// endpoint is missing in between.
+func (p *Plan) Apply(ctx context.Context, kube kubernetes.Interface, key loop.Key, writes *loop.Writes, cache *informer.Shared[*discoveryv1.EndpointSlice]) error {
+	slices := kube.DiscoveryV1().EndpointSlices(key.Namespace)
+	for _, slice := range p.Create {
+		written, err := slices.Create(ctx, slice, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create slice: %w", err)
+		}
+		writes.Wrote(key, cache, written.ResourceVersion)
+	}
+	for _, slice := range p.Update {
+		written, err := slices.Update(ctx, slice, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("update slice %s: %w", slice.Name, err)
+		}
+		writes.Wrote(key, cache, written.ResourceVersion)
+	}
+	for _, slice := range p.Delete {
+		err := slices.Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &slice.UID}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete slice %s: %w", slice.Name, err)
+		}
+		loop.Removed(writes, key, cache, slice)
+	}
+	return nil
+}
+
+// PortsText is a canonical text of ports.
+func PortsText(ports []discoveryv1.EndpointPort) string {
+	var out []string
+	for _, p := range ports {
+		out = append(out, fmt.Sprintf("%s/%s/%d/%s", value(p.Name), value(p.Protocol), value(p.Port), value(p.AppProtocol)))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func value[T any](p *T) T {
+	var none T
+	if p == nil {
+		return none
+	}
+	return *p
+}
