@@ -64,6 +64,7 @@ type answer struct {
 	renewed   metav1.MicroTime // of the lease
 	heartbeat metav1.Time      // of the condition Ready
 	seen      time.Time
+	uid       types.UID
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
@@ -143,7 +144,7 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 func (n *controller) left(node *corev1.Node) time.Duration {
 	now := n.now()
 	ready := condition(node, corev1.NodeReady)
-	var last answer
+	last := answer{uid: node.UID}
 	if ready != nil {
 		last.heartbeat = ready.LastHeartbeatTime
 	}
@@ -177,9 +178,9 @@ func (n *controller) forget(key loop.Key) {
 	n.zones.remove(key.Name)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, ok := n.heard[key.Name]; ok {
+	if last, ok := n.heard[key.Name]; ok {
 		delete(n.heard, key.Name)
-		n.recorder.Eventf(&corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: key.Name, UID: types.UID(key.Name)},
+		n.recorder.Eventf(&corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: key.Name, UID: last.uid},
 			corev1.EventTypeNormal, "RemovingNode", "Node %s event: Removing Node %s from Controller", key.Name, key.Name)
 	}
 }

@@ -118,6 +118,38 @@ func TestNodesAreGivenUpSlowly(t *testing.T) {
 	})
 }
 
+func TestPodsAreToldWhenTheirNodeComesBackInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 3)
+		c.pod("short", "node-0", 5)
+		c.pod("long", "node-0", 600)
+		c.renew(2*time.Minute, 1, 2)
+		c.expect("long")
+		testapi.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+			n.Status.Conditions[0].Status, n.Status.Conditions[0].LastHeartbeatTime = corev1.ConditionTrue, metav1.Now()
+		})
+		c.renew(time.Minute, 0, 1, 2)
+		if err := c.clients.Kube.CoreV1().Nodes().Delete(t.Context(), "node-2", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.renew(20*time.Minute, 0, 1)
+		c.expect("long")
+		var said []string
+		for _, e := range testapi.All[corev1.Event](c.server, "events") {
+			switch {
+			case e.Reason == "TaintManagerEviction":
+				said = append(said, e.Message)
+			case e.Reason == "RemovingNode" && e.InvolvedObject.UID == "node-2":
+				t.Error("the event of a node that has gone names no uid")
+			}
+		}
+		slices.Sort(said)
+		if want := []string{"Cancelling deletion of Pod default/long", "Marking for deletion Pod default/short"}; !slices.Equal(said, want) {
+			t.Errorf("it was said %q, expected %q", said, want)
+		}
+	})
+}
+
 type cluster struct {
 	t       *testing.T
 	server  *testapi.Server

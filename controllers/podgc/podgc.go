@@ -177,7 +177,7 @@ func (g *collector) fail(ctx context.Context, v verdict) error {
 		"status": map[string]any{
 			"phase": corev1.PodFailed,
 			"conditions": []corev1.PodCondition{{
-				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC",
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", ObservedGeneration: v.pod.Generation,
 				Message: v.message, LastTransitionTime: metav1.NewTime(g.now()),
 			}},
 		},

@@ -150,6 +150,7 @@ func meta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 		DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds,
+		Generation:                 m.Generation,
 		Labels:                     m.Labels, Finalizers: m.Finalizers, OwnerReferences: m.OwnerReferences,
 	}
 	for key, value := range m.Annotations {

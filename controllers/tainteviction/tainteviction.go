@@ -39,6 +39,7 @@ type controller struct {
 	now      func() time.Time
 	nodes    *informer.Shared[*corev1.Node]
 	pods     *informer.Shared[*podview.Pod]
+	doomed   doomed
 }
 
 // New makes the loop. Its keys are nodes.
@@ -51,15 +52,20 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: e.sync,
 		Watches: []loop.Watch{
-			loop.Changes(e.nodes, func(before, after *corev1.Node) []loop.Key {
-				if after == nil || len(evicting(after)) == 0 && (before == nil || len(evicting(before)) == 0) {
-					return nil
-				}
-				return []loop.Key{{Name: after.Name}}
-			}),
+			loop.Changes(e.nodes, tainted),
 			loop.Changes(e.pods, e.placed),
 		},
 	}, nil
+}
+
+// tainted wakes a node that has or had taints that evict.
+func tainted(before, after *corev1.Node) (keys []loop.Key) {
+	for _, node := range []*corev1.Node{after, before} {
+		if node != nil && len(evicting(node)) > 0 {
+			return []loop.Key{{Name: node.Name}}
+		}
+	}
+	return nil
 }
 
 // placed wakes the node to which a pod was bound or whose pod tolerates other
@@ -91,25 +97,33 @@ func evicting(node *corev1.Node) []corev1.Taint {
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	node, ok := e.nodes.Lookup(key)
 	if !ok {
+		e.doomed.set(key.Name, nil)
 		return loop.Result{}, nil
 	}
 	taints := evicting(node)
 	if len(taints) == 0 {
+		e.reprieve(key.Name, nil)
 		return loop.Result{}, nil
 	}
 	var due []*podview.Pod
 	var next time.Duration
-	for pod := range podview.OnNode(e.pods, node.Name) {
+	waiting := map[types.UID]bool{}
+	for pod := range podview.OnNode(e.pods, key.Name) {
 		at, ends := deadline(pod, taints, e.now())
 		left := at.Sub(e.now())
 		switch {
 		case !ends || !pod.Active():
 		case left <= 0:
+			waiting[pod.UID] = true // until it is seen that it has gone
 			due = append(due, pod)
-		case next == 0 || left < next:
-			next = left
+		default:
+			waiting[pod.UID] = true
+			if next == 0 || left < next {
+				next = left
+			}
 		}
 	}
+	e.reprieve(key.Name, waiting)
 	_, err := loop.SlowStart(ctx, len(due), func(ctx context.Context, i int) error { return e.evict(ctx, due[i]) })
 	return loop.Result{After: next}, err
 }
@@ -155,13 +169,13 @@ func patiences(pod *podview.Pod, taint corev1.Taint) []time.Duration {
 }
 
 func (e *controller) evict(ctx context.Context, pod *podview.Pod) error {
-	e.recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s", informer.KeyOf(pod))
+	e.tell(pod, "Marking for deletion Pod %s")
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
 			Message: "Taint manager: deleting due to NoExecute taint", LastTransitionTime: metav1.NewTime(e.now()),
+			ObservedGeneration: pod.Generation,
 		}}},
 	})
 	if err != nil {
