@@ -107,12 +107,23 @@ func (f *controllersFlags) entries(authorities []byte) []loop.Entry {
 	return entries
 }
 
+// loopOf returns the loop in a runner, or nil.
+func loopOf(r loop.Runner) *loop.Loop {
+	switch r := r.(type) {
+	case *loop.Loop:
+		return r
+	case interface{ Loop() *loop.Loop }:
+		return r.Loop()
+	}
+	return nil
+}
+
 // withWorkers makes a loop work on n keys at the same time.
 func withWorkers(e loop.Entry, n int) loop.Entry {
 	alone := e.New
 	e.New = func(c *loop.Clients) (loop.Runner, error) {
 		r, err := alone(c)
-		if l, ok := r.(*loop.Loop); ok {
+		if l := loopOf(r); l != nil {
 			l.Workers = n
 		}
 		return r, err

@@ -148,8 +148,8 @@ func TestConcurrencyFlagsReachTheirLoops(t *testing.T) {
 				continue
 			}
 			r, err := withWorkers(e, 77).New(clients)
-			l, ok := r.(*loop.Loop)
-			found = err == nil && ok && l.Workers == 77
+			l := loopOf(r)
+			found = err == nil && l != nil && l.Workers == 77
 		}
 		if !found {
 			t.Errorf("--%s does nothing", w.flag)

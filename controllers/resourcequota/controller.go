@@ -78,6 +78,9 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return r, nil
 }
 
+// Loop is what works on the quotas.
+func (r *controller) Loop() *loop.Loop { return r.loop }
+
 // Run counts until ctx ends.
 func (r *controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
