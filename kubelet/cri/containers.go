@@ -93,11 +93,22 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return ignoreMissing(err)
 }
 
-// Resize gives a container that runs other resources.
+// Resize gives a container that runs other resources. One that uses more memory than it is to have is left alone: it would
+// be killed.
 func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	_, err := r.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: plain(id), Linux: resources(pod, c)})
+	wanted := resources(pod, c)
+	if limit := wanted.MemoryLimitInBytes; limit > 0 {
+		answer, err := r.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: plain(id)})
+		if err != nil {
+			return fmt.Errorf("ask what the container uses: %w", err)
+		}
+		if used := answer.GetStats().GetMemory().GetWorkingSetBytes().GetValue(); used > uint64(limit) {
+			return fmt.Errorf("attempting to set memory limit (%d) below current usage (%d)", limit, used)
+		}
+	}
+	_, err := r.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: plain(id), Linux: wanted})
 	return err
 }
 

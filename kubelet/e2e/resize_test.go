@@ -19,46 +19,68 @@ func resized(t *testing.T, c *cluster) {
 	r.pod("big", rests, sized(fmt.Sprintf("%dm", room-600), "32Mi"))
 	before := r.ready("grows")
 	r.ready("big")
-	resize := func(cpu, memory string) {
-		t.Helper()
-		r.kubectl("patch", "pod", "grows", "--subresource", "resize", "-p",
-			fmt.Sprintf(`{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":%q,"memory":%q},"limits":{"cpu":%q,"memory":%q}}}]}}`, cpu, memory, cpu, memory))
-	}
-	has := func(cpu, memory string) {
-		t.Helper()
-		r.until("grows", "resized", func(s *corev1.PodStatus) bool {
-			m := of(s, "main")
-			return m.Resources.Limits.Cpu().String() == cpu && m.Resources.Limits.Memory().String() == memory && m.AllocatedResources.Cpu().String() == cpu &&
-				condition(s, corev1.PodResizePending) == "" && condition(s, corev1.PodResizeInProgress) == ""
-		})
-	}
-	pending := func(reason, text string) {
-		t.Helper()
-		r.until("grows", reason, func(s *corev1.PodStatus) bool {
-			for _, c := range s.Conditions {
-				if c.Type == corev1.PodResizePending {
-					return c.Status == corev1.ConditionTrue && c.Reason == reason && strings.Contains(c.Message, text)
-				}
-			}
-			return false
-		})
-	}
-	resize("150m", "48Mi")
-	has("150m", "48Mi")
+	r.resize("grows", "150m", "48Mi")
+	r.has("grows", "150m", "48Mi")
 	got := r.kubectl("exec", "grows", "--", "sh", "-c", "cd /sys/fs/cgroup; cat memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us 2>/dev/null || cat memory.max cpu.max")
 	if fields := strings.Fields(got); len(fields) < 2 || fields[0] != fmt.Sprint(48<<20) || fields[1] != "15000" {
 		t.Errorf("the control group says %q", got)
 	}
-	resize("1000", "48Mi")
-	pending("Infeasible", fmt.Sprintf("Node didn't have enough capacity: cpu, requested: 1000000, capacity: %d", room))
-	resize("800m", "48Mi")
-	pending("Deferred", "Node didn't have enough resource: cpu, requested: 800, used: ")
+	r.resize("grows", "1000", "48Mi")
+	r.holds("grows", corev1.PodResizePending, "Infeasible", fmt.Sprintf("Node didn't have enough capacity: cpu, requested: 1000000, capacity: %d", room))
+	r.resize("grows", "800m", "48Mi")
+	r.holds("grows", corev1.PodResizePending, "Deferred", "Node didn't have enough resource: cpu, requested: 800, used: ")
 	if m := of(&r.get("grows").Status, "main"); m.Resources.Limits.Cpu().String() != "150m" || m.AllocatedResources.Cpu().String() != "150m" {
 		t.Errorf("while it waits the container has %+v", m)
 	}
 	r.told("grows", "ResizeDeferred", "Node didn't have enough resource")
 	r.kubectl("delete", "pod", "big")
-	has("800m", "48Mi")
+	r.has("grows", "800m", "48Mi")
 	r.told("grows", "ResizeCompleted", "Pod resize completed")
 	r.same(before)
+	r.shrinks(sized("100m", "64Mi"))
+}
+
+// shrinks: who uses more than it is to have keeps what it has.
+func (r *room) shrinks(resources string) {
+	r.pod("hungry", "head -c 30000000 /dev/zero >/own/much; echo full; "+rests, resources, "    volumeMounts: [{name: own, mountPath: /own}]",
+		"  volumes: [{name: own, emptyDir: {medium: Memory}}]")
+	before := r.ready("hungry")
+	eventually(r.t, "it uses much", func() bool { return r.kubectl("logs", "hungry") == "full\n" })
+	r.resize("hungry", "100m", "16Mi")
+	r.holds("hungry", corev1.PodResizeInProgress, corev1.PodReasonError, "attempting to set memory limit (16777216) below current usage (")
+	if m := of(&r.get("hungry").Status, "main"); m.Resources.Limits.Memory().String() != "64Mi" || m.AllocatedResources.Memory().String() != "16Mi" {
+		r.t.Errorf("the container has %+v and %v", m.Resources, m.AllocatedResources)
+	}
+	r.resize("hungry", "100m", "48Mi")
+	r.has("hungry", "100m", "48Mi")
+	r.same(before)
+}
+
+func (r *room) resize(name, cpu, memory string) {
+	r.t.Helper()
+	r.kubectl("patch", "pod", name, "--subresource", "resize", "-p",
+		fmt.Sprintf(`{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":%q,"memory":%q},"limits":{"cpu":%q,"memory":%q}}}]}}`, cpu, memory, cpu, memory))
+}
+
+// has waits until a resize is done.
+func (r *room) has(name, cpu, memory string) {
+	r.t.Helper()
+	r.until(name, "resized", func(s *corev1.PodStatus) bool {
+		m := of(s, "main")
+		return m.Resources.Limits.Cpu().String() == cpu && m.Resources.Limits.Memory().String() == memory && m.AllocatedResources.Cpu().String() == cpu &&
+			condition(s, corev1.PodResizePending) == "" && condition(s, corev1.PodResizeInProgress) == ""
+	})
+}
+
+// holds waits until a condition is true for a reason.
+func (r *room) holds(name string, kind corev1.PodConditionType, reason, text string) {
+	r.t.Helper()
+	r.until(name, reason, func(s *corev1.PodStatus) bool {
+		for _, c := range s.Conditions {
+			if c.Type == kind {
+				return c.Status == corev1.ConditionTrue && c.Reason == reason && strings.Contains(c.Message, text)
+			}
+		}
+		return false
+	})
 }

@@ -171,10 +171,10 @@ func (t *turn) live(ctx context.Context) error {
 	if t.complete() {
 		return t.end(ctx, t.grace())
 	}
+	t.resize(ctx)
 	if err := t.sandbox(ctx); err != nil || t.state.Sandbox() == nil {
 		return err
 	}
-	t.resize(ctx)
 	ready, err := t.initialize(ctx)
 	if err != nil || !ready {
 		return err
