@@ -2,6 +2,7 @@ package h2
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"sync"
@@ -25,10 +26,15 @@ func recycle(b *[]byte) {
 	}
 }
 
-// add appends a piece.
+// add appends a piece. What has been read makes room when it is the larger part: a body that is never read to its end before
+// more of it comes would otherwise be kept as a whole.
 func (r *received) add(b []byte) {
 	if r.buffer == nil {
 		r.buffer = buffers.Get().(*[]byte)
+	}
+	if r.at > len(*r.buffer)/2 {
+		n := copy(*r.buffer, (*r.buffer)[r.at:])
+		*r.buffer, r.at = (*r.buffer)[:n], 0
 	}
 	*r.buffer = append(*r.buffer, b...)
 }
@@ -73,10 +79,11 @@ func (b body) Read(p []byte) (int, error) {
 		switch {
 		case st.closed || st.answered:
 			return 0, http.ErrBodyReadAfterClose
+		case st.complete:
+			maps.Copy(st.request.Trailer, st.trailer)
+			return 0, io.EOF
 		case st.err != nil:
 			return 0, st.err
-		case st.complete:
-			return 0, io.EOF
 		case st.readBy.passed:
 			return 0, os.ErrDeadlineExceeded
 		}
@@ -111,9 +118,9 @@ func (c *conn) encourageLocked(st *stream) {
 
 // creditLocked lets the client send as much as has been read.
 func (c *conn) creditLocked(st *stream, n int) {
-	ofConn, ofStream := c.receive.give(int64(n)), uint32(0)
+	ofConn, ofStream := c.receive.give(n), uint32(0)
 	if !st.complete && st.err == nil {
-		ofStream = st.receive.give(int64(n))
+		ofStream = st.receive.give(n)
 	}
 	if ofConn == 0 && ofStream == 0 || c.err != nil {
 		return

@@ -35,25 +35,30 @@ type conn struct {
 	err     error      // why the connection is of no more use
 	streams map[uint32]*stream
 	last    uint32 // the highest stream that the client has opened
+	served  uint32 // the highest that was served, when no new ones are
 	running int    // handlers, also of streams that have ended
+	heads   int    // how long the heads of their requests are
 	leaving bool   // no new streams are taken
+	parted  bool   // all has been sent, and the client has been told so
 	idle    *time.Timer
 
 	out     outgoing
 	receive window
 }
 
-// windowSize is how much may be received, of a stream and of all streams of a connection, before it has been read.
-const windowSize = 1 << 20
+// These are how much may be received, of a stream and of all streams of a connection, before it has been read. A few bodies
+// that nobody reads do not keep the others from coming.
+const streamWindow, connWindow = 256 << 10, 4 << 20
 
 func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
 	c := &conn{
 		server: s, net: secure, handler: handler, base: context.Background(), secure: secure.ConnectionState(), remote: secure.RemoteAddr().String(),
-		in: bufio.NewReaderSize(secure, 4<<10), streams: map[uint32]*stream{}, receive: window{left: windowSize},
+		streams: map[uint32]*stream{}, receive: newWindow(connWindow),
 	}
 	if h, ok := handler.(interface{ BaseContext() context.Context }); ok {
 		c.base = h.BaseContext()
 	}
+	c.in = bufio.NewReaderSize((*source)(c), 4<<10)
 	c.framer = http2.NewFramer(nil, c.in)
 	c.framer.SetReuseFrames()
 	c.framer.SetMaxReadFrameSize(largestFrame)
@@ -92,10 +97,10 @@ func (c *conn) greet() error {
 	c.out.settings(
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: c.server.o.MaxStreams},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: c.server.o.MaxHeader},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: windowSize},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
 	)
-	c.out.windowUpdate(0, windowSize-firstWindow)
-	c.flushLocked()
+	c.out.windowUpdate(0, connWindow-firstWindow)
+	c.handOverLocked()
 	c.idle = time.AfterFunc(c.server.o.Idle, c.idled)
 	c.mu.Unlock()
 	var preface [len(http2.ClientPreface)]byte
@@ -108,13 +113,24 @@ func (c *conn) greet() error {
 	return nil
 }
 
+// source is what the reader reads from.
+type source conn
+
+// Read lets all go its way, before it sleeps, that was held back for what might follow.
+func (s *source) Read(b []byte) (int, error) {
+	c := (*conn)(s)
+	c.mu.Lock()
+	c.startLocked()
+	c.handOverLocked()
+	if c.parted { // as long as the client sends it may be reading, too, and must not be cut off
+		c.net.SetReadDeadline(time.Now().Add(lingers))
+	}
+	c.mu.Unlock()
+	return c.net.Read(b)
+}
+
 // readFrame reads and handles one frame. An error ends the connection.
 func (c *conn) readFrame() error {
-	if c.in.Buffered() == 0 {
-		// Before the reader sleeps, all goes its way that was held back for what might follow.
-		c.startHandlers()
-		c.flush()
-	}
 	f, err := c.framer.ReadFrame()
 	if err == nil {
 		err = c.handle(f)
@@ -158,20 +174,32 @@ func (c *conn) dismissLocked(err error) {
 		c.failLocked(errClientGone)
 		return
 	}
-	c.out.goAway(c.last, code)
-	c.flushLocked()
-	c.failLocked(errClientGone)
+	c.goAwayLocked(code)
+	for _, st := range c.streams {
+		c.endLocked(st, errClientGone)
+	}
+	c.startLocked()
+	c.handOverLocked()
 	// A client that is still sending would not hear the reason if the connection were closed at once.
 	c.mu.Unlock()
-	defer c.mu.Lock()
-	c.net.CloseWrite()
 	if c.net.SetReadDeadline(time.Now().Add(lingers)) == nil {
 		_, _ = io.Copy(io.Discard, c.net)
 	}
+	c.mu.Lock()
+	c.failLocked(errClientGone)
 }
 
-// lingers is how long a client may take to hear why its connection ends.
-const lingers = time.Second
+// lingers is how long a client may take to hear why its connection ends, parts how long it may take to take all and leave.
+const lingers, parts = time.Second, 10 * time.Second
+
+// goAwayLocked tells the client that no more streams are taken. It may believe that those have not been served that came
+// after the last one that it hears of, so it never hears of a later one.
+func (c *conn) goAwayLocked(code http2.ErrCode) {
+	if !c.leaving {
+		c.leaving, c.served = true, c.last
+	}
+	c.out.goAway(c.served, code)
+}
 
 // failLocked makes the connection useless: what waits for it hears that.
 func (c *conn) failLocked(err error) {
@@ -182,7 +210,8 @@ func (c *conn) failLocked(err error) {
 	for _, st := range c.streams {
 		c.endLocked(st, err)
 	}
-	c.out.failLocked()
+	c.out.unpackLocked()
+	c.out.waiting = nil
 }
 
 // leave takes no more streams, and ends the connection when there are none.
@@ -196,24 +225,26 @@ func (c *conn) leaveLocked() {
 	if c.leaving || c.err != nil {
 		return
 	}
-	c.leaving = true
+	c.goAwayLocked(http2.ErrCodeNo)
 	c.restLocked()
-	c.out.goAway(c.last, http2.ErrCodeNo)
-	c.partLocked()
-	c.flushLocked()
+	c.handOverLocked()
 }
 
-// partLocked ends a connection that was left and has no more streams. The reader sees the end.
-func (c *conn) partLocked() {
-	if !c.leaving || len(c.streams) > 0 || c.running > 0 || c.err != nil {
+// decline tells a client that has come too late that nothing of what it asks is going to be done, so that it may ask elsewhere.
+func (c *conn) decline() {
+	c.out.settings()
+	c.out.goAway(0, http2.ErrCodeNo)
+	if c.net.SetDeadline(time.Now().Add(lingers)) != nil {
 		return
 	}
-	c.flushLocked()
-	if c.out.writing {
-		return // whoever is writing comes here when it has finished
+	if _, err := c.net.Write(c.out.frames); err == nil && c.net.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, c.net)
 	}
-	c.net.CloseWrite()
-	c.net.SetReadDeadline(time.Now().Add(lingers))
+}
+
+// endsLocked tells that a connection was left, has no more streams, and has not heard so.
+func (c *conn) endsLocked() bool {
+	return c.leaving && !c.parted && len(c.streams) == 0 && c.running == 0
 }
 
 // idled ends a connection that nobody has used for long: in order, or, if its client does not take part in that, without.
@@ -238,7 +269,7 @@ func (c *conn) restLocked() {
 	case len(c.streams) > 0 || c.running > 0:
 		c.idle.Stop()
 	case c.leaving:
-		c.idle.Reset(2 * lingers)
+		c.idle.Reset(parts)
 	default:
 		c.idle.Reset(c.server.o.Idle)
 	}

@@ -122,13 +122,11 @@ func TestAnswersAreAsTheirHandlersMeanThem(t *testing.T) {
 			t.Errorf("trailers: %v", answer.Trailer)
 		}
 	}
-	answer, err := c.Get(w.web.URL + "/declared")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if b, err := io.ReadAll(answer.Body); err == nil {
-		t.Errorf("an answer of another length than was declared ended well: %q", b)
+	if answer, err := c.Get(w.web.URL + "/declared"); err == nil {
+		defer answer.Body.Close()
+		if b, err := io.ReadAll(answer.Body); err == nil {
+			t.Errorf("an answer of another length than was declared ended well: %q", b)
+		}
 	}
 }
 

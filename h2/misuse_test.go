@@ -69,8 +69,16 @@ func TestMisuseIsAnsweredAndChangesNothing(t *testing.T) {
 		{"a stream's window too large", func(b *bare) { b.ask(1, false); b.must(b.WriteWindowUpdate(1, largestWindow)) }, 1, http2.ErrCodeFlowControl},
 		{"more than the window", func(b *bare) {
 			b.ask(1, false, "expect", "100-continue")
-			for range windowSize/largestFrame + 1 {
+			for range streamWindow/largestFrame + 1 {
 				b.must(b.WriteData(1, false, make([]byte, largestFrame)))
+			}
+		}, 1, http2.ErrCodeFlowControl},
+		{"more than the connection's window", func(b *bare) {
+			for id := range uint32(connWindow/streamWindow + 1) {
+				b.ask(1+2*id, false)
+				for range streamWindow / largestFrame {
+					b.must(b.WriteData(1+2*id, false, make([]byte, largestFrame)))
+				}
 			}
 		}, conn, http2.ErrCodeFlowControl},
 		{"less than was declared", func(b *bare) { b.ask(1, false, "content-length", "5"); b.must(b.WriteData(1, true, []byte("four"))) }, 1, http2.ErrCodeProtocol},

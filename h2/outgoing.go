@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -28,7 +30,8 @@ type outgoing struct {
 	frames  []byte
 	box     *[]byte   // where the frames' memory comes from and goes to
 	writing bool      // somebody is writing
-	waiting []*stream // for room in frames, or for the client to allow more on the connection
+	takes   time.Time // until when the client may take nothing; of who is writing
+	waiting []*stream // for room in frames, or for the client to allow more on the connection: who came first goes first
 
 	window       int64 // how much data the client allows
 	streamWindow int64 // and how much of a stream, at first
@@ -139,37 +142,87 @@ func (o *outgoing) tooMuch() error {
 	return nil
 }
 
-// wakeLocked lets all try again that wait for room.
+// wakeLocked lets the one go on that has waited longest, if there is room for it. It wakes the next one when it has taken
+// its part, or cannot: to wake all for a few bytes would let a client that allows a few at a time keep the server busy.
 func (o *outgoing) wakeLocked() {
-	for i, st := range o.waiting {
-		o.waiting[i] = nil
-		st.queued = false
-		st.changed.Broadcast()
+	if len(o.waiting) == 0 || o.window == 0 || len(o.frames) >= plenty {
+		return
 	}
-	o.waiting = o.waiting[:0]
+	st := o.waiting[0]
+	o.waiting[0] = nil
+	o.waiting = o.waiting[1:]
+	st.queued, st.next = false, true
+	st.changed.Broadcast()
 }
 
-func (o *outgoing) failLocked() {
-	o.unpackLocked()
+// queueLocked lets a stream wait for room, unless it is its own window that it waits for.
+func (o *outgoing) queueLocked(st *stream) {
+	if st.window > 0 && !st.queued {
+		st.queued = true
+		o.waiting = append(o.waiting, st)
+	}
+	if st.next {
+		st.next = false
+		o.wakeLocked()
+	}
+}
+
+// leaveLocked lets a stream wait for room no longer.
+func (o *outgoing) leaveLocked(st *stream) {
+	st.next = false
+	if st.queued {
+		st.queued = false
+		o.waiting = slices.DeleteFunc(o.waiting, func(other *stream) bool { return other == st })
+	}
 	o.wakeLocked()
 }
 
-// flush sends what waits.
-func (c *conn) flush() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.flushLocked()
+// roomLocked waits until some of n bytes of a stream may be queued, and tells how many. Who finds others waiting waits behind
+// them.
+func (c *conn) roomLocked(st *stream, n int) (int, error) {
+	o := &c.out
+	defer o.leaveLocked(st)
+	for {
+		if err := st.usableLocked(); err != nil {
+			return 0, err
+		}
+		n := min(int64(n), int64(o.largest), st.window, o.window)
+		if n > 0 && len(o.frames) < plenty && (st.next || len(o.waiting) == 0) {
+			st.window -= n
+			o.window -= n
+			return int(n), nil
+		}
+		if !o.writing && len(o.frames) > 0 {
+			c.flushLocked()
+			continue
+		}
+		if st.answer.over {
+			c.hurryLocked(st)
+		}
+		o.queueLocked(st)
+		st.changed.Wait()
+	}
 }
 
 // flushLocked sends what waits, unless somebody is writing already. It gives mu away while it writes. What has come in the
 // meantime is somebody else's work, or the caller could be kept for ever.
 func (c *conn) flushLocked() {
-	if !c.out.writing && c.writeLocked() && len(c.out.frames) > 0 {
+	if !c.out.writing {
+		c.writeLocked()
+		c.handOverLocked()
+	}
+}
+
+// handOverLocked lets somebody else send what waits, and part if that was all. It is for those, too, whom a client that
+// does not read must not keep: the reader, and who ends connections.
+func (c *conn) handOverLocked() {
+	if !c.out.writing && c.err == nil && (len(c.out.frames) > 0 || c.endsLocked()) {
 		c.server.crew.start((*rest)(c))
 	}
 }
 
-// writeLocked writes all that waits, and tells whether there was something. Before it does, those run that are ready to
+// writeLocked writes all that waits, and tells whether there was something: then it is to be followed by handing over what
+// has come since. Before it does, those run that are ready to
 // add more: a write for each of many would cost each of them more than all else.
 func (c *conn) writeLocked() bool {
 	o := &c.out
@@ -182,7 +235,7 @@ func (c *conn) writeLocked() bool {
 	c.mu.Lock()
 	b, box := o.unpackLocked()
 	c.mu.Unlock()
-	_, err := c.net.Write(b)
+	err := c.write(b)
 	if box != nil && cap(b) <= 2*plenty {
 		*box = b[:0]
 		boxes.Put(box)
@@ -198,14 +251,45 @@ func (c *conn) writeLocked() bool {
 	return true
 }
 
+// write writes in pieces, so that a client that is slow is not taken for one that takes nothing.
+func (c *conn) write(b []byte) error {
+	for len(b) > 0 {
+		if err := c.patience(); err != nil {
+			return err
+		}
+		n, err := c.net.Write(b[:min(len(b), 4*largestFrame)])
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// patience gives the client at least as long as Options.Stall to take the next piece, and at most twice as long: to say so
+// for each piece would cost more.
+func (c *conn) patience() error {
+	now := time.Now()
+	if stall := c.server.o.Stall; c.out.takes.Sub(now) < stall {
+		c.out.takes = now.Add(2 * stall)
+		return c.net.SetWriteDeadline(c.out.takes)
+	}
+	return nil
+}
+
 // rest is a connection of which somebody writes what others have left.
 type rest conn
 
 func (r *rest) do() {
 	c := (*conn)(r)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for !c.out.writing && c.writeLocked() {
 	}
-	c.partLocked()
+	parts := !c.out.writing && c.endsLocked() // whoever is writing hands over again
+	c.parted = c.parted || parts
+	c.mu.Unlock()
+	if parts { // and the reader sees the end
+		c.net.CloseWrite()
+		c.net.SetReadDeadline(time.Now().Add(lingers))
+	}
 }

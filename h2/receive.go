@@ -60,22 +60,27 @@ func (c *conn) data(f *http2.DataFrame) error {
 	if f.StreamID > c.last {
 		return misuse(http2.ErrCodeProtocol)
 	}
-	n := int64(f.Length)
+	n := int(f.Length)
 	if !c.receive.take(n) {
 		return misuse(http2.ErrCodeFlowControl)
 	}
 	st := c.streams[f.StreamID]
-	if st == nil || st.complete {
+	switch {
+	case st == nil && c.leaving && f.StreamID > c.served:
+		c.out.windowUpdate(0, c.receive.give(n))
+		return nil
+	case st == nil || st.complete:
 		c.out.windowUpdate(0, c.receive.give(n))
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
-	}
-	padding := n - int64(len(f.Data()))
-	c.out.windowUpdate(0, c.receive.give(padding))
-	if !st.receive.take(n) {
-		c.out.windowUpdate(0, c.receive.give(n-padding))
+	case !st.receive.take(n):
+		c.out.windowUpdate(0, c.receive.give(n))
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
 	}
-	st.receive.give(padding)
+	padding := n - len(f.Data())
+	c.out.windowUpdate(0, c.receive.give(padding))
+	if !f.StreamEnded() {
+		c.out.windowUpdate(st.id, st.receive.give(padding))
+	}
 	return c.addLocked(st, f.Data(), f.StreamEnded())
 }
 
@@ -83,11 +88,11 @@ func (c *conn) data(f *http2.DataFrame) error {
 func (c *conn) addLocked(st *stream, b []byte, end bool) error {
 	st.received += int64(len(b))
 	if st.declared >= 0 && (st.received > st.declared || end && st.received != st.declared) {
-		c.out.windowUpdate(0, c.receive.give(int64(len(b))))
+		c.out.windowUpdate(0, c.receive.give(len(b)))
 		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
 	}
 	if st.answered || st.closed { // nobody reads it any more
-		c.out.windowUpdate(0, c.receive.give(int64(len(b))))
+		c.out.windowUpdate(0, c.receive.give(len(b)))
 	} else {
 		st.body.add(b)
 	}

@@ -34,13 +34,27 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
 	}
 	// A handler may go on for a while after its client has cancelled: so both are bounded.
-	if len(c.streams) >= int(c.server.o.MaxStreams) || c.running >= 2*int(c.server.o.MaxStreams) {
+	size := sizeOf(f)
+	if len(c.streams) >= int(c.server.o.MaxStreams) || c.running >= 2*int(c.server.o.MaxStreams) || c.heads+size > mostHeads*int(c.server.o.MaxHeader) {
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeRefusedStream}
 	}
-	return c.beginLocked(f)
+	return c.beginLocked(f, size)
 }
 
-// trailersLocked takes what follows a body. Nothing here has a use for it.
+// mostHeads is how many heads of requests under way there may be that are as long as they may be: few bytes on the wire can
+// make a long one.
+const mostHeads = 8
+
+// sizeOf is how long HTTP/2 finds a head.
+func sizeOf(f *http2.MetaHeadersFrame) int {
+	n := 0
+	for _, field := range f.Fields {
+		n += int(field.Size())
+	}
+	return n
+}
+
+// trailersLocked takes what follows a body: what was announced is kept.
 func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 	switch {
 	case st.complete:
@@ -48,11 +62,17 @@ func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 	case !f.StreamEnded() || len(f.PseudoFields()) > 0:
 		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
 	}
+	for _, field := range f.RegularFields() {
+		key := c.names.canonical(field.Name)
+		if values, announced := st.trailer[key]; announced {
+			st.trailer[key] = append(values, field.Value)
+		}
+	}
 	return c.addLocked(st, nil, true)
 }
 
-func (c *conn) beginLocked(f *http2.MetaHeadersFrame) error {
-	st := &stream{conn: c, id: f.StreamID, complete: f.StreamEnded(), window: c.out.streamWindow, receive: window{left: windowSize}, declared: -1}
+func (c *conn) beginLocked(f *http2.MetaHeadersFrame, size int) error {
+	st := &stream{conn: c, size: size, id: f.StreamID, complete: f.StreamEnded(), window: c.out.streamWindow, receive: newWindow(streamWindow), declared: -1}
 	st.changed.L = &c.mu
 	if err := st.ask(f); err != nil {
 		return err
@@ -70,6 +90,7 @@ func (c *conn) beginLocked(f *http2.MetaHeadersFrame) error {
 	}
 	c.streams[st.id] = st
 	c.running++
+	c.heads += size
 	c.begun = append(c.begun, st)
 	return nil
 }
@@ -79,7 +100,12 @@ func (st *stream) ask(f *http2.MetaHeadersFrame) error {
 	bad := http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
 	method, path, authority, scheme := f.PseudoValue("method"), f.PseudoValue("path"), f.PseudoValue("authority"), f.PseudoValue("scheme")
 	connects := method == http.MethodConnect
-	if method == "" || connects != (path == "") || connects != (scheme == "") || connects && authority == "" || f.PseudoValue("status") != "" {
+	switch {
+	case f.PseudoValue("status") != "" || f.PseudoValue("protocol") != "":
+		return bad
+	case connects && (path != "" || scheme != "" || authority == ""):
+		return bad
+	case !connects && (method == "" || !strings.HasPrefix(path, "/") && path != "*" || scheme != "https" && scheme != "http"):
 		return bad
 	}
 	r := &http.Request{
@@ -94,7 +120,7 @@ func (st *stream) ask(f *http2.MetaHeadersFrame) error {
 		r.Host = r.Header.Get("Host")
 	}
 	delete(r.Header, "Host")
-	delete(r.Header, "Trailer")
+	st.announce(r)
 	if connects {
 		r.URL, r.RequestURI = &url.URL{Host: r.Host}, r.Host
 	} else {
@@ -121,10 +147,25 @@ func (st *stream) ask(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
+// announce notes which fields may follow the body. They have their values when it has been read.
+func (st *stream) announce(r *http.Request) {
+	for _, v := range r.Header["Trailer"] {
+		for name := range strings.SplitSeq(v, ",") {
+			if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {
+				if st.trailer == nil {
+					st.trailer, r.Trailer = http.Header{}, http.Header{}
+				}
+				st.trailer[name], r.Trailer[name] = nil, nil
+			}
+		}
+	}
+	delete(r.Header, "Trailer")
+}
+
 // header copies the fields of a request's head. It is not ok if one of them has no place in HTTP/2.
 func (n *names) header(f *http2.MetaHeadersFrame) (http.Header, bool) {
 	fields := f.RegularFields()
-	h, values := make(http.Header, len(fields)), make([]string, len(fields))
+	h, values, cookies := make(http.Header, min(len(fields), 64)), make([]string, len(fields)), []string(nil)
 	for i, field := range fields {
 		key := n.canonical(field.Name)
 		switch key {
@@ -135,10 +176,8 @@ func (n *names) header(f *http2.MetaHeadersFrame) (http.Header, bool) {
 				return nil, false
 			}
 		case "Cookie": // may come in pieces
-			if before := h[key]; before != nil {
-				before[0] += "; " + field.Value
-				continue
-			}
+			cookies = append(cookies, field.Value)
+			continue
 		}
 		if before := h[key]; before != nil {
 			h[key] = append(before, field.Value)
@@ -147,14 +186,17 @@ func (n *names) header(f *http2.MetaHeadersFrame) (http.Header, bool) {
 		values[i] = field.Value
 		h[key] = values[i : i+1 : i+1]
 	}
+	if cookies != nil {
+		h["Cookie"] = []string{strings.Join(cookies, "; ")}
+	}
 	return h, true
 }
 
 // names are how a client's fields are called in an http.Header. One goroutine uses them.
 type names map[string]string
 
-// mostNames is how many are remembered: clients send few different ones.
-const mostNames = 100
+// mostNames is how many are remembered, and longestName how long they may be: clients send few different ones.
+const mostNames, longestName = 100, 64
 
 func (n *names) canonical(wire string) string {
 	if name, ok := common()[wire]; ok {
@@ -167,7 +209,7 @@ func (n *names) canonical(wire string) string {
 	if *n == nil {
 		*n = names{}
 	}
-	if len(*n) < mostNames {
+	if len(*n) < mostNames && len(wire) <= longestName {
 		(*n)[wire] = name
 	}
 	return name

@@ -25,7 +25,11 @@ type response struct {
 	fields   []hpack.HeaderField // the head, as it was when the status was set
 	headed   bool                // the head has been sent; guarded by the connection's mu
 	buffer   *[]byte             // what was written and has not been sent
-	bodyless bool                // an answer to HEAD, or of a status that has no body
+	bodyless bool                // of a status that has no body
+	head     bool                // asked for the head alone
+	untyped  bool                // its type is to be guessed
+	dated    bool                // its handler has said when it is of, or that it shall not say
+	last     bool                // the handler wants to have no more requests of the connection
 	length   int64               // declared; less than zero if it was not
 	written  int64
 	trailers []string
@@ -38,7 +42,7 @@ const mostGathered = 32 << 10
 
 func (w *response) begin(st *stream) {
 	w.st, w.header, w.length = st, make(http.Header, 8), -1
-	w.bodyless = st.request.Method == http.MethodHead
+	w.head = st.request.Method == http.MethodHead
 }
 
 // Header implements http.ResponseWriter.
@@ -46,8 +50,14 @@ func (w *response) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *response) WriteHeader(status int) {
+	if !w.over {
+		w.setStatus(status)
+	}
+}
+
+func (w *response) setStatus(status int) {
 	switch {
-	case w.status != 0 || w.over:
+	case w.status != 0:
 		return
 	case status < 100 || status > 999:
 		panic("h2: no such status: " + strconv.Itoa(status))
@@ -56,14 +66,18 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	w.bodyless = w.bodyless || status == http.StatusNoContent || status == http.StatusNotModified
-	if lengths := w.header["Content-Length"]; len(lengths) == 1 {
-		if n, err := strconv.ParseUint(lengths[0], 10, 63); err == nil {
+	w.bodyless = status == http.StatusNoContent || status == http.StatusNotModified
+	if lengths := w.header["Content-Length"]; len(lengths) > 0 {
+		if n, err := strconv.ParseUint(lengths[0], 10, 63); err == nil && len(lengths) == 1 {
 			w.length = int64(n)
 		} else {
 			delete(w.header, "Content-Length")
 		}
 	}
+	_, typed := w.header["Content-Type"]
+	w.untyped = !typed && !w.bodyless && w.header.Get("Content-Encoding") == ""
+	_, w.dated = w.header["Date"]
+	w.last = httpguts.HeaderValuesContainsToken(w.header["Connection"], "close")
 	w.fields = w.compose(pairs.Get().([]hpack.HeaderField)[:0])
 }
 
@@ -80,7 +94,9 @@ func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
 		case "trailer":
 			for _, v := range values {
 				for name := range strings.SplitSeq(v, ",") {
-					w.trailers = append(w.trailers, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+					if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {
+						w.trailers = append(w.trailers, name)
+					}
 				}
 			}
 		}
@@ -137,7 +153,9 @@ func (w *response) inform(status int) {
 	}
 	c.out.status(status)
 	for _, f := range fields {
-		c.out.field(f)
+		if f.Name != "content-length" { // it is of the answer
+			c.out.field(f)
+		}
 	}
 	c.out.headers(st.id, false)
 	c.flushLocked()
@@ -149,18 +167,17 @@ func (w *response) Write(b []byte) (int, error) {
 		return 0, errOver
 	}
 	if w.status == 0 {
-		w.guess(b)
 		w.WriteHeader(http.StatusOK)
 	}
-	head := w.st.request.Method == http.MethodHead
-	if w.bodyless && !head {
+	if w.bodyless {
 		return 0, http.ErrBodyNotAllowed
 	}
 	if w.written += int64(len(b)); w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
 	switch {
-	case head:
+	case w.head:
+		w.guess(b)
 		return len(b), nil
 	case w.headed:
 		return w.sent(b, w.send(b, pieceOfMore))
@@ -191,10 +208,11 @@ func (w *response) sent(b []byte, err error) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *response) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// guess says what the answer is when its handler did not.
+// guess says what an answer that begins so is, when its handler did not.
 func (w *response) guess(b []byte) {
-	if _, said := w.header["Content-Type"]; !said && w.header.Get("Content-Encoding") == "" && len(b) > 0 {
-		w.header["Content-Type"] = []string{http.DetectContentType(b)}
+	if w.untyped && len(b) > 0 {
+		w.untyped = false
+		w.fields = append(w.fields, hpack.HeaderField{Name: "content-type", Value: http.DetectContentType(b)})
 	}
 }
 
@@ -222,20 +240,20 @@ func (w *response) Flush() { _ = w.FlushError() }
 
 // finish sends the rest of the answer.
 func (w *response) finish() error {
+	w.over = true
 	var b []byte
 	if w.buffer != nil {
 		b = *w.buffer
 	}
 	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+		w.setStatus(http.StatusOK)
 	}
-	w.over = true
-	w.more = w.hasTrailers()
-	if w.length < 0 && !w.headed && !w.more && (!w.bodyless || w.written > 0) {
+	w.more = !w.head && !w.bodyless && w.hasTrailers()
+	if w.length < 0 && !w.headed && !w.more && !w.bodyless && (!w.head || w.written > 0) {
 		w.length = w.written
 		w.fields = append(w.fields, hpack.HeaderField{Name: "content-length", Value: strconv.FormatInt(w.written, 10), Sensitive: true})
 	}
-	if w.length >= 0 && w.written < w.length && !w.bodyless {
+	if w.length >= 0 && w.written != w.length && !w.bodyless && !w.head {
 		return http.ErrContentLength
 	}
 	return w.send(b, pieceAtEnd)
@@ -271,6 +289,7 @@ func (w *response) send(b []byte, p piece) error {
 	after := p == pieceAtEnd && w.more
 	if !w.headed {
 		w.headed = true
+		w.guess(b)
 		w.headLocked(p == pieceAtEnd && len(b) == 0 && !after)
 	} else if p == pieceAtEnd && len(b) == 0 && !after {
 		c.out.data(st.id, nil, true)
@@ -288,6 +307,9 @@ func (w *response) send(b []byte, p piece) error {
 	}
 	if p == pieceAtEnd {
 		st.answered = true
+		if w.last {
+			c.leaveLocked()
+		}
 		if st.complete {
 			c.forgetLocked(st)
 		}
@@ -306,45 +328,21 @@ func (st *stream) usableLocked() error {
 		return st.err
 	case st.conn.err != nil:
 		return st.conn.err
+	case st.answered:
+		return errOver
 	case st.writeBy.passed:
 		return os.ErrDeadlineExceeded
 	}
 	return nil
 }
 
-// roomLocked waits until some of n bytes of a stream may be queued, and tells how many.
-func (c *conn) roomLocked(st *stream, n int) (int, error) {
-	for {
-		if err := st.usableLocked(); err != nil {
-			return 0, err
-		}
-		n := min(int64(n), int64(c.out.largest), st.window, c.out.window)
-		if n > 0 && len(c.out.frames) < plenty {
-			st.window -= n
-			c.out.window -= n
-			return int(n), nil
-		}
-		if !c.out.writing && len(c.out.frames) > 0 {
-			c.writeLocked()
-			continue
-		}
-		if st.window > 0 && !st.queued {
-			st.queued = true
-			c.out.waiting = append(c.out.waiting, st)
-		}
-		st.changed.Wait()
-	}
-}
-
 func (w *response) headLocked(end bool) {
 	o := &w.st.conn.out
 	o.status(w.status)
-	dated := false
 	for _, f := range w.fields {
-		dated = dated || f.Name == "date"
 		o.field(f)
 	}
-	if !dated {
+	if !w.dated {
 		o.field(hpack.HeaderField{Name: "date", Value: today.text()})
 	}
 	o.headers(w.st.id, end)

@@ -18,6 +18,8 @@ type Options struct {
 	// Greeting is how long a client may take to begin, 10 s by default; Idle how long a connection without a request
 	// stays open, 3 minutes by default.
 	Greeting, Idle time.Duration
+	// Stall is how long a client may take nothing of what is to be sent: 30 s by default, and at most twice as long.
+	Stall time.Duration
 	// Logger hears of handlers that panic; nil means nobody does.
 	Logger *slog.Logger
 }
@@ -39,6 +41,7 @@ func New(o Options) *Server {
 	o.MaxHeader = cmp.Or(o.MaxHeader, 1<<20)
 	o.Greeting = cmp.Or(o.Greeting, 10*time.Second)
 	o.Idle = cmp.Or(o.Idle, 3*time.Minute)
+	o.Stall = cmp.Or(o.Stall, 30*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -57,6 +60,7 @@ func (s *Server) serve(_ *http.Server, secure *tls.Conn, handler http.Handler) {
 	s.mu.Lock()
 	if s.leaving {
 		s.mu.Unlock()
+		c.decline()
 		return
 	}
 	s.conns[c] = struct{}{}
@@ -79,7 +83,7 @@ func (s *Server) Leave() {
 // Close ends all connections at once, and returns when nothing is running any more.
 func (s *Server) Close() {
 	for _, c := range s.leave() {
-		c.net.Close()
+		c.net.NetConn().Close()
 	}
 	s.Wait()
 }

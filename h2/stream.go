@@ -18,6 +18,7 @@ type stream struct {
 	cancel  context.CancelFunc
 	answer  response
 	tooLong bool // the head is incomplete
+	size    int  // of the head
 
 	// The connection's mu guards all that follows.
 	changed   sync.Cond // something below has
@@ -27,10 +28,12 @@ type stream struct {
 	closed    bool      // the handler does not want the body
 	hesitates bool      // the client sends the body only if it is told to
 	queued    bool      // waits in outgoing
+	next      bool      // has waited there, and it is its turn
 	window    int64     // what may be sent
 	receive   window
 	body      received
-	declared  int64 // how long the body shall be; less than zero if that was not said
+	trailer   http.Header // of the request: what was announced, and then what has come
+	declared  int64       // how long the body shall be; less than zero if that was not said
 	received  int64
 	readBy    deadline
 	writeBy   deadline
@@ -56,6 +59,7 @@ func (st *stream) do() {
 func (st *stream) finish() {
 	code := http2.ErrCodeNo
 	if p := recover(); p != nil {
+		st.answer.over = true
 		code = http2.ErrCodeInternal
 		if p != http.ErrAbortHandler {
 			st.conn.server.o.Logger.Error("panic while serving", "remote", st.conn.remote, "panic", p, "stack", string(debug.Stack()))
@@ -71,10 +75,7 @@ func (st *stream) finish() {
 	st.readBy.stop()
 	st.writeBy.stop()
 	c.finishLocked(st, code)
-	if c.running--; c.running == 0 {
-		c.restLocked()
-		c.partLocked()
-	}
+	c.goneLocked(st)
 	c.flushLocked()
 }
 
@@ -97,8 +98,13 @@ func (c *conn) finishLocked(st *stream, code http2.ErrCode) {
 		}
 		st.answered = true
 	}
-	if c.err == nil {
-		c.out.windowUpdate(0, c.receive.give(int64(st.body.drop())))
+	c.dropLocked(st)
+}
+
+// dropLocked forgets what has come of a body and is not going to be read.
+func (c *conn) dropLocked(st *stream) {
+	if n := st.body.drop(); c.err == nil {
+		c.out.windowUpdate(0, c.receive.give(n))
 	}
 }
 
@@ -123,37 +129,70 @@ func (c *conn) forgetLocked(st *stream) {
 	}
 }
 
-// start lets the handlers run of requests whose heads have come. They are held back until it is seen whether their bodies
-// have come with them, so that most need not wait for those.
-func (c *conn) startHandlers() {
+// goneLocked notes that a handler has returned.
+func (c *conn) goneLocked(st *stream) {
+	c.heads -= st.size
+	if c.running--; c.running == 0 {
+		c.restLocked()
+	}
+}
+
+// startLocked lets the handlers run of requests whose heads have come. They are held back until it is seen whether their
+// bodies have come with them, so that most need not wait for those, or whether they have been cancelled.
+func (c *conn) startLocked() {
 	for i, st := range c.begun {
-		c.server.crew.start(st)
+		if st.err == nil {
+			c.server.crew.start(st)
+		} else {
+			c.dropLocked(st)
+			c.goneLocked(st)
+		}
 		c.begun[i] = nil
 	}
 	c.begun = c.begun[:0]
 }
 
 // SetReadDeadline says by when the body must have come.
-func (w *response) SetReadDeadline(t time.Time) error { return w.st.conn.within(w.st, &w.st.readBy, t) }
+func (w *response) SetReadDeadline(t time.Time) error { return w.st.within(&w.st.readBy, t) }
 
 // SetWriteDeadline says by when the client must have taken what is being written.
-func (w *response) SetWriteDeadline(t time.Time) error {
-	return w.st.conn.within(w.st, &w.st.writeBy, t)
-}
+func (w *response) SetWriteDeadline(t time.Time) error { return w.st.within(&w.st.writeBy, t) }
 
-func (c *conn) within(st *stream, d *deadline, t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// EnableFullDuplex is what HTTP/2 always does.
+func (w *response) EnableFullDuplex() error { return nil }
+
+func (st *stream) within(d *deadline, t time.Time) error {
+	st.conn.mu.Lock()
+	defer st.conn.mu.Unlock()
 	d.stop()
 	*d = deadline{}
-	if t.IsZero() || st.answered || st.err != nil {
-		return nil
+	if !t.IsZero() && !st.answered && st.err == nil {
+		st.setLocked(d, t)
 	}
-	d.timer = time.AfterFunc(time.Until(t), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		d.passed = true
-		st.changed.Broadcast()
-	})
 	return nil
+}
+
+func (st *stream) setLocked(d *deadline, t time.Time) {
+	left := time.Until(t)
+	if d.passed = left <= 0; d.passed {
+		st.changed.Broadcast()
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(left, func() {
+		st.conn.mu.Lock()
+		defer st.conn.mu.Unlock()
+		if d.timer == timer { // and not another one by now
+			d.passed = true
+			st.changed.Broadcast()
+		}
+	})
+	d.timer = timer
+}
+
+// hurryLocked does not wait for ever for a client to take what a handler has left.
+func (c *conn) hurryLocked(st *stream) {
+	if st.writeBy.timer == nil {
+		st.setLocked(&st.writeBy, time.Now().Add(c.server.o.Stall))
+	}
 }

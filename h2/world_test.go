@@ -83,7 +83,7 @@ type bare struct {
 	*http2.Framer
 	t     *testing.T
 	net   *tls.Conn
-	block bytes.Buffer
+	block *bytes.Buffer
 	pack  *hpack.Encoder
 }
 
@@ -111,10 +111,15 @@ func (w *world) bare(settings ...http2.Setting) *bare {
 	if _, err := io.WriteString(secure, http2.ClientPreface); err != nil {
 		w.t.Fatal(err)
 	}
-	b := &bare{Framer: http2.NewFramer(secure, secure), t: w.t, net: secure}
-	b.pack = hpack.NewEncoder(&b.block)
-	b.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	b := newBare(w.t, secure)
 	b.must(b.WriteSettings(settings...))
+	return b
+}
+
+func newBare(t *testing.T, secure *tls.Conn) *bare {
+	b := &bare{Framer: http2.NewFramer(secure, secure), t: t, net: secure, block: new(bytes.Buffer)}
+	b.pack = hpack.NewEncoder(b.block)
+	b.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	return b
 }
 

@@ -1,0 +1,96 @@
+package h2
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/http2"
+)
+
+// certificates are made by httptest, once, for servers without a listener.
+var certificates = sync.OnceValue(func() []tls.Certificate {
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	return web.TLS.Certificates
+})
+
+// alley is a server whose connections hold nothing: what is not read by one side keeps the other from writing.
+type alley struct {
+	t       *testing.T
+	server  *Server
+	handler http.HandlerFunc
+	serving sync.WaitGroup
+}
+
+func pave(t *testing.T, o Options, h http.HandlerFunc) *alley {
+	a := &alley{t: t, server: New(o), handler: h}
+	t.Cleanup(func() {
+		a.server.Close()
+		a.serving.Wait()
+	})
+	return a
+}
+
+// dial connects, and lets what the client says first be written while nobody reads what the server says.
+func (a *alley) dial() *tls.Conn {
+	a.t.Helper()
+	near, far := net.Pipe()
+	server := tls.Server(far, &tls.Config{Certificates: certificates(), NextProtos: []string{"h2"}})
+	a.serving.Go(func() {
+		defer far.Close()
+		if server.Handshake() == nil {
+			a.server.serve(nil, server, a.handler)
+		}
+	})
+	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	a.t.Cleanup(func() { near.Close() })
+	if err := client.Handshake(); err != nil {
+		a.t.Fatal(err)
+	}
+	return client
+}
+
+// bare connects and greets.
+func (a *alley) bare(settings ...http2.Setting) *bare {
+	a.t.Helper()
+	secure := a.dial()
+	b := newBare(a.t, secure)
+	if _, err := io.WriteString(secure, http2.ClientPreface); err != nil {
+		a.t.Fatal(err)
+	}
+	b.must(b.WriteSettings(settings...))
+	return b
+}
+
+// together lets frames be sent in one record.
+func (b *bare) together(do func(*bare)) {
+	b.t.Helper()
+	var all bytes.Buffer
+	do(&bare{Framer: http2.NewFramer(&all, nil), t: b.t, pack: b.pack, block: b.block})
+	_, err := b.net.Write(all.Bytes())
+	b.must(err)
+}
+
+// open asks for what a path names.
+func (b *bare) open(id uint32, path string) {
+	b.t.Helper()
+	b.head(id, true, ":method", "GET", ":scheme", "https", ":path", path, ":authority", "example.com")
+}
+
+// data reads until data of a stream comes.
+func (b *bare) data(id uint32) []byte {
+	b.t.Helper()
+	f := b.until(func(f http2.Frame) bool {
+		return f.Header().Type == http2.FrameData && f.Header().StreamID == id
+	})
+	if f == nil {
+		b.t.Fatalf("no data of stream %d", id)
+	}
+	return f.(*http2.DataFrame).Data()
+}

@@ -1,0 +1,215 @@
+package h2
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// wide lets a server send as much as it likes.
+var wide = http2.Setting{ID: http2.SettingInitialWindowSize, Val: largestWindow}
+
+func (b *bare) widen() { b.must(b.WriteWindowUpdate(0, largestWindow-firstWindow)) }
+
+func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/long" {
+				io.WriteString(w, "short")
+				return
+			}
+			w.Write(make([]byte, plenty+plenty/2)) // has to send the first part in order to queue the second
+			<-r.Context().Done()
+		})
+		b := a.bare(wide)
+		b.widen()
+		b.open(1, "/long")
+		synctest.Wait() // it is writing what nobody reads
+		b.open(3, "/short")
+		synctest.Wait()
+		if got := b.data(3); string(got) != "short" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestStreamsThatWaitTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			w.Write(make([]byte, firstWindow))
+			w.(http.Flusher).Flush()
+		})
+		b := a.bare(wide)
+		for id := uint32(1); id < 10; id += 2 {
+			b.open(id, "/")
+		}
+		for got := 0; got < firstWindow; {
+			if f := b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameData }); f != nil {
+				got += int(f.Header().Length)
+			}
+		}
+		synctest.Wait()
+		// Whoever had the whole window is done, or all wait; each of those gets a few bytes before one gets more.
+		var first []uint32
+		for range 8 {
+			b.must(b.WriteWindowUpdate(0, 10))
+			f := b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameData && f.Header().Length > 0 })
+			if f == nil || f.Header().Length != 10 {
+				t.Fatalf("got %v", f)
+			}
+			first = append(first, f.Header().StreamID)
+			synctest.Wait()
+		}
+		if !slices.Equal(first[:4], first[4:]) && !slices.Equal(first[:3], first[5:]) {
+			t.Errorf("turns: %v", first)
+		}
+	})
+}
+
+func TestHandlerIsNotKeptByAClientThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := make(chan error, 1)
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			_, err := w.Write(make([]byte, 4*plenty))
+			heard <- err
+		})
+		b := a.bare(wide)
+		b.widen()
+		begun := time.Now()
+		b.ask(1, true)
+		if err := <-heard; !errors.Is(err, errClientGone) {
+			t.Errorf("heard %v", err)
+		}
+		if took := time.Since(begun); took > time.Minute {
+			t.Errorf("after %v", took)
+		}
+		a.server.Wait()
+	})
+}
+
+func TestAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		b := a.bare(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		b.ask(1, true)
+		begun := time.Now()
+		if id, code := b.fault(); id != 1 || code != http2.ErrCodeInternal {
+			t.Errorf("stream %d, %v", id, code)
+		}
+		if took := time.Since(begun); took != 30*time.Second {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+func TestSlowClientIsNotTakenForOneThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 2 * plenty
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, size)) })
+		b := a.bare(wide)
+		b.widen()
+		b.ask(1, true)
+		for got := 0; got < size; {
+			time.Sleep(5 * time.Second)
+			f := b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameData })
+			if f == nil {
+				t.Fatalf("ended after %d bytes", got)
+			}
+			got += int(f.Header().Length)
+		}
+	})
+}
+
+func TestServerHearsAClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		b := a.bare()
+		for range 2000 { // each of which is answered
+			b.must(b.WritePing(false, [8]byte{}))
+		}
+		b.ask(1, true)
+		if got := b.data(1); string(got) != "answer" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 4*plenty)) })
+		stuck := make([]*bare, 5)
+		for i := range stuck {
+			stuck[i] = a.bare(wide)
+			stuck[i].widen()
+			stuck[i].ask(1, true)
+		}
+		idle := a.bare()
+		synctest.Wait()
+		a.server.Leave()
+		if id, code := idle.fault(); id != 0 || code != http2.ErrCodeNo {
+			t.Errorf("stream %d, %v", id, code)
+		}
+		begun := time.Now()
+		a.server.Close()
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("closing took %v", took)
+		}
+	})
+}
+
+func TestMisuseEndsAConnectionOfWhichNothingIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := make(chan error, 1)
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			_, err := w.Write(make([]byte, 4*plenty))
+			heard <- err
+		})
+		b := a.bare(wide)
+		b.widen()
+		b.ask(1, true)
+		synctest.Wait()
+		begun := time.Now()
+		b.must(b.WriteData(3, true, nil)) // before its head
+		<-heard
+		a.serving.Wait()
+		if took := time.Since(begun); took > lingers {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+func TestRequestIsServedThoughTheNextFrameIsNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		b := a.bare()
+		b.together(func(b *bare) {
+			b.ask(1, true)
+			b.must(b.WriteRawFrame(http2.FramePing, 0, 0, make([]byte, 8)))
+		})
+		b.together(func(b *bare) {
+			b.ask(3, true)
+			b.must(b.WriteRawFrame(http2.FrameHeaders, 0, 5, nil))
+		})
+		if got := b.data(3); string(got) != "answer" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestGreetingComesToAnEndWhenTheServerIsLeaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		a.server.Leave()
+		secure := a.dial()
+		b := newBare(t, secure)
+		if f, ok := b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameGoAway }).(*http2.GoAwayFrame); !ok || f.LastStreamID != 0 || f.ErrCode != http2.ErrCodeNo {
+			t.Errorf("got %v", f)
+		}
+	})
+}
