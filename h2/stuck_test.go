@@ -13,7 +13,13 @@ import (
 )
 
 // wide lets a server send as much as it likes.
-var wide = http2.Setting{ID: http2.SettingInitialWindowSize, Val: largestWindow}
+var wide = http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}
+
+// greeted reads until the server has taken notice of the client's settings.
+func (b *bare) greeted() {
+	b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameSettings && f.Header().Flags.Has(http2.FlagSettingsAck) })
+	synctest.Wait()
+}
 
 func (b *bare) widen() { b.must(b.WriteWindowUpdate(0, largestWindow-firstWindow)) }
 
@@ -29,6 +35,7 @@ func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
 		})
 		b := a.bare(wide)
 		b.widen()
+		b.greeted()
 		b.open(1, "/long")
 		synctest.Wait() // it is writing what nobody reads
 		b.open(3, "/short")
@@ -72,6 +79,58 @@ func TestStreamsThatWaitTakeTurns(t *testing.T) {
 	})
 }
 
+func TestStreamThatCannotUseItsTurnPassesItOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 2*firstWindow)) })
+		b := a.bare(wide)
+		b.open(1, "/") // takes all that the connection allows, and waits
+		for got := 0; got < firstWindow; {
+			got += len(b.data(1))
+		}
+		synctest.Wait()
+		b.open(3, "/") // waits behind it
+		synctest.Wait()
+		b.must(b.WriteWindowUpdate(3, 1<<30-1))
+		b.must(b.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
+		b.greeted()
+		b.must(b.WriteWindowUpdate(0, 10))
+		if got := b.data(3); len(got) != 10 {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
+}
+
+func TestRoomThatOneStreamLeavesIsForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			switch r.URL.Path {
+			case "/all":
+				w.Write(make([]byte, firstWindow))
+				return
+			case "/lazy": // its piece may wait
+				w.Write(make([]byte, 10))
+				<-r.Context().Done()
+			}
+			w.Write(make([]byte, 10))
+		})
+		b := a.bare(wide)
+		b.open(1, "/all")
+		for got := 0; got < firstWindow; {
+			got += len(b.data(1))
+		}
+		for id, path := range []string{"/lazy", "/lazy", "/eager"} {
+			b.open(uint32(3+2*id), path)
+			b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders })
+			synctest.Wait()
+		}
+		b.must(b.WriteWindowUpdate(0, 30))
+		if got := b.data(7); len(got) != 10 {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
+}
+
 func TestHandlerIsNotKeptByAClientThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := make(chan error, 1)
@@ -81,6 +140,7 @@ func TestHandlerIsNotKeptByAClientThatTakesNothing(t *testing.T) {
 		})
 		b := a.bare(wide)
 		b.widen()
+		b.greeted()
 		begun := time.Now()
 		b.ask(1, true)
 		if err := <-heard; !errors.Is(err, errClientGone) {
@@ -147,6 +207,7 @@ func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 		for i := range stuck {
 			stuck[i] = a.bare(wide)
 			stuck[i].widen()
+			stuck[i].greeted()
 			stuck[i].ask(1, true)
 		}
 		idle := a.bare()
@@ -172,6 +233,7 @@ func TestMisuseEndsAConnectionOfWhichNothingIsTaken(t *testing.T) {
 		})
 		b := a.bare(wide)
 		b.widen()
+		b.greeted()
 		b.ask(1, true)
 		synctest.Wait()
 		begun := time.Now()
