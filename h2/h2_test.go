@@ -107,7 +107,7 @@ func TestAnswersAreAsTheirHandlersMeanThem(t *testing.T) {
 		{"GET", "/empty", "", 200, 0, map[string]string{"Content-Type": ""}},
 		{"GET", "/hints", "after", 200, 5, map[string]string{"Link": "</style.css>"}},
 		{"GET", "/hops", "", 418, 0, map[string]string{"Connection": "", "Bad": "", "Late": ""}},
-		{"GET", "/trailers", "body", 200, -1, nil},
+		{"GET", "/trailers", "body", 200, 4, nil},
 	} {
 		answer, b := w.do(c, tt.method, tt.path, nil)
 		if string(b) != tt.body || answer.StatusCode != tt.status || answer.ContentLength != tt.length || answer.Header.Get("Date") == "" {

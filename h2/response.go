@@ -175,24 +175,24 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.written += int64(len(b)); w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
-	switch {
-	case w.head:
-		w.guess(b)
-		return len(b), nil
-	case w.headed:
+	if w.headed && !w.head {
 		return w.sent(b, w.send(b, pieceOfMore))
 	}
 	if w.buffer == nil {
 		w.buffer = buffers.Get().(*[]byte)
 	}
-	if len(*w.buffer)+len(b) <= mostGathered {
-		*w.buffer = append(*w.buffer, b...)
+	switch gathered := *w.buffer; {
+	case len(gathered)+len(b) <= mostGathered:
+		*w.buffer = append(gathered, b...)
 		return len(b), nil
+	case w.head:
+		return len(b), nil
+	case len(gathered) > 0:
+		if err := w.send(gathered, pieceOfMore); err != nil {
+			return 0, err
+		}
+		*w.buffer = gathered[:0]
 	}
-	if err := w.send(*w.buffer, pieceOfMore); err != nil {
-		return 0, err
-	}
-	*w.buffer = (*w.buffer)[:0]
 	return w.sent(b, w.send(b, pieceOfMore))
 }
 
@@ -249,7 +249,7 @@ func (w *response) finish() error {
 		w.setStatus(http.StatusOK)
 	}
 	w.more = !w.head && !w.bodyless && w.hasTrailers()
-	if w.length < 0 && !w.headed && !w.more && !w.bodyless && (!w.head || w.written > 0) {
+	if w.length < 0 && !w.headed && !w.bodyless && (!w.head || w.written > 0) {
 		w.length = w.written
 		w.fields = append(w.fields, hpack.HeaderField{Name: "content-length", Value: strconv.FormatInt(w.written, 10), Sensitive: true})
 	}
@@ -287,9 +287,12 @@ func (w *response) send(b []byte, p piece) error {
 		return err
 	}
 	after := p == pieceAtEnd && w.more
+	w.guess(b)
+	if w.head {
+		b = nil
+	}
 	if !w.headed {
 		w.headed = true
-		w.guess(b)
 		w.headLocked(p == pieceAtEnd && len(b) == 0 && !after)
 	} else if p == pieceAtEnd && len(b) == 0 && !after {
 		c.out.data(st.id, nil, true)

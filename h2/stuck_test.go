@@ -17,7 +17,9 @@ var wide = http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}
 
 // greeted reads until the server has taken notice of the client's settings.
 func (b *bare) greeted() {
-	b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameSettings && f.Header().Flags.Has(http2.FlagSettingsAck) })
+	b.until(func(f http2.Frame) bool {
+		return f.Header().Type == http2.FrameSettings && f.Header().Flags.Has(http2.FlagSettingsAck)
+	})
 	synctest.Wait()
 }
 
