@@ -178,21 +178,22 @@ func (o *outgoing) leaveLocked(st *stream) {
 }
 
 // roomLocked waits until some of n bytes of a stream may be queued, and tells how many. Who finds others waiting waits behind
-// them.
+// them; whose turn it is goes on while there is room. When it has what it needs it is to leave.
 func (c *conn) roomLocked(st *stream, n int) (int, error) {
 	o := &c.out
-	defer o.leaveLocked(st)
 	for {
 		if err := st.usableLocked(); err != nil {
 			return 0, err
 		}
 		n := min(int64(n), int64(o.largest), st.window, o.window)
 		if n > 0 && len(o.frames) < plenty && (st.next || len(o.waiting) == 0) {
+			st.next = true
 			st.window -= n
 			o.window -= n
 			return int(n), nil
 		}
 		if !o.writing && len(o.frames) > 0 {
+			st.next = false
 			c.flushLocked()
 			continue
 		}

@@ -297,6 +297,9 @@ func (w *response) send(b []byte, p piece) error {
 	} else if p == pieceAtEnd && len(b) == 0 && !after {
 		c.out.data(st.id, nil, true)
 	}
+	if len(b) > 0 {
+		defer c.out.leaveLocked(st)
+	}
 	for len(b) > 0 {
 		n, err := c.roomLocked(st, len(b))
 		if err != nil {
