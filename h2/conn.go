@@ -65,6 +65,12 @@ func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
 	c.framer.MaxHeaderListSize = s.o.MaxHeader
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	c.out.init()
+	c.out.settings(
+		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: s.o.MaxStreams},
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: s.o.MaxHeader},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+	)
+	c.out.windowUpdate(0, connWindow-firstWindow)
 	return c
 }
 
@@ -88,21 +94,20 @@ func (c *conn) serve() {
 	}
 }
 
-// greet exchanges the first words.
+// greet exchanges the first words. The server's have been there since before anybody could make the connection say others.
 func (c *conn) greet() error {
-	if err := c.net.SetReadDeadline(time.Now().Add(c.server.o.Greeting)); err != nil {
+	c.mu.Lock()
+	c.idle = time.AfterFunc(c.server.o.Idle, c.idled)
+	c.restLocked()
+	var err error
+	if !c.leaving { // or the end has been set already
+		err = c.net.SetReadDeadline(time.Now().Add(c.server.o.Greeting))
+	}
+	c.handOverLocked()
+	c.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.out.settings(
-		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: c.server.o.MaxStreams},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: c.server.o.MaxHeader},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
-	)
-	c.out.windowUpdate(0, connWindow-firstWindow)
-	c.handOverLocked()
-	c.idle = time.AfterFunc(c.server.o.Idle, c.idled)
-	c.mu.Unlock()
 	var preface [len(http2.ClientPreface)]byte
 	if _, err := io.ReadFull(c.in, preface[:]); err != nil {
 		return err
@@ -123,7 +128,7 @@ func (s *source) Read(b []byte) (int, error) {
 	c.startLocked()
 	c.handOverLocked()
 	if c.parted { // as long as the client sends it may be reading, too, and must not be cut off
-		c.net.SetReadDeadline(time.Now().Add(lingers))
+		c.net.SetReadDeadline(time.Now().Add(parts))
 	}
 	c.mu.Unlock()
 	return c.net.Read(b)
@@ -189,8 +194,9 @@ func (c *conn) dismissLocked(err error) {
 	c.failLocked(errClientGone)
 }
 
-// lingers is how long a client may take to hear why its connection ends, parts how long it may take to take all and leave.
-const lingers, parts = time.Second, 10 * time.Second
+// lingers is how long a client may take to hear why its connection ends, parts how long it may be silent before it leaves in
+// order.
+const lingers, parts = time.Second, 3 * time.Second
 
 // goAwayLocked tells the client that no more streams are taken. It may believe that those have not been served that came
 // after the last one that it hears of, so it never hears of a later one.
@@ -232,9 +238,8 @@ func (c *conn) leaveLocked() {
 
 // decline tells a client that has come too late that nothing of what it asks is going to be done, so that it may ask elsewhere.
 func (c *conn) decline() {
-	c.out.settings()
 	c.out.goAway(0, http2.ErrCodeNo)
-	if c.net.SetDeadline(time.Now().Add(lingers)) != nil {
+	if c.net.SetDeadline(time.Now().Add(parts)) != nil {
 		return
 	}
 	if _, err := c.net.Write(c.out.frames); err == nil && c.net.CloseWrite() == nil {
@@ -269,7 +274,7 @@ func (c *conn) restLocked() {
 	case len(c.streams) > 0 || c.running > 0:
 		c.idle.Stop()
 	case c.leaving:
-		c.idle.Reset(parts)
+		c.idle.Reset(3 * parts)
 	default:
 		c.idle.Reset(c.server.o.Idle)
 	}

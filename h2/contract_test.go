@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -163,6 +164,7 @@ func seen(t *testing.T, c *http.Client, method, address string, body []byte) str
 	}
 	answer, err := c.Do(r)
 	if err != nil {
+		t.Logf("%s %s: %v", method, address, err)
 		return "an error"
 	}
 	defer answer.Body.Close()
@@ -191,6 +193,7 @@ func TestClientsSeeWhatTheyWouldOfNetHTTP(t *testing.T) {
 	ours := serve(t, Options{}, handler)
 	theirs := httptest.NewUnstartedServer(http.HandlerFunc(handler))
 	theirs.EnableHTTP2 = true
+	theirs.Config.ErrorLog = log.New(io.Discard, "", 0)
 	theirs.StartTLS()
 	defer theirs.Close()
 	us, them := ours.client(), theirs.Client()

@@ -89,6 +89,11 @@ func TestMisuseIsAnsweredAndChangesNothing(t *testing.T) {
 		{"capital letters", func(b *bare) { b.ask(1, true, "Accept", "x") }, 1, http2.ErrCodeProtocol},
 		{"no path", func(b *bare) { b.head(1, true, ":method", "GET", ":scheme", "https") }, 1, http2.ErrCodeProtocol},
 		{"a path that is none", func(b *bare) { b.head(1, true, ":method", "GET", ":scheme", "https", ":path", "x y") }, 1, http2.ErrCodeProtocol},
+		{"a path of elsewhere", func(b *bare) { b.head(1, true, ":method", "GET", ":scheme", "https", ":path", "http://x/") }, 1, http2.ErrCodeProtocol},
+		{"a scheme of elsewhere", func(b *bare) { b.head(1, true, ":method", "GET", ":scheme", "file", ":path", "/") }, 1, http2.ErrCodeProtocol},
+		{"a protocol", func(b *bare) {
+			b.head(1, true, ":method", "GET", ":scheme", "https", ":path", "/", ":protocol", "websocket")
+		}, 1, http2.ErrCodeProtocol},
 		{"a promise", func(b *bare) {
 			b.must(b.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true}))
 		}, conn, http2.ErrCodeProtocol},

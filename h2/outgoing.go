@@ -223,8 +223,8 @@ func (c *conn) handOverLocked() {
 }
 
 // writeLocked writes all that waits, and tells whether there was something: then it is to be followed by handing over what
-// has come since. Before it does, those run that are ready to
-// add more: a write for each of many would cost each of them more than all else.
+// has come since. Before it does, those run that are ready to add more: a write for each of many would cost each of them
+// more than all else.
 func (c *conn) writeLocked() bool {
 	o := &c.out
 	if len(o.frames) == 0 || c.err != nil {
@@ -286,11 +286,11 @@ func (r *rest) do() {
 	c.mu.Lock()
 	for !c.out.writing && c.writeLocked() {
 	}
-	parts := !c.out.writing && c.endsLocked() // whoever is writing hands over again
-	c.parted = c.parted || parts
+	ended := !c.out.writing && c.endsLocked() // whoever is writing hands over again
+	c.parted = c.parted || ended
 	c.mu.Unlock()
-	if parts { // and the reader sees the end
+	if ended { // and the reader sees the end
 		c.net.CloseWrite()
-		c.net.SetReadDeadline(time.Now().Add(lingers))
+		c.net.SetReadDeadline(time.Now().Add(parts))
 	}
 }
