@@ -39,6 +39,7 @@ type conn struct {
 	running int    // handlers, also of streams that have ended
 	heads   int    // how long the heads of their requests are
 	leaving bool   // no new streams are taken
+	misused bool   // the client has not kept to HTTP/2
 	parted  bool   // all has been sent, and the client has been told so
 	idle    *time.Timer
 
@@ -179,6 +180,7 @@ func (c *conn) dismissLocked(err error) {
 		c.failLocked(errClientGone)
 		return
 	}
+	c.misused = true
 	c.goAwayLocked(code)
 	for _, st := range c.streams {
 		c.endLocked(st, errClientGone)
@@ -196,7 +198,7 @@ func (c *conn) dismissLocked(err error) {
 
 // lingers is how long a client may take to hear why its connection ends, parts how long it may be silent before it leaves in
 // order.
-const lingers, parts = time.Second, 3 * time.Second
+const lingers, parts = time.Second, 2 * time.Second
 
 // goAwayLocked tells the client that no more streams are taken. It may believe that those have not been served that came
 // after the last one that it hears of, so it never hears of a later one.
@@ -242,7 +244,7 @@ func (c *conn) decline() {
 	if c.net.SetDeadline(time.Now().Add(parts)) != nil {
 		return
 	}
-	if _, err := c.net.Write(c.out.frames); err == nil && c.net.CloseWrite() == nil {
+	if _, err := c.net.Write(c.out.frames); err == nil {
 		_, _ = io.Copy(io.Discard, c.net)
 	}
 }

@@ -288,9 +288,15 @@ func (r *rest) do() {
 	}
 	ended := !c.out.writing && c.endsLocked() // whoever is writing hands over again
 	c.parted = c.parted || ended
+	used := c.last > 0 || c.misused
 	c.mu.Unlock()
-	if ended { // and the reader sees the end
-		c.net.CloseWrite()
-		c.net.SetReadDeadline(time.Now().Add(parts))
+	if !ended {
+		return
 	}
+	// The reader sees the end. Go's client gives up a request for which it finds its new connection closed, though it sends it
+	// again when it only hears that it is to go away: so who has not asked yet may leave by itself.
+	if used {
+		c.net.CloseWrite()
+	}
+	c.net.SetReadDeadline(time.Now().Add(parts))
 }

@@ -73,6 +73,8 @@ func (s shift) Close() error {
 func TestNothingIsDoneTwiceOrNotAtAllWhenServersTakeOver(t *testing.T) {
 	d := open(t)
 	var done sync.Map // how often each request was served
+	var finished atomic.Bool
+	var count atomic.Int32
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		times, _ := done.LoadOrStore(r.URL.Path, new(atomic.Int32))
 		times.(*atomic.Int32).Add(1)
@@ -81,8 +83,8 @@ func TestNothingIsDoneTwiceOrNotAtAllWhenServersTakeOver(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		w.Write(append(b, b...))
+		count.Add(1)
 	})
-	var finished atomic.Bool
 	var servers, clients sync.WaitGroup
 	servers.Go(func() {
 		for shifts := 0; !finished.Load(); shifts++ {
@@ -92,7 +94,9 @@ func TestNothingIsDoneTwiceOrNotAtAllWhenServersTakeOver(t *testing.T) {
 			served := shift{d, make(chan struct{}), new(sync.Once)}
 			var serving sync.WaitGroup
 			serving.Go(func() { web.ServeTLS(served, "", "") })
-			time.Sleep(25 * time.Millisecond)
+			for enough := count.Load() + 20; count.Load() < enough && !finished.Load(); {
+				time.Sleep(time.Millisecond)
+			}
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			servers.Go(func() { // while the next one is there already
 				defer cancel()
