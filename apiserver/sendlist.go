@@ -126,15 +126,18 @@ func (ch *chunked) room() {
 	if len(ch.b.bytes) < chunk {
 		return
 	}
-	if !ch.started {
+	ch.send()
+}
+
+// small is an answer that a connection takes without its client's consent.
+const small = 16 << 10
+
+func (ch *chunked) send() {
+	if !ch.started && len(ch.b.bytes) > small {
 		// A caller that does not read on would keep one of the places for requests.
 		ch.started = true
 		_ = http.NewResponseController(ch.w).SetWriteDeadline(time.Now().Add(ch.within))
 	}
-	ch.send()
-}
-
-func (ch *chunked) send() {
 	if ch.err == nil {
 		_, ch.err = ch.w.Write(ch.b.bytes)
 	}

@@ -11,6 +11,10 @@
 //   - Frames of one stream keep their order, and no stream's frames wait for another stream's window.
 //   - What waits to be sent is bounded for each connection; who wants to add more waits. What has been received and not
 //     been read is bounded by the windows.
+//   - Streams that wait for room take turns. What one handler leaves to be sent is sent though its writer turns to other things.
+//   - A client that takes nothing keeps nobody but its own handlers, and those for a minute at most (Options.Stall). The
+//     reader never writes, so such a client is still heard; and no other connection waits for it, not even to be closed.
+//   - A client that is told to go away may ask elsewhere for whatever was not served: none of that has been begun.
 //   - A request's context ends when its client cancels it or goes away, and when its handler returns.
 //   - Close and Wait return when no handler and no goroutine of a connection is running any more.
 //
