@@ -51,9 +51,12 @@ func (h *history) add(c *change) {
 	last.next.Store(c)
 }
 
-// bound forgets the oldest changes until there are no more than the given number and bytes; the newest always stays.
+// leastChanges stay however large they are, so that a few huge values at once do not cut off a watch that keeps up.
+const leastChanges = 16
+
+// bound forgets the oldest changes until there are no more than the given number, nor bytes unless it is in the least.
 func (h *history) bound(events int, bytes int64) {
-	for len(h.changes) > 2 && (len(h.changes) > events+1 || h.bytes > bytes) {
+	for len(h.changes) > events+1 || h.bytes > bytes && len(h.changes) > leastChanges+1 {
 		h.compact(h.floor() + 2)
 	}
 }

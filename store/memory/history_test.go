@@ -42,10 +42,10 @@ func TestHistoryIsBoundedInEventsThoughNobodyCompacts(t *testing.T) {
 	}
 }
 
-func TestHistoryIsBoundedInBytesButKeepsTheNewestChange(t *testing.T) {
-	s := New(Options{HistoryBytes: 10_000})
+func TestHistoryIsBoundedInBytesButKeepsTheNewestChanges(t *testing.T) {
+	s := New(Options{HistoryBytes: 50_000})
 	rev := write(t, s, "/a", 100, make([]byte, 1000))
-	if s.history.bytes > 10_000 || len(s.history.changes) < 8 {
+	if s.history.bytes > 50_000 || len(s.history.changes) < 48 {
 		t.Errorf("%d bytes in %d changes", s.history.bytes, len(s.history.changes))
 	}
 	rev, err := s.Update(t.Context(), "/a", make([]byte, 100_000), rev, 0)
@@ -53,8 +53,8 @@ func TestHistoryIsBoundedInBytesButKeepsTheNewestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
-	err = s.Watch(t.Context(), "/", rev-1, func(b store.Batch) error {
-		if len(b.Events) != 1 || b.Events[0].Revision != rev {
+	err = s.Watch(t.Context(), "/", rev-leastChanges, func(b store.Batch) error {
+		if len(b.Events) != leastChanges || b.Events[leastChanges-1].Revision != rev {
 			t.Errorf("batch is %d events up to %d", len(b.Events), b.Revision)
 		}
 		return enough

@@ -24,7 +24,8 @@ import (
 type Options struct {
 	// HistoryEvents is the most changes that are remembered; zero means 100,000.
 	HistoryEvents int
-	// HistoryBytes is the most bytes of keys and values that remembered changes may hold; zero means 64 MiB.
+	// HistoryBytes is the most bytes of keys and values that remembered changes may hold, beyond the last few; zero means
+	// 64 MiB.
 	HistoryBytes int64
 	// MaxValueBytes is the largest value; zero means 1.5 MiB, which is etcd's limit for a request.
 	MaxValueBytes int
