@@ -10,25 +10,26 @@ import (
 
 // collector says how much a heap may grow before it is collected.
 //
-// Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: a third of
-// it again is enough. But while the state is small and much is being written, that would be a collection every few
-// hundred requests, and a fifth of all work. So a server that collects again and again may use some memory more,
-// until it is quiet.
+// Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: three tenths
+// of it again are enough. But while the state is small and much is being written, that would be a collection every few
+// hundred requests, and a fifth of all work. So a server that collects again and again may use some memory more, as long as
+// it is not much in all, until it is quiet.
 type collector struct {
 	mu      sync.Mutex // guards what follows
 	last    time.Time
 	hurried int  // how many collections in a row followed each other closely
-	ample   bool // there is more room
+	hurry   bool // there is more room
 	quiet   *time.Timer
 	set     func(percent int)
 }
 
 const (
 	// leastPercent is how much is always allowed.
-	leastPercent = 35
+	leastPercent = 30
 	mostPercent  = 400
-	// headroom is what is allowed in a hurry, if it is more.
-	headroom = 40 << 20
+	// headroom is what is allowed in a hurry, if it is more, up to a heap of ample size.
+	headroom = 48 << 20
+	ample    = 120 << 20
 	// close is how soon collections follow each other in a hurry, enough how many of them make one. A start takes fewer.
 	closely = 300 * time.Millisecond
 	enough  = 12
@@ -61,11 +62,11 @@ func (c *collector) collected(now time.Time, live uint64) {
 		c.hurried = 0
 	}
 	c.last = now
-	if c.hurried++; c.hurried < enough && !c.ample {
+	if c.hurried++; c.hurried < enough && !c.hurry {
 		return
 	}
-	c.ample = true
-	c.set(int(max(leastPercent, min(mostPercent, 100*headroom/max(live, 1)))))
+	c.hurry = true
+	c.set(percent(live))
 	if c.quiet == nil {
 		c.quiet = time.AfterFunc(patience, c.calm)
 		return
@@ -73,10 +74,16 @@ func (c *collector) collected(now time.Time, live uint64) {
 	c.quiet.Reset(patience)
 }
 
+// percent is how much is allowed in a hurry beside so much that is alive.
+func percent(live uint64) int {
+	room := min(headroom, ample-min(live, ample))
+	return int(max(leastPercent, min(mostPercent, 100*room/max(live, 1))))
+}
+
 // calm ends a hurry.
 func (c *collector) calm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ample, c.hurried = false, 0
+	c.hurry, c.hurried = false, 0
 	c.set(leastPercent)
 }

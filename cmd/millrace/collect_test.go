@@ -25,8 +25,9 @@ func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
 		}{
 			{"a start", enough - 1, time.Millisecond, 10 << 20, leastPercent},
 			{"slow work", 100, time.Second, 10 << 20, leastPercent},
-			{"much work", enough, 100 * time.Millisecond, 20 << 20, 200},
-			{"the same, collected less often now", 3, time.Second, 20 << 20, 200},
+			{"much work", enough, 100 * time.Millisecond, 24 << 20, 200},
+			{"the same, collected less often now", 3, time.Second, 24 << 20, 200},
+			{"more state", 1, time.Second, 80 << 20, 50},
 			{"a large state", 1, time.Second, 1 << 30, leastPercent},
 			{"hardly any state", 1, time.Second, 1 << 20, mostPercent},
 		} {
