@@ -16,7 +16,7 @@ import (
 // needed, and the files named. The kernel brings a page back from its file if it is wanted again, and of the program's own
 // from the first time on no others with it: not before, because a start needs many, and fast.
 func giveBack(files []string) {
-	sparing.Do(mapSparingly)
+	sparing.Do(func() { mapSparingly() })
 	debug.FreeOSMemory()
 	for m := range mappings(append(slices.Clone(files), program()...)) {
 		m.release()

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,35 @@ func TestMappingsAreReadAsTheKernelWritesThem(t *testing.T) {
 		if _, ok := parseMapping(strings.Fields(line)); ok {
 			t.Errorf("%q is taken for a mapping", line)
 		}
+	}
+}
+
+func TestTheProgramIsMappedPageByPageWhereTheKernelLetsUs(t *testing.T) {
+	if !mapSparingly() {
+		t.Skip("it does not")
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapped, sparingly := 0, 0
+	var current mapping
+	for line := range strings.Lines(string(smaps)) {
+		fields := strings.Fields(line)
+		if next, ok := parseMapping(fields); ok {
+			current = next
+			continue
+		}
+		if fields[0] != "VmFlags:" || !current.readOnly || !slices.Contains(program(), current.file) || !slices.Contains(fields, "ex") {
+			continue
+		}
+		mapped++
+		if slices.Contains(fields, "uw") && slices.Contains(fields, "nh") { // told of writes; no huge pages
+			sparingly++
+		}
+	}
+	if mapped == 0 || sparingly != mapped {
+		t.Errorf("%d of %d mappings of code", sparingly, mapped)
 	}
 }
 

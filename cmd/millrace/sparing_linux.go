@@ -12,12 +12,12 @@ import (
 //
 // What is registered with a userfaultfd is exempt from that. It is registered for being told of writes to it, which in
 // this mode the kernel keeps to itself, and nobody writes to code and constants. Where the kernel is older than 6.7, or
-// forbids it, all is as it was.
-func mapSparingly() {
+// forbids it, all is as it was, and the answer false.
+func mapSparingly() bool {
 	const userModeOnly = 1
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|userModeOnly, 0, 0)
 	if errno != 0 {
-		return
+		return false
 	}
 	// What follows is the kernel's interface, of which x/sys has no names. The descriptor stays open: with it the
 	// registration would end.
@@ -30,11 +30,12 @@ func mapSparingly() {
 	hello := struct{ version, features, ioctls uint64 }{version, asyncWrites, 0}
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(&hello))); errno != 0 {
 		unix.Close(int(fd))
-		return
+		return false
 	}
 	for m := range mappings(program()) {
 		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_NOHUGEPAGE) // a huge page would come as a whole
 		area := struct{ start, length, mode, ioctls uint64 }{uint64(m.start), uint64(m.end - m.start), writes, 0}
 		unix.Syscall(unix.SYS_IOCTL, fd, register, uintptr(unsafe.Pointer(&area)))
 	}
+	return true
 }
