@@ -2,6 +2,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,25 @@ func TestDeploymentBecomesReadyPods(t *testing.T) {
 			t.Errorf("replica set %s with labels %v", set.Name, set.Labels)
 		}
 	})
+}
+
+func TestAnEnormousSurgeRollsLikeAnyOther(t *testing.T) {
+	for _, surge := range []intstr.IntOrString{intstr.FromInt32(math.MaxInt32), intstr.FromString("2147483647%")} {
+		for _, replicas := range []int32{0, 7} {
+			synctest.Test(t, func(t *testing.T) {
+				c := start(t)
+				c.create(replicas, func(d *appsv1.Deployment) {
+					none := intstr.FromInt32(0)
+					d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &none}
+				})
+				c.complete(int(replicas))
+				stop := c.watchBounds(2*replicas, replicas)
+				c.image("image:2")
+				c.complete(int(replicas))
+				stop()
+			})
+		}
+	}
 }
 
 func TestRollingUpdateStaysInItsBounds(t *testing.T) {

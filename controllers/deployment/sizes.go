@@ -38,7 +38,7 @@ func scaled(value *intstr.IntOrString, d *appsv1.Deployment, up bool) int32 {
 	if err != nil {
 		return 0 // the API does not let it in
 	}
-	return int32(n)
+	return int32(min(n, math.MaxInt32-int(replicas(d)))) // what comes on top of the replicas must not overflow with them
 }
 
 // replicas is the declared number of pods.

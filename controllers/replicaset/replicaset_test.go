@@ -46,6 +46,35 @@ func TestPodsThatMatchAreAdoptedAndOthersLetGo(t *testing.T) {
 	})
 }
 
+func TestThousandsOfOrphansAreAdoptedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := prepare(t)
+		const many = 3_000
+		for i := range many {
+			c.pod(fmt.Sprintf("orphan-%05d", i), func(*corev1.Pod) {})
+		}
+		var patches, creations atomic.Int32
+		c.server.Intercept(func(r *http.Request) error {
+			switch {
+			case r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/pods/"):
+				patches.Add(1)
+			case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/pods"):
+				creations.Add(1)
+			}
+			return nil
+		}, nil)
+		testapi.Start(t, c.clients, Entry) // the pods need not run
+		c.create(many)
+		c.settle()
+		if patches.Load() != many || creations.Load() != 0 {
+			t.Errorf("%d adoptions and %d creations for %d orphans", patches.Load(), creations.Load(), many)
+		}
+		if s := c.set().Status; s.Replicas != many {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
 func TestPodsAreAvailableWhenTheyWereReadyLongEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
