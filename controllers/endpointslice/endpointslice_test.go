@@ -43,6 +43,28 @@ func TestServicePodsAreInSlicesOfAtMostOneHundred(t *testing.T) {
 	})
 }
 
+func TestSlicesSaySinceWhenTheirChangeWasDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.service(func(*corev1.Service) {})
+		c.pod(1, func(*corev1.Pod) {})
+		c.settle()
+		changed := metav1.NewTime(time.Now().Truncate(time.Second))
+		testapi.Edit(c.server, "pods", "default", "pod-1", func(p *corev1.Pod) {
+			p.Status.Conditions[0].Status, p.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, changed
+		})
+		c.settle()
+		if got := c.slices()[0].Annotations[corev1.EndpointsLastChangeTriggerTime]; got != changed.UTC().Format(time.RFC3339Nano) {
+			t.Errorf("due since %q, expected %v", got, changed)
+		}
+		testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Labels = map[string]string{"team": "b"} })
+		c.settle()
+		if slice := c.slices()[0]; slice.Labels["team"] != "b" || slice.Annotations[corev1.EndpointsLastChangeTriggerTime] != "" {
+			t.Errorf("a change of labels is due since %v", slice.Annotations)
+		}
+	})
+}
+
 func TestChangeOfOnePodChangesOneSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
