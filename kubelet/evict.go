@@ -3,7 +3,6 @@ package kubelet
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +26,7 @@ func (k *Kubelet) guard(ctx context.Context) error {
 	for {
 		k.relieve(ctx)
 		k.evictOverfull()
+		k.evictStored(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -158,57 +158,6 @@ func usedOf(c *stats.Container, s pressure.Signal) int64 {
 		return sum
 	}
 	return 0
-}
-
-// volumesOf is what a pod's own folders on disk take.
-func (k *Kubelet) volumesOf(pod *corev1.Pod) int64 {
-	sum := int64(0)
-	for i := range pod.Spec.Volumes {
-		if e := pod.Spec.Volumes[i].EmptyDir; e == nil || e.Medium != corev1.StorageMediumDefault {
-			continue
-		}
-		if fs := stats.Folder(k.furnish.Folder(pod.UID, pod.Spec.Volumes[i].Name)); fs != nil {
-			sum += int64(*fs.Used)
-		}
-	}
-	return sum
-}
-
-// evictOverfull evicts pods whose volumes have grown beyond what they said.
-func (k *Kubelet) evictOverfull() {
-	for _, pod := range k.config.Pods() {
-		if !k.crew.Admitted(informer.KeyOf(pod)) {
-			continue
-		}
-		for i := range pod.Spec.Volumes {
-			v := &pod.Spec.Volumes[i]
-			if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.IsZero() || v.EmptyDir.Medium != corev1.StorageMediumDefault {
-				continue
-			}
-			fs := stats.Folder(k.furnish.Folder(pod.UID, v.Name))
-			if fs != nil && int64(*fs.Used) > v.EmptyDir.SizeLimit.Value() {
-				k.evict(pod, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String()))
-				break
-			}
-		}
-		k.evictStored(pod)
-	}
-}
-
-// evictStored evicts a pod one of whose containers has a log larger than all that it may store.
-func (k *Kubelet) evictStored(pod *corev1.Pod) {
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		limit, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]
-		if !ok {
-			continue
-		}
-		fs := stats.Folder(filepath.Join(worker.LogDirectory(k.options.Logs, pod), c.Name))
-		if fs != nil && int64(*fs.Used) > limit.Value() {
-			k.evict(pod, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String()))
-			return
-		}
-	}
 }
 
 // underPressure says why a node that is short of something does not take a pod.

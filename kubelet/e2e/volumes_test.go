@@ -195,6 +195,19 @@ func ends(t *testing.T, c *cluster) {
 	if e := of(&p.Status, "main").State.Terminated; e == nil || e.ExitCode != 137 && e.Reason != "OOMKilled" {
 		t.Errorf("who took too much memory ended as %+v", e)
 	}
+	r.apply(podText("stores", "head -c 3000000 /dev/zero >/big; "+rests, "    resources: {limits: {ephemeral-storage: 1Mi}}"))
+	r.apply(podText("stores-all", "head -c 3000000 /dev/zero >/own/big; "+rests, "    resources: {limits: {ephemeral-storage: 1Mi}}",
+		"    volumeMounts: [{name: own, mountPath: /own}]", "  volumes: [{name: own, emptyDir: {}}]"))
+	defer func() {
+		for name, want := range map[string]string{
+			"stores":     `Container main exceeded its local ephemeral storage limit "1Mi". `,
+			"stores-all": "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ",
+		} {
+			if p := r.until(name, "evicted", in(corev1.PodFailed)); p.Status.Reason != "Evicted" || p.Status.Message != want {
+				t.Errorf("%s was told %s: %s", name, p.Status.Reason, p.Status.Message)
+			}
+		}
+	}()
 	// An emptyDir that outgrows its limit costs the pod its life.
 	r.apply(podText("greedy", "head -c 3000000 /dev/zero >/own/big; "+rests, "    volumeMounts: [{name: own, mountPath: /own}]", "  volumes: [{name: own, emptyDir: {sizeLimit: 1Mi}}]"))
 	p = r.until("greedy", "evicted", in(corev1.PodFailed))

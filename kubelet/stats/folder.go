@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Folder is what a folder and all below it take. What vanishes meanwhile is passed over.
+// Folder is what a folder and all below it take on the disk. What vanishes meanwhile is passed over.
 func Folder(path string) *FS {
 	var used, inodes uint64
 	err := filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
@@ -18,7 +18,7 @@ func Folder(path string) *FS {
 		}
 		inodes++
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			used += uint64(info.Size())
+			used += onDisk(info)
 		}
 		return nil
 	})

@@ -1,9 +1,11 @@
 package stats
 
 import (
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,4 +99,12 @@ func Tasks() *Processes {
 		return nil
 	}
 	return &Processes{Time: moment(time.Now()), Most: most, Current: current}
+}
+
+// onDisk is what a file takes: holes in it take nothing.
+func onDisk(file fs.FileInfo) uint64 {
+	if s, ok := file.Sys().(*syscall.Stat_t); ok {
+		return uint64(s.Blocks) * 512
+	}
+	return uint64(file.Size())
 }
