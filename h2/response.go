@@ -3,13 +3,7 @@ package h2
 import (
 	"errors"
 	"net/http"
-	"os"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2/hpack"
@@ -79,66 +73,6 @@ func (w *response) setStatus(status int) {
 	_, w.dated = w.header["Date"]
 	w.last = httpguts.HeaderValuesContainsToken(w.header["Connection"], "close")
 	w.fields = w.compose(pairs.Get().([]hpack.HeaderField)[:0])
-}
-
-// pairs are slices that are used again. An allocation for each time that one is put back is less than one that has to grow.
-var pairs = sync.Pool{New: func() any { return make([]hpack.HeaderField, 0, 16) }}
-
-// compose gathers the head's fields.
-func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
-	for name, values := range w.header {
-		wire := onWire(name)
-		switch wire {
-		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
-			continue
-		case "trailer":
-			for _, v := range values {
-				for name := range strings.SplitSeq(v, ",") {
-					if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {
-						w.trailers = append(w.trailers, name)
-					}
-				}
-			}
-		}
-		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.trailers, name) {
-			continue
-		}
-		fields = appendField(fields, wire, values)
-	}
-	return fields
-}
-
-func appendField(fields []hpack.HeaderField, wire string, values []string) []hpack.HeaderField {
-	if wire == "" {
-		return fields
-	}
-	for _, v := range values {
-		if httpguts.ValidHeaderFieldValue(v) {
-			// What is different each time would only push the rest out of the table of fields that were sent before.
-			fields = append(fields, hpack.HeaderField{Name: wire, Value: v, Sensitive: wire == "content-length" || wire == "audit-id"})
-		}
-	}
-	return fields
-}
-
-// wires are how the fields of an http.Header are called on the wire, for those that are common.
-var wires = sync.OnceValue(func() map[string]string {
-	m := map[string]string{}
-	for wire, name := range common() {
-		m[name] = wire
-	}
-	return m
-})
-
-// onWire is how a field is called in HTTP/2; empty if there can be no such field.
-func onWire(name string) string {
-	if wire, ok := wires()[name]; ok {
-		return wire
-	}
-	if !httpguts.ValidHeaderFieldName(name) {
-		return ""
-	}
-	return strings.ToLower(name)
 }
 
 // inform sends a head that says that the answer is still to come.
@@ -269,142 +203,12 @@ func (w *response) release() {
 	}
 }
 
-// piece says what follows a piece of an answer.
-type piece int
-
-const (
-	pieceOfMore   piece = iota // it may wait until there is more
-	pieceAndHaste              // it shall go now
-	pieceAtEnd
-)
-
-// send queues the head, if it has not been sent, and a piece of the body. It waits until there is room for it.
-func (w *response) send(b []byte, p piece) error {
-	st, c := w.st, w.st.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := st.usableLocked(); err != nil {
-		return err
-	}
-	after := p == pieceAtEnd && w.more
-	w.guess(b)
-	if w.head {
-		b = nil
-	}
-	if !w.headed {
-		w.headed = true
-		w.headLocked(p == pieceAtEnd && len(b) == 0 && !after)
-	} else if p == pieceAtEnd && len(b) == 0 && !after {
-		c.out.data(st.id, nil, true)
-	}
-	if len(b) > 0 {
-		defer c.out.leaveLocked(st)
-	}
-	for len(b) > 0 {
-		n, err := c.roomLocked(st, len(b))
-		if err != nil {
-			return err
-		}
-		c.out.data(st.id, b[:n], p == pieceAtEnd && n == len(b) && !after)
-		b = b[n:]
-	}
-	if after {
-		w.trailersLocked()
-	}
-	if p == pieceAtEnd {
-		st.answered = true
-		if w.last {
-			c.leaveLocked()
-		}
-		if st.complete {
-			c.forgetLocked(st)
-		}
-		return nil // finish flushes
-	}
-	if p == pieceAndHaste || len(c.out.frames) >= plenty {
-		c.flushLocked()
-	}
-	return nil
-}
-
-// usableLocked tells why nothing can be sent on a stream.
-func (st *stream) usableLocked() error {
-	switch {
-	case st.err != nil:
-		return st.err
-	case st.conn.err != nil:
-		return st.conn.err
-	case st.answered:
-		return errOver
-	case st.writeBy.passed:
-		return os.ErrDeadlineExceeded
-	}
-	return nil
-}
-
-func (w *response) headLocked(end bool) {
-	o := &w.st.conn.out
-	o.status(w.status)
-	for _, f := range w.fields {
-		o.field(f)
-	}
-	if !w.dated {
-		o.field(hpack.HeaderField{Name: "date", Value: today.text()})
-	}
-	o.headers(w.st.id, end)
-}
-
 func (o *outgoing) status(code int) {
 	text := "200"
 	if code != http.StatusOK {
 		text = strconv.Itoa(code)
 	}
 	o.field(hpack.HeaderField{Name: ":status", Value: text})
-}
-
-func (w *response) hasTrailers() bool {
-	for name := range w.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.trailers, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// trailersLocked sends what follows the body.
-func (w *response) trailersLocked() {
-	var fields []hpack.HeaderField
-	for name, values := range w.header {
-		if after, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
-			fields = appendField(fields, onWire(after), values)
-		} else if slices.Contains(w.trailers, name) {
-			fields = appendField(fields, onWire(name), values)
-		}
-	}
-	for _, f := range fields {
-		w.st.conn.out.field(f)
-	}
-	w.st.conn.out.headers(w.st.id, true)
-}
-
-// clock tells the time as HTTP does, and makes the text of a second once.
-type clock struct{ now atomic.Pointer[second] }
-
-type second struct {
-	unix int64
-	text string
-}
-
-var today clock
-
-func (c *clock) text() string {
-	now := time.Now()
-	if s := c.now.Load(); s != nil && s.unix == now.Unix() {
-		return s.text
-	}
-	s := &second{now.Unix(), now.UTC().Format(http.TimeFormat)}
-	c.now.Store(s)
-	return s.text
 }
 
 var _ interface {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/crew"
 )
 
 // Options say how connections are served. The zero value is good.
@@ -27,7 +29,7 @@ type Options struct {
 // Server serves connections. It is to be made with New.
 type Server struct {
 	o    Options
-	crew crew
+	crew crew.Crew
 
 	mu      sync.Mutex
 	conns   map[*conn]struct{} // guarded by mu
@@ -92,7 +94,7 @@ func (s *Server) Close() {
 func (s *Server) Wait() {
 	s.leave()
 	s.serving.Wait()
-	s.crew.dismiss()
+	s.crew.Close()
 }
 
 // leave takes no more connections, and returns those that there are.

@@ -45,8 +45,8 @@ type deadline struct {
 	timer  *time.Timer
 }
 
-// do runs the handler.
-func (st *stream) do() {
+// Do runs the handler.
+func (st *stream) Do() {
 	defer st.finish()
 	if st.tooLong {
 		http.Error(&st.answer, "the request's header is too long", http.StatusRequestHeaderFieldsTooLarge)
@@ -142,7 +142,7 @@ func (c *conn) goneLocked(st *stream) {
 func (c *conn) startLocked() {
 	for i, st := range c.begun {
 		if st.err == nil {
-			c.server.crew.start(st)
+			c.server.crew.Start(st)
 		} else {
 			c.dropLocked(st)
 			c.goneLocked(st)

@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/millrace/millrace/internal/crew"
 )
 
 // Transport is an http.RoundTripper that calls a handler.
@@ -20,16 +22,11 @@ type Transport struct {
 	stop    context.CancelCauseFunc
 	ends    context.Context
 
-	running sync.WaitGroup
+	crew crew.Crew
 
-	mu     sync.Mutex // guards what follows
-	closed bool
-	idle   []chan *exchange
+	mu     sync.RWMutex
+	closed bool // guarded by mu
 }
-
-// mostIdle is how many goroutines wait for further requests. One that has served before has a stack that is large enough;
-// growing that of a new one costs a twentieth of what a small request costs in all.
-const mostIdle = 64
 
 // ErrClosed is what requests get after Close.
 var ErrClosed = errors.New("the server in this process has been closed")
@@ -48,13 +45,9 @@ func New(h http.Handler, inContext func(context.Context) context.Context) *Trans
 func (t *Transport) Close() {
 	t.mu.Lock()
 	t.closed = true
-	for _, worker := range t.idle {
-		close(worker)
-	}
-	t.idle = nil
 	t.mu.Unlock()
 	t.stop(ErrClosed)
-	t.running.Wait()
+	t.crew.Close()
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -75,6 +68,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // exchange is a request and its answer.
 type exchange struct {
+	handler http.Handler
 	request *http.Request
 	answer  *answer
 	unhook  func() bool
@@ -83,6 +77,7 @@ type exchange struct {
 func (t *Transport) exchange(r *http.Request) *exchange {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	x := &exchange{
+		handler: t.handler,
 		request: r.Clone(t.context(ctx)),
 		answer:  &answer{header: http.Header{}, started: make(chan struct{}), context: ctx, cancel: cancel},
 		unhook:  context.AfterFunc(t.ends, func() { cancel(ErrClosed) }),
@@ -103,46 +98,18 @@ func (x *exchange) end() {
 	x.answer.cancel(nil)
 }
 
-// serve gives an exchange to a goroutine: to one that waits, or else a new one. It refuses after Close.
+// serve lets somebody serve an exchange. It refuses after Close.
 func (t *Transport) serve(x *exchange) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return false
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if !t.closed {
+		t.crew.Start(x)
 	}
-	if last := len(t.idle) - 1; last >= 0 { // the one that served last: its stack has shrunk least
-		t.idle[last] <- x
-		t.idle = t.idle[:last]
-		return true
-	}
-	t.running.Go(func() { t.work(x) })
-	return true
+	return !t.closed
 }
 
-// work serves exchanges until it is not needed any more.
-func (t *Transport) work(x *exchange) {
-	next := make(chan *exchange, 1)
-	for ; x != nil; x = <-next {
-		x.serve(t.handler)
-		if !t.rest(next) {
-			return
-		}
-	}
-}
-
-// rest puts a goroutine where further exchanges find it, unless enough are there.
-func (t *Transport) rest(next chan *exchange) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed || len(t.idle) >= mostIdle {
-		return false
-	}
-	t.idle = append(t.idle, next)
-	return true
-}
-
-// serve calls the handler and ends the answer, with an error if the handler gave up.
-func (x *exchange) serve(h http.Handler) {
+// Do calls the handler and ends the answer, with an error if the handler gave up.
+func (x *exchange) Do() {
 	defer x.end()
 	defer func() {
 		var err error
@@ -151,5 +118,5 @@ func (x *exchange) serve(h http.Handler) {
 		}
 		x.answer.finish(err)
 	}()
-	h.ServeHTTP(x.answer, x.request)
+	x.handler.ServeHTTP(x.answer, x.request)
 }

@@ -441,7 +441,7 @@ func TestCutWatchesLeaveNoGoroutine(t *testing.T) {
 	}
 	wg.Wait()
 	// The server keeps some that wait for the next request.
-	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/millrace/millrace/h2.(*crew).work"))
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/millrace/millrace/internal/crew.(*Crew).work"))
 }
 
 func TestAThousandOpenWatchesDoNotHoldUpTheEnd(t *testing.T) {

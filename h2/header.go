@@ -1,0 +1,93 @@
+package h2
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2/hpack"
+)
+
+// pairs are slices that are used again. An allocation for each time that one is put back is less than one that has to grow.
+var pairs = sync.Pool{New: func() any { return make([]hpack.HeaderField, 0, 16) }}
+
+// compose gathers the head's fields.
+func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
+	for name, values := range w.header {
+		wire := onWire(name)
+		switch wire {
+		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
+			continue
+		case "trailer":
+			for _, v := range values {
+				for name := range strings.SplitSeq(v, ",") {
+					if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {
+						w.trailers = append(w.trailers, name)
+					}
+				}
+			}
+		}
+		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.trailers, name) {
+			continue
+		}
+		fields = appendField(fields, wire, values)
+	}
+	return fields
+}
+
+func appendField(fields []hpack.HeaderField, wire string, values []string) []hpack.HeaderField {
+	if wire == "" {
+		return fields
+	}
+	for _, v := range values {
+		if httpguts.ValidHeaderFieldValue(v) {
+			// What is different each time would only push the rest out of the table of fields that were sent before.
+			fields = append(fields, hpack.HeaderField{Name: wire, Value: v, Sensitive: wire == "content-length" || wire == "audit-id"})
+		}
+	}
+	return fields
+}
+
+// wires are how the fields of an http.Header are called on the wire, for those that are common.
+var wires = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for wire, name := range common() {
+		m[name] = wire
+	}
+	return m
+})
+
+// onWire is how a field is called in HTTP/2; empty if there can be no such field.
+func onWire(name string) string {
+	if wire, ok := wires()[name]; ok {
+		return wire
+	}
+	if !httpguts.ValidHeaderFieldName(name) {
+		return ""
+	}
+	return strings.ToLower(name)
+}
+
+// clock tells the time as HTTP does, and makes the text of a second once.
+type clock struct{ now atomic.Pointer[second] }
+
+type second struct {
+	unix int64
+	text string
+}
+
+var today clock
+
+func (c *clock) text() string {
+	now := time.Now()
+	if s := c.now.Load(); s != nil && s.unix == now.Unix() {
+		return s.text
+	}
+	s := &second{now.Unix(), now.UTC().Format(http.TimeFormat)}
+	c.now.Store(s)
+	return s.text
+}

@@ -1,0 +1,68 @@
+package h2
+
+import (
+	"slices"
+)
+
+// wakeLocked lets the one go on that has waited longest, if there is room for it. It wakes the next one when it has taken
+// its part, or cannot: to wake all for a few bytes would let a client that allows a few at a time keep the server busy.
+func (o *outgoing) wakeLocked() {
+	if len(o.waiting) == 0 || o.window == 0 || len(o.frames) >= plenty {
+		return
+	}
+	st := o.waiting[0]
+	o.waiting[0] = nil
+	o.waiting = o.waiting[1:]
+	st.queued, st.next = false, true
+	st.changed.Broadcast()
+}
+
+// queueLocked lets a stream wait for room, unless it is its own window that it waits for.
+func (o *outgoing) queueLocked(st *stream) {
+	if st.window > 0 && !st.queued {
+		st.queued = true
+		o.waiting = append(o.waiting, st)
+	}
+	if st.next {
+		st.next = false
+		o.wakeLocked()
+	}
+}
+
+// leaveLocked lets a stream wait for room no longer.
+func (o *outgoing) leaveLocked(st *stream) {
+	st.next = false
+	if st.queued {
+		st.queued = false
+		o.waiting = slices.DeleteFunc(o.waiting, func(other *stream) bool { return other == st })
+	}
+	o.wakeLocked()
+}
+
+// roomLocked waits until some of n bytes of a stream may be queued, and tells how many. Who finds others waiting waits behind
+// them; whose turn it is goes on while there is room. When it has what it needs it is to leave.
+func (c *conn) roomLocked(st *stream, n int) (int, error) {
+	o := &c.out
+	for {
+		if err := st.usableLocked(); err != nil {
+			return 0, err
+		}
+		n := min(int64(n), int64(o.largest), st.window, o.window)
+		if n > 0 && len(o.frames) < plenty && (st.next || len(o.waiting) == 0) {
+			st.next = true
+			st.window -= n
+			o.window -= n
+			return int(n), nil
+		}
+		if !o.writing && len(o.frames) > 0 {
+			st.next = false
+			c.flushLocked()
+			continue
+		}
+		if st.answer.over {
+			c.hurryLocked(st)
+		}
+		o.queueLocked(st)
+		st.changed.Wait()
+	}
+}
