@@ -43,6 +43,9 @@ const (
 	lanes = 4
 	// maxWaiting bounds the events that wait in a lane. A burst of many thousand objects leaves as many behind for some seconds.
 	maxWaiting = 5000
+	// deference is how many times as long as it has just written a lane then leaves to others, while there is room in it: what
+	// the loops do is more urgent than the news of it, and takes longer the busier the server is.
+	deference, mostDeference = 3, time.Second
 )
 
 // NewEvents makes a writer of events. A nil log discards.
@@ -130,7 +133,11 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 	for {
 		select {
 		case event := <-lane:
+			began := time.Now()
 			e.write(ctx, correlate, event)
+			if waiting := len(lane); waiting > 0 && waiting < maxWaiting/2 {
+				pause(ctx, min(deference*time.Since(began), mostDeference))
+			}
 		case <-ctx.Done():
 			e.flush(context.WithoutCancel(ctx), correlate, lane)
 			return

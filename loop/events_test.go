@@ -181,6 +181,36 @@ func TestRecordingNeverWaitsAndMemoryIsBounded(t *testing.T) {
 	})
 }
 
+func TestNewsGiveWayToWorkWhileThereIsRoomForThem(t *testing.T) {
+	withEvents(t, func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder) {
+		const takes = 10 * time.Millisecond
+		var count atomic.Int32
+		kube.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(takes)
+			count.Add(1)
+			return true, &corev1.Event{}, nil
+		})
+		in := func(d time.Duration) int32 {
+			before := count.Load()
+			time.Sleep(d)
+			return count.Load() - before
+		}
+		for i := range 40 { // of one object, so that they go one after the other
+			recorder.Eventf(pod("a"), "Normal", fmt.Sprint("Reason", i), "text")
+		}
+		if n := in(20 * takes); n < 4 || n > 6 {
+			t.Errorf("%d were written while work could have been done", n)
+		}
+		time.Sleep(time.Hour)
+		for i := range 5000 {
+			recorder.Eventf(pod("b"), "Normal", fmt.Sprint("Reason", i), "text")
+		}
+		if n := in(20 * takes); n < 18 {
+			t.Errorf("%d were written though the room is getting scarce", n)
+		}
+	})
+}
+
 func TestRunOfEventsEndsEvenIfTheServerHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()

@@ -13,7 +13,8 @@ import (
 // Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: three tenths
 // of it again are enough. But while the state is small and much is being written, that would be a collection every few
 // hundred requests, and a fifth of all work. So a server that collects again and again may use some memory more, as long as
-// it is not much in all, until it is quiet.
+// it is not much in all, until it is quiet. And where the state is large, three tenths would be half of all work: what it has
+// beyond that size may double.
 type collector struct {
 	mu      sync.Mutex // guards what follows
 	last    time.Time
@@ -76,8 +77,10 @@ func (c *collector) collected(now time.Time, live uint64) {
 
 // percent is how much is allowed in a hurry beside so much that is alive.
 func percent(live uint64) int {
-	room := min(headroom, ample-min(live, ample))
-	return int(max(leastPercent, min(mostPercent, 100*room/max(live, 1))))
+	if live > ample {
+		return int((leastPercent*ample + 100*(live-ample)) / live)
+	}
+	return int(max(leastPercent, min(mostPercent, 100*min(headroom, ample-live)/max(live, 1))))
 }
 
 // calm ends a hurry.

@@ -28,7 +28,8 @@ func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
 			{"much work", enough, 100 * time.Millisecond, 24 << 20, 200},
 			{"the same, collected less often now", 3, time.Second, 24 << 20, 200},
 			{"more state", 1, time.Second, 80 << 20, 50},
-			{"a large state", 1, time.Second, 1 << 30, leastPercent},
+			{"as much as there is room for", 1, time.Second, ample, leastPercent},
+			{"a large state", 1, time.Second, 7 * ample, 90},
 			{"hardly any state", 1, time.Second, 1 << 20, mostPercent},
 		} {
 			if collections(step.n, step.apart, step.live); percent != step.want {
