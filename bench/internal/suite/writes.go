@@ -47,7 +47,7 @@ func writeCases() []Case {
 func creates(path string, header []hpack.HeaderField, t objects.Template) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		return b.loop(ctx, workers, func(ctx context.Context, t2 turn) error {
-			_, err := t2.conn.Expect(ctx, h2.Request{Method: "POST", Path: path, Header: header, Body: t.With(objects.Fill{Name: objects.Name('c', t2.id())})})
+			_, err := t2.conn.Size(ctx, h2.Request{Method: "POST", Path: path, Header: header, Body: t.With(objects.Fill{Name: objects.Name('c', t2.id())})})
 			return err
 		})
 	}
@@ -73,7 +73,7 @@ func patches(header []hpack.HeaderField) runFunc {
 			return err
 		}
 		return b.loop(ctx, workers, func(ctx context.Context, t turn) error {
-			_, err := t.conn.Expect(ctx, h2.Request{Method: "PATCH", Path: pods + "/" + names[t.worker], Header: header, Body: patch.With(objects.Fill{Seq: t.n + 1})})
+			_, err := t.conn.Size(ctx, h2.Request{Method: "PATCH", Path: pods + "/" + names[t.worker], Header: header, Body: patch.With(objects.Fill{Seq: t.n + 1})})
 			return err
 		})
 	}
@@ -158,7 +158,7 @@ func gets(header []hpack.HeaderField) runFunc {
 			return err
 		}
 		return b.loop(ctx, workers, func(ctx context.Context, t turn) error {
-			_, err := t.conn.Expect(ctx, h2.Request{Method: "GET", Path: pods + "/" + names[t.worker], Header: header})
+			_, err := t.conn.Size(ctx, h2.Request{Method: "GET", Path: pods + "/" + names[t.worker], Header: header})
 			return err
 		})
 	}
