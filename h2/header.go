@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// pairs are slices that are used again. An allocation for each time that one is put back is less than one that has to grow.
-var pairs = sync.Pool{New: func() any { return make([]hpack.HeaderField, 0, 16) }}
+// pairs are slices that are used again.
+var pairs = sync.Pool{New: func() any { return new([]hpack.HeaderField) }}
 
 // compose gathers the head's fields.
 func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {

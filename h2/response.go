@@ -16,15 +16,16 @@ type response struct {
 	header http.Header
 
 	status   int
-	fields   []hpack.HeaderField // the head, as it was when the status was set
-	headed   bool                // the head has been sent; guarded by the connection's mu
-	buffer   *[]byte             // what was written and has not been sent
-	bodyless bool                // of a status that has no body
-	head     bool                // asked for the head alone
-	untyped  bool                // its type is to be guessed
-	dated    bool                // its handler has said when it is of, or that it shall not say
-	last     bool                // the handler wants to have no more requests of the connection
-	length   int64               // declared; less than zero if it was not
+	fields   []hpack.HeaderField  // the head, as it was when the status was set
+	pairs    *[]hpack.HeaderField // where the fields' memory comes from and goes to
+	headed   bool                 // the head has been sent; guarded by the connection's mu
+	buffer   *[]byte              // what was written and has not been sent
+	bodyless bool                 // of a status that has no body
+	head     bool                 // asked for the head alone
+	untyped  bool                 // its type is to be guessed
+	dated    bool                 // its handler has said when it is of, or that it shall not say
+	last     bool                 // the handler wants to have no more requests of the connection
+	length   int64                // declared; less than zero if it was not
 	written  int64
 	trailers []string
 	over     bool // the handler has returned
@@ -72,7 +73,8 @@ func (w *response) setStatus(status int) {
 	w.untyped = !typed && !w.bodyless && w.header.Get("Content-Encoding") == ""
 	_, w.dated = w.header["Date"]
 	w.last = httpguts.HeaderValuesContainsToken(w.header["Connection"], "close")
-	w.fields = w.compose(pairs.Get().([]hpack.HeaderField)[:0])
+	w.pairs = pairs.Get().(*[]hpack.HeaderField)
+	w.fields = w.compose((*w.pairs)[:0])
 }
 
 // inform sends a head that says that the answer is still to come.
@@ -196,10 +198,11 @@ func (w *response) finish() error {
 func (w *response) release() {
 	recycle(w.buffer)
 	w.buffer = nil
-	if w.fields != nil {
+	if w.pairs != nil {
 		clear(w.fields)
-		pairs.Put(w.fields[:0])
-		w.fields = nil
+		*w.pairs = w.fields[:0]
+		pairs.Put(w.pairs)
+		w.fields, w.pairs = nil, nil
 	}
 }
 
