@@ -45,9 +45,13 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ExecInContainer repeats, unless it is told to fail.
+// ExecInContainer repeats, unless it is told to fail. It reads its input first: the SPDY library can lose the word of a command
+// that ends while its streams are being opened.
 func (e *echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remote.TerminalSize, _ time.Duration) error {
 	if cmd[0] == "fail" {
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			return err
+		}
 		return exec.CodeExitError{Err: errors.New("exit status 7"), Code: 7}
 	}
 	_, err := io.Copy(out, in)
