@@ -11,13 +11,16 @@ import (
 // collector says how much a heap may grow before it is collected.
 //
 // Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: three tenths
-// of it again are enough. But while the state is small and much is being written, that would be a collection every few
+// of it again are enough, or a few megabytes: who comes while there is a collection waits some milliseconds longer, and that
+// should not be one request in fifty. But while the state is small and much is being written, that would be a collection every few
 // hundred requests, and a fifth of all work. So a server that collects again and again may use some memory more, as long as
 // it is not much in all, until it is quiet. And where the state is large, three tenths would be half of all work: what it has
 // beyond that size may double.
 type collector struct {
 	mu      sync.Mutex // guards what follows
 	last    time.Time
+	live    uint64 // what the last collection left
+	percent int    // as it was set
 	hurried int  // how many collections in a row followed each other closely
 	hurry   bool // there is more room
 	quiet   *time.Timer
@@ -25,8 +28,9 @@ type collector struct {
 }
 
 const (
-	// leastPercent is how much is always allowed.
+	// leastPercent is how much is always allowed, or leastRoom, if that is more.
 	leastPercent = 30
+	leastRoom    = 8 << 20
 	mostPercent  = 400
 	// headroom is what is allowed in a hurry, if it is more, up to a heap of ample size.
 	headroom = 48 << 20
@@ -41,8 +45,15 @@ const (
 // collect looks after the heap for as long as the process lives.
 func collect() {
 	c := &collector{set: func(percent int) { debug.SetGCPercent(percent) }}
-	c.set(leastPercent)
+	c.allow(leastPercent)
 	c.watch()
+}
+
+func (c *collector) allow(percent int) {
+	if percent != c.percent {
+		c.percent = percent
+		c.set(percent)
+	}
 }
 
 // watch has itself called after the next collection.
@@ -62,12 +73,13 @@ func (c *collector) collected(now time.Time, live uint64) {
 	if now.Sub(c.last) > closely {
 		c.hurried = 0
 	}
-	c.last = now
+	c.last, c.live = now, live
 	if c.hurried++; c.hurried < enough && !c.hurry {
+		c.allow(least(live))
 		return
 	}
 	c.hurry = true
-	c.set(percent(live))
+	c.allow(hurried(live))
 	if c.quiet == nil {
 		c.quiet = time.AfterFunc(patience, c.calm)
 		return
@@ -75,12 +87,19 @@ func (c *collector) collected(now time.Time, live uint64) {
 	c.quiet.Reset(patience)
 }
 
-// percent is how much is allowed in a hurry beside so much that is alive.
-func percent(live uint64) int {
+// least is how much is allowed beside so much that is alive.
+func least(live uint64) int { return share(leastRoom, live) }
+
+// hurried is how much is allowed in a hurry.
+func hurried(live uint64) int {
 	if live > ample {
 		return int((leastPercent*ample + 100*(live-ample)) / live)
 	}
-	return int(max(leastPercent, min(mostPercent, 100*min(headroom, ample-live)/max(live, 1))))
+	return share(min(headroom, ample-live), live)
+}
+
+func share(room, live uint64) int {
+	return int(max(leastPercent, min(mostPercent, 100*room/max(live, 1))))
 }
 
 // calm ends a hurry.
@@ -88,5 +107,5 @@ func (c *collector) calm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hurry, c.hurried = false, 0
-	c.set(leastPercent)
+	c.allow(least(c.live))
 }

@@ -8,7 +8,7 @@ import (
 
 func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		percent := leastPercent
+		percent := 0
 		c := &collector{set: func(p int) { percent = p }}
 		collections := func(n int, apart time.Duration, live uint64) {
 			for range n {
@@ -23,8 +23,9 @@ func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
 			live  uint64
 			want  int
 		}{
-			{"a start", enough - 1, time.Millisecond, 10 << 20, leastPercent},
-			{"slow work", 100, time.Second, 10 << 20, leastPercent},
+			{"a start", enough - 1, time.Millisecond, 10 << 20, 80},
+			{"slow work", 100, time.Second, 10 << 20, 80},
+			{"slow work with more state", 1, time.Second, 80 << 20, leastPercent},
 			{"much work", enough, 100 * time.Millisecond, 24 << 20, 200},
 			{"the same, collected less often now", 3, time.Second, 24 << 20, 200},
 			{"more state", 1, time.Second, 80 << 20, 50},
@@ -37,8 +38,8 @@ func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
 			}
 		}
 		time.Sleep(patience + time.Second)
-		if percent != leastPercent {
-			t.Errorf("quiet again: %d percent", percent)
+		if percent != mostPercent {
+			t.Errorf("quiet again, with hardly any state: %d percent", percent)
 		}
 	})
 }

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/millrace/millrace/kubelet/container"
 )
 
 // cluster is the program as users run it: an API server with its loops in one process, and a kubelet in another.
@@ -134,11 +136,15 @@ func (c *cluster) clear() {
 		}
 	}
 	r := openCRI(c.t)
-	eventually(c.t, "nothing is left of any pod", func() bool {
-		all, err := r.Pods(ctx)
+	var all []container.Pod
+	gone := soon(func() bool {
+		all, err = r.Pods(ctx)
 		return err == nil && len(all) == 0
 	})
-	c.node.end(syscall.SIGTERM)
+	c.node.end(syscall.SIGTERM) // in any case: whoever comes next has the runtime for itself
+	if !gone {
+		c.t.Errorf("pods are left: %+v, %v; the kubelet said\n%s", all, err, c.node.said())
+	}
 	if left, _ := filepath.Glob(filepath.Join(c.folder, "kubelet", "pods", "*", "volumes", "*")); len(left) > 0 {
 		c.t.Errorf("volumes are left: %q", left)
 	}
@@ -196,11 +202,18 @@ func (p *process) end(s syscall.Signal) {
 // eventually waits for what real containers do in real time.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
+	if !soon(holds) {
+		t.Fatalf("it never was that %s", what)
+	}
+}
+
+func soon(holds func() bool) bool {
 	for end := time.Now().Add(patience); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it never was that %s", what)
+			return false
 		}
 	}
+	return true
 }
 
 // room is a namespace for one test.

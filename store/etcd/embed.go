@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"time"
 
 	"github.com/millrace/millrace/store"
 	"go.etcd.io/bbolt"
@@ -145,6 +146,10 @@ func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) 
 		BackendFreelistType:    bbolt.FreelistMapType,
 		MaxRequestBytes:        o.MaxRequestBytes,
 		MaxTxnOps:              128,
+		// What is in the log need not be in the database at once. Etcd's tenth of a second makes each write of a server that
+		// has little to do pay for a commit of its own; but a commit should not get larger than it does with etcd's figures.
+		BackendBatchInterval: 500 * time.Millisecond,
+		BackendBatchLimit:    1000,
 		// Nobody reads about slow requests here; a limit of zero would make a line of each.
 		WarningApplyDuration:        math.MaxInt64,
 		WarningUnaryRequestDuration: math.MaxInt64,
