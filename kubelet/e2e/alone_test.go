@@ -25,7 +25,7 @@ const listens = "trap 'exit 0' TERM; echo one; echo two; while true; do echo hel
 
 func TestAMachineAlone(t *testing.T) {
 	a := newAlone(t)
-	_, port, _ := net.SplitHostPort(freePort(t))
+	_, port, _ := net.SplitHostPort(portOf(t, "127.0.0.1"))
 	a.manifest("web", strings.ReplaceAll(listens, "PORT", port))
 	a.until("the pod prints", func() bool { return strings.Contains(a.logs("web", ""), "two") })
 

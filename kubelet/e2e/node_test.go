@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,7 +97,7 @@ type alone struct {
 
 func newAlone(t *testing.T) *alone {
 	a := &alone{t: t, manifests: t.TempDir(), authority: newAuthority(t)}
-	port := freePort(t)
+	port := portOf(t, "127.0.0.1")
 	a.url = "https://" + port
 	a.options = kubelet.Options{
 		Name: "node", Runtime: socket(t), Root: t.TempDir(), Manifests: a.manifests, SourceEvery: time.Second, Addresses: []string{"127.0.0.1"},
@@ -130,15 +129,6 @@ func newAlone(t *testing.T) *alone {
 		a.stop()
 	})
 	return a
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (a *alone) start() {

@@ -22,15 +22,6 @@ type patient struct {
 	be    func(well bool)
 }
 
-func listenOn(t *testing.T, address string) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 func overHTTP(t *testing.T, r *room) patient {
 	var well atomic.Bool
 	l := listenOn(t, r.host()+":0")
@@ -45,9 +36,8 @@ func overHTTP(t *testing.T, r *room) patient {
 }
 
 func overTCP(t *testing.T, r *room) patient {
-	l := listenOn(t, r.host()+":0")
-	address := l.Addr().String()
-	l.Close()
+	address := portOf(t, r.host())
+	_, port, _ := net.SplitHostPort(address)
 	var open net.Listener
 	shut := func() {
 		if open != nil {
@@ -56,7 +46,7 @@ func overTCP(t *testing.T, r *room) patient {
 		open = nil
 	}
 	t.Cleanup(shut)
-	return patient{fmt.Sprintf("tcpSocket: {port: %d}", l.Addr().(*net.TCPAddr).Port), func(well bool) {
+	return patient{"tcpSocket: {port: " + port + "}", func(well bool) {
 		if shut(); well {
 			open = listenOn(t, address)
 		}

@@ -50,7 +50,7 @@ func deployments(t *testing.T, c *cluster) {
 // ports of the node lead to pods, where the network can do that.
 func ports(t *testing.T, c *cluster) {
 	r := c.room(t, "ports")
-	_, port, _ := strings.Cut(freePort(t), ":")
+	_, port, _ := strings.Cut(portOf(t, "127.0.0.1"), ":")
 	r.pod("web", serves, "    ports: [{containerPort: 8080, hostPort: "+port+"}]")
 	p := r.ready("web")
 	if !strings.HasPrefix(p.Status.PodIP, "10.231.0.") {
