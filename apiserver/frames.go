@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/gorilla/websocket"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -65,6 +66,7 @@ func (f *frames) contentType() string {
 func (f *frames) buffer() {
 	if f.out == nil {
 		f.out = getBuffer()
+		sending.Add(1)
 	}
 }
 
@@ -84,14 +86,22 @@ func (f *frames) flush() {
 	}
 	f.out.free()
 	f.out = nil
+	sending.Add(-1)
 }
 
-// gathered is how much a watch that has fallen behind sends at a time: many do at the same time, and each has a buffer.
-const gathered = 64 << 10
+// sending is how many watches have something to send, each with a buffer that it keeps until its client has taken it.
+var sending atomic.Int64
+
+// What a watch that has fallen behind sends at a time is its part of what they may all have gathered, within bounds.
+const (
+	gathered  = 32 << 20
+	leastPart = 4 << 10
+	mostPart  = 64 << 10
+)
 
 // room sends what has gathered when it is enough.
 func (f *frames) room() {
-	if f.single || len(f.out.bytes) >= gathered {
+	if f.single || int64(len(f.out.bytes)) >= min(mostPart, max(leastPart, gathered/sending.Load())) {
 		f.flush()
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
-	"time"
 
 	"github.com/millrace/millrace/store"
 	"go.etcd.io/bbolt"
@@ -67,7 +66,7 @@ func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 		lock.Close()
 		return nil, fmt.Errorf("data folder %s: %w", o.Dir, err)
 	}
-	e := &embedded{options: o, lock: lock, closing: make(chan struct{}), full: make(chan struct{}, 1), present: m}
+	e := &embedded{options: o, lock: lock, closing: make(chan struct{}), full: make(chan struct{}, 1), commits: make(chan struct{}, 1), present: m}
 	e.lookAtDisk()
 	s := newStore(e, "", o.Logger, e.newest)
 	s.background.Go(e.tend)
@@ -146,10 +145,8 @@ func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) 
 		BackendFreelistType:    bbolt.FreelistMapType,
 		MaxRequestBytes:        o.MaxRequestBytes,
 		MaxTxnOps:              128,
-		// What is in the log need not be in the database at once. Etcd's tenth of a second makes each write of a server that
-		// has little to do pay for a commit of its own; but a commit should not get larger than it does with etcd's figures.
-		BackendBatchInterval: 500 * time.Millisecond,
-		BackendBatchLimit:    1000,
+		BackendBatchInterval:   commitEvery,
+		BackendBatchLimit:      commitWrites,
 		// Nobody reads about slow requests here; a limit of zero would make a line of each.
 		WarningApplyDuration:        math.MaxInt64,
 		WarningUnaryRequestDuration: math.MaxInt64,

@@ -25,6 +25,9 @@ type embedded struct {
 	full     chan struct{} // somebody was told that there is no space
 	closing  chan struct{}
 
+	uncommitted atomic.Int64  // bytes
+	commits     chan struct{} // there are too many
+
 	mu      sync.Mutex // guards present, and the closing of closing
 	present *member
 }
@@ -89,6 +92,7 @@ func (e *embedded) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	if err != nil {
 		return nil, e.noteFull(m, err)
 	}
+	e.wrote(r)
 	return resp, nil
 }
 

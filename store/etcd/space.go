@@ -40,7 +40,7 @@ func (e *embedded) noteFull(m *member, err error) error {
 	return err
 }
 
-// keepSpace watches the disk, and lifts etcd's alarm when there is room again. Etcd itself does neither: it ends the
+// keepSpace watches the disk, has the database committed, and lifts etcd's alarm when there is room again. Etcd itself does neither: it ends the
 // process when the disk is full, and its alarm stays until somebody takes it back. It returns when the member is done with.
 func (e *embedded) keepSpace(m *member) {
 	disk := time.NewTicker(diskInterval)
@@ -55,6 +55,8 @@ func (e *embedded) keepSpace(m *member) {
 		case <-m.broken:
 			return
 		case <-e.full:
+		case <-e.commits:
+			e.commit()
 		case now := <-disk.C:
 			e.lookAtDisk()
 			rev := e.newest()

@@ -62,13 +62,16 @@ func (f fan) String() string {
 	return fmt.Sprintf("%d/%s/%s", f.watchers, size, encoding)
 }
 
+// percentile is how many events a second there are at least, as if they came as fast: a percentile of a few tells nothing.
+const percentile = 130
+
 // writers write at the same time, each to an object of its own.
 const writers = 8
 
 // events is how many are written.
 func (f fan) events(s Scale) int {
 	if f.rate > 0 {
-		return max(10, int(float64(f.rate)*s.For.Seconds()))
+		return max(10, int(float64(max(f.rate, percentile))*s.For.Seconds()))
 	}
 	return min(max(s.Deliveries/f.watchers, 20), 3000)
 }
