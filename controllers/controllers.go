@@ -28,11 +28,16 @@ import (
 // Program is what the loops are called as managers of the fields that they write.
 const Program = "kube-controller-manager"
 
-// Options are what loops cannot learn from the API. The zero value works.
+// Options are what loops cannot learn from the API, and what may be asked of them.
+// The zero value works.
 type Options struct {
 	// RootCA are the certificates, in PEM, by which clients know the API server.
 	// Without them they are not published.
 	RootCA []byte
+	// Nodes says when nodes are given up, and how fast their pods are evicted.
+	Nodes nodelifecycle.Options
+	// Pods says how many finished ones may stay.
+	Pods podgc.Options
 }
 
 // All returns the entries of all loops, for a [loop.Group].
@@ -48,8 +53,8 @@ func All(options Options) []loop.Entry {
 		job.Entry,
 		job.TTLEntry,
 		namespace.Entry,
-		nodelifecycle.Entry,
-		podgc.Entry,
+		options.Nodes.Entry(),
+		options.Pods.Entry(),
 		resourcequota.Entry,
 		rootca.Entry(options.RootCA),
 		serviceaccount.Entry,

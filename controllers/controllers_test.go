@@ -32,6 +32,33 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 	}
 }
 
+func TestFinishedPodsStayUpToTheThreshold(t *testing.T) {
+	for threshold, stay := range map[int]int{0: 5, 2: 2, -1: 5} {
+		synctest.Test(t, func(t *testing.T) {
+			server := testapi.New()
+			clients := server.Clients()
+			for i := range 5 {
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i)}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
+				if _, err := clients.Kube.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+			testapi.Start(t, clients, podgc.Options{Threshold: threshold}.Entry())
+			time.Sleep(2 * time.Minute)
+			pods := testapi.All[corev1.Pod](server, "pods")
+			if len(pods) != stay {
+				t.Errorf("with a threshold of %d, %d of 5 stay", threshold, len(pods))
+			}
+			for _, p := range pods {
+				if stay == 2 && p.Name != "pod-3" && p.Name != "pod-4" {
+					t.Errorf("%s stayed, which was not among the youngest", p.Name)
+				}
+			}
+		})
+	}
+}
+
 func TestNamespaceHasItsAccountAndCertificates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := testapi.New()

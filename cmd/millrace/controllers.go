@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ type controllersFlags struct {
 	electionFlags
 	list, rootCA string
 	workers      []workersFlag
+	measures     controllers.Options
 }
 
 // workersFlag says how many keys a loop works on at the same time.
@@ -58,7 +60,44 @@ func controllersCommand() *cobra.Command {
 		w.n = c.Flags().Int(w.flag, 0, "how many keys the "+w.loop+" works on at the same time (0: its own default)")
 		f.workers = append(f.workers, w)
 	}
+	f.addMeasures(c)
 	return c
+}
+
+// addMeasures adds the flags that say what single loops may do.
+func (f *controllersFlags) addMeasures(c *cobra.Command) {
+	fl, nodes := c.Flags(), &f.measures.Nodes
+	fl.DurationVar(&nodes.Grace, "node-monitor-grace-period", 50*time.Second, "how long a node may not answer before it is given up")
+	fl.DurationVar(&nodes.StartupGrace, "node-startup-grace-period", time.Minute, "how long a new node may take to answer for the first time")
+	fl.Float64Var(&nodes.Rate, "node-eviction-rate", 0.1, "from how many failing nodes of a zone pods are evicted, in a second")
+	fl.Float64Var(&nodes.ReducedRate, "secondary-node-eviction-rate", 0.01, "the same where most nodes of a large zone fail; where it is not large, none are")
+	fl.IntVar(&nodes.LargeZone, "large-cluster-size-threshold", 50, "beyond how many nodes a zone is large")
+	fl.Float64Var(&nodes.Unhealthy, "unhealthy-zone-threshold", 0.55, "from which share of failing nodes on, and three at least, most of a zone is failing")
+	fl.IntVar(&f.measures.Pods.Threshold, "terminated-pod-gc-threshold", 12500, "how many finished pods may stay; 0: all")
+}
+
+// chosen are the options of the loops. What is 0 on the command line is nothing, and not the default.
+func (f *controllersFlags) chosen() (controllers.Options, error) {
+	o := f.measures
+	for flag, d := range map[string]time.Duration{"node-monitor-grace-period": o.Nodes.Grace, "node-startup-grace-period": o.Nodes.StartupGrace} {
+		if d <= 0 {
+			return o, fmt.Errorf("--%s %v is not more than 0", flag, d)
+		}
+	}
+	if share := o.Nodes.Unhealthy; share <= 0 || share > 1 {
+		return o, fmt.Errorf("--unhealthy-zone-threshold %v is not a share of more than 0 and at most 1", share)
+	}
+	for _, r := range []*float64{&o.Nodes.Rate, &o.Nodes.ReducedRate} {
+		if *r == 0 {
+			*r = -1
+		}
+	}
+	for _, n := range []*int{&o.Nodes.LargeZone, &o.Pods.Threshold} {
+		if *n == 0 {
+			*n = -1
+		}
+	}
+	return o, nil
 }
 
 func (f *controllersFlags) run(ctx context.Context, out io.Writer) error {
@@ -78,25 +117,29 @@ func (f *controllersFlags) run(ctx context.Context, out io.Writer) error {
 			return fmt.Errorf("--%s %d is less than 0", w.flag, *w.n)
 		}
 	}
+	measures, err := f.chosen()
+	if err != nil {
+		return err
+	}
 	clients, config, err := f.clients(out)
 	if err != nil {
 		return err
 	}
-	authorities := config.CAData
+	measures.RootCA = config.CAData
 	if f.rootCA != "" {
-		if authorities, err = os.ReadFile(f.rootCA); err != nil {
+		if measures.RootCA, err = os.ReadFile(f.rootCA); err != nil {
 			return err
 		}
 	}
-	group := &loop.Group{Clients: clients.As(controllers.Program), Entries: f.entries(authorities), Select: words, Election: election}
+	group := &loop.Group{Clients: clients.As(controllers.Program), Entries: f.entries(measures), Select: words, Election: election}
 	if len(words) == 0 {
 		group.Entries = nil // an empty list runs none
 	}
 	return loop.Run(ctx, clients, group)
 }
 
-func (f *controllersFlags) entries(authorities []byte) []loop.Entry {
-	entries := controllers.All(controllers.Options{RootCA: authorities})
+func (f *controllersFlags) entries(measures controllers.Options) []loop.Entry {
+	entries := controllers.All(measures)
 	for i := range entries {
 		for _, w := range f.workers {
 			if w.loop == entries[i].Name && *w.n > 0 {

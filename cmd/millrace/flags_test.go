@@ -57,6 +57,8 @@ func TestFlagsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		{"controllers --kubeconfig " + missing, "--kubeconfig: stat " + missing},
 		{"controllers --controllers nosuch", `"nosuch" is not in the list of known controllers`},
 		{"controllers --leader-elect-lease-duration 5s", "--leader-elect-lease-duration 5s is not longer than --leader-elect-renew-deadline 10s"},
+		{"controllers --node-monitor-grace-period 0s", "--node-monitor-grace-period 0s is not more than 0"},
+		{"controllers --unhealthy-zone-threshold 2", "--unhealthy-zone-threshold 2 is not a share of more than 0 and at most 1"},
 		{"controllers --concurrent-job-syncs -1", "--concurrent-job-syncs -1 is less than 0"},
 		{"scheduler --leader-elect-retry-period 9s", "--leader-elect-renew-deadline 10s is not longer than 1.2 times --leader-elect-retry-period 9s"},
 		{"scheduler --kubeconfig " + missing, "--kubeconfig: stat " + missing},
@@ -154,6 +156,19 @@ func TestConcurrencyFlagsReachTheirLoops(t *testing.T) {
 		if !found {
 			t.Errorf("--%s does nothing", w.flag)
 		}
+	}
+}
+
+func TestNothingOnTheCommandLineIsNotTheDefault(t *testing.T) {
+	f := &controllersFlags{}
+	c := &cobra.Command{}
+	f.addMeasures(c)
+	if err := c.ParseFlags([]string{"--node-eviction-rate=0", "--terminated-pod-gc-threshold=0", "--node-monitor-grace-period=5s"}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.chosen()
+	if err != nil || o.Nodes.Rate >= 0 || o.Pods.Threshold >= 0 || o.Nodes.Grace != 5*time.Second || o.Nodes.ReducedRate != 0.01 || o.Nodes.LargeZone != 50 {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 

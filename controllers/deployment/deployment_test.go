@@ -123,7 +123,17 @@ func TestOldTemplateComesBackUnderANewRevision(t *testing.T) {
 		if d.Spec.Template.Spec.Containers[0].Image != "image:2" || d.Annotations["deprecated.deployment.rollback.to"] != "" {
 			t.Errorf("template %v after the rollback", d.Spec.Template.Spec.Containers)
 		}
-		c.event("RollbackDone", `Rolled back deployment "web" to revision 2`)
+		c.event("DeploymentRollback", `Rolled back deployment "web" to revision 2`)
+		for wanted, say := range map[string][2]string{
+			"4": {"DeploymentRollbackTemplateUnchanged", `The rollback revision contains the same template as current deployment "web"`},
+			"9": {"DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to."},
+		} {
+			c.edit(func(d *appsv1.Deployment) {
+				metav1.SetMetaDataAnnotation(&d.ObjectMeta, "deprecated.deployment.rollback.to", wanted)
+			})
+			c.complete(3)
+			c.event(say[0], say[1])
+		}
 	})
 }
 

@@ -187,17 +187,17 @@ func (s *step) rollBack(ctx context.Context) error {
 	}
 	d := s.d.DeepCopy()
 	delete(d.Annotations, rollbackKey)
-	reason, message, level := "RollbackRevisionNotFound", "Unable to find the revision to rollback to.", corev1.EventTypeWarning
+	reason, message, level := "DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.", corev1.EventTypeWarning
 	for _, set := range s.all() {
 		if wanted == 0 || revisionOf(set) != wanted {
 			continue
 		}
 		if sameTemplate(&set.Spec.Template, &d.Spec.Template) {
-			reason, message = "RollbackTemplateUnchanged", "The rollback revision contains the same template as current deployment "+strconv.Quote(d.Name)
+			reason, message = "DeploymentRollbackTemplateUnchanged", "The rollback revision contains the same template as current deployment "+strconv.Quote(d.Name)
 			break
 		}
 		d.Spec.Template = *withoutHash(&set.Spec.Template)
-		reason, message, level = "RollbackDone", fmt.Sprintf("Rolled back deployment %q to revision %d", d.Name, wanted), corev1.EventTypeNormal
+		reason, message, level = "DeploymentRollback", fmt.Sprintf("Rolled back deployment %q to revision %d", d.Name, wanted), corev1.EventTypeNormal
 		break
 	}
 	written, err := s.kube.AppsV1().Deployments(d.Namespace).Update(ctx, d, metav1.UpdateOptions{})

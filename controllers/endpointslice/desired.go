@@ -73,7 +73,37 @@ func endpoint(s *corev1.Service, pod *podview.Pod, address string, zone func(str
 	if hostname := service.Hostname(s, pod); hostname != "" {
 		e.Hostname = &hostname
 	}
+	e.Hints = hints(s, &e)
 	return e
+}
+
+// hints say for whom an endpoint is meant where the service wants traffic to stay close. What is not ready is meant for
+// nobody, and neither is what is in no zone that is known.
+func hints(s *corev1.Service, e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
+	if s.Spec.TrafficDistribution == nil || topologyAware(s) || !*e.Conditions.Ready {
+		return nil
+	}
+	var h discoveryv1.EndpointHints
+	if *s.Spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferSameNode && e.NodeName != nil {
+		h.ForNodes = []discoveryv1.ForNode{{Name: *e.NodeName}}
+	}
+	if e.Zone != nil {
+		h.ForZones = []discoveryv1.ForZone{{Name: *e.Zone}}
+	}
+	if h.ForNodes == nil && h.ForZones == nil {
+		return nil
+	}
+	return &h
+}
+
+// topologyAware says that an annotation asks for hints by the zones' shares of CPU instead. It goes before what the
+// service's spec asks for, and nobody here gives such hints.
+func topologyAware(s *corev1.Service) bool {
+	mode, ok := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
+	if !ok {
+		mode = s.Annotations[corev1.AnnotationTopologyMode]
+	}
+	return mode == "Auto" || mode == "auto"
 }
 
 func portsOf(ports []service.Port) []discoveryv1.EndpointPort {

@@ -10,6 +10,8 @@
 //     fuller, since every change of a slice goes to every node.
 //   - Own: slices that other controllers manage are not touched.
 //
-// What may not be assumed: hints of topology, which are left to others, and an
-// order of endpoints in a slice.
+// A service's trafficDistribution becomes hints for zones and nodes.
+//
+// What may not be assumed: hints by the zones' shares of CPU, which an annotation
+// asks for, and an order of endpoints in a slice.
 package endpointslice

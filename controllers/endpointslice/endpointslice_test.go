@@ -130,6 +130,49 @@ func TestConditionsSayReadyServingAndTerminating(t *testing.T) {
 	})
 }
 
+func TestTrafficThatShallStayCloseHasHints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
+		if _, err := c.clients.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.service(func(*corev1.Service) {})
+		c.pod(1, func(p *corev1.Pod) { p.Spec.NodeName = "here" })
+		c.pod(2, func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Status.Conditions[0].Status = "here", corev1.ConditionFalse
+		})
+		c.pod(3, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }) // in no zone that is known
+		for _, wanted := range []struct{ distribution, annotation, one, three string }{
+			{"", "", "[] []", "[] []"},
+			{corev1.ServiceTrafficDistributionPreferClose, "", "[{a}] []", "[] []"},
+			{corev1.ServiceTrafficDistributionPreferSameZone, "", "[{a}] []", "[] []"},
+			{corev1.ServiceTrafficDistributionPreferSameNode, "", "[{a}] [{here}]", "[] [{elsewhere}]"},
+			{corev1.ServiceTrafficDistributionPreferSameNode, "Auto", "[] []", "[] []"},
+			{"", "", "[] []", "[] []"},
+		} {
+			testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) {
+				s.Spec.TrafficDistribution, s.Annotations = nil, map[string]string{corev1.AnnotationTopologyMode: wanted.annotation}
+				if wanted.distribution != "" {
+					s.Spec.TrafficDistribution = &wanted.distribution
+				}
+			})
+			c.settle()
+			got := map[string]string{}
+			for _, e := range c.slices()[0].Endpoints {
+				hints := e.Hints
+				if hints == nil {
+					hints = &discoveryv1.EndpointHints{}
+				}
+				got[e.TargetRef.Name] = fmt.Sprint(hints.ForZones, " ", hints.ForNodes)
+			}
+			if got["pod-1"] != wanted.one || got["pod-2"] != "[] []" || got["pod-3"] != wanted.three {
+				t.Errorf("%s %s: hints %v", wanted.distribution, wanted.annotation, got)
+			}
+		}
+	})
+}
+
 // Pods that come, go, and change, with requests that fail and watches that end:
 // the slices always become what the pods are.
 func TestRandomPodsConverge(t *testing.T) {

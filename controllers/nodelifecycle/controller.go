@@ -1,6 +1,7 @@
 package nodelifecycle
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -21,23 +22,34 @@ const name = "node-lifecycle-controller"
 // Entry is this loop among the others, with Kubernetes' times.
 var Entry = Options{}.Entry()
 
-// Options are the times of the loop. The zero value means Kubernetes' own.
+// Options are the times and measures of the loop. The zero value means
+// Kubernetes' own.
 type Options struct {
 	// Grace is how long a node may not answer. 0 means 50 s.
 	Grace time.Duration
 	// StartupGrace is how long a new node may take to answer for the first
 	// time. 0 means 60 s.
 	StartupGrace time.Duration
+	// Rate is how many nodes of a zone are given taints that evict, in a second.
+	// 0 means 0.1, less means none.
+	Rate float64
+	// ReducedRate is the same where most nodes of a large zone fail. 0 means 0.01,
+	// less means none. In a zone that is not large nobody is evicted then.
+	ReducedRate float64
+	// LargeZone is the number of nodes beyond which a zone is large. 0 means 50,
+	// less that all are.
+	LargeZone int
+	// Unhealthy is the share of failing nodes from which on most of a zone counts
+	// as failing. 0 means 0.55.
+	Unhealthy float64
 }
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
-	if o.Grace == 0 {
-		o.Grace = 50 * time.Second
-	}
-	if o.StartupGrace == 0 {
-		o.StartupGrace = time.Minute
-	}
+	o.Grace = cmp.Or(o.Grace, 50*time.Second)
+	o.StartupGrace = cmp.Or(o.StartupGrace, time.Minute)
+	o.Rate, o.ReducedRate = cmp.Or(o.Rate, 0.1), cmp.Or(o.ReducedRate, 0.01)
+	o.LargeZone, o.Unhealthy = cmp.Or(o.LargeZone, 50), cmp.Or(o.Unhealthy, 0.55)
 	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, Source: "node-controller", New: o.new}
 }
 
@@ -73,7 +85,7 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 		nodes:  loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
 		leases: loop.Informer(c, informer.For(c.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease))),
 		pods:   podview.Informer(c),
-		zones:  newZones(), heard: map[string]answer{},
+		zones:  newZones(o), heard: map[string]answer{},
 	}
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: n.sync,

@@ -150,13 +150,49 @@ func TestPodsAreToldWhenTheirNodeComesBackInTime(t *testing.T) {
 	})
 }
 
+func TestMeasuresDecideWhoIsEvicted(t *testing.T) {
+	for _, c := range []struct {
+		why     string
+		options nodelifecycle.Options
+		failing int // of eight
+		evicted int
+	}{
+		{"most of a small zone fails", nodelifecycle.Options{}, 5, 0},
+		{"most of a zone fails that counts as large", nodelifecycle.Options{LargeZone: 7, ReducedRate: 1}, 5, 5},
+		{"every zone is large, and nobody is to go", nodelifecycle.Options{LargeZone: -1, ReducedRate: -1}, 5, 0},
+		{"that is not most yet", nodelifecycle.Options{Unhealthy: 0.7}, 5, 5},
+		{"few fail", nodelifecycle.Options{}, 2, 2},
+		{"few fail, and nobody is to go", nodelifecycle.Options{Rate: -1}, 2, 0},
+		{"nobody is given up yet", nodelifecycle.Options{Grace: time.Hour}, 2, 0},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := startWith(t, c.options, 8)
+				alive := []int{0, 1, 2, 3, 4, 5, 6, 7}[c.failing:]
+				cluster.renew(10*time.Minute, alive...)
+				evicted := 0
+				for i := range c.failing {
+					if slices.Contains(cluster.taints(i), corev1.TaintNodeUnreachable+":NoExecute") {
+						evicted++
+					}
+				}
+				if evicted != c.evicted {
+					t.Errorf("pods of %d nodes are evicted, expected of %d", evicted, c.evicted)
+				}
+			})
+		})
+	}
+}
+
 type cluster struct {
 	t       *testing.T
 	server  *testapi.Server
 	clients *loop.Clients
 }
 
-func start(t *testing.T, nodes int) *cluster {
+func start(t *testing.T, nodes int) *cluster { return startWith(t, nodelifecycle.Options{}, nodes) }
+
+func startWith(t *testing.T, o nodelifecycle.Options, nodes int) *cluster {
 	server := testapi.New()
 	c := &cluster{t, server, server.Clients()}
 	for i := range nodes {
@@ -172,7 +208,7 @@ func start(t *testing.T, nodes int) *cluster {
 			t.Fatal(err)
 		}
 	}
-	testapi.Start(t, c.clients, nodelifecycle.Entry, tainteviction.Entry)
+	testapi.Start(t, c.clients, o.Entry(), tainteviction.Entry)
 	synctest.Wait()
 	return c
 }

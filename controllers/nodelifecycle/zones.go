@@ -7,16 +7,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How fast nodes are given taints that evict, by the state of their zone.
-const (
-	usualRate   = 0.1  // nodes a second
-	reducedRate = 0.01 // where most nodes of a large zone fail
-	largeZone   = 50   // in a smaller one nothing is evicted then
-	unhealthy   = 0.55 // the share of failing nodes from which on a zone is unhealthy
-)
-
 // Zones count the nodes that are ready, and allow taints that evict.
 type zones struct {
+	options Options // with defaults
+
 	mu       sync.Mutex // guards what follows
 	nodes    map[string]standing
 	counts   map[string]*count
@@ -30,8 +24,8 @@ type standing struct {
 
 type count struct{ ready, failing int }
 
-func newZones() *zones {
-	return &zones{nodes: map[string]standing{}, counts: map[string]*count{}, limiters: map[string]*rate.Limiter{}}
+func newZones(o Options) *zones {
+	return &zones{options: o, nodes: map[string]standing{}, counts: map[string]*count{}, limiters: map[string]*rate.Limiter{}}
 }
 
 // set notes how a node is.
@@ -91,7 +85,7 @@ func (z *zones) allow(zone string, now time.Time) bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	limit := z.rateLocked(zone)
-	if limit == 0 {
+	if limit <= 0 {
 		return false
 	}
 	limiter := z.limiters[zone]
@@ -107,11 +101,11 @@ func (z *zones) allow(zone string, now time.Time) bool {
 
 func (z *zones) rateLocked(zone string) rate.Limit {
 	c := z.counts[zone]
-	if c == nil || c.ready == 0 || c.failing <= 2 || float64(c.failing)/float64(c.ready+c.failing) < unhealthy {
-		return usualRate
+	if c == nil || c.ready == 0 || c.failing <= 2 || float64(c.failing)/float64(c.ready+c.failing) < z.options.Unhealthy {
+		return rate.Limit(z.options.Rate)
 	}
-	if c.ready+c.failing > largeZone {
-		return reducedRate
+	if c.ready+c.failing > z.options.LargeZone {
+		return rate.Limit(z.options.ReducedRate)
 	}
 	return 0
 }

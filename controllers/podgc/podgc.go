@@ -9,6 +9,7 @@
 package podgc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,14 +32,26 @@ const (
 	name       = "pod-garbage-collector-controller"
 	period     = 20 * time.Second
 	quarantine = 40 * time.Second
-	// threshold is the number of finished pods that may stay.
-	threshold = 12500
 )
 
+// Entry is this loop among the others, with Kubernetes' threshold.
+var Entry = Options{}.Entry()
+
+// Options of the loop. The zero value means Kubernetes' own.
+type Options struct {
+	// Threshold is the number of finished pods that may stay. 0 means 12500, less
+	// that all may.
+	Threshold int
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"podgc"}, New: New}
+func (o Options) Entry() loop.Entry {
+	o.Threshold = cmp.Or(o.Threshold, 12500)
+	return loop.Entry{Name: name, Aliases: []string{"podgc"}, New: o.new}
+}
 
 type collector struct {
+	options Options
 	kube    kubernetes.Interface
 	log     *slog.Logger
 	now     func() time.Time
@@ -47,10 +60,9 @@ type collector struct {
 	missing map[string]time.Time // since when nodes with pods are missing
 }
 
-// New makes the loop.
-func New(c *loop.Clients) (loop.Runner, error) {
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	g := &collector{
-		kube: c.Kube, log: c.Log, now: c.Now,
+		options: o, kube: c.Kube, log: c.Log, now: c.Now,
 		pods:    podview.Informer(c),
 		nodes:   loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
 		missing: map[string]time.Time{},
@@ -90,7 +102,7 @@ func (g *collector) pass(ctx context.Context) {
 			finished = append(finished, pod)
 		}
 	}
-	for _, pod := range surplus(finished) {
+	for _, pod := range surplus(finished, g.options.Threshold) {
 		verdicts = append(verdicts, verdict{pod, ""})
 	}
 	_, _ = loop.SlowStart(ctx, len(verdicts), func(ctx context.Context, i int) error {
@@ -102,8 +114,8 @@ func (g *collector) pass(ctx context.Context) {
 }
 
 // surplus are the oldest of the finished pods beyond the threshold.
-func surplus(finished []*podview.Pod) []*podview.Pod {
-	if len(finished) <= threshold {
+func surplus(finished []*podview.Pod, threshold int) []*podview.Pod {
+	if threshold < 0 || len(finished) <= threshold {
 		return nil
 	}
 	slices.SortFunc(finished, func(a, b *podview.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })

@@ -49,10 +49,13 @@ func Namespaces() *resource.Kind {
 				},
 			}},
 		},
-		Held:          func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
-		PrepareDelete: func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating },
-		Fields:        []resource.Field{{Label: "status.phase"}},
-		Columns:       []table.Column{table.Name(), table.Text("Status", "The status of the namespace"), table.Age()},
+		Held: func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
+		PrepareDelete: func(ns *corev1.Namespace) {
+			ns.Status.Phase = corev1.NamespaceTerminating
+			ns.DeletionGracePeriodSeconds = nil // how long it takes is up to what is in it
+		},
+		Fields:  []resource.Field{{Label: "status.phase"}},
+		Columns: []table.Column{table.Name(), table.Text("Status", "The status of the namespace"), table.Age()},
 		Row: func(ns *corev1.Namespace) resource.Row {
 			return resource.Row{Cells: []any{ns.Name, string(ns.Status.Phase), table.Since(ns.CreationTimestamp)}}
 		},

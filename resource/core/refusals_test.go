@@ -156,9 +156,10 @@ func TestDeletedNamespaceTerminatesAndStaysUntilFinalized(t *testing.T) {
 	if !kind.Held(ns) || ns.Labels[corev1.LabelMetadataName] != "n" || ns.Status.Phase != corev1.NamespaceActive {
 		t.Errorf("not held, labelled and active: %+v", ns)
 	}
+	ns.DeletionGracePeriodSeconds = new(int64)
 	kind.PrepareDelete(ns)
-	if ns.Status.Phase != corev1.NamespaceTerminating {
-		t.Errorf("phase %s after a delete", ns.Status.Phase)
+	if ns.Status.Phase != corev1.NamespaceTerminating || ns.DeletionGracePeriodSeconds != nil {
+		t.Errorf("phase %s, grace %v after a delete", ns.Status.Phase, ns.DeletionGracePeriodSeconds)
 	}
 	done := ns.DeepCopy()
 	done.Spec.Finalizers = nil
