@@ -67,7 +67,7 @@ func controllersCommand() *cobra.Command {
 // addMeasures adds the flags that say what single loops may do.
 func (f *controllersFlags) addMeasures(c *cobra.Command) {
 	fl, nodes := c.Flags(), &f.measures.Nodes
-	fl.DurationVar(&nodes.Grace, "node-monitor-grace-period", 50*time.Second, "how long a node may not answer before it is given up")
+	fl.DurationVar(&nodes.Grace, "node-monitor-grace-period", 50*time.Second, "how long a node may not answer before it is given up; kubelets answer every ten seconds")
 	fl.DurationVar(&nodes.StartupGrace, "node-startup-grace-period", time.Minute, "how long a new node may take to answer for the first time")
 	fl.Float64Var(&nodes.Rate, "node-eviction-rate", 0.1, "from how many failing nodes of a zone pods are evicted, in a second")
 	fl.Float64Var(&nodes.ReducedRate, "secondary-node-eviction-rate", 0.01, "the same where most nodes of a large zone fail; where it is not large, none are")

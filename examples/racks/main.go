@@ -1,0 +1,70 @@
+// Command racks is a scheduler with a rule of its own beside kube-scheduler's: a
+// pod whose annotation "rack" names a rack goes to a node with that label. Pods ask
+// for it with the schedulerName "rack-scheduler"; those of the default scheduler are
+// left to that one.
+package main
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/scheduler"
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+	"github.com/millrace/millrace/scheduler/rules"
+)
+
+const name = "rack-scheduler"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	clients, err := loop.NewClients(config, slog.Default())
+	if err != nil {
+		log.Fatal(err)
+	}
+	election := loop.Election{Lease: loop.Key{Namespace: "kube-system", Name: name}}
+	if err := loop.Run(ctx, clients, loop.Elected(clients, election, rackScheduler(clients))); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func rackScheduler(c *loop.Clients) loop.Runner {
+	set := rules.Defaults()
+	set.Filters = append(set.Filters, &racks{})
+	o := scheduler.For(c)
+	o.Profiles = []scheduler.Profile{{SchedulerName: name, Rules: set}}
+	o.Recorder = c.Named(name).Recorder
+	return scheduler.New(o)
+}
+
+// racks is the rule. The scheduler keeps what it asks of a pod by itself, and of other parts only what a rule marks.
+type racks struct{ rack func(*cluster.Demand) string }
+
+func (*racks) Name() string                                { return "Racks" }
+func (*racks) Mark(pod *corev1.Pod) string                 { return pod.Annotations["rack"] }
+func (r *racks) SetMark(mark func(*cluster.Demand) string) { r.rack = mark }
+
+// Skip spares the pods that do not care.
+func (r *racks) Skip(demand *cluster.Demand) bool { return r.rack(demand) == "" }
+
+// Lasting says that it would be no use if other pods left the node.
+var elsewhere = plugin.Verdict{Plugin: "Racks", Reasons: []string{"node(s) were in another rack"}, Lasting: true}
+
+func (r *racks) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	if node.Labels["rack"] != r.rack(demand) {
+		return &elsewhere
+	}
+	return nil
+}
