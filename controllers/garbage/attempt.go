@@ -3,6 +3,7 @@ package garbage
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,16 +45,24 @@ func (c *collector) attempt(ctx context.Context, uid types.UID) error {
 	return c.judge(ctx, f, version, v.dependents)
 }
 
+// unseenAgain is when an owner is asked for again that exists and that no cache has shown: it may go before any does.
+const unseenAgain = 30 * time.Second
+
 // verify finds out whether an owner exists that no cache has shown.
 func (c *collector) verify(ctx context.Context, id identity) error {
 	if id.kind == nil {
 		return nil
 	}
 	state, err := c.stateOf(ctx, id)
-	if err == nil && state == absent {
+	switch {
+	case err != nil:
+		return err
+	case state == absent:
 		c.suspect(c.graph.remove(id.uid))
+	default:
+		c.queue.AddAfter(id.uid, unseenAgain)
 	}
-	return err
+	return nil
 }
 
 // judge deletes an object of which no owner is left, and takes off references to

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +136,59 @@ func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
 		}
 		c.settle()
 		c.expect("dependent")
+	})
+}
+
+// Whoever makes dependents may not have heard yet that their owner is gone, while earlier dependents take their time to go.
+func TestDependentMadeAfterItsOwnerWentDoesNotStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		a := c.make("a")
+		held := c.make("held", a)
+		c.hold(held, "test/hold")
+		c.settle()
+		c.delete("a", metav1.DeletePropagationBackground)
+		c.settle()
+		c.make("late", a)
+		c.settle()
+		c.make("later", a)
+		c.settle()
+		c.expect("held")
+	})
+}
+
+func TestOwnerThatWentBeforeAnyCacheShowedItTakesItsDependentsAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.settle()
+		var away atomic.Bool
+		away.Store(true)
+		c.server.Intercept(func(r *http.Request) error { // services cannot be followed, but be read
+			if away.Load() && strings.HasSuffix(r.URL.Path, "services") && r.Method == http.MethodGet {
+				return fmt.Errorf("no way to services")
+			}
+			return nil
+		}, nil)
+		c.server.DropWatches()
+		service, err := c.clients.Kube.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "dependent", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))},
+		}}
+		if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(t.Context(), dependent, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		c.expect("dependent")
+		if err := c.clients.Kube.CoreV1().Services("default").Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.server.Compact() // nobody will hear that it was there
+		away.Store(false)
+		time.Sleep(5 * time.Minute)
+		c.expect("")
 	})
 }
 

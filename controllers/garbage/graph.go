@@ -152,7 +152,9 @@ func (g *graph) remove(uid types.UID) (suspects []types.UID) {
 		delete(g.nodes, uid)
 		return suspects
 	}
-	n.claimed, n.observed, n.fact = n.identity, false, fact{}
+	// Whoever made the dependents may make more before it hears of this, so the next one's claim is looked into as the
+	// first one's was.
+	n.claimed, n.observed, n.fact = identity{}, false, fact{}
 	return suspects
 }
 
