@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,42 +18,59 @@ import (
 )
 
 const (
-	houseEvery = 2 * time.Second
-	// Each of these is counted in rounds of houseEvery.
-	rotateRounds = 5
-	sweepRounds  = 15
-	imageRounds  = 15
+	sweepEvery  = 30 * time.Second
+	imagesEvery = 30 * time.Second
+	rotateEvery = 10 * time.Second
+	// firstSweep is how often it is asked, after the start, whether it is known what is wanted and what runs.
+	firstSweep = 2 * time.Second
 )
 
-// keepHouse ends and removes what nobody wants, and keeps logs and images small.
+// keepHouse ends and removes what nobody wants, and keeps logs and images small. None of these waits for another: the
+// runtime may take its time with any of them.
 func (k *Kubelet) keepHouse(ctx context.Context) error {
-	tick := time.NewTicker(houseEvery)
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { every(ctx, rotateEvery, k.rotate) })
+	first, stop := context.WithCancel(ctx)
+	defer stop()
+	every(first, firstSweep, func(ctx context.Context) {
+		if k.sweep(ctx) {
+			k.dropImages(ctx, k.options.ImageHighUse) // or rather note which there are
+			stop()
+		}
+	})
+	all.Go(func() {
+		every(ctx, imagesEvery, func(ctx context.Context) { k.dropImages(ctx, k.options.ImageHighUse) })
+	})
+	every(ctx, sweepEvery, func(ctx context.Context) { k.sweep(ctx) })
+	return nil
+}
+
+// every does something from time to time, until ctx ends.
+func every(ctx context.Context, period time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(period)
 	defer tick.Stop()
-	found := false
-	for round := 1; ; round++ {
+	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
-		}
-		ready := k.config.Ready()
-		if !found || round%sweepRounds == 0 {
-			pods, err := k.runtime.Pods(ctx)
-			if err == nil && ready {
-				k.clear(ctx, pods)
-				if !found {
-					k.dropImages(ctx, k.options.ImageHighUse) // or rather note which there are
-				}
-				found = true
-			}
-		}
-		if round%rotateRounds == 0 {
-			k.rotate(ctx)
-		}
-		if round%imageRounds == 0 && ready {
-			k.dropImages(ctx, k.options.ImageHighUse)
+			do(ctx)
 		}
 	}
+}
+
+// sweep ends and removes what nobody wants. It is false while it is not known what is wanted, or what there is.
+func (k *Kubelet) sweep(ctx context.Context) bool {
+	if !k.config.Ready() {
+		return false
+	}
+	pods, err := k.runtime.Pods(ctx)
+	if err != nil {
+		return false
+	}
+	k.clear(ctx, pods)
+	return true
 }
 
 // clear has pods ended that run and are not wanted, and removes the folders of those that are gone.

@@ -86,7 +86,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 
 // Stop asks a container to end, and ends it when its grace is over.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, grace+requestTime)
+	ctx, cancel := context.WithTimeout(ctx, grace+stopTime)
 	defer cancel()
 	seconds := int64((grace + time.Second - 1) / time.Second)
 	_, err := r.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: plain(id), Timeout: seconds})
@@ -141,20 +141,21 @@ func removeLog(path string) {
 // nothing is not what the command is to be blamed for.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (container.Output, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: plain(id), Cmd: command}
+	call := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		request.Timeout = max(int64((time.Until(deadline)+time.Second/2)/time.Second), 1)
-		call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(silentTime))
+		var cancel context.CancelFunc
+		call, cancel = context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(silentTime))
 		defer cancel()
 		defer context.AfterFunc(ctx, func() {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				cancel()
 			}
 		})()
-		ctx = call
 	}
-	answer, err := r.runtime.ExecSync(ctx, request)
+	answer, err := r.runtime.ExecSync(call, request)
 	switch {
-	case status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil:
+	case status.Code(err) == codes.DeadlineExceeded && call.Err() == nil:
 		return container.Output{}, fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	case err != nil:
 		return container.Output{}, err

@@ -55,7 +55,10 @@ func (r *Runtime) Pod(ctx context.Context, uid types.UID) (container.Pod, error)
 		pod.Namespace, pod.Name = b.Labels[labelNamespace], b.Labels[labelPod]
 		box := boxOf(b)
 		if box.Ready {
-			if box.IPs, err = r.addresses(ctx, b.Id); err != nil {
+			if box.IPs, err = r.addresses(ctx, b.Id); missing(err) {
+				continue
+			}
+			if err != nil {
 				return pod, err
 			}
 		}
@@ -63,7 +66,9 @@ func (r *Runtime) Pod(ctx context.Context, uid types.UID) (container.Pod, error)
 	}
 	for _, c := range runs {
 		run := r.runOf(ctx, c)
-		if err := r.complete(ctx, c.Id, &run); ignoreMissing(err) != nil {
+		if err := r.complete(ctx, c.Id, &run); missing(err) {
+			continue
+		} else if err != nil {
 			return pod, err
 		}
 		pod.Containers = append(pod.Containers, run)

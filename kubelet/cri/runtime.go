@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -19,9 +20,14 @@ import (
 )
 
 const (
-	// requestTime bounds ordinary requests, slowTime those that make or end a sandbox.
+	// requestTime bounds ordinary requests, slowTime those that make a sandbox.
 	requestTime = 2 * time.Minute
 	slowTime    = 4 * time.Minute
+	// stopTime is how long after a container's grace the runtime may take to say that it has ended. One that has missed
+	// the end finds it out when it is asked again.
+	stopTime = 30 * time.Second
+	// reconnect is the longest time between two attempts to reach a runtime that is away.
+	reconnect = 3 * time.Second
 	// silentTime is how long after a command's time the runtime may take to say that it is over.
 	silentTime = 10 * time.Second
 	maxMessage = 16 << 20
@@ -89,6 +95,9 @@ func Open(o Options) (*Runtime, error) {
 func dial(socket string) (*grpc.ClientConn, error) {
 	path := "unix://" + strings.TrimPrefix(socket, "unix://")
 	conn, err := grpc.NewClient(path, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: reconnect / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnect}, MinConnectTimeout: reconnect,
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	if err != nil {
 		return nil, fmt.Errorf("reach the container runtime at %s: %w", socket, err)
@@ -165,11 +174,13 @@ func plain(id string) string {
 
 // ignoreMissing makes an end of what is gone no failure.
 func ignoreMissing(err error) error {
-	if status.Code(err) == codes.NotFound {
+	if missing(err) {
 		return nil
 	}
 	return err
 }
+
+func missing(err error) bool { return status.Code(err) == codes.NotFound }
 
 // Events follows the runtime's own events, where there are any, and compares besides.
 func (r *Runtime) Events(ctx context.Context, changed func(types.UID)) error {

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,7 +22,11 @@ func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (
 		}
 	}
 	config := r.sandboxConfig(spec)
-	if _, network := r.Ready(ctx); !network {
+	problem, network := r.Ready(ctx)
+	if problem != "" { // it cannot say whether there is a network
+		return "", errors.New(problem)
+	}
+	if !network {
 		config.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
 		config.Hostname = ""
 	}
@@ -79,7 +84,7 @@ func ports(c *corev1.Container) []*runtimeapi.PortMapping {
 
 // StopSandbox ends a sandbox and all that runs in it.
 func (r *Runtime) StopSandbox(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, slowTime)
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	_, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 	return ignoreMissing(err)
@@ -87,7 +92,7 @@ func (r *Runtime) StopSandbox(ctx context.Context, id string) error {
 
 // RemoveSandbox forgets a sandbox.
 func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, slowTime)
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	_, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 	return ignoreMissing(err)

@@ -112,9 +112,10 @@ func (s *stage) changedLocked() {
 
 // report writes a status as the API would keep it, and removes pods whose deletion is done.
 func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+	key := keyOf(pod)
+	defer s.crew.Changed(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := worker.Key{Namespace: pod.Namespace, Name: pod.Name}
 	now, ok := s.pods[key]
 	if !ok || now.UID != pod.UID {
 		return
@@ -126,7 +127,6 @@ func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool)
 		delete(s.pods, key)
 	}
 	s.changedLocked()
-	defer s.crew.Changed(key)
 }
 
 func keyOf(pod *corev1.Pod) worker.Key { return worker.Key{Namespace: pod.Namespace, Name: pod.Name} }

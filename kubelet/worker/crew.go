@@ -118,11 +118,20 @@ func (c *Crew) Changed(key Key) {
 	c.mu.Lock()
 	l := c.lives[key]
 	c.mu.Unlock()
-	if l != nil && l.patient.Load() {
-		if pod, ok := c.Wanted(key); !ok || pod.DeletionTimestamp != nil {
-			l.interrupt()
-		}
+	c.hurry(key, l)
+}
+
+// hurry interrupts what is done for a pod that is to end.
+func (c *Crew) hurry(key Key, l *life) {
+	if l != nil && l.patient.Load() && c.over(key, l) {
+		l.interrupt()
 	}
+}
+
+// over reports whether a pod that lives is to live no more.
+func (c *Crew) over(key Key, l *life) bool {
+	pod, ok := c.Wanted(key)
+	return !ok || pod.UID != l.uid || pod.DeletionTimestamp != nil || l.sentence.Load() != nil
 }
 
 // Evict fails a pod that is there, and ends it.
@@ -133,6 +142,7 @@ func (c *Crew) Evict(key Key, why *Rejection) {
 	if l != nil && l.sentence.CompareAndSwap(nil, why) {
 		l.inside.Store(false)
 		c.loop.Add(key)
+		c.hurry(key, l)
 	}
 }
 
@@ -170,7 +180,9 @@ func (c *Crew) life(key Key) *life {
 func (c *Crew) forget(key Key, l *life) {
 	c.mu.Lock()
 	delete(c.lives, key)
-	delete(c.uids, string(l.uid))
+	if c.uids[string(l.uid)] == key {
+		delete(c.uids, string(l.uid))
+	}
 	c.mu.Unlock()
 	if c.Gone != nil {
 		c.Gone(key)

@@ -13,6 +13,9 @@ import (
 // leastGrace is what a container is given however little time is left.
 const leastGrace = 2 * time.Second
 
+// stopAgain is when a container is stopped again that could not be.
+const stopAgain = time.Second
+
 // end stops all that runs, and notes when nothing does.
 func (t *turn) end(ctx context.Context, grace time.Duration) error {
 	by := t.now.Add(grace) // from when this node first saw it: clocks differ
@@ -24,7 +27,8 @@ func (t *turn) end(ctx context.Context, grace time.Duration) error {
 		return nil
 	}
 	for i := range t.state.Sandboxes {
-		if s := &t.state.Sandboxes[i]; s.Ready {
+		// One that is not ready may have failed before anybody stopped it, and still have its network.
+		if s := &t.state.Sandboxes[i]; s.Ready || !t.life.ended {
 			if err := t.crew.Runtime.StopSandbox(ctx, s.ID); err != nil {
 				return err
 			}
@@ -117,14 +121,17 @@ func (t *turn) kill(ctx context.Context, c *corev1.Container, run *container.Con
 		ctx, cancel := context.WithCancel(forced)
 		defer context.AfterFunc(crew.running, cancel)()
 		defer cancel()
-		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil && grace > 0 {
 			crew.preStop(ctx, pod, c, id, ip, grace)
 		}
-		left := max(time.Until(by), min(grace, leastGrace))
-		if err := crew.Runtime.Stop(ctx, id, left); err != nil && ctx.Err() == nil {
-			crew.Logger.Warn("container cannot be stopped, and is tried again", "pod", key, "container", c.Name, "err", err)
-		}
+		left := max(time.Until(by), min(grace, leastGrace), 0) // its grace may be over since the last attempt
+		err := crew.Runtime.Stop(ctx, id, left)
 		l.killed(id)
+		if err != nil {
+			crew.Logger.Warn("container cannot be stopped, and is tried again", "pod", key, "container", c.Name, "err", err)
+			crew.loop.AddAfter(key, stopAgain)
+			return
+		}
 		crew.loop.Add(key)
 	})
 }
@@ -154,6 +161,9 @@ func (c *Crew) clear(ctx context.Context, state container.Pod) error {
 		}
 	}
 	for i := range state.Sandboxes {
+		if err := c.Runtime.StopSandbox(ctx, state.Sandboxes[i].ID); err != nil { // what came after the pod's end nobody stopped
+			return err
+		}
 		if err := c.Runtime.RemoveSandbox(ctx, state.Sandboxes[i].ID); err != nil {
 			return err
 		}

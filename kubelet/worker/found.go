@@ -10,9 +10,6 @@ import (
 // Found tells of a pod that the runtime has. If nobody wants it, it is ended and removed.
 func (c *Crew) Found(found *container.Pod) {
 	key := Key{Namespace: found.Namespace, Name: found.Name}
-	if c.Has(found.UID) {
-		return
-	}
 	if pod, ok := c.Wanted(key); ok && pod.UID == found.UID {
 		c.loop.Add(key)
 		return
@@ -20,9 +17,12 @@ func (c *Crew) Found(found *container.Pod) {
 	// No pod can have such a name, so nobody wants it, and one that has the true name is not disturbed.
 	key.Name += "/" + string(found.UID)
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.uids[string(found.UID)]; ok {
+		return
+	}
 	c.lives[key] = &life{uid: found.UID}
 	c.uids[string(found.UID)] = key
-	c.mu.Unlock()
 	c.loop.Add(key)
 }
 

@@ -10,10 +10,8 @@ import (
 
 // postStart runs a container's hook. If it fails the container is stopped, and then started again as after any failure.
 func (t *turn) postStart(ctx context.Context, c *corev1.Container, id string) {
-	t.life.patient.Store(true)
-	defer t.life.patient.Store(false)
 	err := t.crew.hook(ctx, t.pod, c, id, t.podIP(), c.Lifecycle.PostStart)
-	if err == nil {
+	if err == nil || ctx.Err() != nil {
 		return
 	}
 	t.eventOf(c, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)

@@ -23,6 +23,9 @@ const invalidName = "InvalidImageName"
 // image finds or pulls a container's image. It is false if the container must wait.
 func (t *turn) image(ctx context.Context, c *corev1.Container) (string, bool) {
 	ref, err := t.crew.Images.Find(ctx, c.Image)
+	if ctx.Err() != nil {
+		return "", false
+	}
 	if err != nil {
 		t.imageFailed(c, "ImageInspectError", fmt.Sprintf("Failed to inspect image %q: %v", c.Image, err))
 		return "", false
@@ -68,7 +71,7 @@ func (t *turn) pull(ctx context.Context, c *corev1.Container) (string, bool) {
 	return ref, true
 }
 
-// fetch pulls an image. It may take long, and an end of the pod interrupts it.
+// fetch pulls an image. It may take long.
 func (t *turn) fetch(ctx context.Context, image string) (string, error) {
 	var credentials []container.Credential
 	if t.crew.Furnish != nil {
@@ -78,8 +81,6 @@ func (t *turn) fetch(ctx context.Context, image string) (string, error) {
 		}
 	}
 	t.tell() // that the pod waits for its image
-	t.life.patient.Store(true)
-	defer t.life.patient.Store(false)
 	return t.crew.Images.Pull(ctx, image, credentials)
 }
 

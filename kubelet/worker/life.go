@@ -47,7 +47,7 @@ type life struct {
 	granted atomic.Pointer[corev1.Pod]       // with the resources that it has, while it wants others
 	inside  atomic.Bool                      // admitted, and not ended
 	last    atomic.Pointer[corev1.PodStatus] // what was told last, for those who ask from outside
-	patient atomic.Bool                      // in something long that an end of the pod may interrupt
+	patient atomic.Bool                      // in a turn that the pod's end may interrupt
 
 	mu       sync.Mutex // guards what follows
 	cancel   context.CancelFunc

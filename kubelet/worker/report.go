@@ -164,7 +164,14 @@ func (r *Reporter) remove(ctx context.Context, pod *corev1.Pod) error {
 	err := r.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) { // another pod has the name, or somebody wrote at the same time
+		live, lost := r.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if lost == nil && live.UID == pod.UID {
+			return err
+		}
+		err = lost
+	}
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -40,10 +40,16 @@ func (t *turn) sandbox(ctx context.Context) error {
 		}
 	}
 	if _, err := t.crew.Runtime.RunSandbox(ctx, spec); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
 		t.event(corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
 		return fmt.Errorf("make the sandbox of pod %s: %w", t.key, err)
 	}
-	return t.look(ctx)
+	if err := t.look(ctx); err != nil || len(t.state.Sandboxes) <= kept {
+		return err
+	}
+	return t.tidy(ctx) // of many that failed no container tells
 }
 
 // prepare makes volumes ready. Those that wait for something are tried again.
@@ -55,6 +61,9 @@ func (t *turn) prepare(ctx context.Context) error {
 	if err == nil {
 		t.life.prepared = true
 		return nil
+	}
+	if ctx.Err() != nil {
+		return err
 	}
 	if t.life.prepared { // it was good enough once: what runs goes on with what it has
 		t.again(10 * time.Second)

@@ -32,6 +32,9 @@ func (t *turn) startBeside(ctx context.Context, c *corev1.Container, target stri
 	spec := t.spec(c, ref)
 	spec.Target = target
 	if err := t.furnish(ctx, spec); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
 		t.life.wait(c.Name, "CreateContainerConfigError", err.Error())
 		t.eventOf(c, corev1.EventTypeWarning, "Failed", "Error: %v", err)
 		t.again(retryConfig)
@@ -39,11 +42,11 @@ func (t *turn) startBeside(ctx context.Context, c *corev1.Container, target stri
 	}
 	id, err := t.crew.Runtime.Create(ctx, t.state.Sandbox().ID, spec)
 	if err != nil {
-		return t.failed(c, "CreateContainerError", err)
+		return t.failed(ctx, c, "CreateContainerError", err)
 	}
 	t.eventOf(c, corev1.EventTypeNormal, "Created", "Container created")
 	if err := t.crew.Runtime.Start(ctx, id); err != nil {
-		return t.failed(c, "RunContainerError", err)
+		return t.failed(ctx, c, "RunContainerError", err)
 	}
 	t.life.judge(id, func(v *verdict) { v.begun = true })
 	t.eventOf(c, corev1.EventTypeNormal, "Started", "Container started")
@@ -61,9 +64,11 @@ func (t *turn) startBeside(ctx context.Context, c *corev1.Container, target stri
 }
 
 // failed notes what hindered a container, and has it tried again.
-func (t *turn) failed(c *corev1.Container, reason string, err error) error {
-	t.life.wait(c.Name, reason, err.Error())
-	t.eventOf(c, corev1.EventTypeWarning, "Failed", "Error: %v", err)
+func (t *turn) failed(ctx context.Context, c *corev1.Container, reason string, err error) error {
+	if ctx.Err() == nil { // else the pod's end has interrupted it
+		t.life.wait(c.Name, reason, err.Error())
+		t.eventOf(c, corev1.EventTypeWarning, "Failed", "Error: %v", err)
+	}
 	return fmt.Errorf("start container %s of pod %s: %w", c.Name, t.key, err)
 }
 

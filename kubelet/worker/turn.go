@@ -78,6 +78,17 @@ func (t *turn) act(ctx context.Context) error {
 		return t.end(ctx, t.grace())
 	}
 	t.keepDefinition()
+	return t.attend(ctx)
+}
+
+// attend lets the pod live until somebody says that it is to end: whatever is done for it then may take minutes, and is
+// not worth waiting for.
+func (t *turn) attend(ctx context.Context) error {
+	t.life.patient.Store(true)
+	defer t.life.patient.Store(false)
+	if t.crew.over(t.key, t.life) { // said before anybody could interrupt; another look has been asked for
+		return nil
+	}
 	return t.live(ctx)
 }
 
