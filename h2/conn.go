@@ -47,8 +47,8 @@ type conn struct {
 	receive window
 }
 
-// These are how much may be received, of a stream and of all streams of a connection, before it has been read. A few bodies
-// that nobody reads do not keep the others from coming.
+// These bound what may come, on a stream and on all streams of a connection, before it has been read. The second is so much
+// larger that a few bodies that nobody reads do not keep the others from coming.
 const streamWindow, connWindow = 256 << 10, 4 << 20
 
 func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
@@ -122,7 +122,7 @@ func (c *conn) greet() error {
 // source is what the reader reads from.
 type source conn
 
-// Read lets all go its way, before it sleeps, that was held back for what might follow.
+// Read is where the reader sleeps. Before that, it starts and sends what was held back for what might follow.
 func (s *source) Read(b []byte) (int, error) {
 	c := (*conn)(s)
 	c.mu.Lock()

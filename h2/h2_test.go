@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -55,78 +57,89 @@ func TestRequestsAreAsTheirHandlersKnowThem(t *testing.T) {
 	}
 }
 
+// answers are what handlers say, and what their clients hear.
+var answers = []struct {
+	name    string
+	handler http.HandlerFunc
+	method  string // GET, unless there is another one
+	body    string
+	status  int // 200, unless there is another one
+	length  int64
+	header  map[string]string // "" for what is not there
+	trailer map[string]string
+}{
+	{name: "short", handler: func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>short") },
+		body: "<html>short", length: 11, header: map[string]string{"Content-Type": "text/html; charset=utf-8"}},
+	{name: "head", handler: func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "short") }, method: "HEAD", length: 5},
+	{name: "flushed", handler: func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "flushed")
+		w.(http.Flusher).Flush()
+		io.WriteString(w, " and more")
+	}, body: "flushed and more", length: -1},
+	{name: "none", handler: func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+		if _, err := w.Write([]byte("x")); !errors.Is(err, http.ErrBodyNotAllowed) {
+			panic(err)
+		}
+	}, status: 204, header: map[string]string{"Content-Length": ""}},
+	{name: "empty", handler: func(http.ResponseWriter, *http.Request) {}, header: map[string]string{"Content-Type": ""}},
+	{name: "hints", handler: func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+		io.WriteString(w, "after")
+	}, body: "after", length: 5, header: map[string]string{"Link": "</style.css>"}},
+	{name: "hops", handler: func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "keep-alive")
+		w.Header().Set("Bad", "a\nb")
+		w.Header()["Bad Name"] = []string{"x"}
+		w.WriteHeader(http.StatusTeapot)
+		w.Header().Set("Late", "x")
+	}, status: 418, header: map[string]string{"Connection": "", "Bad": "", "Late": ""}},
+	{name: "trailers", handler: func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "Sum")
+		io.WriteString(w, "body")
+		w.Header().Set("Sum", "1")
+		w.Header().Set(http.TrailerPrefix+"Late", "2")
+	}, body: "body", length: 4, trailer: map[string]string{"Sum": "1", "Late": "2"}},
+}
+
 func TestAnswersAreAsTheirHandlersMeanThem(t *testing.T) {
-	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/short":
-			io.WriteString(w, "<html>short")
-		case "/flushed":
-			io.WriteString(w, "flushed")
-			w.(http.Flusher).Flush()
-			io.WriteString(w, " and more")
-		case "/none":
-			w.WriteHeader(http.StatusNoContent)
-			if _, err := w.Write([]byte("x")); !errors.Is(err, http.ErrBodyNotAllowed) {
-				panic(err)
+	for _, tt := range answers {
+		t.Run(tt.name, func(t *testing.T) {
+			w := serve(t, Options{}, tt.handler)
+			answer, b := w.do(w.client(), cmp.Or(tt.method, "GET"), "/", nil)
+			if string(b) != tt.body || answer.StatusCode != cmp.Or(tt.status, 200) || answer.ContentLength != tt.length || answer.Header.Get("Date") == "" {
+				t.Errorf("%d, %d bytes declared, %q, %v", answer.StatusCode, answer.ContentLength, b, answer.Header)
 			}
-		case "/empty":
-		case "/declared":
-			w.Header().Set("Content-Length", "5")
-			if _, err := io.WriteString(w, "too long"); !errors.Is(err, http.ErrContentLength) {
-				panic(err)
+			for name, want := range tt.header {
+				if got := answer.Header.Get(name); got != want {
+					t.Errorf("%s is %q", name, got)
+				}
 			}
-			io.WriteString(w, "right")
-		case "/trailers":
-			w.Header().Set("Trailer", "Sum")
-			io.WriteString(w, "body")
-			w.Header().Set("Sum", "1")
-			w.Header().Set(http.TrailerPrefix+"Late", "2")
-		case "/hints":
-			w.Header().Set("Link", "</style.css>")
-			w.WriteHeader(http.StatusEarlyHints)
-			io.WriteString(w, "after")
-		case "/hops":
-			w.Header().Set("Connection", "keep-alive")
-			w.Header().Set("Bad", "a\nb")
-			w.Header()["Bad Name"] = []string{"x"}
-			w.WriteHeader(http.StatusTeapot)
-			w.Header().Set("Late", "x")
-		}
-	})
-	c := w.client()
-	for _, tt := range []struct {
-		method, path, body string
-		status             int
-		length             int64
-		header             map[string]string
-	}{
-		{"GET", "/short", "<html>short", 200, 11, map[string]string{"Content-Type": "text/html; charset=utf-8"}},
-		{"HEAD", "/short", "", 200, 11, nil},
-		{"GET", "/flushed", "flushed and more", 200, -1, nil},
-		{"GET", "/none", "", 204, 0, map[string]string{"Content-Length": ""}},
-		{"GET", "/empty", "", 200, 0, map[string]string{"Content-Type": ""}},
-		{"GET", "/hints", "after", 200, 5, map[string]string{"Link": "</style.css>"}},
-		{"GET", "/hops", "", 418, 0, map[string]string{"Connection": "", "Bad": "", "Late": ""}},
-		{"GET", "/trailers", "body", 200, 4, nil},
-	} {
-		answer, b := w.do(c, tt.method, tt.path, nil)
-		if string(b) != tt.body || answer.StatusCode != tt.status || answer.ContentLength != tt.length || answer.Header.Get("Date") == "" {
-			t.Errorf("%s %s: %d, %d bytes declared, %q", tt.method, tt.path, answer.StatusCode, answer.ContentLength, b)
-		}
-		for name, want := range tt.header {
-			if got := answer.Header.Get(name); got != want {
-				t.Errorf("%s %s: %s is %q", tt.method, tt.path, name, got)
+			for name, want := range tt.trailer {
+				if got := answer.Trailer.Get(name); got != want {
+					t.Errorf("behind the body %s is %q", name, got)
+				}
 			}
-		}
-		if tt.path == "/trailers" && (answer.Trailer.Get("Sum") != "1" || answer.Trailer.Get("Late") != "2") {
-			t.Errorf("trailers: %v", answer.Trailer)
-		}
+		})
 	}
-	if answer, err := c.Get(w.web.URL + "/declared"); err == nil {
-		defer answer.Body.Close()
-		if b, err := io.ReadAll(answer.Body); err == nil {
-			t.Errorf("an answer of another length than was declared ended well: %q", b)
+}
+
+func TestAnswerOfAnotherLengthThanDeclaredDoesNotEndWell(t *testing.T) {
+	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "8")
+		if _, err := io.WriteString(w, "too long!"); !errors.Is(err, http.ErrContentLength) {
+			panic(err)
 		}
+		io.WriteString(w, "short")
+	})
+	answer, err := w.client().Get(w.web.URL)
+	if err != nil {
+		return // it was cut off before its head
+	}
+	defer answer.Body.Close()
+	if b, err := io.ReadAll(answer.Body); err == nil {
+		t.Errorf("it ended well: %q", b)
 	}
 }
 
@@ -350,26 +363,27 @@ func TestRequestsUnderWayEndWhenTheServerLeaves(t *testing.T) {
 }
 
 func TestIdleConnectionIsEnded(t *testing.T) {
-	w := serve(t, Options{Idle: 20 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(60 * time.Millisecond) // longer than an idle connection would last
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{Idle: time.Second}, func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(time.Minute) // longer than an idle connection would last
+		})
+		b := a.bare()
+		b.ask(1, true)
+		if f := b.until(func(f http2.Frame) bool { return f.Header().StreamID == 1 || f.Header().Type == http2.FrameGoAway }); f.Header().StreamID != 1 {
+			t.Error("ended while a request was served")
+		}
+		if id, code := b.fault(); id != 0 || code != http2.ErrCodeNo {
+			t.Errorf("ended with %d %v", id, code)
+		}
 	})
-	b := w.bare()
-	b.ask(1, true)
-	if f := b.until(func(f http2.Frame) bool { return f.Header().StreamID == 1 || f.Header().Type == http2.FrameGoAway }); f.Header().StreamID != 1 {
-		t.Error("ended while a request was served")
-	}
-	if id, code := b.fault(); id != 0 || code != http2.ErrCodeNo {
-		t.Errorf("ended with %d %v", id, code)
-	}
 }
 
 func TestSilentClientIsNotWaitedFor(t *testing.T) {
-	w := serve(t, Options{Greeting: 10 * time.Millisecond}, echo)
-	secure := w.dial()
-	for {
-		if _, err := secure.Read(make([]byte, 100)); err != nil {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, echo)
+		if _, err := io.Copy(io.Discard, a.dial()); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
+			t.Error(err)
 		}
-	}
-	w.server.Wait()
+		a.server.Wait()
+	})
 }

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,13 +24,7 @@ func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 			continue
 		case "trailer":
-			for _, v := range values {
-				for name := range strings.SplitSeq(v, ",") {
-					if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {
-						w.trailers = append(w.trailers, name)
-					}
-				}
-			}
+			w.trailers = slices.AppendSeq(w.trailers, announced(values))
 		}
 		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.trailers, name) {
 			continue
@@ -37,6 +32,19 @@ func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
 		fields = appendField(fields, wire, values)
 	}
 	return fields
+}
+
+// announced are the fields that follow a body, as the values of the field Trailer name them.
+func announced(values []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, v := range values {
+			for name := range strings.SplitSeq(v, ",") {
+				if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) && !yield(name) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func appendField(fields []hpack.HeaderField, wire string, values []string) []hpack.HeaderField {

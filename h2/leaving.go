@@ -46,8 +46,8 @@ func (c *conn) dismissLocked(err error) {
 // order.
 const lingers, parts = time.Second, 2 * time.Second
 
-// goAwayLocked tells the client that no more streams are taken. It may believe that those have not been served that came
-// after the last one that it hears of, so it never hears of a later one.
+// goAwayLocked tells the client that no more streams are taken, and which was the last one that was. The client may send
+// later ones elsewhere, so that number never grows.
 func (c *conn) goAwayLocked(code http2.ErrCode) {
 	if !c.leaving {
 		c.leaving, c.served = true, c.last
@@ -84,7 +84,7 @@ func (c *conn) leaveLocked() {
 	c.handOverLocked()
 }
 
-// decline tells a client that has come too late that nothing of what it asks is going to be done, so that it may ask elsewhere.
+// decline tells a client that has come too late that nothing it asks for will be done, so that it may ask elsewhere.
 func (c *conn) decline() {
 	c.out.goAway(0, http2.ErrCodeNo)
 	if c.net.SetDeadline(time.Now().Add(parts)) != nil {
@@ -100,7 +100,7 @@ func (c *conn) endsLocked() bool {
 	return c.leaving && !c.parted && len(c.streams) == 0 && c.running == 0
 }
 
-// idled ends a connection that nobody has used for long: in order, or, if its client does not take part in that, without.
+// idled ends a connection that nobody has used for long: by a goodbye first, and at once if the client has had that and stays.
 func (c *conn) idled() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

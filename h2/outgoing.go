@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,8 +17,8 @@ const (
 	firstWindow  = 65535 // of everything, before anybody says otherwise
 	largestFrame = 16384 // before anybody says otherwise
 	frameHeader  = 9
-	// plenty is how much may wait to be sent before those who have more must wait, far is how much even what must be said
-	// may come to.
+	// plenty is how much may wait to be sent: a handler with more must wait. What the protocol demands, such as answers to
+	// pings, may go beyond that, up to far.
 	plenty = 256 << 10
 	far    = 1 << 20
 )
@@ -28,7 +30,7 @@ type outgoing struct {
 	frames  []byte
 	box     *[]byte   // where the frames' memory comes from and goes to
 	writing bool      // somebody is writing
-	takes   time.Time // until when the client may take nothing; of who is writing
+	takes   time.Time // by when the client must have taken something; only who is writing uses it
 	waiting []*stream // for room in frames, or for the client to allow more on the connection: who came first goes first
 
 	window       int64 // how much data the client allows
@@ -98,6 +100,14 @@ func (o *outgoing) goAway(last uint32, code http2.ErrCode) {
 	o.number(uint32(code))
 }
 
+func (o *outgoing) status(code int) {
+	text := "200"
+	if code != http.StatusOK {
+		text = strconv.Itoa(code)
+	}
+	o.field(hpack.HeaderField{Name: ":status", Value: text})
+}
+
 // field adds to the block that the next headers send.
 func (o *outgoing) field(f hpack.HeaderField) {
 	// Writing into a buffer cannot fail.
@@ -132,7 +142,7 @@ func (o *outgoing) data(stream uint32, b []byte, end bool) {
 	o.frames = append(o.frames, b...)
 }
 
-// tooMuch tells that a client makes the server say more than it cares to read.
+// tooMuch is an error when the client makes the server say more than it reads.
 func (o *outgoing) tooMuch() error {
 	if len(o.frames) > far {
 		return errFlood

@@ -6,7 +6,12 @@ import (
 	"golang.org/x/net/http2"
 )
 
+// misuse is what ends a connection, fault what ends a stream, because the client has not kept to HTTP/2.
 func misuse(code http2.ErrCode) error { return http2.ConnectionError(code) }
+
+func fault(id uint32, code http2.ErrCode) error {
+	return http2.StreamError{StreamID: id, Code: code}
+}
 
 // handle takes one frame. An error that is not a stream's ends the connection.
 func (c *conn) handle(f http2.Frame) error {
@@ -37,7 +42,7 @@ func (c *conn) handle(f http2.Frame) error {
 		return misuse(http2.ErrCodeProtocol)
 	case *http2.PriorityFrame:
 		if f.StreamDep == f.StreamID {
-			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
+			return fault(f.StreamID, http2.ErrCodeProtocol)
 		}
 	}
 	return nil // what is unknown is to be ignored
@@ -53,31 +58,43 @@ func (c *conn) takeTime() error {
 	return c.net.SetReadDeadline(time.Time{})
 }
 
+// streamLocked finds the stream that a frame is about: nil if both sides have finished with it. A client must not speak of
+// one that it has not opened.
+func (c *conn) streamLocked(id uint32) (*stream, error) {
+	if id > c.last {
+		return nil, misuse(http2.ErrCodeProtocol)
+	}
+	return c.streams[id], nil
+}
+
+// skipLocked lets the client send n bytes more on the connection, instead of those that have come and nobody will read.
+func (c *conn) skipLocked(n int) { c.out.windowUpdate(0, c.receive.give(n)) }
+
 // data takes a piece of a body.
 func (c *conn) data(f *http2.DataFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.StreamID > c.last {
-		return misuse(http2.ErrCodeProtocol)
+	st, err := c.streamLocked(f.StreamID)
+	if err != nil {
+		return err
 	}
 	n := int(f.Length)
 	if !c.receive.take(n) {
 		return misuse(http2.ErrCodeFlowControl)
 	}
-	st := c.streams[f.StreamID]
 	switch {
 	case st == nil && c.leaving && f.StreamID > c.served:
-		c.out.windowUpdate(0, c.receive.give(n))
+		c.skipLocked(n)
 		return nil
 	case st == nil || st.complete:
-		c.out.windowUpdate(0, c.receive.give(n))
-		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
+		c.skipLocked(n)
+		return fault(f.StreamID, http2.ErrCodeStreamClosed)
 	case !st.receive.take(n):
-		c.out.windowUpdate(0, c.receive.give(n))
-		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
+		c.skipLocked(n)
+		return fault(f.StreamID, http2.ErrCodeFlowControl)
 	}
 	padding := n - len(f.Data())
-	c.out.windowUpdate(0, c.receive.give(padding))
+	c.skipLocked(padding)
 	if !f.StreamEnded() {
 		c.out.windowUpdate(st.id, st.receive.give(padding))
 	}
@@ -88,11 +105,11 @@ func (c *conn) data(f *http2.DataFrame) error {
 func (c *conn) addLocked(st *stream, b []byte, end bool) error {
 	st.received += int64(len(b))
 	if st.declared >= 0 && (st.received > st.declared || end && st.received != st.declared) {
-		c.out.windowUpdate(0, c.receive.give(len(b)))
-		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+		c.skipLocked(len(b))
+		return fault(st.id, http2.ErrCodeProtocol)
 	}
 	if st.answered || st.closed { // nobody reads it any more
-		c.out.windowUpdate(0, c.receive.give(len(b)))
+		c.skipLocked(len(b))
 	} else {
 		st.body.add(b)
 	}
@@ -114,13 +131,11 @@ func (c *conn) completeLocked(st *stream) {
 func (c *conn) resetByClient(f *http2.RSTStreamFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.StreamID > c.last {
-		return misuse(http2.ErrCodeProtocol)
-	}
-	if st := c.streams[f.StreamID]; st != nil {
+	st, err := c.streamLocked(f.StreamID)
+	if st != nil {
 		c.endLocked(st, errStopped)
 	}
-	return nil
+	return err
 }
 
 func (c *conn) settings(f *http2.SettingsFrame) error {
@@ -185,9 +200,6 @@ const largestWindow = 1<<31 - 1
 func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.StreamID > c.last {
-		return misuse(http2.ErrCodeProtocol)
-	}
 	if f.StreamID == 0 {
 		if c.out.window += int64(f.Increment); c.out.window > largestWindow {
 			return misuse(http2.ErrCodeFlowControl)
@@ -195,11 +207,12 @@ func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 		c.out.wakeLocked()
 		return nil
 	}
-	if st := c.streams[f.StreamID]; st != nil {
+	st, err := c.streamLocked(f.StreamID)
+	if st != nil {
 		if st.window += int64(f.Increment); st.window > largestWindow {
-			return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeFlowControl}
+			return fault(st.id, http2.ErrCodeFlowControl)
 		}
 		st.changed.Broadcast()
 	}
-	return nil
+	return err
 }

@@ -31,12 +31,12 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 		return nil // it has been told, and asks elsewhere
 	}
 	if f.HasPriority() && f.Priority.StreamDep == f.StreamID {
-		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
+		return fault(f.StreamID, http2.ErrCodeProtocol)
 	}
 	// A handler may go on for a while after its client has cancelled: so both are bounded.
 	size := sizeOf(f)
 	if len(c.streams) >= int(c.server.o.MaxStreams) || c.running >= 2*int(c.server.o.MaxStreams) || c.heads+size > mostHeads*int(c.server.o.MaxHeader) {
-		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeRefusedStream}
+		return fault(f.StreamID, http2.ErrCodeRefusedStream)
 	}
 	return c.beginLocked(f, size)
 }
@@ -58,9 +58,9 @@ func sizeOf(f *http2.MetaHeadersFrame) int {
 func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 	switch {
 	case st.complete:
-		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeStreamClosed}
+		return fault(st.id, http2.ErrCodeStreamClosed)
 	case !f.StreamEnded() || len(f.PseudoFields()) > 0:
-		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+		return fault(st.id, http2.ErrCodeProtocol)
 	}
 	for _, field := range f.RegularFields() {
 		key := c.names.canonical(field.Name)
@@ -74,11 +74,8 @@ func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 func (c *conn) beginLocked(f *http2.MetaHeadersFrame, size int) error {
 	st := &stream{conn: c, size: size, id: f.StreamID, complete: f.StreamEnded(), window: c.out.streamWindow, receive: newWindow(streamWindow), declared: -1}
 	st.changed.L = &c.mu
-	if err := st.ask(f); err != nil {
-		return err
-	}
-	if st.complete && st.declared > 0 {
-		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+	if !st.ask(f) || st.complete && st.declared > 0 {
+		return fault(st.id, http2.ErrCodeProtocol)
 	}
 	st.tooLong = f.Truncated
 	var ctx context.Context
@@ -95,40 +92,17 @@ func (c *conn) beginLocked(f *http2.MetaHeadersFrame, size int) error {
 	return nil
 }
 
-// ask makes the request.
-func (st *stream) ask(f *http2.MetaHeadersFrame) error {
-	bad := http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
-	method, path, authority, scheme := f.PseudoValue("method"), f.PseudoValue("path"), f.PseudoValue("authority"), f.PseudoValue("scheme")
-	connects := method == http.MethodConnect
-	switch {
-	case f.PseudoValue("status") != "" || f.PseudoValue("protocol") != "":
-		return bad
-	case connects && (path != "" || scheme != "" || authority == ""):
-		return bad
-	case !connects && (method == "" || !strings.HasPrefix(path, "/") && path != "*" || scheme != "https" && scheme != "http"):
-		return bad
-	}
+// ask makes the request. It is false if the head is not one of HTTP/2.
+func (st *stream) ask(f *http2.MetaHeadersFrame) bool {
 	r := &http.Request{
-		Method: method, Proto: "HTTP/2.0", ProtoMajor: 2, Host: authority, RequestURI: path, Body: http.NoBody,
-		TLS: &st.conn.secure, RemoteAddr: st.conn.remote,
+		Method: f.PseudoValue("method"), Host: f.PseudoValue("authority"), RequestURI: f.PseudoValue("path"),
+		Proto: "HTTP/2.0", ProtoMajor: 2, Body: http.NoBody, TLS: &st.conn.secure, RemoteAddr: st.conn.remote,
 	}
 	var ok bool
-	if r.Header, ok = st.conn.names.header(f); !ok {
-		return bad
+	if r.Header, ok = st.conn.names.header(f); !ok || !locate(r, f) {
+		return false
 	}
-	if r.Host == "" {
-		r.Host = r.Header.Get("Host")
-	}
-	delete(r.Header, "Host")
 	st.announce(r)
-	if connects {
-		r.URL, r.RequestURI = &url.URL{Host: r.Host}, r.Host
-	} else {
-		var err error
-		if r.URL, err = url.ParseRequestURI(path); err != nil {
-			return bad
-		}
-	}
 	if httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
 		st.hesitates = true
 		delete(r.Header, "Expect")
@@ -139,25 +113,45 @@ func (st *stream) ask(f *http2.MetaHeadersFrame) error {
 	if lengths := r.Header["Content-Length"]; len(lengths) > 0 {
 		n, err := strconv.ParseUint(lengths[0], 10, 63)
 		if err != nil || len(lengths) > 1 {
-			return bad
+			return false
 		}
 		st.declared, r.ContentLength = int64(n), int64(n)
 	}
 	st.request = r
-	return nil
+	return true
+}
+
+// locate finds out what a request is for. It is false if the head does not say so as HTTP/2 demands.
+func locate(r *http.Request, f *http2.MetaHeadersFrame) bool {
+	path, scheme, connects := r.RequestURI, f.PseudoValue("scheme"), r.Method == http.MethodConnect
+	switch {
+	case f.PseudoValue("status") != "" || f.PseudoValue("protocol") != "":
+		return false
+	case connects && (path != "" || scheme != "" || r.Host == ""):
+		return false
+	case !connects && (r.Method == "" || !strings.HasPrefix(path, "/") && path != "*" || scheme != "https" && scheme != "http"):
+		return false
+	}
+	if r.Host == "" {
+		r.Host = r.Header.Get("Host")
+	}
+	delete(r.Header, "Host")
+	if connects {
+		r.URL, r.RequestURI = &url.URL{Host: r.Host}, r.Host
+		return true
+	}
+	var err error
+	r.URL, err = url.ParseRequestURI(path)
+	return err == nil
 }
 
 // announce notes which fields may follow the body. They have their values when it has been read.
 func (st *stream) announce(r *http.Request) {
-	for _, v := range r.Header["Trailer"] {
-		for name := range strings.SplitSeq(v, ",") {
-			if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {
-				if st.trailer == nil {
-					st.trailer, r.Trailer = http.Header{}, http.Header{}
-				}
-				st.trailer[name], r.Trailer[name] = nil, nil
-			}
+	for name := range announced(r.Header["Trailer"]) {
+		if st.trailer == nil {
+			st.trailer, r.Trailer = http.Header{}, http.Header{}
 		}
+		st.trailer[name], r.Trailer[name] = nil, nil
 	}
 	delete(r.Header, "Trailer")
 }

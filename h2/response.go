@@ -19,7 +19,7 @@ type response struct {
 	fields   []hpack.HeaderField  // the head, as it was when the status was set
 	pairs    *[]hpack.HeaderField // where the fields' memory comes from and goes to
 	headed   bool                 // the head has been sent; guarded by the connection's mu
-	buffer   *[]byte              // what was written and has not been sent
+	buffer   *[]byte              // of what was written and has not been sent: see gathered
 	bodyless bool                 // of a status that has no body
 	head     bool                 // asked for the head alone
 	untyped  bool                 // its type is to be guessed
@@ -160,11 +160,7 @@ func (w *response) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	var b []byte
-	if w.buffer != nil {
-		b = *w.buffer
-	}
-	err := w.send(b, pieceAndHaste)
+	err := w.send(w.gathered(), pieceAndHaste)
 	if w.buffer != nil {
 		*w.buffer = (*w.buffer)[:0]
 	}
@@ -177,10 +173,6 @@ func (w *response) Flush() { _ = w.FlushError() }
 // finish sends the rest of the answer.
 func (w *response) finish() error {
 	w.over = true
-	var b []byte
-	if w.buffer != nil {
-		b = *w.buffer
-	}
 	if w.status == 0 {
 		w.setStatus(http.StatusOK)
 	}
@@ -192,9 +184,18 @@ func (w *response) finish() error {
 	if w.length >= 0 && w.written != w.length && !w.bodyless && !w.head {
 		return http.ErrContentLength
 	}
-	return w.send(b, pieceAtEnd)
+	return w.send(w.gathered(), pieceAtEnd)
 }
 
+// gathered is what was written and has not been sent.
+func (w *response) gathered() []byte {
+	if w.buffer == nil {
+		return nil
+	}
+	return *w.buffer
+}
+
+// release lets others use the memory of an answer that is over.
 func (w *response) release() {
 	recycle(w.buffer)
 	w.buffer = nil
@@ -204,14 +205,6 @@ func (w *response) release() {
 		pairs.Put(w.pairs)
 		w.fields, w.pairs = nil, nil
 	}
-}
-
-func (o *outgoing) status(code int) {
-	text := "200"
-	if code != http.StatusOK {
-		text = strconv.Itoa(code)
-	}
-	o.field(hpack.HeaderField{Name: ":status", Value: text})
 }
 
 var _ interface {

@@ -70,72 +70,99 @@ func (s shift) Close() error {
 	return nil
 }
 
+// relay lets one server after the other stand at a desk.
+type relay struct {
+	desk
+	handler  http.Handler
+	answered chan struct{} // a piece for each request that was answered
+	finished chan struct{} // closed when nobody asks any more
+}
+
+// run lets servers take turns, each of them for some requests.
+func (r *relay) run(t *testing.T) {
+	var leaving sync.WaitGroup
+	defer leaving.Wait()
+	for {
+		s := New(Options{})
+		web := &http.Server{Handler: r.handler, TLSConfig: &tls.Config{Certificates: certificates()}}
+		s.Serve(web)
+		served := shift{r.desk, make(chan struct{}), new(sync.Once)}
+		var serving sync.WaitGroup
+		serving.Go(func() { web.ServeTLS(served, "", "") })
+		goesOn := r.wait(20)
+		leaving.Go(func() { // while the next one is there already
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			if err := web.Shutdown(ctx); err != nil {
+				t.Error(err)
+			}
+			s.Wait()
+			serving.Wait()
+		})
+		<-served.over
+		if !goesOn {
+			return
+		}
+	}
+}
+
+// wait returns when as many requests were answered, or, with false, when nobody asks any more.
+func (r *relay) wait(requests int) bool {
+	for range requests {
+		select {
+		case <-r.answered:
+		case <-r.finished:
+			return false
+		}
+	}
+	return true
+}
+
 func TestNothingIsDoneTwiceOrNotAtAllWhenServersTakeOver(t *testing.T) {
-	d := open(t)
+	const clients, requests = 4, 100
 	var done sync.Map // how often each request was served
-	var finished atomic.Bool
-	var count atomic.Int32
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		times, _ := done.LoadOrStore(r.URL.Path, new(atomic.Int32))
+	r := &relay{desk: open(t), answered: make(chan struct{}, 2*clients*requests), finished: make(chan struct{})}
+	r.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		times, _ := done.LoadOrStore(req.URL.Path, new(atomic.Int32))
 		times.(*atomic.Int32).Add(1)
-		b, err := io.ReadAll(r.Body)
+		b, err := io.ReadAll(req.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
 		w.Write(append(b, b...))
-		count.Add(1)
-	})
-	var servers, clients sync.WaitGroup
-	servers.Go(func() {
-		for shifts := 0; !finished.Load(); shifts++ {
-			s := New(Options{})
-			web := &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: certificates()}}
-			s.Serve(web)
-			served := shift{d, make(chan struct{}), new(sync.Once)}
-			var serving sync.WaitGroup
-			serving.Go(func() { web.ServeTLS(served, "", "") })
-			for enough := count.Load() + 20; count.Load() < enough && !finished.Load(); {
-				time.Sleep(time.Millisecond)
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			servers.Go(func() { // while the next one is there already
-				defer cancel()
-				if err := web.Shutdown(ctx); err != nil {
-					t.Error(err)
-				}
-				s.Wait()
-				serving.Wait()
-			})
-			<-served.over
-		}
+		r.answered <- struct{}{}
 	})
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
-	for i := range 4 {
-		clients.Go(func() {
-			for n := range 100 {
-				path, body := fmt.Sprintf("/%d/%d", i, n), bytes.Repeat([]byte("x"), n*200)
-				r, err := http.NewRequestWithContext(t.Context(), "POST", "https://"+d.Addr().String()+path, bytes.NewReader(body))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				answer, err := transport.RoundTrip(r)
-				if err != nil {
-					t.Errorf("%s: %v", path, err)
-					continue
-				}
-				if b, err := io.ReadAll(answer.Body); err != nil || len(b) != 2*len(body) {
-					t.Errorf("%s: %d bytes, %v", path, len(b), err)
-				}
-				answer.Body.Close()
-				if times, _ := done.Load(path); times.(*atomic.Int32).Load() != 1 {
-					t.Errorf("%s: served %d times", path, times)
-				}
+	ask := func(path string, body []byte) {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "https://"+r.Addr().String()+path, bytes.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		answer, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			return
+		}
+		defer answer.Body.Close()
+		if b, err := io.ReadAll(answer.Body); err != nil || len(b) != 2*len(body) {
+			t.Errorf("%s: %d bytes, %v", path, len(b), err)
+		}
+		if times, _ := done.Load(path); times.(*atomic.Int32).Load() != 1 {
+			t.Errorf("%s: served %d times", path, times.(*atomic.Int32).Load())
+		}
+	}
+	var serving, asking sync.WaitGroup
+	serving.Go(func() { r.run(t) })
+	for i := range clients {
+		asking.Go(func() {
+			for n := range requests {
+				ask(fmt.Sprintf("/%d/%d", i, n), bytes.Repeat([]byte("x"), n*200))
 			}
 		})
 	}
-	clients.Wait()
-	finished.Store(true)
+	asking.Wait()
+	close(r.finished)
 	transport.CloseIdleConnections()
-	servers.Wait()
+	serving.Wait()
 }

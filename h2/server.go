@@ -20,7 +20,8 @@ type Options struct {
 	// Greeting is how long a client may take to begin, 10 s by default; Idle how long a connection without a request
 	// stays open, 3 minutes by default.
 	Greeting, Idle time.Duration
-	// Stall is how long a client may take nothing of what is to be sent: 30 s by default, and at most twice as long.
+	// Stall is how long a client may read nothing while something is to be sent, 30 s by default. It is noticed after twice
+	// that time at the latest.
 	Stall time.Duration
 	// Logger hears of handlers that panic; nil means nobody does.
 	Logger *slog.Logger

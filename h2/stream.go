@@ -45,7 +45,7 @@ type deadline struct {
 	timer  *time.Timer
 }
 
-// Do runs the handler.
+// Do implements crew.Task: it runs the handler.
 func (st *stream) Do() {
 	defer st.finish()
 	if st.tooLong {
@@ -104,7 +104,7 @@ func (c *conn) finishLocked(st *stream, code http2.ErrCode) {
 // dropLocked forgets what has come of a body and is not going to be read.
 func (c *conn) dropLocked(st *stream) {
 	if n := st.body.drop(); c.err == nil {
-		c.out.windowUpdate(0, c.receive.give(n))
+		c.skipLocked(n)
 	}
 }
 
@@ -137,8 +137,8 @@ func (c *conn) goneLocked(st *stream) {
 	}
 }
 
-// startLocked lets the handlers run of requests whose heads have come. They are held back until it is seen whether their
-// bodies have come with them, so that most need not wait for those, or whether they have been cancelled.
+// startLocked runs the handlers of the requests whose heads have come. They have been held back until everything that came
+// with the heads was read: most find their whole body there, and those that were cancelled at once are not run.
 func (c *conn) startLocked() {
 	for i, st := range c.begun {
 		if st.err == nil {
@@ -190,7 +190,7 @@ func (st *stream) setLocked(d *deadline, t time.Time) {
 	d.timer = timer
 }
 
-// hurryLocked does not wait for ever for a client to take what a handler has left.
+// hurryLocked bounds how long a client may take over what its handler has left to be sent.
 func (c *conn) hurryLocked(st *stream) {
 	if st.writeBy.timer == nil {
 		st.setLocked(&st.writeBy, time.Now().Add(c.server.o.Stall))

@@ -25,6 +25,33 @@ func (b *bare) greeted() {
 
 func (b *bare) widen() { b.must(b.WriteWindowUpdate(0, largestWindow-firstWindow)) }
 
+// unlimited connects as a client that allows the server to send as much as it likes.
+func (a *alley) unlimited() *bare {
+	a.t.Helper()
+	b := a.bare(wide)
+	b.widen()
+	b.greeted()
+	return b
+}
+
+// exhaust reads data of a stream until the connection's first window is used up, and the server waits for more.
+func (b *bare) exhaust(id uint32) {
+	b.t.Helper()
+	for got := 0; got < firstWindow; {
+		got += len(b.data(id))
+	}
+	synctest.Wait()
+}
+
+// flood is a server whose answers are longer than what may wait to be sent. What its handlers hear of them comes as well.
+func flood(t *testing.T) (a *alley, heard <-chan error) {
+	errs := make(chan error, 1)
+	return pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		_, err := w.Write(make([]byte, 4*plenty))
+		errs <- err
+	}), errs
+}
+
 func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
@@ -35,9 +62,7 @@ func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
 			w.Write(make([]byte, plenty+plenty/2)) // has to send the first part in order to queue the second
 			<-r.Context().Done()
 		})
-		b := a.bare(wide)
-		b.widen()
-		b.greeted()
+		b := a.unlimited()
 		b.open(1, "/long")
 		synctest.Wait() // it is writing what nobody reads
 		b.open(3, "/short")
@@ -86,10 +111,7 @@ func TestStreamThatCannotUseItsTurnPassesItOn(t *testing.T) {
 		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 2*firstWindow)) })
 		b := a.bare(wide)
 		b.open(1, "/") // takes all that the connection allows, and waits
-		for got := 0; got < firstWindow; {
-			got += len(b.data(1))
-		}
-		synctest.Wait()
+		b.exhaust(1)
 		b.open(3, "/") // waits behind it
 		synctest.Wait()
 		b.must(b.WriteWindowUpdate(3, 1<<30-1))
@@ -118,9 +140,7 @@ func TestRoomThatOneStreamLeavesIsForTheNext(t *testing.T) {
 		})
 		b := a.bare(wide)
 		b.open(1, "/all")
-		for got := 0; got < firstWindow; {
-			got += len(b.data(1))
-		}
+		b.exhaust(1)
 		for id, path := range []string{"/lazy", "/lazy", "/eager"} {
 			b.open(uint32(3+2*id), path)
 			b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders })
@@ -135,14 +155,8 @@ func TestRoomThatOneStreamLeavesIsForTheNext(t *testing.T) {
 
 func TestHandlerIsNotKeptByAClientThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		heard := make(chan error, 1)
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-			_, err := w.Write(make([]byte, 4*plenty))
-			heard <- err
-		})
-		b := a.bare(wide)
-		b.widen()
-		b.greeted()
+		a, heard := flood(t)
+		b := a.unlimited()
 		begun := time.Now()
 		b.ask(1, true)
 		if err := <-heard; !errors.Is(err, errClientGone) {
@@ -207,9 +221,7 @@ func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 4*plenty)) })
 		stuck := make([]*bare, 5)
 		for i := range stuck {
-			stuck[i] = a.bare(wide)
-			stuck[i].widen()
-			stuck[i].greeted()
+			stuck[i] = a.unlimited()
 			stuck[i].ask(1, true)
 		}
 		idle := a.bare()
@@ -228,14 +240,8 @@ func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 
 func TestMisuseEndsAConnectionOfWhichNothingIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		heard := make(chan error, 1)
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-			_, err := w.Write(make([]byte, 4*plenty))
-			heard <- err
-		})
-		b := a.bare(wide)
-		b.widen()
-		b.greeted()
+		a, heard := flood(t)
+		b := a.unlimited()
 		b.ask(1, true)
 		synctest.Wait()
 		begun := time.Now()

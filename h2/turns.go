@@ -1,8 +1,6 @@
 package h2
 
-import (
-	"slices"
-)
+import "slices"
 
 // wakeLocked lets the one go on that has waited longest, if there is room for it. It wakes the next one when it has taken
 // its part, or cannot: to wake all for a few bytes would let a client that allows a few at a time keep the server busy.
@@ -39,8 +37,8 @@ func (o *outgoing) leaveLocked(st *stream) {
 	o.wakeLocked()
 }
 
-// roomLocked waits until some of n bytes of a stream may be queued, and tells how many. Who finds others waiting waits behind
-// them; whose turn it is goes on while there is room. When it has what it needs it is to leave.
+// roomLocked waits until some of the n bytes of a stream may be queued, and returns how many. A stream that finds others
+// waiting waits behind them; once it is its turn it goes on while there is room. When it is done it calls leaveLocked.
 func (c *conn) roomLocked(st *stream, n int) (int, error) {
 	o := &c.out
 	for {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// flushLocked sends what waits, unless somebody is writing already. It gives mu away while it writes. What has come in the
-// meantime is somebody else's work, or the caller could be kept for ever.
+// flushLocked sends what waits, unless somebody is writing already. It unlocks mu while it writes. What others have queued
+// meanwhile is handed over, or the caller might never get away.
 func (c *conn) flushLocked() {
 	if !c.out.writing {
 		c.writeLocked()
@@ -14,17 +14,17 @@ func (c *conn) flushLocked() {
 	}
 }
 
-// handOverLocked lets somebody else send what waits, and part if that was all. It is for those, too, whom a client that
-// does not read must not keep: the reader, and who ends connections.
+// handOverLocked lets another goroutine send what waits, and end the connection if that was all. The reader and those who
+// end connections call it, too, because a client that does not read must not hold them up.
 func (c *conn) handOverLocked() {
 	if !c.out.writing && c.err == nil && (len(c.out.frames) > 0 || c.endsLocked()) {
 		c.server.crew.Start((*rest)(c))
 	}
 }
 
-// writeLocked writes all that waits, and tells whether there was something: then it is to be followed by handing over what
-// has come since. Before it does, those run that are ready to add more: a write for each of many would cost each of them
-// more than all else.
+// writeLocked writes all that waits, and tells whether there was anything: then the caller hands over what has come since.
+// First it lets goroutines run that are ready to add more: with a write for each of them, writing would cost more than all
+// else.
 func (c *conn) writeLocked() bool {
 	o := &c.out
 	if len(o.frames) == 0 || c.err != nil {
@@ -78,9 +78,10 @@ func (c *conn) patience() error {
 	return nil
 }
 
-// rest is a connection of which somebody writes what others have left.
+// rest is the task to write what others have left on a connection.
 type rest conn
 
+// Do implements crew.Task.
 func (r *rest) Do() {
 	c := (*conn)(r)
 	c.mu.Lock()
@@ -93,8 +94,8 @@ func (r *rest) Do() {
 	if !ended {
 		return
 	}
-	// The reader sees the end. Go's client gives up a request for which it finds its new connection closed, though it sends it
-	// again when it only hears that it is to go away: so who has not asked yet may leave by itself.
+	// The reader sees the end. A client that has not asked for anything yet is left to close the connection itself: Go's would
+	// give up its first request if it found the connection closed, but sends it elsewhere when it is only told to go away.
 	if used {
 		c.net.CloseWrite()
 	}
