@@ -60,8 +60,12 @@ func (g *Group) Run(ctx context.Context) error {
 	return Join(append(unelected, leader)...).Run(ctx)
 }
 
+// Make makes the loop, with clients that speak for it.
+func (e Entry) Make(c *Clients) (Runner, error) { return e.New(c.Named(cmp.Or(e.Source, e.Name))) }
+
+// make is Make, and has the loop's errors say whose they are.
 func (e Entry) make(c *Clients) (Runner, error) {
-	runner, err := e.New(c.Named(cmp.Or(e.Source, e.Name)))
+	runner, err := e.Make(c)
 	if err != nil {
 		return nil, fmt.Errorf("make %s: %w", e.Name, err)
 	}

@@ -81,7 +81,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	service.Stamp(wanted, trigger)
 	if err := e.write(ctx, key, wanted, exists); err != nil {
-		if !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if !service.Passes(err) {
 			e.recorder.Eventf(wanted, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s/%s: %v", s.Namespace, s.Name, err)
 		}
 		return loop.Result{}, err

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/controllers/internal/service"
@@ -119,7 +118,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	p := planFor(s, existing, desired(s, pods, e.zone))
 	p.Stamp(e.triggers.Oldest(key, s, pods))
 	err := p.Apply(ctx, e.kube, key, &e.writes, e.slices)
-	if err != nil && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err != nil && !service.Passes(err) {
 		e.recorder.Eventf(s, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
 			"Error updating Endpoint Slices for Service %s/%s: %v", s.Namespace, s.Name, err)
 	}

@@ -5,9 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/millrace/millrace/controllers/internal/service"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
 )
@@ -72,7 +72,7 @@ func (m *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	e, wanted := m.wanted(key)
 	p := planFor(existing, wanted)
 	err := p.Apply(ctx, m.kube, key, &m.writes, m.slices)
-	if err != nil && e != nil && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err != nil && e != nil && !service.Passes(err) {
 		m.recorder.Eventf(e, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Failed to update EndpointSlices for Endpoints %s: %v", key, err)
 	}
 	return loop.Result{}, err

@@ -39,7 +39,8 @@ func mirror(e *corev1.Endpoints) []*discoveryv1.EndpointSlice {
 }
 
 // with adds an endpoint to the slice for its family and ports.
-func with(all []*discoveryv1.EndpointSlice, e *corev1.Endpoints, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort,
+func with(
+	all []*discoveryv1.EndpointSlice, e *corev1.Endpoints, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort,
 	endpoint discoveryv1.Endpoint,
 ) []*discoveryv1.EndpointSlice {
 	for _, known := range all {
@@ -132,8 +133,11 @@ func planFor(existing, wanted []*discoveryv1.EndpointSlice) slice.Plan {
 	return p
 }
 
-// counterpart finds the slice that can become the one that is wanted: the family cannot change, and should the ports, it is another one.
-func counterpart(existing []*discoveryv1.EndpointSlice, wanted *discoveryv1.EndpointSlice, taken map[*discoveryv1.EndpointSlice]bool) *discoveryv1.EndpointSlice {
+// counterpart finds the slice that shall become the one that is wanted: one with the same ports or, if there is none,
+// any. A slice's family cannot change.
+func counterpart(
+	existing []*discoveryv1.EndpointSlice, wanted *discoveryv1.EndpointSlice, taken map[*discoveryv1.EndpointSlice]bool,
+) *discoveryv1.EndpointSlice {
 	var other *discoveryv1.EndpointSlice
 	for _, old := range existing {
 		if taken[old] || old.DeletionTimestamp != nil || old.AddressType != wanted.AddressType {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/millrace/millrace/controllers/internal/upkeep"
 	"github.com/millrace/millrace/controllers/owned"
 	"github.com/millrace/millrace/controllers/podview"
 	"github.com/millrace/millrace/informer"
@@ -31,6 +32,7 @@ type controller struct {
 	now      func() time.Time
 	jobs     *informer.Shared[*batchv1.Job]
 	pods     *informer.Shared[*podview.Pod]
+	upkeep   upkeep.Pods
 	writes   loop.Writes
 
 	mu    sync.Mutex // guards known
@@ -57,6 +59,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		pods:  podview.Informer(c),
 		known: map[loop.Key]memory{},
 	}
+	j.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: j.pods, Writes: &j.writes}
 	_ = j.pods.AddIndex(trackedBy, func(pod *podview.Pod) []string {
 		if key, ok := jobOf(pod); ok && isTracked(pod) {
 			return []string{key.String()}

@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,11 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/controllers/owned"
 	"github.com/millrace/millrace/controllers/podview"
-	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -24,20 +21,20 @@ import (
 // is counted from then on, a released one no more.
 func (j *controller) handOver(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
 	adopted := owned.Orphan(pod)
-	if err := j.patch(ctx, key, pod, patch); err != nil {
+	if err := j.upkeep.Patch(ctx, key, pod, patch); err != nil {
 		return err
 	}
 	if !adopted {
 		return j.untrack(ctx, key, tracked([]*podview.Pod{pod}))
 	}
-	return j.patch(ctx, key, pod, fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":[%q]}}`, pod.UID, finalizer))
+	return j.upkeep.Patch(ctx, key, pod, fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":[%q]}}`, pod.UID, finalizer))
 }
 
 // untrack takes the finalizer off pods.
 func (j *controller) untrack(ctx context.Context, key loop.Key, pods []*podview.Pod) error {
 	_, err := loop.SlowStart(ctx, len(pods), func(ctx context.Context, i int) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`, pods[i].UID, finalizer)
-		err := j.patch(ctx, key, pods[i], patch)
+		err := j.upkeep.Patch(ctx, key, pods[i], patch)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil // it, or the one that we saw, is gone
 		}
@@ -46,34 +43,12 @@ func (j *controller) untrack(ctx context.Context, key loop.Key, pods []*podview.
 	return err
 }
 
-func (j *controller) patch(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
-	written, err := j.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("patch pod %s: %w", informer.KeyOf(pod), err)
-	}
-	j.writes.Wrote(key, j.pods, written.ResourceVersion)
-	return nil
-}
-
 // remove deletes pods that are not wanted any more. They are not counted.
 func (j *controller) remove(ctx context.Context, key loop.Key, job *batchv1.Job, pods []*podview.Pod) error {
 	if err := j.untrack(ctx, key, tracked(pods)); err != nil {
 		return err
 	}
-	_, err := loop.SlowStart(ctx, len(pods), func(ctx context.Context, i int) error {
-		pod := pods[i]
-		err := j.kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			j.recorder.Eventf(job, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
-			return err
-		}
-		loop.Removed(&j.writes, key, j.pods, pod)
-		if err == nil {
-			j.recorder.Eventf(job, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted pod: %v", pod.Name)
-		}
-		return nil
-	})
-	return err
+	return j.upkeep.Delete(ctx, key, job, pods)
 }
 
 func (j *controller) create(ctx context.Context, key loop.Key, p *plan) error {
@@ -85,33 +60,9 @@ func (j *controller) create(ctx context.Context, key loop.Key, p *plan) error {
 		failures = p.lastFailures()
 	}
 	_, err := loop.SlowStart(ctx, len(p.create), func(ctx context.Context, i int) error {
-		wanted := podFor(p.job, p.create[i], failures[p.create[i]])
-		pod, err := j.kube.CoreV1().Pods(wanted.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
-		if err != nil {
-			return j.notCreated(ctx, key, p.job, err)
-		}
-		j.writes.Wrote(key, j.pods, pod.ResourceVersion)
-		j.recorder.Eventf(p.job, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
-		return nil
+		return j.upkeep.Create(ctx, key, p.job, podFor(p.job, p.create[i], failures[p.create[i]]))
 	})
 	return err
-}
-
-// notCreated makes the next pass wait for a pod that may have been made without
-// our hearing of it.
-func (j *controller) notCreated(ctx context.Context, key loop.Key, job *batchv1.Job, cause error) error {
-	if apierrors.HasStatusCause(cause, corev1.NamespaceTerminatingCause) {
-		return cause
-	}
-	var answer apierrors.APIStatus
-	if !errors.As(cause, &answer) || apierrors.IsTimeout(cause) || apierrors.IsServerTimeout(cause) {
-		now, err := j.kube.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
-		if err == nil {
-			j.writes.Wrote(key, j.pods, now.ResourceVersion)
-		}
-	}
-	j.recorder.Eventf(job, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", cause)
-	return cause
 }
 
 // podFor is the pod that a job's template makes for an index. last is the pod of

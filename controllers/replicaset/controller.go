@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/millrace/millrace/controllers/internal/upkeep"
 	"github.com/millrace/millrace/controllers/owned"
 	"github.com/millrace/millrace/controllers/podview"
 	"github.com/millrace/millrace/informer"
@@ -17,26 +18,26 @@ import (
 )
 
 type controller struct {
-	kind     Kind
-	kube     kubernetes.Interface
-	recorder loop.Recorder
-	now      func() time.Time
-	sets     *informer.Shared[*appsv1.ReplicaSet]
-	pods     *informer.Shared[*podview.Pod]
-	writes   loop.Writes
-	pace     pace
+	kind   Kind
+	kube   kubernetes.Interface
+	now    func() time.Time
+	sets   *informer.Shared[*appsv1.ReplicaSet]
+	pods   *informer.Shared[*podview.Pod]
+	upkeep upkeep.Pods
+	writes loop.Writes
+	pace   pace
 }
 
 // New makes the loop of the kind.
 func (k Kind) New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
-		kind:     k,
-		kube:     c.Kube,
-		recorder: c.Recorder,
-		now:      c.Now,
-		sets:     owned.Index(k.Sets(c)),
-		pods:     podview.Informer(c),
+		kind: k,
+		kube: c.Kube,
+		now:  c.Now,
+		sets: owned.Index(k.Sets(c)),
+		pods: podview.Informer(c),
 	}
+	r.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: r.pods, Writes: &r.writes}
 	l := &loop.Loop{Name: k.Loop, Clients: c, Workers: 8, Sync: r.sync}
 	l.Watches = []loop.Watch{
 		loop.Self(r.sets),
@@ -102,7 +103,7 @@ func (r *controller) claim(ctx context.Context, key loop.Key, rs *appsv1.Replica
 			return r.kind.Live(ctx, r.kube, rs.Namespace, rs.Name)
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
-			return r.patch(ctx, key, pod, patch)
+			return r.upkeep.Patch(ctx, key, pod, patch)
 		},
 	}
 	return claims.Claim(ctx, func(yield func(*podview.Pod) bool) {

@@ -1,7 +1,6 @@
 package testapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -24,7 +23,7 @@ func Make(t testing.TB, clients *loop.Clients, entries ...loop.Entry) []loop.Run
 	t.Helper()
 	var runners []loop.Runner
 	for _, entry := range entries {
-		runner, err := entry.New(clients.Named(cmp.Or(entry.Source, entry.Name)))
+		runner, err := entry.Make(clients)
 		if err != nil {
 			t.Fatal(err)
 		}
