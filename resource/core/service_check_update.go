@@ -29,7 +29,7 @@ func checkClassChange(s, old *corev1.Service) field.ErrorList {
 		return field.ErrorList{field.Forbidden(field.NewPath("spec", "loadBalancerClass"), onlyLoadBalancer)}
 	}
 	if both && !equalPointers(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass) {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "loadBalancerClass"), s.Spec.LoadBalancerClass, "may not change once set")}
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "loadBalancerClass"), s.Spec.LoadBalancerClass, onceSet)}
 	}
 	return nil
 }
@@ -44,27 +44,8 @@ func checkAddressChange(s, old *corev1.Service) field.ErrorList {
 	if isHeadless(s) && isHeadless(old) || !slices.Contains(reachable, s.Spec.Type) {
 		return nil
 	}
-	now, was, path := s.Spec.ClusterIPs, old.Spec.ClusterIPs, field.NewPath("spec", "clusterIPs")
-	var errs field.ErrorList
-	switch {
-	case len(now) == len(was):
-		for i := range was {
-			if now[i] != was[i] {
-				errs = append(errs, field.Invalid(path.Index(i), now, onceSet))
-			}
-		}
-	case len(now) < len(was):
-		if len(now) == 0 {
-			return field.ErrorList{field.Invalid(path.Index(0), now, "primary clusterIP can not be unset")}
-		}
-		if now[0] != was[0] {
-			errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
-		}
-		errs = append(errs, mustBeSingle(s, "clusterIP")...)
-	case len(was) > 0 && now[0] != was[0]:
-		errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
-	}
-	return errs
+	path := field.NewPath("spec", "clusterIPs")
+	return checkPairChange(s, s.Spec.ClusterIPs, old.Spec.ClusterIPs, "clusterIP", path.Index)
 }
 
 // checkFamilyChange is the same for families. Headless services may change them freely.
@@ -72,25 +53,30 @@ func checkFamilyChange(s, old *corev1.Service) field.ErrorList {
 	if isHeadless(s) || isHeadless(old) {
 		return nil
 	}
-	now, was, path := s.Spec.IPFamilies, old.Spec.IPFamilies, field.NewPath("spec", "ipFamilies")
-	var errs field.ErrorList
+	first := field.NewPath("spec", "ipFamilies").Index(0)
+	// kube-apiserver blames the first one, whichever has changed.
+	return checkPairChange(s, s.Spec.IPFamilies, old.Spec.IPFamilies, "ipFamily", func(int) *field.Path { return first })
+}
+
+// checkPairChange allows the second of up to two values to come and go, and nothing else.
+func checkPairChange[T comparable](s *corev1.Service, now, was []T, what string, at func(i int) *field.Path) (errs field.ErrorList) {
+	check := func(i int) {
+		if now[i] != was[i] {
+			errs = append(errs, field.Invalid(at(i), now, onceSet))
+		}
+	}
 	switch {
 	case len(now) == len(was):
 		for i := range was {
-			if now[i] != was[i] {
-				errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
-			}
+			check(i)
 		}
+	case len(now) == 0:
+		errs = append(errs, field.Invalid(at(0), now, "primary "+what+" can not be unset"))
 	case len(now) < len(was):
-		if len(now) == 0 {
-			return field.ErrorList{field.Invalid(path.Index(0), now, "primary ipFamily can not be unset")}
-		}
-		if now[0] != was[0] {
-			errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
-		}
-		errs = append(errs, mustBeSingle(s, "ipFamily")...)
-	case len(was) > 0 && now[0] != was[0]:
-		errs = append(errs, field.Invalid(path.Index(0), now, onceSet))
+		check(0)
+		errs = append(errs, mustBeSingle(s, what)...)
+	case len(was) > 0:
+		check(0)
 	}
 	return errs
 }

@@ -22,10 +22,10 @@ func Kinds() []*resource.Kind { return []*resource.Kind{PriorityClasses()} }
 
 const (
 	// HighestPriority is the highest a user may give; higher ones are for the system's own two classes.
-	HighestPriority      = 1000000000
-	systemClusterCritial = 2 * HighestPriority
-	systemNodeCritical   = systemClusterCritial + 1000
-	systemPrefix         = "system-"
+	HighestPriority       = 1000000000
+	systemClusterCritical = 2 * HighestPriority
+	systemNodeCritical    = systemClusterCritical + 1000
+	systemPrefix          = "system-"
 )
 
 // SystemClasses are the priority classes that every cluster has.
@@ -33,7 +33,7 @@ func SystemClasses() []*schedulingv1.PriorityClass {
 	return []*schedulingv1.PriorityClass{
 		{
 			ObjectMeta:  metav1.ObjectMeta{Name: "system-cluster-critical"},
-			Value:       systemClusterCritial,
+			Value:       systemClusterCritical,
 			Description: "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
 		},
 		{
@@ -103,12 +103,13 @@ func checkClass(c *schedulingv1.PriorityClass) field.ErrorList {
 
 // systemProblem tells in what a class with a reserved name differs from the system's own.
 func systemProblem(c *schedulingv1.PriorityClass) string {
-	known := slices.IndexFunc(SystemClasses(), func(own *schedulingv1.PriorityClass) bool { return own.Name == c.Name })
+	classes := SystemClasses()
+	known := slices.IndexFunc(classes, func(own *schedulingv1.PriorityClass) bool { return own.Name == c.Name })
 	switch {
 	case known < 0:
 		return c.Name + " is not a known system priority class"
-	case c.Value != SystemClasses()[known].Value:
-		return fmt.Sprintf("value of %v PriorityClass must be %v", c.Name, SystemClasses()[known].Value)
+	case c.Value != classes[known].Value:
+		return fmt.Sprintf("value of %v PriorityClass must be %v", c.Name, classes[known].Value)
 	case c.GlobalDefault:
 		return fmt.Sprintf("globalDefault of %v PriorityClass must be false", c.Name)
 	}
