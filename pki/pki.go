@@ -10,7 +10,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -210,10 +209,4 @@ func (k *Keys) Clients() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(k.Authority.Certificate)
 	return pool
-}
-
-// Fingerprint tells keys apart in logs.
-func (p Pair) Fingerprint() string {
-	sum := sha256.Sum256(p.Certificate.Raw)
-	return fmt.Sprintf("%x", sum[:8])
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"path/filepath"
@@ -10,12 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/kubelet/container"
-)
-
-// Errors that say which reason a container waits for.
-var (
-	// ErrConfig is wrapped by a Furnisher when a container's environment or mounts cannot be made.
-	ErrConfig = errors.New("container configuration")
 )
 
 // start makes a new run of a container. What hinders it becomes the reason the container waits for, not an error.

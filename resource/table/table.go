@@ -58,16 +58,11 @@ const (
 )
 
 // Since tells how long ago something happened.
-func Since(t metav1.Time) string { return sinceTime(t.Time) }
-
-// SinceMicro is Since for times with microseconds.
-func SinceMicro(t metav1.MicroTime) string { return sinceTime(t.Time) }
-
-func sinceTime(t time.Time) string {
+func Since(t metav1.Time) string {
 	if t.IsZero() {
 		return Unknown
 	}
-	return duration.HumanDuration(time.Since(t))
+	return duration.HumanDuration(time.Since(t.Time))
 }
 
 // Created is the cell of a CreatedAt column.

@@ -97,7 +97,6 @@ const (
 	PodChanged              // labels of a placed pod
 	NamespaceChanged        // labels of a namespace
 	NodeGone                // a node has gone
-	AnyChange        = 1<<iota - 1
 )
 
 // describe takes over what the API shows of the node and says what that changes.
