@@ -98,7 +98,9 @@ func subject(s authorizationv1.SubjectAccessReviewSpec) auth.User {
 	return auth.User{Name: s.User, UID: s.UID, Groups: s.Groups}
 }
 
-func (a accessReview) decide(ctx context.Context, u auth.User, r *authorizationv1.ResourceAttributes, p *authorizationv1.NonResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
+func (a accessReview) decide(
+	ctx context.Context, u auth.User, r *authorizationv1.ResourceAttributes, p *authorizationv1.NonResourceAttributes,
+) authorizationv1.SubjectAccessReviewStatus {
 	ask := auth.Attributes{User: u}
 	switch {
 	case r != nil:

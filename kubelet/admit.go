@@ -77,7 +77,9 @@ func fits(pod *corev1.Pod, others []*corev1.Pod, room corev1.ResourceList) *work
 		total := used.DeepCopy()
 		total.Add(asked)
 		if has := room[name]; total.Cmp(has) > 0 {
-			return &worker.Rejection{Reason: "OutOf" + string(name), Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, number(name, asked), number(name, used), number(name, has))}
+			return &worker.Rejection{Reason: "OutOf" + string(name), Message: fmt.Sprintf(
+				"Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+				name, number(name, asked), number(name, used), number(name, has))}
 		}
 	}
 	return nil

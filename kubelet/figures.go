@@ -190,7 +190,9 @@ func (s served) metrics() http.Handler {
 	}))
 	count("kubelet_desired_pods", "The number of pods the kubelet is being instructed to run.", func() float64 { return float64(len(s.config.Pods())) })
 	r.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_node_name", Help: "The node's name. The count is always 1.", ConstLabels: prometheus.Labels{"node": s.options.Name}}, func() float64 { return 1 }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "kubelet_node_name", Help: "The node's name. The count is always 1.", ConstLabels: prometheus.Labels{"node": s.options.Name},
+		}, func() float64 { return 1 }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})

@@ -18,7 +18,8 @@ func (k *Kubelet) resize(pod *corev1.Pod) *worker.Rejection {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		asked, has := amount(pod, name), room[name]
 		if asked.Cmp(has) > 0 {
-			return &worker.Rejection{Reason: corev1.PodReasonInfeasible, Message: fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, number(name, asked), number(name, has))}
+			return &worker.Rejection{Reason: corev1.PodReasonInfeasible, Message: fmt.Sprintf(
+				"Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, number(name, asked), number(name, has))}
 		}
 	}
 	if r := fits(pod, k.others(pod), room); r != nil {

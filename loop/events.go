@@ -43,8 +43,8 @@ const (
 	lanes = 4
 	// maxWaiting bounds the events that wait in a lane. A burst of many thousand objects leaves as many behind for some seconds.
 	maxWaiting = 5000
-	// deference is how many times as long as it has just written a lane then leaves to others, while there is room in it: what
-	// the loops do is more urgent than the news of it, and takes longer the busier the server is.
+	// deference is for how many times as long as its last write took a lane then rests, while there is room in it: what the
+	// loops do is more urgent than the news of it, and writes take longer the busier the server is.
 	deference, mostDeference = 3, time.Second
 )
 

@@ -10,8 +10,8 @@ import (
 )
 
 // outage says once that the API server cannot be reached, and once that it
-// can be again. All that fails in between is worth a word to those who debug
-// alone.
+// can be again. What fails in between is logged for those who debug only: see
+// calm.
 type outage struct {
 	log *slog.Logger
 	now func() time.Time
@@ -76,8 +76,8 @@ func (u *unreachable) Timeout() bool {
 	return errors.As(u.error, &slow) && slow.Timeout()
 }
 
-// calm hands on what fails for want of the API server as a word to those who
-// debug.
+// calm is a handler that lowers to the level Debug what is logged because the
+// API server could not be reached.
 type calm struct{ slog.Handler }
 
 // Handle implements slog.Handler.

@@ -10,19 +10,21 @@ import (
 
 // collector says how much a heap may grow before it is collected.
 //
-// Most of a server's memory is state that lives long, and marking it costs little because it has few pointers: three tenths
-// of it again are enough, or a few megabytes: who comes while there is a collection waits some milliseconds longer, and that
-// should not be one request in fifty. But while the state is small and much is being written, that would be a collection every few
-// hundred requests, and a fifth of all work. So a server that collects again and again may use some memory more, as long as
-// it is not much in all, until it is quiet. And where the state is large, three tenths would be half of all work: what it has
-// beyond that size may double.
+// Usually that is three tenths of what is alive, and a few megabytes at least. Most of a server's memory is state that lives
+// long and has few pointers, so that marking it is cheap. Less would cost latency: a request that comes during a collection
+// waits some milliseconds longer, and that should not happen to one in fifty.
+//
+// While the state is small and much is written, that alone would mean a collection every few hundred requests, and a fifth
+// of all CPU time. So in a hurry, which is when many collections follow each other closely, more is allowed, up to a size of
+// the whole heap, until it is quiet. If the state is larger than that, what is beyond may double: with three tenths,
+// collecting would take half of all CPU time.
 type collector struct {
 	mu      sync.Mutex // guards what follows
 	last    time.Time
 	live    uint64 // what the last collection left
 	percent int    // as it was set
-	hurried int  // how many collections in a row followed each other closely
-	hurry   bool // there is more room
+	hurried int    // how many collections in a row followed each other closely
+	hurry   bool   // there is more room
 	quiet   *time.Timer
 	set     func(percent int)
 }
@@ -32,10 +34,10 @@ const (
 	leastPercent = 30
 	leastRoom    = 8 << 20
 	mostPercent  = 400
-	// headroom is what is allowed in a hurry, if it is more, up to a heap of ample size.
+	// headroom is what is allowed in a hurry, if it is more, until the heap has the size ample.
 	headroom = 48 << 20
 	ample    = 120 << 20
-	// close is how soon collections follow each other in a hurry, enough how many of them make one. A start takes fewer.
+	// closely is how soon collections follow each other in a hurry, enough how many of them make one. A start takes fewer.
 	closely = 300 * time.Millisecond
 	enough  = 12
 	// patience is how long a hurry lasts without a collection.

@@ -9,13 +9,13 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// doomed remembers the pods of each node whose time is running, so that it can be said when it runs no more.
+// doomed remembers the pods of each node that are going to be evicted, so that users hear of it when they no longer are.
 type doomed struct {
 	mu    sync.Mutex
 	nodes map[string]map[types.UID]bool
 }
 
-// set takes in which pods of a node are doomed now, and returns those that were before.
+// set notes which pods of a node are doomed now, and returns those that were before.
 func (d *doomed) set(node string, now map[types.UID]bool) (before map[types.UID]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,7 +31,7 @@ func (d *doomed) set(node string, now map[types.UID]bool) (before map[types.UID]
 	return before
 }
 
-// reprieve tells users of pods whose time was running and runs no more. What has been evicted meanwhile is not active.
+// reprieve tells users of pods that were going to be evicted and are no longer. What was evicted meanwhile is not active.
 func (e *controller) reprieve(node string, now map[types.UID]bool) {
 	before := e.doomed.set(node, now)
 	if len(before) == 0 {

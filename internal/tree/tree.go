@@ -84,7 +84,7 @@ func (t *Tree[K, E]) Ascend(from K, yield func(E) bool) {
 	}
 }
 
-// Before counts the items before the first one that is beyond something; all that follow that one have to be so too.
+// Before counts the items before the first one of which beyond is true. It must be true of all that follow, too.
 func (t *Tree[K, E]) Before(beyond func(item *E) bool) (count int) {
 	for n := t.root; n != nil; {
 		i := search(n.items, beyond)
@@ -225,8 +225,7 @@ func (t *Tree[K, E]) own(n *node[E]) *node[E] {
 	if n.owner == t.owner {
 		return n
 	}
-	c := &node[E]{owner: t.owner, count: n.count, items: roomy(n.items), children: slices.Clone(n.children)}
-	return c
+	return &node[E]{owner: t.owner, count: n.count, items: roomy(n.items), children: slices.Clone(n.children)}
 }
 
 // roomy copies items with a little room for more: twice the room, as append gives, would waste most of it.

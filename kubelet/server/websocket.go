@@ -133,5 +133,8 @@ func statusOf(err error) *metav1.Status {
 			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: remotecommand.ExitCodeCauseType, Message: strconv.Itoa(exit.ExitStatus())}}},
 		}
 	}
-	return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError, Message: "Internal error occurred: " + err.Error()}
+	return &metav1.Status{
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError,
+		Message: "Internal error occurred: " + err.Error(),
+	}
 }

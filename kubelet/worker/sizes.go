@@ -20,7 +20,7 @@ type sizing struct {
 	replaced map[string]string
 	// pending says why what is wanted is not granted, failed why what is granted is not in force.
 	pending, failed *finding
-	// told: that it has begun was told.
+	// told is set when an event has said that it has begun.
 	told bool
 }
 

@@ -24,7 +24,10 @@ func startServer(ctx context.Context, command, storage string) (*server, error) 
 		return nil, err
 	}
 	s := &server{folder: folder}
-	args := []string{"apiserver", "--data", folder, "--kubeconfig", s.kubeconfig(), "--bind-address", "127.0.0.1", "--secure-port", "0", "--disable-admission-plugins", "ServiceAccount"}
+	args := []string{
+		"apiserver", "--data", folder, "--kubeconfig", s.kubeconfig(), "--bind-address", "127.0.0.1", "--secure-port", "0",
+		"--disable-admission-plugins", "ServiceAccount",
+	}
 	if storage == "memory" {
 		args = append(args, "--storage-backend", storage)
 	}

@@ -32,7 +32,10 @@ func fanOutCases() []Case {
 	for _, watchers := range []int{10, 100, 1000} {
 		for _, rate := range []int{20, 100, 500} {
 			f := fan{watchers: watchers, size: 1 << 10, rate: rate}
-			out = append(out, Case{Name: fmt.Sprintf("latency/%d/%dps", watchers, rate), Op: "delivery", Quick: rate == 20 && watchers != 100, Fixture: "watches", MostRounds: 2, Run: f.run, Limit: f.run})
+			out = append(out, Case{
+				Name: fmt.Sprintf("latency/%d/%dps", watchers, rate), Op: "delivery", Quick: rate == 20 && watchers != 100,
+				Fixture: "watches", MostRounds: 2, Run: f.run, Limit: f.run,
+			})
 		}
 	}
 	unlike := fan{watchers: 1000, size: 6 << 10, packed: true, unlike: true}
