@@ -137,8 +137,8 @@ func removeLog(path string) {
 	os.Remove(filepath.Dir(filepath.Dir(path)))
 }
 
-// Exec runs a command in a container. It is the runtime that ends a command whose time is over, and says so; one that says
-// nothing is not what the command is to be blamed for.
+// Exec runs a command in a container. The runtime ends a command whose time is over, and says so. If the runtime says
+// nothing, that is another error: the command is not to blame.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (container.Output, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: plain(id), Cmd: command}
 	call := ctx
