@@ -63,6 +63,7 @@ func ParseRanges(text string) ([]netip.Prefix, error) {
 // PortRange are the ports from First to Last.
 type PortRange struct{ First, Last int32 }
 
+// String implements fmt.Stringer.
 func (r PortRange) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
 
 func (r PortRange) size() int { return int(r.Last-r.First) + 1 }

@@ -38,6 +38,7 @@ func ParseKey(s string) (Key, error) {
 	return Key{Namespace: namespace, Name: name}, nil
 }
 
+// String implements fmt.Stringer.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Name

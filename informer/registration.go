@@ -25,6 +25,7 @@ type HandlerPanic struct {
 	Stack   []byte
 }
 
+// Error implements error.
 func (p *HandlerPanic) Error() string {
 	return fmt.Sprintf("handler %q panicked on %s: %v", p.Handler, p.Key, p.Value)
 }

@@ -42,6 +42,7 @@ func ParseRevision(s string) (Revision, error) {
 	return Revision(n), nil
 }
 
+// String implements fmt.Stringer.
 func (r Revision) String() string { return strconv.FormatInt(int64(r), 10) }
 
 // What can go wrong. Implementations wrap these; callers test with errors.Is.
@@ -64,6 +65,7 @@ type ConflictError struct {
 	Current Entry
 }
 
+// Error implements error.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: revision %d expected, %d found", e.Key, e.Want, e.Current.Revision)
 }

@@ -11,6 +11,7 @@ const (
 	Deleted
 )
 
+// String implements fmt.Stringer.
 func (t EventType) String() string { return [...]string{"Added", "Modified", "Deleted"}[t] }
 
 // eventOverhead is what an event costs in memory besides the value that it keeps alive: itself, its link, its place in

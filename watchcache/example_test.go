@@ -11,19 +11,19 @@ import (
 
 // A watch is a place in the history: its owner reads while there is something to read, and sleeps until there is more.
 func Example() {
-	ctx, cancel := context.WithCancel(context.Background())
 	s := memory.New(memory.Options{})
 	defer s.Close()
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	cache := watchcache.New(s, watchcache.Options{})
 	fruit, err := cache.Add(watchcache.KindOptions{Name: "fruit", Prefix: "/registry/fruit/"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	var running sync.WaitGroup
 	running.Go(func() { _ = cache.Run(ctx) }) // until ctx ends
-	defer running.Wait()
-	defer cancel()
 	if err := cache.WaitReady(ctx); err != nil {
 		fmt.Println(err)
 		return

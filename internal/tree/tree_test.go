@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // entry is an item that tests can tell from another one with the same key.
@@ -168,8 +169,12 @@ func TestReplacedItemsAreNotKeptAlive(t *testing.T) {
 		}
 	}
 	runtime.GC()
-	for range n {
-		<-freed
+	for i := range n {
+		select {
+		case <-freed:
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d replaced items are kept", n-i, n)
+		}
 	}
 	runtime.KeepAlive(&tr)
 }

@@ -103,6 +103,7 @@ func (t Thresholds) Words() map[string]string {
 	return words
 }
 
+// String implements fmt.Stringer.
 func (t Threshold) String() string {
 	if t.Part > 0 {
 		return strconv.FormatFloat(t.Part*100, 'g', 4, 64) + "%"

@@ -47,6 +47,7 @@ type Problem struct {
 	Message string
 }
 
+// Error implements error.
 func (p *Problem) Error() string { return p.Message }
 
 // Options say where a Server listens and to whom. Node, Certificate and Clients are needed.

@@ -8,12 +8,7 @@ import (
 	"time"
 )
 
-// Percentile is the smallest value that p percent of the values do not exceed (nearest rank).
-func Percentile(values []time.Duration, p float64) time.Duration {
-	return Percentiles(values, p)[0]
-}
-
-// Percentiles are several of them, for one sorting.
+// Percentiles are, for each p, the smallest value that p percent of the values do not exceed (nearest rank).
 func Percentiles(values []time.Duration, ps ...float64) []time.Duration {
 	out := make([]time.Duration, len(ps))
 	if len(values) == 0 {

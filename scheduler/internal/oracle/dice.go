@@ -16,11 +16,11 @@ type Dice struct{ *rand.Rand }
 // Pick returns one of a list.
 func Pick[T any](d Dice, list ...T) T { return list[d.IntN(len(list))] }
 
-// MaxNodes is how many names of nodes there are.
-const MaxNodes = 14
+// mostNodes is how many names of nodes there are.
+const mostNodes = 14
 
 // NodeName returns the name of some node.
-func (d Dice) NodeName() string { return fmt.Sprintf("node-%02d", d.IntN(MaxNodes)) }
+func (d Dice) NodeName() string { return fmt.Sprintf("node-%02d", d.IntN(mostNodes)) }
 
 // Node returns a node.
 func (d Dice) Node() *corev1.Node {
