@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/controllers/internal/service"
+	"github.com/millrace/millrace/controllers/internal/slice"
 	"github.com/millrace/millrace/controllers/podview"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
@@ -28,10 +29,8 @@ type controller struct {
 	writes   loop.Writes
 	pace     service.Pace
 	triggers service.Triggers
+	owned    slice.Owned
 }
-
-// byService is the name of the index of our slices by the service they are of.
-const byService = "service of endpointslice-controller"
 
 // New makes the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
@@ -43,31 +42,15 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		nodes:    loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
 		pods:     podview.Informer(c),
 	}
-	_ = e.slices.AddIndex(byService, func(slice *discoveryv1.EndpointSlice) []string {
-		if key, ours := serviceOf(slice); ours {
-			return []string{key.String()}
-		}
-		return nil
-	})
+	e.owned = slice.Index(e.slices, managedBy)
 	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync}
 	l.Watches = []loop.Watch{
 		loop.Self(e.services),
-		loop.Mapped(e.slices, func(slice *discoveryv1.EndpointSlice) []loop.Key {
-			if key, ours := serviceOf(slice); ours {
-				return []loop.Key{key}
-			}
-			return nil
-		}),
+		loop.Mapped(e.slices, e.owned.Keys),
 		loop.Changes(e.nodes, e.rezoned),
 		service.Watch(l, e.services, e.pods, &e.pace),
 	}
 	return l, nil
-}
-
-func serviceOf(slice *discoveryv1.EndpointSlice) (loop.Key, bool) {
-	name := slice.Labels[discoveryv1.LabelServiceName]
-	ours := name != "" && slice.Labels[discoveryv1.LabelManagedBy] == managedBy
-	return loop.Key{Namespace: slice.Namespace, Name: name}, ours
 }
 
 // rezoned wakes the services with pods on a node whose zone became known or
@@ -111,11 +94,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	pods := service.Pods(e.pods, s)
 	e.pace.Set(key, len(pods))
-	var existing []*discoveryv1.EndpointSlice
-	for slice := range e.slices.By(byService, key.String()) {
-		existing = append(existing, slice)
-	}
-	p := planFor(s, existing, desired(s, pods, e.zone))
+	p := planFor(s, e.owned.Of(key), desired(s, pods, e.zone))
 	p.Stamp(e.triggers.Oldest(key, s, pods))
 	err := p.Apply(ctx, e.kube, key, &e.writes, e.slices)
 	if err != nil && !service.Passes(err) {

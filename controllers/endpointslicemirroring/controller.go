@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/controllers/internal/service"
+	"github.com/millrace/millrace/controllers/internal/slice"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
 )
@@ -27,10 +28,8 @@ type controller struct {
 	endpoints *informer.Shared[*corev1.Endpoints]
 	slices    *informer.Shared[*discoveryv1.EndpointSlice]
 	writes    loop.Writes
+	owned     slice.Owned
 }
-
-// byEndpoints is the name of the index of our slices by the Endpoints that they mirror.
-const byEndpoints = "endpoints of " + name
 
 // New makes the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
@@ -41,36 +40,18 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		endpoints: loop.Informer(c, informer.For(c.Kube.CoreV1().Endpoints(""))),
 		slices:    loop.Informer(c, informer.For(c.Kube.DiscoveryV1().EndpointSlices(""))),
 	}
-	_ = m.slices.AddIndex(byEndpoints, func(slice *discoveryv1.EndpointSlice) (keys []string) {
-		for _, key := range mirrored(slice) {
-			keys = append(keys, key.String())
-		}
-		return keys
-	})
+	m.owned = slice.Index(m.slices, managedBy)
 	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: m.sync}
-	l.Watches = []loop.Watch{loop.Self(m.endpoints), loop.Self(m.services), loop.Mapped(m.slices, mirrored)}
+	l.Watches = []loop.Watch{loop.Self(m.endpoints), loop.Self(m.services), loop.Mapped(m.slices, m.owned.Keys)}
 	return l, nil
-}
-
-// mirrored names what a slice of this loop mirrors.
-func mirrored(slice *discoveryv1.EndpointSlice) []loop.Key {
-	of := slice.Labels[discoveryv1.LabelServiceName]
-	if of == "" || slice.Labels[discoveryv1.LabelManagedBy] != managedBy {
-		return nil
-	}
-	return []loop.Key{{Namespace: slice.Namespace, Name: of}}
 }
 
 func (m *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := m.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	var existing []*discoveryv1.EndpointSlice
-	for slice := range m.slices.By(byEndpoints, key.String()) {
-		existing = append(existing, slice)
-	}
 	e, wanted := m.wanted(key)
-	p := planFor(existing, wanted)
+	p := planFor(m.owned.Of(key), wanted)
 	err := p.Apply(ctx, m.kube, key, &m.writes, m.slices)
 	if err != nil && e != nil && !service.Passes(err) {
 		m.recorder.Eventf(e, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Failed to update EndpointSlices for Endpoints %s: %v", key, err)

@@ -1,4 +1,4 @@
-// Package slice is what the loops that write EndpointSlices have in common.
+// Package slice is what the loops that write EndpointSlices have in common: which slices are theirs, and how they write them.
 package slice
 
 import (
