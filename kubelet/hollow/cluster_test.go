@@ -114,6 +114,9 @@ func TestNodesRegisterAndKeepTheirLeases(t *testing.T) {
 				if age := time.Since(l.Spec.RenewTime.Time); age > 11*time.Second || *l.Spec.HolderIdentity != l.Name {
 					t.Errorf("the lease of %s is %v old", l.Name, age)
 				}
+				if o := l.OwnerReferences; len(o) != 1 || o[0].Kind != "Node" || o[0].Name != l.Name {
+					t.Errorf("after %v the lease of %s does not go with its node: %+v", wait, l.Name, o)
+				}
 			}
 		}
 	})
@@ -173,7 +176,10 @@ func TestAStatusIsWrittenOncePerChange(t *testing.T) {
 func TestScriptsAreFollowed(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		c.create("job", scripted("run-for=30s", "message=all done"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
-		c.create("bad", scripted("run-for=30s", "exit-code=7"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
+		c.create("bad", scripted("run-for=30s", "exit-code=7", "log=last words"), func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+		})
 		c.create("work", func(p *corev1.Pod) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "work", UID: "1", Controller: new(true)}}
@@ -193,6 +199,9 @@ func TestScriptsAreFollowed(t *testing.T) {
 		}
 		if s := c.pod("job").Status.ContainerStatuses[0].State.Terminated; s == nil || s.Message != "all done" {
 			t.Errorf("the message is %+v", s)
+		}
+		if s := c.pod("bad").Status.ContainerStatuses[0].State.Terminated; s == nil || s.Message != "last words" {
+			t.Errorf("of who left no message its log tells %+v", s)
 		}
 		pass(20 * time.Second)
 		c.phases("after 55 s", "probed=Running/unready")

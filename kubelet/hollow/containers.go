@@ -124,7 +124,7 @@ func (r *Runtime) endLocked(p *pod, c *container.Container, code int32) {
 		run.timer.Stop()
 		run.timer = nil
 	}
-	c.State, c.FinishedAt, c.ExitCode, c.Message = container.Exited, time.Now(), code, run.script.message
+	c.State, c.FinishedAt, c.ExitCode, c.Message = container.Exited, time.Now(), code, run.script.left(code)
 	if c.StartedAt.IsZero() {
 		c.StartedAt = c.FinishedAt
 	}

@@ -25,7 +25,7 @@
 //	hollow.millrace.dev/unready-after    when its readiness probe begins to fail
 //	hollow.millrace.dev/unhealthy-after  when its liveness probe begins to fail
 //	hollow.millrace.dev/log              what it prints when it starts
-//	hollow.millrace.dev/message          what it leaves as its termination message
+//	hollow.millrace.dev/message          what it leaves as its termination message: by default the end of its log after a failure, where the policy says so
 //
 // Init containers end at once, and well, unless a script of their own says otherwise.
 package hollow

@@ -24,6 +24,8 @@ type script struct {
 	exitCode, crashCode                       int32
 	crashes                                   int32
 	log, message                              string
+	// lastWords says that the log stands in for a message after a failure.
+	lastWords bool
 }
 
 // scriptOf reads the script of one of a pod's containers. What cannot be understood counts as absent.
@@ -52,7 +54,19 @@ func scriptOf(pod *corev1.Pod, c *corev1.Container) script {
 	r.number("crashes", &s.crashes)
 	s.log, _ = r.text("log")
 	s.message, _ = r.text("message")
+	s.lastWords = c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError
 	return s
+}
+
+// longestTail is how much of a log stands in for a message, as on a real node.
+const longestTail = 2048
+
+// left is what a container leaves as its message.
+func (s *script) left(code int32) string {
+	if s.message != "" || code == 0 || !s.lastWords {
+		return s.message
+	}
+	return s.log[max(0, len(s.log)-longestTail):]
 }
 
 // once reports whether a container is an init container that is to end.

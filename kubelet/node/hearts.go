@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/loop"
@@ -36,7 +37,8 @@ type Hearts struct {
 
 // heart is what is remembered of one node.
 type heart struct {
-	lease    string // the version of its lease that we wrote last
+	lease    string    // the version of its lease that we wrote last
+	owner    types.UID // the node with which its lease goes
 	statusAt time.Time
 	// renewedAt is when its lease was renewed last. The clock on the wall counts, which goes on while a machine sleeps.
 	renewedAt time.Time

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 )
 
@@ -93,9 +94,16 @@ func (h *Hearts) renew(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
+		if len(existing.OwnerReferences) == 0 { // so that it goes with its node after all
+			if err := h.own(ctx, i, name); err != nil {
+				return err
+			}
+		} else {
+			h.nodes[i].owner = existing.OwnerReferences[0].UID
+		}
 		h.nodes[i].lease = existing.ResourceVersion
-		lease.OwnerReferences = existing.OwnerReferences
 	}
+	lease.OwnerReferences = ownedBy(name, h.nodes[i].owner)
 	lease.ResourceVersion = h.nodes[i].lease
 	written, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil {
@@ -117,15 +125,27 @@ func (h *Hearts) leaseOf(name string) *coordinationv1.Lease {
 
 // createLease makes a node's lease, which goes when the node goes.
 func (h *Hearts) createLease(ctx context.Context, i int, lease *coordinationv1.Lease) error {
-	node, err := h.Kube.CoreV1().Nodes().Get(ctx, lease.Name, metav1.GetOptions{})
-	if err != nil {
+	if err := h.own(ctx, i, lease.Name); err != nil {
 		return err
 	}
-	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+	lease.OwnerReferences = ownedBy(lease.Name, h.nodes[i].owner)
 	written, err := h.Kube.CoordinationV1().Leases(lease.Namespace).Create(ctx, lease, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	h.nodes[i].lease = written.ResourceVersion
 	return nil
+}
+
+// own finds out which node a lease goes with.
+func (h *Hearts) own(ctx context.Context, i int, name string) error {
+	node, err := h.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		h.nodes[i].owner = node.UID
+	}
+	return err
+}
+
+func ownedBy(name string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: uid}}
 }

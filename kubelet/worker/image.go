@@ -31,7 +31,7 @@ func (t *turn) image(ctx context.Context, c *corev1.Container) (string, bool) {
 		return "", false
 	}
 	if ref != "" && c.ImagePullPolicy != corev1.PullAlways {
-		t.eventOf(c, corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", c.Image)
+		t.eventOf(c, corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine and can be accessed by the pod", c.Image)
 		return ref, true
 	}
 	if c.ImagePullPolicy == corev1.PullNever {
