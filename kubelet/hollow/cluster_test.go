@@ -173,6 +173,18 @@ func TestAStatusIsWrittenOncePerChange(t *testing.T) {
 	})
 }
 
+func TestAnImageThatNobodyCouldPullIsNotPretended(t *testing.T) {
+	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
+		c.create("bad", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web::1" })
+		pass(time.Minute)
+		c.phases("with an invalid image", "bad=Pending")
+		w := c.pod("bad").Status.ContainerStatuses[0].State.Waiting
+		if w == nil || w.Reason != "InvalidImageName" || w.Message != `Failed to apply default image tag "web::1": couldn't parse image name "web::1": invalid reference format` {
+			t.Errorf("the container is %+v", w)
+		}
+	})
+}
+
 func TestScriptsAreFollowed(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		c.create("job", scripted("run-for=30s", "message=all done"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,11 +16,19 @@ const retryConfig = 10 * time.Second
 // failureShown is how long the reason of a failed pull is told before the back-off that follows it: long enough to be seen.
 const failureShown = 5 * time.Second
 
-// invalidName is the reason that no waiting mends, so that it stays.
+// invalidName is the reason that no waiting mends.
 const invalidName = "InvalidImageName"
 
 // image finds or pulls a container's image. It is false if the container must wait.
 func (t *turn) image(ctx context.Context, c *corev1.Container) (string, bool) {
+	if err := checkImageName(c.Image); err != nil {
+		why := fmt.Sprintf("Failed to apply default image tag %q: %v", c.Image, err)
+		if t.life.waits[c.Name].reason != invalidName {
+			t.eventOf(c, corev1.EventTypeWarning, "InspectFailed", "%s", why)
+		}
+		t.imageFailed(c, invalidName, why)
+		return "", false
+	}
 	ref, err := t.crew.Images.Find(ctx, c.Image)
 	if ctx.Err() != nil {
 		return "", false
@@ -50,7 +57,7 @@ func (t *turn) pull(ctx context.Context, c *corev1.Container) (string, bool) {
 			return "", false
 		}
 		t.eventOf(c, corev1.EventTypeNormal, "BackOff", "Back-off pulling image %q", c.Image)
-		if shown.reason != "ImagePullBackOff" && shown.reason != invalidName {
+		if shown.reason != "ImagePullBackOff" {
 			t.life.wait(c.Name, "ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", c.Image, shown.message))
 		}
 		t.again(left)
@@ -90,12 +97,8 @@ func (t *turn) pullFailed(c *corev1.Container, series backoff, err error) {
 	}
 	series = series.next(t.crew.Backoff, time.Now())
 	t.life.pulls[c.Image] = series
-	reason := "ErrImagePull"
-	if strings.Contains(err.Error(), "invalid reference format") {
-		reason = invalidName
-	}
 	t.eventOf(c, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", c.Image, err)
-	t.imageFailed(c, reason, err.Error())
+	t.imageFailed(c, "ErrImagePull", err.Error())
 	t.again(min(failureShown, series.delay/2)) // to tell of the back-off that follows
 }
 
