@@ -8,6 +8,8 @@
 //   - Bounded: no slice has more than 100 endpoints.
 //   - Still: a change of one pod changes one slice. Slices are not repacked to be
 //     fuller, since every change of a slice goes to every node.
+//   - Lasting: a slice keeps its name when its ports change, and when it gets its
+//     first endpoints.
 //   - Own: slices that other controllers manage are not touched.
 //
 // A service's trafficDistribution becomes hints for zones and nodes.

@@ -130,6 +130,36 @@ func TestConditionsSayReadyServingAndTerminating(t *testing.T) {
 	})
 }
 
+func TestASliceOutlivesChangesOfItsPorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.service(func(*corev1.Service) {})
+		c.settle()
+		name := c.slices()[0].Name
+		only := func(when string, port int32, ready int) {
+			t.Helper()
+			c.settle()
+			slices := c.slices()
+			if len(slices) != 1 || slices[0].Name != name || len(slices[0].Ports) != 1 || *slices[0].Ports[0].Port != port {
+				t.Fatalf("%s: %d slices, the first is %s with ports %v; it was %s", when, len(slices), slices[0].Name, slices[0].Ports, name)
+			}
+			c.check(ready)
+		}
+		c.pod(1, func(*corev1.Pod) {})
+		c.pod(2, func(*corev1.Pod) {})
+		only("with its first pods", 8080, 2)
+		testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) {
+			s.Spec.Ports[0].TargetPort, s.Labels = intstr.FromInt32(9090), map[string]string{"team": "b"}
+		})
+		only("on another port", 9090, 2)
+		if labels := c.slices()[0].Labels; labels["team"] != "b" {
+			t.Errorf("labels %v", labels)
+		}
+		testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromString("http") })
+		only("on a port with a name", 8080, 2)
+	})
+}
+
 func TestTrafficThatShallStayCloseHasHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -47,7 +48,36 @@ func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted ma
 	for _, key := range slices.SortedFunc(maps.Keys(wanted), compareShapes) {
 		planGroup(&p, s, labels, wanted[key], drafts[key])
 	}
+	reuse(&p, s)
 	return p
+}
+
+// reuse turns a slice that would go into one that would be made, if that has all
+// its endpoints: then the slice keeps its name when ports change or the first pods
+// come, and nobody sees endpoints go.
+func reuse(p *slice.Plan, s *corev1.Service) {
+	p.Delete = slices.DeleteFunc(p.Delete, func(old *discoveryv1.EndpointSlice) bool {
+		i := slices.IndexFunc(p.Create, func(fresh *discoveryv1.EndpointSlice) bool {
+			return fresh.AddressType == old.AddressType && metav1.IsControlledBy(old, s) && covers(fresh.Endpoints, old.Endpoints)
+		})
+		if i < 0 {
+			return false
+		}
+		now := old.DeepCopy()
+		now.Labels, now.Ports, now.Endpoints = p.Create[i].Labels, p.Create[i].Ports, p.Create[i].Endpoints
+		p.Update = append(p.Update, now)
+		p.Create = slices.Delete(p.Create, i, i+1)
+		return true
+	})
+}
+
+// covers says that each pod among some endpoints is among all of them.
+func covers(all, some []discoveryv1.Endpoint) bool {
+	pods := map[types.UID]bool{}
+	for _, e := range all {
+		pods[e.TargetRef.UID] = true
+	}
+	return !slices.ContainsFunc(some, func(e discoveryv1.Endpoint) bool { return e.TargetRef == nil || !pods[e.TargetRef.UID] })
 }
 
 func compareShapes(a, b shape) int {
