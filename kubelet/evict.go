@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/gate"
 	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/source"
 	"github.com/millrace/millrace/kubelet/stats"
@@ -134,7 +135,7 @@ func (k *Kubelet) uses(ctx context.Context, s pressure.Signal) []pressure.Use {
 			u.Used += used
 			u.Containers[c.Name] = used
 		}
-		asked := amount(pod, corev1.ResourceName(s.Resource()))
+		asked := gate.Requested(pod, corev1.ResourceName(s.Resource()))
 		u.Requested = asked.Value()
 		if s.Condition() == corev1.NodeDiskPressure {
 			u.Used += k.volumesOf(pod)
@@ -166,7 +167,7 @@ func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
 	if len(held) == 0 || source.Static(pod) && priorityOf(pod) >= mostImportant {
 		return nil
 	}
-	if len(held) == 1 && held[corev1.NodeMemoryPressure] && (pod.Status.QOSClass != corev1.PodQOSBestEffort || tolerated(pod, "node.kubernetes.io/memory-pressure")) {
+	if len(held) == 1 && held[corev1.NodeMemoryPressure] && (pod.Status.QOSClass != corev1.PodQOSBestEffort || gate.Tolerates(pod, &memoryPressure)) {
 		return nil
 	}
 	var words []corev1.NodeConditionType
@@ -178,6 +179,8 @@ func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
 	return &worker.Rejection{Reason: evicted, Message: fmt.Sprintf("The node had condition: %v. ", words)}
 }
 
+var memoryPressure = corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+
 const mostImportant = 2_000_000_000
 
 func priorityOf(pod *corev1.Pod) int32 {
@@ -185,13 +188,4 @@ func priorityOf(pod *corev1.Pod) int32 {
 		return 0
 	}
 	return *pod.Spec.Priority
-}
-
-func tolerated(pod *corev1.Pod, key string) bool {
-	for i := range pod.Spec.Tolerations {
-		if tolerates(&pod.Spec.Tolerations[i], &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}) {
-			return true
-		}
-	}
-	return false
 }

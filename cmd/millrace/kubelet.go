@@ -59,7 +59,7 @@ func kubeletCommand() *cobra.Command {
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.runtime, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock", "socket of the container runtime")
-	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: the machine's)")
+	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: the machine's); what the names of hollow nodes begin with (default: hollow)")
 	fl.StringVar(&f.root, "root-dir", "/var/lib/millrace/kubelet", "folder of volumes and other files")
 	fl.StringVar(&f.manifests, "pod-manifest-path", "", "file or folder of pods that run here whatever the API server says")
 	fl.StringVar(&f.manifestURL, "manifest-url", "", "where to ask for more of them")
@@ -87,6 +87,14 @@ func kubeletCommand() *cobra.Command {
 	return c
 }
 
+// prefix begins the names of hollow nodes: those of several processes must differ.
+func (f *kubeletFlags) prefix() string {
+	if f.name == "" {
+		return ""
+	}
+	return f.name + "-"
+}
+
 func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	taints, err := parseTaints(f.taints)
 	if err != nil {
@@ -112,7 +120,7 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	var node loop.Runner
 	if f.nodes > 0 {
 		access.Listen = ""
-		node, err = hollow.New(hollow.Options{Clients: clients, Nodes: f.nodes, Server: access, Labels: f.labels, Taints: taints, Logger: clients.Log})
+		node, err = hollow.New(hollow.Options{Clients: clients, Nodes: f.nodes, NamePrefix: f.prefix(), Server: access, Labels: f.labels, Taints: taints, Logger: clients.Log})
 	} else {
 		var o kubelet.Options
 		if o, err = f.options(); err != nil {

@@ -1,5 +1,6 @@
 // Package hollow pretends: nodes without machines and containers without processes. Everything above the seam of
-// package container is the real kubelet, so that the API shows what a real node would show.
+// package container is the real kubelet, so that the API shows what a real node would show: a pod that does not fit is
+// refused, too.
 //
 // What is guaranteed: pods get addresses that are unique in their node's range; a pretended container does what the
 // pod's annotations say and otherwise runs until it is told to stop; all hollow nodes of a process share one informer,

@@ -57,6 +57,8 @@ type Options struct {
 type Nodes struct {
 	options  Options
 	pods     *informer.Shared[*corev1.Pod]
+	nodes    *informer.Shared[*corev1.Node]
+	rooms    *rooms
 	runtime  *Runtime
 	crew     *worker.Crew
 	reporter *worker.Reporter
@@ -72,7 +74,7 @@ func New(o Options) (*Nodes, error) {
 		return nil, fmt.Errorf("%d nodes do not fit into %s with a /24 each", o.Nodes, o.PodRange)
 	}
 	o.Clients = o.Clients.As("kubelet")
-	n := &Nodes{options: o, pods: o.Pods}
+	n := &Nodes{options: o, pods: o.Pods, rooms: newRooms(o.Capacity), nodes: loop.Informer(o.Clients, informer.For(o.Clients.Kube.CoreV1().Nodes()))}
 	if n.pods == nil {
 		n.pods = informer.Share(o.Clients.Informers, informer.For(o.Clients.Kube.CoreV1().Pods("")), informer.Options[*corev1.Pod]{
 			FieldSelector: "spec.nodeName!=", DropManagedFields: true, Logger: o.Logger,
@@ -84,8 +86,8 @@ func New(o Options) (*Nodes, error) {
 	n.runtime = NewRuntime(n.podRange)
 	n.reporter = worker.NewReporter(worker.ReporterOptions{Kube: o.Clients.Kube, Cached: n.pods.Lookup, Workers: o.Workers, Clients: o.Clients})
 	n.crew = worker.New(worker.Options{
-		Runtime: n.runtime, Images: n.runtime, Wanted: n.wanted, Report: n.reporter.Report, Gone: n.reporter.Forget,
-		Addresses: n.addresses, Workers: o.Workers, Clients: o.Clients, Logger: o.Logger, Record: n.recorder(),
+		Runtime: n.runtime, Images: n.runtime, Wanted: n.wanted, Report: n.report, Gone: n.gone,
+		Addresses: n.addresses, Admit: n.admit, Resize: n.rooms.resize, Workers: o.Workers, Clients: o.Clients, Logger: o.Logger, Record: n.recorder(),
 	})
 	var err error
 	if n.server, err = o.Server.Open(served{n}, []string{o.Address, "localhost"}, o.Logger); err != nil {
