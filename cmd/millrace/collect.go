@@ -32,7 +32,7 @@ type collector struct {
 const (
 	// leastPercent is how much is always allowed, or leastRoom, if that is more.
 	leastPercent = 30
-	leastRoom    = 8 << 20
+	leastRoom    = 16 << 20
 	mostPercent  = 400
 	// headroom is what is allowed in a hurry, if it is more, until the heap has the size ample.
 	headroom = 48 << 20

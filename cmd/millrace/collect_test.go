@@ -23,8 +23,8 @@ func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
 			live  uint64
 			want  int
 		}{
-			{"a start", enough - 1, time.Millisecond, 10 << 20, 80},
-			{"slow work", 100, time.Second, 10 << 20, 80},
+			{"a start", enough - 1, time.Millisecond, 10 << 20, 160},
+			{"slow work", 100, time.Second, 10 << 20, 160},
 			{"slow work with more state", 1, time.Second, 80 << 20, leastPercent},
 			{"much work", enough, 100 * time.Millisecond, 24 << 20, 200},
 			{"the same, collected less often now", 3, time.Second, 24 << 20, 200},
