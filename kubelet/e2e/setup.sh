@@ -139,6 +139,8 @@ stop)
 	clear_tasks
 	network off
 	halt
+	# A containerd that is ended while it makes a sandbox may forget the process that it has started for it, which does not end when asked.
+	pkill -KILL -f "^[^ ]*containerd-shim[^ ]* .*-address $socket" || true
 	grep " $root/" /proc/self/mounts | cut -d' ' -f2 | sort -r | while read -r mount; do umount "$mount" 2>/dev/null || true; done
 	rm -rf "$root"
 	;;
