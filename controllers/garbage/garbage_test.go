@@ -112,6 +112,23 @@ func TestKindThatAppearsLaterIsCollected(t *testing.T) {
 	})
 }
 
+// ownedByService makes a service "owner" and a config map "dependent" that is its own, and that stays for now.
+func (c *cluster) ownedByService() {
+	c.t.Helper()
+	service, err := c.clients.Kube.CoreV1().Services("default").Create(c.t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "dependent", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))},
+	}}
+	if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(c.t.Context(), dependent, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.settle()
+	c.expect("dependent")
+}
+
 func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
@@ -124,18 +141,7 @@ func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
 			return nil
 		}, nil)
 		c.server.DropWatches()
-		service, err := c.clients.Kube.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: "dependent", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))},
-		}}
-		if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(t.Context(), dependent, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		c.settle()
-		c.expect("dependent")
+		c.ownedByService()
 	})
 }
 
@@ -170,18 +176,7 @@ func TestOwnerThatWentBeforeAnyCacheShowedItTakesItsDependentsAlong(t *testing.T
 			return nil
 		}, nil)
 		c.server.DropWatches()
-		service, err := c.clients.Kube.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: "dependent", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))},
-		}}
-		if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(t.Context(), dependent, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		c.settle()
-		c.expect("dependent")
+		c.ownedByService()
 		if err := c.clients.Kube.CoreV1().Services("default").Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/klog/v2"
 
 	"github.com/millrace/millrace/kubelet/worker"
 )
@@ -39,12 +40,7 @@ func intolerable(pod *corev1.Pod, taints []corev1.Taint) *corev1.Taint {
 
 // Tolerates reports whether a pod tolerates a taint.
 func Tolerates(pod *corev1.Pod, t *corev1.Taint) bool {
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(o corev1.Toleration) bool {
-		if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
-			return false
-		}
-		return o.Operator == corev1.TolerationOpExists || o.Key != "" && o.Value == t.Value
-	})
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, t, true) })
 }
 
 // selected reports whether a pod's node selector and required affinity choose a node.

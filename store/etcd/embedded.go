@@ -25,7 +25,7 @@ type embedded struct {
 	full     chan struct{} // somebody was told that there is no space
 	closing  chan struct{}
 
-	uncommitted atomic.Int64  // bytes
+	uncommitted atomic.Int64  // bytes, at most: etcd may have committed some by itself
 	commits     chan struct{} // there are too many
 
 	mu      sync.Mutex // guards present, and the closing of closing
