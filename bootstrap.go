@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/millrace/millrace/allocation"
-	"github.com/millrace/millrace/registry"
-	"github.com/millrace/millrace/resource"
-	"github.com/millrace/millrace/resource/scheduling"
+	"github.com/millrace/millrace/server/allocation"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/scheduling"
 )
 
 // bootstrap makes what every cluster has: its namespaces, its priority classes, and the service through which pods find the API.

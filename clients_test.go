@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/server/store"
 )
 
 // object is any object of a typed client.

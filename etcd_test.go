@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/pki"
+	"github.com/millrace/millrace/server/pki"
 )
 
 // etcdCluster is an etcd of several members, as people run it beside their API servers: with certificates on every side.

@@ -1,6 +1,6 @@
 package millrace
 
-import "github.com/millrace/millrace/store"
+import "github.com/millrace/millrace/server/store"
 
 // Around makes options of a cluster with something between its store and all that uses it.
 func Around(o Options, around func(store.Store) store.Store) Options {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/store"
-	"github.com/millrace/millrace/store/faults"
+	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/server/store/faults"
 )
 
 var (

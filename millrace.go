@@ -23,10 +23,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/millrace/millrace/inprocess"
-	"github.com/millrace/millrace/metrics"
-	"github.com/millrace/millrace/pki"
-	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/server/inprocess"
+	"github.com/millrace/millrace/server/metrics"
+	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/server/store"
 )
 
 // Options say what runs and where.

@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/millrace/millrace/apiserver"
-	"github.com/millrace/millrace/auth"
-	"github.com/millrace/millrace/connections"
 	"github.com/millrace/millrace/kubelet/server"
-	"github.com/millrace/millrace/registry"
+	"github.com/millrace/millrace/server/apiserver"
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/connections"
+	"github.com/millrace/millrace/server/registry"
 )
 
 // ServingOptions say how the API is served beyond the ordinary. Zero values are the ordinary.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/server/store"
 )
 
 // fact is what an object says, as far as the random test cares.

@@ -9,17 +9,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/actions"
-	"github.com/millrace/millrace/apiserver"
-	"github.com/millrace/millrace/auth"
-	"github.com/millrace/millrace/connections"
-	"github.com/millrace/millrace/h2"
-	"github.com/millrace/millrace/inprocess"
-	"github.com/millrace/millrace/metrics"
-	"github.com/millrace/millrace/openapi"
-	"github.com/millrace/millrace/ownership"
-	"github.com/millrace/millrace/registry"
-	"github.com/millrace/millrace/watchcache"
+	"github.com/millrace/millrace/server/actions"
+	"github.com/millrace/millrace/server/apiserver"
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/connections"
+	"github.com/millrace/millrace/server/h2"
+	"github.com/millrace/millrace/server/inprocess"
+	"github.com/millrace/millrace/server/metrics"
+	"github.com/millrace/millrace/server/openapi"
+	"github.com/millrace/millrace/server/ownership"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/watchcache"
 )
 
 // serve starts answering requests, from the network and from inside.

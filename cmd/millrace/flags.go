@@ -13,9 +13,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/allocation"
 	"github.com/millrace/millrace/controllers"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/server/allocation"
 )
 
 // logFlags say what is logged, and how.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/store"
+	"github.com/millrace/millrace/server/store"
 )
 
 // serve runs a cluster until the context ends, and tells the user about it.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/store/etcd"
+	"github.com/millrace/millrace/server/store/etcd"
 )
 
 // running is a command that runs beside the test.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/controllers/internal/kinds"
+	"github.com/millrace/millrace/internal/quota"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/quota"
 )
 
 // patience is how long a count waits for a cache that is being filled.

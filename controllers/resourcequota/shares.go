@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/util/watchlist"
 
 	"github.com/millrace/millrace/informer"
-	"github.com/millrace/millrace/quota"
+	"github.com/millrace/millrace/internal/quota"
 )
 
 // A share is what one object takes, and what scopes ask of it: nil, if it is nothing that scopes tell apart. Its fields

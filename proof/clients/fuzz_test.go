@@ -10,9 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/auth"
-	"github.com/millrace/millrace/resource"
-	"github.com/millrace/millrace/watchcache"
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/watchcache"
 )
 
 // The fuzz targets ask a server without a connection, so that whatever bytes come to the fuzzer's mind arrive. Run one with

@@ -18,15 +18,15 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/millrace/millrace/apiserver"
-	"github.com/millrace/millrace/auth"
-	"github.com/millrace/millrace/ownership"
-	"github.com/millrace/millrace/registry"
-	"github.com/millrace/millrace/resource"
-	"github.com/millrace/millrace/resource/builtin"
-	"github.com/millrace/millrace/store/faults"
-	"github.com/millrace/millrace/store/memory"
-	"github.com/millrace/millrace/watchcache"
+	"github.com/millrace/millrace/server/apiserver"
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/ownership"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/builtin"
+	"github.com/millrace/millrace/server/store/faults"
+	"github.com/millrace/millrace/server/store/memory"
+	"github.com/millrace/millrace/server/watchcache"
 )
 
 // house is an API server on a store that fails when it is told to.

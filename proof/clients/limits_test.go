@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/millrace/millrace/apiserver"
-	"github.com/millrace/millrace/store/faults"
-	"github.com/millrace/millrace/watchcache"
+	"github.com/millrace/millrace/server/apiserver"
+	"github.com/millrace/millrace/server/store/faults"
+	"github.com/millrace/millrace/server/watchcache"
 )
 
 // raw sends requests to a house.

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/internal/objects"
-	"github.com/millrace/millrace/pki"
+	"github.com/millrace/millrace/server/pki"
 )
 
 // Options say where it serves.

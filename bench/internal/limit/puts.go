@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/internal/stats"
-	"github.com/millrace/millrace/store"
-	"github.com/millrace/millrace/store/etcd"
+	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/server/store/etcd"
 )
 
 // PutOrder says what to write into etcd.

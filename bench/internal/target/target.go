@@ -19,7 +19,7 @@ import (
 
 	"github.com/millrace/millrace/bench/internal/h2"
 	"github.com/millrace/millrace/bench/internal/proc"
-	"github.com/millrace/millrace/pki"
+	"github.com/millrace/millrace/server/pki"
 )
 
 // Target is something that can be started.

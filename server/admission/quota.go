@@ -1,0 +1,191 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/internal/quota"
+	"github.com/millrace/millrace/server/registry"
+	kinds "github.com/millrace/millrace/server/resource"
+)
+
+// resourceQuota charges the quotas of a namespace for what a change needs, and refuses what they do not cover. A quota is
+// in force once its status says so. What is charged for a change that fails later stays charged until the quota is
+// counted anew.
+func (w *cluster) resourceQuota() registry.Admission {
+	return validating("ResourceQuota", func(ctx context.Context, c *registry.Change) error {
+		if c.Namespace == "" || c.Object == nil || !charged(c) {
+			return nil
+		}
+		all, err := w.quotas.list(ctx, c.Namespace)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		return w.charge(ctx, c, all)
+	})
+}
+
+// charged tells whether a change may need more of anything.
+func charged(c *registry.Change) bool {
+	switch c.Operation {
+	case registry.Create:
+		return c.View == "" && c.Kind.Resource != "events"
+	case registry.Update:
+		return c.View == "" && (is(c, "", "services") || is(c, "", "persistentvolumeclaims")) || c.View == "resize" && is(c, "", "pods")
+	}
+	return false
+}
+
+func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.ResourceQuota) error {
+	kind := schema.GroupResource{Group: c.Kind.Group, Resource: c.Kind.Resource}
+	delta := quota.Use(kind, c.Object)
+	if c.Old != nil {
+		for name, q := range quota.Use(kind, c.Old) {
+			left := delta[name].DeepCopy()
+			left.Sub(q)
+			delta[name] = left
+		}
+	}
+	var concerned []*corev1.ResourceQuota
+	for _, q := range all {
+		concerns, err := checkQuota(c, q, delta)
+		if err != nil {
+			return err
+		}
+		if concerns {
+			concerned = append(concerned, q)
+		}
+	}
+	if c.DryRun {
+		return nil
+	}
+	for _, q := range concerned {
+		if err := w.chargeOne(ctx, c, q, delta); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkQuota tells whether a quota has to be charged, or why it does not allow the change.
+func checkQuota(c *registry.Change, q *corev1.ResourceQuota, delta corev1.ResourceList) (bool, error) {
+	if !quota.Covers(q, c.Object) {
+		return false, nil
+	}
+	matching := masked(delta, q.Status.Hard)
+	if pod, ok := c.Object.(*corev1.Pod); ok {
+		if missing := unspecified(pod, q.Status.Hard); missing != "" {
+			return false, forbidden(c, "failed quota: %s: must specify %s", q.Name, missing)
+		}
+	}
+	var unknown []string
+	for name := range matching {
+		if _, known := q.Status.Used[name]; !known {
+			unknown = append(unknown, string(name))
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return false, forbidden(c, "status unknown for quota: %s, resources: %s", q.Name, strings.Join(unknown, ","))
+	}
+	return needs(matching), exceeded(c, q, matching)
+}
+
+func needs(delta corev1.ResourceList) bool {
+	for _, q := range delta {
+		if !q.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+func exceeded(c *registry.Change, q *corev1.ResourceQuota, delta corev1.ResourceList) error {
+	over := corev1.ResourceList{}
+	for name, more := range delta {
+		total := q.Status.Used[name].DeepCopy()
+		total.Add(more)
+		if more.Sign() > 0 && total.Cmp(q.Status.Hard[name]) > 0 {
+			over[name] = more
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	return forbidden(c, "exceeded quota: %s, requested: %s, used: %s, limited: %s",
+		q.Name, listText(over), listText(masked(q.Status.Used, over)), listText(masked(q.Status.Hard, over)))
+}
+
+func listText(list corev1.ResourceList) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		q := list[name]
+		parts = append(parts, fmt.Sprintf("%s=%s", name, q.String()))
+	}
+	return strings.Join(parts, ",")
+}
+
+// masked is the part of a list that another list has too.
+func masked[V any](list corev1.ResourceList, by map[corev1.ResourceName]V) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, q := range list {
+		if _, ok := by[name]; ok {
+			out[name] = q
+		}
+	}
+	return out
+}
+
+// charges let the changes of one quota in this process go one after the other, so that they do not get in each other's
+// way at the store.
+type charges [64]sync.Mutex
+
+var chargeSeed = maphash.MakeSeed()
+
+func (s *charges) of(key string) *sync.Mutex {
+	return &s[maphash.String(chargeSeed, key)%uint64(len(s))]
+}
+
+// chargeOne adds to what a quota says is used, unless that would be too much by now.
+func (w *cluster) chargeOne(ctx context.Context, c *registry.Change, q *corev1.ResourceQuota, delta corev1.ResourceList) error {
+	storage, err := w.quotas.storage()
+	if err != nil {
+		return err
+	}
+	turn := w.charges.of(q.Namespace + "/" + q.Name)
+	turn.Lock()
+	defer turn.Unlock()
+	_, _, err = storage.Update(ctx, q.Namespace, q.Name, func(_ context.Context, old kinds.Object) (kinds.Object, error) {
+		now := old.DeepCopyObject().(*corev1.ResourceQuota)
+		more := masked(delta, now.Status.Hard)
+		if err := exceeded(c, now, more); err != nil {
+			return nil, err
+		}
+		for name, n := range more {
+			used := now.Status.Used[name].DeepCopy()
+			used.Add(n)
+			if used.Sign() < 0 {
+				used = *resource.NewQuantity(0, used.Format)
+			}
+			if now.Status.Used == nil {
+				now.Status.Used = corev1.ResourceList{}
+			}
+			now.Status.Used[name] = used
+		}
+		return now, nil
+	}, registry.UpdateOptions{View: "status", Own: true})
+	if apierrors.IsNotFound(err) {
+		return nil // it was deleted, and bounds nothing any more
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package admission
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/server/registry"
+)
+
+// outage is for how many seconds a pod stays on a node that does not answer, unless it says something else.
+const outage = int64(300)
+
+// defaultTolerationSeconds lets pods stay on a failing node for five minutes.
+func defaultTolerationSeconds() registry.Admission {
+	return mutating("DefaultTolerationSeconds", func(_ context.Context, c *registry.Change) error {
+		if !is(c, "", "pods") || c.View != "" || c.Operation != registry.Create && c.Operation != registry.Update {
+			return nil
+		}
+		pod := c.Object.(*corev1.Pod)
+		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+			if tolerates(pod, key) {
+				continue
+			}
+			seconds := outage
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
+		}
+		return nil
+	})
+}
+
+func tolerates(pod *corev1.Pod, key string) bool {
+	for _, t := range pod.Spec.Tolerations {
+		if (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// applyScale applies a Scale: it becomes a configuration of the object itself that says how many replicas there shall be,
+// so that the number has an owner like any other field.
+func (c *call) applyScale(gvk schema.GroupVersionKind, o writeOptions) error {
+	if err := checkPatchOptions(types.ApplyYAMLPatchType, o, c.r.URL.Query().Has("force")); err != nil {
+		return err
+	}
+	text, err := c.s.readBytes(c.w, c.r)
+	if err != nil {
+		return err
+	}
+	given := &autoscalingv1.Scale{}
+	strict, err := body{bytes: text, media: mediaYAML}.decodeInto(given, gvk)
+	if err != nil {
+		return err
+	}
+	if err := applyValidation(strict, o, gvk, c.warn); err != nil {
+		return err
+	}
+	switch {
+	case given.Name != "" && given.Name != c.t.Name:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", given.Name, c.t.Name))
+	case given.Spec.Replicas < 0:
+		return apierrors.NewInvalid(gvk.GroupKind(), c.t.Name, field.ErrorList{
+			field.Invalid(field.NewPath("spec", "replicas"), given.Spec.Replicas, "must be greater than or equal to 0")})
+	}
+	updater := func(_ context.Context, old resource.Object) (resource.Object, error) {
+		merged, err := c.s.o.Apply.Apply(c.face, "scale", old, c.scaleConfiguration(given), o.manager, o.force)
+		if err != nil {
+			return nil, scaleConflict(applyError(err), c.face.GroupVersion(), gvk.GroupVersion())
+		}
+		merged.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
+		if given.ResourceVersion != "" {
+			merged.SetResourceVersion(given.ResourceVersion)
+		}
+		return merged, nil
+	}
+	stored, _, err := c.storage.Update(c.ctx(o.dryRun), c.t.Namespace, c.t.Name, updater,
+		registry.UpdateOptions{WriteOptions: c.write(o), View: "scale", Tracked: true})
+	if err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, c.kind.Scale.Get(stored.Object), gvk)
+}
+
+// scaleConflict speaks of scales where the conflict is about what owns the number in the object itself.
+func scaleConflict(err error, object, scale schema.GroupVersion) error {
+	status, ok := err.(*apierrors.StatusError)
+	if !ok || !apierrors.IsConflict(err) {
+		return err
+	}
+	status = &apierrors.StatusError{ErrStatus: *status.ErrStatus.DeepCopy()}
+	inScale := strings.NewReplacer(`subresource "scale" using `+object.String(), `subresource "scale" using `+scale.String())
+	status.ErrStatus.Message = inScale.Replace(status.ErrStatus.Message)
+	for i := range status.ErrStatus.Details.Causes {
+		status.ErrStatus.Details.Causes[i].Message = inScale.Replace(status.ErrStatus.Details.Causes[i].Message)
+	}
+	return status
+}
+
+func (c *call) scaleConfiguration(given *autoscalingv1.Scale) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(given.Spec.Replicas)}}}
+	u.SetGroupVersionKind(c.face.GroupVersionKind)
+	u.SetName(c.t.Name)
+	u.SetNamespace(c.t.Namespace)
+	return u
+}

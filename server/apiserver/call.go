@@ -1,0 +1,112 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// call is one request for a resource.
+type call struct {
+	s       *Server
+	w       *response
+	r       *http.Request
+	within  context.Context // ends with the request, or before
+	t       Target
+	verb    string
+	user    auth.User
+	face    *resource.Face
+	kind    *resource.Kind
+	storage *registry.Storage
+	format  format
+	meter   Meter
+	warned  int // bytes of warnings
+}
+
+func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth.User, t Target) {
+	face, ok := s.o.Registry.Catalogue.Face(t.WithResource(t.Resource))
+	if !ok {
+		s.unknownResource(w, r, user, t)
+		return
+	}
+	c := &call{s: s, r: r, t: t, user: user, face: face, kind: face.Of, within: r.Context(), w: &response{ResponseWriter: w}}
+	c.verb = c.verbOf()
+	labels := c.labels()
+	started := s.o.Now()
+	c.meter = s.o.Metrics.Meter(labels)
+	c.meter.Started()
+	defer func() { c.meter.Finished(c.w.code, c.w.bytes, s.o.Now().Sub(started)) }()
+	defer s.recover(c.w, r)
+	if err := c.serve(labels.LongRunning); err != nil {
+		s.fail(c.w, c.r, err)
+	}
+}
+
+func (c *call) serve(longRunning bool) error {
+	if err := c.s.o.Authorize.Authorize(c.within, auth.Attributes{
+		User: c.user, Verb: c.verb, Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View,
+		Namespace: c.t.Namespace, Name: c.t.Name, Path: c.r.URL.Path, IsResource: true,
+	}); err != nil {
+		return forbiddenResource(c.user, c.verb, c.t)
+	}
+	if !longRunning {
+		leave, err := c.s.enter(c.verb)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		var cancel context.CancelFunc
+		c.within, cancel = context.WithTimeout(c.within, c.s.o.RequestTimeout)
+		defer cancel()
+	}
+	return c.dispatch()
+}
+
+// ctx carries what rules may know of the request.
+func (c *call) ctx(dryRun bool) context.Context {
+	return resource.WithCall(c.within, resource.Call{
+		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
+		Face: c.face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
+	})
+}
+
+// Warnings are headers, and clients give up on headers that are too long.
+const (
+	longestWarning  = 1 << 10
+	longestWarnings = 8 << 10
+)
+
+// warn adds a warning to the answer, unless there have been too many.
+func (c *call) warn(text string) {
+	if len(text) > longestWarning {
+		text = strings.ToValidUTF8(text[:longestWarning], "") + " …"
+	}
+	if c.warned += len(text); c.warned <= longestWarnings {
+		c.w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+	}
+}
+
+// manager is on whose behalf fields are tracked.
+func (c *call) manager(o writeOptions) string {
+	if o.manager != "" {
+		return o.manager
+	}
+	agent, _, _ := strings.Cut(c.r.UserAgent(), "/")
+	if len(agent) > longestManager {
+		agent = agent[:longestManager]
+	}
+	if agent == "" {
+		return "unknown"
+	}
+	return agent
+}
+
+// write is how the registry is told of a change.
+func (c *call) write(o writeOptions) registry.WriteOptions {
+	return registry.WriteOptions{Face: c.face, Manager: c.manager(o), DryRun: o.dryRun, Warn: c.warn}
+}

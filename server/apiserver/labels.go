@@ -1,0 +1,102 @@
+package apiserver
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/server/resource"
+)
+
+func (c *call) labels() Labels {
+	l := Labels{Verb: c.verbLabel(), Group: c.face.Group, Version: c.face.Version, Resource: c.face.Resource, Subresource: c.knownView(), Scope: c.scope()}
+	l.LongRunning = c.verb == "watch"
+	if c.t.View != "" {
+		if _, connects := c.s.o.Connections[c.t.Resource+"/"+c.t.View]; connects {
+			l.Verb, l.LongRunning = "CONNECT", true
+		}
+	}
+	switch c.verb {
+	case "get", "list", "watch":
+	default:
+		l.DryRun = strings.Contains(c.r.URL.RawQuery, "dryRun")
+	}
+	return l
+}
+
+// verbLabel is what metrics call a verb: the method, for most.
+func (c *call) verbLabel() string {
+	switch c.verb {
+	case "get":
+		return "GET"
+	case "list":
+		return "LIST"
+	case "watch":
+		return "WATCH"
+	case "create":
+		return "POST"
+	case "update":
+		return "PUT"
+	case "patch":
+		if strings.HasPrefix(c.r.Header.Get("Content-Type"), string(types.ApplyYAMLPatchType)) {
+			return "APPLY"
+		}
+		return "PATCH"
+	case "delete":
+		return "DELETE"
+	case "deletecollection":
+		return "DELETECOLLECTION"
+	}
+	return "other"
+}
+
+// knownView is the subresource, unless there is no such one.
+func (c *call) knownView() string {
+	view := c.t.View
+	if view == "" || view == "scale" {
+		return view
+	}
+	if _, ok := c.kind.Views[view]; ok || slices.ContainsFunc(c.kind.Actions, func(a resource.Action) bool { return a.Name == view }) {
+		return view
+	}
+	return "other"
+}
+
+func (c *call) scope() string {
+	switch {
+	case c.t.Name != "":
+		return "resource"
+	case c.t.Namespace != "":
+		return "namespace"
+	}
+	return "cluster"
+}
+
+// verbOf names what the request wants, as rules of authorization do.
+func (c *call) verbOf() string {
+	switch c.r.Method {
+	case http.MethodGet, http.MethodHead:
+		watching := c.t.Watch || strings.Contains(c.r.URL.RawQuery, "watch") && boolean(c.r.URL.Query(), "watch")
+		switch {
+		case watching && c.t.View == "" && (c.t.Name == "" || c.t.Watch):
+			return "watch"
+		case c.t.Name == "":
+			return "list"
+		}
+		return "get"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if c.t.Name == "" {
+			return "deletecollection"
+		}
+		return "delete"
+	}
+	return strings.ToLower(c.r.Method)
+}

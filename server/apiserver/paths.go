@@ -1,0 +1,156 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/server/resource"
+)
+
+// Check is one part of the server's health.
+type Check struct {
+	Name string
+	// Live counts for /livez too, not for /readyz and /healthz alone.
+	Live bool
+	Do   func(context.Context) error
+}
+
+// servePath answers what is not about a resource.
+func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
+	path := strings.Trim(r.URL.Path, "/")
+	parts := strings.Split(path, "/")
+	if h := s.extra(r.URL.Path); h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	switch parts[0] {
+	case "":
+		s.sendPaths(w, r)
+	case "api", "apis":
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			s.fail(w, r, methodNotAllowed())
+			return
+		}
+		s.serveDiscovery(w, r, parts)
+	case "version":
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			s.fail(w, r, methodNotAllowed())
+			return
+		}
+		s.sendDocument(w, r, s.o.Version, true)
+	case "healthz", "livez", "readyz":
+		s.serveHealth(w, r, parts)
+	case "debug":
+		servePprof(w, r, parts)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// extra finds the handler of a path, or of the longest one above it that ends in a slash.
+func (s *Server) extra(path string) http.Handler {
+	if h, ok := s.o.Extra[path]; ok {
+		return h
+	}
+	for p := path; p != ""; {
+		p = p[:max(0, strings.LastIndexByte(p, '/'))] // "GET *" has no slash at all
+		if h, ok := s.o.Extra[p+"/"]; ok {
+			return h
+		}
+	}
+	return nil
+}
+
+// sendPaths lists what can be asked for, whatever the caller accepts.
+func (s *Server) sendPaths(w http.ResponseWriter, r *http.Request) {
+	b, err := json.MarshalIndent(map[string][]string{"paths": s.paths()}, "", "  ")
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeBytes(w, resource.JSONType, http.StatusOK, b)
+}
+
+func (s *Server) paths() []string {
+	out := []string{"/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"}
+	for _, g := range s.discover().groups {
+		out = append(out, "/apis/"+g.Name)
+		for _, v := range g.Versions {
+			out = append(out, "/apis/"+v.GroupVersion)
+		}
+	}
+	for p := range s.o.Extra {
+		out = append(out, strings.TrimSuffix(p, "/"))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// serveHealth runs the checks: all, one by its name, or all but the excluded ones.
+func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []string) {
+	q := r.URL.Query()
+	excluded := q["exclude"]
+	single := strings.Join(parts[1:], "/")
+	var report bytes.Buffer
+	healthy, found := true, single == "" || single == "ping"
+	fmt.Fprintln(&report, "[+]ping ok")
+	for _, c := range s.o.Checks {
+		switch {
+		case parts[0] == "livez" && !c.Live, single != "" && c.Name != single:
+			continue
+		case slices.Contains(excluded, c.Name):
+			fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
+			continue
+		}
+		found = true
+		if err := c.Do(r.Context()); err != nil {
+			healthy = false
+			s.log.Warn("health check failed", "check", c.Name, "error", err)
+			fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
+			continue
+		}
+		fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	switch {
+	case !found:
+		http.NotFound(w, r)
+	case !healthy:
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "%s%s check failed\n", report.String(), parts[0])
+	case q.Has("verbose"):
+		fmt.Fprintf(w, "%s%s check passed\n", report.String(), parts[0])
+	default:
+		fmt.Fprint(w, "ok")
+	}
+}
+
+func servePprof(w http.ResponseWriter, r *http.Request, parts []string) {
+	if len(parts) < 2 || parts[1] != "pprof" {
+		http.NotFound(w, r)
+		return
+	}
+	name := ""
+	if len(parts) > 2 {
+		name = parts[2]
+	}
+	switch name {
+	case "cmdline":
+		pprof.Cmdline(w, r)
+	case "profile":
+		pprof.Profile(w, r)
+	case "symbol":
+		pprof.Symbol(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r)
+	}
+}

@@ -1,0 +1,152 @@
+package apiserver
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+)
+
+func (c *call) dispatch() error {
+	if c.kind.Deprecated != "" && c.kind.Offers(c.verb) {
+		c.warn(c.kind.Deprecated)
+	}
+	name := c.t.Resource
+	if c.t.View != "" {
+		name += "/" + c.t.View
+	}
+	if connection, ok := c.s.o.Connections[name]; ok && c.t.View != "" && c.t.Name != "" {
+		return connection.Connect(c.w, c.r.WithContext(auth.WithUser(c.within, c.user)), c.t)
+	}
+	var err error
+	if c.format, err = accepted(c.r, asked{stream: c.verb == "watch", noTables: c.unstored(), watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
+		return err
+	}
+	if err := c.checkScope(); err != nil {
+		return err
+	}
+	if c.unstored() {
+		return c.act(c.kind.GroupResource().String(), func() (storage *registry.Storage, err error) { return nil, nil })
+	}
+	if c.storage, err = c.s.o.Registry.Storage(c.kind); err != nil {
+		return err
+	}
+	if c.t.View != "" {
+		return c.serveView(name)
+	}
+	return c.serveMain()
+}
+
+// checkScope refuses paths that name a namespace for what has none, and the other way round: who may do something in one
+// namespace must not do it everywhere by asking like that.
+func (c *call) checkScope() error {
+	switch {
+	case !c.kind.Namespaced && c.t.Namespace != "":
+		return notFound()
+	case c.t.Watch && c.verb != "watch", c.t.Watch && !c.kind.Offers("watch"):
+		return watchPath(c)
+	case c.t.Watch && c.kind.Namespaced && c.t.Namespace == "" && c.t.Name != "":
+		return notFound()
+	case c.unstored() && (c.t.Name != "" || c.kind.Namespaced && c.t.Namespace == ""):
+		return notFound()
+	case c.unstored() || !c.kind.Namespaced || c.t.Namespace != "" || c.verb == "list" || c.verb == "watch":
+		return nil
+	case c.t.Name != "":
+		return notFound()
+	}
+	return methodNotAllowed()
+}
+
+// watchPath refuses what is not a watch on a path for watches.
+func watchPath(c *call) error {
+	if c.kind.Offers("watch") {
+		return methodNotAllowed()
+	}
+	return notFound()
+}
+
+// unstored tells kinds that can only be posted: reviews.
+func (c *call) unstored() bool { return slices.Equal(c.kind.Verbs, []string{"create"}) }
+
+func (c *call) serveMain() error {
+	if !c.kind.Offers(c.verb) {
+		return methodNotAllowed()
+	}
+	switch c.verb {
+	case "get":
+		return c.get()
+	case "list":
+		return c.list()
+	case "watch":
+		return c.watch()
+	case "create":
+		if c.t.Name != "" {
+			return methodNotAllowed()
+		}
+		return c.create()
+	case "update":
+		if c.t.Name == "" {
+			return methodNotAllowed()
+		}
+		return c.update("")
+	case "patch":
+		if c.t.Name == "" {
+			return methodNotAllowed()
+		}
+		return c.patch("")
+	case "delete":
+		return c.delete()
+	case "deletecollection":
+		return c.deleteCollection()
+	}
+	return methodNotAllowed()
+}
+
+func (c *call) serveView(name string) error {
+	if c.t.Name == "" {
+		return methodNotAllowed()
+	}
+	if c.t.View == "scale" && c.kind.Scale != nil {
+		return c.scale()
+	}
+	for _, a := range c.kind.Actions {
+		if a.Name == c.t.View {
+			return c.act(name, func() (*registry.Storage, error) { return c.storage, nil })
+		}
+	}
+	rules, ok := c.kind.Views[c.t.View]
+	if !ok {
+		return notFound()
+	}
+	if !slices.Contains(rules.Verbs, c.verb) {
+		return methodNotAllowed()
+	}
+	switch c.verb {
+	case "get":
+		return c.get()
+	case "update":
+		return c.update(c.t.View)
+	case "patch":
+		return c.patch(c.t.View)
+	}
+	return methodNotAllowed()
+}
+
+// unknownResource tells a group that is not served from a resource that its group does not have.
+func (s *Server) unknownResource(w http.ResponseWriter, r *http.Request, user auth.User, t Target) {
+	if err := s.o.Authorize.Authorize(r.Context(), auth.Attributes{User: user, Verb: strings.ToLower(r.Method), Group: t.Group, Version: t.Version,
+		Resource: t.Resource, Subresource: t.View, Namespace: t.Namespace, Name: t.Name, Path: r.URL.Path, IsResource: true}); err != nil {
+		s.fail(w, r, forbiddenResource(user, strings.ToLower(r.Method), t))
+		return
+	}
+	for _, k := range s.o.Registry.Catalogue.Kinds() {
+		if slices.ContainsFunc(k.Faces, func(f *resource.Face) bool { return f.GroupVersion() == t.GroupVersion }) {
+			s.fail(w, r, notFound())
+			return
+		}
+	}
+	http.NotFound(w, r)
+}

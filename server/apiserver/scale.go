@@ -1,0 +1,125 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// setScale changes the number of replicas through the subresource.
+func (c *call) setScale(gvk schema.GroupVersionKind) error {
+	o, err := parseWriteOptions(c.r.URL.Query(), map[string]string{"update": "UpdateOptions", "patch": "PatchOptions"}[c.verb])
+	if err != nil {
+		return err
+	}
+	if c.verb == "patch" {
+		if kind, err := c.patchType(); err == nil && kind == types.ApplyYAMLPatchType {
+			return c.applyScale(gvk, o)
+		}
+	}
+	change, err := c.scaleChange(gvk, o)
+	if err != nil {
+		return err
+	}
+	updater := func(_ context.Context, old resource.Object) (resource.Object, error) {
+		scale := c.kind.Scale.Get(old)
+		if err := change(scale); err != nil {
+			return nil, err
+		}
+		if scale.Spec.Replicas < 0 {
+			return nil, apierrors.NewInvalid(gvk.GroupKind(), scale.Name, field.ErrorList{
+				field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0")})
+		}
+		obj := old.DeepCopyObject().(resource.Object)
+		obj.SetResourceVersion(scale.ResourceVersion)
+		if scale.UID != "" {
+			obj.SetUID(scale.UID)
+		}
+		c.kind.Scale.Set(obj, scale.Spec.Replicas)
+		return obj, nil
+	}
+	stored, _, err := c.storage.Update(c.ctx(o.dryRun), c.t.Namespace, c.t.Name, updater,
+		registry.UpdateOptions{WriteOptions: c.write(o), View: "scale"})
+	if err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, c.kind.Scale.Get(stored.Object), gvk)
+}
+
+func (c *call) scaleChange(gvk schema.GroupVersionKind, o writeOptions) (func(*autoscalingv1.Scale) error, error) {
+	if c.verb == "update" {
+		b, err := c.s.readBody(c.w, c.r)
+		if err != nil {
+			return nil, err
+		}
+		given := &autoscalingv1.Scale{}
+		strict, err := b.decodeInto(given, gvk)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.checkNames(given); err != nil {
+			return nil, err
+		}
+		return func(s *autoscalingv1.Scale) error {
+			version := s.ResourceVersion
+			*s = *given.DeepCopy()
+			if s.ResourceVersion == "" {
+				s.ResourceVersion = version
+			}
+			return nil
+		}, applyValidation(strict, o, gvk, c.warn)
+	}
+	kind, err := c.patchType()
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.s.readBytes(c.w, c.r)
+	if err != nil {
+		return nil, err
+	}
+	return c.scalePatch(kind, text)
+}
+
+func (c *call) scalePatch(kind types.PatchType, text []byte) (func(*autoscalingv1.Scale) error, error) {
+	var apply patched
+	var err error
+	switch kind {
+	case types.StrategicMergePatchType:
+		apply = func(old []byte) ([]byte, error) {
+			after, err := strategicpatch.StrategicMergePatch(old, text, autoscalingv1.Scale{})
+			if err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+			return after, nil
+		}
+	default:
+		if apply, err = c.patchFunc(kind, text); err != nil {
+			return nil, err
+		}
+	}
+	return func(s *autoscalingv1.Scale) error {
+		before, err := json.Marshal(s)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		after, err := apply(before)
+		if err != nil {
+			return err
+		}
+		*s = autoscalingv1.Scale{}
+		if err := json.Unmarshal(after, s); err != nil {
+			return invalidPatch(kind, text, after, err.Error())
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,228 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// Options are what a server is made of.
+type Options struct {
+	Registry *registry.Registry
+	// Authenticate finds out who is calling; Authorize whether they may. Both are required.
+	Authenticate auth.Authenticator
+	Authorize    auth.Authorizer
+	// Apply makes server-side apply work.
+	Apply Applier
+	// Actions are what posting to a subresource, or to a kind that is not stored, does: "pods/binding",
+	// "tokenreviews.authentication.k8s.io".
+	Actions map[string]Action
+	// Connections are subresources that stream: "pods/log".
+	Connections map[string]Connection
+	// Extra serves further paths that are not resources: "/openapi/v2".
+	Extra map[string]http.Handler
+	// Checks make up /livez, /readyz and /healthz.
+	Checks []Check
+	// Metrics counts requests and the events of watches; nil counts nothing.
+	Metrics Metrics
+	Version version.Info
+	// Address is what discovery says where the server is.
+	Address string
+	// Privileged lets pods have privileged containers.
+	Privileged bool
+
+	// MaxBody bounds bodies, 3 MiB by default; MaxInFlight and MaxMutatingInFlight requests that are not watches.
+	MaxBody             int64
+	MaxInFlight         int
+	MaxMutatingInFlight int
+	// RequestTimeout ends requests that are not long-running. MinRequestTimeout is the least time that a watch stays open
+	// when its caller does not say.
+	RequestTimeout    time.Duration
+	MinRequestTimeout time.Duration
+	// BookmarkPeriod is how often a watch that wants bookmarks gets one.
+	BookmarkPeriod time.Duration
+
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Action does what posting a body to a subresource means. The answer is sent with the code.
+type Action interface {
+	Act(ctx context.Context, c *ActionCall) (answer runtime.Object, code int, err error)
+}
+
+// ActionFunc is an Action.
+type ActionFunc func(ctx context.Context, c *ActionCall) (runtime.Object, int, error)
+
+// Act calls the func.
+func (f ActionFunc) Act(ctx context.Context, c *ActionCall) (runtime.Object, int, error) {
+	return f(ctx, c)
+}
+
+// ActionCall is one call of an action.
+type ActionCall struct {
+	Registry        *registry.Registry
+	Storage         *registry.Storage
+	Namespace, Name string
+	Body            runtime.Object
+	Options         registry.WriteOptions
+	User            auth.User
+}
+
+// Connection serves a subresource that streams. An error says that nothing has been sent, and is sent.
+type Connection interface {
+	Connect(w http.ResponseWriter, r *http.Request, t Target) error
+}
+
+// Metrics gives what counts requests.
+type Metrics interface {
+	// Meter finds what counts the requests with some labels. It is called for each of them.
+	Meter(l Labels) Meter
+}
+
+// Meter counts the requests that have all labels in common.
+type Meter interface {
+	Started()
+	Finished(code int, bytes int64, took time.Duration)
+	// Sent counts an event of a watch, Initial how many objects a watch began with.
+	Sent(bytes int)
+	Initial(events int)
+}
+
+// Labels are what metrics tell requests apart by. There is a bounded number of them, whatever is sent.
+type Labels struct {
+	Verb, Group, Version, Resource, Subresource, Scope string
+	DryRun, LongRunning                                bool
+}
+
+// Server answers requests. It starts nothing of its own; End ends the streams that are open.
+type Server struct {
+	o    Options
+	log  *slog.Logger
+	ends context.Context
+	stop context.CancelCauseFunc
+
+	reading, changing chan struct{}
+	discovery         discoveryCache
+	sockets           sync.WaitGroup
+	serving           atomic.Int64
+}
+
+// New makes a server.
+func New(o Options) *Server {
+	setDefault(&o.MaxBody, 3<<20)
+	setDefault(&o.MaxInFlight, 400)
+	setDefault(&o.MaxMutatingInFlight, 200)
+	setDefault(&o.RequestTimeout, time.Minute)
+	setDefault(&o.MinRequestTimeout, 30*time.Minute)
+	setDefault(&o.BookmarkPeriod, time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	s := &Server{o: o, log: o.Logger, reading: make(chan struct{}, o.MaxInFlight), changing: make(chan struct{}, o.MaxMutatingInFlight)}
+	s.ends, s.stop = context.WithCancelCause(context.Background())
+	return s
+}
+
+func setDefault[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+// End ends all open streams; requests that come later are answered as before.
+func (s *Server) End() { s.stop(errEnding) }
+
+// Wait returns when the WebSockets have ended: an http.Server does not wait for connections that it has given away.
+func (s *Server) Wait() { s.sockets.Wait() }
+
+var errEnding = fmt.Errorf("the server is shutting down")
+
+// Idle waits until no request is being served, or the context ends.
+func (s *Server) Idle(ctx context.Context) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for s.serving.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.serving.Add(1)
+	defer s.serving.Add(-1)
+	defer s.recover(w, r)
+	user, err := s.o.Authenticate.Authenticate(r)
+	if err != nil {
+		s.fail(w, r, apierrors.NewUnauthorized("Unauthorized"))
+		return
+	}
+	if t, ok := parseTarget(r.URL.Path); ok {
+		s.serveResource(w, r, user, t)
+		return
+	}
+	if err := s.o.Authorize.Authorize(r.Context(), auth.Attributes{User: user, Verb: strings.ToLower(r.Method), Path: r.URL.Path}); err != nil {
+		s.fail(w, r, forbiddenPath(user, r, err))
+		return
+	}
+	s.servePath(w, r)
+}
+
+func forbiddenPath(u auth.User, r *http.Request, _ error) error {
+	e := apierrors.NewForbidden(resource.NoResource, "", nil)
+	e.ErrStatus.Message = fmt.Sprintf("forbidden: User %q cannot %s path %q", u.Name, strings.ToLower(r.Method), r.URL.Path)
+	e.ErrStatus.Details = nil
+	return e
+}
+
+// recover answers for a handler that panicked.
+func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	s.log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	if begun, ok := w.(*response); ok && begun.code != 0 {
+		panic(http.ErrAbortHandler) // An error in the middle of an answer would be taken for a part of it.
+	}
+	s.fail(w, r, apierrors.NewInternalError(fmt.Errorf("this request caused apiserver to panic. Look in the logs for details")))
+}
+
+// InFlight tells how many requests are being served that are not watches.
+func (s *Server) InFlight() (reading, changing int) { return len(s.reading), len(s.changing) }
+
+type noMetrics struct{}
+
+func (noMetrics) Meter(Labels) Meter                 { return noMetrics{} }
+func (noMetrics) Started()                           {}
+func (noMetrics) Finished(int, int64, time.Duration) {}
+func (noMetrics) Sent(int)                           {}
+func (noMetrics) Initial(int)                        {}

@@ -1,0 +1,229 @@
+package connections
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/apiserver"
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// Options say how nodes are found and spoken to. Registry is required.
+type Options struct {
+	Registry *registry.Registry
+	// Certificate is how kubelets know that the API server calls.
+	Certificate *tls.Certificate
+	// Authorities must have signed the serving certificates of kubelets. Nil believes all.
+	Authorities *x509.CertPool
+	// AddressTypes are the addresses of a node that are tried, the best first: by default InternalIP, ExternalIP, Hostname,
+	// InternalDNS, ExternalDNS.
+	AddressTypes []corev1.NodeAddressType
+	// Dial opens connections; nil opens them as net.Dialer does.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Logger *slog.Logger
+}
+
+// Connections are the streams that a server holds open.
+type Connections struct {
+	o    Options
+	log  *slog.Logger
+	ends context.Context
+	stop context.CancelCauseFunc
+
+	kubelet, unverified, backend *http.Transport
+
+	mu      sync.Mutex // guards closed, and adding to running against Close
+	closed  bool
+	running sync.WaitGroup
+}
+
+const (
+	dialTimeout      = 30 * time.Second
+	handshakeTimeout = 10 * time.Second
+	idleTimeout      = 90 * time.Second
+)
+
+var errEnding = errors.New("the server is shutting down")
+
+// New makes connections, of which there are none yet.
+func New(o Options) *Connections {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(o.AddressTypes) == 0 {
+		o.AddressTypes = []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP, corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS}
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	c := &Connections{o: o, log: o.Logger}
+	c.ends, c.stop = context.WithCancelCause(context.Background())
+	c.kubelet = c.transport(c.kubeletTLS(o.Authorities))
+	c.unverified = c.transport(c.kubeletTLS(nil))
+	c.backend = c.transport(&tls.Config{InsecureSkipVerify: true}) // pods have no names that a certificate could be for
+	return c
+}
+
+func (c *Connections) kubeletTLS(authorities *x509.CertPool) *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities, InsecureSkipVerify: authorities == nil}
+	if c.o.Certificate != nil {
+		config.Certificates = []tls.Certificate{*c.o.Certificate}
+	}
+	return config
+}
+
+// transport speaks HTTP/1.1 alone, since only that can be upgraded, and leaves bodies as they are.
+func (c *Connections) transport(config *tls.Config) *http.Transport {
+	return &http.Transport{
+		DialContext: c.o.Dial, TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout,
+		IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 25, DisableCompression: true,
+	}
+}
+
+// End ends all streams. Requests that come later are turned away.
+func (c *Connections) End() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stop(errEnding)
+}
+
+// Close ends all streams and waits for them. One whose caller does not read is only over when the server has closed its
+// connection, so that servers are told to End first, then closed, and then comes this.
+func (c *Connections) Close() {
+	c.End()
+	c.running.Wait()
+	for _, t := range []*http.Transport{c.kubelet, c.unverified, c.backend} {
+		t.CloseIdleConnections()
+	}
+}
+
+// enter begins a stream. Its context ends with the caller and with the server.
+func (c *Connections) enter(parent context.Context) (ctx context.Context, leave func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, apierrors.NewServiceUnavailable(errEnding.Error())
+	}
+	c.running.Add(1)
+	ctx, cancel := context.WithCancelCause(parent)
+	unhook := context.AfterFunc(c.ends, func() { cancel(errEnding) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+		c.running.Done()
+	}, nil
+}
+
+// All are the connections by the names of their subresources.
+func (c *Connections) All() map[string]apiserver.Connection {
+	read := []string{http.MethodGet, http.MethodHead}
+	session := []string{http.MethodGet, http.MethodPost}
+	proxy := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+	return map[string]apiserver.Connection{
+		"pods/log":         &connection{c, read, c.logs},
+		"pods/exec":        &connection{c, session, c.exec},
+		"pods/attach":      &connection{c, session, c.attach},
+		"pods/portforward": &connection{c, session, c.portForward},
+		"pods/proxy":       &connection{c, proxy, c.proxyPod},
+		"nodes/proxy":      &connection{c, proxy, c.proxyNode},
+		"services/proxy":   &connection{c, proxy, c.proxyService},
+	}
+}
+
+// connection is one subresource.
+type connection struct {
+	of      *Connections
+	methods []string
+	serve   func(request) error
+}
+
+// request is one request for it.
+type request struct {
+	ctx    context.Context
+	w      http.ResponseWriter
+	r      *http.Request
+	target apiserver.Target
+}
+
+// Connect implements apiserver.Connection.
+func (c *connection) Connect(w http.ResponseWriter, r *http.Request, t apiserver.Target) error {
+	if !slices.Contains(c.methods, r.Method) {
+		return apierrors.NewMethodNotSupported(schema.GroupResource{Group: t.Group, Resource: t.Resource}, r.Method)
+	}
+	if (t.Namespace == "") != (t.Resource == "nodes") {
+		return notFound()
+	}
+	ctx, leave, err := c.of.enter(r.Context())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	user := auth.UserFrom(ctx)
+	ctx = resource.WithCall(ctx, resource.Call{User: user.Name, UID: user.UID, Groups: user.Groups, Extra: user.Extra, Face: t.GroupVersion})
+	return c.serve(request{ctx: ctx, w: w, r: r, target: t})
+}
+
+// admit asks whether the admission lets somebody connect.
+func (c *Connections) admit(q request, options runtime.Object) error {
+	kind, ok := c.o.Registry.Catalogue.Kind(schema.GroupResource{Group: q.target.Group, Resource: q.target.Resource})
+	if !ok {
+		return fmt.Errorf("%s are not served", q.target.Resource)
+	}
+	return c.o.Registry.Admit(q.ctx, &registry.Change{
+		Operation: registry.Connect, Kind: kind, View: q.target.View, Namespace: q.target.Namespace, Name: q.target.Name, Body: options,
+	})
+}
+
+// find reads an object of the core group, in its newest state.
+func find[T resource.Object](ctx context.Context, c *Connections, name, namespace, object string) (T, error) {
+	var none T
+	kind, ok := c.o.Registry.Catalogue.Kind(schema.GroupResource{Resource: name})
+	if !ok {
+		return none, fmt.Errorf("%s are not served", name)
+	}
+	storage, err := c.o.Registry.Storage(kind)
+	if err != nil {
+		return none, err
+	}
+	o, err := storage.Get(ctx, namespace, object, registry.Freshness{})
+	if err != nil {
+		return none, err
+	}
+	decoded, err := kind.Codec.Decode(o.Value(), o.Revision.String())
+	if err != nil {
+		return none, err
+	}
+	return decoded.(T), nil
+}
+
+func notFound() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+// failed is an error that Kubernetes shows as it is.
+func failed(format string, args ...any) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...),
+	}}
+}

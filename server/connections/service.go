@@ -1,0 +1,106 @@
+package connections
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/registry"
+)
+
+// endpoint chooses an address behind a service, at random among those that are ready. The port is a name or a number of the
+// service's; empty is the port without a name.
+func (c *Connections) endpoint(q request, name, port string) (host string, err error) {
+	service, err := find[*corev1.Service](q.ctx, c, "services", q.target.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	if number, err := strconv.ParseInt(port, 10, 32); err == nil {
+		at := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return int64(p.Port) == number })
+		if at < 0 {
+			return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, name))
+		}
+		port = service.Spec.Ports[at].Name
+	}
+	all, err := c.endpoints(q, name)
+	if err != nil {
+		return "", err
+	}
+	var ready []candidate
+	for _, slice := range all {
+		ready = append(ready, candidates(slice, port)...)
+	}
+	for _, at := range rand.Perm(len(ready)) {
+		if c.belongs(q, ready[at]) {
+			return net.JoinHostPort(ready[at].address, strconv.Itoa(int(ready[at].port))), nil
+		}
+	}
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", q.target.Name))
+}
+
+func (c *Connections) endpoints(q request, service string) ([]*discoveryv1.EndpointSlice, error) {
+	kind, ok := c.o.Registry.Catalogue.Kind(schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"})
+	if !ok {
+		return nil, fmt.Errorf("endpointslices are not served")
+	}
+	storage, err := c.o.Registry.Storage(kind)
+	if err != nil {
+		return nil, err
+	}
+	selector := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service})
+	list, err := storage.List(q.ctx, registry.ListQuery{Selection: registry.Select(kind.Faces[0], q.target.Namespace, "", selector, nil)})
+	if err != nil {
+		return nil, err
+	}
+	var out []*discoveryv1.EndpointSlice
+	for _, o := range list.Objects {
+		decoded, err := kind.Codec.Decode(o.Value(), o.Revision.String())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, decoded.(*discoveryv1.EndpointSlice))
+	}
+	return out, nil
+}
+
+// candidate is where a pod is said to listen.
+type candidate struct {
+	address string
+	port    int32
+	pod     *corev1.ObjectReference
+}
+
+// candidates are the endpoints of a slice that are ready.
+func candidates(slice *discoveryv1.EndpointSlice, port string) []candidate {
+	at := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+		return p.Port != nil && (p.Name == nil && port == "" || p.Name != nil && *p.Name == port)
+	})
+	if at < 0 {
+		return nil
+	}
+	var out []candidate
+	for _, e := range slice.Endpoints {
+		if ready := e.Conditions.Ready; (ready == nil || *ready) && len(e.Addresses) > 0 {
+			out = append(out, candidate{e.Addresses[0], *slice.Ports[at].Port, e.TargetRef})
+		}
+	}
+	return out
+}
+
+// belongs tells that an address is that of the pod which it is said to be: whoever may write slices must not thereby reach
+// what only the server can.
+func (c *Connections) belongs(q request, e candidate) bool {
+	if e.pod == nil || e.pod.Kind != "Pod" || e.pod.Namespace != q.target.Namespace || allowed(e.address) != nil {
+		return false
+	}
+	pod, err := find[*corev1.Pod](q.ctx, c, "pods", e.pod.Namespace, e.pod.Name)
+	return err == nil && slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == e.address })
+}

@@ -1,0 +1,79 @@
+package ownership
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/resource"
+)
+
+// faces converts between the faces of a kind, in the words of apimachinery.
+type faces struct{ kind *resource.Kind }
+
+// New implements runtime.ObjectCreater.
+func (f faces) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	for _, face := range f.kind.Faces {
+		if face.GroupVersionKind == gvk {
+			o := face.New()
+			o.GetObjectKind().SetGroupVersionKind(gvk)
+			return o, nil
+		}
+	}
+	return nil, runtime.NewNotRegisteredErrForKind("catalogue", gvk)
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (f faces) Default(o runtime.Object) {
+	if obj, ok := o.(resource.Object); ok && o.GetObjectKind().GroupVersionKind() == f.kind.GroupVersionKind() {
+		f.kind.Default(obj)
+	}
+}
+
+// Convert implements runtime.ObjectConvertor; nobody calls it.
+func (faces) Convert(in, out, context any) error {
+	return fmt.Errorf("converting %T to %T is not supported", in, out)
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (faces) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (f faces) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	from := in.GetObjectKind().GroupVersionKind()
+	for _, face := range f.kind.Faces {
+		gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{face.GroupVersionKind})
+		if !ok || gvk != face.GroupVersionKind {
+			continue
+		}
+		return f.convert(in, from, face)
+	}
+	return nil, runtime.NewNotRegisteredErrForTarget("catalogue", f.kind.GoType(), target)
+}
+
+func (f faces) convert(in runtime.Object, from schema.GroupVersionKind, to *resource.Face) (runtime.Object, error) {
+	if u, ok := in.(runtime.Unstructured); ok {
+		source, err := f.New(from)
+		if err != nil {
+			return nil, err
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), source); err != nil {
+			return nil, err
+		}
+		source.GetObjectKind().SetGroupVersionKind(from)
+		in = source
+	}
+	if from == to.GroupVersionKind {
+		return in, nil
+	}
+	hub := in
+	for _, face := range f.kind.Faces {
+		if face.GroupVersionKind == from && face.To != nil {
+			hub = face.To(in)
+		}
+	}
+	return as(to, hub.(resource.Object)), nil
+}

@@ -1,0 +1,200 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// WriteOptions go with every change.
+type WriteOptions struct {
+	// Face is how the caller speaks of the kind; nil is the kind's own.
+	Face *resource.Face
+	// Manager is on whose behalf fields are tracked; empty tracks nothing.
+	Manager string
+	DryRun  bool
+	// Warn takes what should be told to the caller.
+	Warn func(string)
+}
+
+func (o WriteOptions) warn(all []string) {
+	if o.Warn == nil {
+		return
+	}
+	for _, w := range all {
+		o.Warn(w)
+	}
+}
+
+// Stored is an object together with the bytes that were stored for it.
+type Stored struct {
+	Object resource.Object
+	Entry  store.Entry
+}
+
+const (
+	suffixLength   = 5
+	longestBase    = 63 - suffixLength
+	generatedTries = 8
+)
+
+// Create stores a new object. Default has been called on it.
+func (s *Storage) Create(ctx context.Context, namespace string, o resource.Object, opt WriteOptions) (*Stored, error) {
+	if err := s.adoptNamespace(o, namespace); err != nil {
+		return nil, err
+	}
+	if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && n != 0 {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	o.SetResourceVersion("")
+	o.SetDeletionTimestamp(nil)
+	o.SetDeletionGracePeriodSeconds(nil)
+	if err := s.track(opt, "", nil, o); err != nil {
+		return nil, err
+	}
+	change := &Change{Operation: Create, Kind: s.kind, Namespace: namespace, Name: o.GetName(), Object: o, DryRun: opt.DryRun}
+	if err := s.registry.mutate(ctx, change); err != nil {
+		return nil, err
+	}
+	s.fillMeta(o)
+	s.kind.Main.PrepareCreate(ctx, o)
+	generate := o.GetName() == "" && o.GetGenerateName() != ""
+	for try := 1; ; try++ {
+		if generate {
+			o.SetName(generateName(o.GetGenerateName()))
+		}
+		stored, err := s.createOnce(ctx, change, opt)
+		if generate && try < generatedTries && apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		return stored, err
+	}
+}
+
+func (s *Storage) createOnce(ctx context.Context, c *Change, opt WriteOptions) (*Stored, error) {
+	o := c.Object
+	c.Name = o.GetName()
+	// What is allocated is checked with the rest.
+	undo, done, err := s.allocate(ctx, o, nil, opt.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.checkAndPut(ctx, c, opt)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	done()
+	return stored, nil
+}
+
+func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) (*Stored, error) {
+	o := c.Object
+	errs := s.checkMeta(o)
+	if errs = append(errs, s.kind.Main.Validate(ctx, o)...); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(s.groupKind(), o.GetName(), errs)
+	}
+	opt.warn(s.kind.Main.Warnings(ctx, o, nil))
+	if err := s.registry.validate(ctx, c); err != nil {
+		return nil, err
+	}
+	return s.put(ctx, o, opt.DryRun)
+}
+
+// put writes a new object, or finds out whether it could be.
+func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Stored, error) {
+	key := s.key(o.GetNamespace(), o.GetName())
+	value, err := s.kind.Codec.Encode(o)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", key, err))
+	}
+	if dryRun {
+		_, err := s.registry.Store.Get(ctx, key, store.GetOptions{})
+		switch {
+		case err == nil:
+			return nil, s.taken(ctx, key, o.GetName())
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
+		}
+		return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value}}, nil
+	}
+	rev, err := s.registry.Store.Create(ctx, key, value, s.kind.TTL)
+	if errors.Is(err, store.ErrExists) {
+		return nil, s.taken(ctx, key, o.GetName())
+	}
+	if err != nil {
+		return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
+	}
+	o.SetResourceVersion(rev.String())
+	return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, nil
+}
+
+// taken says that a name is in use, and whether that is about to end.
+func (s *Storage) taken(ctx context.Context, key, name string) error {
+	taken := apierrors.NewAlreadyExists(s.kind.GroupResource(), name)
+	if e, err := s.registry.Store.Get(ctx, key, store.GetOptions{}); err == nil {
+		if o, err := s.decode(e); err == nil && o.GetDeletionTimestamp() != nil {
+			taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
+		}
+	}
+	return taken
+}
+
+func (s *Storage) adoptNamespace(o resource.Object, namespace string) error {
+	switch {
+	case !s.kind.Namespaced:
+		o.SetNamespace("")
+	case o.GetNamespace() == "":
+		o.SetNamespace(namespace)
+	case o.GetNamespace() != namespace:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+func (s *Storage) fillMeta(o resource.Object) {
+	o.SetCreationTimestamp(metav1.Time{Time: s.registry.Now().UTC().Truncate(timeGrain)})
+	o.SetUID(uuid.NewUUID())
+	o.SetSelfLink("")
+	if s.kind.Generation {
+		o.SetGeneration(1)
+	}
+}
+
+func generateName(base string) string {
+	if len(base) > longestBase {
+		base = base[:longestBase]
+	}
+	return base + rand.String(suffixLength)
+}
+
+func (s *Storage) track(opt WriteOptions, view string, old, o resource.Object) error {
+	if s.registry.Track == nil || opt.Manager == "" {
+		return nil
+	}
+	return s.registry.Track.Track(opt.face(s.kind), view, old, o, opt.Manager)
+}
+
+func (o WriteOptions) face(k *resource.Kind) *resource.Face {
+	if o.Face == nil {
+		return k.Faces[0]
+	}
+	return o.Face
+}
+
+func nothing() {}
+
+func (s *Storage) allocate(ctx context.Context, o, old resource.Object, dryRun bool) (undo, done func(), err error) {
+	if s.registry.Allocate == nil {
+		return nothing, nothing, nil
+	}
+	return s.registry.Allocate.Allocate(ctx, s.kind, o, old, dryRun)
+}

@@ -1,0 +1,141 @@
+package registry
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/watchcache"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+const (
+	nameField      = "metadata.name"
+	namespaceField = "metadata.namespace"
+)
+
+// Selection is what of a kind a list or a watch is about. The zero value selects everything.
+type Selection struct {
+	Namespace string
+	Name      string // one object: what a field selector on the name, or the old watch path, comes to
+	labels    labels.Selector
+	fields    []requirement
+	// never says that nothing can be selected.
+	never bool
+	// byField says that a field selector is part of it.
+	byField bool
+}
+
+// requirement is one term of a field selector.
+type requirement struct {
+	place int // in the kind's Fields; nameplace and namespaceplace for the metadata
+	value string
+	equal bool
+}
+
+const (
+	nameplace      = -1
+	namespaceplace = -2
+)
+
+// Select compiles selectors that have been checked against the face.
+func Select(face *resource.Face, namespace, name string, l labels.Selector, f fields.Selector) Selection {
+	s := Selection{Namespace: namespace, Name: name}
+	if l != nil && !l.Empty() {
+		s.labels = l
+	}
+	if f == nil {
+		return s
+	}
+	kind := face.Of
+	for _, r := range f.Requirements() {
+		s.byField = true
+		equal := r.Operator != selection.NotEquals
+		switch {
+		case r.Field == nameField && equal:
+			s.never = s.never || s.Name != "" && s.Name != r.Value || r.Value == ""
+			s.Name = r.Value
+		case r.Field == nameField:
+			s.fields = append(s.fields, requirement{nameplace, r.Value, false})
+		case r.Field == namespaceField && equal && kind.Namespaced:
+			s.never = s.never || s.Namespace != "" && s.Namespace != r.Value || r.Value == ""
+			s.Namespace = r.Value
+		case r.Field == namespaceField:
+			s.fields = append(s.fields, requirement{namespaceplace, r.Value, equal})
+		default:
+			place := slices.IndexFunc(kind.Fields, func(f resource.Field) bool { return f.Label == own(face, r.Field) })
+			s.fields = append(s.fields, requirement{place, r.Value, equal})
+		}
+	}
+	return s
+}
+
+// Supports tells whether a field selector of this face may name the field.
+func Supports(face *resource.Face, label string) bool {
+	return label == nameField || label == namespaceField && (face.Of.Namespaced || len(face.Of.Fields) == 0) ||
+		slices.ContainsFunc(face.Of.Fields, func(f resource.Field) bool { return f.Label == own(face, label) })
+}
+
+// own is the kind's name for what a face calls a field; nothing if the face has no such field.
+func own(face *resource.Face, label string) string {
+	if face.Fields == nil {
+		return label
+	}
+	return face.Fields[label]
+}
+
+// Everything tells that nothing below the prefix is left out.
+func (s *Selection) Everything() bool {
+	return s.labels == nil && len(s.fields) == 0 && !s.never && s.Name == ""
+}
+
+// Matches tells whether an object within the selection's namespace and name is selected.
+func (s *Selection) Matches(o *watchcache.Object) bool {
+	if s.never {
+		return false
+	}
+	if s.labels != nil && !s.labels.Matches(o.Labels) {
+		return false
+	}
+	for _, r := range s.fields {
+		if (fieldOf(o, r.place) == r.value) != r.equal {
+			return false
+		}
+	}
+	return (s.Name == "" || o.Name() == s.Name) && (s.Namespace == "" || o.Namespace() == s.Namespace)
+}
+
+func fieldOf(o *watchcache.Object, place int) string {
+	switch place {
+	case nameplace:
+		return o.Name()
+	case namespaceplace:
+		return o.Namespace()
+	}
+	return o.Field(place)
+}
+
+// topic is the narrowest list of events that holds all that the selection can match.
+func (s *Selection) topic(st *Storage) watchcache.Topic {
+	if s.Name != "" && (s.Namespace != "" || !st.kind.Namespaced) {
+		return watchcache.Key(st.key(s.Namespace, s.Name))
+	}
+	for _, r := range s.fields {
+		if r.place >= 0 && r.equal && st.kind.Fields[r.place].Indexed {
+			return watchcache.Field(r.place, r.value)
+		}
+	}
+	if s.Namespace != "" && st.kind.Namespaced {
+		return watchcache.Namespace(s.Namespace)
+	}
+	return watchcache.All()
+}
+
+// prefix is the narrowest range of keys.
+func (s *Selection) prefix(st *Storage) string {
+	if s.Namespace != "" && st.kind.Namespaced {
+		return st.prefix + s.Namespace + "/"
+	}
+	return st.prefix
+}

@@ -1,0 +1,279 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Updater makes the new object from the present one, which it must not change. old is nil if there is none. It may be
+// called several times, each time with a newer object.
+type Updater func(ctx context.Context, old resource.Object) (resource.Object, error)
+
+// UpdateOptions go with an update.
+type UpdateOptions struct {
+	WriteOptions
+	// View is the subresource, or empty for the main resource.
+	View string
+	// UID is what the present object must have, if anything is given.
+	UID types.UID
+	// MayCreate lets the update create the object.
+	MayCreate bool
+	// Tracked says that the updater has taken care of managed fields itself (apply).
+	Tracked bool
+	// Own marks a change that is the server's own (a binding): it is asked of the admission, and no rule of the kind, nor
+	// the generation, nor the owners of fields have to do with it.
+	Own bool
+}
+
+// maxTries ends an update that never gets its turn.
+const maxTries = 100
+
+// Update replaces an object by what updater makes of it.
+func (s *Storage) Update(ctx context.Context, namespace, name string, updater Updater, opt UpdateOptions) (stored *Stored, created bool, err error) {
+	key := s.key(namespace, name)
+	current, fresh, err := s.current(ctx, key)
+	for range maxTries {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			if opt.MayCreate {
+				stored, err = s.createByUpdate(ctx, namespace, name, updater, opt)
+				if apierrors.IsAlreadyExists(err) {
+					current, err = s.registry.Store.Get(ctx, key, store.GetOptions{})
+					fresh = true
+					continue
+				}
+				return stored, err == nil, err
+			}
+			return nil, false, apierrors.NewNotFound(s.kind.GroupResource(), name)
+		case err != nil:
+			return nil, false, statusOf(err, s.kind.GroupResource(), name)
+		}
+		stored, err = s.updateOnce(ctx, current, updater, opt)
+		if err == nil && stored.Entry.Revision != current.Revision {
+			return stored, false, nil
+		}
+		var found *store.ConflictError
+		switch {
+		case errors.As(err, &found):
+			current, fresh, err = found.Current, true, nil
+		case errors.Is(err, store.ErrNotFound):
+		case fresh || (err == nil && opt.DryRun) || lost(err):
+			return stored, false, statusOf(err, s.kind.GroupResource(), name)
+		default:
+			// The outcome rests on what the cache said, which may be old: a refusal, or nothing to do. Look again.
+			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
+			if getErr == nil && newer.Revision == current.Revision {
+				return stored, false, statusOf(err, s.kind.GroupResource(), name)
+			}
+			current, fresh, err = newer, true, getErr
+		}
+	}
+	return nil, false, conflict(s.kind.GroupResource(), name)
+}
+
+// current is the object's present state: from the cache where there is one, and then perhaps not the newest.
+func (s *Storage) current(ctx context.Context, key string) (e store.Entry, fresh bool, err error) {
+	if s.cached != nil {
+		if o, ok := s.cached.Get(key); ok {
+			if e, ok := s.recent.find(key); ok && e.Revision > o.Revision {
+				return e, false, nil
+			}
+			return store.Entry{Key: key, Value: o.Value(), Revision: o.Revision}, false, nil
+		}
+	}
+	e, err = s.registry.Store.Get(ctx, key, store.GetOptions{})
+	return e, true, err
+}
+
+func (s *Storage) createByUpdate(ctx context.Context, namespace, name string, updater Updater, opt UpdateOptions) (*Stored, error) {
+	o, err := updater(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	o.SetResourceVersion("")
+	if o.GetName() == "" {
+		o.SetName(name)
+	}
+	w := opt.WriteOptions
+	if opt.Tracked {
+		w.Manager = ""
+	}
+	return s.Create(ctx, namespace, o, w)
+}
+
+func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater Updater, opt UpdateOptions) (*Stored, error) {
+	old, err := s.decode(current)
+	if err != nil {
+		return nil, err
+	}
+	o, err := updater(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	if opt.UID != "" && opt.UID != old.GetUID() {
+		return nil, preconditionFailed(s.kind.GroupResource(), old.GetName(), current.Key, fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", opt.UID, old.GetUID()))
+	}
+	if err := s.checkVersion(o, old); err != nil {
+		return nil, err
+	}
+	change := &Change{Operation: Update, Kind: s.kind, View: opt.View, Namespace: old.GetNamespace(), Name: old.GetName(), Object: o, Old: old, DryRun: opt.DryRun}
+	undo, done, err := s.revise(ctx, change, opt)
+	if err != nil {
+		return nil, err
+	}
+	if s.mayVanish(o, old) {
+		undo()
+		return s.deleteByUpdate(ctx, current, change, opt)
+	}
+	stored, err := s.replace(ctx, current, o, opt)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	done()
+	return stored, nil
+}
+
+// checkVersion refuses an object that was made from another state than the present one.
+func (s *Storage) checkVersion(o, old resource.Object) error {
+	gr := s.kind.GroupResource()
+	switch v := o.GetResourceVersion(); v {
+	case "", "0":
+		if !s.kind.UnconditionalUpdate {
+			return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, old.GetName(), field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+		}
+		o.SetResourceVersion(old.GetResourceVersion())
+	default:
+		if _, err := store.ParseRevision(v); err != nil {
+			return apierrors.NewInvalid(s.kind.GroupVersionKind().GroupKind(), old.GetName(), field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), v, err.Error())})
+		}
+		if v != old.GetResourceVersion() {
+			return conflict(gr, old.GetName())
+		}
+	}
+	return nil
+}
+
+// revise runs everything that a changed object must go through. What it allocates is the change's, or is to be undone.
+func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (undo, done func(), err error) {
+	o, old, rules := c.Object, c.Old, s.rules(opt.View)
+	carryMeta(o, old)
+	if opt.Own {
+		return nothing, nothing, s.registry.Admit(ctx, c)
+	}
+	if !opt.Tracked {
+		if err := s.track(opt.WriteOptions, opt.View, old, o); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := s.registry.mutate(ctx, c); err != nil {
+		return nil, nil, err
+	}
+	rules.PrepareUpdate(ctx, o, old)
+	undo, done = nothing, nothing
+	if opt.View == "" {
+		if undo, done, err = s.allocate(ctx, o, old, opt.DryRun); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := s.check(ctx, c, opt); err != nil {
+		undo()
+		return nil, nil, err
+	}
+	return undo, done, nil
+}
+
+func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error {
+	o, old, rules := c.Object, c.Old, s.rules(opt.View)
+	if s.kind.Generation && opt.View != "status" && s.kind.Changed(o, old) {
+		o.SetGeneration(old.GetGeneration() + 1)
+	}
+	errs := s.checkMetaUpdate(o, old)
+	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
+		return apierrors.NewInvalid(s.groupKind(), o.GetName(), errs)
+	}
+	opt.warn(rules.Warnings(ctx, o, old))
+	return s.registry.validate(ctx, c)
+}
+
+func (s *Storage) rules(view string) *resource.RuleSet {
+	if r, ok := s.kind.Views[view]; ok {
+		return r
+	}
+	return s.kind.Main
+}
+
+// carryMeta keeps what no update changes.
+func carryMeta(o, old resource.Object) {
+	o.SetGeneration(old.GetGeneration())
+	o.SetSelfLink("")
+	if o.GetUID() == "" {
+		o.SetUID(old.GetUID())
+	}
+	o.SetCreationTimestamp(old.GetCreationTimestamp())
+	if o.GetDeletionTimestamp() == nil {
+		o.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if o.GetDeletionGracePeriodSeconds() == nil {
+		o.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
+}
+
+// mayVanish tells that the last thing that held a deleted object has been taken away.
+func (s *Storage) mayVanish(o, old resource.Object) bool {
+	if old.GetDeletionTimestamp() == nil || len(o.GetFinalizers()) > 0 || s.kind.Held(o) {
+		return false
+	}
+	grace := o.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
+}
+
+func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, c *Change, opt UpdateOptions) (*Stored, error) {
+	o := c.Object
+	if opt.DryRun {
+		return &Stored{Object: o, Entry: current}, nil
+	}
+	rev, err := s.registry.Store.Delete(ctx, current.Key, current.Revision)
+	if err != nil {
+		return nil, err
+	}
+	s.release(ctx, c.Old)
+	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: current.Value, Revision: rev}}, nil
+}
+
+func (s *Storage) release(ctx context.Context, o resource.Object) {
+	if s.registry.Allocate != nil {
+		s.registry.Allocate.Release(ctx, s.kind, o)
+	}
+}
+
+// replace writes the object unless it says what is stored already.
+func (s *Storage) replace(ctx context.Context, current store.Entry, o resource.Object, opt UpdateOptions) (*Stored, error) {
+	value, err := s.kind.Codec.Encode(o)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", current.Key, err))
+	}
+	if opt.DryRun || bytes.Equal(value, current.Value) {
+		o.SetResourceVersion(current.Revision.String())
+		return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: value, Revision: current.Revision}}, nil
+	}
+	rev, err := s.registry.Store.Update(ctx, current.Key, value, current.Revision, s.kind.TTL)
+	if err != nil {
+		return nil, err
+	}
+	o.SetResourceVersion(rev.String())
+	e := store.Entry{Key: current.Key, Value: value, Revision: rev}
+	s.recent.keep(e)
+	return &Stored{Object: o, Entry: e}, nil
+}

@@ -1,0 +1,15 @@
+// Package admissionregistration describes the kinds of the group admissionregistration.k8s.io.
+package admissionregistration
+
+import "github.com/millrace/millrace/server/resource"
+
+// Kinds are the kinds of the group.
+func Kinds() []*resource.Kind {
+	return []*resource.Kind{
+		MutatingPolicies(), MutatingPolicyBindings(), MutatingWebhooks(),
+		ValidatingPolicies(), ValidatingPolicyBindings(), ValidatingWebhooks(),
+	}
+}
+
+// extensions is the category of all that extends the API.
+var extensions = []string{"api-extensions"}

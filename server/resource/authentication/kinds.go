@@ -1,0 +1,33 @@
+// Package authentication describes the kinds of the group authentication.k8s.io. They are questions: creating one gets
+// the answer, and nothing is stored.
+package authentication
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/millrace/millrace/server/resource"
+)
+
+// onlyCreate are the verbs that a question lacks.
+var onlyCreate = []string{"delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+func anyName(string, bool) []string { return nil }
+
+// Kinds are the kinds of the group.
+func Kinds() []*resource.Kind { return []*resource.Kind{SelfSubjectReviews(), TokenReviews()} }
+
+// TokenReviews ask whom a token belongs to.
+func TokenReviews() *resource.Kind {
+	return resource.Define(resource.Description[*authenticationv1.TokenReview]{
+		Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenReview", Resource: "tokenreviews",
+		NoVerbs: onlyCreate, NoGeneration: true, Name: anyName,
+	})
+}
+
+// SelfSubjectReviews ask who the caller is.
+func SelfSubjectReviews() *resource.Kind {
+	return resource.Define(resource.Description[*authenticationv1.SelfSubjectReview]{
+		Group: authenticationv1.GroupName, Version: "v1", Kind: "SelfSubjectReview", Resource: "selfsubjectreviews",
+		NoVerbs: onlyCreate, NoGeneration: true, Name: anyName,
+	})
+}

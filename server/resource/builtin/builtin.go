@@ -1,0 +1,46 @@
+// Package builtin puts the kinds of all API groups together.
+package builtin
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/admissionregistration"
+	"github.com/millrace/millrace/server/resource/apps"
+	"github.com/millrace/millrace/server/resource/authentication"
+	"github.com/millrace/millrace/server/resource/authorization"
+	"github.com/millrace/millrace/server/resource/autoscaling"
+	"github.com/millrace/millrace/server/resource/batch"
+	"github.com/millrace/millrace/server/resource/certificates"
+	"github.com/millrace/millrace/server/resource/coordination"
+	"github.com/millrace/millrace/server/resource/core"
+	"github.com/millrace/millrace/server/resource/discovery"
+	"github.com/millrace/millrace/server/resource/networking"
+	"github.com/millrace/millrace/server/resource/node"
+	"github.com/millrace/millrace/server/resource/policy"
+	"github.com/millrace/millrace/server/resource/rbac"
+	"github.com/millrace/millrace/server/resource/scheduling"
+	"github.com/millrace/millrace/server/resource/storage"
+)
+
+// Kinds are all kinds that are always served.
+func Kinds() []*resource.Kind {
+	return slices.Concat(
+		core.Kinds(),
+		admissionregistration.Kinds(),
+		apps.Kinds(),
+		authentication.Kinds(),
+		authorization.Kinds(),
+		autoscaling.Kinds(),
+		batch.Kinds(),
+		certificates.Kinds(),
+		coordination.Kinds(),
+		discovery.Kinds(),
+		networking.Kinds(),
+		node.Kinds(),
+		policy.Kinds(),
+		rbac.Kinds(),
+		scheduling.Kinds(),
+		storage.Kinds(),
+	)
+}

@@ -1,0 +1,103 @@
+package core
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/table"
+)
+
+// Namespaces hold the objects of the namespaced kinds. A deleted one stays, with the phase Terminating, until whoever
+// is named in spec.finalizers has cleared it out.
+func Namespaces() *resource.Kind {
+	return resource.Define(resource.Description[*corev1.Namespace]{
+		Group: "", Version: "v1", Kind: "Namespace", Resource: "namespaces",
+		MetaAgain:  true,
+		ShortNames: []string{"ns"}, NoVerbs: []string{"deletecollection"},
+		NoGeneration: true, UnconditionalUpdate: true,
+		Name:    validation.NameIsDNSLabel,
+		Default: nameLabel,
+		Rules: resource.Rules[*corev1.Namespace]{
+			PrepareCreate: prepareNamespace,
+			PrepareUpdate: func(_ context.Context, ns, old *corev1.Namespace) { ns.Spec.Finalizers = old.Spec.Finalizers },
+			Validate: func(_ context.Context, ns *corev1.Namespace) field.ErrorList {
+				nameLabel(ns) // a generated name is known only now
+				var errs field.ErrorList
+				for _, f := range ns.Spec.Finalizers {
+					errs = append(errs, checkNamespaceFinalizer(f, field.NewPath("spec", "finalizers"))...)
+				}
+				return errs
+			},
+		},
+		Status: &resource.Rules[*corev1.Namespace]{
+			ValidateUpdate: func(_ context.Context, ns, _ *corev1.Namespace) field.ErrorList { return checkPhase(ns) },
+		},
+		Views: map[string]resource.View[*corev1.Namespace]{
+			"finalize": {Verbs: []string{"update"}, Rules: resource.Rules[*corev1.Namespace]{
+				PrepareUpdate: func(_ context.Context, ns, old *corev1.Namespace) { ns.Status = old.Status },
+				ValidateUpdate: func(_ context.Context, ns, _ *corev1.Namespace) field.ErrorList {
+					var errs field.ErrorList
+					for i, f := range ns.Spec.Finalizers {
+						errs = append(errs, checkNamespaceFinalizer(f, field.NewPath("spec", "finalizers").Index(i))...)
+					}
+					return errs
+				},
+			}},
+		},
+		Held: func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
+		PrepareDelete: func(ns *corev1.Namespace) {
+			ns.Status.Phase = corev1.NamespaceTerminating
+			ns.DeletionGracePeriodSeconds = nil // how long it takes is up to what is in it
+		},
+		Fields:  []resource.Field{{Label: "status.phase"}},
+		Columns: []table.Column{table.Name(), table.Text("Status", "The status of the namespace"), table.Age()},
+		Row: func(ns *corev1.Namespace) resource.Row {
+			return resource.Row{Cells: []any{ns.Name, string(ns.Status.Phase), table.Since(ns.CreationTimestamp)}}
+		},
+	})
+}
+
+// nameLabel gives every namespace the label with which it can be selected by name.
+func nameLabel(ns *corev1.Namespace) {
+	if ns.Name == "" || ns.Labels[corev1.LabelMetadataName] == ns.Name {
+		return
+	}
+	if ns.Labels == nil {
+		ns.Labels = map[string]string{}
+	}
+	ns.Labels[corev1.LabelMetadataName] = ns.Name
+}
+
+func prepareNamespace(_ context.Context, ns *corev1.Namespace) {
+	ns.Status.Phase = corev1.NamespaceActive
+	if !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		ns.Spec.Finalizers = append(ns.Spec.Finalizers, corev1.FinalizerKubernetes)
+	}
+}
+
+func checkNamespaceFinalizer(f corev1.FinalizerName, path *field.Path) field.ErrorList {
+	errs := validation.ValidateFinalizerName(string(f), path)
+	if !slices.Contains([]byte(f), '/') && f != corev1.FinalizerKubernetes && !standardFinalizers[string(f)] {
+		errs = append(errs, field.Invalid(path, string(f), "name is neither a standard finalizer name nor is it fully qualified"))
+	}
+	return errs
+}
+
+// standardFinalizers are those that need no domain.
+var standardFinalizers = map[string]bool{"orphan": true, "foregroundDeletion": true}
+
+func checkPhase(ns *corev1.Namespace) field.ErrorList {
+	path := field.NewPath("status", "Phase")
+	switch {
+	case ns.DeletionTimestamp == nil && ns.Status.Phase != corev1.NamespaceActive:
+		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+	case ns.DeletionTimestamp != nil && ns.Status.Phase != corev1.NamespaceTerminating:
+		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+	}
+	return nil
+}

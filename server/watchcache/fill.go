@@ -1,0 +1,109 @@
+package watchcache
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/millrace/millrace/server/store"
+)
+
+// fill reads the state of all kinds at one revision. It runs while the log is not being read.
+func (c *Cache) fill(ctx context.Context) error {
+	rev, err := c.store.Revision(ctx)
+	if err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	kinds := c.Kinds()
+	states := make([]tree, len(kinds))
+	for i, k := range kinds {
+		if states[i], _, err = k.list(ctx, rev); err != nil {
+			return err
+		}
+	}
+	if rev < c.Revision() { // what was there belongs to another store: no snapshot may claim its revision
+		c.reached.set(rev)
+	}
+	for i, k := range kinds {
+		k.install(states[i], rev, false)
+	}
+	c.reached.set(rev)
+	if c.Ready() {
+		c.refills.Add(1)
+	} else {
+		close(c.ready)
+	}
+	c.log.Info("filled", slog.Int("kinds", len(kinds)), slog.Int64("rev", int64(rev)))
+	return nil
+}
+
+// fillNew reads the state of the kinds that have none, while the log is being read. The list is newer than all that the
+// reader of the log saw before it knew of the kind; what it sees from then on it keeps until the list is there.
+func (c *Cache) fillNew(ctx context.Context) error {
+	for _, k := range c.Kinds() {
+		if k.Ready() {
+			continue
+		}
+		state, rev, err := k.list(ctx, 0)
+		if err != nil {
+			return err
+		}
+		k.install(state, rev, true)
+		c.log.Debug("filled a new kind", slog.String("kind", k.options.Name), slog.Int64("rev", int64(rev)))
+	}
+	return nil
+}
+
+// A page of a fill begins with so many entries and grows up to so many bytes or entries. Big pages matter: etcd goes
+// through the whole rest of the range for each, so that pages of 500 make a fill of 30,000 pods half as dear again, and
+// that grows with the square. Their bytes are no waste, as most of them stay.
+const (
+	firstPage    = 500
+	pageBytes    = 32 << 20
+	largestPage  = 10_000
+	smallestPage = 10
+)
+
+// nextPage tells how many entries to ask for after a page.
+func (c *Cache) nextPage(p store.Page) int {
+	bytes := 1
+	for _, e := range p.Entries {
+		bytes += len(e.Value) + len(e.Key)
+	}
+	return cmp.Or(c.options.PageSize, max(smallestPage, min(largestPage, len(p.Entries)*pageBytes/bytes)))
+}
+
+// list reads the kind's state at rev, or the newest if that is zero, in pages. Objects that have not changed since the
+// last fill stay the ones that they were.
+func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, store.Revision, error) {
+	old := k.Snapshot()
+	state := newTree()
+	limit := cmp.Or(k.cache.options.PageSize, firstPage)
+	for from := ""; ; {
+		page, err := k.cache.store.List(ctx, k.options.Prefix, store.ListOptions{
+			From: from, Limit: limit, Revision: rev,
+		})
+		if err != nil {
+			return tree{}, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
+		}
+		rev = page.Revision
+		for _, e := range page.Entries {
+			state.set(e.Key, k.unchanged(old, e))
+		}
+		if !page.More || len(page.Entries) == 0 {
+			return state, rev, nil
+		}
+		from = page.Entries[len(page.Entries)-1].Key + "\x00"
+		limit = k.cache.nextPage(page)
+	}
+}
+
+// unchanged returns the object that the entry is, if it is known. The revision alone does not tell: the store may have
+// been replaced by another.
+func (k *Kind) unchanged(old Snapshot, e store.Entry) *Object {
+	if o, ok := old.Get(e.Key); ok && o.Revision == e.Revision && string(o.Value()) == string(e.Value) {
+		return o
+	}
+	return k.readObject(e)
+}

@@ -1,0 +1,122 @@
+package watchcache
+
+import (
+	"sort"
+
+	"github.com/millrace/millrace/server/store"
+)
+
+// leastEvents stay in a window however big they are: otherwise a huge object would be cut before anyone could read it.
+const leastEvents = 64
+
+// history is a kind's window of recent events, from one fill of the kind to the next. Its kind's mutex guards all of
+// it; cursors follow the links without.
+type history struct {
+	// since is the oldest revision that a cursor may start from: everything after it is in the window.
+	since store.Revision
+	// last is the revision of the newest event, or the one of the fill.
+	last    store.Revision
+	window  window
+	bytes   int
+	list    list
+	threads threads
+	// end is why there will be no more events; nil while there may be.
+	end *link
+}
+
+func newHistory(since store.Revision, indexed []int) *history {
+	return &history{since: since, last: since, list: newList(), threads: threads{indexed: indexed}}
+}
+
+func (h *history) pushLocked(e *Event, sleepers *[]chan struct{}) {
+	h.last = e.Revision
+	h.bytes += e.cost()
+	l := h.list.push(e, sleepers)
+	h.window.push(place{link: l, revision: e.Revision, stitches: h.threads.pushLocked(e, sleepers)})
+}
+
+// trimLocked forgets the oldest events until the window keeps its bounds.
+func (h *history) trimLocked(events, bytes int) {
+	for h.window.len() > leastEvents && (h.window.len() > events || h.bytes > bytes) {
+		h.shiftLocked(endExpired)
+	}
+}
+
+// shiftLocked forgets the oldest event. Who has not read it finds end.
+func (h *history) shiftLocked(end *link) {
+	p := h.window.shift()
+	e := p.link.event.Load()
+	h.since = e.Revision
+	h.bytes -= e.cost()
+	h.list.shift(p.link, end)
+	for _, s := range p.stitches {
+		s.thread.list.shift(s.link, end)
+	}
+	e.retire()
+}
+
+// afterLocked returns the link right before the first event after rev, which is not before since.
+func (h *history) afterLocked(rev store.Revision) *link {
+	i := sort.Search(h.window.len(), func(i int) bool { return h.window.at(i).revision > rev })
+	if i == 0 {
+		return h.list.base
+	}
+	return h.window.at(i - 1).link
+}
+
+// endLocked closes the history: whoever follows it gets the end's error, now or when it reads on.
+func (h *history) endLocked(end *link, sleepers *[]chan struct{}) {
+	if h.end != nil {
+		return
+	}
+	h.end = end
+	for h.window.len() > 0 {
+		h.shiftLocked(end)
+	}
+	h.list.tail.follow(end, sleepers)
+	for _, th := range h.threads.byTopic {
+		th.list.tail.follow(end, sleepers)
+	}
+}
+
+// place is where one event is: on the list of all, and on threads.
+type place struct {
+	link     *link
+	revision store.Revision
+	stitches []stitch
+}
+
+// window is a queue of places in blocks, so that neither growing nor shrinking ever moves them.
+type window struct {
+	blocks []*[blockSize]place
+	first  int // in the first block
+	n      int
+}
+
+const blockSize = 256
+
+func (w *window) len() int { return w.n }
+
+func (w *window) at(i int) *place {
+	i += w.first
+	return &w.blocks[i/blockSize][i%blockSize]
+}
+
+func (w *window) push(p place) {
+	if w.first+w.n == len(w.blocks)*blockSize {
+		w.blocks = append(w.blocks, new([blockSize]place))
+	}
+	w.n++
+	*w.at(w.n - 1) = p
+}
+
+func (w *window) shift() place {
+	p := *w.at(0)
+	*w.at(0) = place{}
+	w.n--
+	if w.first++; w.first == blockSize {
+		w.blocks[0] = nil
+		w.blocks, w.first = w.blocks[1:], 0
+	}
+	return p
+}

@@ -1,0 +1,187 @@
+package watchcache
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace/server/store"
+)
+
+// mixed are values of several templates, some that are like no other, some that are tiny.
+func mixed(n int) [][]byte {
+	r := rand.New(rand.NewPCG(1, 1))
+	noise := func(size int) []byte {
+		b := make([]byte, size)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	templates := [][]byte{noise(6000), noise(900), noise(40_000)}
+	var out [][]byte
+	for i := range n {
+		switch r.IntN(8) {
+		case 0:
+			out = append(out, noise(2000))
+		case 1:
+			out = append(out, []byte("tiny"))
+		default:
+			v := append([]byte(nil), templates[r.IntN(len(templates))]...)
+			copy(v[r.IntN(len(v)):], fmt.Sprintf("number %d", i))
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// entries is a store with values and no log.
+type entries struct {
+	store.Store
+	values [][]byte
+}
+
+func (s entries) Revision(context.Context) (store.Revision, error) { return 1, nil }
+
+func (s entries) List(_ context.Context, prefix string, _ store.ListOptions) (store.Page, error) {
+	p := store.Page{Revision: 1}
+	for i, v := range s.values {
+		p.Entries = append(p.Entries, store.Entry{Key: fmt.Sprintf("%sa/%06d", prefix, i), Value: v, Revision: 1})
+	}
+	return p, nil
+}
+
+func (k *Kind) atRest() (n, bytes int) {
+	for o := range k.Snapshot().Range("", "") {
+		b := o.body.Load()
+		if b.model != nil {
+			n++
+		}
+		bytes += len(b.bytes)
+	}
+	return n, bytes
+}
+
+func filled(t testing.TB, values [][]byte) (*Cache, *Kind) {
+	c := New(entries{values: values}, Options{})
+	k, err := c.Add(KindOptions{Name: "pods", Prefix: "/registry/pods/", Namespaced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c, k
+}
+
+func TestValuesAtRestAreWhatTheyWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		values := mixed(3000)
+		_, k := filled(t, values)
+		k.rest(t.Context())
+		if n, _ := k.atRest(); n != 0 {
+			t.Errorf("%d new values rest", n)
+		}
+		before := 0
+		for _, v := range values {
+			before += len(v)
+		}
+		for round := range 3 {
+			k.rest(t.Context())
+			n, bytes := k.atRest()
+			if round == 0 && (n < 2000 || bytes > before/2) {
+				t.Errorf("%d values of %d rest, %d bytes of %d are left", n, len(values), bytes, before)
+			}
+			i := 0
+			for o := range k.Snapshot().Range("", "") {
+				if string(o.Value()) != string(values[i]) {
+					t.Fatalf("round %d: value %d has changed", round, i)
+				}
+				i++
+			}
+		}
+	})
+}
+
+func TestValuesThatAreReadDoNotGoToRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, k := filled(t, mixed(100))
+		for range 3 {
+			for o := range k.Snapshot().Range("", "") {
+				o.Value()
+			}
+			k.rest(t.Context())
+		}
+		if n, _ := k.atRest(); n != 0 {
+			t.Errorf("%d rest", n)
+		}
+	})
+}
+
+func TestWindowIsAsBigWithValuesAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, k := filled(t, mixed(200))
+		for range 2 {
+			k.rest(t.Context())
+		}
+		rev, fresh := store.Revision(1), mixed(200)
+		for round := range 3 {
+			b := store.Batch{}
+			for i, v := range fresh {
+				rev++
+				b.Events = append(b.Events, store.Event{Key: fmt.Sprintf("/registry/pods/a/%06d", i), Value: v, Revision: rev})
+			}
+			b.Revision = rev
+			if err := c.apply(b); err != nil {
+				t.Fatal(err)
+			}
+			k.rest(t.Context())
+			k.rest(t.Context())
+			want := 0
+			for l := k.history.list.base.next.Load(); l != nil; l = l.next.Load() {
+				want += l.event.Load().cost()
+			}
+			if got := k.Stats().WindowBytes; got != want || got < 0 {
+				t.Errorf("round %d: the window has %d bytes, its events %d", round, got, want)
+			}
+		}
+	})
+}
+
+func BenchmarkRest(b *testing.B) {
+	values := make([][]byte, 2000)
+	for i := range values {
+		values[i] = benchValue(i, 0)
+	}
+	_, k := filled(b, values)
+	var objects []*Object
+	for o := range k.Snapshot().Range("", "") {
+		objects = append(objects, o)
+	}
+	b.Run("press", func(b *testing.B) {
+		var p presser
+		for i := 0; b.Loop(); i++ {
+			o := objects[i%len(objects)]
+			best, fits := p.fitting(o.body.Load().value())
+			if !fits {
+				p.know(newModel(o.Value()))
+			}
+			_ = best
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		for range 2 {
+			k.rest(b.Context())
+		}
+		n, bytes := k.atRest()
+		b.ReportMetric(float64(bytes)/float64(len(objects)), "B/value")
+		if n == 0 {
+			b.Fatal("nothing rests")
+		}
+		for i := 0; b.Loop(); i++ {
+			objects[i%len(objects)].Value()
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/server/wire/internal/transcode"
+)
+
+// makeJSON makes the JSON form of stored bytes: 11 µs for a pod of 6 KB where decoding and encoding takes 50.
+func makeJSON(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, error) {
+	if form, ok := transcoded(k, stored, rev); ok {
+		return form, nil
+	}
+	o, err := k.Codec.Decode(stored, version(rev))
+	if err != nil {
+		return nil, err
+	}
+	return BodyJSON(o)
+}
+
+// AppendStored appends the JSON form of an entry to a beginning by AppendTypeMeta. The object that it holds is at hand, for
+// the case that the bytes do not do.
+func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Object) ([]byte, error) {
+	if plan := planOf(k, e.Value); plan != nil {
+		if message, err := resource.MessageOf(e.Value); err == nil {
+			var digits [20]byte
+			// The members bring their commas along.
+			if text, ok := plan.Append(bytes.TrimSuffix(begun, comma), message, appendVersion(digits[:0], e.Revision)); ok {
+				return text, nil
+			}
+		}
+	}
+	form, err := BodyJSON(o)
+	return append(begun, form...), err
+}
+
+// BodyJSON is the JSON form of an object that is at hand.
+func BodyJSON(o resource.Object) ([]byte, error) {
+	kind := o.GetObjectKind()
+	gvk := kind.GroupVersionKind()
+	kind.SetGroupVersionKind(schema.GroupVersionKind{})
+	b, err := json.Marshal(o)
+	kind.SetGroupVersionKind(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", gvk.Kind, o.GetName(), err)
+	}
+	return bytes.TrimPrefix(b, brace), nil
+}
+
+var brace, comma = []byte("{"), []byte(",")
+
+// version is a revision as objects carry it. What has not been stored (in a dry run) has none.
+func version(rev store.Revision) string {
+	if rev == 0 {
+		return ""
+	}
+	return rev.String()
+}
+
+// plans hold, by the kind's Go type, how its messages become JSON: a *transcode.Plan, nil where there is no such way. They
+// are made when they are first needed: most clusters use few of the kinds.
+var plans sync.Map
+
+func planFor(t reflect.Type) *transcode.Plan {
+	if p, ok := plans.Load(t); ok {
+		return p.(*transcode.Plan)
+	}
+	plan, err := transcode.Compile(t)
+	if err != nil {
+		plan = nil
+	}
+	p, _ := plans.LoadOrStore(t, plan)
+	return p.(*transcode.Plan)
+}
+
+// planOf is how stored bytes become JSON without being decoded; nil if that is not possible.
+func planOf(k *resource.Kind, stored []byte) *transcode.Plan {
+	if k.Restores || !bytes.HasPrefix(stored, resource.ProtoMagic) {
+		return nil
+	}
+	return planFor(k.GoType())
+}
+
+// transcoded makes the JSON form without decoding, if that is possible.
+func transcoded(k *resource.Kind, stored []byte, rev store.Revision) ([]byte, bool) {
+	return planned(planOf(k, stored), stored, rev)
+}
+
+func planned(plan *transcode.Plan, stored []byte, rev store.Revision) ([]byte, bool) {
+	message, err := resource.MessageOf(stored)
+	if plan == nil || err != nil {
+		return nil, false
+	}
+	var digits [20]byte
+	text, ok := plan.JSON(message, appendVersion(digits[:0], rev))
+	return bytes.TrimPrefix(text, brace), ok
+}
+
+// appendVersion appends a revision as objects carry it.
+func appendVersion(b []byte, rev store.Revision) []byte {
+	if rev == 0 {
+		return b
+	}
+	return strconv.AppendInt(b, int64(rev), 10)
+}

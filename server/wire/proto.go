@@ -1,0 +1,104 @@
+package wire
+
+import (
+	"errors"
+
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/store"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+var errMessage = errors.New("stored bytes are not a protobuf message with metadata")
+
+// Numbers of the fields that are spliced: metadata in an object, resourceVersion in metadata.
+const (
+	numberMetadata        = 1
+	numberResourceVersion = 6
+)
+
+// Message is an object's protobuf message with its resource version in place: the stored bytes around it. Nothing is
+// decoded, and nothing copied before it is written: a copy of each object for those few who read it at once would be more
+// memory than the objects.
+type Message struct {
+	before, meta, rest, after []byte // of the version: in the message, in its metadata; and the same behind it
+	version                   string
+	whole                     bool // before is all of it
+}
+
+// Whole is a message that needs nothing.
+func Whole(message []byte) Message { return Message{before: message, whole: true} }
+
+// Size is how long the message is.
+func (m *Message) Size() int {
+	if m.whole {
+		return len(m.before)
+	}
+	return len(m.before) + protowire.SizeTag(numberMetadata) + protowire.SizeBytes(m.metaSize()) + len(m.after)
+}
+
+func (m *Message) metaSize() int {
+	return len(m.meta) + protowire.SizeTag(numberResourceVersion) + protowire.SizeBytes(len(m.version)) + len(m.rest)
+}
+
+// Append writes the message.
+func (m *Message) Append(b []byte) []byte {
+	b = append(b, m.before...)
+	if m.whole {
+		return b
+	}
+	b = protowire.AppendTag(b, numberMetadata, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(m.metaSize()))
+	b = append(b, m.meta...)
+	b = protowire.AppendTag(b, numberResourceVersion, protowire.BytesType)
+	b = protowire.AppendString(b, m.version)
+	b = append(b, m.rest...)
+	return append(b, m.after...)
+}
+
+// messageOf is the message in stored bytes.
+func messageOf(stored []byte, rev store.Revision) (Message, error) {
+	message, err := resource.MessageOf(stored)
+	if err != nil {
+		return Message{}, err
+	}
+	return splice(message, version(rev))
+}
+
+// StoredProto is the protobuf form of an entry.
+func StoredProto(e store.Entry) (Message, error) { return messageOf(e.Value, e.Revision) }
+
+// splice finds the places around a message's resource version.
+func splice(message []byte, version string) (Message, error) {
+	start, end, found := findField(message, numberMetadata)
+	if !found {
+		return Message{}, errMessage
+	}
+	meta, n := protowire.ConsumeBytes(message[start+protowire.SizeTag(numberMetadata) : end])
+	if n < 0 {
+		return Message{}, errMessage
+	}
+	from, to, found := findField(meta, numberResourceVersion)
+	if !found {
+		from, to = len(meta), len(meta)
+	}
+	return Message{before: message[:start], meta: meta[:from], version: version, rest: meta[to:], after: message[end:]}, nil
+}
+
+// findField tells where the first length-delimited field of that number begins and ends, its tag included.
+func findField(b []byte, want protowire.Number) (start, end int, found bool) {
+	for at := 0; at < len(b); {
+		num, typ, n := protowire.ConsumeTag(b[at:])
+		if n < 0 {
+			return 0, 0, false
+		}
+		size := protowire.ConsumeFieldValue(num, typ, b[at+n:])
+		if size < 0 {
+			return 0, 0, false
+		}
+		if num == want && typ == protowire.BytesType {
+			return at, at + n + size, true
+		}
+		at += n + size
+	}
+	return 0, 0, false
+}
