@@ -24,8 +24,9 @@ import (
 	"github.com/millrace/millrace/server/resource/scheduling"
 )
 
-// bootstrap makes what every cluster has: its namespaces, its priority classes, and the service through which pods find the API.
-func bootstrap(ctx context.Context, r *registry.Registry, serviceRange string, at net.Addr) error {
+// bootstrap makes what every cluster has: its namespaces, its priority classes, and the service through which pods find the API
+// at an address. Without one nobody will find it there.
+func bootstrap(ctx context.Context, r *registry.Registry, serviceRange, at string) error {
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		if err := ensure(ctx, r, schema.GroupResource{Resource: "namespaces"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
@@ -40,7 +41,10 @@ func bootstrap(ctx context.Context, r *registry.Registry, serviceRange string, a
 	if err != nil {
 		return err
 	}
-	host, text, err := net.SplitHostPort(at.String())
+	if at == "" {
+		at = net.JoinHostPort("127.0.0.1", "6443")
+	}
+	host, text, err := net.SplitHostPort(at)
 	if err != nil {
 		return err
 	}

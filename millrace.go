@@ -37,7 +37,9 @@ type Options struct {
 	Keys string
 	// Etcd names the servers of an etcd cluster to use instead of the embedded one.
 	Etcd EtcdOptions
-	// Listen is where the API is served: "127.0.0.1:0" by default. Port 0 takes a free one.
+	// Listen is where the API is served: "127.0.0.1:0" by default. Port 0 takes a free one. With "none" there is no port, and the
+	// API is reached from this process alone. A cluster in memory that has no port, kubelets of real containers aside, touches
+	// nothing outside the process: it can live inside a bubble of testing/synctest, in virtual time.
 	Listen string
 	// Hosts are further names and addresses in the server's certificate.
 	Hosts []string
@@ -73,6 +75,9 @@ type Options struct {
 	// around is put between the store and all that uses it, if it is not nil.
 	around func(store.Store) store.Store
 }
+
+// noPort is the address of a server that does not listen.
+const noPort = "none"
 
 // EtcdOptions say how to reach an etcd cluster.
 type EtcdOptions struct {
@@ -123,8 +128,11 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Config is how client-go reaches the cluster, as its administrator.
+// Config is how client-go reaches the cluster, as its administrator. Without a port it is what InProcess returns.
 func (c *Cluster) Config() *rest.Config {
+	if c.options.Listen == noPort {
+		return c.InProcess()
+	}
 	return &rest.Config{
 		Host: c.URL(),
 		TLSClientConfig: rest.TLSClientConfig{
@@ -140,8 +148,12 @@ func (c *Cluster) InProcess() *rest.Config {
 	return &rest.Config{Host: "https://in.process", Transport: c.inside, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }
 
-// URL is where the API is served. A server that listens everywhere is reached by the loopback interface.
+// URL is where the API is served, or empty if there is no port. A server that listens everywhere is reached by the loopback
+// interface.
 func (c *Cluster) URL() string {
+	if c.options.Listen == noPort {
+		return ""
+	}
 	host, port, err := net.SplitHostPort(c.address)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
 		return "https://" + c.address

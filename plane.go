@@ -44,8 +44,10 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.opened("listener", func() error { return closeListener(listener) })
-	c.address = listener.Addr().String()
+	if listener != nil {
+		c.opened("listener", func() error { return closeListener(listener) })
+		c.address = listener.Addr().String()
+	}
 	if c.keys, err = pki.Open(c.keyFolder(), c.hosts(), time.Now()); err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return fmt.Errorf("prepare the addresses of services: %w", err)
 	}
 	c.run("addresses and ports of services", alloc.Run)
-	if err := bootstrap(ctx, reg, c.options.ServiceRange, listener.Addr()); err != nil {
+	if err := bootstrap(ctx, reg, c.options.ServiceRange, c.address); err != nil {
 		return err
 	}
 	if err := c.serve(listener, reg, cache); err != nil {
@@ -89,7 +91,11 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
+// listen opens the port of an address, if it is one.
 func listen(ctx context.Context, address string) (net.Listener, error) {
+	if address == noPort {
+		return nil, nil
+	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", address, errors.Unwrap(err))

@@ -107,7 +107,10 @@ func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections,
 	return connections.New(o), nil
 }
 
-// access lets the API server, and nobody else, into the servers of this cluster's nodes.
+// access lets the API server, and nobody else, into the servers of this cluster's nodes. A cluster without a port has none of them.
 func (c *Cluster) access() server.Access {
+	if c.options.Listen == noPort {
+		return server.Access{}
+	}
 	return server.Access{Clients: c.keys.Clients(), Names: []string{kubeletClient}}
 }

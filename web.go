@@ -22,12 +22,8 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// serve starts answering requests, from the network and from inside.
+// serve starts answering requests, from inside and, through a listener that is not nil, from the network.
 func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *watchcache.Cache) error {
-	config, err := c.tls()
-	if err != nil {
-		return err
-	}
 	streams, err := c.connections(reg)
 	if err != nil {
 		return err
@@ -37,16 +33,30 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	if err != nil {
 		return err
 	}
+	c.inside = inprocess.New(api, asAdministrator)
+	if listener == nil {
+		c.opened("answers", func() error { endStreams(api, streams); api.Wait(); return nil })
+	} else if err := c.serveNetwork(listener, api, streams); err != nil {
+		return err
+	}
+	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
+	return nil
+}
+
+// serveNetwork serves what comes through a listener.
+func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, streams *connections.Connections) error {
+	config, err := c.tls()
+	if err != nil {
+		return err
+	}
 	server := &http.Server{
 		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: errorLog(c.options.Logger),
 	}
 	multiplexed := h2.New(h2.Options{MaxStreams: 1000, Logger: c.options.Logger})
 	multiplexed.Serve(server)
-	c.inside = inprocess.New(api, asAdministrator)
 	c.run("listener", func(context.Context) error { return server.ServeTLS(listener, "", "") })
 	c.stages[len(c.stages)-1].cancel = func(error) { shutDown(api, streams, server, multiplexed) }
-	c.opened("requests from inside", func() error { c.inside.Close(); return nil })
 	return nil
 }
 
@@ -118,10 +128,15 @@ func asAdministrator(ctx context.Context) context.Context {
 	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
 }
 
-// shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
-func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server, multiplexed *h2.Server) {
+// endStreams ends what would go on for long.
+func endStreams(api *apiserver.Server, streams *connections.Connections) {
 	api.End()
 	streams.End()
+}
+
+// shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
+func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server, multiplexed *h2.Server) {
+	endStreams(api, streams)
 	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)
 	defer cancel()
 	var idle sync.WaitGroup

@@ -8,6 +8,11 @@
 //	}
 //
 // The cluster ends with the test, and nothing of it is left.
+//
+// With [millrace.Options.Listen] set to "none" a cluster opens no port and keeps everything in memory, so that it can be started
+// inside a bubble of testing/synctest: all its goroutines live there, minutes pass in no time, and synctest.Wait returns when
+// all that could happen has happened. [API] is such a cluster, with nothing but the API server. Faults are put between a client
+// and the server by the round tripper of the client's configuration (rest.Config.Wrap).
 package millracetest
 
 import (
@@ -15,6 +20,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
 )
@@ -35,6 +41,13 @@ func Start(t testing.TB, o millrace.Options) *millrace.Cluster {
 		}
 	})
 	return c
+}
+
+// API starts a cluster that is nothing but its API server, without a port, for tests of loops in virtual time. It returns how to
+// reach it.
+func API(t testing.TB) *rest.Config {
+	t.Helper()
+	return Start(t, millrace.Options{Listen: "none", Controllers: []string{}, NoScheduler: true}).Config()
 }
 
 // Clientset is a typed client of the cluster.
