@@ -18,7 +18,7 @@ const module = "github.com/millrace/millrace"
 // an arrow that the list does not have: who adds one decides on purpose.
 var arrows = map[string][]string{
 	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "loop", "informer"},
-	"":    {"server", "controllers", "scheduler", "kubelet", "loop", "informer", "queue"},
+	"":    {"server", "controllers", "scheduler", "kubelet", "loop", "informer", "queue", "internal"},
 
 	// The server wing, from top to bottom.
 	"server/openapi":     {"server/resource"},
@@ -53,6 +53,7 @@ var arrows = map[string][]string{
 
 	// What stands beside the house.
 	"millracetest": {""},
+	"proof":        {},
 	"examples":     {"loop", "informer", "scheduler"},
 	"bench":        {"server/pki", "server/store"},
 }

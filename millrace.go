@@ -26,7 +26,6 @@ import (
 	"github.com/millrace/millrace/server/inprocess"
 	"github.com/millrace/millrace/server/metrics"
 	"github.com/millrace/millrace/server/pki"
-	"github.com/millrace/millrace/server/store"
 )
 
 // Options say what runs and where.
@@ -71,9 +70,6 @@ type Options struct {
 	Serving ServingOptions
 	// Logger gets what happens; nil discards it.
 	Logger *slog.Logger
-
-	// around is put between the store and all that uses it, if it is not nil.
-	around func(store.Store) store.Store
 }
 
 // noPort is the address of a server that does not listen.
@@ -90,7 +86,6 @@ type Cluster struct {
 	options Options
 	keys    *pki.Keys
 	address string
-	store   store.Store
 	inside  *inprocess.Transport
 	metrics *metrics.Metrics
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/millrace/millrace/internal/seam"
 	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/allocation"
 	"github.com/millrace/millrace/server/auth"
@@ -55,10 +56,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.options.around != nil {
-		s = c.options.around(s)
-	}
-	c.store = s
+	s = seam.Wrap(ctx, s)
 	c.opened("store", s.Close)
 	reg, cache, alloc, err := c.newRegistry(s)
 	if err != nil {

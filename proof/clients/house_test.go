@@ -18,6 +18,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/proof/internal/network"
 	"github.com/millrace/millrace/server/apiserver"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/ownership"
@@ -60,7 +61,7 @@ func newHouse(t testing.TB, o watchcache.Options, uncached map[string]bool, chan
 	}))
 	h.server.EnableHTTP2 = true
 	h.server.StartTLS()
-	h.config = &rest.Config{Host: h.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, WrapTransport: impatient}
+	h.config = &rest.Config{Host: h.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, WrapTransport: network.WithoutRetryAfter}
 	t.Cleanup(func() {
 		h.api.End()
 		h.server.CloseClientConnections()
@@ -76,21 +77,6 @@ func newHouse(t testing.TB, o watchcache.Options, uncached map[string]bool, chan
 	}
 	return h
 }
-
-// impatient hides how long a server wants a client to wait: client-go would sleep for a second at each fault.
-func impatient(inner http.RoundTripper) http.RoundTripper {
-	return roundTrip(func(r *http.Request) (*http.Response, error) {
-		res, err := inner.RoundTrip(r)
-		if err == nil {
-			res.Header.Del("Retry-After")
-		}
-		return res, err
-	})
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func (h *house) client(t testing.TB) corev1client.ConfigMapInterface {
 	return must(kubernetes.NewForConfig(h.config))(t).CoreV1().ConfigMaps("default")

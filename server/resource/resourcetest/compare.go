@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/internal/corpus"
 	"github.com/millrace/millrace/server/resource"
 )
 
@@ -83,7 +84,7 @@ func Tables(t *testing.T, kinds []*resource.Kind, except ...Exception) {
 	}
 }
 
-func sameTable(t *testing.T, s Step, f *resource.Face, object json.RawMessage, except []Exception) {
+func sameTable(t *testing.T, s corpus.Step, f *resource.Face, object json.RawMessage, except []Exception) {
 	var want metav1.Table
 	if err := json.Unmarshal(s.Want.Body, &want); err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func sameTable(t *testing.T, s Step, f *resource.Face, object json.RawMessage, e
 	if len(want.Rows) == 0 {
 		return
 	}
-	object = []byte(strings.NewReplacer(`"eventTime": "TIME"`, `"eventTime": "2026-01-02T03:04:05.000000Z"`, `"TIME"`, `"2026-01-02T03:04:05Z"`, `"PORT"`, `30123`, `"IP"`, `"10.0.0.7"`).Replace(string(object)))
+	object = []byte(strings.NewReplacer(`"eventTime":"TIME"`, `"eventTime":"2026-01-02T03:04:05.000000Z"`, `"TIME"`, `"2026-01-02T03:04:05Z"`, `"PORT"`, `30123`, `"IP"`, `"10.0.0.7"`).Replace(string(object)))
 	o, err := Decode(f, object)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func Invalid(t *testing.T, kinds []*resource.Kind, except ...Exception) {
 	}
 }
 
-func sameCauses(t *testing.T, s Step, errs field.ErrorList) {
+func sameCauses(t *testing.T, s corpus.Step, errs field.ErrorList) {
 	t.Helper()
 	var status struct {
 		Details struct {

@@ -1,7 +1,6 @@
 // Package resourcetest holds kinds against what a kube-apiserver did with the same requests, without a server.
 //
-// It reads the recorded stories from the folder that MILLRACE_CORPUS names, or from ../shared/corpus beside the module,
-// and skips when there is none. A step concerns a test if the kind that its path names is among those given, so a
+// It reads the recorded stories of internal/corpus. A step concerns a test if the kind that its path names is among those given, so a
 // package sees its own steps only. What the registry and admission do (metadata, allocated addresses) is not compared;
 // what they add to a spec is named by the caller, with Except.
 //

@@ -1,4 +1,4 @@
-package millrace_test
+package etcd_test
 
 import (
 	"net/http"
@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/millracetest"
+	"github.com/millrace/millrace/proof/internal/network"
 )
 
 func TestADiskThatFillsIsToldAndForgottenWhenThereIsRoomAgain(t *testing.T) {
@@ -24,9 +26,9 @@ func TestADiskThatFillsIsToldAndForgottenWhenThereIsRoomAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := start(t, millrace.Options{Data: filepath.Join(dir, "data"), Controllers: []string{}, NoScheduler: true})
+	c := millracetest.Start(t, millrace.Options{Data: filepath.Join(dir, "data"), Controllers: []string{}, NoScheduler: true})
 	config := c.Config()
-	config.WrapTransport = impatient
+	config.WrapTransport = network.WithoutRetryAfter
 	maps := newMaps(t, config)
 	if _, err := maps.Create(t.Context(), configMapNamed("kept"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package millrace_test
+package guarantees_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package millrace_test
+package clients_test
 
 import (
 	"bufio"

@@ -1,22 +1,16 @@
-package millrace_test
+// Package etcd_test proves what becomes of a cluster when its etcd fails: members, connections and disks.
+package etcd_test
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,124 +19,32 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/seam"
+	"github.com/millrace/millrace/millracetest"
+	"github.com/millrace/millrace/proof/internal/network"
+	"github.com/millrace/millrace/server/store"
 )
 
-// etcdCluster is an etcd of several members, as people run it beside their API servers: with certificates on every side.
-type etcdCluster struct {
-	t       testing.TB
-	keys    *pki.Keys
-	folder  string
-	members []*etcdMember
-}
-
-type etcdMember struct {
-	client, peer url.URL
-	way          *network // between the API server and the member
-	running      *embed.Etcd
-}
-
-func startEtcdCluster(t testing.TB, size int) *etcdCluster {
-	t.Helper()
-	e := &etcdCluster{t: t, folder: t.TempDir()}
-	var err error
-	if e.keys, err = pki.Open(filepath.Join(e.folder, "pki"), []string{"127.0.0.1"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	client, err := e.keys.Client("apiserver", nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string][]byte{"ca.crt": e.keys.Authority.CertPEM, "client.crt": client.CertPEM, "client.key": client.KeyPEM,
-		"server.crt": e.keys.Serving.CertPEM, "server.key": e.keys.Serving.KeyPEM} {
-		if err := os.WriteFile(e.file(name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range size {
-		m := &etcdMember{client: e.free("https"), peer: e.free("http")}
-		m.way = newNetwork(t, m.client.Host)
-		e.members = append(e.members, m)
-	}
-	for i := range e.members {
-		e.start(i)
-	}
-	for _, m := range e.members {
-		<-m.running.Server.ReadyNotify()
-	}
-	t.Cleanup(func() {
-		for i := range e.members {
-			e.stop(i)
-		}
+// another starts an API server that reaches a member without a proxy. It returns the store of that server, too.
+func (e *etcdCluster) another(url string) (*millrace.Cluster, store.Store) {
+	e.t.Helper()
+	var log store.Store
+	ctx := seam.Around(e.t.Context(), func(s store.Store) store.Store {
+		log = s
+		return s
 	})
-	return e
-}
-
-func (e *etcdCluster) file(name string) string { return filepath.Join(e.folder, name) }
-
-// free is an address that nobody uses.
-func (e *etcdCluster) free(scheme string) url.URL {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	o := e.options()
+	o.Etcd.Servers = []string{url}
+	c, err := millrace.Start(ctx, o)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	defer l.Close()
-	return url.URL{Scheme: scheme, Host: l.Addr().String()}
-}
-
-// start starts a member, on what it has kept. It does not wait until it is ready.
-func (e *etcdCluster) start(i int) {
-	m := e.members[i]
-	cfg := embed.NewConfig()
-	cfg.Name, cfg.Dir = fmt.Sprint("m", i), e.file(fmt.Sprint("member", i))
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{m.client}, []url.URL{m.client}
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{m.peer}, []url.URL{m.peer}
-	cfg.ClientTLSInfo = transport.TLSInfo{CertFile: e.file("server.crt"), KeyFile: e.file("server.key"), ClientCertFile: e.file("client.crt"), ClientKeyFile: e.file("client.key"),
-		TrustedCAFile: e.file("ca.crt"), ClientCertAuth: true}
-	var all []string
-	for j, m := range e.members {
-		all = append(all, fmt.Sprintf("m%d=%s", j, m.peer.String()))
-	}
-	cfg.InitialCluster = strings.Join(all, ",")
-	cfg.TickMs, cfg.ElectionMs = 50, 500
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	var err error
-	for range 50 { // the port of a member that has just ended
-		if m.running, err = embed.StartEtcd(cfg); err == nil {
-			return
+	e.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			e.t.Error(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	e.t.Fatal(err)
-}
-
-// stop ends a member as a crash would.
-func (e *etcdCluster) stop(i int) {
-	if m := e.members[i]; m.running != nil {
-		m.running.Server.HardStop() // or else Close would wait for watches
-		m.running.Close()
-		m.running = nil
-	}
-}
-
-func (e *etcdCluster) leader() int {
-	for i, m := range e.members {
-		if m.running != nil && m.running.Server.Leader() == m.running.Server.MemberID() {
-			return i
-		}
-	}
-	return -1
-}
-
-// options are those of an API server on the cluster.
-func (e *etcdCluster) options() millrace.Options {
-	o := millrace.Options{Controllers: []string{}, NoScheduler: true, CompactEvery: -1}
-	for _, m := range e.members {
-		o.Etcd.Servers = append(o.Etcd.Servers, "https://"+m.way.address())
-	}
-	o.Etcd.CAFile, o.Etcd.CertFile, o.Etcd.KeyFile = e.file("ca.crt"), e.file("client.crt"), e.file("client.key")
-	o.Serving.BookmarkPeriod, o.Serving.RequestTimeout = 50*time.Millisecond, 3*time.Second
-	return o
+	})
+	return c, log
 }
 
 // tail is a watch that goes on wherever it was, as clients' do, and checks that nothing is left out.
@@ -182,9 +84,9 @@ func (w *tail) run(ctx context.Context) {
 // was acknowledged is there, each write is seen once by a watch, and writes go on as soon as most members are there.
 func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 	e := startEtcdCluster(t, 3)
-	c := start(t, e.options())
+	c := millracetest.Start(t, e.options())
 	config := c.Config()
-	config.WrapTransport = impatient
+	config.WrapTransport = network.WithoutRetryAfter
 	maps := newMaps(t, config)
 	list, err := maps.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -242,7 +144,7 @@ func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 	goesOn("with all members once more")
 
 	for _, m := range e.members {
-		m.way.cut(func() bool { return true })
+		m.way.Cut(func() bool { return true })
 	}
 	goesOn("after all connections were cut")
 
@@ -283,7 +185,7 @@ func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 // again.
 func TestSomebodyElseMayCompactWhatWeHaveNotRead(t *testing.T) {
 	e := startEtcdCluster(t, 1)
-	config := start(t, e.options()).Config()
+	config := millracetest.Start(t, e.options()).Config()
 	maps := newMaps(t, config)
 	stream, err := maps.Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -291,26 +193,22 @@ func TestSomebodyElseMayCompactWhatWeHaveNotRead(t *testing.T) {
 	}
 	defer stream.Stop()
 	way := e.members[0].way
-	way.away.Store(true)
-	way.cut(func() bool { return true })
-	other := start(t, func() millrace.Options {
-		o := e.options()
-		o.Etcd.Servers = []string{e.members[0].client.String()}
-		return o
-	}())
+	way.Refuse(true)
+	way.Cut(func() bool { return true })
+	other, log := e.another(e.members[0].client.String())
 	for _, name := range []string{"lost", "unseen"} { // the log can be resumed at what is compacted, but not before
 		if _, err := newMaps(t, other.Config()).Create(t.Context(), configMapNamed(name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rev, err := other.Store().Revision(t.Context())
+	rev, err := log.Revision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Store().Compact(t.Context(), rev); err != nil {
+	if err := log.Compact(t.Context(), rev); err != nil {
 		t.Fatal(err)
 	}
-	way.away.Store(false)
+	way.Refuse(false)
 	var found *corev1.ConfigMap
 	for deadline := time.Now().Add(40 * time.Second); found == nil; time.Sleep(again) {
 		if found, err = maps.Get(t.Context(), "unseen", metav1.GetOptions{}); err != nil {
@@ -341,6 +239,9 @@ func TestAnEtcdWithCertificatesWantsOurs(t *testing.T) {
 		t.Errorf("it says %q", err)
 	}
 }
+
+// again is how long clients wait before they try again.
+const again = 10 * time.Millisecond
 
 func isAway(err error) bool {
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)

@@ -1,4 +1,6 @@
-package millrace_test
+// Package guarantees_test lets writers, readers and watchers use a cluster while its store fails, its connections are cut and the
+// server restarts, and then compares what each of them saw with the log of the store.
+package guarantees_test
 
 import (
 	"context"
@@ -11,11 +13,12 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/seam"
+	"github.com/millrace/millrace/proof/internal/network"
 	"github.com/millrace/millrace/server/store"
 	"github.com/millrace/millrace/server/store/faults"
 )
@@ -30,7 +33,7 @@ type world struct {
 	t       *testing.T
 	options millrace.Options
 	random  *rand.Rand
-	network *network
+	network *network.Proxy
 	config  *rest.Config
 	truth   *truth
 
@@ -88,27 +91,27 @@ func TestGuaranteesHoldWhateverHappens(t *testing.T) {
 }
 
 func newWorld(t *testing.T, o millrace.Options, begin uint64) *world {
-	w := &world{t: t, random: rand.New(rand.NewPCG(begin, 1000)), truth: newTruth(t)}
-	w.options = millrace.Around(o, func(s store.Store) store.Store {
-		w.faults = faults.Wrap(s)
-		return w.faults
-	})
+	w := &world{t: t, random: rand.New(rand.NewPCG(begin, 1000)), truth: newTruth(t), options: o}
 	w.start()
-	w.network = newNetwork(t, strings.TrimPrefix(w.cluster.URL(), "https://"))
+	w.network = network.New(t, strings.TrimPrefix(w.cluster.URL(), "https://"))
 	w.config = w.cluster.Config()
-	w.config.Host = "https://" + w.network.address()
+	w.config.Host = "https://" + w.network.Address()
 	t.Cleanup(func() { w.stop() })
 	return w
 }
 
 // start starts the server, anew or for the first time.
 func (w *world) start() {
-	c, err := millrace.Start(context.Background(), w.options)
+	ctx := seam.Around(context.Background(), func(s store.Store) store.Store {
+		w.faults = faults.Wrap(s)
+		return w.faults
+	})
+	c, err := millrace.Start(ctx, w.options)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.cluster = c
-	log := c.Store()
+	log := w.faults
 	w.reading.Go(func() { w.truth.follow(context.Background(), log) })
 }
 
@@ -173,151 +176,6 @@ func (w *world) selector(random *rand.Rand) selector {
 		}
 	}
 	return s
-}
-
-// trouble makes everything happen that can.
-func (w *world) trouble(ctx context.Context) {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-pause.C:
-		}
-		switch w.random.IntN(12) {
-		case 0:
-			w.faults.Cut(store.ErrUnavailable)
-		case 1:
-			w.faults.Fail(faults.Writes, store.ErrUnavailable, 1+w.random.IntN(3))
-		case 2: // the answer is lost, the write is not
-			w.faults.Inject(faults.Rule{Ops: faults.Writes, Err: store.ErrUnavailable, Done: true, Times: 1 + w.random.IntN(3)})
-		case 3:
-			w.faults.Fail(faults.Reads, store.ErrUnavailable, 1+w.random.IntN(3))
-		case 4:
-			time.AfterFunc(time.Duration(w.random.IntN(20))*time.Millisecond, w.faults.Hold())
-		case 5:
-			w.faults.Inject(faults.Rule{Ops: faults.Writes, Delay: 2 * time.Millisecond, Times: 5})
-		case 6, 7:
-			w.compact(ctx, store.Revision(w.random.IntN(100)))
-		case 8: // the log can't be resumed
-			release := w.faults.Hold()
-			time.Sleep(time.Duration(w.random.IntN(20)) * time.Millisecond)
-			w.faults.Cut(store.ErrUnavailable)
-			release()
-		case 9, 10:
-			w.network.cut(func() bool { return w.random.IntN(3) == 0 })
-		case 11:
-			if w.options.Data != "" && w.random.IntN(4) == 0 {
-				w.restart()
-			}
-		}
-		pause.Reset(time.Duration(20+w.random.IntN(60)) * time.Millisecond)
-	}
-}
-
-// compact forgets what is so many revisions old, but nothing that the log has not told yet.
-func (w *world) compact(ctx context.Context, age store.Revision) {
-	rev := w.truth.at() - age
-	if rev < 1 {
-		return
-	}
-	if w.faults.Compact(ctx, rev) == nil {
-		w.compactions++
-	}
-}
-
-func (w *world) restart() {
-	w.network.away.Store(true)
-	if w.random.IntN(2) == 0 {
-		w.network.cut(func() bool { return true })
-	}
-	w.stop()
-	w.start()
-	w.network.lead(strings.TrimPrefix(w.cluster.URL(), "https://"))
-	w.network.away.Store(false)
-	w.restarts++
-}
-
-// readPages writes, lists at once, and goes through pages while others write.
-func (w *world) readPages(ctx context.Context, c *client, random *rand.Rand) {
-	for n := 0; ctx.Err() == nil; n++ {
-		s := w.selector(random)
-		o := resources["configmaps"].make()
-		o.SetName(fmt.Sprintf("r%d-%d", random.Uint32(), n))
-		o.SetAnnotations(map[string]string{valued: o.GetName()})
-		done, err := c.create(ctx, "configmaps", o)
-		if err != nil {
-			continue
-		}
-		whole, ok := w.pages(ctx, c, s, int64(1+random.IntN(7)))
-		if !ok {
-			time.Sleep(again)
-			continue
-		}
-		if written := revisionOf(done.GetResourceVersion()); whole.rev < written {
-			w.t.Errorf("Linearizable: %v is listed at %d after a write at %d", s, whole.rev, written)
-		}
-		w.keep(lists{"One snapshot", s, whole.rev, whole.items})
-		if err := c.delete(ctx, "configmaps", done); err != nil && !w.isTrouble(err) {
-			w.t.Errorf("CAS: nobody else deletes %s: %v", done.GetName(), err)
-		}
-	}
-}
-
-// pages gathers the pages of a list.
-func (w *world) pages(ctx context.Context, c *client, s selector, limit int64) (page, bool) {
-	whole := page{items: map[string]version{}}
-	o := metav1.ListOptions{Limit: limit}
-	for {
-		p, err := c.list(ctx, s, o)
-		if err != nil {
-			return page{}, false
-		}
-		if whole.rev == 0 {
-			whole.rev = p.rev
-		}
-		if p.rev != whole.rev {
-			w.t.Errorf("One snapshot: a page of %v at %d follows one at %d", s, p.rev, whole.rev)
-			return page{}, false
-		}
-		for name, v := range p.items {
-			if _, twice := whole.items[name]; twice {
-				w.t.Errorf("One snapshot: %s is on two pages of %v", name, s)
-			}
-			whole.items[name] = v
-		}
-		if o.Continue = p.next; p.next == "" {
-			return whole, true
-		}
-	}
-}
-
-// readPast reads states of the past, exactly and not older than.
-func (w *world) readPast(ctx context.Context, c *client, random *rand.Rand) {
-	for ctx.Err() == nil {
-		s := w.selector(random)
-		rev := max(1, w.truth.at()-store.Revision(random.IntN(200))+5)
-		o := metav1.ListOptions{ResourceVersion: rev.String(), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
-		exact := random.IntN(2) == 0
-		if exact {
-			o.ResourceVersionMatch = metav1.ResourceVersionMatchExact
-		}
-		p, err := c.list(ctx, s, o)
-		switch {
-		case err != nil:
-			if !w.isTrouble(err) && !apierrors.IsResourceExpired(err) && ctx.Err() == nil {
-				w.t.Errorf("%v at %d: %v", s, rev, err)
-			}
-			time.Sleep(again)
-			continue
-		case exact && p.rev != rev:
-			w.t.Errorf("Exact: %v is asked for at %d and given at %d", s, rev, p.rev)
-		case p.rev < rev:
-			w.t.Errorf("NotOlderThan: %v is asked for at %d and given at %d", s, rev, p.rev)
-		}
-		w.keep(lists{"Exact and NotOlderThan", s, p.rev, p.items})
-	}
 }
 
 // settle waits until everything works, and returns a revision that is not before any write.

@@ -1,0 +1,140 @@
+// Package network gives the proofs a connection to a server that they can cut, block and lead elsewhere, and a round tripper that
+// does not wait between retries.
+package network
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Proxy passes connections on to a server. They can be cut, and new ones can be refused or led to another server.
+type Proxy struct {
+	listener net.Listener
+	target   atomic.Pointer[string]
+	refusing atomic.Bool
+	running  sync.WaitGroup
+
+	mu    sync.Mutex // guards the rest
+	ended bool
+	pairs map[int]net.Conn
+	next  int
+}
+
+// New starts a proxy to target, host and port, that ends with the test.
+func New(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, pairs: map[int]net.Conn{}}
+	p.target.Store(&target)
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Address is where the proxy listens.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Lead sends connections that begin from now on to another server.
+func (p *Proxy) Lead(target string) { p.target.Store(&target) }
+
+// Refuse says whether new connections are closed at once.
+func (p *Proxy) Refuse(yes bool) { p.refusing.Store(yes) }
+
+func (p *Proxy) accept() {
+	for {
+		near, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.running.Go(func() { p.carry(near) })
+	}
+}
+
+// carry takes bytes to the other end and back, until one of them is gone or the connection is cut.
+func (p *Proxy) carry(near net.Conn) {
+	defer near.Close()
+	if p.refusing.Load() {
+		return
+	}
+	far, err := net.Dial("tcp", *p.target.Load())
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	id, ok := p.enter(near)
+	if !ok {
+		return
+	}
+	defer p.leave(id)
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, _ = io.Copy(near, far)
+		near.Close()
+		far.Close()
+	})
+	_, _ = io.Copy(far, near)
+	far.Close()
+	near.Close()
+	back.Wait()
+}
+
+func (p *Proxy) enter(c net.Conn) (int, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return 0, false
+	}
+	p.next++
+	p.pairs[p.next] = c
+	return p.next, true
+}
+
+func (p *Proxy) leave(id int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pairs, id)
+}
+
+// Cut closes each open connection for which hit returns true, in the middle of what it carries.
+func (p *Proxy) Cut(hit func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.pairs {
+		if hit() {
+			c.Close()
+		}
+	}
+}
+
+func (p *Proxy) close() {
+	p.listener.Close()
+	p.mu.Lock()
+	p.ended = true
+	for _, c := range p.pairs {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// WithoutRetryAfter hides how long a server wants a client to wait: client-go would sleep for a second at each fault.
+func WithoutRetryAfter(inner http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		res, err := inner.RoundTrip(r)
+		if err == nil {
+			res.Header.Del("Retry-After")
+		}
+		return res, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
