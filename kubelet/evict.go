@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/informer"
-	"github.com/millrace/millrace/kubelet/gate"
 	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/source"
 	"github.com/millrace/millrace/kubelet/stats"
@@ -135,8 +135,8 @@ func (k *Kubelet) uses(ctx context.Context, s pressure.Signal) []pressure.Use {
 			u.Used += used
 			u.Containers[c.Name] = used
 		}
-		asked := gate.Requested(pod, corev1.ResourceName(s.Resource()))
-		u.Requested = asked.Value()
+		requests := demand.SpecRequests(&pod.Spec)
+		u.Requested, _ = requests.Get(corev1.ResourceName(s.Resource()))
 		if s.Condition() == corev1.NodeDiskPressure {
 			u.Used += k.volumesOf(pod)
 		}
@@ -167,7 +167,7 @@ func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
 	if len(held) == 0 || source.Static(pod) && priorityOf(pod) >= mostImportant {
 		return nil
 	}
-	if len(held) == 1 && held[corev1.NodeMemoryPressure] && (pod.Status.QOSClass != corev1.PodQOSBestEffort || gate.Tolerates(pod, &memoryPressure)) {
+	if len(held) == 1 && held[corev1.NodeMemoryPressure] && (pod.Status.QOSClass != corev1.PodQOSBestEffort || demand.Tolerates(pod.Spec.Tolerations, &memoryPressure)) {
 		return nil
 	}
 	var words []corev1.NodeConditionType

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/informer"
 )
 
@@ -167,7 +168,7 @@ func ports(spec *corev1.PodSpec) []Port {
 	var out []Port
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways {
+		if !demand.Sidecar(c) {
 			continue
 		}
 		for _, port := range c.Ports {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/demand"
 )
 
 // Covers tells whether a quota is about an object. Scopes are about pods, but for one that is about claims.
@@ -39,9 +41,9 @@ func podInScope(s corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) boo
 	case corev1.ResourceQuotaScopeNotTerminating:
 		return pod.Spec.ActiveDeadlineSeconds == nil
 	case corev1.ResourceQuotaScopeBestEffort:
-		return bestEffort(&pod.Spec)
+		return demand.QOSClass(&pod.Spec) == corev1.PodQOSBestEffort
 	case corev1.ResourceQuotaScopeNotBestEffort:
-		return !bestEffort(&pod.Spec)
+		return demand.QOSClass(&pod.Spec) != corev1.PodQOSBestEffort
 	case corev1.ResourceQuotaScopePriorityClass:
 		var class *string
 		if pod.Spec.PriorityClassName != "" {
@@ -87,21 +89,4 @@ func reachesOtherNamespaces(a *corev1.Affinity) bool {
 		take(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
-}
-
-// bestEffort tells that nothing of a pod asks for CPU or memory, or bounds it.
-func bestEffort(spec *corev1.PodSpec) bool {
-	asks := func(r *corev1.ResourceRequirements) bool {
-		for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
-			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-				if q, ok := list[name]; ok && q.Sign() > 0 {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	container := func(c corev1.Container) bool { return asks(&c.Resources) }
-	return (spec.Resources == nil || !asks(spec.Resources)) &&
-		!slices.ContainsFunc(spec.Containers, container) && !slices.ContainsFunc(spec.InitContainers, container)
 }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/demand"
 )
 
 var one = *resource.NewQuantity(1, resource.DecimalSI)
@@ -51,20 +53,13 @@ func addPodUsage(use corev1.ResourceList, pod *corev1.Pod) {
 		return
 	}
 	use[corev1.ResourcePods] = one
-	requests, limits := PodTotal(&pod.Spec, Requests, AnyContainer), PodTotal(&pod.Spec, Limits, AnyContainer)
-	for name, q := range pod.Spec.Overhead {
-		add(requests, name, q)
-		if _, bounded := limits[name]; bounded {
-			add(limits, name, q)
-		}
-	}
-	for name, q := range requests {
+	for name, q := range demand.RequestList(pod) {
 		if plain(name) {
 			use[name] = q
 		}
 		use["requests."+name] = q
 	}
-	for name, q := range limits {
+	for name, q := range demand.LimitList(pod) {
 		if isCompute(name) {
 			use["limits."+name] = q
 		}

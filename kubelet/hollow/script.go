@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/demand"
 )
 
 // Prefix begins the names of the annotations that script a pod.
@@ -71,7 +73,7 @@ func (s *script) left(code int32) string {
 
 // once reports whether a container is an init container that is to end.
 func once(pod *corev1.Pod, c *corev1.Container) bool {
-	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+	if demand.Sidecar(c) {
 		return false
 	}
 	for i := range pod.Spec.InitContainers {

@@ -4,7 +4,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace/millrace/demand"
 )
 
 // setDefaults fills in what an API server would have filled in, as far as it matters to a kubelet.
@@ -31,7 +32,7 @@ func setDefaults(pod *corev1.Pod) {
 	for i := range s.Volumes {
 		volumeDefaults(&s.Volumes[i])
 	}
-	pod.Status.QOSClass = quality(pod)
+	pod.Status.QOSClass = demand.QOSClass(&pod.Spec)
 }
 
 func either[T ~string](v, otherwise T) T {
@@ -94,27 +95,3 @@ func volumeDefaults(v *corev1.Volume) {
 		v.HostPath.Type = new(corev1.HostPathUnset)
 	}
 }
-
-// quality is a pod's class of service: what its requests and limits of CPU and memory amount to.
-func quality(pod *corev1.Pod) corev1.PodQOSClass {
-	some, all := false, true
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			r := &list[i].Resources
-			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-				asked, limit := r.Requests[name], r.Limits[name]
-				some = some || positive(asked) || positive(limit)
-				all = all && positive(limit) && limit.Cmp(asked) == 0
-			}
-		}
-	}
-	switch {
-	case !some:
-		return corev1.PodQOSBestEffort
-	case all:
-		return corev1.PodQOSGuaranteed
-	}
-	return corev1.PodQOSBurstable
-}
-
-func positive(q resource.Quantity) bool { return q.Sign() > 0 }

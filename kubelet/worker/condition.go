@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/demand"
 )
 
 var ownConditions = []corev1.PodConditionType{
@@ -74,7 +76,7 @@ func (t *turn) initializedFinding(s *corev1.PodStatus) finding {
 	var incomplete []string
 	for i := range s.InitContainerStatuses {
 		st, c := &s.InitContainerStatuses[i], &t.pod.Spec.InitContainers[i]
-		if sidecar(c) && (*st.Started || t.initialized()) || !sidecar(c) && (st.Ready || t.initialized()) {
+		if demand.Sidecar(c) && (*st.Started || t.initialized()) || !demand.Sidecar(c) && (st.Ready || t.initialized()) {
 			continue
 		}
 		incomplete = append(incomplete, st.Name)
@@ -94,7 +96,7 @@ func (t *turn) containersReady(s *corev1.PodStatus) finding {
 	}
 	var unready []string
 	for i := range s.InitContainerStatuses {
-		if sidecar(&t.pod.Spec.InitContainers[i]) && !s.InitContainerStatuses[i].Ready {
+		if demand.Sidecar(&t.pod.Spec.InitContainers[i]) && !s.InitContainerStatuses[i].Ready {
 			unready = append(unready, s.InitContainerStatuses[i].Name)
 		}
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/kubelet/container"
 )
 
@@ -83,8 +84,8 @@ func (t *turn) judgeStatus(c *corev1.Container, run *container.Container, s *cor
 	switch {
 	case run.State == container.Running:
 		s.Started = truth(t.started(c, run))
-		s.Ready = *s.Started && (c.ReadinessProbe == nil || t.life.of(run.ID).ready) && (!initial || sidecar(c))
-	case run.State == container.Exited && initial && !sidecar(c):
+		s.Ready = *s.Started && (c.ReadinessProbe == nil || t.life.of(run.ID).ready) && (!initial || demand.Sidecar(c))
+	case run.State == container.Exited && initial && !demand.Sidecar(c):
 		s.Ready = run.ExitCode == 0
 	case run.State == container.Created, run.State == container.Unknown:
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}

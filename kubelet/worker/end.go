@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/kubelet/container"
 )
 
@@ -55,7 +56,7 @@ func (t *turn) stopAll(ctx context.Context, grace time.Duration) {
 		if run == nil || run.State != container.Running {
 			continue
 		}
-		if sidecar(c) {
+		if demand.Sidecar(c) {
 			last, lastOf = run, c
 			continue
 		}

@@ -5,12 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/kubelet/container"
 )
-
-func sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
 
 // initialized reports whether the containers proper have begun in the present sandbox: then init containers are history.
 func (t *turn) initialized() bool {
@@ -46,7 +43,7 @@ func (t *turn) initFailed() bool {
 		if run == nil {
 			return false
 		}
-		if !sidecar(c) && run.State == container.Exited && run.ExitCode != 0 && !restarts(t.pod, c, run.ExitCode) {
+		if !demand.Sidecar(c) && run.State == container.Exited && run.ExitCode != 0 && !restarts(t.pod, c, run.ExitCode) {
 			return true
 		}
 	}
@@ -59,10 +56,10 @@ func (t *turn) initialize(ctx context.Context) (bool, error) {
 	done := t.initialized()
 	for i := range t.pod.Spec.InitContainers {
 		c := &t.pod.Spec.InitContainers[i]
-		if !sidecar(c) && done {
+		if !demand.Sidecar(c) && done {
 			continue
 		}
-		if !sidecar(c) {
+		if !demand.Sidecar(c) {
 			if run := t.initRun(c.Name); run != nil && run.State == container.Exited && run.ExitCode == 0 {
 				continue
 			}
@@ -83,7 +80,7 @@ func (t *turn) passed(c *corev1.Container) bool {
 	if run == nil {
 		return false
 	}
-	if sidecar(c) {
+	if demand.Sidecar(c) {
 		return run.State == container.Running && t.started(c, run)
 	}
 	return run.State == container.Exited && run.ExitCode == 0

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/queue"
 )
@@ -69,7 +70,7 @@ func (p *prober) Run(ctx context.Context) error {
 // watchOver begins the probes of containers that run and have not been probed.
 func (t *turn) watchOver() {
 	for i := range t.pod.Spec.InitContainers {
-		if c := &t.pod.Spec.InitContainers[i]; sidecar(c) {
+		if c := &t.pod.Spec.InitContainers[i]; demand.Sidecar(c) {
 			t.watchOne(c)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/kubelet/container"
 )
 
@@ -70,7 +71,7 @@ func (t *turn) sizesTold() *sizing {
 func (t *turn) resizables() func(yield func(*corev1.Container) bool) {
 	return func(yield func(*corev1.Container) bool) {
 		for i := range t.pod.Spec.InitContainers {
-			if c := &t.pod.Spec.InitContainers[i]; sidecar(c) && !yield(c) {
+			if c := &t.pod.Spec.InitContainers[i]; demand.Sidecar(c) && !yield(c) {
 				return
 			}
 		}

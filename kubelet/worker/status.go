@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/kubelet/container"
 )
 
@@ -162,7 +163,7 @@ func (t *turn) phase(s *corev1.PodStatus, before *corev1.PodStatus) corev1.PodPh
 	over := t.life.ended || t.complete() && !t.state.Runs()
 	for i := range s.InitContainerStatuses {
 		st, c := &s.InitContainerStatuses[i], &t.pod.Spec.InitContainers[i]
-		if sidecar(c) {
+		if demand.Sidecar(c) {
 			if !over && !t.initialized() && (st.Started == nil || !*st.Started) {
 				return corev1.PodPending
 			}

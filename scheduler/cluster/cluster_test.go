@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/demand"
 )
 
 func aPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
@@ -24,6 +26,12 @@ func aPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 		c(pod)
 	}
 	return pod
+}
+
+func asking(cpu, memory string) corev1.Container {
+	return corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}}}
 }
 
 func on(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
@@ -99,7 +107,7 @@ func TestAssumedPodCountsUntilForgottenOrConfirmed(t *testing.T) {
 	if node.Pods != 1 || node.Requested.MilliCPU != 100 || s.Assumed() != 1 {
 		t.Errorf("after assuming: %+v", node)
 	}
-	if !s.Forget(Key{Namespace: "default", Name: "a"}, "a") || node.Pods != 0 || !node.Requested.IsZero() {
+	if !s.Forget(Key{Namespace: "default", Name: "a"}, "a") || node.Pods != 0 || !node.Requested.Equal(demand.Resources{}) {
 		t.Errorf("after forgetting: %+v", node)
 	}
 	s.Assume(in.Pod(aPod("a")), node)

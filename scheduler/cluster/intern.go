@@ -9,6 +9,8 @@ import (
 	"weak"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/demand"
 )
 
 // Interner makes pods into shapes and hands out the same shape for pods that
@@ -32,7 +34,7 @@ func (in *Interner) Shape(pod *corev1.Pod) *Shape {
 	for i, mark := range in.Marks {
 		marks[i] = mark(pod)
 	}
-	requests, scored := requestsOf(pod)
+	requests, scored := demand.Requests(pod), demand.ScoredRequests(pod)
 	images := imagesOf(&pod.Spec)
 	demandKey := demandDigest(pod, requests, scored, images, marks)
 	shapeKey := shapeDigest(pod, demandKey)
@@ -40,26 +42,25 @@ func (in *Interner) Shape(pod *corev1.Pod) *Shape {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.shapes.get(shapeKey, func() *Shape {
-		demand := in.demands.get(demandKey, func() *Demand {
+		return newShape(pod, in.demands.get(demandKey, func() *Demand {
 			return newDemand(pod, requests, scored, images, marks)
-		})
-		return newShape(pod, demand)
+		}))
 	})
 }
 
-func newDemand(pod *corev1.Pod, requests, scored Resources, images, marks []string) *Demand {
-	d := &Demand{
+func newDemand(pod *corev1.Pod, requests, scored demand.Resources, images, marks []string) *Demand {
+	return &Demand{
 		Requests: requests, Scored: scored, Images: images, marks: marks,
-		Ports:       portsOf(&pod.Spec),
+		Ports:       demand.HostPorts(&pod.Spec),
+		Match:       demand.NodeMatchOf(&pod.Spec),
+		Preferred:   demand.PreferredNodes(&pod.Spec),
 		Tolerations: slices.Clone(pod.Spec.Tolerations),
 	}
-	d.Match, d.Preferred = nodeMatchOf(&pod.Spec)
-	return d
 }
 
-func newShape(pod *corev1.Pod, demand *Demand) *Shape {
+func newShape(pod *corev1.Pod, d *Demand) *Shape {
 	s := &Shape{
-		Demand:    demand,
+		Demand:    d,
 		Namespace: pod.Namespace,
 		Labels:    maps.Clone(pod.Labels),
 		Owner:     ownerOf(pod),
@@ -79,14 +80,14 @@ func newShape(pod *corev1.Pod, demand *Demand) *Shape {
 	return s
 }
 
-func demandDigest(pod *corev1.Pod, requests, scored Resources, images, marks []string) digest {
+func demandDigest(pod *corev1.Pod, requests, scored demand.Resources, images, marks []string) digest {
 	w := writer{buf: make([]byte, 0, 512)}
 	w.resources(requests)
 	w.resources(scored)
 	w.strings(images)
 	w.strings(marks)
 	w.pairs(pod.Spec.NodeSelector)
-	for _, port := range portsOf(&pod.Spec) {
+	for _, port := range demand.HostPorts(&pod.Spec) {
 		w.text(port.IP)
 		w.text(string(port.Protocol))
 		w.number(int64(port.Number))
@@ -101,8 +102,8 @@ func demandDigest(pod *corev1.Pod, requests, scored Resources, images, marks []s
 	return sha256.Sum256(w.buf)
 }
 
-func shapeDigest(pod *corev1.Pod, demand digest) digest {
-	w := writer{buf: append(make([]byte, 0, 512), demand[:]...)}
+func shapeDigest(pod *corev1.Pod, own digest) digest {
+	w := writer{buf: append(make([]byte, 0, 512), own[:]...)}
 	w.text(pod.Namespace)
 	w.pairs(pod.Labels)
 	owner := ownerOf(pod)
@@ -148,7 +149,7 @@ func (w *writer) pairs(m map[string]string) {
 	}
 }
 
-func (w *writer) resources(r Resources) {
+func (w *writer) resources(r demand.Resources) {
 	w.number(r.MilliCPU)
 	w.number(r.Memory)
 	w.number(r.EphemeralStorage)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/demand"
 )
 
 // Node is a node with the pods on it. It belongs to a [State], which alone
@@ -18,15 +20,15 @@ type Node struct {
 	Zone          int // nodes of one zone have the same number
 	Taints        []corev1.Taint
 	Unschedulable bool
-	Allocatable   Resources
+	Allocatable   demand.Resources
 	AllowedPods   int
 	Images        []*Image
 
-	Requested Resources
-	Scored    Resources
+	Requested demand.Resources
+	Scored    demand.Resources
 	Pods      int
 	Residents []Resident
-	Ports     map[Port]int
+	Ports     demand.PortSet
 }
 
 // Resident is how many pods of one shape a node has. Those that are ending
@@ -46,14 +48,9 @@ type Image struct {
 
 func (n *Node) add(pod *Pod) {
 	n.Pods++
-	n.Requested.add(pod.Shape.Requests)
-	n.Scored.add(pod.Shape.Scored)
-	for _, port := range pod.Shape.Ports {
-		if n.Ports == nil {
-			n.Ports = make(map[Port]int)
-		}
-		n.Ports[port]++
-	}
+	n.Requested.Add(pod.Shape.Requests)
+	n.Scored.Add(pod.Shape.Scored)
+	n.Ports.Add(pod.Shape.Ports)
 	if i := n.residents(pod); i >= 0 {
 		n.Residents[i].Count++
 		return
@@ -63,13 +60,9 @@ func (n *Node) add(pod *Pod) {
 
 func (n *Node) remove(pod *Pod) {
 	n.Pods--
-	n.Requested.subtract(pod.Shape.Requests)
-	n.Scored.subtract(pod.Shape.Scored)
-	for _, port := range pod.Shape.Ports {
-		if n.Ports[port]--; n.Ports[port] == 0 {
-			delete(n.Ports, port)
-		}
-	}
+	n.Requested.Subtract(pod.Shape.Requests)
+	n.Scored.Subtract(pod.Shape.Scored)
+	n.Ports.Remove(pod.Shape.Ports)
 	i := n.residents(pod)
 	if n.Residents[i].Count--; n.Residents[i].Count == 0 {
 		n.Residents = slices.Delete(n.Residents, i, i+1)
@@ -102,7 +95,7 @@ const (
 // describe takes over what the API shows of the node and says what that changes.
 func (n *Node) describe(object *corev1.Node) Change {
 	var change Change
-	allocatable := ResourcesOf(object.Status.Allocatable)
+	allocatable := demand.ResourcesOf(object.Status.Allocatable)
 	pods := object.Status.Allocatable[corev1.ResourcePods]
 	if !n.Present {
 		change |= NodeAdded
@@ -134,5 +127,5 @@ func sameTaint(a, b corev1.Taint) bool {
 func (n *Node) vacate() {
 	n.Present = false
 	n.Labels, n.Zone, n.Taints, n.Unschedulable = nil, 0, nil, false
-	n.Allocatable, n.AllowedPods = Resources{}, 0
+	n.Allocatable, n.AllowedPods = demand.Resources{}, 0
 }

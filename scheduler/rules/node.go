@@ -47,7 +47,7 @@ func (NodeAffinity) Name() string { return "NodeAffinity" }
 
 // Filter refuses nodes with other labels.
 func (NodeAffinity) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
-	if !demand.Match.Matches(node) {
+	if !demand.Match.Matches(node.Name, node.Labels) {
 		return &offAffinity
 	}
 	return nil
@@ -66,7 +66,7 @@ func (PreferredNodes) Skip(demand *cluster.Demand) bool { return len(demand.Pref
 func (PreferredNodes) Score(demand *cluster.Demand, node *cluster.Node) int64 {
 	var sum int64
 	for i := range demand.Preferred {
-		if demand.Preferred[i].Matches(node) {
+		if demand.Preferred[i].Matches(node.Name, node.Labels) {
 			sum += demand.Preferred[i].Weight
 		}
 	}

@@ -21,12 +21,8 @@ func (Ports) Skip(demand *cluster.Demand) bool { return len(demand.Ports) == 0 }
 
 // Filter refuses nodes where one of the ports is taken.
 func (Ports) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
-	for _, port := range demand.Ports {
-		for taken := range node.Ports {
-			if port.Conflicts(taken) {
-				return &portTaken
-			}
-		}
+	if node.Ports.Conflicts(demand.Ports) {
+		return &portTaken
 	}
 	return nil
 }

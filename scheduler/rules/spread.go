@@ -126,7 +126,7 @@ func newSpreadTally(shape *cluster.Shape, state *cluster.State, c *cluster.Sprea
 				return false
 			}
 		}
-		if c.HonorAffinity && !shape.Match.Matches(node) {
+		if c.HonorAffinity && !shape.Match.Matches(node.Name, node.Labels) {
 			return false
 		}
 		return !c.HonorTaints || Taints{}.Filter(shape.Demand, node) == nil

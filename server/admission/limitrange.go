@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/millrace/millrace/internal/quota"
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/server/registry"
 )
 
@@ -150,8 +150,7 @@ func podBeyond(pod *corev1.Pod, item *corev1.LimitRangeItem) []error {
 			}
 		}
 	case corev1.LimitTypePod:
-		requests, limits := quota.PodTotal(&pod.Spec, quota.Requests, quota.CommonOnly), quota.PodTotal(&pod.Spec, quota.Limits, quota.CommonOnly)
-		check(requests, limits)
+		check(demand.Asked(&pod.Spec))
 	}
 	return errs
 }

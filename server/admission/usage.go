@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/millrace/millrace/internal/quota"
 )
 
 // mustSpecify are the resources that every container has to name where they are bounded.
@@ -23,9 +21,9 @@ func unspecified(pod *corev1.Pod, hard corev1.ResourceList) string {
 		if _, bounded := hard[name]; !bounded {
 			continue
 		}
-		plainName, of := name, quota.Requests
+		plainName, of := name, requestsOf
 		if rest, ok := strings.CutPrefix(string(name), "limits."); ok {
-			plainName, of = corev1.ResourceName(rest), quota.Limits
+			plainName, of = corev1.ResourceName(rest), limitsOf
 		} else if rest, ok := strings.CutPrefix(string(name), "requests."); ok {
 			plainName = corev1.ResourceName(rest)
 		}
@@ -40,6 +38,10 @@ func unspecified(pod *corev1.Pod, hard corev1.ResourceList) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+func requestsOf(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Requests }
+
+func limitsOf(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Limits }
 
 func containersWithout(spec *corev1.PodSpec, name corev1.ResourceName, of func(*corev1.ResourceRequirements) corev1.ResourceList) []string {
 	without := map[string]bool{}

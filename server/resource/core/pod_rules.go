@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/podspec"
 )
@@ -31,7 +32,7 @@ func preparePod(_ context.Context, p *corev1.Pod) {
 		p.Spec.TerminationGracePeriodSeconds = new(int64(1)) // as short as can be
 	}
 	podspec.MatchOwnLabels(p)
-	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&p.Spec)}
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: demand.QOSClass(&p.Spec)}
 	if len(p.Spec.SchedulingGates) > 0 {
 		p.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,

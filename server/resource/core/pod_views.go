@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/podspec"
 	"github.com/millrace/millrace/server/resource/quote"
@@ -76,8 +77,8 @@ func checkResize(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	if p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows {
 		return append(errs, field.Forbidden(field.NewPath(""), "windows pods cannot be resized"))
 	}
-	if podspec.QOSClass(&p.Spec) != podspec.QOSClass(&old.Spec) {
-		errs = append(errs, field.Invalid(podSpecPath, podspec.QOSClass(&old.Spec), "Pod QOS Class may not change as a result of resizing"))
+	if demand.QOSClass(&p.Spec) != demand.QOSClass(&old.Spec) {
+		errs = append(errs, field.Invalid(podSpecPath, demand.QOSClass(&old.Spec), "Pod QOS Class may not change as a result of resizing"))
 	}
 	errs = append(errs, checkResized(p.Spec.Containers, old.Spec.Containers, "containers")...)
 	errs = append(errs, checkResized(p.Spec.InitContainers, old.Spec.InitContainers, "initContainers")...)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/demand"
 )
 
 func (x *examiner) resourceClaimNames(p *place, claims []corev1.ResourceClaim) {
@@ -149,7 +151,7 @@ func (f *findings) podResourceName(p *place, name corev1.ResourceName) {
 // sumsWithinPod wants the pod to ask for no less than its containers together.
 func (x *examiner) sumsWithinPod(p *place, r *corev1.ResourceRequirements) {
 	requests := p.child("requests")
-	sums := containerRequests(x.spec)
+	sums := demand.ContainerRequests(x.spec)
 	for _, name := range inOrder(sums) {
 		sum := sums[name]
 		if have, set := r.Requests[name]; set && sum.Cmp(have) > 0 {
@@ -158,7 +160,7 @@ func (x *examiner) sumsWithinPod(p *place, r *corev1.ResourceRequirements) {
 		}
 	}
 	limits := p.child("limits")
-	sums = containerLimits(x.spec)
+	sums = demand.ContainerLimits(x.spec)
 	for _, name := range inOrder(sums) {
 		sum := sums[name]
 		if have, set := r.Limits[name]; set && isHugePages(name) && sum.Cmp(have) > 0 {

@@ -1,25 +1,27 @@
-package cluster
+package demand_test
 
 import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace/millrace/demand"
 )
 
-func amounts(cpu, memory string) corev1.ResourceList {
-	list := corev1.ResourceList{}
+func asked(cpu, memory string) corev1.ResourceList {
+	l := corev1.ResourceList{}
 	if cpu != "" {
-		list[corev1.ResourceCPU] = resource.MustParse(cpu)
+		l[corev1.ResourceCPU] = resource.MustParse(cpu)
 	}
 	if memory != "" {
-		list[corev1.ResourceMemory] = resource.MustParse(memory)
+		l[corev1.ResourceMemory] = resource.MustParse(memory)
 	}
-	return list
+	return l
 }
 
 func asking(cpu, memory string) corev1.Container {
-	return corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: amounts(cpu, memory)}}
+	return corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: asked(cpu, memory)}}
 }
 
 func sidecar(cpu, memory string) corev1.Container {
@@ -73,21 +75,22 @@ func TestRequestsOfAPod(t *testing.T) {
 		},
 		{
 			name: "overhead is added",
-			spec: corev1.PodSpec{Containers: list{asking("100m", "1Mi")}, Overhead: amounts("50m", "1Mi")},
+			spec: corev1.PodSpec{Containers: list{asking("100m", "1Mi")}, Overhead: asked("50m", "1Mi")},
 			cpu:  150, memory: 2 << 20, scoredCPU: 150, scoredMemory: 2 << 20,
 		},
 		{
 			name: "what the pod asks for itself replaces the sum",
 			spec: corev1.PodSpec{
 				Containers: list{asking("100m", "")},
-				Resources:  &corev1.ResourceRequirements{Requests: amounts("", "64Mi")},
-				Overhead:   amounts("", "1Mi"),
+				Resources:  &corev1.ResourceRequirements{Requests: asked("", "64Mi")},
+				Overhead:   asked("", "1Mi"),
 			},
 			cpu: 100, memory: 65 << 20, scoredCPU: 100, scoredMemory: 65 << 20,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			requests, scored := requestsOf(&corev1.Pod{Spec: c.spec})
+			pod := &corev1.Pod{Spec: c.spec}
+			requests, scored := demand.Requests(pod), demand.ScoredRequests(pod)
 			if requests.MilliCPU != c.cpu || requests.Memory != c.memory {
 				t.Errorf("requests %+v, want %d and %d", requests, c.cpu, c.memory)
 			}
@@ -102,15 +105,15 @@ func TestResizeCountsTheLargerUntilTheNodeRefuses(t *testing.T) {
 	pod := &corev1.Pod{
 		Spec: corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{asking("2", "1Gi")}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "c", AllocatedResources: amounts("1", "2Gi"),
-			Resources: &corev1.ResourceRequirements{Requests: amounts("1", "2Gi")},
+			Name: "c", AllocatedResources: asked("1", "2Gi"),
+			Resources: &corev1.ResourceRequirements{Requests: asked("1", "2Gi")},
 		}}},
 	}
-	if r, _ := requestsOf(pod); r.MilliCPU != 2000 || r.Memory != 2<<30 {
+	if r := demand.Requests(pod); r.MilliCPU != 2000 || r.Memory != 2<<30 {
 		t.Errorf("while it is under way: %+v", r)
 	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible}}
-	if r, _ := requestsOf(pod); r.MilliCPU != 1000 || r.Memory != 2<<30 {
+	if r := demand.Requests(pod); r.MilliCPU != 1000 || r.Memory != 2<<30 {
 		t.Errorf("when it is refused: %+v", r)
 	}
 }

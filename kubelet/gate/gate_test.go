@@ -1,0 +1,88 @@
+package gate_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/kubelet/gate"
+)
+
+func resources(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+func onPort(ip string, number int32) *corev1.Pod {
+	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: number, HostIP: ip, Protocol: corev1.ProtocolTCP}},
+	}}}}
+}
+
+func asking(pairs ...string) *corev1.Pod {
+	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Resources: corev1.ResourceRequirements{Requests: resources(pairs...)},
+	}}}}
+}
+
+// inSidecar moves a pod's container among its sidecars.
+func inSidecar(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Containers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers, nil
+	return pod
+}
+
+func TestPodsAreRefusedWhatOthersHave(t *testing.T) {
+	room := gate.RoomOf(resources("cpu", "2", "memory", "4Gi", "pods", "3", "example.com/device", "1"))
+	for _, c := range []struct {
+		name         string
+		first, other *corev1.Pod
+		reason       string
+	}{
+		{"room for both", asking("cpu", "1"), asking("cpu", "1"), ""},
+		{"no cpu", asking("cpu", "1"), asking("cpu", "1500m"), "OutOfcpu"},
+		{"no device", asking("example.com/device", "1"), asking("example.com/device", "1"), "OutOfexample.com/device"},
+		{"a device that the node knows nothing of", asking(), asking("example.com/other", "1"), ""},
+		{"no huge pages", asking(), asking("hugepages-2Mi", "2Mi"), "OutOfhugepages-2Mi"},
+		{"the same port", onPort("", 80), onPort("", 80), "NodePorts"},
+		{"the same port of another address", onPort("192.0.2.1", 80), onPort("192.0.2.2", 80), ""},
+		{"the same port of all addresses", onPort("192.0.2.1", 80), onPort("", 80), "NodePorts"},
+		{"a sidecar's port", inSidecar(onPort("", 80)), onPort("", 80), "NodePorts"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var taken gate.Taken
+			first, other := gate.ClaimOf(c.first), gate.ClaimOf(c.other)
+			if r := taken.Refuse(&first, &room); r != nil {
+				t.Fatalf("the first is refused: %v", r)
+			}
+			taken.Add(&first)
+			r := taken.Refuse(&other, &room)
+			if got := ""; r != nil && r.Reason != c.reason || r == nil && got != c.reason {
+				t.Errorf("refused with %v, want %q", r, c.reason)
+			}
+			taken.Remove(&first)
+			taken.Add(&other)
+			taken.Remove(&other)
+			if r := taken.Refuse(&first, &room); r != nil {
+				t.Errorf("refused when all have gone: %v", r)
+			}
+		})
+	}
+}
+
+func TestTaintsThatOnlyKeepTheSchedulerAwayDoNotCount(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	for effect, refused := range map[corev1.TaintEffect]bool{
+		corev1.TaintEffectNoSchedule: false, corev1.TaintEffectPreferNoSchedule: false, corev1.TaintEffectNoExecute: true,
+	} {
+		node.Spec.Taints = []corev1.Taint{{Key: "k", Effect: effect}}
+		if r := gate.Unsuited(asking(), node); (r != nil) != refused {
+			t.Errorf("%s: %v", effect, r)
+		}
+	}
+}
