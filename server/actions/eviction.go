@@ -33,7 +33,7 @@ func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, e
 	if err != nil {
 		return nil, 0, err
 	}
-	o, err := c.Storage.Kind().Codec.Decode(cached.Value(), cached.Revision.String())
+	o, err := c.Storage.Kind().Decode(ctx, cached.Value(), cached.Revision.String())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -95,7 +95,7 @@ func spend(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error 
 	}
 	var matching []*policyv1.PodDisruptionBudget
 	for _, o := range list.Objects {
-		decoded, err := kind.Codec.Decode(o.Value(), o.Revision.String())
+		decoded, err := kind.Decode(ctx, o.Value(), o.Revision.String())
 		if err != nil {
 			return err
 		}

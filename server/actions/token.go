@@ -66,7 +66,7 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 	if err != nil {
 		return nil, 0, err
 	}
-	o, err := c.Storage.Kind().Codec.Decode(account.Value(), account.Revision.String())
+	o, err := c.Storage.Kind().Decode(ctx, account.Value(), account.Revision.String())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -194,7 +194,7 @@ func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (re
 	if err != nil {
 		return nil, err
 	}
-	return kind.Codec.Decode(cached.Value(), cached.Revision.String())
+	return kind.Decode(ctx, cached.Value(), cached.Revision.String())
 }
 
 // Holder implements auth.Tokens: the token must be ours, in time, and what it is bound to must still be there.

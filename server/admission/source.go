@@ -93,7 +93,7 @@ func (s *source[P]) get(ctx context.Context, namespace, name string) (P, error) 
 		var none P
 		return none, err
 	}
-	return s.decode(storage, o)
+	return s.decode(ctx, storage, o)
 }
 
 // find finds one object: in the cache if it is there, and in the newest state before it is said to be missing.
@@ -124,7 +124,7 @@ func (s *source[P]) list(ctx context.Context, namespace string) ([]P, error) {
 	}
 	out := make([]P, 0, len(list.Objects))
 	for _, o := range list.Objects {
-		p, err := s.decode(storage, o)
+		p, err := s.decode(ctx, storage, o)
 		if err != nil {
 			return nil, err
 		}
@@ -133,14 +133,14 @@ func (s *source[P]) list(ctx context.Context, namespace string) ([]P, error) {
 	return out, nil
 }
 
-func (s *source[P]) decode(storage *registry.Storage, o *watchcache.Object) (P, error) {
+func (s *source[P]) decode(ctx context.Context, storage *registry.Storage, o *watchcache.Object) (P, error) {
 	s.mu.RLock()
 	known, ok := s.decoded[o.Key]
 	s.mu.RUnlock()
 	if ok && known.revision == o.Revision {
 		return known.object, nil
 	}
-	decoded, err := storage.Kind().Codec.Decode(o.Value(), o.Revision.String())
+	decoded, err := storage.Kind().Decode(ctx, o.Value(), o.Revision.String())
 	if err != nil {
 		var none P
 		return none, apierrors.NewInternalError(err)

@@ -132,7 +132,7 @@ func (w *server) read(of, namespace, name string) resource.Object {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d, err := s.Kind().Codec.Decode(o.Value(), o.Revision.String())
+	d, err := s.Kind().Decode(context.Background(), o.Value(), o.Revision.String())
 	if err != nil {
 		w.t.Fatal(err)
 	}

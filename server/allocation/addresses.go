@@ -184,7 +184,7 @@ func (s *Services) readAddress(ctx context.Context, a netip.Addr, f registry.Fre
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := storage.Kind().Codec.Decode(o.Value(), o.Revision.String())
+	decoded, err := storage.Kind().Decode(ctx, o.Value(), o.Revision.String())
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func TestOwnRangeIsAServiceCIDRThatIsReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.Kind().Codec.Decode(o.Value(), "")
+	d, err := s.Kind().Decode(t.Context(), o.Value(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (s *Services) ensureCIDR(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("read the service range: %w", err)
 	}
-	decoded, err := storage.Kind().Codec.Decode(found.Value(), found.Revision.String())
+	decoded, err := storage.Kind().Decode(ctx, found.Value(), found.Revision.String())
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *Services) ranges(ctx context.Context, f registry.Freshness) ([]addressR
 	}
 	var out []addressRange
 	for _, o := range list.Objects {
-		decoded, err := storage.Kind().Codec.Decode(o.Value(), o.Revision.String())
+		decoded, err := storage.Kind().Decode(ctx, o.Value(), o.Revision.String())
 		if err != nil {
 			return nil, err
 		}

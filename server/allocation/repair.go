@@ -88,7 +88,7 @@ func readAll[P resource.Object](ctx context.Context, s *Services, gr schema.Grou
 	}
 	out := make([]P, 0, len(list.Objects))
 	for _, o := range list.Objects {
-		decoded, err := storage.Kind().Codec.Decode(o.Value(), o.Revision.String())
+		decoded, err := storage.Kind().Decode(ctx, o.Value(), o.Revision.String())
 		if err != nil {
 			s.options.Logger.Warn("object is not readable", "key", o.Key, "error", err)
 			continue

@@ -149,7 +149,7 @@ func (w *server) claims() map[string]string {
 	}
 	out := map[string]string{}
 	for _, o := range list.Objects {
-		d, err := s.Kind().Codec.Decode(o.Value(), o.Revision.String())
+		d, err := s.Kind().Decode(w.t.Context(), o.Value(), o.Revision.String())
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -208,11 +208,11 @@ func (f *frames) jsonForm(e registry.Event) ([]byte, error) {
 	own, deletion := fate(e)
 	switch {
 	case own:
-		return wire.JSON(f.c.kind, e.Object)
+		return wire.JSON(f.c.within, f.c.kind, e.Object)
 	case deletion:
-		return wire.DeletedJSON(f.c.kind, e.Source)
+		return wire.DeletedJSON(f.c.within, f.c.kind, e.Source)
 	}
-	return wire.JSONAt(f.c.kind, e.Object, e.Revision)
+	return wire.JSONAt(f.c.within, f.c.kind, e.Object, e.Revision)
 }
 
 func (f *frames) gzipEvent(e registry.Event) {
@@ -225,7 +225,7 @@ func (f *frames) gzipEvent(e registry.Event) {
 	var block wire.Block
 	if own && e.Source != nil && last.Object != nil {
 		var ok bool
-		if block, ok, f.err = wire.GzipChained(f.c.kind, f.c.face.GroupVersionKind, last, e.Source, e.Type); f.err != nil {
+		if block, ok, f.err = wire.GzipChained(f.c.within, f.c.kind, f.c.face.GroupVersionKind, last, e.Source, e.Type); f.err != nil {
 			return
 		}
 		if ok {
@@ -235,12 +235,12 @@ func (f *frames) gzipEvent(e registry.Event) {
 	}
 	switch {
 	case own:
-		block, f.err = wire.GzipJSON(f.c.kind, e.Object)
+		block, f.err = wire.GzipJSON(f.c.within, f.c.kind, e.Object)
 	case deletion:
-		block, f.err = wire.GzipDeletedJSON(f.c.kind, e.Source)
+		block, f.err = wire.GzipDeletedJSON(f.c.within, f.c.kind, e.Source)
 	default:
 		var form []byte
-		form, f.err = wire.JSONAt(f.c.kind, e.Object, e.Revision)
+		form, f.err = wire.JSONAt(f.c.within, f.c.kind, e.Object, e.Revision)
 		block = wire.Compress(form)
 	}
 	if f.err != nil {
@@ -258,11 +258,11 @@ func (f *frames) protoEvent(e registry.Event) {
 	var err error
 	switch {
 	case own:
-		form, err = wire.Proto(e.Object)
+		form, err = wire.Proto(f.c.within, f.c.kind, e.Object)
 	case deletion:
-		form, err = wire.DeletedProto(e.Source)
+		form, err = wire.DeletedProto(f.c.within, f.c.kind, e.Source)
 	default:
-		form, err = wire.ProtoAt(e.Object, e.Revision)
+		form, err = wire.ProtoAt(f.c.within, f.c.kind, e.Object, e.Revision)
 	}
 	if err != nil {
 		f.err = err
@@ -299,7 +299,7 @@ func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message 
 
 // shaped makes what the caller wants of an event's object, when no form can be shared.
 func (c *call) shaped(e registry.Event) (runtime.Object, error) {
-	o, err := c.kind.Codec.Decode(e.Object.Value(), e.Revision.String())
+	o, err := c.kind.Decode(c.within, e.Object.Value(), e.Revision.String())
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func TestVersionsMatchesAndInitialEventsGoTogetherAsInKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := parseListOptions(q, &resource.Face{Of: &resource.Kind{}})
+		o, err := parseListOptions(q, &resource.Face{Of: &resource.Kind{Identity: &resource.Identity{}}})
 		if len(c.errs) > 0 {
 			want := strings.Join(c.errs, ", ")
 			if len(c.errs) > 1 {

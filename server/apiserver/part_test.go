@@ -53,11 +53,11 @@ func storedObject(t *testing.T, k *resource.Kind, fill *randfill.Filler) resourc
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := k.Codec.Encode(o)
+	b, err := k.Encode(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, err = k.Codec.Decode(b, "7"); err != nil {
+	if o, err = k.Decode(t.Context(), b, "7"); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -212,7 +212,7 @@ func TestAPatchOfAPartComesToTheSameAsOneOfTheWhole(t *testing.T) {
 
 func encoded(t *testing.T, k *resource.Kind, o resource.Object) []byte {
 	t.Helper()
-	b, err := k.Codec.Encode(o)
+	b, err := k.Encode(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,13 +30,13 @@ func (c *call) sendCached(code int, o *watchcache.Object) error {
 	if c.native() && c.format.shape == shapeObject {
 		switch {
 		case c.format.plain():
-			form, err := wire.JSON(c.kind, o)
+			form, err := wire.JSON(c.within, c.kind, o)
 			if err != nil {
 				return apierrors.NewInternalError(err)
 			}
 			return c.sendJSON(code, c.face.GroupVersionKind, form)
 		case c.format.media == mediaProto && c.isProto():
-			form, err := wire.Proto(o)
+			form, err := wire.Proto(c.within, c.kind, o)
 			if err != nil {
 				return apierrors.NewInternalError(err)
 			}
@@ -57,10 +57,10 @@ func (c *call) sendCached(code int, o *watchcache.Object) error {
 	return c.sendObject(code, obj)
 }
 
-func (c *call) isProto() bool { return c.kind.Codec.ContentType() == resource.ProtobufType }
+func (c *call) isProto() bool { return c.kind.Stored == resource.StoredProtobuf }
 
 func (c *call) decode(o *watchcache.Object) (resource.Object, error) {
-	obj, err := c.kind.Codec.Decode(o.Value(), o.Revision.String())
+	obj, err := c.kind.Decode(c.within, o.Value(), o.Revision.String())
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -97,7 +97,7 @@ func (c *call) sendStored(code int, stored *registry.Stored) error {
 	case c.format.plain():
 		return c.sendStoredJSON(code, stored)
 	case c.format.media == mediaProto && c.isProto():
-		form, err := wire.StoredProto(stored.Entry)
+		form, err := wire.StoredProto(c.kind, stored.Entry, stored.Object)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}

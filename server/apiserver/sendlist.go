@@ -46,9 +46,9 @@ type items struct {
 
 func (c *call) ownItems() items {
 	it := items{listKind: c.face.ListKind, apiVersion: c.face.GroupVersion().String(), head: c.itemHead(), none: "[]",
-		json: func(o *watchcache.Object) ([]byte, error) { return wire.JSON(c.kind, o) }}
+		json: func(o *watchcache.Object) ([]byte, error) { return wire.JSON(c.within, c.kind, o) }}
 	if c.isProto() {
-		it.proto = wire.Proto
+		it.proto = func(o *watchcache.Object) (wire.Message, error) { return wire.Proto(c.within, c.kind, o) }
 	}
 	return it
 }
@@ -98,7 +98,7 @@ func listHead(b []byte, l *registry.List, kind, apiVersion string) []byte {
 
 // itemHead begins an item: custom kinds say in every item what they are.
 func (c *call) itemHead() []byte {
-	if c.isProto() {
+	if !c.kind.Custom {
 		return []byte("{")
 	}
 	return wire.AppendTypeMeta(nil, c.face.Kind, c.face.GroupVersion().String())
@@ -207,7 +207,7 @@ func (c *call) sendGzipList(l *registry.List) error {
 	out.b.bytes = g.AppendText(out.b.bytes, listHead(nil, l, c.face.ListKind, c.face.GroupVersion().String()))
 	chain := wire.ListChain{Kind: c.kind, Between: append([]byte(","), c.itemHead()...)}
 	for i, o := range l.Objects {
-		block, chained, err := chain.Next(o)
+		block, chained, err := chain.Next(c.within, o)
 		if err != nil {
 			return c.broken(out, err)
 		}

@@ -231,7 +231,7 @@ func (c *call) scale() error {
 		if err != nil {
 			return err
 		}
-		obj, err := c.kind.Codec.Decode(o.Value(), o.Revision.String())
+		obj, err := c.kind.Decode(c.within, o.Value(), o.Revision.String())
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}

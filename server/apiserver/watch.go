@@ -99,6 +99,9 @@ type stream struct {
 	timeout   time.Duration
 }
 
+// errChanged ends a stream whose objects would be shown in another way from here on: their definition has changed.
+var errChanged = errors.New("the definition of the kind has changed")
+
 // errLongEnough ends a stream that its client could still read.
 var errLongEnough = errors.New("the watch has lasted as long as it may")
 
@@ -113,6 +116,7 @@ func (s *stream) run(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.call.s.ends, func() { cancel(errEnding) })()
+	defer s.call.kind.Life.OnEnd(func() { cancel(errChanged) })()
 	defer time.AfterFunc(s.timeout, func() { cancel(errLongEnough) }).Stop()
 	var due chan struct{}
 	var bell *time.Timer

@@ -207,7 +207,7 @@ func find[T resource.Object](ctx context.Context, c *Connections, name, namespac
 	if err != nil {
 		return none, err
 	}
-	decoded, err := kind.Codec.Decode(o.Value(), o.Revision.String())
+	decoded, err := kind.Decode(ctx, o.Value(), o.Revision.String())
 	if err != nil {
 		return none, err
 	}

@@ -62,7 +62,7 @@ func (c *Connections) endpoints(q request, service string) ([]*discoveryv1.Endpo
 	}
 	var out []*discoveryv1.EndpointSlice
 	for _, o := range list.Objects {
-		decoded, err := kind.Codec.Decode(o.Value(), o.Revision.String())
+		decoded, err := kind.Decode(q.ctx, o.Value(), o.Revision.String())
 		if err != nil {
 			return nil, err
 		}

@@ -123,7 +123,7 @@ func TestKindsThatComeBringTheirOwnSchema(t *testing.T) {
 		}
 		return &Schema{Type: "object", Properties: []Property{{Name: "cron", Schema: Schema{Type: "string"}}}}
 	}
-	if err := d.o.Catalogue.Add(tabs); err != nil {
+	if err := d.o.Catalogue.Exchange(tabs.GroupResource(), tabs); err != nil {
 		t.Fatal(err)
 	}
 	var then, now index
@@ -152,7 +152,9 @@ func TestKindsThatComeBringTheirOwnSchema(t *testing.T) {
 	if got := strings.Join(properties["com.example.stable.v1.CronTabList"], " "); got != "apiVersion items kind metadata" {
 		t.Errorf("properties of the list: %s", got)
 	}
-	d.o.Catalogue.Remove(tabs)
+	if err := d.o.Catalogue.Exchange(tabs.GroupResource()); err != nil {
+		t.Fatal(err)
+	}
 	if ask(d, "/openapi/v3").Body.String() != before {
 		t.Error("the index still knows a kind that is gone")
 	}

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/millrace/millrace/server/resource"
@@ -112,9 +111,9 @@ func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) 
 // put writes a new object, or finds out whether it could be.
 func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Stored, error) {
 	key := s.key(o.GetNamespace(), o.GetName())
-	value, err := s.kind.Codec.Encode(o)
+	value, err := s.kind.Encode(ctx, o)
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", key, err))
+		return nil, codecError("encode "+key, err)
 	}
 	if dryRun {
 		_, err := s.registry.Store.Get(ctx, key, store.GetOptions{})
@@ -141,7 +140,7 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 func (s *Storage) taken(ctx context.Context, key, name string) error {
 	taken := apierrors.NewAlreadyExists(s.kind.GroupResource(), name)
 	if e, err := s.registry.Store.Get(ctx, key, store.GetOptions{}); err == nil {
-		if o, err := s.decode(e); err == nil && o.GetDeletionTimestamp() != nil {
+		if o, err := s.decode(ctx, e); err == nil && o.GetDeletionTimestamp() != nil {
 			taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
 		}
 	}

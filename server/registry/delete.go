@@ -47,7 +47,7 @@ func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.D
 }
 
 func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1.DeleteOptions, opt WriteOptions) (*Deleted, error) {
-	o, err := s.decode(current)
+	o, err := s.decode(ctx, current)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (s *Storage) storedView(ctx context.Context, f Freshness, prefix string) (v
 	if f.Exact {
 		v.revision = f.Revision
 	}
-	options := s.registry.cacheOptions(s.kind, s.prefix)
+	options := s.cacheOptions()
 	for _, e := range page.Entries {
 		v.objects = append(v.objects, watchcache.NewObject(options, e))
 	}

@@ -35,8 +35,8 @@ func (s *Storage) checkMetaUpdate(o, old resource.Object) field.ErrorList {
 var metadata = field.NewPath("metadata")
 
 func (s *Storage) checkFinalizers(o resource.Object) field.ErrorList {
-	if s.kind.FreeFinalizers || s.kind.Codec.ContentType() == resource.JSONType {
-		return nil // custom kinds may name their finalizers as they like
+	if s.kind.FreeFinalizers {
+		return nil
 	}
 	var errs field.ErrorList
 	for i, f := range o.GetFinalizers() {

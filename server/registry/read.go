@@ -51,7 +51,7 @@ func (s *Storage) getStored(ctx context.Context, key, name string, f Freshness) 
 
 // object wraps an entry that does not come from the cache.
 func (s *Storage) object(e store.Entry) *watchcache.Object {
-	return watchcache.NewObject(s.registry.cacheOptions(s.kind, s.prefix), e)
+	return watchcache.NewObject(s.cacheOptions(), e)
 }
 
 // await waits until the cache may answer a read.

@@ -13,15 +13,19 @@
 package registry
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/store"
 	"github.com/millrace/millrace/server/watchcache"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Root is the prefix of all keys.
@@ -52,11 +56,12 @@ type Tracker interface {
 	Track(face *resource.Face, view string, old, obj resource.Object, manager string) error
 }
 
-// Registry holds one Storage for each kind of a catalogue.
+// Registry holds what is stored of the kinds of a catalogue, which it alone may change once it is made.
 type Registry struct {
 	Options
 
-	mu       sync.RWMutex // guards storages
+	mu       sync.RWMutex // guards what follows
+	objects  map[schema.GroupResource]*objects
 	storages map[*resource.Kind]*Storage
 }
 
@@ -68,49 +73,122 @@ func New(o Options) (*Registry, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Registry{Options: o, storages: map[*resource.Kind]*Storage{}}
+	r := &Registry{Options: o, objects: map[schema.GroupResource]*objects{}, storages: map[*resource.Kind]*Storage{}}
 	for _, k := range o.Catalogue.Kinds() {
-		if err := r.Add(k); err != nil {
+		if err := r.keep(k.GroupResource(), k); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// Add makes the storage of a kind. Kinds that can only be created (reviews) have none.
-func (r *Registry) Add(k *resource.Kind) error {
-	s := &Storage{registry: r, kind: k, prefix: Root + k.Prefix + "/"}
-	if k.Offers("list") && !r.Uncached["*"] && !r.Uncached[k.GroupResource().String()] {
-		cached, err := r.Cache.Add(r.cacheOptions(k, s.prefix))
-		if err != nil {
-			return fmt.Errorf("cache %v: %w", k.GroupResource(), err)
-		}
-		s.cached = cached
-	}
+// Exchange replaces, in one step, what is served for a group and resource by some kinds, which share an Identity; by nothing
+// if there are none. Objects, history and watches stay as long as the Identity does, and a watch as long as the Life of the
+// Kind that it shows.
+func (r *Registry) Exchange(gr schema.GroupResource, kinds ...*resource.Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.storages[k] = s
+	if len(kinds) == 0 {
+		if err := r.Catalogue.Exchange(gr); err != nil {
+			return err
+		}
+		return r.keepLocked(gr)
+	}
+	if err := r.keepLocked(gr, kinds...); err != nil {
+		return err
+	}
+	return r.Catalogue.Exchange(gr, kinds...)
+}
+
+func (r *Registry) keep(gr schema.GroupResource, kinds ...*resource.Kind) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keepLocked(gr, kinds...)
+}
+
+// keepLocked makes the storages of kinds, and forgets those of the kinds that were there.
+func (r *Registry) keepLocked(gr schema.GroupResource, kinds ...*resource.Kind) error {
+	now := r.objects[gr]
+	if now != nil && (len(kinds) == 0 || now.identity != kinds[0].Identity) {
+		r.forgetLocked(gr)
+		now = nil
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	if now == nil {
+		now = &objects{registry: r, identity: kinds[0].Identity, prefix: Root + kinds[0].Prefix + "/"}
+		now.newest.Store(kinds[0])
+		if err := now.cache(kinds[0]); err != nil {
+			return err
+		}
+		r.objects[gr] = now
+	}
+	now.newest.Store(kinds[0])
+	for _, s := range now.storages {
+		delete(r.storages, s.kind)
+	}
+	now.storages = nil
+	for _, k := range kinds {
+		s := &Storage{objects: now, kind: k}
+		now.storages = append(now.storages, s)
+		r.storages[k] = s
+	}
 	return nil
 }
 
-func (r *Registry) cacheOptions(k *resource.Kind, prefix string) watchcache.KindOptions {
-	o := watchcache.KindOptions{
-		Name: k.GroupResource().String(), Prefix: prefix, Namespaced: k.Namespaced,
+func (r *Registry) forgetLocked(gr schema.GroupResource) {
+	old := r.objects[gr]
+	delete(r.objects, gr)
+	for _, s := range old.storages {
+		delete(r.storages, s.kind)
+	}
+	if old.cached != nil {
+		r.Cache.Remove(old.cached)
+	}
+}
+
+// objects are what is stored under an Identity. The Storages of its Kinds share them.
+type objects struct {
+	registry *Registry
+	identity *resource.Identity
+	prefix   string
+	cached   *watchcache.Kind // nil if the objects are not cached
+	recent   recent
+	newest   atomic.Pointer[resource.Kind]
+	storages []*Storage // guarded by the registry's mutex
+}
+
+// cache adds the objects to the watch cache. Kinds that can only be created (reviews) have none.
+func (o *objects) cache(k *resource.Kind) (err error) {
+	r := o.registry
+	if !k.Offers("list") || r.Uncached["*"] || r.Uncached[k.GroupResource().String()] {
+		return nil
+	}
+	if o.cached, err = r.Cache.Add(o.cacheOptions()); err != nil {
+		return fmt.Errorf("cache %v: %w", k.GroupResource(), err)
+	}
+	return nil
+}
+
+func (o *objects) cacheOptions() watchcache.KindOptions {
+	c := watchcache.KindOptions{
+		Name: o.identity.GroupResource().String(), Prefix: o.prefix, Namespaced: o.identity.Namespaced,
 		Attributes: func(_ string, value []byte) (watchcache.Attributes, error) {
-			a, err := k.AttributesOf(value)
+			a, err := o.newest.Load().Attributes(value)
 			return watchcache.Attributes{Labels: cacheLabels(a.Labels), Fields: a.Fields}, err
 		},
 	}
-	for i, f := range k.Fields {
-		o.Fields = append(o.Fields, f.Label)
+	for i, f := range o.identity.Fields {
+		c.Fields = append(c.Fields, f.Label)
 		if f.Indexed {
-			o.Indexed = append(o.Indexed, i)
+			c.Indexed = append(c.Indexed, i)
 		}
 	}
-	if r.Window != nil {
-		o.WindowEvents, o.WindowBytes = r.Window(o.Name)
+	if o.registry.Window != nil {
+		c.WindowEvents, c.WindowBytes = o.registry.Window(c.Name)
 	}
-	return o
+	return c
 }
 
 func cacheLabels(pairs []string) watchcache.Labels {
@@ -124,35 +202,23 @@ func cacheLabels(pairs []string) watchcache.Labels {
 	return watchcache.MakeLabels(all)
 }
 
-// Remove ends the storage of a kind, and the watches on it.
-func (r *Registry) Remove(k *resource.Kind) {
-	r.mu.Lock()
-	s := r.storages[k]
-	delete(r.storages, k)
-	r.mu.Unlock()
-	if s != nil && s.cached != nil {
-		r.Cache.Remove(s.cached)
-	}
-}
-
-// Storage finds the storage of a kind.
+// Storage finds the storage of a kind. A Kind that has been exchanged since still has one, as long as its Identity is served.
 func (r *Registry) Storage(k *resource.Kind) (*Storage, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	s, ok := r.storages[k]
-	if !ok {
-		return nil, apierrors.NewNotFound(k.GroupResource(), "")
+	if s, ok := r.storages[k]; ok {
+		return s, nil
 	}
-	return s, nil
+	if o, ok := r.objects[k.GroupResource()]; ok && o.identity == k.Identity {
+		return &Storage{objects: o, kind: k}, nil
+	}
+	return nil, apierrors.NewNotFound(k.GroupResource(), "")
 }
 
 // Storage carries out the verbs on one kind.
 type Storage struct {
-	registry *Registry
-	kind     *resource.Kind
-	prefix   string
-	cached   *watchcache.Kind // nil if the kind is not cached
-	recent   recent
+	*objects
+	kind *resource.Kind
 }
 
 // Kind is what the storage keeps.
@@ -160,10 +226,19 @@ func (s *Storage) Kind() *resource.Kind { return s.kind }
 
 func (s *Storage) key(namespace, name string) string { return Root + s.kind.Key(namespace, name) }
 
-func (s *Storage) decode(e store.Entry) (resource.Object, error) {
-	o, err := s.kind.Codec.Decode(e.Value, e.Revision.String())
+func (s *Storage) decode(ctx context.Context, e store.Entry) (resource.Object, error) {
+	o, err := s.kind.Decode(ctx, e.Value, e.Revision.String())
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("%s: %w", e.Key, err))
+		return nil, codecError(e.Key, err)
 	}
 	return o, nil
+}
+
+// codecError says what went wrong with stored bytes, and keeps what is an answer already: a conversion may fail with one.
+func codecError(key string, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	return apierrors.NewInternalError(fmt.Errorf("%s: %w", key, err))
 }

@@ -111,7 +111,7 @@ func (s *Storage) createByUpdate(ctx context.Context, namespace, name string, up
 }
 
 func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater Updater, opt UpdateOptions) (*Stored, error) {
-	old, err := s.decode(current)
+	old, err := s.decode(ctx, current)
 	if err != nil {
 		return nil, err
 	}
@@ -260,9 +260,9 @@ func (s *Storage) release(ctx context.Context, o resource.Object) {
 
 // replace writes the object unless it says what is stored already.
 func (s *Storage) replace(ctx context.Context, current store.Entry, o resource.Object, opt UpdateOptions) (*Stored, error) {
-	value, err := s.kind.Codec.Encode(o)
+	value, err := s.kind.Encode(ctx, o)
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", current.Key, err))
+		return nil, codecError("encode "+current.Key, err)
 	}
 	if opt.DryRun || bytes.Equal(value, current.Value) {
 		o.SetResourceVersion(current.Revision.String())

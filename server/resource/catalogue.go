@@ -2,7 +2,6 @@ package resource
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,57 +9,70 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Catalogue is the set of kinds that are served. It may grow and shrink while it is in use.
+// Catalogue is the set of kinds that are served. It may change while it is in use.
 type Catalogue struct {
 	mu      sync.RWMutex // guards what follows
-	kinds   map[schema.GroupResource]*Kind
+	kinds   map[schema.GroupResource][]*Kind
 	faces   map[schema.GroupVersionResource]*Face
 	version int
 }
 
-// NewCatalogue makes a catalogue of some kinds.
+// NewCatalogue makes a catalogue of some kinds, of which no two may be served at the same place.
 func NewCatalogue(kinds ...*Kind) (*Catalogue, error) {
-	c := &Catalogue{kinds: map[schema.GroupResource]*Kind{}, faces: map[schema.GroupVersionResource]*Face{}}
+	c := &Catalogue{kinds: map[schema.GroupResource][]*Kind{}, faces: map[schema.GroupVersionResource]*Face{}}
 	for _, k := range kinds {
-		if err := c.Add(k); err != nil {
+		if _, taken := c.kinds[k.GroupResource()]; taken {
+			return nil, fmt.Errorf("kind %v is in the catalogue already", k.GroupResource())
+		}
+		if err := c.Exchange(k.GroupResource(), k); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// Add starts serving a kind under all its faces. A kind that is there already is an error.
-func (c *Catalogue) Add(k *Kind) error {
+// Exchange replaces, in one step, what is served for a group and resource by some kinds, which share an Identity; by nothing
+// if there are none. Nothing changes if it fails. The lives of kinds that are not carried on end.
+func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, taken := c.kinds[k.GroupResource()]; taken {
-		return fmt.Errorf("kind %v is in the catalogue already", k.GroupResource())
-	}
-	for _, f := range k.Faces {
-		if _, taken := c.faces[f.GroupVersionResource()]; taken {
-			return fmt.Errorf("%v is in the catalogue already", f.GroupVersionResource())
+	old := c.kinds[r]
+	for _, k := range kinds {
+		if k.GroupResource() != r || k.Identity != kinds[0].Identity {
+			return fmt.Errorf("kind %v of version %s cannot be served as %v", k.GroupResource(), k.Version, r)
+		}
+		for _, f := range k.Faces {
+			if taken := c.faces[f.GroupVersionResource()]; taken != nil && !slices.Contains(old, taken.Of) {
+				return fmt.Errorf("%v is in the catalogue already", f.GroupVersionResource())
+			}
 		}
 	}
-	c.kinds[k.GroupResource()] = k
-	for _, f := range k.Faces {
-		c.faces[f.GroupVersionResource()] = f
+	for _, k := range old {
+		for _, f := range k.Faces {
+			delete(c.faces, f.GroupVersionResource())
+		}
+	}
+	for _, k := range kinds {
+		for _, f := range k.Faces {
+			c.faces[f.GroupVersionResource()] = f
+		}
+	}
+	c.kinds[r] = kinds
+	if len(kinds) == 0 {
+		delete(c.kinds, r)
 	}
 	c.version++
+	endLives(old, kinds)
 	return nil
 }
 
-// Remove stops serving a kind.
-func (c *Catalogue) Remove(k *Kind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kinds[k.GroupResource()] != k {
-		return
+// endLives ends the lives of the old kinds that none of the new ones carries on.
+func endLives(old, now []*Kind) {
+	for _, k := range old {
+		if k.Life != nil && !slices.ContainsFunc(now, func(n *Kind) bool { return n.Life == k.Life }) {
+			k.Life.end()
+		}
 	}
-	delete(c.kinds, k.GroupResource())
-	for _, f := range k.Faces {
-		delete(c.faces, f.GroupVersionResource())
-	}
-	c.version++
 }
 
 // Face finds what is served at a group, version and resource.
@@ -71,21 +83,26 @@ func (c *Catalogue) Face(r schema.GroupVersionResource) (*Face, bool) {
 	return f, ok
 }
 
-// Kind finds the kind that is stored under a group and resource.
+// Kind finds the kind that is stored under a group and resource. Of several versions it is the first.
 func (c *Catalogue) Kind(r schema.GroupResource) (*Kind, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	k, ok := c.kinds[r]
-	return k, ok
+	if all := c.kinds[r]; len(all) > 0 {
+		return all[0], true
+	}
+	return nil, false
 }
 
 // Kinds lists the kinds by group and resource.
 func (c *Catalogue) Kinds() []*Kind {
 	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(c.kinds), func(a, b *Kind) int {
-		return strings.Compare(a.Group+"/"+a.Resource, b.Group+"/"+b.Resource)
-	})
+	out := make([]*Kind, 0, len(c.kinds))
+	for _, versions := range c.kinds {
+		out = append(out, versions...)
+	}
+	c.mu.RUnlock()
+	slices.SortStableFunc(out, func(a, b *Kind) int { return strings.Compare(a.Group+"/"+a.Resource, b.Group+"/"+b.Resource) })
+	return out
 }
 
 // Version grows with each change, so that what is derived from the catalogue can be kept until then.

@@ -2,21 +2,10 @@ package resource
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
-
-// Codec turns objects into the bytes that the store keeps, and back. Stored bytes carry no resource version: that is the
-// store's revision.
-type Codec interface {
-	Encode(Object) ([]byte, error)
-	// Decode makes a new object and sets its resource version.
-	Decode(stored []byte, resourceVersion string) (Object, error)
-	// ContentType names the format of the stored bytes.
-	ContentType() string
-}
 
 const (
 	JSONType     = "application/json"
@@ -31,61 +20,6 @@ type ProtoMessage interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 	Unmarshal([]byte) error
-}
-
-func codecFor(k *Kind) Codec {
-	if _, ok := k.New().(ProtoMessage); ok {
-		return protoCodec{k}
-	}
-	return jsonCodec{k}
-}
-
-type protoCodec struct{ kind *Kind }
-
-func (protoCodec) ContentType() string { return ProtobufType }
-
-func (c protoCodec) Encode(o Object) ([]byte, error) {
-	version := o.GetResourceVersion()
-	o.SetResourceVersion("")
-	defer o.SetResourceVersion(version)
-	return MarshalProto(c.kind.GroupVersion().String(), c.kind.Kind, o.(ProtoMessage))
-}
-
-func (c protoCodec) Decode(stored []byte, version string) (Object, error) {
-	env, err := OpenProto(stored)
-	if err != nil {
-		return nil, fmt.Errorf("decode stored %s: %w", c.kind.Kind, err)
-	}
-	o := c.kind.New()
-	if err := o.(ProtoMessage).Unmarshal(env.Raw); err != nil {
-		return nil, fmt.Errorf("decode stored %s: %w", c.kind.Kind, err)
-	}
-	o.SetResourceVersion(version)
-	o.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
-	c.kind.Restore(o)
-	return o, nil
-}
-
-type jsonCodec struct{ kind *Kind }
-
-func (jsonCodec) ContentType() string { return JSONType }
-
-func (c jsonCodec) Encode(o Object) ([]byte, error) {
-	version := o.GetResourceVersion()
-	o.SetResourceVersion("")
-	defer o.SetResourceVersion(version)
-	o.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
-	b, err := json.Marshal(o)
-	return append(b, '\n'), err
-}
-
-func (c jsonCodec) Decode(stored []byte, version string) (Object, error) {
-	o := c.kind.New()
-	if err := json.Unmarshal(bytes.TrimSpace(stored), o); err != nil {
-		return nil, fmt.Errorf("decode stored %s: %w", c.kind.Kind, err)
-	}
-	o.SetResourceVersion(version)
-	return o, nil
 }
 
 // Envelope is a protobuf document as Kubernetes writes it: a message, and what it is.
@@ -187,6 +121,13 @@ var envelopeEnd = []byte{0x1a, 0, 0x22, 0}
 // AppendEnvelope writes the beginning of an envelope up to where size bytes of message follow; the end is
 // AppendEnvelopeEnd's.
 func AppendEnvelope(b []byte, apiVersion, kind string, size int) []byte {
+	b = appendTypeMeta(b, apiVersion, kind)
+	b = protowire.AppendTag(b, 2, protowire.BytesType)
+	return protowire.AppendVarint(b, uint64(size))
+}
+
+// appendTypeMeta writes an envelope up to its message: the magic number, and what the message is.
+func appendTypeMeta(b []byte, apiVersion, kind string) []byte {
 	b = append(b, ProtoMagic...)
 	meta := protowire.SizeTag(1) + protowire.SizeBytes(len(apiVersion)) + protowire.SizeTag(2) + protowire.SizeBytes(len(kind))
 	b = protowire.AppendTag(b, 1, protowire.BytesType)
@@ -194,9 +135,7 @@ func AppendEnvelope(b []byte, apiVersion, kind string, size int) []byte {
 	b = protowire.AppendTag(b, 1, protowire.BytesType)
 	b = protowire.AppendString(b, apiVersion)
 	b = protowire.AppendTag(b, 2, protowire.BytesType)
-	b = protowire.AppendString(b, kind)
-	b = protowire.AppendTag(b, 2, protowire.BytesType)
-	return protowire.AppendVarint(b, uint64(size))
+	return protowire.AppendString(b, kind)
 }
 
 // AppendEnvelopeEnd closes an envelope after its message.

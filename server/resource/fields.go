@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -75,10 +74,15 @@ func protoNumber(f reflect.StructField) protowire.Number {
 	return protowire.Number(n)
 }
 
-// FieldsOf reads the values of the kind's fields from an object.
-func (k *Kind) FieldsOf(o Object) []string {
-	out := make([]string, len(k.paths))
-	for i, p := range k.paths {
+// FieldsOf reads the values of the kind's fields from an object that is a Go struct.
+func (k *Kind) FieldsOf(o Object) []string { return k.Representation.(*structs).fieldsOf(o) }
+
+func (s *structs) fieldsOf(o Object) []string {
+	if len(s.paths) == 0 {
+		return nil
+	}
+	out := make([]string, len(s.paths))
+	for i, p := range s.paths {
 		for _, steps := range p.alternatives {
 			if out[i] = valueAt(elem(o), steps); out[i] != "" {
 				break
@@ -126,48 +130,34 @@ func zeroText(t reflect.Type) string {
 	return ""
 }
 
-// AttributesOf reads labels and fields straight from stored bytes, without decoding the object: a few hundred
-// nanoseconds for a pod, where decoding takes twenty microseconds.
-func (k *Kind) AttributesOf(stored []byte) (Attributes, error) {
-	if k.Codec.ContentType() == JSONType {
-		return k.attributesOfJSON(stored)
+// Attributes takes a few hundred nanoseconds for a pod, where decoding takes twenty microseconds.
+func (s *structs) Attributes(stored []byte) (Attributes, error) {
+	if !s.own(stored) {
+		o, err := s.decodeOther(stored)
+		if err != nil {
+			return Attributes{}, err
+		}
+		return Attributes{Labels: flatten(o.GetLabels()), Fields: s.fieldsOf(o)}, nil
 	}
-	env, err := OpenProto(stored)
+	message, err := MessageOf(stored)
 	if err != nil {
 		return Attributes{}, err
 	}
 	var a Attributes
-	if a.Labels, err = protoLabels(env.Raw); err != nil {
+	if a.Labels, err = protoLabels(message); err != nil {
 		return Attributes{}, err
 	}
-	if len(k.paths) > 0 {
-		a.Fields = make([]string, len(k.paths))
+	if len(s.paths) > 0 {
+		a.Fields = make([]string, len(s.paths))
 	}
-	for i, p := range k.paths {
+	for i, p := range s.paths {
 		for _, steps := range p.alternatives {
-			if a.Fields[i] = protoValue(k.goType, env.Raw, steps); a.Fields[i] != "" {
+			if a.Fields[i] = protoValue(s.goType, message, steps); a.Fields[i] != "" {
 				break
 			}
 		}
 	}
 	return a, nil
-}
-
-func (k *Kind) attributesOfJSON(stored []byte) (Attributes, error) {
-	if len(k.paths) > 0 {
-		o, err := k.Codec.Decode(stored, "")
-		if err != nil {
-			return Attributes{}, err
-		}
-		return Attributes{Labels: flatten(o.GetLabels()), Fields: k.FieldsOf(o)}, nil
-	}
-	var o struct {
-		Metadata struct {
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-	}
-	err := json.Unmarshal(stored, &o)
-	return Attributes{Labels: flatten(o.Metadata.Labels)}, err
 }
 
 const (

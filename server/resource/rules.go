@@ -2,7 +2,6 @@ package resource
 
 import (
 	"context"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -53,54 +52,26 @@ func (r Rules[P]) erase() *RuleSet {
 	return s
 }
 
-// leavingAlone clears the part on create, unless it may be set there, and keeps the old one on update.
-func (s *RuleSet) leavingAlone(part string, t reflect.Type, onCreate bool) *RuleSet {
-	index := mustField(t, part).Index
-	create, update := s.PrepareCreate, s.PrepareUpdate
+// SeparateStatus makes the main resource leave the status alone, and the subresource everything else. A create clears the
+// status unless it may be set there.
+func (k *Kind) SeparateStatus(onCreate bool) {
+	main, status := k.Main, k.Views["status"]
+	create, update := main.PrepareCreate, main.PrepareUpdate
 	if !onCreate {
-		s.PrepareCreate = func(ctx context.Context, o Object) {
-			elem(o).FieldByIndex(index).SetZero()
+		main.PrepareCreate = func(ctx context.Context, o Object) {
+			k.Keep(o, nil, "status")
 			create(ctx, o)
 		}
 	}
-	s.PrepareUpdate = func(ctx context.Context, o, old Object) {
-		elem(o).FieldByIndex(index).Set(elem(old).FieldByIndex(index))
+	main.PrepareUpdate = func(ctx context.Context, o, old Object) {
+		k.Keep(o, old, "status")
 		update(ctx, o, old)
 	}
-	return s
-}
-
-// keepingAllBut restores everything outside the metadata except the part. Metadata is the registry's matter.
-func (s *RuleSet) keepingAllBut(part string, t reflect.Type) *RuleSet {
-	mustField(t, part)
-	var keep []int
-	for i := range t.NumField() {
-		if n := t.Field(i).Name; n != part && n != "TypeMeta" && n != "ObjectMeta" {
-			keep = append(keep, i)
-		}
+	updateStatus := status.PrepareUpdate
+	status.PrepareUpdate = func(ctx context.Context, o, old Object) {
+		k.KeepAllBut(o, old, "status")
+		updateStatus(ctx, o, old)
 	}
-	update := s.PrepareUpdate
-	s.PrepareUpdate = func(ctx context.Context, o, old Object) {
-		to, from := elem(o), elem(old)
-		for _, i := range keep {
-			to.Field(i).Set(from.Field(i))
-		}
-		update(ctx, o, old)
-	}
-	return s
 }
-
-func mustField(t reflect.Type, name string) reflect.StructField {
-	f, ok := t.FieldByName(name)
-	if !ok {
-		panic("resource: " + t.String() + " has no field " + name)
-	}
-	return f
-}
-
-func elem(o Object) reflect.Value { return reflect.ValueOf(o).Elem() }
-
-// SpecOf returns the object's spec, or an invalid value if its kind has none.
-func SpecOf(o Object) reflect.Value { return elem(o).FieldByName("Spec") }
 
 func subdomain(name string, prefix bool) []string { return validation.NameIsDNSSubdomain(name, prefix) }

@@ -32,8 +32,8 @@ type Event struct {
 }
 
 // Form is like Object.Form, for what is sent on a watch about this event.
-func (e *Event) Form(slot int, build func() ([]byte, error)) ([]byte, error) {
-	return e.forms.get(slot, build)
+func (e *Event) Form(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error) {
+	return e.forms.get(edition, slot, build)
 }
 
 // cost is how many bytes the event adds to those that the state takes anyway.

@@ -5,16 +5,38 @@ import (
 	"sync/atomic"
 )
 
-// Slots is how many wire forms an object or an event may have.
+// Slots is how many wire forms an object or an event may have in one edition.
 const Slots = 8
 
-// forms are the wire forms of one object or event. Most have none, so the table is made when it is needed.
+// forms are the wire forms of one object or event, in tables by edition. Most have none, so a table is made when it is needed.
 type forms struct {
 	budget *formBudget // nil outside a cache: then nothing is kept
 	table  atomic.Pointer[formTable]
 }
 
-type formTable [Slots]atomic.Pointer[form]
+// formTable holds the forms of one edition.
+type formTable struct {
+	edition uint32
+	slots   [Slots]atomic.Pointer[form]
+	next    atomic.Pointer[formTable]
+}
+
+// of finds or makes the table of an edition.
+func (fs *forms) of(edition uint32) *formTable {
+	for at := &fs.table; ; {
+		t := at.Load()
+		if t == nil {
+			t = &formTable{edition: edition}
+			if !at.CompareAndSwap(nil, t) {
+				t = at.Load()
+			}
+		}
+		if t.edition == edition {
+			return t
+		}
+		at = &t.next
+	}
+}
 
 // form is one wire form. mu is held while it is made; data does not change once done is set.
 type form struct {
@@ -30,18 +52,11 @@ type form struct {
 // formOverhead is what a form costs besides its bytes.
 const formOverhead = 160
 
-func (fs *forms) get(slot int, build func() ([]byte, error)) ([]byte, error) {
+func (fs *forms) get(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error) {
 	if fs.budget == nil {
 		return build()
 	}
-	table := fs.table.Load()
-	if table == nil {
-		table = new(formTable)
-		if !fs.table.CompareAndSwap(nil, table) {
-			table = fs.table.Load()
-		}
-	}
-	home := &table[slot]
+	home := &fs.of(edition).slots[slot]
 	f := home.Load()
 	if f == nil {
 		f = &form{home: home}
@@ -89,13 +104,11 @@ func (f *form) fill(build func() ([]byte, error)) (made bool, err error) {
 
 // drop gives all forms back to the budget. Who has their bytes keeps them.
 func (fs *forms) drop() {
-	table := fs.table.Load()
-	if table == nil {
-		return
-	}
-	for i := range table {
-		if f := table[i].Load(); f != nil {
-			fs.budget.remove(f)
+	for table := fs.table.Load(); table != nil; table = table.next.Load() {
+		for i := range table.slots {
+			if f := table.slots[i].Load(); f != nil {
+				fs.budget.remove(f)
+			}
 		}
 	}
 }

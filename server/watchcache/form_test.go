@@ -7,19 +7,35 @@ func TestFormsThatNobodyAsksForFade(t *testing.T) {
 	wanted, forgotten := forms{budget: b}, forms{budget: b}
 	build := func() ([]byte, error) { return []byte("form"), nil }
 	for _, f := range []*forms{&wanted, &forgotten} {
-		if _, err := f.get(0, build); err != nil {
+		if _, err := f.get(0, 0, build); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := wanted.get(0, build); err != nil { // again
+	if _, err := wanted.get(0, 0, build); err != nil { // again
 		t.Fatal(err)
 	}
 	b.fade()
-	if wanted.table.Load()[0].Load() == nil || forgotten.table.Load()[0].Load() != nil {
+	if wanted.table.Load().slots[0].Load() == nil || forgotten.table.Load().slots[0].Load() != nil {
 		t.Error("the wrong form went")
 	}
 	b.fade()
 	if _, n := b.usage(); n != 0 {
 		t.Errorf("%d forms stay that nobody asked for", n)
+	}
+}
+
+func TestEditionsHaveFormsOfTheirOwn(t *testing.T) {
+	f := forms{budget: &formBudget{limit: 1 << 20}}
+	for _, edition := range []uint32{0, 7, 3} {
+		for range 2 {
+			got, err := f.get(edition, 1, func() ([]byte, error) { return []byte{byte(edition)}, nil })
+			if err != nil || got[0] != byte(edition) {
+				t.Errorf("edition %d: got %v, %v", edition, got, err)
+			}
+		}
+	}
+	f.drop()
+	if _, n := f.budget.usage(); n != 0 {
+		t.Errorf("%d forms stay of an object that is gone", n)
 	}
 }

@@ -188,10 +188,10 @@ func TestFormIsMadeOnceForAll(t *testing.T) {
 		release := make(chan struct{})
 		for range 10 {
 			w.ended.Go(func() {
-				got, err := o.Form(3, func() ([]byte, error) {
+				got, err := o.Form(0, 3, func() ([]byte, error) {
 					<-release
 					made++
-					plain, err := o.Form(0, func() ([]byte, error) { return o.Value(), nil })
+					plain, err := o.Form(0, 0, func() ([]byte, error) { return o.Value(), nil })
 					return append([]byte("zip "), plain...), err
 				})
 				if string(got) != "zip |||body" || err != nil {
@@ -217,9 +217,9 @@ func TestFailureToMakeAFormIsNotKept(t *testing.T) {
 		w.settle()
 		o, _ := w.pods.Get(pods + "a/x")
 		broken := errors.New("broken")
-		_, err := o.Form(0, func() ([]byte, error) { return nil, broken })
+		_, err := o.Form(0, 0, func() ([]byte, error) { return nil, broken })
 		w.wants(err, broken)
-		if got, err := o.Form(0, func() ([]byte, error) { return []byte("ok"), nil }); string(got) != "ok" || err != nil {
+		if got, err := o.Form(0, 0, func() ([]byte, error) { return []byte("ok"), nil }); string(got) != "ok" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
@@ -233,7 +233,7 @@ func TestFormsStayWithinTheirBudget(t *testing.T) {
 		w.settle()
 		made := map[string]int{}
 		form := func(o *watchcache.Object) {
-			if _, err := o.Form(1, func() ([]byte, error) { made[o.Name()]++; return make([]byte, 10_000), nil }); err != nil {
+			if _, err := o.Form(0, 1, func() ([]byte, error) { made[o.Name()]++; return make([]byte, 10_000), nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -270,10 +270,10 @@ func TestFormsGoWithTheWindow(t *testing.T) {
 				t.Fatal(err)
 			}
 			frame := func() ([]byte, error) { return make([]byte, 100), nil }
-			if _, err := e.Form(0, frame); err != nil {
+			if _, err := e.Form(0, 0, frame); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.Object.Form(0, frame); err != nil {
+			if _, err := e.Object.Form(0, 0, frame); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -297,7 +297,7 @@ func TestObjectOfTheStoreIsLikeOneOfTheCache(t *testing.T) {
 		}
 		made := 0
 		for range 2 {
-			form, err := o.Form(0, func() ([]byte, error) { made++; return o.Value(), nil })
+			form, err := o.Form(0, 0, func() ([]byte, error) { made++; return o.Value(), nil })
 			if string(form) != "app=web|n1|Running|body" || err != nil {
 				t.Errorf("form is %q, %v", form, err)
 			}

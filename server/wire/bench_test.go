@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -87,11 +88,11 @@ func BenchmarkStages(b *testing.B) {
 		{"lease", kindNamed(b, "Lease"), leaseOf()},
 		{"configmap", kindNamed(b, "ConfigMap"), &corev1.ConfigMap{ObjectMeta: metaFor("settings"), Data: map[string]string{"key": "value"}}},
 	} {
-		stored, err := o.kind.Codec.Encode(o.of)
+		stored, err := o.kind.Encode(context.Background(), o.of)
 		if err != nil {
 			b.Fatal(err)
 		}
-		text, err := makeJSON(o.kind, stored, 12345)
+		text, err := makeJSON(context.Background(), o.kind, stored, 12345)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -104,14 +105,14 @@ func BenchmarkStages(b *testing.B) {
 				}
 			})
 		}
-		stage("decode", func() { o.kind.Codec.Decode(stored, "12345") })
+		stage("decode", func() { o.kind.Decode(context.Background(), stored, "12345") })
 		stage("marshal", func() { json.Marshal(o.of) })
-		stage("encode", func() { makeJSON(o.kind, stored, 12345) })
+		stage("encode", func() { makeJSON(context.Background(), o.kind, stored, 12345) })
 		stage("compress", func() { Compress(text) })
 		stage("compress against the frame before", func() { compress(text, text) })
 		var frame []byte
 		stage("splice", func() {
-			m, _ := messageOf(stored, 12345)
+			m, _, _ := messageOf(o.kind, stored, 12345)
 			frame = m.Append(frame[:0])
 		})
 	}

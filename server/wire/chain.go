@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 
@@ -46,16 +47,16 @@ func appendChainHead(b []byte, before, f Frame) []byte {
 
 // GzipChained is an event's frame, compressed against the frame before it. It is not ok if another frame is the one
 // before it for those who asked first.
-func GzipChained(k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e *watchcache.Event, t watch.EventType) (block Block, ok bool, err error) {
+func GzipChained(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e *watchcache.Event, t watch.EventType) (block Block, ok bool, err error) {
 	f := Frame{t, e.Object}
 	var space [chainHead]byte
 	head := appendChainHead(space[:0], before, f)
-	form, err := e.Form(slotChained, func() ([]byte, error) {
-		dictionary, err := before.text(k, gvk)
+	form, err := e.Form(k.Edition, slotChained, func() ([]byte, error) {
+		dictionary, err := before.text(ctx, k, gvk)
 		if err != nil {
 			return nil, err
 		}
-		text, err := f.text(k, gvk)
+		text, err := f.text(ctx, k, gvk)
 		if err != nil {
 			return nil, err
 		}
@@ -67,8 +68,8 @@ func GzipChained(k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e 
 	return Block(form[chainHead:]), true, nil
 }
 
-func (f Frame) text(k *resource.Kind, gvk schema.GroupVersionKind) ([]byte, error) {
-	form, err := JSON(k, f.Object)
+func (f Frame) text(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionKind) ([]byte, error) {
+	form, err := JSON(ctx, k, f.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -89,30 +90,30 @@ type ListChain struct {
 
 // Next is the next item. If it is chained, its block begins with what stands between; otherwise it is the form alone,
 // because it is the first item, or others have made it against another one.
-func (c *ListChain) Next(o *watchcache.Object) (block Block, chained bool, err error) {
+func (c *ListChain) Next(ctx context.Context, o *watchcache.Object) (block Block, chained bool, err error) {
 	before, text := c.before, c.text
 	c.before, c.text = o, nil
 	if before == nil {
-		block, err = GzipJSON(c.Kind, o)
+		block, err = GzipJSON(ctx, c.Kind, o)
 		return block, false, err
 	}
 	var space [chainHead]byte
 	head := appendChainHead(space[:0], Frame{watch.Added, before}, Frame{watch.Added, o})
-	form, err := o.Form(slotChainedItem, func() ([]byte, error) {
+	form, err := o.Form(c.Kind.Edition, slotChainedItem, func() ([]byte, error) {
 		var err error
 		if text == nil {
-			if text, err = makeJSON(c.Kind, before.Value(), before.Revision); err != nil {
+			if text, err = makeJSON(ctx, c.Kind, before.Value(), before.Revision); err != nil {
 				return nil, err
 			}
 		}
-		if c.text, err = makeJSON(c.Kind, o.Value(), o.Revision); err != nil {
+		if c.text, err = makeJSON(ctx, c.Kind, o.Value(), o.Revision); err != nil {
 			return nil, err
 		}
 		item := append(bytes.Clone(c.Between), c.text...)
 		return append(bytes.Clone(head), compress(item, text)...), nil
 	})
 	if err == nil && !bytes.Equal(form[:chainHead], head) {
-		block, err = GzipJSON(c.Kind, o)
+		block, err = GzipJSON(ctx, c.Kind, o)
 		return block, false, err
 	}
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // objectOf is an object as it comes from the store.
 func objectOf(t testing.TB, k *resource.Kind, o resource.Object, rev store.Revision) *watchcache.Object {
 	t.Helper()
-	stored, err := k.Codec.Encode(o)
+	stored, err := k.Encode(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestFramesThatAreCompressedAgainstTheOneBeforeReadAsOneStream(t *testing.T)
 			m.Data["text"] = string(long)
 		}
 		f := Frame{watch.Modified, objectOf(t, k, m, store.Revision(i+1))}
-		text, err := f.text(k, gvk)
+		text, err := f.text(t.Context(), k, gvk)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestFramesThatAreCompressedAgainstTheOneBeforeReadAsOneStream(t *testing.T)
 		case last.Object == nil:
 			out = g.AppendFlush(g.AppendText(out, text))
 		default:
-			b, ok, err := GzipChained(k, gvk, last, &watchcache.Event{Type: watchcache.Modified, Object: f.Object}, watch.Modified)
+			b, ok, err := GzipChained(t.Context(), k, gvk, last, &watchcache.Event{Type: watchcache.Modified, Object: f.Object}, watch.Modified)
 			if err != nil || !ok {
 				t.Fatal(ok, err)
 			}
@@ -114,7 +114,7 @@ func TestListsOfChainedItemsReadAsTheyAre(t *testing.T) {
 	chain := ListChain{Kind: k, Between: []byte(",{")}
 	out := g.AppendHead(nil)
 	for i, o := range objects {
-		form, err := JSON(k, o)
+		form, err := JSON(t.Context(), k, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestListsOfChainedItemsReadAsTheyAre(t *testing.T) {
 		if i%10 == 0 {
 			chain = ListChain{Kind: k, Between: chain.Between}
 		}
-		block, chained, err := chain.Next(o)
+		block, chained, err := chain.Next(t.Context(), o)
 		if chained != (i%10 != 0) || err != nil {
 			t.Fatal(chained, err)
 		}

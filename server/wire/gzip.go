@@ -2,11 +2,13 @@ package wire
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"hash/crc32"
 	"sync"
 
-	"encoding/binary"
 	"github.com/klauspost/compress/flate"
+
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/watchcache"
 )
@@ -55,9 +57,9 @@ func compress(text, dictionary []byte) Block {
 }
 
 // GzipJSON is the compressed JSON form of an object.
-func GzipJSON(k *resource.Kind, o *watchcache.Object) (Block, error) {
-	return o.Form(slotGzip, func() ([]byte, error) {
-		text, err := makeJSON(k, o.Value(), o.Revision)
+func GzipJSON(ctx context.Context, k *resource.Kind, o *watchcache.Object) (Block, error) {
+	return o.Form(k.Edition, slotGzip, func() ([]byte, error) {
+		text, err := makeJSON(ctx, k, o.Value(), o.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -66,9 +68,9 @@ func GzipJSON(k *resource.Kind, o *watchcache.Object) (Block, error) {
 }
 
 // GzipDeletedJSON is the compressed form of DeletedJSON.
-func GzipDeletedJSON(k *resource.Kind, e *watchcache.Event) (Block, error) {
-	return e.Form(slotDeletedGzip, func() ([]byte, error) {
-		text, err := DeletedJSON(k, e)
+func GzipDeletedJSON(ctx context.Context, k *resource.Kind, e *watchcache.Event) (Block, error) {
+	return e.Form(k.Edition, slotDeletedGzip, func() ([]byte, error) {
+		text, err := DeletedJSON(ctx, k, e)
 		if err != nil {
 			return nil, err
 		}

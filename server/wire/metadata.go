@@ -34,14 +34,17 @@ func readMetadata(stored []byte, rev store.Revision) (*metav1.PartialObjectMetad
 	return p, err
 }
 
+// everyEdition is where forms are kept that are the same in all: metadata alone has no version of the kind.
+const everyEdition = 0
+
 // MetadataJSON is the JSON form of the object's metadata alone: that of a PartialObjectMetadata.
 func MetadataJSON(o *watchcache.Object) ([]byte, error) {
-	return o.Form(slotMetadata, func() ([]byte, error) { return makeMetadataJSON(o.Value(), o.Revision) })
+	return o.Form(everyEdition, slotMetadata, func() ([]byte, error) { return makeMetadataJSON(o.Value(), o.Revision) })
 }
 
 // DeletedMetadataJSON is the same of what an event deleted, under the event's resource version.
 func DeletedMetadataJSON(e *watchcache.Event) ([]byte, error) {
-	return e.Form(slotDeletedMetadata, func() ([]byte, error) { return makeMetadataJSON(e.Object.Value(), e.Revision) })
+	return e.Form(everyEdition, slotDeletedMetadata, func() ([]byte, error) { return makeMetadataJSON(e.Object.Value(), e.Revision) })
 }
 
 // MetadataJSONAt makes the form under another resource version; nothing is kept.
@@ -60,8 +63,10 @@ var metadataPlan = sync.OnceValue(func() *transcode.Plan {
 
 func makeMetadataJSON(stored []byte, rev store.Revision) ([]byte, error) {
 	if bytes.HasPrefix(stored, resource.ProtoMagic) {
-		if form, ok := planned(metadataPlan(), stored, rev); ok {
-			return form, nil
+		if message, err := resource.MessageOf(stored); err == nil {
+			if form, ok := planned(metadataPlan(), message, rev); ok {
+				return form, nil
+			}
 		}
 	}
 	p, err := readMetadata(stored, rev)

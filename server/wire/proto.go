@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"errors"
 
 	"github.com/millrace/millrace/server/resource"
@@ -55,17 +56,46 @@ func (m *Message) Append(b []byte) []byte {
 	return append(b, m.after...)
 }
 
-// messageOf is the message in stored bytes.
-func messageOf(stored []byte, rev store.Revision) (Message, error) {
-	message, err := resource.MessageOf(stored)
+// messageOf is the message in bytes that were stored in the kind's own version; own is false if they were not.
+func messageOf(k *resource.Kind, stored []byte, rev store.Revision) (m Message, own bool, err error) {
+	message, _, own := k.Message(stored)
+	if !own {
+		return Message{}, false, nil
+	}
+	m, err = splice(message, version(rev))
+	return m, true, err
+}
+
+// anyMessage is the message in stored bytes, whatever version they are of.
+func anyMessage(ctx context.Context, k *resource.Kind, stored []byte, rev store.Revision) (Message, error) {
+	if m, own, err := messageOf(k, stored, rev); own {
+		return m, err
+	}
+	o, err := k.Decode(ctx, stored, version(rev))
 	if err != nil {
 		return Message{}, err
 	}
-	return splice(message, version(rev))
+	return encoded(o)
 }
 
-// StoredProto is the protobuf form of an entry.
-func StoredProto(e store.Entry) (Message, error) { return messageOf(e.Value, e.Revision) }
+// encoded is the message of an object that is at hand.
+func encoded(o resource.Object) (Message, error) {
+	p, ok := o.(resource.ProtoMessage)
+	if !ok {
+		return Message{}, errMessage
+	}
+	b := make([]byte, p.Size())
+	_, err := p.MarshalToSizedBuffer(b)
+	return Whole(b), err
+}
+
+// StoredProto is the protobuf form of an entry. The object that it holds is at hand.
+func StoredProto(k *resource.Kind, e store.Entry, o resource.Object) (Message, error) {
+	if m, own, err := messageOf(k, e.Value, e.Revision); own {
+		return m, err
+	}
+	return encoded(o)
+}
 
 // splice finds the places around a message's resource version.
 func splice(message []byte, version string) (Message, error) {

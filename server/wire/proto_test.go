@@ -38,7 +38,7 @@ func TestAMessageSaysTheVersionOfItsObject(t *testing.T) {
 			t.Errorf("%+v: as a whole %q", c, got)
 		}
 	}
-	if _, err := messageOf(append(bytes.Clone(resource.ProtoMagic), 0xff), 1); err == nil {
+	if _, err := anyMessage(t.Context(), kindNamed(t, "Pod"), append(bytes.Clone(resource.ProtoMagic), 0xff), 1); err == nil {
 		t.Error("bytes that are no message are not refused")
 	}
 }

@@ -11,6 +11,8 @@
 package wire
 
 import (
+	"context"
+
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/store"
 	"github.com/millrace/millrace/server/watchcache"
@@ -35,49 +37,53 @@ const (
 )
 
 // JSON is the object's JSON form.
-func JSON(k *resource.Kind, o *watchcache.Object) ([]byte, error) {
-	return o.Form(slotJSON, func() ([]byte, error) { return makeJSON(k, o.Value(), o.Revision) })
+func JSON(ctx context.Context, k *resource.Kind, o *watchcache.Object) ([]byte, error) {
+	return o.Form(k.Edition, slotJSON, func() ([]byte, error) { return makeJSON(ctx, k, o.Value(), o.Revision) })
 }
 
 // Proto is the object's protobuf form.
-func Proto(o *watchcache.Object) (Message, error) { return protoAt(o, o.Revision, o, slotProto) }
+func Proto(ctx context.Context, k *resource.Kind, o *watchcache.Object) (Message, error) {
+	return protoAt(ctx, k, o, o.Revision, o, slotProto)
+}
 
 // keeper is an object or an event, which keeps forms.
 type keeper interface {
-	Form(slot int, build func() ([]byte, error)) ([]byte, error)
+	Form(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error)
 }
 
-// protoAt makes a form of the bytes that are there anyway. Those of an object at rest would have to be unpacked each time,
-// so its form is kept.
-func protoAt(o *watchcache.Object, rev store.Revision, k keeper, slot int) (Message, error) {
+// protoAt makes a form of the bytes that are there anyway. Those of an object at rest would have to be unpacked each time, and
+// those of another version converted, so these forms are kept.
+func protoAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision, keep keeper, slot int) (Message, error) {
 	if !o.AtRest() {
-		return messageOf(o.Value(), rev)
+		if m, own, err := messageOf(k, o.Value(), rev); own {
+			return m, err
+		}
 	}
-	form, err := k.Form(slot, func() ([]byte, error) {
-		m, err := messageOf(o.Value(), rev)
+	form, err := keep.Form(k.Edition, slot, func() ([]byte, error) {
+		m, err := anyMessage(ctx, k, o.Value(), rev)
 		return m.Append(make([]byte, 0, m.Size())), err
 	})
 	return Whole(form), err
 }
 
 // DeletedJSON is the JSON form of what an event deleted, under the event's resource version.
-func DeletedJSON(k *resource.Kind, e *watchcache.Event) ([]byte, error) {
-	return e.Form(slotDeletedJSON, func() ([]byte, error) { return makeJSON(k, e.Object.Value(), e.Revision) })
+func DeletedJSON(ctx context.Context, k *resource.Kind, e *watchcache.Event) ([]byte, error) {
+	return e.Form(k.Edition, slotDeletedJSON, func() ([]byte, error) { return makeJSON(ctx, k, e.Object.Value(), e.Revision) })
 }
 
 // DeletedProto is the same in protobuf.
-func DeletedProto(e *watchcache.Event) (Message, error) {
-	return protoAt(e.Object, e.Revision, e, slotDeletedProto)
+func DeletedProto(ctx context.Context, k *resource.Kind, e *watchcache.Event) (Message, error) {
+	return protoAt(ctx, k, e.Object, e.Revision, e, slotDeletedProto)
 }
 
 // JSONAt makes the JSON form of an object under another resource version; nothing is kept.
-func JSONAt(k *resource.Kind, o *watchcache.Object, rev store.Revision) ([]byte, error) {
-	return makeJSON(k, o.Value(), rev)
+func JSONAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision) ([]byte, error) {
+	return makeJSON(ctx, k, o.Value(), rev)
 }
 
 // ProtoAt is the same in protobuf.
-func ProtoAt(o *watchcache.Object, rev store.Revision) (Message, error) {
-	return messageOf(o.Value(), rev)
+func ProtoAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision) (Message, error) {
+	return anyMessage(ctx, k, o.Value(), rev)
 }
 
 // AppendTypeMeta begins a JSON object with what it is, up to where its form follows.

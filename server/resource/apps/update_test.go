@@ -129,11 +129,11 @@ func TestStatusMustAddUp(t *testing.T) {
 func TestClaimTemplatesSayWhatTheyAreAfterTheStore(t *testing.T) {
 	k := StatefulSets()
 	set := made(t, k, `"volumeClaimTemplates": [{"metadata": {"name": "d"}}], `+template)
-	stored, err := k.Codec.Encode(set)
+	stored, err := k.Encode(t.Context(), set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := k.Codec.Decode(stored, "1")
+	back, err := k.Decode(t.Context(), stored, "1")
 	if err != nil {
 		t.Fatal(err)
 	}

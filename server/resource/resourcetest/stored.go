@@ -39,11 +39,11 @@ func Stored(t *testing.T, all []*kinds.Kind) {
 
 func storesAndReads(t *testing.T, k *kinds.Kind, o kinds.Object) {
 	t.Helper()
-	stored, err := k.Codec.Encode(o)
+	stored, err := k.Encode(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := k.Codec.Decode(stored, "")
+	back, err := k.Decode(t.Context(), stored, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func storesAndReads(t *testing.T, k *kinds.Kind, o kinds.Object) {
 		}
 		t.Fatal("stored bytes decode to another object")
 	}
-	a, err := k.AttributesOf(stored)
+	a, err := k.Attributes(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
