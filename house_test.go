@@ -17,8 +17,8 @@ const module = "github.com/millrace/millrace"
 // arrows names, for each room of the house, the rooms that it may import. A room that is not on the list is an error, and so is
 // an arrow that the list does not have: who adds one decides on purpose.
 var arrows = map[string][]string{
-	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "loop", "informer"},
-	"":    {"server", "controllers", "scheduler", "kubelet", "loop", "informer", "queue", "internal"},
+	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer"},
+	"":    {"server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "internal"},
 
 	// The server wing, from top to bottom.
 	"server/openapi":     {"server/resource"},
@@ -43,6 +43,8 @@ var arrows = map[string][]string{
 	"controllers": {"demand", "loop", "informer", "queue", "internal"},
 	"scheduler":   {"demand", "loop", "informer", "queue"},
 	"kubelet":     {"demand", "loop", "informer", "queue"},
+
+	"network": {"loop", "informer", "queue"},
 
 	// The libraries.
 	"loop":     {"informer", "queue"},

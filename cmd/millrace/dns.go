@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network/dns"
+)
+
+// dnsFlags are the flags of `millrace dns`.
+type dnsFlags struct {
+	clientFlags
+	options        dns.Options
+	forward, stubs []string
+}
+
+func dnsCommand() *cobra.Command {
+	f := &dnsFlags{}
+	c := &cobra.Command{
+		Use:   "dns",
+		Short: "Answer the names of a cluster",
+		Long: "Answer the names of a cluster's services and pods, by Kubernetes' DNS specification, against any Kubernetes API server.\n" +
+			"All other names are forwarded.",
+		Args: cobra.NoArgs,
+		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if err := f.upstreams(c.Flags().Changed("forward")); err != nil {
+				return err
+			}
+			clients, _, err := f.clients(c.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			f.options.Clients, f.options.Logger = clients.As("dns"), clients.Log
+			server, err := dns.New(f.options)
+			if err != nil {
+				return err
+			}
+			return loop.Run(ctx, clients, server, loop.Func(tidy))
+		}),
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringSliceVar(&f.options.Listen, "listen", []string{":53"}, "addresses to listen on, for UDP and TCP")
+	fl.StringVar(&f.options.Domain, "cluster-domain", "cluster.local", "domain of the cluster")
+	fl.DurationVar(&f.options.TTL, "ttl", 5*time.Second, "how long clients may keep an answer about the cluster")
+	fl.StringSliceVar(&f.forward, "forward", nil, "servers to ask for other names, as ADDRESS or ADDRESS:PORT; an empty list asks nobody (default: those of --resolv-conf)")
+	fl.StringVar(&f.options.ResolvConf, "resolv-conf", "/etc/resolv.conf", "file that names the machine's DNS servers")
+	fl.StringArrayVar(&f.stubs, "stub-domain", nil, "servers for the names of one domain, as DOMAIN=ADDRESS,ADDRESS; may be given several times")
+	fl.IntVar(&f.options.CacheEntries, "cache-entries", 10000, "how many answers of other servers are kept")
+	return c
+}
+
+// upstreams reads the flags that name other servers.
+func (f *dnsFlags) upstreams(forwardGiven bool) error {
+	if forwardGiven {
+		f.options.Upstreams = []string{}
+	}
+	for _, word := range f.forward {
+		server, err := dns.ParseServer(word)
+		if err != nil {
+			return err
+		}
+		f.options.Upstreams = append(f.options.Upstreams, server)
+	}
+	f.options.Stubs = map[string][]string{}
+	for _, word := range f.stubs {
+		domain, servers, err := dns.ParseStub(word)
+		if err != nil {
+			return err
+		}
+		f.options.Stubs[domain] = servers
+	}
+	return nil
+}

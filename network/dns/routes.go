@@ -1,0 +1,129 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	wire "github.com/miekg/dns"
+)
+
+// resolvConf is where the machine's own servers are named.
+const resolvConf = "/etc/resolv.conf"
+
+// review is how often the machine's servers are read again, and all are probed.
+const review = 30 * time.Second
+
+// reviewing keeps the routes as they should be, until the context ends.
+func (s *Server) reviewing(ctx context.Context) {
+	for {
+		s.setRoutes()
+		s.probeAll(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(review):
+		}
+	}
+}
+
+// setRoutes makes the routes of the options, and of the machine's configuration if the options leave it to that. Servers that
+// stay keep what is known of them.
+func (s *Server) setRoutes() {
+	known := map[string]*upstream{}
+	if old := s.forward.routes.Load(); old != nil {
+		for _, r := range *old {
+			for _, u := range r.upstreams {
+				known[u.address] = u
+			}
+		}
+	}
+	var all []route
+	add := func(domain string, addresses []string) {
+		r := route{domain: domain}
+		for _, a := range addresses {
+			if known[a] == nil {
+				known[a] = &upstream{address: a}
+			}
+			r.upstreams = append(r.upstreams, known[a])
+		}
+		all = append(all, r)
+	}
+	for domain, addresses := range s.options.Stubs {
+		add(domain, addresses)
+	}
+	slices.SortFunc(all, func(a, b route) int { return len(b.domain) - len(a.domain) })
+	if s.options.Upstreams != nil {
+		add(".", s.options.Upstreams)
+	} else {
+		add(".", s.machines())
+	}
+	s.forward.routes.Store(&all)
+}
+
+// machines are the servers of resolv.conf; while that cannot be read, there are none.
+func (s *Server) machines() []string {
+	config, err := wire.ClientConfigFromFile(s.options.ResolvConf)
+	if err != nil {
+		s.log.Warn("the machine's DNS servers are not known", "err", err)
+		return nil
+	}
+	var all []string
+	for _, host := range config.Servers {
+		all = append(all, net.JoinHostPort(host, config.Port))
+	}
+	return all
+}
+
+func (s *Server) probeAll(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	seen := map[*upstream]bool{}
+	for _, r := range *s.forward.routes.Load() {
+		for _, u := range r.upstreams {
+			if seen[u] {
+				continue
+			}
+			seen[u] = true
+			all.Go(func() {
+				loops := s.probes.probe(ctx, u)
+				if u.loops.Swap(loops) != loops && loops {
+					s.log.Error("a DNS server leads back to this one and is not asked: name another with --forward", "server", u.address)
+				}
+			})
+		}
+	}
+}
+
+// ParseServer reads the address of a server: an IP address, with or without a port.
+func ParseServer(text string) (string, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return net.JoinHostPort(a.String(), "53"), nil
+	}
+	a, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q is not the address of a DNS server, such as 10.0.0.1 or 10.0.0.1:5353", text)
+	}
+	return a.String(), nil
+}
+
+// ParseStub reads DOMAIN=SERVER,SERVER.
+func ParseStub(text string) (domain string, servers []string, err error) {
+	domain, list, ok := strings.Cut(text, "=")
+	if _, valid := wire.IsDomainName(domain); !ok || !valid || domain == "" || list == "" {
+		return "", nil, fmt.Errorf("%q is not DOMAIN=SERVER", text)
+	}
+	for word := range strings.SplitSeq(list, ",") {
+		server, err := ParseServer(word)
+		if err != nil {
+			return "", nil, err
+		}
+		servers = append(servers, server)
+	}
+	return strings.ToLower(wire.Fqdn(domain)), servers, nil
+}

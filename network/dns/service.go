@@ -1,0 +1,149 @@
+package dns
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	wire "github.com/miekg/dns"
+)
+
+// service answers what stands before "svc": a namespace, a service in it, a host of the service, or a port of it.
+func (q question) service(labels []string) found {
+	n := len(labels)
+	switch n {
+	case 0:
+		return found{exists: true}
+	case 1:
+		return found{exists: q.namespace(labels[0])}
+	}
+	s, ok := q.services.Get(labels[n-1], labels[n-2])
+	switch {
+	case !ok:
+		return found{}
+	case s.external != "" && n == 2:
+		alias := &wire.CNAME{Hdr: q.header(q.owner, wire.TypeCNAME), Target: s.external}
+		return found{exists: true, records: []wire.RR{alias}, alias: s.external}
+	case s.external != "":
+		return found{}
+	case n == 2:
+		return q.whole(s)
+	case n == 3 && !strings.HasPrefix(labels[0], "_"):
+		return q.host(s, labels[0])
+	case n == 3:
+		return q.ports(s, "", labels[0])
+	case n == 4 && strings.HasPrefix(labels[0], "_"):
+		return q.ports(s, labels[0], labels[1])
+	}
+	return found{}
+}
+
+// whole answers the name of a service. Without ready endpoints a headless service does not exist in the zone.
+func (q question) whole(s *service) found {
+	if q.kind == wire.TypeSRV {
+		return q.ports(s, "", "")
+	}
+	if !s.headless {
+		return found{exists: true, records: q.addresses(q.owner, s.addresses)}
+	}
+	var all []netip.Addr
+	for t := range q.targets(s) {
+		all = append(all, t.address)
+	}
+	return found{exists: len(all) > 0, records: q.addresses(q.owner, distinct(all))}
+}
+
+// host answers the name of one endpoint, or of several with the same host name.
+func (q question) host(s *service, host string) found {
+	var all []netip.Addr
+	for t := range q.targets(s) {
+		if t.host == host {
+			all = append(all, t.address)
+		}
+	}
+	return found{exists: len(all) > 0, records: q.addresses(q.owner, distinct(all))}
+}
+
+// targets ranges over the ready endpoints of a service and the ports that they have.
+func (q question) targets(s *service) func(yield func(target, []port) bool) {
+	return func(yield func(target, []port) bool) {
+		for slice := range q.endpoints.By(byService, s.namespace+"/"+s.name) {
+			for _, t := range slice.targets {
+				if !yield(t, slice.ports) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ports answers _name._protocol, and with empty words all ports. Only SRV records are there.
+func (q question) ports(s *service, name, protocol string) found {
+	wanted := func(p port) bool {
+		return (name == "" || p.name != "" && "_"+p.name == name) && (protocol == "" || "_"+p.protocol == protocol)
+	}
+	r := srv{question: q, service: s.name + "." + s.namespace + ".svc." + q.domain, silent: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != ""}
+	if s.headless {
+		for t, ports := range q.targets(s) {
+			for _, p := range ports {
+				if wanted(p) {
+					r.add(t.host+"."+r.service, p, t.address)
+				}
+			}
+		}
+	} else {
+		for _, p := range s.ports {
+			if wanted(p) {
+				r.add(r.service, p, s.addresses...)
+			}
+		}
+		r.exists = r.exists || protocol == ""
+	}
+	return r.found
+}
+
+// srv gathers SRV records, and the addresses of their names.
+type srv struct {
+	question
+	found
+	service string
+	silent  bool // the name exists, but has no records of the type asked for
+	seen    map[string]struct{}
+}
+
+func (r *srv) add(host string, p port, addresses ...netip.Addr) {
+	r.exists = true
+	if r.silent {
+		return
+	}
+	if r.first(host + ":" + strconv.Itoa(int(p.number))) {
+		r.records = append(r.records, &wire.SRV{Hdr: r.header(r.owner, wire.TypeSRV), Weight: 100, Port: p.number, Target: host})
+	}
+	for _, a := range addresses {
+		if r.first(host + "=" + a.String()) {
+			r.extra = append(r.extra, r.address(host, a))
+		}
+	}
+}
+
+// first tells whether a word comes for the first time: one endpoint may stand in several slices.
+func (r *srv) first(word string) bool {
+	if _, again := r.seen[word]; again {
+		return false
+	}
+	if r.seen == nil {
+		r.seen = map[string]struct{}{}
+	}
+	r.seen[word] = struct{}{}
+	return true
+}
+
+// distinct leaves out addresses that come again: one endpoint may stand in two slices while it moves.
+func distinct(all []netip.Addr) []netip.Addr {
+	if len(all) < 2 {
+		return all
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
+}

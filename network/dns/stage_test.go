@@ -1,0 +1,183 @@
+package dns
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	wire "github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
+)
+
+// stage is an API server and a DNS server that follows it.
+type stage struct {
+	*testing.T
+	kube    *kubernetes.Clientset
+	server  *Server
+	address string
+}
+
+// newStage starts both. The options' clients and address are filled in.
+func newStage(t *testing.T, o Options) *stage {
+	t.Helper()
+	cluster := millracetest.Start(t, millrace.Options{Controllers: []string{}, NoScheduler: true})
+	clients, err := loop.NewClients(cluster.InProcess(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Upstreams == nil {
+		o.Upstreams = []string{}
+	}
+	o.Clients, o.Listen = clients, []string{"127.0.0.1:0"}
+	s := &stage{T: t, kube: millracetest.Clientset(t, cluster)}
+	if s.server, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- loop.Run(ctx, clients, s.server) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	s.address = s.listening(ctx)
+	s.synced(ctx)
+	return s
+}
+
+func (s *stage) listening(ctx context.Context) string {
+	all, err := s.server.Addresses(ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return all[0]
+}
+
+func (s *stage) synced(ctx context.Context) {
+	v := s.server.zone.view
+	for _, c := range []loop.Cache{v.services, v.endpoints, v.namespaces} {
+		if err := c.Synced(ctx); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// service creates a service in the namespace default, and waits until the server knows it.
+func (s *stage) service(name string, spec corev1.ServiceSpec) *corev1.Service {
+	s.Helper()
+	got, err := s.kube.CoreV1().Services("default").Create(s.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.server.zone.services.WaitFor(s.Context(), got.ResourceVersion); err != nil {
+		s.Fatal(err)
+	}
+	return got
+}
+
+// slice creates a slice of a service, and waits until the server knows it.
+func (s *stage) slice(service string, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort, all ...discoveryv1.Endpoint) {
+	s.Helper()
+	got, err := s.kube.DiscoveryV1().EndpointSlices("default").Create(s.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{GenerateName: service + "-", Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: family, Endpoints: all, Ports: ports,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.server.zone.endpoints.WaitFor(s.Context(), got.ResourceVersion); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// ask asks over UDP.
+func (s *stage) ask(name string, kind uint16) *wire.Msg {
+	s.Helper()
+	return s.exchange(new(wire.Msg).SetQuestion(name, kind), "udp")
+}
+
+func (s *stage) exchange(m *wire.Msg, network string) *wire.Msg {
+	s.Helper()
+	client := &wire.Client{Net: network, Timeout: 10 * time.Second}
+	reply, _, err := client.ExchangeContext(s.Context(), m, s.address)
+	if err != nil {
+		s.Fatalf("ask for %v: %v", m.Question, err)
+	}
+	return reply
+}
+
+// expect asks, and compares the code and the values of the answer, without order.
+func (s *stage) expect(name string, kind uint16, code int, values ...string) {
+	s.Helper()
+	reply := s.ask(name, kind)
+	if reply.Rcode != code {
+		s.Errorf("%s %s: the code is %s, want %s", name, wire.TypeToString[kind], wire.RcodeToString[reply.Rcode], wire.RcodeToString[code])
+	}
+	got := map[string]bool{}
+	for _, r := range reply.Answer {
+		got[strings.TrimPrefix(r.String(), r.Header().String())] = true
+	}
+	if len(got) != len(values) || len(reply.Answer) != len(values) {
+		s.Errorf("%s %s: the answer is %v, want %v", name, wire.TypeToString[kind], reply.Answer, values)
+	}
+	for _, v := range values {
+		if !got[v] {
+			s.Errorf("%s %s: the answer %v lacks %s", name, wire.TypeToString[kind], reply.Answer, v)
+		}
+	}
+}
+
+// upstreamServer is another DNS server, which answers as a function says.
+func upstreamServer(t testing.TB, answer func(*wire.Msg) *wire.Msg) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", conn.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := wire.HandlerFunc(func(w wire.ResponseWriter, m *wire.Msg) {
+		reply := answer(m)
+		if reply == nil {
+			return
+		}
+		if w.LocalAddr().Network() == "udp" {
+			reply.Truncate(1232)
+		}
+		_ = w.WriteMsg(reply)
+	})
+	for _, server := range []*wire.Server{{PacketConn: conn, Handler: handler}, {Listener: l, Handler: handler}} {
+		ended := make(chan struct{})
+		started := make(chan struct{})
+		server.NotifyStartedFunc = func() { close(started) }
+		go func() { defer close(ended); _ = server.ActivateAndServe() }()
+		<-started
+		t.Cleanup(func() {
+			_ = server.Shutdown()
+			<-ended
+		})
+	}
+	return conn.LocalAddr().String()
+}
+
+func record(t testing.TB, text string) wire.RR {
+	t.Helper()
+	r, err := wire.NewRR(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
