@@ -2,7 +2,6 @@ package h2
 
 import (
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"sync"
@@ -80,18 +79,29 @@ func (b body) Read(p []byte) (int, error) {
 		case st.closed || st.answered:
 			return 0, http.ErrBodyReadAfterClose
 		case st.complete:
-			maps.Copy(st.request.Trailer, st.trailer)
+			st.fillTrailer()
 			return 0, io.EOF
 		case st.err != nil:
 			return 0, st.err
-		case st.readBy.passed:
+		case st.readBy.passed():
 			return 0, os.ErrDeadlineExceeded
 		}
-		st.changed.Wait()
+		st.waitLocked(&st.readBy)
 	}
 	n := st.body.read(p)
 	c.creditLocked(st, n)
 	return n, nil
+}
+
+// fillTrailer gives the announced fields the values that have come. The map is the handler's.
+func (st *stream) fillTrailer() {
+	for _, field := range st.trailer {
+		name := http.CanonicalHeaderKey(field.Name)
+		if values, announced := st.request.Trailer[name]; announced {
+			st.request.Trailer[name] = append(values, field.Value)
+		}
+	}
+	st.trailer = nil
 }
 
 // Close implements io.Closer.

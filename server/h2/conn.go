@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -37,11 +38,15 @@ type conn struct {
 	last    uint32 // the highest stream that the client has opened
 	served  uint32 // the highest that was served, when no new ones are
 	running int    // handlers, also of streams that have ended
-	heads   int    // how long the heads of their requests are
+	memory  int    // what the heads of their requests take
 	leaving bool   // no new streams are taken
 	misused bool   // the client has not kept to HTTP/2
 	parted  bool   // all has been sent, and the client has been told so
 	idle    *time.Timer
+
+	known    atomic.Bool  // a request has been authenticated; set under mu
+	gathered atomic.Int64 // bytes of answers that their handlers have written and that have not been queued
+	nuisance nuisance
 
 	out     outgoing
 	receive window
@@ -56,9 +61,11 @@ func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
 		server: s, net: secure, handler: handler, base: context.Background(), secure: secure.ConnectionState(), remote: secure.RemoteAddr().String(),
 		streams: map[uint32]*stream{}, receive: newWindow(connWindow),
 	}
+	c.nuisance.since = time.Now()
 	if h, ok := handler.(interface{ BaseContext() context.Context }); ok {
 		c.base = h.BaseContext()
 	}
+	c.base = context.WithValue(c.base, connKey{}, c)
 	c.in = bufio.NewReaderSize((*source)(c), 4<<10)
 	c.framer = http2.NewFramer(nil, c.in)
 	c.framer.SetReuseFrames()
@@ -67,7 +74,7 @@ func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	c.out.init()
 	c.out.settings(
-		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: s.o.MaxStreams},
+		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.maxStreams())},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: s.o.MaxHeader},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
 	)
@@ -154,6 +161,9 @@ func (c *conn) readFrame() error {
 func (c *conn) refuseLocked(e http2.StreamError) error {
 	if e.StreamID > c.last {
 		c.last = e.StreamID
+	}
+	if !c.nuisance.charge(1) {
+		return errFlood
 	}
 	c.out.reset(e.StreamID, e.Code)
 	if st := c.streams[e.StreamID]; st != nil {

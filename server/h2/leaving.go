@@ -35,12 +35,16 @@ func (c *conn) dismissLocked(err error) {
 	c.handOverLocked()
 	// A client that is still sending would not hear the reason if the connection were closed at once.
 	c.mu.Unlock()
+	c.in, c.framer, c.names = nil, nil, nil
 	if c.net.SetReadDeadline(time.Now().Add(lingers)) == nil {
-		_, _ = io.Copy(io.Discard, c.net)
+		_, _ = io.CopyN(io.Discard, c.net, lingerBytes)
 	}
 	c.mu.Lock()
 	c.failLocked(errClientGone)
 }
+
+// lingerBytes is how much a client may go on sending meanwhile.
+const lingerBytes = 256 << 10
 
 // lingers is how long a client may take to hear why its connection ends, parts how long it may be silent before it leaves in
 // order.

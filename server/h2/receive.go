@@ -41,11 +41,28 @@ func (c *conn) handle(f http2.Frame) error {
 	case *http2.PushPromiseFrame:
 		return misuse(http2.ErrCodeProtocol)
 	case *http2.PriorityFrame:
+		if err := c.annoying(); err != nil {
+			return err
+		}
 		if f.StreamDep == f.StreamID {
 			return fault(f.StreamID, http2.ErrCodeProtocol)
 		}
 	}
 	return nil // what is unknown is to be ignored
+}
+
+// annoying counts a frame that no client needs in numbers.
+func (c *conn) annoying() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.annoyingLocked()
+}
+
+func (c *conn) annoyingLocked() error {
+	if !c.nuisance.charge(1) {
+		return errFlood
+	}
+	return nil
 }
 
 // takeTime lets a client that has greeted take as long as it likes.
@@ -79,6 +96,11 @@ func (c *conn) data(f *http2.DataFrame) error {
 		return err
 	}
 	n := int(f.Length)
+	if n == 0 && !f.StreamEnded() {
+		if err := c.annoyingLocked(); err != nil {
+			return err
+		}
+	}
 	if !c.receive.take(n) {
 		return misuse(http2.ErrCodeFlowControl)
 	}
@@ -132,18 +154,31 @@ func (c *conn) resetByClient(f *http2.RSTStreamFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st, err := c.streamLocked(f.StreamID)
-	if st != nil {
-		c.endLocked(st, errStopped)
+	if st == nil {
+		return err
 	}
+	if !st.answer.headed {
+		err = c.annoyingLocked()
+	}
+	c.endLocked(st, errStopped)
 	return err
 }
+
+// mostSettings is how many settings a frame may have. There are fewer than ten.
+const mostSettings = 100
 
 func (c *conn) settings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		return nil
 	}
+	if f.NumSettings() > mostSettings {
+		return misuse(http2.ErrCodeProtocol)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.annoyingLocked(); err != nil {
+		return err
+	}
 	window := c.out.streamWindow // the last one of a frame counts, and open streams are changed once
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		if err := s.Valid(); err != nil {
@@ -175,13 +210,23 @@ func (c *conn) setStreamWindowLocked(n int64) error {
 		return nil
 	}
 	for _, st := range c.streams {
-		if st.window += n - c.out.streamWindow; st.window > largestWindow {
+		if !st.widenLocked(n - c.out.streamWindow) {
 			return misuse(http2.ErrCodeFlowControl)
 		}
-		st.changed.Broadcast()
 	}
 	c.out.streamWindow = n
 	return nil
+}
+
+// widenLocked changes what may be sent on a stream, and wakes its handler if it could not go on before and now can. It is false if the
+// window has become larger than HTTP/2 allows.
+func (st *stream) widenLocked(by int64) bool {
+	before := st.window
+	st.window += by
+	if before <= 0 && st.window > 0 {
+		st.changed.Broadcast()
+	}
+	return st.window <= largestWindow
 }
 
 func (c *conn) ping(f *http2.PingFrame) error {
@@ -190,6 +235,9 @@ func (c *conn) ping(f *http2.PingFrame) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.annoyingLocked(); err != nil {
+		return err
+	}
 	c.out.pong(f.Data)
 	return c.out.tooMuch()
 }
@@ -208,11 +256,8 @@ func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 		return nil
 	}
 	st, err := c.streamLocked(f.StreamID)
-	if st != nil {
-		if st.window += int64(f.Increment); st.window > largestWindow {
-			return fault(st.id, http2.ErrCodeFlowControl)
-		}
-		st.changed.Broadcast()
+	if st != nil && !st.widenLocked(int64(f.Increment)) {
+		return fault(st.id, http2.ErrCodeFlowControl)
 	}
 	return err
 }

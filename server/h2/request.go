@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // headers begins a stream, or ends one with what follows its body.
@@ -34,27 +36,37 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 		return fault(f.StreamID, http2.ErrCodeProtocol)
 	}
 	// A handler may go on for a while after its client has cancelled: so both are bounded.
-	size := sizeOf(f)
-	if len(c.streams) >= int(c.server.o.MaxStreams) || c.running >= 2*int(c.server.o.MaxStreams) || c.heads+size > mostHeads*int(c.server.o.MaxHeader) {
+	size, most := memoryOf(f.Fields), c.maxStreams()
+	if len(c.streams) >= most || c.running >= 2*most || c.memory > 0 && c.memory+size > c.maxRequestMemory() {
+		if !c.nuisance.charge(size / chargedHead) {
+			return errFlood
+		}
 		return fault(f.StreamID, http2.ErrCodeRefusedStream)
 	}
 	return c.beginLocked(f, size)
 }
 
-// mostHeads is how many heads of requests under way there may be that are as long as they may be: few bytes on the wire can
-// make a long one.
-const mostHeads = 8
+// What is made of a request takes memory that has little to do with the bytes on the wire, which may be references to the header table:
+// a request with its context and its answer, a field in an http.Header, a name in the map of announced trailers. These are measured
+// and rounded up.
+const requestMemory, fieldMemory, trailerMemory = 2 << 10, 128, 128
 
-// sizeOf is how long HTTP/2 finds a head.
-func sizeOf(f *http2.MetaHeadersFrame) int {
-	n := 0
-	for _, field := range f.Fields {
-		n += int(field.Size())
+// chargedHead is how much a head that is refused may take before it counts as more than one nuisance: it has been decoded by then.
+const chargedHead = 8 << 10
+
+// memoryOf is how much memory a head, or what follows a body, takes.
+func memoryOf(fields []hpack.HeaderField) int {
+	n := requestMemory
+	for _, field := range fields {
+		n += len(field.Name) + len(field.Value) + fieldMemory
+		if field.Name == "trailer" {
+			n += (1 + strings.Count(field.Value, ",")) * trailerMemory
+		}
 	}
 	return n
 }
 
-// trailersLocked takes what follows a body: what was announced is kept.
+// trailersLocked takes what follows a body.
 func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 	switch {
 	case st.complete:
@@ -62,17 +74,20 @@ func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 	case !f.StreamEnded() || len(f.PseudoFields()) > 0:
 		return fault(st.id, http2.ErrCodeProtocol)
 	}
-	for _, field := range f.RegularFields() {
-		key := c.names.canonical(field.Name)
-		if values, announced := st.trailer[key]; announced {
-			st.trailer[key] = append(values, field.Value)
+	if st.announced {
+		size := memoryOf(f.Fields)
+		if c.memory+size > c.maxRequestMemory() {
+			return errFlood
 		}
+		c.memory += size
+		st.memory += size
+		st.trailer = slices.Clone(f.RegularFields())
 	}
 	return c.addLocked(st, nil, true)
 }
 
 func (c *conn) beginLocked(f *http2.MetaHeadersFrame, size int) error {
-	st := &stream{conn: c, size: size, id: f.StreamID, complete: f.StreamEnded(), window: c.out.streamWindow, receive: newWindow(streamWindow), declared: -1}
+	st := &stream{conn: c, memory: size, id: f.StreamID, complete: f.StreamEnded(), window: c.out.streamWindow, receive: newWindow(streamWindow), declared: -1}
 	st.changed.L = &c.mu
 	if !st.ask(f) || st.complete && st.declared > 0 {
 		return fault(st.id, http2.ErrCodeProtocol)
@@ -87,7 +102,7 @@ func (c *conn) beginLocked(f *http2.MetaHeadersFrame, size int) error {
 	}
 	c.streams[st.id] = st
 	c.running++
-	c.heads += size
+	c.memory += size
 	c.begun = append(c.begun, st)
 	return nil
 }
@@ -102,7 +117,8 @@ func (st *stream) ask(f *http2.MetaHeadersFrame) bool {
 	if r.Header, ok = st.conn.names.header(f); !ok || !locate(r, f) {
 		return false
 	}
-	st.announce(r)
+	announce(r)
+	st.announced = r.Trailer != nil
 	if httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
 		st.hesitates = true
 		delete(r.Header, "Expect")
@@ -146,12 +162,12 @@ func locate(r *http.Request, f *http2.MetaHeadersFrame) bool {
 }
 
 // announce notes which fields may follow the body. They have their values when it has been read.
-func (st *stream) announce(r *http.Request) {
+func announce(r *http.Request) {
 	for name := range announced(r.Header["Trailer"]) {
-		if st.trailer == nil {
-			st.trailer, r.Trailer = http.Header{}, http.Header{}
+		if r.Trailer == nil {
+			r.Trailer = http.Header{}
 		}
-		st.trailer[name], r.Trailer[name] = nil, nil
+		r.Trailer[name] = nil
 	}
 	delete(r.Header, "Trailer")
 }

@@ -20,6 +20,7 @@ type response struct {
 	pairs    *[]hpack.HeaderField // where the fields' memory comes from and goes to
 	headed   bool                 // the head has been sent; guarded by the connection's mu
 	buffer   *[]byte              // of what was written and has not been sent: see gathered
+	charged  int                  // the buffer's part of the connection's gathered bytes
 	bodyless bool                 // of a status that has no body
 	head     bool                 // asked for the head alone
 	untyped  bool                 // its type is to be guessed
@@ -34,6 +35,9 @@ type response struct {
 
 // mostGathered is how much an answer may have before it is sent as it comes.
 const mostGathered = 32 << 10
+
+// leastGathered is how much an answer may have gathered even if all answers of its connection have more than the connection may.
+const leastGathered = 2 << 10
 
 func (w *response) begin(st *stream) {
 	w.st, w.header, w.length = st, make(http.Header, 8), -1
@@ -114,22 +118,34 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.headed && !w.head {
 		return w.sent(b, w.send(b, pieceOfMore))
 	}
-	if w.buffer == nil {
-		w.buffer = buffers.Get().(*[]byte)
+	if w.gather(b) || w.head {
+		return len(b), nil
 	}
-	switch gathered := *w.buffer; {
-	case len(gathered)+len(b) <= mostGathered:
-		*w.buffer = append(gathered, b...)
-		return len(b), nil
-	case w.head:
-		return len(b), nil
-	case len(gathered) > 0:
+	if gathered := w.gathered(); len(gathered) > 0 {
 		if err := w.send(gathered, pieceOfMore); err != nil {
 			return 0, err
 		}
 		*w.buffer = gathered[:0]
 	}
 	return w.sent(b, w.send(b, pieceOfMore))
+}
+
+// gather keeps what is written until the answer is whole. It is false if the answer is too long for that, or the connection has too
+// many bytes of others already: a client that takes none of its answers must not make the server hold all of them.
+func (w *response) gather(b []byte) bool {
+	c, n := w.st.conn, len(w.gathered())+len(b)
+	if n > mostGathered || n > leastGathered && c.gathered.Load() > c.mostGathered() {
+		return false
+	}
+	if w.buffer == nil {
+		w.buffer = buffers.Get().(*[]byte)
+	}
+	*w.buffer = append(*w.buffer, b...)
+	if more := cap(*w.buffer) - w.charged; more > 0 {
+		w.charged += more
+		c.gathered.Add(int64(more))
+	}
+	return true
 }
 
 var errOver = errors.New("h2: the handler has returned")
@@ -199,6 +215,8 @@ func (w *response) gathered() []byte {
 func (w *response) release() {
 	recycle(w.buffer)
 	w.buffer = nil
+	w.st.conn.gathered.Add(-int64(w.charged))
+	w.charged = 0
 	if w.pairs != nil {
 		clear(w.fields)
 		*w.pairs = w.fields[:0]

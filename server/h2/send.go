@@ -76,7 +76,7 @@ func (st *stream) usableLocked() error {
 		return st.conn.err
 	case st.answered:
 		return errOver
-	case st.writeBy.passed:
+	case st.writeBy.passed():
 		return os.ErrDeadlineExceeded
 	}
 	return nil

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // stream is one request and its answer.
 type stream struct {
-	conn    *conn
-	id      uint32
-	request *http.Request
-	cancel  context.CancelFunc
-	answer  response
-	tooLong bool // the head is incomplete
-	size    int  // of the head
+	conn      *conn
+	id        uint32
+	request   *http.Request
+	cancel    context.CancelFunc
+	answer    response
+	tooLong   bool // the head is incomplete
+	announced bool // fields that may follow the body
+	memory    int  // of the head, and of what followed the body; guarded by the connection's mu
 
 	// The connection's mu guards all that follows.
 	changed   sync.Cond // something below has
@@ -28,22 +30,25 @@ type stream struct {
 	closed    bool      // the handler does not want the body
 	hesitates bool      // the client sends the body only if it is told to
 	queued    bool      // waits in outgoing
+	hurried   bool      // the handler has returned, and the rest of its answer has a deadline
 	next      bool      // has waited there, and it is its turn
 	window    int64     // what may be sent
 	receive   window
 	body      received
-	trailer   http.Header // of the request: what was announced, and then what has come
-	declared  int64       // how long the body shall be; less than zero if that was not said
+	trailer   []hpack.HeaderField // what has come after the body
+	declared  int64               // how long the body shall be; less than zero if that was not said
 	received  int64
 	readBy    deadline
 	writeBy   deadline
 }
 
-// deadline is a time by which something should have happened.
+// deadline is a time by which something should have happened; the zero time is none. There is a timer only while somebody waits.
 type deadline struct {
-	passed bool
-	timer  *time.Timer
+	at    time.Time
+	timer *time.Timer
 }
+
+func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
 // Do implements crew.Task: it runs the handler.
 func (st *stream) Do() {
@@ -131,7 +136,7 @@ func (c *conn) forgetLocked(st *stream) {
 
 // goneLocked notes that a handler has returned.
 func (c *conn) goneLocked(st *stream) {
-	c.heads -= st.size
+	c.memory -= st.memory
 	if c.running--; c.running == 0 {
 		c.restLocked()
 	}
@@ -165,34 +170,31 @@ func (st *stream) within(d *deadline, t time.Time) error {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
 	d.stop()
-	*d = deadline{}
-	if !t.IsZero() && !st.answered && st.err == nil {
-		st.setLocked(d, t)
-	}
+	*d = deadline{at: t}
+	st.changed.Broadcast() // a goroutine that waits looks at the new deadline
 	return nil
 }
 
-func (st *stream) setLocked(d *deadline, t time.Time) {
-	left := time.Until(t)
-	if d.passed = left <= 0; d.passed {
-		st.changed.Broadcast()
-		return
-	}
-	var timer *time.Timer
-	timer = time.AfterFunc(left, func() {
-		st.conn.mu.Lock()
-		defer st.conn.mu.Unlock()
-		if d.timer == timer { // and not another one by now
-			d.passed = true
+// waitLocked waits until something of the stream has changed, or a deadline has passed.
+func (st *stream) waitLocked(d *deadline) {
+	if d.timer == nil && !d.at.IsZero() {
+		d.timer = time.AfterFunc(time.Until(d.at), func() {
+			st.conn.mu.Lock()
+			defer st.conn.mu.Unlock()
 			st.changed.Broadcast()
-		}
-	})
-	d.timer = timer
+		})
+	}
+	st.changed.Wait()
 }
 
 // hurryLocked bounds how long a client may take over what its handler has left to be sent.
-func (c *conn) hurryLocked(st *stream) {
-	if st.writeBy.timer == nil {
-		st.setLocked(&st.writeBy, time.Now().Add(c.server.o.Stall))
+func (st *stream) hurryLocked() {
+	if st.hurried {
+		return
+	}
+	st.hurried = true
+	if end := time.Now().Add(st.conn.server.o.Stall); st.writeBy.at.IsZero() || end.Before(st.writeBy.at) {
+		st.writeBy.stop()
+		st.writeBy = deadline{at: end}
 	}
 }

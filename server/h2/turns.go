@@ -58,9 +58,9 @@ func (c *conn) roomLocked(st *stream, n int) (int, error) {
 			continue
 		}
 		if st.answer.over {
-			c.hurryLocked(st)
+			st.hurryLocked()
 		}
 		o.queueLocked(st)
-		st.changed.Wait()
+		st.waitLocked(&st.writeBy)
 	}
 }

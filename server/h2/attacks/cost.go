@@ -1,0 +1,102 @@
+package attacks
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Cost is what a server needs for an attack.
+type Cost struct {
+	// Held is the live heap and the stacks, Peak the most that was resident, both in bytes.
+	Held, Peak int64
+	CPU        time.Duration
+	// Handlers is how many ran, AtOnce how many ran at the same time.
+	Handlers, AtOnce int64
+	// Ended is how many connections the server ended or did not take.
+	Ended int64
+}
+
+// less is what was added since a first measurement.
+func (c Cost) less(first Cost) Cost {
+	c.Held -= first.Held
+	c.Peak -= first.Peak
+	c.CPU -= first.CPU
+	return c
+}
+
+// cost measures this process. What the measurement itself costs does not count.
+func (t *target) cost() Cost {
+	c := Cost{CPU: used(), Peak: resident(), Handlers: t.started.Load(), AtOnce: t.most.Load()}
+	for range 3 { // pools are emptied by the second collection, and stacks shrink by half in each
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	c.Held = int64(m.HeapAlloc + m.StackInuse)
+	return c
+}
+
+// used is the processor time of this process.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+var mostResident = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// resident is the most memory that this process has had; zero where the system does not tell.
+func resident() int64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	m := mostResident.FindSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	kib, _ := strconv.ParseInt(string(m[1]), 10, 64)
+	return kib << 10
+}
+
+// begin makes one request, so that what a server sets up once is not charged to the attack.
+func (a *Attacker) begin() {
+	if c := a.open(Opening{}); c != nil {
+		c.head(stream(0), true, sized(1))
+		c.settle()
+		c.close()
+	}
+	a.Refused.Store(0)
+}
+
+// Measure carries an attack out on a new server, and tells what it cost beyond what the server needs for itself.
+func Measure(ctx context.Context, kind Kind, attack Attack) (cost Cost, err error) {
+	p, err := Start(ctx, kind, attack.streams())
+	if err != nil {
+		return Cost{}, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	a := &Attacker{address: p.Address, authenticated: attack.Authenticated}
+	defer a.Close()
+	a.begin()
+	first, err := p.Cost()
+	if err != nil {
+		return Cost{}, err
+	}
+	attack.Run(a)
+	all, err := p.Cost()
+	if err != nil {
+		return Cost{}, err
+	}
+	cost = all.less(first)
+	cost.Ended = a.Refused.Load()
+	return cost, nil
+}

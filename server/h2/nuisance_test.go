@@ -1,0 +1,113 @@
+package h2
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// TestFramesThatNobodyNeedsInNumbersEndTheConnection sends them by the thousand.
+func TestFramesThatNobodyNeedsInNumbersEndTheConnection(t *testing.T) {
+	for name, frame := range map[string]func(b *bare, i uint32){
+		"requests taken back": func(b *bare, i uint32) {
+			b.ask(3+2*i, true)
+			b.must(b.WriteRSTStream(3+2*i, http2.ErrCodeCancel))
+		},
+		"streams that the server resets": func(b *bare, i uint32) {
+			b.ask(3+2*i, true)
+			b.must(b.WriteRawFrame(http2.FrameWindowUpdate, 0, 3+2*i, make([]byte, 4)))
+		},
+		"pings":        func(b *bare, _ uint32) { b.must(b.WritePing(false, [8]byte{})) },
+		"settings":     func(b *bare, _ uint32) { b.must(b.WriteSettings()) },
+		"priorities":   func(b *bare, i uint32) { b.must(b.WritePriority(3+2*i, http2.PriorityParam{Weight: 1})) },
+		"empty bodies": func(b *bare, _ uint32) { b.must(b.WriteData(1, false, nil)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := pave(t, Options{}, wait)
+				b := a.bare()
+				b.ask(1, false)
+				b.greeted()
+				ended := make(chan http2.ErrCode, 1)
+				go func() {
+					f := b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameGoAway })
+					if f != nil {
+						ended <- f.(*http2.GoAwayFrame).ErrCode
+					}
+					close(ended)
+					b.until(func(http2.Frame) bool { return false })
+				}()
+				for i := range uint32(nuisanceBurst / 100) {
+					b.together(func(b *bare) {
+						for j := range uint32(101) {
+							frame(b, 101*i+j)
+						}
+					})
+				}
+				if code := <-ended; code != http2.ErrCodeEnhanceYourCalm {
+					t.Errorf("ended with %v", code)
+				}
+			})
+		})
+	}
+}
+
+func TestFramesThatComeSlowlyEndNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := nuisance{since: time.Now()}
+		for i := range 5 * nuisanceBurst {
+			if !u.charge(1) {
+				t.Fatalf("ended after %d frames", i)
+			}
+			time.Sleep(time.Second / nuisanceRate)
+		}
+	})
+}
+
+// counted counts how often it is locked.
+type counted struct{ n int }
+
+func (c *counted) Lock()   { c.n++ }
+func (c *counted) Unlock() {}
+
+func TestSettingsWakeNoStreamWhoseWindowStaysClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l counted
+		st := &stream{window: 0}
+		st.changed.L = &l
+		go func() {
+			for st.window <= 0 {
+				st.changed.Wait()
+			}
+		}()
+		synctest.Wait()
+		for range 1000 {
+			st.widenLocked(-1)
+			st.widenLocked(1)
+		}
+		synctest.Wait()
+		if l.n != 0 {
+			t.Errorf("woken %d times", l.n)
+		}
+		st.widenLocked(1)
+		synctest.Wait()
+		if l.n != 1 {
+			t.Errorf("woken %d times by a window that opens", l.n)
+		}
+	})
+}
+
+func TestFrameOfVeryManySettingsIsMisuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pave(t, Options{}, func(http.ResponseWriter, *http.Request) {})
+		b := a.bare()
+		b.must(b.WriteSettings(slices.Repeat([]http2.Setting{wide}, mostSettings+1)...))
+		if id, code := b.fault(); id != 0 || code != http2.ErrCodeProtocol {
+			t.Errorf("stream %d, %v", id, code)
+		}
+	})
+}
