@@ -79,7 +79,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 	authorizer := auth.MastersOnly{}
 	o := apiserver.Options{
 		Registry:     reg,
-		Authenticate: auth.Trusted{Others: &auth.Requests{Clients: clients, Tokens: tokens}},
+		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: clients, Tokens: tokens}}},
 		Authorize:    authorizer,
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),

@@ -1,0 +1,23 @@
+package millrace
+
+import (
+	"net/http"
+
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/h2"
+)
+
+// knownClients tells the HTTP/2 connection of each request whether its client has been authenticated: clients that nobody knows get few
+// requests at the same time, and a new connection for each answer.
+type knownClients struct{ auth.Authenticator }
+
+// Authenticate implements auth.Authenticator.
+func (k knownClients) Authenticate(r *http.Request) (auth.User, error) {
+	user, err := k.Authenticator.Authenticate(r)
+	if err != nil || user.Name == auth.Anonymous {
+		h2.Unauthenticated(r.Context())
+	} else {
+		h2.Authenticated(r.Context())
+	}
+	return user, err
+}
