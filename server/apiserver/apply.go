@@ -10,13 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace/millrace/server/apiserver/internal/body"
 	"github.com/millrace/millrace/server/apiserver/internal/decode"
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
 
 // applyUpdater makes an updater of a configuration that is to be applied.
-func (c *call) applyUpdater(text []byte, o writeOptions, view string) (registry.Updater, error) {
+func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.Updater, error) {
 	configuration, misfit, err := c.configuration(text, o)
 	if err != nil {
 		return nil, err
@@ -25,15 +28,15 @@ func (c *call) applyUpdater(text []byte, o writeOptions, view string) (registry.
 		if err := c.checkUID(configuration, old); err != nil {
 			return nil, err
 		}
-		merged, err := c.s.o.Apply.Apply(c.face, view, old, configuration.DeepCopy(), o.manager, o.force)
+		merged, err := c.s.o.Apply.Apply(c.Face, view, old, configuration.DeepCopy(), o.Manager, o.Force)
 		if err != nil {
 			return nil, applyError(err)
 		}
 		if misfit != nil {
 			return nil, misfit
 		}
-		merged.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
-		c.kind.Default(merged)
+		merged.GetObjectKind().SetGroupVersionKind(c.Kind.GroupVersionKind())
+		c.Kind.Default(merged)
 		if old == nil {
 			merged.SetResourceVersion("")
 		}
@@ -42,8 +45,8 @@ func (c *call) applyUpdater(text []byte, o writeOptions, view string) (registry.
 }
 
 // configuration reads what is to be applied. In what it does not fit the kind is said if merging has nothing to say of it.
-func (c *call) configuration(text []byte, o writeOptions) (u *unstructured.Unstructured, misfit, err error) {
-	into := c.face.New()
+func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstructured, misfit, err error) {
+	into := c.Face.New()
 	content := map[string]any{}
 	if plainJSON(text) && decode.JSON(text, into) && json.Unmarshal(text, &content) == nil {
 		configuration := &unstructured.Unstructured{Object: content}
@@ -57,12 +60,12 @@ func (c *call) configuration(text []byte, o writeOptions) (u *unstructured.Unstr
 		return nil, nil, err
 	}
 	// Decoding into the real type finds unknown fields.
-	into = c.face.New()
-	strict, err := body{bytes: text, media: mediaYAML}.decodeInto(into, c.face.GroupVersionKind)
+	into = c.Face.New()
+	strict, err := body.Body{Bytes: text, Media: negotiate.YAML}.DecodeInto(into, c.Face.GroupVersionKind)
 	if err != nil {
 		return configuration, err, nil
 	}
-	return configuration, applyValidation(strict, o, c.face.GroupVersionKind, c.warn), nil
+	return configuration, body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn), nil
 }
 
 // plainJSON tells that a text, if it is JSON, is the same as YAML: then it need not be read as YAML, which takes ten times as
@@ -90,10 +93,10 @@ func applyError(err error) error {
 
 func (c *call) checkConfiguration(u *unstructured.Unstructured) error {
 	gv, err := schema.ParseGroupVersion(u.GetAPIVersion())
-	if found := gv.WithKind(u.GetKind()); err != nil || found != c.face.GroupVersionKind {
+	if found := gv.WithKind(u.GetKind()); err != nil || found != c.Face.GroupVersionKind {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", found))
 	}
-	if c.kind.Namespaced && u.GetNamespace() != "" && u.GetNamespace() != c.t.Namespace {
+	if c.Kind.Namespaced && u.GetNamespace() != "" && u.GetNamespace() != c.t.Namespace {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if u.GetName() != "" && u.GetName() != c.t.Name {
@@ -109,5 +112,5 @@ func (c *call) checkUID(u *unstructured.Unstructured, old resource.Object) error
 	if u.GetUID() == "" || old != nil {
 		return nil
 	}
-	return apierrors.NewConflict(c.kind.GroupResource(), c.t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", u.GetUID()))
+	return apierrors.NewConflict(c.Kind.GroupResource(), c.t.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", u.GetUID()))
 }

@@ -13,26 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/server/apiserver/internal/body"
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
 
 // applyScale applies a Scale: it becomes a configuration of the object itself that says how many replicas there shall be,
 // so that the number has an owner like any other field.
-func (c *call) applyScale(gvk schema.GroupVersionKind, o writeOptions) error {
-	if err := checkPatchOptions(types.ApplyYAMLPatchType, o, c.r.URL.Query().Has("force")); err != nil {
+func (c *call) applyScale(gvk schema.GroupVersionKind, o query.Write) error {
+	if err := checkPatchOptions(types.ApplyYAMLPatchType, o, c.Request.URL.Query().Has("force")); err != nil {
 		return err
 	}
-	text, err := c.s.readBytes(c.w, c.r)
+	text, err := c.s.bodies.ReadBytes(c.Writer, c.Request)
 	if err != nil {
 		return err
 	}
 	given := &autoscalingv1.Scale{}
-	strict, err := body{bytes: text, media: mediaYAML}.decodeInto(given, gvk)
+	strict, err := body.Body{Bytes: text, Media: negotiate.YAML}.DecodeInto(given, gvk)
 	if err != nil {
 		return err
 	}
-	if err := applyValidation(strict, o, gvk, c.warn); err != nil {
+	if err := body.Report(strict, o.Validation, gvk, c.warn); err != nil {
 		return err
 	}
 	switch {
@@ -43,22 +46,22 @@ func (c *call) applyScale(gvk schema.GroupVersionKind, o writeOptions) error {
 			field.Invalid(field.NewPath("spec", "replicas"), given.Spec.Replicas, "must be greater than or equal to 0")})
 	}
 	updater := func(_ context.Context, old resource.Object) (resource.Object, error) {
-		merged, err := c.s.o.Apply.Apply(c.face, "scale", old, c.scaleConfiguration(given), o.manager, o.force)
+		merged, err := c.s.o.Apply.Apply(c.Face, "scale", old, c.scaleConfiguration(given), o.Manager, o.Force)
 		if err != nil {
-			return nil, scaleConflict(applyError(err), c.face.GroupVersion(), gvk.GroupVersion())
+			return nil, scaleConflict(applyError(err), c.Face.GroupVersion(), gvk.GroupVersion())
 		}
-		merged.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
+		merged.GetObjectKind().SetGroupVersionKind(c.Kind.GroupVersionKind())
 		if given.ResourceVersion != "" {
 			merged.SetResourceVersion(given.ResourceVersion)
 		}
 		return merged, nil
 	}
-	stored, _, err := c.storage.Update(c.ctx(o.dryRun), c.t.Namespace, c.t.Name, updater,
+	stored, _, err := c.storage.Update(c.ctx(o.DryRun), c.t.Namespace, c.t.Name, updater,
 		registry.UpdateOptions{WriteOptions: c.write(o), View: "scale", Tracked: true})
 	if err != nil {
 		return err
 	}
-	return c.send(http.StatusOK, c.kind.Scale.Get(stored.Object), gvk)
+	return c.Send(http.StatusOK, c.Kind.Scale.Get(stored.Object), gvk)
 }
 
 // scaleConflict speaks of scales where the conflict is about what owns the number in the object itself.
@@ -78,7 +81,7 @@ func scaleConflict(err error, object, scale schema.GroupVersion) error {
 
 func (c *call) scaleConfiguration(given *autoscalingv1.Scale) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(given.Spec.Replicas)}}}
-	u.SetGroupVersionKind(c.face.GroupVersionKind)
+	u.SetGroupVersionKind(c.Face.GroupVersionKind)
 	u.SetName(c.t.Name)
 	u.SetNamespace(c.t.Namespace)
 	return u

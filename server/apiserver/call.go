@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace/millrace/server/apiserver/internal/answer"
+	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
@@ -13,17 +15,12 @@ import (
 
 // call is one request for a resource.
 type call struct {
+	answer.Answer
 	s       *Server
-	w       *response
-	r       *http.Request
-	within  context.Context // ends with the request, or before
 	t       Target
 	verb    string
 	user    auth.User
-	face    *resource.Face
-	kind    *resource.Kind
 	storage *registry.Storage
-	format  format
 	meter   Meter
 	warned  int // bytes of warnings
 }
@@ -34,23 +31,26 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth
 		s.unknownResource(w, r, user, t)
 		return
 	}
-	c := &call{s: s, r: r, t: t, user: user, face: face, kind: face.Of, within: r.Context(), w: &response{ResponseWriter: w}}
+	c := &call{s: s, t: t, user: user, Answer: answer.Answer{
+		Within: r.Context(),
+		Writer: &answer.Response{ResponseWriter: w}, Request: r, Face: face, Kind: face.Of, Timeout: s.o.RequestTimeout, Log: s.log,
+	}}
 	c.verb = c.verbOf()
 	labels := c.labels()
 	started := s.o.Now()
 	c.meter = s.o.Metrics.Meter(labels)
 	c.meter.Started()
-	defer func() { c.meter.Finished(c.w.code, c.w.bytes, s.o.Now().Sub(started)) }()
-	defer s.recover(c.w, r)
+	defer func() { c.meter.Finished(c.Writer.Code, c.Writer.Bytes, s.o.Now().Sub(started)) }()
+	defer s.recover(c.Writer, r)
 	if err := c.serve(labels.LongRunning); err != nil {
-		s.fail(c.w, c.r, err)
+		s.fail(c.Writer, c.Request, err)
 	}
 }
 
 func (c *call) serve(longRunning bool) error {
-	if err := c.s.o.Authorize.Authorize(c.within, auth.Attributes{
+	if err := c.s.o.Authorize.Authorize(c.Within, auth.Attributes{
 		User: c.user, Verb: c.verb, Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View,
-		Namespace: c.t.Namespace, Name: c.t.Name, Path: c.r.URL.Path, IsResource: true,
+		Namespace: c.t.Namespace, Name: c.t.Name, Path: c.Request.URL.Path, IsResource: true,
 	}); err != nil {
 		return forbiddenResource(c.user, c.verb, c.t)
 	}
@@ -61,7 +61,7 @@ func (c *call) serve(longRunning bool) error {
 		}
 		defer leave()
 		var cancel context.CancelFunc
-		c.within, cancel = context.WithTimeout(c.within, c.s.o.RequestTimeout)
+		c.Within, cancel = context.WithTimeout(c.Within, c.s.o.RequestTimeout)
 		defer cancel()
 	}
 	return c.dispatch()
@@ -69,9 +69,9 @@ func (c *call) serve(longRunning bool) error {
 
 // ctx carries what rules may know of the request.
 func (c *call) ctx(dryRun bool) context.Context {
-	return resource.WithCall(c.within, resource.Call{
+	return resource.WithCall(c.Within, resource.Call{
 		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
-		Face: c.face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
+		Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
 	})
 }
 
@@ -87,18 +87,18 @@ func (c *call) warn(text string) {
 		text = strings.ToValidUTF8(text[:longestWarning], "") + " …"
 	}
 	if c.warned += len(text); c.warned <= longestWarnings {
-		c.w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+		c.Writer.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
 	}
 }
 
 // manager is on whose behalf fields are tracked.
-func (c *call) manager(o writeOptions) string {
-	if o.manager != "" {
-		return o.manager
+func (c *call) manager(o query.Write) string {
+	if o.Manager != "" {
+		return o.Manager
 	}
-	agent, _, _ := strings.Cut(c.r.UserAgent(), "/")
-	if len(agent) > longestManager {
-		agent = agent[:longestManager]
+	agent, _, _ := strings.Cut(c.Request.UserAgent(), "/")
+	if len(agent) > query.LongestManager {
+		agent = agent[:query.LongestManager]
 	}
 	if agent == "" {
 		return "unknown"
@@ -107,6 +107,6 @@ func (c *call) manager(o writeOptions) string {
 }
 
 // write is how the registry is told of a change.
-func (c *call) write(o writeOptions) registry.WriteOptions {
-	return registry.WriteOptions{Face: c.face, Manager: c.manager(o), DryRun: o.dryRun, Warn: c.warn}
+func (c *call) write(o query.Write) registry.WriteOptions {
+	return registry.WriteOptions{Face: c.Face, Manager: c.manager(o), DryRun: o.DryRun, Warn: c.warn}
 }

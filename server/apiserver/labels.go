@@ -7,11 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/resource"
 )
 
 func (c *call) labels() Labels {
-	l := Labels{Verb: c.verbLabel(), Group: c.face.Group, Version: c.face.Version, Resource: c.face.Resource, Subresource: c.knownView(), Scope: c.scope()}
+	l := Labels{Verb: c.verbLabel(), Group: c.Face.Group, Version: c.Face.Version, Resource: c.Face.Resource, Subresource: c.knownView(), Scope: c.scope()}
 	l.LongRunning = c.verb == "watch"
 	if c.t.View != "" {
 		if _, connects := c.s.o.Connections[c.t.Resource+"/"+c.t.View]; connects {
@@ -21,7 +22,7 @@ func (c *call) labels() Labels {
 	switch c.verb {
 	case "get", "list", "watch":
 	default:
-		l.DryRun = strings.Contains(c.r.URL.RawQuery, "dryRun")
+		l.DryRun = strings.Contains(c.Request.URL.RawQuery, "dryRun")
 	}
 	return l
 }
@@ -40,7 +41,7 @@ func (c *call) verbLabel() string {
 	case "update":
 		return "PUT"
 	case "patch":
-		if strings.HasPrefix(c.r.Header.Get("Content-Type"), string(types.ApplyYAMLPatchType)) {
+		if strings.HasPrefix(c.Request.Header.Get("Content-Type"), string(types.ApplyYAMLPatchType)) {
 			return "APPLY"
 		}
 		return "PATCH"
@@ -58,7 +59,7 @@ func (c *call) knownView() string {
 	if view == "" || view == "scale" {
 		return view
 	}
-	if _, ok := c.kind.Views[view]; ok || slices.ContainsFunc(c.kind.Actions, func(a resource.Action) bool { return a.Name == view }) {
+	if _, ok := c.Kind.Views[view]; ok || slices.ContainsFunc(c.Kind.Actions, func(a resource.Action) bool { return a.Name == view }) {
 		return view
 	}
 	return "other"
@@ -76,9 +77,9 @@ func (c *call) scope() string {
 
 // verbOf names what the request wants, as rules of authorization do.
 func (c *call) verbOf() string {
-	switch c.r.Method {
+	switch c.Request.Method {
 	case http.MethodGet, http.MethodHead:
-		watching := c.t.Watch || strings.Contains(c.r.URL.RawQuery, "watch") && boolean(c.r.URL.Query(), "watch")
+		watching := c.t.Watch || strings.Contains(c.Request.URL.RawQuery, "watch") && query.Bool(c.Request.URL.Query(), "watch")
 		switch {
 		case watching && c.t.View == "" && (c.t.Name == "" || c.t.Watch):
 			return "watch"
@@ -98,5 +99,5 @@ func (c *call) verbOf() string {
 		}
 		return "delete"
 	}
-	return strings.ToLower(c.r.Method)
+	return strings.ToLower(c.Request.Method)
 }

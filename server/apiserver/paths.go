@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/server/apiserver/internal/answer"
+	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/resource"
 )
 
@@ -34,16 +36,16 @@ func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 		s.sendPaths(w, r)
 	case "api", "apis":
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			s.fail(w, r, methodNotAllowed())
+			s.fail(w, r, status.MethodNotAllowed())
 			return
 		}
-		s.serveDiscovery(w, r, parts)
+		s.failed(w, r, s.discovery.Serve(w, r, parts))
 	case "version":
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			s.fail(w, r, methodNotAllowed())
+			s.fail(w, r, status.MethodNotAllowed())
 			return
 		}
-		s.sendDocument(w, r, s.o.Version, true)
+		s.failed(w, r, answer.SendDocument(w, r, s.o.Version, true))
 	case "healthz", "livez", "readyz":
 		s.serveHealth(w, r, parts)
 	case "debug":
@@ -74,12 +76,12 @@ func (s *Server) sendPaths(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	writeBytes(w, resource.JSONType, http.StatusOK, b)
+	answer.WriteBytes(w, resource.JSONType, http.StatusOK, b)
 }
 
 func (s *Server) paths() []string {
 	out := []string{"/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"}
-	for _, g := range s.discover().groups {
+	for _, g := range s.discovery.Groups() {
 		out = append(out, "/apis/"+g.Name)
 		for _, v := range g.Versions {
 			out = append(out, "/apis/"+v.GroupVersion)

@@ -5,33 +5,35 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
 
 func (c *call) dispatch() error {
-	if c.kind.Deprecated != "" && c.kind.Offers(c.verb) {
-		c.warn(c.kind.Deprecated)
+	if c.Kind.Deprecated != "" && c.Kind.Offers(c.verb) {
+		c.warn(c.Kind.Deprecated)
 	}
 	name := c.t.Resource
 	if c.t.View != "" {
 		name += "/" + c.t.View
 	}
 	if connection, ok := c.s.o.Connections[name]; ok && c.t.View != "" && c.t.Name != "" {
-		return connection.Connect(c.w, c.r.WithContext(auth.WithUser(c.within, c.user)), c.t)
+		return connection.Connect(c.Writer, c.Request.WithContext(auth.WithUser(c.Within, c.user)), c.t)
 	}
 	var err error
-	if c.format, err = accepted(c.r, asked{stream: c.verb == "watch", noTables: c.unstored(), watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
+	if c.Format, err = negotiate.Choose(c.Request, negotiate.Offer{Stream: c.verb == "watch", NoTables: c.unstored(), Watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
 		return err
 	}
 	if err := c.checkScope(); err != nil {
 		return err
 	}
 	if c.unstored() {
-		return c.act(c.kind.GroupResource().String(), func() (storage *registry.Storage, err error) { return nil, nil })
+		return c.act(c.Kind.GroupResource().String(), func() (storage *registry.Storage, err error) { return nil, nil })
 	}
-	if c.storage, err = c.s.o.Registry.Storage(c.kind); err != nil {
+	if c.storage, err = c.s.o.Registry.Storage(c.Kind); err != nil {
 		return err
 	}
 	if c.t.View != "" {
@@ -44,36 +46,36 @@ func (c *call) dispatch() error {
 // namespace must not do it everywhere by asking like that.
 func (c *call) checkScope() error {
 	switch {
-	case !c.kind.Namespaced && c.t.Namespace != "":
-		return notFound()
-	case c.t.Watch && c.verb != "watch", c.t.Watch && !c.kind.Offers("watch"):
+	case !c.Kind.Namespaced && c.t.Namespace != "":
+		return status.NotFound()
+	case c.t.Watch && c.verb != "watch", c.t.Watch && !c.Kind.Offers("watch"):
 		return watchPath(c)
-	case c.t.Watch && c.kind.Namespaced && c.t.Namespace == "" && c.t.Name != "":
-		return notFound()
-	case c.unstored() && (c.t.Name != "" || c.kind.Namespaced && c.t.Namespace == ""):
-		return notFound()
-	case c.unstored() || !c.kind.Namespaced || c.t.Namespace != "" || c.verb == "list" || c.verb == "watch":
+	case c.t.Watch && c.Kind.Namespaced && c.t.Namespace == "" && c.t.Name != "":
+		return status.NotFound()
+	case c.unstored() && (c.t.Name != "" || c.Kind.Namespaced && c.t.Namespace == ""):
+		return status.NotFound()
+	case c.unstored() || !c.Kind.Namespaced || c.t.Namespace != "" || c.verb == "list" || c.verb == "watch":
 		return nil
 	case c.t.Name != "":
-		return notFound()
+		return status.NotFound()
 	}
-	return methodNotAllowed()
+	return status.MethodNotAllowed()
 }
 
 // watchPath refuses what is not a watch on a path for watches.
 func watchPath(c *call) error {
-	if c.kind.Offers("watch") {
-		return methodNotAllowed()
+	if c.Kind.Offers("watch") {
+		return status.MethodNotAllowed()
 	}
-	return notFound()
+	return status.NotFound()
 }
 
 // unstored tells kinds that can only be posted: reviews.
-func (c *call) unstored() bool { return slices.Equal(c.kind.Verbs, []string{"create"}) }
+func (c *call) unstored() bool { return slices.Equal(c.Kind.Verbs, []string{"create"}) }
 
 func (c *call) serveMain() error {
-	if !c.kind.Offers(c.verb) {
-		return methodNotAllowed()
+	if !c.Kind.Offers(c.verb) {
+		return status.MethodNotAllowed()
 	}
 	switch c.verb {
 	case "get":
@@ -84,17 +86,17 @@ func (c *call) serveMain() error {
 		return c.watch()
 	case "create":
 		if c.t.Name != "" {
-			return methodNotAllowed()
+			return status.MethodNotAllowed()
 		}
 		return c.create()
 	case "update":
 		if c.t.Name == "" {
-			return methodNotAllowed()
+			return status.MethodNotAllowed()
 		}
 		return c.update("")
 	case "patch":
 		if c.t.Name == "" {
-			return methodNotAllowed()
+			return status.MethodNotAllowed()
 		}
 		return c.patch("")
 	case "delete":
@@ -102,27 +104,27 @@ func (c *call) serveMain() error {
 	case "deletecollection":
 		return c.deleteCollection()
 	}
-	return methodNotAllowed()
+	return status.MethodNotAllowed()
 }
 
 func (c *call) serveView(name string) error {
 	if c.t.Name == "" {
-		return methodNotAllowed()
+		return status.MethodNotAllowed()
 	}
-	if c.t.View == "scale" && c.kind.Scale != nil {
+	if c.t.View == "scale" && c.Kind.Scale != nil {
 		return c.scale()
 	}
-	for _, a := range c.kind.Actions {
+	for _, a := range c.Kind.Actions {
 		if a.Name == c.t.View {
 			return c.act(name, func() (*registry.Storage, error) { return c.storage, nil })
 		}
 	}
-	rules, ok := c.kind.Views[c.t.View]
+	rules, ok := c.Kind.Views[c.t.View]
 	if !ok {
-		return notFound()
+		return status.NotFound()
 	}
 	if !slices.Contains(rules.Verbs, c.verb) {
-		return methodNotAllowed()
+		return status.MethodNotAllowed()
 	}
 	switch c.verb {
 	case "get":
@@ -132,7 +134,7 @@ func (c *call) serveView(name string) error {
 	case "patch":
 		return c.patch(c.t.View)
 	}
-	return methodNotAllowed()
+	return status.MethodNotAllowed()
 }
 
 // unknownResource tells a group that is not served from a resource that its group does not have.
@@ -144,7 +146,7 @@ func (s *Server) unknownResource(w http.ResponseWriter, r *http.Request, user au
 	}
 	for _, k := range s.o.Registry.Catalogue.Kinds() {
 		if slices.ContainsFunc(k.Faces, func(f *resource.Face) bool { return f.GroupVersion() == t.GroupVersion }) {
-			s.fail(w, r, notFound())
+			s.fail(w, r, status.NotFound())
 			return
 		}
 	}

@@ -7,18 +7,22 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/server/apiserver/internal/body"
+	"github.com/millrace/millrace/server/apiserver/internal/patch"
+	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
 
 // setScale changes the number of replicas through the subresource.
 func (c *call) setScale(gvk schema.GroupVersionKind) error {
-	o, err := parseWriteOptions(c.r.URL.Query(), map[string]string{"update": "UpdateOptions", "patch": "PatchOptions"}[c.verb])
+	o, err := query.ParseWrite(c.Request.URL.Query(), map[string]string{"update": "UpdateOptions", "patch": "PatchOptions"}[c.verb])
 	if err != nil {
 		return err
 	}
@@ -32,7 +36,7 @@ func (c *call) setScale(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	updater := func(_ context.Context, old resource.Object) (resource.Object, error) {
-		scale := c.kind.Scale.Get(old)
+		scale := c.Kind.Scale.Get(old)
 		if err := change(scale); err != nil {
 			return nil, err
 		}
@@ -45,25 +49,25 @@ func (c *call) setScale(gvk schema.GroupVersionKind) error {
 		if scale.UID != "" {
 			obj.SetUID(scale.UID)
 		}
-		c.kind.Scale.Set(obj, scale.Spec.Replicas)
+		c.Kind.Scale.Set(obj, scale.Spec.Replicas)
 		return obj, nil
 	}
-	stored, _, err := c.storage.Update(c.ctx(o.dryRun), c.t.Namespace, c.t.Name, updater,
+	stored, _, err := c.storage.Update(c.ctx(o.DryRun), c.t.Namespace, c.t.Name, updater,
 		registry.UpdateOptions{WriteOptions: c.write(o), View: "scale"})
 	if err != nil {
 		return err
 	}
-	return c.send(http.StatusOK, c.kind.Scale.Get(stored.Object), gvk)
+	return c.Send(http.StatusOK, c.Kind.Scale.Get(stored.Object), gvk)
 }
 
-func (c *call) scaleChange(gvk schema.GroupVersionKind, o writeOptions) (func(*autoscalingv1.Scale) error, error) {
+func (c *call) scaleChange(gvk schema.GroupVersionKind, o query.Write) (func(*autoscalingv1.Scale) error, error) {
 	if c.verb == "update" {
-		b, err := c.s.readBody(c.w, c.r)
+		b, err := c.s.bodies.Read(c.Writer, c.Request)
 		if err != nil {
 			return nil, err
 		}
 		given := &autoscalingv1.Scale{}
-		strict, err := b.decodeInto(given, gvk)
+		strict, err := b.DecodeInto(given, gvk)
 		if err != nil {
 			return nil, err
 		}
@@ -77,13 +81,13 @@ func (c *call) scaleChange(gvk schema.GroupVersionKind, o writeOptions) (func(*a
 				s.ResourceVersion = version
 			}
 			return nil
-		}, applyValidation(strict, o, gvk, c.warn)
+		}, body.Report(strict, o.Validation, gvk, c.warn)
 	}
 	kind, err := c.patchType()
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.s.readBytes(c.w, c.r)
+	text, err := c.s.bodies.ReadBytes(c.Writer, c.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +95,7 @@ func (c *call) scaleChange(gvk schema.GroupVersionKind, o writeOptions) (func(*a
 }
 
 func (c *call) scalePatch(kind types.PatchType, text []byte) (func(*autoscalingv1.Scale) error, error) {
-	var apply patched
+	var apply patch.Func
 	var err error
 	switch kind {
 	case types.StrategicMergePatchType:
@@ -103,7 +107,7 @@ func (c *call) scalePatch(kind types.PatchType, text []byte) (func(*autoscalingv
 			return after, nil
 		}
 	default:
-		if apply, err = c.patchFunc(kind, text); err != nil {
+		if apply, err = patch.Compile(kind, text, func() runtime.Object { return &autoscalingv1.Scale{} }); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +122,7 @@ func (c *call) scalePatch(kind types.PatchType, text []byte) (func(*autoscalingv
 		}
 		*s = autoscalingv1.Scale{}
 		if err := json.Unmarshal(after, s); err != nil {
-			return invalidPatch(kind, text, after, err.Error())
+			return patch.Invalid(kind, text, after, err.Error())
 		}
 		return nil
 	}, nil

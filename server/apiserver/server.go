@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/millrace/millrace/server/apiserver/internal/answer"
+	"github.com/millrace/millrace/server/apiserver/internal/body"
+	"github.com/millrace/millrace/server/apiserver/internal/discovery"
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
@@ -116,8 +122,9 @@ type Server struct {
 	ends context.Context
 	stop context.CancelCauseFunc
 
+	bodies            body.Reader
 	reading, changing chan struct{}
-	discovery         discoveryCache
+	discovery         *discovery.Documents
 	sockets           sync.WaitGroup
 	serving           atomic.Int64
 }
@@ -139,7 +146,7 @@ func New(o Options) *Server {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
-	s := &Server{o: o, log: o.Logger, reading: make(chan struct{}, o.MaxInFlight), changing: make(chan struct{}, o.MaxMutatingInFlight)}
+	s := &Server{o: o, log: o.Logger, bodies: body.Reader{MaxBytes: o.MaxBody, Timeout: o.RequestTimeout}, discovery: &discovery.Documents{Catalogue: o.Registry.Catalogue, Address: o.Address}, reading: make(chan struct{}, o.MaxInFlight), changing: make(chan struct{}, o.MaxMutatingInFlight)}
 	s.ends, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
@@ -210,7 +217,7 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	}
 	s.log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	if begun, ok := w.(*response); ok && begun.code != 0 {
+	if begun, ok := w.(*answer.Response); ok && begun.Code != 0 {
 		panic(http.ErrAbortHandler) // An error in the middle of an answer would be taken for a part of it.
 	}
 	s.fail(w, r, apierrors.NewInternalError(fmt.Errorf("this request caused apiserver to panic. Look in the logs for details")))
@@ -226,3 +233,26 @@ func (noMetrics) Started()                           {}
 func (noMetrics) Finished(int, int64, time.Duration) {}
 func (noMetrics) Sent(int)                           {}
 func (noMetrics) Initial(int)                        {}
+
+// fail answers with an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status := status.Of(err)
+	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
+		s.log.Warn("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "error", err)
+	}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	f, accepting := negotiate.Choose(r, negotiate.Offer{})
+	if accepting != nil {
+		f.Media = negotiate.JSON
+	}
+	answer.WriteStatus(w, f, status)
+}
+
+// failed answers with an error, if there is one.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+	}
+}

@@ -10,58 +10,62 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/server/apiserver/internal/body"
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/apiserver/internal/query"
+	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
 
 func (c *call) get() error {
 	fresh := registry.Freshness{}
-	if c.r.URL.RawQuery != "" {
-		var o listOptions
-		if err := o.parseVersion(c.r.URL.Query().Get("resourceVersion")); err != nil {
+	if c.Request.URL.RawQuery != "" {
+		var o query.List
+		if err := o.ParseVersion(c.Request.URL.Query().Get("resourceVersion")); err != nil {
 			return err
 		}
-		fresh = o.fresh
+		fresh = o.Fresh
 	}
-	o, err := c.storage.Get(c.within, c.t.Namespace, c.t.Name, fresh)
+	o, err := c.storage.Get(c.Within, c.t.Namespace, c.t.Name, fresh)
 	if err != nil {
 		return err
 	}
-	return c.sendCached(http.StatusOK, o)
+	return c.SendCached(http.StatusOK, o)
 }
 
 func (c *call) list() error {
-	o, err := parseListOptions(c.r.URL.Query(), c.face)
+	o, err := query.ParseList(c.Request.URL.Query(), c.Face)
 	if err != nil {
 		return err
 	}
-	list, err := c.storage.List(c.within, c.query(o))
+	list, err := c.storage.List(c.Within, c.query(o))
 	if err != nil {
 		return err
 	}
-	if c.format.shape == shapePartial {
-		return c.unlike()
+	if c.Format.Shape == negotiate.Partial {
+		return c.Unlike()
 	}
-	return c.sendList(list)
+	return c.SendList(list)
 }
 
-func (c *call) query(o listOptions) registry.ListQuery {
+func (c *call) query(o query.List) registry.ListQuery {
 	q := registry.ListQuery{
-		Selection: registry.Select(c.face, c.t.Namespace, c.t.Name, o.labels, o.fields),
-		Freshness: o.fresh, Limit: o.limit, Continue: o.next,
+		Selection: registry.Select(c.Face, c.t.Namespace, c.t.Name, o.Labels, o.Fields),
+		Freshness: o.Fresh, Limit: o.Limit, Continue: o.Continue,
 	}
-	if o.fresh.Any {
+	if o.Fresh.Any {
 		q.Limit = 0
 	}
 	return q
 }
 
 func (c *call) create() error {
-	o, err := parseWriteOptions(c.r.URL.Query(), "CreateOptions")
+	o, err := query.ParseWrite(c.Request.URL.Query(), "CreateOptions")
 	if err != nil {
 		return err
 	}
-	b, err := c.s.readBody(c.w, c.r)
+	b, err := c.s.bodies.Read(c.Writer, c.Request)
 	if err != nil {
 		return err
 	}
@@ -69,21 +73,21 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	stored, err := c.storage.Create(c.ctx(o.dryRun), c.t.Namespace, obj, c.write(o))
+	stored, err := c.storage.Create(c.ctx(o.DryRun), c.t.Namespace, obj, c.write(o))
 	if err != nil {
 		return err
 	}
-	return c.sendStored(http.StatusCreated, stored)
+	return c.SendStored(http.StatusCreated, stored)
 }
 
 // understand makes an object of the kind of a body in the caller's version, with defaults filled in.
-func (c *call) understand(b body, o writeOptions) (resource.Object, error) {
-	into := c.face.New()
-	strict, err := b.decodeInto(into, c.face.GroupVersionKind)
+func (c *call) understand(b body.Body, o query.Write) (resource.Object, error) {
+	into := c.Face.New()
+	strict, err := b.DecodeInto(into, c.Face.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
-	if err := applyValidation(strict, o, c.face.GroupVersionKind, c.warn); err != nil {
+	if err := body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn); err != nil {
 		return nil, err
 	}
 	obj := c.hub(into)
@@ -94,22 +98,22 @@ func (c *call) understand(b body, o writeOptions) (resource.Object, error) {
 // hub turns what the caller speaks of into the kind itself, and fills in defaults.
 func (c *call) hub(o runtime.Object) resource.Object {
 	var obj resource.Object
-	if c.face.To != nil {
-		obj = c.face.To(o)
-		obj.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind())
+	if c.Face.To != nil {
+		obj = c.Face.To(o)
+		obj.GetObjectKind().SetGroupVersionKind(c.Kind.GroupVersionKind())
 	} else {
 		obj = o.(resource.Object)
 	}
-	c.kind.Default(obj)
+	c.Kind.Default(obj)
 	return obj
 }
 
 func (c *call) update(view string) error {
-	o, err := parseWriteOptions(c.r.URL.Query(), "UpdateOptions")
+	o, err := query.ParseWrite(c.Request.URL.Query(), "UpdateOptions")
 	if err != nil {
 		return err
 	}
-	b, err := c.s.readBody(c.w, c.r)
+	b, err := c.s.bodies.Read(c.Writer, c.Request)
 	if err != nil {
 		return err
 	}
@@ -123,19 +127,19 @@ func (c *call) update(view string) error {
 	updater := func(context.Context, resource.Object) (given resource.Object, err error) {
 		// The registry may change what it is given; a second try needs the body as it came. All has been said about it.
 		if given, obj = obj, nil; given == nil {
-			if given, err = c.understand(b, writeOptions{validation: metav1.FieldValidationIgnore}); err == nil {
+			if given, err = c.understand(b, query.Write{Validation: metav1.FieldValidationIgnore}); err == nil {
 				err = c.checkNames(given)
 			}
 		}
 		return given, err
 	}
-	stored, created, err := c.storage.Update(c.ctx(o.dryRun), c.t.Namespace, c.t.Name, updater, registry.UpdateOptions{
-		WriteOptions: c.write(o), View: view, UID: obj.GetUID(), MayCreate: c.kind.CreateOnUpdate && view == "",
+	stored, created, err := c.storage.Update(c.ctx(o.DryRun), c.t.Namespace, c.t.Name, updater, registry.UpdateOptions{
+		WriteOptions: c.write(o), View: view, UID: obj.GetUID(), MayCreate: c.Kind.CreateOnUpdate && view == "",
 	})
 	if err != nil {
 		return err
 	}
-	return c.sendStored(codeFor(created), stored)
+	return c.SendStored(codeFor(created), stored)
 }
 
 func codeFor(created bool) int {
@@ -152,7 +156,7 @@ func (c *call) checkNames(o resource.Object) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.t.Name))
 	case o.GetName() != c.t.Name:
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), c.t.Name))
-	case !c.kind.Namespaced:
+	case !c.Kind.Namespaced:
 		return nil
 	case o.GetNamespace() == "":
 		o.SetNamespace(c.t.Namespace)
@@ -167,7 +171,7 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
-	deleted, err := c.storage.Delete(c.ctx(write.dryRun), c.t.Namespace, c.t.Name, *o, c.write(write))
+	deleted, err := c.storage.Delete(c.ctx(write.DryRun), c.t.Namespace, c.t.Name, *o, c.write(write))
 	if err != nil {
 		return err
 	}
@@ -177,11 +181,11 @@ func (c *call) delete() error {
 	}
 	switch {
 	case !deleted.Gone:
-		return c.sendStored(code, &deleted.Stored)
-	case c.kind.ReturnDeleted: // with what the delete itself changed, which was not stored
-		return c.sendObject(code, deleted.Object)
+		return c.SendStored(code, &deleted.Stored)
+	case c.Kind.ReturnDeleted: // with what the delete itself changed, which was not stored
+		return c.SendObject(code, deleted.Object)
 	}
-	return c.send(code, &metav1.Status{
+	return c.Send(code, &metav1.Status{
 		Status: metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{
 			Name: c.t.Name, Group: c.t.Group, Kind: c.t.Resource, UID: deleted.Object.GetUID(),
@@ -194,89 +198,89 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	lo, err := parseListOptions(c.r.URL.Query(), c.face)
+	lo, err := query.ParseList(c.Request.URL.Query(), c.Face)
 	if err != nil {
 		return err
 	}
-	list, err := c.storage.DeleteCollection(c.ctx(write.dryRun), c.query(lo), *o, c.write(write))
+	list, err := c.storage.DeleteCollection(c.ctx(write.DryRun), c.query(lo), *o, c.write(write))
 	if err != nil {
 		return err
 	}
-	return c.sendList(list)
+	return c.SendList(list)
 }
 
 // deleteOptions come in the query, or in a body.
-func (c *call) deleteOptions() (*metav1.DeleteOptions, writeOptions, error) {
+func (c *call) deleteOptions() (*metav1.DeleteOptions, query.Write, error) {
 	o := &metav1.DeleteOptions{}
-	b, err := c.s.readBody(c.w, c.r)
+	b, err := c.s.bodies.Read(c.Writer, c.Request)
 	if err != nil {
-		return nil, writeOptions{}, err
+		return nil, query.Write{}, err
 	}
-	if len(b.bytes) > 0 {
-		err = b.decodeOptions(o, "DeleteOptions")
+	if len(b.Bytes) > 0 {
+		err = b.DecodeOptions(o, "DeleteOptions")
 	} else {
-		err = deleteOptionsFrom(c.r.URL.Query(), o)
+		err = query.FillDelete(c.Request.URL.Query(), o)
 	}
 	if err != nil {
-		return nil, writeOptions{}, err
+		return nil, query.Write{}, err
 	}
-	return o, writeOptions{dryRun: len(o.DryRun) > 0}, checkDeleteOptions(o)
+	return o, query.Write{DryRun: len(o.DryRun) > 0}, query.CheckDelete(o)
 }
 
 func (c *call) scale() error {
 	gvk := schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 	switch c.verb {
 	case "get":
-		o, err := c.storage.Get(c.within, c.t.Namespace, c.t.Name, registry.Freshness{})
+		o, err := c.storage.Get(c.Within, c.t.Namespace, c.t.Name, registry.Freshness{})
 		if err != nil {
 			return err
 		}
-		obj, err := c.kind.Decode(c.within, o.Value(), o.Revision.String())
+		obj, err := c.Kind.Decode(c.Within, o.Value(), o.Revision.String())
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		return c.send(http.StatusOK, c.kind.Scale.Get(obj), gvk)
+		return c.Send(http.StatusOK, c.Kind.Scale.Get(obj), gvk)
 	case "update", "patch":
 		return c.setScale(gvk)
 	}
-	return methodNotAllowed()
+	return status.MethodNotAllowed()
 }
 
 func (c *call) act(name string, storage func() (*registry.Storage, error)) error {
 	action, ok := c.s.o.Actions[name]
 	if !ok {
-		return notFound()
+		return status.NotFound()
 	}
 	if c.verb != "create" {
-		return methodNotAllowed()
+		return status.MethodNotAllowed()
 	}
-	o, err := parseWriteOptions(c.r.URL.Query(), "CreateOptions")
+	o, err := query.ParseWrite(c.Request.URL.Query(), "CreateOptions")
 	if err != nil {
 		return err
 	}
-	gvk, body := c.face.GroupVersionKind, c.face.New
-	for _, a := range c.kind.Actions {
+	gvk, model := c.Face.GroupVersionKind, c.Face.New
+	for _, a := range c.Kind.Actions {
 		if a.Name == c.t.View {
-			gvk, body = a.Body, a.New
+			gvk, model = a.Body, a.New
 		}
 	}
-	in, err := c.s.readBody(c.w, c.r)
+	in, err := c.s.bodies.Read(c.Writer, c.Request)
 	if err != nil {
 		return err
 	}
-	into := body()
-	strict, err := in.decodeInto(into, gvk)
+	into := model()
+	strict, err := in.DecodeInto(into, gvk)
 	if err != nil {
 		return err
 	}
-	if err := applyValidation(strict, o, gvk, c.warn); err != nil {
+	if err := body.Report(strict, o.Validation, gvk, c.warn); err != nil {
 		return err
 	}
 	st, err := storage()
 	if err != nil {
 		return err
 	}
-	answer, code, err := action.Act(c.ctx(o.dryRun), &ActionCall{
+	answer, code, err := action.Act(c.ctx(o.DryRun), &ActionCall{
 		Registry: c.s.o.Registry, Storage: st, Namespace: c.t.Namespace, Name: c.t.Name, Body: into, Options: c.write(o), User: c.user,
 	})
 	if err != nil {
@@ -285,5 +289,5 @@ func (c *call) act(name string, storage func() (*registry.Storage, error)) error
 	if _, isStatus := answer.(*metav1.Status); isStatus {
 		gvk = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
 	}
-	return c.send(code, answer, gvk)
+	return c.Send(code, answer, gvk)
 }

@@ -4,13 +4,15 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/millrace/millrace/server/apiserver/internal/answer"
+	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/resource/builtin"
 )
 
 func TestPathsForWatchesAreForNothingElse(t *testing.T) {
 	kinds := map[string]*call{}
 	for _, k := range builtin.Kinds() {
-		kinds[k.GroupResource().String()] = &call{kind: k}
+		kinds[k.GroupResource().String()] = &call{Answer: answer.Answer{Kind: k}}
 	}
 	for _, c := range []struct {
 		resource, verb, namespace, name string
@@ -30,7 +32,7 @@ func TestPathsForWatchesAreForNothingElse(t *testing.T) {
 		in.verb, in.t = c.verb, Target{Resource: c.resource, Namespace: c.namespace, Name: c.name, Watch: true}
 		code := int32(0)
 		if err := in.checkScope(); err != nil {
-			code = statusFor(err).Code
+			code = status.Of(err).Code
 		}
 		if code != c.code {
 			t.Errorf("%s %s %q %q: %d instead of %d", c.verb, c.resource, c.namespace, c.name, code, c.code)

@@ -1,0 +1,36 @@
+package answer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/millrace/millrace/server/apiserver/internal/body"
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/apiserver/internal/status"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// Answer sends objects of one kind in the version, the format and the shape that the client asked for.
+type Answer struct {
+	// Within ends with the request, or before.
+	Within  context.Context
+	Writer  *Response
+	Request *http.Request
+	Face    *resource.Face
+	Kind    *resource.Kind
+	Format  negotiate.Format
+	// timeout bounds how long the client may take to read a long answer.
+	Timeout time.Duration
+	Log     *slog.Logger
+}
+
+// Unlike refuses to show a list as an object's metadata, or the other way round.
+func (a *Answer) Unlike() error {
+	if a.Format.Shape == negotiate.PartialList {
+		return status.Unacceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%s)", body.InternalName(a.Kind.Group), a.Kind.Kind))
+	}
+	return status.Unacceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s.%s)", body.InternalName(a.Kind.Group), a.Kind.ListKind))
+}

@@ -1,0 +1,172 @@
+package body
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// identify finds out what a text says that it is.
+func identify(text []byte) (metav1.TypeMeta, error) {
+	var said struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return metav1.TypeMeta{}, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	return metav1.TypeMeta{APIVersion: said.APIVersion, Kind: said.Kind}, nil
+}
+
+// unrecognized refuses a body that does not even tell what it is.
+func (b Body) unrecognized(want schema.GroupVersionKind, err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, b.excerpt()))
+}
+
+// envelope opens a protobuf document.
+func (b Body) envelope() (resource.Envelope, error) {
+	switch {
+	case len(b.Bytes) == 0:
+		return resource.Envelope{}, errors.New("empty data")
+	case bytes.Equal(b.Bytes, resource.ProtoMagic):
+		return resource.Envelope{}, errors.New("empty body")
+	}
+	return resource.OpenProto(b.Bytes)
+}
+
+// excerpt shows how a body begins: as it is if it looks like JSON.
+func (b Body) excerpt() string {
+	const most = 30
+	text, more := b.Bytes, ""
+	if len(text) > most {
+		text, more = text[:most], " ..."
+	}
+	switch {
+	case len(text) == 0:
+		return "<empty>"
+	case text[0] == '{':
+		return string(text) + more
+	}
+	return fmt.Sprintf("%x%s", text, more)
+}
+
+// mismatch is that something is another thing than what belongs there.
+func mismatch(found, want schema.GroupVersionKind) error {
+	return cannotHandle(found, want, Misfit(found, want))
+}
+
+func Misfit(found, want schema.GroupVersionKind) string {
+	if !scheme.Scheme.Recognizes(found) {
+		return unregistered(found).Error()
+	}
+	return fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", found.Version, found.Kind, InternalName(want.Group), want.Kind)
+}
+
+func unregistered(gvk schema.GroupVersionKind) error {
+	return fmt.Errorf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", gvk.Kind, gvk.GroupVersion())
+}
+
+func cannotHandle(found, want schema.GroupVersionKind, why string) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", found.Kind, found.Version, want.Kind, why))
+}
+
+// InternalName is the package in which kube-apiserver keeps a group: its messages show it.
+func InternalName(group string) string {
+	if group == "" || group == "events.k8s.io" {
+		return "core"
+	}
+	name, _, _ := strings.Cut(group, ".")
+	return name
+}
+
+// otherKind refuses a body that says that it is something else than what belongs there: for what is wrong with it as that, if
+// anything is.
+func (b Body) otherKind(said metav1.TypeMeta, want schema.GroupVersionKind, refusal error) error {
+	if _, known := refusal.(apierrors.APIStatus); !known {
+		return b.unrecognized(want, refusal)
+	}
+	if b.Media == negotiate.Protobuf {
+		return refusal
+	}
+	found := schema.FromAPIVersionAndKind(said.APIVersion, said.Kind)
+	if said.APIVersion == "" {
+		found = want.GroupVersion().WithKind(said.Kind)
+	}
+	if o, err := scheme.Scheme.New(found); err == nil {
+		if err := strictjson.UnmarshalCaseSensitivePreserveInts(b.Bytes, o); err != nil {
+			return cannotHandle(found, want, err.Error())
+		}
+	}
+	return refusal
+}
+
+// yamlFindings begins what is said of a YAML text with repeated keys.
+const yamlFindings = "yaml: unmarshal errors:\n"
+
+func repeatedKeys(text []byte) []error {
+	err := yaml.UnmarshalStrict(text, &map[string]any{})
+	if err == nil {
+		return nil
+	}
+	return []error{fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))}
+}
+
+// DecodeOptions reads options that may say of any group and version that it is theirs.
+func (b Body) DecodeOptions(into runtime.Object, kind string) error {
+	if b.Media == negotiate.Protobuf {
+		env, err := b.envelope()
+		if err == nil {
+			err = checkOptions(metav1.TypeMeta{APIVersion: env.APIVersion, Kind: env.Kind}, kind)
+		}
+		if err == nil {
+			err = into.(resource.ProtoMessage).Unmarshal(env.Raw)
+		}
+		return badRequest(err)
+	}
+	text, err := b.json()
+	if err != nil {
+		return badRequest(err)
+	}
+	said, err := identify(text)
+	if err == nil {
+		err = checkOptions(said, kind)
+	}
+	if err == nil {
+		err = strictjson.UnmarshalCaseSensitivePreserveInts(text, into)
+	}
+	return badRequest(err)
+}
+
+func checkOptions(said metav1.TypeMeta, kind string) error {
+	gv, err := schema.ParseGroupVersion(said.APIVersion)
+	switch {
+	case err != nil:
+		return err
+	case said.APIVersion == "":
+		gv = metav1.SchemeGroupVersion
+	}
+	if said.Kind != "" && said.Kind != kind {
+		return unregistered(gv.WithKind(said.Kind))
+	}
+	return nil
+}
+
+func badRequest(err error) error {
+	if err == nil {
+		return nil
+	}
+	return apierrors.NewBadRequest(err.Error())
+}

@@ -1,0 +1,282 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/apiserver/internal/answer"
+	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// Documents answers what the server serves. The documents are made from the catalogue, and again when that has changed.
+type Documents struct {
+	Catalogue *resource.Catalogue
+	Address   string
+
+	mu      sync.Mutex // guards what follows
+	version int
+	made    *discovery
+}
+
+// discovery is what the server says of itself.
+type discovery struct {
+	groups    []metav1.APIGroup // without the core group
+	resources map[schema.GroupVersion]*metav1.APIResourceList
+	core      aggregated
+	named     aggregated
+}
+
+// aggregated is a document of all groups, and its tag.
+type aggregated struct {
+	body []byte
+	etag string
+}
+
+func (c *Documents) discover() *discovery {
+	version := c.Catalogue.Version()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil || c.version != version {
+		c.made, c.version = makeDiscovery(c.Catalogue.Kinds()), version
+	}
+	return c.made
+}
+
+// Groups are all groups but the core.
+func (c *Documents) Groups() []metav1.APIGroup { return c.discover().groups }
+
+// groupOrder is Kubernetes' order of preference; clients that look for a kind by a short name take the first.
+var groupOrder = []string{"", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
+	"certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io",
+	"apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io"}
+
+func groupRank(group string) int {
+	if i := slices.Index(groupOrder, group); i >= 0 {
+		return i
+	}
+	return len(groupOrder)
+}
+
+func makeDiscovery(kinds []*resource.Kind) *discovery {
+	d := &discovery{resources: map[schema.GroupVersion]*metav1.APIResourceList{}}
+	for _, k := range kinds {
+		for _, f := range k.Faces {
+			list := d.list(f.GroupVersion())
+			list.APIResources = append(list.APIResources, resourcesOf(f)...)
+		}
+	}
+	byGroup := map[string][]schema.GroupVersion{}
+	for gv, list := range d.resources {
+		slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
+	}
+	var names []string
+	for name, versions := range byGroup {
+		names = append(names, name)
+		// v2 before v1: the newest is preferred.
+		slices.SortFunc(versions, func(a, b schema.GroupVersion) int { return strings.Compare(b.Version, a.Version) })
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if r := groupRank(a) - groupRank(b); r != 0 {
+			return r
+		}
+		return strings.Compare(a, b)
+	})
+	var core, named discoveryv2.APIGroupDiscoveryList
+	for _, name := range names {
+		entry := d.aggregate(name, byGroup[name])
+		if name == "" {
+			core.Items = append(core.Items, entry)
+			continue
+		}
+		named.Items = append(named.Items, entry)
+		d.groups = append(d.groups, groupOf(name, byGroup[name]))
+	}
+	d.core, d.named = finishAggregate(core), finishAggregate(named)
+	return d
+}
+
+func (d *discovery) list(gv schema.GroupVersion) *metav1.APIResourceList {
+	list, ok := d.resources[gv]
+	if !ok {
+		list = &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: gv.String(), APIResources: []metav1.APIResource{}}
+		if gv.Group != "" {
+			list.APIVersion = "v1"
+		}
+		d.resources[gv] = list
+	}
+	return list
+}
+
+func groupOf(name string, versions []schema.GroupVersion) metav1.APIGroup {
+	g := metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
+	for _, gv := range versions {
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version})
+	}
+	g.PreferredVersion = g.Versions[0]
+	return g
+}
+
+// resourcesOf are a kind's main resource and its subresources.
+func resourcesOf(f *resource.Face) []metav1.APIResource {
+	k := f.Of
+	main := metav1.APIResource{
+		Name: k.Resource, SingularName: k.Singular, Namespaced: k.Namespaced, Kind: f.Kind, Verbs: k.Verbs,
+		ShortNames: k.ShortNames, Categories: k.Categories,
+	}
+	if slices.Contains(k.Verbs, "watch") {
+		main.StorageVersionHash = storageHash(k.GroupVersionKind())
+	}
+	out := []metav1.APIResource{main}
+	for name, rules := range k.Views {
+		verbs := slices.Sorted(slices.Values(rules.Verbs))
+		out = append(out, metav1.APIResource{Name: k.Resource + "/" + name, Namespaced: k.Namespaced, Kind: f.Kind, Verbs: verbs})
+	}
+	if k.Scale != nil {
+		out = append(out, metav1.APIResource{Name: k.Resource + "/scale", Namespaced: k.Namespaced, Group: "autoscaling", Version: "v1", Kind: "Scale",
+			Verbs: metav1.Verbs{"get", "patch", "update"}})
+	}
+	for _, a := range k.Actions {
+		sub := metav1.APIResource{Name: k.Resource + "/" + a.Name, Namespaced: k.Namespaced, Kind: a.Body.Kind, Verbs: a.Verbs}
+		if a.Body.Group != k.Group || a.Body.Version != k.Version {
+			sub.Group, sub.Version = a.Body.Group, a.Body.Version
+		}
+		out = append(out, sub)
+	}
+	return out
+}
+
+// storageHash changes when the version in which a kind is stored does.
+func storageHash(gvk schema.GroupVersionKind) string {
+	sum := sha256.Sum256([]byte(gvk.Group + "/" + gvk.Version + "/" + gvk.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
+}
+
+func (d *discovery) aggregate(name string, versions []schema.GroupVersion) discoveryv2.APIGroupDiscovery {
+	g := discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, gv := range versions {
+		v := discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}
+		at := map[string]int{}
+		for _, r := range d.resources[gv].APIResources {
+			parent, sub, isSub := strings.Cut(r.Name, "/")
+			kind := &metav1.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind}
+			if r.Version != "" {
+				kind.Group, kind.Version = r.Group, r.Version
+			}
+			if isSub {
+				p := &v.Resources[at[parent]]
+				p.Subresources = append(p.Subresources, discoveryv2.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind, Verbs: r.Verbs})
+				continue
+			}
+			scope := discoveryv2.ScopeCluster
+			if r.Namespaced {
+				scope = discoveryv2.ScopeNamespace
+			}
+			at[r.Name] = len(v.Resources)
+			v.Resources = append(v.Resources, discoveryv2.APIResourceDiscovery{
+				Resource: r.Name, ResponseKind: kind, Scope: scope, SingularResource: r.SingularName,
+				Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			})
+		}
+		g.Versions = append(g.Versions, v)
+	}
+	return g
+}
+
+func finishAggregate(l discoveryv2.APIGroupDiscoveryList) aggregated {
+	l.Kind, l.APIVersion = "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2"
+	if l.Items == nil {
+		l.Items = []discoveryv2.APIGroupDiscovery{}
+	}
+	b, err := json.Marshal(l)
+	if err != nil {
+		panic(fmt.Sprintf("apiserver: discovery cannot be encoded: %v", err))
+	}
+	return aggregated{append(b, '\n'), fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(b)))}
+}
+
+const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+func wantsAggregated(r *http.Request) bool {
+	for _, w := range negotiate.Wishes(strings.Join(r.Header.Values("Accept"), ",")) {
+		switch {
+		case w.Kind != resource.JSONType:
+		case w.Params["as"] == "APIGroupDiscoveryList" && w.Params["g"] == "apidiscovery.k8s.io" && w.Params["v"] == "v2":
+			return true
+		case w.Params["as"] == "":
+			return false
+		}
+	}
+	return false
+}
+
+func (a aggregated) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("ETag", a.etag)
+	w.Header().Set("Vary", "Accept")
+	if r.Header.Get("If-None-Match") == a.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	answer.WriteBytes(w, aggregatedType, http.StatusOK, a.body)
+}
+
+// bare are the groups as members of a list, which says what they are.
+func (d *discovery) bare() []metav1.APIGroup {
+	out := slices.Clone(d.groups)
+	for i := range out {
+		out[i].TypeMeta = metav1.TypeMeta{}
+	}
+	return out
+}
+
+// serveDiscovery answers /api, /apis and what is one or two steps below.
+func (c *Documents) Serve(w http.ResponseWriter, r *http.Request, parts []string) error {
+	d := c.discover()
+	aggregate := len(parts) == 1 && wantsAggregated(r)
+	switch {
+	case parts[0] == "api" && aggregate:
+		d.core.serve(w, r)
+	case parts[0] == "apis" && aggregate:
+		d.named.serve(w, r)
+	case parts[0] == "api" && len(parts) == 1:
+		return answer.SendDocument(w, r, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: c.Address}}}, false)
+	case parts[0] == "apis" && len(parts) == 1:
+		return answer.SendDocument(w, r, &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: d.bare()}, false)
+	case parts[0] == "api" && len(parts) == 2:
+		return d.sendResources(w, r, schema.GroupVersion{Version: parts[1]})
+	case parts[0] == "apis" && len(parts) == 2:
+		for _, g := range d.groups {
+			if g.Name == parts[1] {
+				return answer.SendDocument(w, r, &g, false)
+			}
+		}
+		http.NotFound(w, r)
+	case parts[0] == "apis" && len(parts) == 3:
+		return d.sendResources(w, r, schema.GroupVersion{Group: parts[1], Version: parts[2]})
+	default:
+		http.NotFound(w, r)
+	}
+	return nil
+}
+
+func (d *discovery) sendResources(w http.ResponseWriter, r *http.Request, gv schema.GroupVersion) error {
+	list, ok := d.resources[gv]
+	if !ok {
+		http.NotFound(w, r)
+		return nil
+	}
+	return answer.SendDocument(w, r, list, false)
+}
