@@ -80,22 +80,30 @@ func (t *term) carryOut(ctx context.Context, d decision) (fate, error) {
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
-	// answerWithin bounds one request. Longer than servers let one take.
+	// answerWithin bounds one request. Servers do not work on a request for longer.
 	answerWithin = 65 * time.Second
 )
 
 // post sends a binding until its fate is known. A binding names one pod and one
-// node, so sending it again does no harm; giving up after an answer was lost
-// would, for the binding may be carried out after all.
+// node, so sending it again does no harm; giving up right after an answer was lost
+// would, because the server may still carry out the request. A server works on no
+// request for longer than answerWithin: a refusal after that time counts, if the pod has no node then.
 func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (fate, error) {
-	doubt := false
+	var lost time.Time // when a request was sent last whose answer is not known
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		sent := time.Now()
 		end, err := t.postOnce(ctx, pod, node)
+		if end == rejected && !lost.IsZero() && time.Since(lost) > answerWithin {
+			end, err = t.look(ctx, pod, node, err)
+			if end == rejected {
+				return end, err
+			}
+		}
 		switch {
 		case end == unknown:
-			doubt = true
-		case end == rejected && doubt:
-			// The server refuses now, but may still carry out the earlier one.
+			lost = sent
+		case end == rejected && !lost.IsZero():
+			// The server refuses this request, but may still carry out the earlier one.
 		default:
 			return end, err
 		}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,6 +126,43 @@ func anyFault(random *rand.Rand) fault {
 		f.answer, f.never = apierrors.NewTooManyRequests("busy", 1), true
 	}
 	return f
+}
+
+// TestRefusalsAfterALostAnswerEnd loses the answer to a binding, which is never carried out, and has all later
+// ones refused. The place must become free once the server can no longer carry out the first.
+func TestRefusalsAfterALostAnswerEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		faults := []fault{{answer: errors.New("i/o timeout"), never: true}}
+		w.fault = func() fault {
+			f := fault{answer: apierrors.NewForbidden(podResource, "pod", errors.New("no")), never: true}
+			if len(faults) > 0 {
+				f, faults = faults[0], faults[1:]
+			}
+			return f
+		}
+		w.nodes.Add(testNode("node", "1"))
+		stop := w.start(t, patient)
+		defer stop()
+		w.pods.Add(testPod("first", "1"))
+		time.Sleep(answerWithin)
+		if log := w.eventLog(); len(log) > 0 {
+			t.Errorf("given up while the binding may still be carried out: %q", log)
+		}
+		time.Sleep(2 * maxPause)
+		w.pods.Delete(testPod("first", "1"))
+		w.mu.Lock()
+		w.fault = nil
+		w.mu.Unlock()
+		if log := w.eventLog(); len(log) == 0 || !strings.Contains(log[0], "FailedScheduling first: binding rejected") {
+			t.Errorf("events: %q", log)
+		}
+		w.pods.Add(testPod("second", "1"))
+		time.Sleep(time.Second)
+		if node := w.nodeOf(t, "second"); node != "node" {
+			t.Errorf("second is on %q: the place is still held", node)
+		}
+	})
 }
 
 // TestBindingWithoutAnswerKeepsItsPlace holds a binding in doubt and offers

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/scheduler/backlog"
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/placement"
 	"github.com/millrace/millrace/scheduler/plugin"
 	"github.com/millrace/millrace/scheduler/rules"
@@ -81,6 +82,8 @@ type Profile struct {
 	Rules         *plugin.Set // nil: those of kube-scheduler
 	BeforeBind    []BeforeBind
 	AfterFailure  AfterFailure // nil: nothing can be done
+
+	compiled *ruleset.Set
 }
 
 // BeforeBind does what must be done before a pod is bound to the node that was

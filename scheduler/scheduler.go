@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/millrace/millrace/scheduler/plugin"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
 // Scheduler gives pods their nodes. New makes one; Run does the work.
@@ -44,14 +44,17 @@ func (s *Scheduler) check() error {
 		return errors.New("scheduler: Options need informers of pods and nodes, and an API: see For")
 	}
 	names := make(map[string]bool)
-	for _, p := range s.options.Profiles {
+	for i := range s.options.Profiles {
+		p := &s.options.Profiles[i]
 		if names[p.SchedulerName] {
 			return fmt.Errorf("scheduler: two profiles are named %q", p.SchedulerName)
 		}
 		names[p.SchedulerName] = true
-		if len(p.Rules.Filters)+len(p.Rules.Relations) > plugin.MaxRules {
-			return fmt.Errorf("scheduler: profile %q has more than %d filters", p.SchedulerName, plugin.MaxRules)
+		compiled, err := ruleset.Compile(p.Rules)
+		if err != nil {
+			return fmt.Errorf("scheduler: profile %q: %w", p.SchedulerName, err)
 		}
+		p.compiled = compiled
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,16 +194,15 @@ func TestGuestsAreAskedBeforeBindingAndAfterFailing(t *testing.T) {
 }
 
 // rackMates is a filter of a user: pods with an annotation go to nodes with that label.
-type rackMates struct{ rack func(*cluster.Demand) string }
+type rackMates struct{}
 
-func (*rackMates) Name() string                                { return "RackMates" }
-func (*rackMates) Mark(pod *corev1.Pod) string                 { return pod.Annotations["rack"] }
-func (r *rackMates) SetMark(mark func(*cluster.Demand) string) { r.rack = mark }
+func (rackMates) Name() string                   { return "RackMates" }
+func (rackMates) ReadPod(pod *corev1.Pod) string { return pod.Annotations["rack"] }
 
 var otherRack = plugin.Verdict{Plugin: "RackMates", Reasons: []string{"node(s) were in another rack"}}
 
-func (r *rackMates) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
-	if rack := r.rack(demand); rack != "" && rack != node.Labels["rack"] {
+func (r rackMates) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	if rack := demand.Read(r.Name()); rack != "" && rack != node.Labels["rack"] {
 		return &otherRack
 	}
 	return nil
@@ -222,7 +222,7 @@ func TestUsersCanAddAPluginThatReadsAnnotations(t *testing.T) {
 			w.pods.Add(pod)
 		}
 		set := rules.Defaults()
-		set.Filters = append(set.Filters, &rackMates{})
+		set.Filters = append(set.Filters, rackMates{})
 		stop := w.start(t, Options{Profiles: []Profile{{Rules: set}}})
 		defer stop()
 		time.Sleep(time.Second)
@@ -234,6 +234,64 @@ func TestUsersCanAddAPluginThatReadsAnnotations(t *testing.T) {
 		if events := w.eventLog(); !slices.Contains(events,
 			"Warning FailedScheduling pod-4: 0/4 nodes are available: 4 node(s) were in another rack.") {
 			t.Errorf("events: %q", events)
+		}
+	})
+}
+
+// oneEach is a cluster rule of a user: no node gets a second pod with the same labels.
+type oneEach struct{}
+
+func (oneEach) Name() string { return "OneEach" }
+
+var second = plugin.Verdict{Plugin: "OneEach", Reasons: []string{"node(s) had such a pod"}}
+
+func (oneEach) Survey(shape *cluster.Shape, state *cluster.State) plugin.Survey {
+	taken := map[string]bool{}
+	for pod, node := range state.Pods() {
+		if pod.Shape.Labels.String() == shape.Labels.String() {
+			taken[node.Name] = true
+		}
+	}
+	return plugin.Survey{Filter: func(n *cluster.Node) *plugin.Verdict {
+		if taken[n.Name] {
+			return &second
+		}
+		return nil
+	}}
+}
+
+func TestUsersCanAddARuleThatLooksAtTheWholeCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for i := range 3 {
+			w.nodes.Add(testNode(fmt.Sprintf("node-%d", i), "4"))
+		}
+		set := rules.Defaults()
+		set.Relations = append(set.Relations, plugin.Weighted[plugin.Relational]{Plugin: oneEach{}, Weight: 1})
+		stop := w.start(t, Options{Profiles: []Profile{{Rules: set}}})
+		defer stop()
+		for i := range 4 {
+			w.pods.Add(testPod(fmt.Sprintf("pod-%d", i), "100m"))
+		}
+		time.Sleep(time.Second)
+		nodes := map[string]int{}
+		for _, pod := range w.pods.Objects() {
+			nodes[pod.Spec.NodeName]++
+		}
+		for name, n := range nodes {
+			if n != 1 {
+				t.Errorf("%d pods on %q: %v", n, name, nodes)
+			}
+		}
+		if events := w.eventLog(); !slices.ContainsFunc(events, func(e string) bool {
+			return strings.HasSuffix(e, ": 0/3 nodes are available: 3 node(s) had such a pod.")
+		}) {
+			t.Errorf("events: %q", events)
+		}
+		w.pods.Delete(testPod("pod-0", "100m"))
+		time.Sleep(time.Minute)
+		if node := w.nodeOf(t, "pod-3"); node == "" {
+			t.Error("the pod that waited was not tried again when its place became free")
 		}
 	})
 }

@@ -3,13 +3,14 @@ package scheduler
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/millrace/millrace/scheduler/backlog"
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/placement"
-	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // term is one run of a scheduler: what it knows, and what it is about.
@@ -28,8 +29,8 @@ type term struct {
 
 type profile struct {
 	Profile
-	engine  *placement.Engine
-	heeders plugin.Rules // of the change that is being looked at
+	engine   *placement.Engine
+	requeued ruleset.Bits // by the change that is being looked at
 }
 
 func newTerm(options Options) *term {
@@ -41,11 +42,20 @@ func newTerm(options Options) *term {
 		profiles: make(map[string]*profile),
 	}
 	for _, p := range options.Profiles {
-		t.interner.Marks = append(t.interner.Marks, p.Rules.SetMarks(len(t.interner.Marks))...)
+		t.read(p.compiled.Readers())
 		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		t.profiles[p.SchedulerName] = &profile{Profile: p, engine: placement.New(&t.state, p.Rules, random)}
+		t.profiles[p.SchedulerName] = &profile{Profile: p, engine: placement.New(&t.state, p.compiled, random)}
 	}
 	return t
+}
+
+// read lets rules read parts of pods. Rules of several profiles that have the same name are the same.
+func (t *term) read(readers []cluster.PodReader) {
+	for _, r := range readers {
+		if !slices.ContainsFunc(t.interner.Readers, func(known cluster.PodReader) bool { return known.Name == r.Name }) {
+			t.interner.Readers = append(t.interner.Readers, r)
+		}
+	}
 }
 
 // run places pods one after the other and binds many at a time.
@@ -201,11 +211,11 @@ func (t *term) helps(change cluster.Change, node *cluster.Node) {
 		return
 	}
 	for _, p := range t.profiles {
-		p.heeders = p.engine.Heeders(change)
+		p.requeued = p.engine.RequeuedBy(change)
 	}
 	t.backlog.Wake(time.Now(), func(g backlog.Group) bool {
 		p := t.profiles[g.SchedulerName]
-		return p.engine.Helps(g.Refused&p.heeders, g.Shape, node)
+		return p.engine.Helps(g.Refused&p.requeued, g.Shape, node)
 	})
 }
 

@@ -42,28 +42,27 @@ func main() {
 
 func rackScheduler(c *loop.Clients) loop.Runner {
 	set := rules.Defaults()
-	set.Filters = append(set.Filters, &racks{})
+	set.Filters = append(set.Filters, racks{})
 	o := scheduler.For(c)
 	o.Profiles = []scheduler.Profile{{SchedulerName: name, Rules: set}}
 	o.Recorder = c.Named(name).Recorder
 	return scheduler.New(o)
 }
 
-// racks is the rule. The scheduler keeps what it asks of a pod by itself, and of other parts only what a rule marks.
-type racks struct{ rack func(*cluster.Demand) string }
+// racks is the rule. Pods are told apart by what it reads of them.
+type racks struct{}
 
-func (*racks) Name() string                                { return "Racks" }
-func (*racks) Mark(pod *corev1.Pod) string                 { return pod.Annotations["rack"] }
-func (r *racks) SetMark(mark func(*cluster.Demand) string) { r.rack = mark }
+func (racks) Name() string                   { return "Racks" }
+func (racks) ReadPod(pod *corev1.Pod) string { return pod.Annotations["rack"] }
 
-// Skip spares the pods that do not care.
-func (r *racks) Skip(demand *cluster.Demand) bool { return r.rack(demand) == "" }
+// Skip leaves out the pods that name no rack.
+func (r racks) Skip(demand *cluster.Demand) bool { return demand.Read(r.Name()) == "" }
 
-// Lasting says that it would be no use if other pods left the node.
+// Lasting says that preempting other pods on the node would not help.
 var elsewhere = plugin.Verdict{Plugin: "Racks", Reasons: []string{"node(s) were in another rack"}, Lasting: true}
 
-func (r *racks) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
-	if node.Labels["rack"] != r.rack(demand) {
+func (r racks) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	if node.Labels["rack"] != demand.Read(r.Name()) {
 		return &elsewhere
 	}
 	return nil

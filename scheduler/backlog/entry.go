@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/scheduler/cluster"
-	"github.com/millrace/millrace/scheduler/plugin"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
 // Options of a queue. The zero value has kube-scheduler's times.
@@ -32,7 +32,7 @@ type Entry struct {
 type Group struct {
 	SchedulerName string
 	Shape         *cluster.Shape
-	Refused       plugin.Rules
+	Refused       ruleset.Bits
 }
 
 type place uint8

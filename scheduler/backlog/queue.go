@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/scheduler/cluster"
-	"github.com/millrace/millrace/scheduler/plugin"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
 // Queue is the backlog.
@@ -111,7 +111,7 @@ func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 }
 
 // Fail puts a pod in flight among the unschedulable ones. refused are the rules that refused it.
-func (q *Queue) Fail(e *Entry, refused plugin.Rules, now time.Time) {
+func (q *Queue) Fail(e *Entry, refused ruleset.Bits, now time.Time) {
 	if q.entries[e.Pod.Key] != e || e.place != inFlight {
 		return
 	}

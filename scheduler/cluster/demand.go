@@ -18,11 +18,25 @@ type Demand struct {
 	Preferred   []demand.WeightedNodeTerm
 	Tolerations []corev1.Toleration
 	Images      []string // normalised, one for each container
-	marks       []string
+	readers     []PodReader
+	read        []string // by reader
 }
 
-// Mark returns what the interner's mark with this index made of the pod.
-func (d *Demand) Mark(index int) string { return d.marks[index] }
+// PodReader reads a part of a pod for the rule with this name.
+type PodReader struct {
+	Name string
+	Read func(*corev1.Pod) string
+}
+
+// Read returns what the rule with this name has read of the pod; nothing if it reads none.
+func (d *Demand) Read(name string) string {
+	for i := range d.readers {
+		if d.readers[i].Name == name {
+			return d.read[i]
+		}
+	}
+	return ""
+}
 
 // Tolerates says whether the pod tolerates a taint.
 func (d *Demand) Tolerates(taint *corev1.Taint) bool {

@@ -17,9 +17,9 @@ import (
 // are alike. It keeps no shape alive that nobody uses. It is safe for
 // concurrent use.
 type Interner struct {
-	// Marks are functions whose results count among what makes pods differ. They
-	// let filters and scores of a user see parts of a pod that a Demand does not hold.
-	Marks []func(*corev1.Pod) string
+	// Readers read parts of pods that a Demand does not hold otherwise. What they return is part of
+	// what makes pods differ. It is set before the first use.
+	Readers []PodReader
 
 	mu      sync.Mutex
 	shapes  weakMap[Shape]
@@ -30,27 +30,27 @@ type digest = [sha256.Size]byte
 
 // Shape returns the shape of a pod.
 func (in *Interner) Shape(pod *corev1.Pod) *Shape {
-	marks := make([]string, len(in.Marks))
-	for i, mark := range in.Marks {
-		marks[i] = mark(pod)
+	read := make([]string, len(in.Readers))
+	for i := range in.Readers {
+		read[i] = in.Readers[i].Read(pod)
 	}
 	requests, scored := demand.Requests(pod), demand.ScoredRequests(pod)
 	images := imagesOf(&pod.Spec)
-	demandKey := demandDigest(pod, requests, scored, images, marks)
+	demandKey := demandDigest(pod, requests, scored, images, read)
 	shapeKey := shapeDigest(pod, demandKey)
 
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.shapes.get(shapeKey, func() *Shape {
 		return newShape(pod, in.demands.get(demandKey, func() *Demand {
-			return newDemand(pod, requests, scored, images, marks)
+			return newDemand(pod, requests, scored, images, in.Readers, read)
 		}))
 	})
 }
 
-func newDemand(pod *corev1.Pod, requests, scored demand.Resources, images, marks []string) *Demand {
+func newDemand(pod *corev1.Pod, requests, scored demand.Resources, images []string, readers []PodReader, read []string) *Demand {
 	return &Demand{
-		Requests: requests, Scored: scored, Images: images, marks: marks,
+		Requests: requests, Scored: scored, Images: images, readers: readers, read: read,
 		Ports:       demand.HostPorts(&pod.Spec),
 		Match:       demand.NodeMatchOf(&pod.Spec),
 		Preferred:   demand.PreferredNodes(&pod.Spec),
@@ -80,12 +80,12 @@ func newShape(pod *corev1.Pod, d *Demand) *Shape {
 	return s
 }
 
-func demandDigest(pod *corev1.Pod, requests, scored demand.Resources, images, marks []string) digest {
+func demandDigest(pod *corev1.Pod, requests, scored demand.Resources, images, read []string) digest {
 	w := writer{buf: make([]byte, 0, 512)}
 	w.resources(requests)
 	w.resources(scored)
 	w.strings(images)
-	w.strings(marks)
+	w.strings(read)
 	w.pairs(pod.Spec.NodeSelector)
 	for _, port := range demand.HostPorts(&pod.Spec) {
 		w.text(port.IP)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -55,7 +56,7 @@ func (e *Engine) relationsFor(shape *cluster.Shape, choice int) []relation {
 	relations := e.relate(shape)
 	if choice < 2 {
 		relations = slices.DeleteFunc(relations, func(r relation) bool {
-			_, filters := r.Relation.(plugin.RelationFilter)
+			_, filters := r.Relation.(ruleset.Filter)
 			return !filters
 		})
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/millrace/millrace/scheduler/cluster"
 	"github.com/millrace/millrace/scheduler/placement"
-	"github.com/millrace/millrace/scheduler/rules"
 )
 
 // BenchmarkPlace decides where pods go: parsing, placing and assuming them, without the API.
@@ -70,7 +69,7 @@ func benchmarkPlace(b *testing.B, nodes int, set func(*corev1.Pod)) {
 		state.SetNode(benchNode(i))
 	}
 	state.SetService("default", "service", labels.SelectorFromSet(labels.Set{"served": "yes"}))
-	engine := placement.New(&state, rules.Defaults(), rand.New(rand.NewPCG(1, 1)))
+	engine := placement.New(&state, defaultRules(), rand.New(rand.NewPCG(1, 1)))
 	var placed []cluster.Key
 	n := 0
 	b.ReportAllocs()

@@ -4,15 +4,15 @@ import (
 	"math/rand/v2"
 
 	"github.com/millrace/millrace/scheduler/cluster"
-	"github.com/millrace/millrace/scheduler/plugin"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
 // Engine places pods by one set of rules. It is not safe for concurrent use,
 // and while it works nobody may change the state.
 type Engine struct {
 	state  *cluster.State
-	set    *plugin.Set
-	rules  map[string]plugin.Rules
+	set    *ruleset.Set
+	rules  map[string]ruleset.Bits
 	random *rand.Rand
 
 	tables  map[*cluster.Demand]*table
@@ -30,9 +30,9 @@ type class struct {
 }
 
 // New returns an engine.
-func New(state *cluster.State, set *plugin.Set, random *rand.Rand) *Engine {
+func New(state *cluster.State, set *ruleset.Set, random *rand.Rand) *Engine {
 	return &Engine{
-		state: state, set: set, rules: set.RulesNamed(), random: random,
+		state: state, set: set, rules: set.Named(), random: random,
 		tables:  make(map[*cluster.Demand]*table),
 		related: make(map[*cluster.Shape]*class),
 		plain:   make(map[*cluster.Shape]*class),
@@ -59,12 +59,12 @@ func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
 	return nil, r.failure
 }
 
-// Heeders returns the rules that heed a change.
-func (e *Engine) Heeders(change cluster.Change) plugin.Rules { return e.set.Heeders(change) }
+// RequeuedBy returns the rules that may decide otherwise after a change.
+func (e *Engine) RequeuedBy(change cluster.Change) ruleset.Bits { return e.set.RequeuedBy(change) }
 
 // Helps says whether a change of a node, or of something else if node is nil,
-// may let a pod be placed that was refused by rules that heed it.
-func (e *Engine) Helps(refused plugin.Rules, shape *cluster.Shape, node *cluster.Node) bool {
+// may let a pod be placed that these rules have refused.
+func (e *Engine) Helps(refused ruleset.Bits, shape *cluster.Shape, node *cluster.Node) bool {
 	return e.set.Helps(refused, shape.Demand, node)
 }
 
@@ -108,7 +108,7 @@ func (e *Engine) class(shape *cluster.Shape) *class {
 	}
 	c = &class{relations: e.relate(shape), used: e.clock}
 	for _, r := range e.set.Relations {
-		c.stands = append(c.stands, r.Plugin.Stand(shape, e.state))
+		c.stands = append(c.stands, r.Plugin.Version(shape, e.state))
 	}
 	delete(e.related, shape)
 	delete(e.plain, shape)
@@ -123,7 +123,7 @@ func (e *Engine) class(shape *cluster.Shape) *class {
 
 func (e *Engine) stands(c *class, shape *cluster.Shape) bool {
 	for i, r := range e.set.Relations {
-		if c.stands[i] != r.Plugin.Stand(shape, e.state) {
+		if c.stands[i] != r.Plugin.Version(shape, e.state) {
 			return false
 		}
 	}
@@ -133,7 +133,7 @@ func (e *Engine) stands(c *class, shape *cluster.Shape) bool {
 func (e *Engine) relate(shape *cluster.Shape) []relation {
 	var relations []relation
 	for _, rule := range e.set.Relations {
-		for _, rel := range rule.Plugin.Relate(shape, e.state) {
+		for _, rel := range rule.Plugin.Relations(shape, e.state) {
 			relations = append(relations, relation{Relation: rel, weight: rule.Weight})
 		}
 	}

@@ -6,20 +6,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // Failure says why there is no node for a pod.
 type Failure struct {
 	// Refused holds the rules that refused a node.
-	Refused plugin.Rules
+	Refused ruleset.Bits
 	// Nodes is how many nodes were looked at, and Lasting on how many of them it would not help if other pods left.
 	Nodes, Lasting int
 
 	message string
 }
 
-var noNodes = &Failure{Refused: plugin.AllRules, message: "no nodes available to schedule pods"}
+var noNodes = &Failure{Refused: ruleset.All, message: "no nodes available to schedule pods"}
 
 // Error is the message that users know, such as
 // "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
@@ -31,7 +32,7 @@ type tally struct {
 	reasons map[string]int
 }
 
-func (t *tally) count(v *plugin.Verdict, rules map[string]plugin.Rules) {
+func (t *tally) count(v *plugin.Verdict, rules map[string]ruleset.Bits) {
 	t.Nodes++
 	if v.Lasting {
 		t.Lasting++

@@ -3,6 +3,7 @@ package placement
 import (
 	"math"
 
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -12,7 +13,7 @@ import (
 type normalised struct {
 	norm   plugin.Normalizer
 	weight int64
-	score  plugin.RelationScore // nil: the column is the table's
+	score  ruleset.Score // nil: the column is the table's
 	values []int64
 	stale  bool // all values must be renewed
 
@@ -36,7 +37,7 @@ func (n *normalised) remove(i int) {
 
 func (n *normalised) add(i int, raw int64) {
 	n.values[i] = raw
-	if raw == plugin.Unrated {
+	if raw == ruleset.Unrated {
 		n.unrated = true
 		n.constant = false
 		return
@@ -81,7 +82,7 @@ func (n *normalised) search(verdicts []*plugin.Verdict) {
 			continue
 		}
 		raw := n.values[i]
-		if raw == plugin.Unrated {
+		if raw == ruleset.Unrated {
 			n.unrated = true
 			continue
 		}
@@ -108,7 +109,7 @@ func (n *normalised) weighted(i int) int64 {
 	switch {
 	case n.constant:
 		return n.same
-	case n.values[i] == plugin.Unrated:
+	case n.values[i] == ruleset.Unrated:
 		return 0
 	}
 	return n.weight * n.norm.Normalize(n.values[i], n.low, n.high)
@@ -120,11 +121,11 @@ func (n *normalised) addTo(sums []int64, verdicts []*plugin.Verdict) {
 	const slots = 16
 	var raws, scores [slots]int64
 	for s := range raws {
-		raws[s] = plugin.Unrated // which is not looked for
+		raws[s] = ruleset.Unrated // which is not looked for
 	}
 	for i, v := range verdicts {
 		raw := n.values[i]
-		if v != nil || raw == plugin.Unrated {
+		if v != nil || raw == ruleset.Unrated {
 			continue
 		}
 		slot := uint64(raw) % slots

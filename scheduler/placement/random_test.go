@@ -17,7 +17,6 @@ import (
 	"github.com/millrace/millrace/scheduler/cluster"
 	"github.com/millrace/millrace/scheduler/internal/oracle"
 	"github.com/millrace/millrace/scheduler/placement"
-	"github.com/millrace/millrace/scheduler/rules"
 )
 
 var (
@@ -66,7 +65,7 @@ func newStory(t *testing.T, seed uint64) *story {
 	s := &story{T: t, Rand: rand.New(rand.NewPCG(seed, 1))}
 	s.Cluster = oracle.New()
 	s.dice = oracle.Dice{Rand: s.Rand}
-	s.engine = placement.New(&s.state, rules.Defaults(), s.Rand)
+	s.engine = placement.New(&s.state, defaultRules(), s.Rand)
 	for range 12 {
 		s.templates = append(s.templates, s.dice.Pod())
 	}

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -14,7 +15,7 @@ import (
 type ranking struct {
 	table     *table
 	relations []relation
-	filters   []plugin.RelationFilter
+	filters   []ruleset.Filter
 	among     []*cluster.Node // the nodes that it is about; nil: all, by their index
 
 	place    uint64            // in the log
@@ -27,7 +28,7 @@ type ranking struct {
 
 // relation is a relation in use.
 type relation struct {
-	plugin.Relation
+	ruleset.Relation
 	weight  int64
 	epoch   uint64
 	filters bool
@@ -41,11 +42,11 @@ func newRanking(t *table, relations []relation) *ranking {
 	}
 	for i := range relations {
 		rel := &relations[i]
-		if f, ok := rel.Relation.(plugin.RelationFilter); ok {
+		if f, ok := rel.Relation.(ruleset.Filter); ok {
 			r.filters = append(r.filters, f)
 			rel.filters = true
 		}
-		if s, ok := rel.Relation.(plugin.RelationScore); ok {
+		if s, ok := rel.Relation.(ruleset.Score); ok {
 			r.columns = append(r.columns, normalised{norm: s, weight: rel.weight, score: s})
 			rel.column = len(r.columns)
 		}
@@ -68,7 +69,7 @@ func (r *ranking) refresh(state *cluster.State) {
 	for i := range r.relations {
 		rel := &r.relations[i]
 		rel.Refresh(changed)
-		if epoch := rel.Epoch(); epoch != rel.epoch {
+		if epoch := rel.Version(); epoch != rel.epoch {
 			rel.epoch = epoch
 			all = all || rel.filters
 			if rel.column > 0 {

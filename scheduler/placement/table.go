@@ -2,6 +2,7 @@ package placement
 
 import (
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -38,15 +39,15 @@ type column struct {
 
 var absent = plugin.Verdict{}
 
-func newTable(demand *cluster.Demand, set *plugin.Set) *table {
+func newTable(demand *cluster.Demand, set *ruleset.Set) *table {
 	t := &table{demand: demand}
 	for _, f := range set.Filters {
-		if !plugin.Skips(f, demand) {
+		if !ruleset.Skips(f, demand) {
 			t.filters = append(t.filters, f)
 		}
 	}
 	for _, s := range set.Scores {
-		if plugin.Skips(s.Plugin, demand) {
+		if ruleset.Skips(s.Plugin, demand) {
 			continue
 		}
 		if norm, ok := s.Plugin.(plugin.Normalizer); ok {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace/millrace/scheduler/cluster"
 	"github.com/millrace/millrace/scheduler/placement"
-	"github.com/millrace/millrace/scheduler/rules"
 )
 
 var whole = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("8Gi")}
@@ -30,7 +29,7 @@ func newZoned(t *testing.T) *zoned {
 	z := &zoned{T: t}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	z.engine = placement.New(&z.state, rules.Defaults(), rand.New(rand.NewPCG(seed, 1)))
+	z.engine = placement.New(&z.state, defaultRules(), rand.New(rand.NewPCG(seed, 1)))
 	return z
 }
 

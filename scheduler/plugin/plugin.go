@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"math"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/scheduler/cluster"
@@ -30,10 +28,6 @@ type Score interface {
 // MaxScore is the best score there is, once normalised.
 const MaxScore = 100
 
-// Unrated is a raw score of a relation that says that it cannot rate the node: it
-// counts nothing, and is not among those that the others are compared with.
-const Unrated = math.MinInt64
-
 // Normalizer brings raw scores into 0 to MaxScore. Scores that have none must lie there by themselves.
 type Normalizer interface {
 	// Normalize is given the lowest and the highest raw score among the nodes that the pod may go to.
@@ -46,18 +40,18 @@ type Skipper interface {
 	Skip(demand *cluster.Demand) bool
 }
 
-// Heeder says which changes in the cluster may turn its filter's refusal. A
-// filter that does not say so is asked again after any change.
-type Heeder interface {
-	Heeds() cluster.Change
+// Requeuer says after which changes in the cluster its filter may admit a pod
+// that it has refused. The pods that wait for it are tried again then. Those that wait for a
+// filter that is no Requeuer are tried again after any change.
+type Requeuer interface {
+	RequeuesOn() cluster.Change
 }
 
-// Marker looks at parts of a pod that neither demands nor shapes hold. What
-// Mark returns makes pods differ; it is found again with the function that
-// SetMark is given, once, before anything else is called.
-type Marker interface {
-	Mark(pod *corev1.Pod) string
-	SetMark(func(*cluster.Demand) string)
+// PodReader reads parts of a pod that neither demands nor shapes hold, such as
+// an annotation. Pods for which it returns different strings are told apart, and
+// the rule finds the string again with [cluster.Demand.Read] and its own name.
+type PodReader interface {
+	ReadPod(pod *corev1.Pod) string
 }
 
 // Verdict is why a pod may not go to a node.
@@ -65,39 +59,27 @@ type Verdict struct {
 	Plugin  string
 	Reasons []string
 	// Lasting says that the node would refuse the pod even if no other pod were
-	// there: nobody need be asked to leave.
+	// there: preempting other pods does not help.
 	Lasting bool
 }
 
-// Relational is a rule that depends on pods and nodes elsewhere.
+// Relational is a rule that depends on pods and nodes elsewhere: one of those
+// in package rules that are, or a [ClusterRule].
 type Relational interface {
 	Plugin
-	// Stand returns a number that changes whenever Relate may have another answer.
-	Stand(shape *cluster.Shape, state *cluster.State) uint64
-	// Relate returns what the rule has to say about pods of this shape: nothing,
-	// a filter, a score, or several of them.
-	Relate(shape *cluster.Shape, state *cluster.State) []Relation
 }
 
-// Relation is a relational rule applied to the pods of one shape. It is also a
-// [RelationFilter], a [RelationScore] or both.
-type Relation interface {
-	// Refresh is called before each use with the indexes of the nodes that have
-	// changed since the last time, perhaps several times each. The first time it is all of them.
-	Refresh(changed []int32)
-	// Epoch changes if answers may have changed for nodes that were not among those.
-	Epoch() uint64
+// ClusterRule is a rule of a user's own that depends on pods and nodes elsewhere.
+type ClusterRule interface {
+	Plugin
+	// Survey looks at the cluster for pods of a shape. It is called before such a
+	// pod is placed whenever anything has changed, so it costs most if it looks at all nodes.
+	Survey(shape *cluster.Shape, state *cluster.State) Survey
 }
 
-// RelationFilter is a relation that filters. It is asked about nodes by index,
-// and only about nodes that are present.
-type RelationFilter interface {
-	Filter(node int) *Verdict
-}
-
-// RelationScore is a relation that scores. It is asked about nodes by index,
-// and only about nodes that are present.
-type RelationScore interface {
-	Score(node int) int64
-	Normalizer
+// Survey is what a ClusterRule has found. What is nil it has no opinion on.
+type Survey struct {
+	Filter    func(*cluster.Node) *Verdict
+	Score     func(*cluster.Node) int64
+	Normalize func(raw, lowest, highest int64) int64
 }

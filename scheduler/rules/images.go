@@ -2,6 +2,7 @@ package rules
 
 import (
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -13,11 +14,11 @@ type Images struct{}
 // Name is ImageLocality.
 func (Images) Name() string { return "ImageLocality" }
 
-// Stand follows the images of all nodes.
-func (Images) Stand(_ *cluster.Shape, state *cluster.State) uint64 { return state.ImageEpoch() }
+// Version follows the images of all nodes.
+func (Images) Version(_ *cluster.Shape, state *cluster.State) uint64 { return state.ImageEpoch() }
 
-// Relate returns nothing if no node has any of the images.
-func (Images) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Relation {
+// Relations returns nothing if no node has any of the images.
+func (Images) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {
 	worth := make(map[*cluster.Image]int64)
 	for _, name := range shape.Images {
 		if image, ok := state.Image(name); ok {
@@ -28,7 +29,7 @@ func (Images) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Relati
 	if len(worth) == 0 {
 		return nil
 	}
-	return []plugin.Relation{imageScore{state: state, worth: worth, containers: int64(len(shape.Images))}}
+	return []ruleset.Relation{imageScore{state: state, worth: worth, containers: int64(len(shape.Images))}}
 }
 
 // imageScore holds what each image is worth. It is made anew whenever that changes.
@@ -46,7 +47,7 @@ const (
 
 func (imageScore) Refresh([]int32) {}
 
-func (imageScore) Epoch() uint64 { return 0 }
+func (imageScore) Version() uint64 { return 0 }
 
 func (s imageScore) Score(node int) int64 {
 	var sum int64

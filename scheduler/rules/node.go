@@ -30,8 +30,8 @@ func (Unschedulable) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.
 	return nil
 }
 
-// Heeds new nodes and nodes that are uncordoned.
-func (Unschedulable) Heeds() cluster.Change { return cluster.NodeAdded | cluster.NodeTaints }
+// RequeuesOn lists new nodes and nodes that are uncordoned.
+func (Unschedulable) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.NodeTaints }
 
 // NodeAffinity keeps pods on the nodes that their node selector and node affinity name, and prefers some of them.
 type NodeAffinity struct{}
@@ -53,8 +53,8 @@ func (NodeAffinity) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 	return nil
 }
 
-// Heeds new nodes and labels.
-func (NodeAffinity) Heeds() cluster.Change { return cluster.NodeAdded | cluster.NodeLabels }
+// RequeuesOn lists new nodes and labels.
+func (NodeAffinity) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.NodeLabels }
 
 // PreferredNodes scores by the weights of the preferred terms that a node matches.
 type PreferredNodes struct{ NodeAffinity }

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -37,21 +38,21 @@ var (
 // Name is InterPodAffinity.
 func (*PodAffinity) Name() string { return "InterPodAffinity" }
 
-// Heeds pods that come, go or change, and nodes and namespaces that do.
-func (*PodAffinity) Heeds() cluster.Change {
+// RequeuesOn lists pods that come, go or change, and nodes and namespaces that do.
+func (*PodAffinity) RequeuesOn() cluster.Change {
 	return cluster.PodPlaced | cluster.PodGone | cluster.PodChanged |
 		cluster.NodeAdded | cluster.NodeGone | cluster.NodeLabels | cluster.NamespaceChanged
 }
 
-// Stand follows which placed pods care about pods of this shape, by which labels of nodes.
-func (p *PodAffinity) Stand(shape *cluster.Shape, state *cluster.State) uint64 {
+// Version follows which placed pods care about pods of this shape, by which labels of nodes.
+func (p *PodAffinity) Version(shape *cluster.Shape, state *cluster.State) uint64 {
 	return p.around(shape, state).stand
 }
 
-// Relate returns a filter and a score, as far as anybody cares.
-func (p *PodAffinity) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Relation {
+// Relations returns a filter and a score, as far as anybody cares.
+func (p *PodAffinity) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {
 	s := p.around(shape, state)
-	var relations []plugin.Relation
+	var relations []ruleset.Relation
 	if len(shape.Affinity)+len(shape.AntiAffinity)+len(s.apart) > 0 {
 		relations = append(relations, newAffinityFilter(shape, state, s.apart))
 	}
@@ -87,4 +88,4 @@ func (t *tallies) Refresh(changed []int32) {
 	}
 }
 
-func (t *tallies) Epoch() uint64 { return t.epoch }
+func (t *tallies) Version() uint64 { return t.epoch }

@@ -27,5 +27,5 @@ func (Ports) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict 
 	return nil
 }
 
-// Heeds new nodes and pods that leave.
-func (Ports) Heeds() cluster.Change { return cluster.NodeAdded | cluster.PodGone }
+// RequeuesOn lists new nodes and pods that leave.
+func (Ports) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.PodGone }

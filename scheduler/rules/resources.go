@@ -43,8 +43,8 @@ func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 	return r.verdict(&s)
 }
 
-// Heeds new nodes, more room on a node, and pods that leave.
-func (*Resources) Heeds() cluster.Change {
+// RequeuesOn lists new nodes, more room on a node, and pods that leave.
+func (*Resources) RequeuesOn() cluster.Change {
 	return cluster.NodeAdded | cluster.NodeRoom | cluster.PodGone
 }
 

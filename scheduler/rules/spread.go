@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -45,14 +46,14 @@ var (
 // Name is PodTopologySpread.
 func (*Spread) Name() string { return "PodTopologySpread" }
 
-// Heeds all that moves a domain's count, or the smallest of them.
-func (*Spread) Heeds() cluster.Change {
+// RequeuesOn lists all that moves a domain's count, or the smallest of them.
+func (*Spread) RequeuesOn() cluster.Change {
 	return cluster.NodeAdded | cluster.NodeGone | cluster.NodeLabels | cluster.NodeTaints |
 		cluster.PodPlaced | cluster.PodGone | cluster.PodChanged
 }
 
-// Stand follows the selector of the default constraints.
-func (s *Spread) Stand(shape *cluster.Shape, state *cluster.State) uint64 {
+// Version follows the selector of the default constraints.
+func (s *Spread) Version(shape *cluster.Shape, state *cluster.State) uint64 {
 	if len(shape.Spread) > 0 {
 		return 0
 	}
@@ -76,8 +77,8 @@ func (s *Spread) defaultOf(shape *cluster.Shape, state *cluster.State) defaultSp
 	return d
 }
 
-// Relate returns a filter for constraints that must hold and a score for those that should.
-func (s *Spread) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Relation {
+// Relations returns a filter for constraints that must hold and a score for those that should.
+func (s *Spread) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {
 	constraints, own := shape.Spread, true
 	if len(constraints) == 0 {
 		selector := s.defaultOf(shape, state).selector
@@ -94,7 +95,7 @@ func (s *Spread) Relate(shape *cluster.Shape, state *cluster.State) []plugin.Rel
 			soft = append(soft, c)
 		}
 	}
-	var relations []plugin.Relation
+	var relations []ruleset.Relation
 	if len(hard) > 0 {
 		relations = append(relations, newSpreadFilter(shape, state, hard))
 	}

@@ -54,7 +54,7 @@ func (f *spreadFilter) Refresh(changed []int32) {
 	}
 }
 
-func (f *spreadFilter) Epoch() uint64 { return f.epoch }
+func (f *spreadFilter) Version() uint64 { return f.epoch }
 
 func (f *spreadFilter) Filter(node int) *plugin.Verdict {
 	for i := range f.constraints {

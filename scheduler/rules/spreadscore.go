@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
@@ -55,7 +56,7 @@ func (s *spreadScore) Refresh(changed []int32) {
 	}
 }
 
-func (s *spreadScore) Epoch() uint64 { return s.epoch }
+func (s *spreadScore) Version() uint64 { return s.epoch }
 
 // Score grows with the number of pods where the node is: lower is better.
 func (s *spreadScore) Score(node int) int64 {
@@ -65,7 +66,7 @@ func (s *spreadScore) Score(node int) int64 {
 		count, ok := c.at(node)
 		if !ok {
 			if s.needAll {
-				return plugin.Unrated
+				return ruleset.Unrated
 			}
 			continue
 		}

@@ -48,5 +48,5 @@ func (Taints) Normalize(raw, lowest, _ int64) int64 {
 	return plugin.MaxScore - shareOf(raw, lowest)
 }
 
-// Heeds new nodes and taints.
-func (Taints) Heeds() cluster.Change { return cluster.NodeAdded | cluster.NodeTaints }
+// RequeuesOn lists new nodes and taints.
+func (Taints) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.NodeTaints }

@@ -1,0 +1,122 @@
+package ruleset
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Bits is a set of rules, one bit each: the filters of a Set first, its relational rules after them.
+type Bits uint64
+
+const (
+	// All contains any rule.
+	All = ^Bits(0)
+	// Max is how many filters and relational rules a set may have.
+	Max = 64
+)
+
+// Set is a compiled plugin.Set.
+type Set struct {
+	Filters   []plugin.Filter
+	Scores    []plugin.Weighted[plugin.Score]
+	Relations []plugin.Weighted[Rule]
+}
+
+// Compile reads a set. It is an error if there are too many rules, or a relational one that the engine cannot use.
+func Compile(from *plugin.Set) (*Set, error) {
+	if len(from.Filters)+len(from.Relations) > Max {
+		return nil, fmt.Errorf("more than %d filters", Max)
+	}
+	set := &Set{Filters: from.Filters, Scores: from.Scores}
+	for _, r := range from.Relations {
+		var rule Rule
+		switch p := r.Plugin.(type) {
+		case Rule:
+			rule = p
+		case plugin.ClusterRule:
+			rule = &surveyed{p}
+		default:
+			return nil, fmt.Errorf("%s is neither a plugin.ClusterRule nor a rule of package rules", r.Plugin.Name())
+		}
+		set.Relations = append(set.Relations, plugin.Weighted[Rule]{Plugin: rule, Weight: r.Weight})
+	}
+	return set, nil
+}
+
+// Named returns the bits of each filter and relational rule by name.
+func (s *Set) Named() map[string]Bits {
+	names := make(map[string]Bits)
+	for i, f := range s.Filters {
+		names[f.Name()] |= 1 << i
+	}
+	for i, r := range s.Relations {
+		names[r.Plugin.Name()] |= 1 << (len(s.Filters) + i)
+	}
+	return names
+}
+
+// RequeuedBy returns the rules that may decide otherwise after a change.
+func (s *Set) RequeuedBy(change cluster.Change) Bits {
+	var bits Bits
+	for i, f := range s.Filters {
+		if requeues(f, change) {
+			bits |= 1 << i
+		}
+	}
+	for i, r := range s.Relations {
+		if requeues(r.Plugin, change) {
+			bits |= 1 << (len(s.Filters) + i)
+		}
+	}
+	return bits
+}
+
+func requeues(p plugin.Plugin, change cluster.Change) bool {
+	if s, ok := p.(*surveyed); ok {
+		p = s.rule
+	}
+	r, ok := p.(plugin.Requeuer)
+	return !ok || r.RequeuesOn()&change != 0
+}
+
+// Helps says whether a change may let a pod be placed, given which of the rules
+// that may decide otherwise had refused it. node is the node that changed, if it was
+// one: then no other node has become better as far as filters go, and this one can be
+// looked at right away.
+//
+// Only the rules that refused are asked. Another one may refuse the node now,
+// but that has to be found out by trying the pod: else nobody would know that
+// from now on this other rule is the one to wait for.
+func (s *Set) Helps(refused Bits, demand *cluster.Demand, node *cluster.Node) bool {
+	if refused == 0 {
+		return false
+	}
+	if node == nil || refused>>len(s.Filters) != 0 {
+		return true
+	}
+	for i, f := range s.Filters {
+		if refused&(1<<i) != 0 && (Skips(f, demand) || f.Filter(demand, node) == nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// Readers returns the rules of a set that read parts of a pod which a demand does not hold.
+func (s *Set) Readers() []cluster.PodReader {
+	var readers []cluster.PodReader
+	add := func(p plugin.Plugin) {
+		if r, ok := p.(plugin.PodReader); ok {
+			readers = append(readers, cluster.PodReader{Name: p.Name(), Read: r.ReadPod})
+		}
+	}
+	for _, f := range s.Filters {
+		add(f)
+	}
+	for _, score := range s.Scores {
+		add(score.Plugin)
+	}
+	return readers
+}
