@@ -23,6 +23,7 @@ var arrows = map[string][]string{
 	// The server wing, from top to bottom.
 	"server/openapi":     {"server/resource"},
 	"server/metrics":     {"server/apiserver", "server/watchcache"},
+	"server/endpoints":   {"server/store"},
 	"server/connections": {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/apiserver":   {"server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
@@ -37,7 +38,7 @@ var arrows = map[string][]string{
 	"server/auth":        {},
 	"server/h2":          {"internal"},
 	"server/inprocess":   {"internal"},
-	"server/pki":         {},
+	"server/pki":         {"internal"},
 
 	// The client wing works on any Kubernetes and knows nothing of the server wing.
 	"controllers": {"demand", "loop", "informer", "queue", "internal"},

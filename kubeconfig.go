@@ -2,17 +2,20 @@ package millrace
 
 import (
 	"fmt"
-	"os"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/millrace/millrace/internal/durable"
 )
 
-// Kubeconfig is a file with which kubectl and others reach the cluster, as its administrator.
+// Kubeconfig is a file with which kubectl and others reach the cluster, as its administrator. Its certificate is good for a year;
+// eleven months after its making this is another one.
 func (c *Cluster) Kubeconfig() []byte {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["millrace"] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: c.authorities()}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.keys.Admin.CertPEM, ClientKeyData: c.keys.Admin.KeyPEM}
+	admin := c.certificates.keys.Keys().Admin
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: admin.CertPEM, ClientKeyData: admin.KeyPEM}
 	config.Contexts["millrace"] = &clientcmdapi.Context{Cluster: "millrace", AuthInfo: "admin"}
 	config.CurrentContext = "millrace"
 	b, err := clientcmd.Write(*config)
@@ -24,9 +27,8 @@ func (c *Cluster) Kubeconfig() []byte {
 
 // WriteKubeconfig writes it to a file that only its owner can read.
 func (c *Cluster) WriteKubeconfig(path string) error {
-	next := path + ".new"
-	if err := os.WriteFile(next, c.Kubeconfig(), 0o600); err != nil {
+	if err := durable.WriteFile(path, c.Kubeconfig(), 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	return os.Rename(next, path)
+	return nil
 }

@@ -3,8 +3,10 @@ package millrace
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet"
 	"github.com/millrace/millrace/kubelet/hollow"
@@ -28,7 +30,7 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
-		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(controllers.Options{RootCA: c.keys.Authority.CertPEM}), Select: c.options.Controllers}
+		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(controllers.Options{RootCA: c.certificates.keys.Keys().Authority.CertPEM}), Select: c.options.Controllers}
 		if _, err := loop.Select(group.Entries, group.Select); err != nil {
 			return err
 		}
@@ -73,4 +75,14 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 		return nil, err
 	}
 	return append(all, machine), nil
+}
+
+// makesAccounts tells whether a loop makes the accounts that pods need: without one, pods that must have an account could
+// not be created.
+func (c *Cluster) makesAccounts() bool {
+	if len(c.options.Controllers) == 0 {
+		return c.options.ControllersElsewhere
+	}
+	selected, err := loop.Select(controllers.All(controllers.Options{}), c.options.Controllers)
+	return err == nil && slices.ContainsFunc(selected, func(e loop.Entry) bool { return e.Name == serviceaccount.Entry.Name })
 }

@@ -15,79 +15,24 @@ package millrace
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/server/inprocess"
 	"github.com/millrace/millrace/server/metrics"
-	"github.com/millrace/millrace/server/pki"
 )
-
-// Options say what runs and where.
-type Options struct {
-	// Data is the folder that keeps the cluster: etcd's data and the keys. Empty, or "memory", keeps nothing.
-	Data string
-	// Keys is the folder of keys and certificates: "pki" in the data folder by default.
-	Keys string
-	// Etcd names the servers of an etcd cluster to use instead of the embedded one.
-	Etcd EtcdOptions
-	// Listen is where the API is served: "127.0.0.1:0" by default. Port 0 takes a free one. With "none" there is no port, and the
-	// API is reached from this process alone. A cluster in memory that has no port, kubelets of real containers aside, touches
-	// nothing outside the process: it can live inside a bubble of testing/synctest, in virtual time.
-	Listen string
-	// Hosts are further names and addresses in the server's certificate.
-	Hosts []string
-	// TokenFile lists static tokens, as kube-apiserver's --token-auth-file does.
-	TokenFile string
-	// Controllers selects the loops, in the words of kube-controller-manager's --controllers: "*" for all that are on by
-	// default, "foo" for one, "-foo" for all but one. Nil is "*"; an empty list runs none.
-	Controllers []string
-	// ControllersElsewhere says that they run in another process, so that pods get accounts as if they ran here.
-	ControllersElsewhere bool
-	// NoScheduler leaves pods without a node.
-	NoScheduler bool
-	// Nodes is how many hollow nodes run: nodes whose containers are pretended.
-	Nodes int
-	// Runtime is the socket of a container runtime (CRI). With it this machine becomes a node.
-	Runtime string
-	// ServiceRange is where services get their addresses: 10.96.0.0/16 by default.
-	ServiceRange string
-	// AllowPrivileged lets pods have privileged containers.
-	AllowPrivileged bool
-	// Uncached names group-resources ("configmaps", "deployments.apps") that are served without a watch cache; "*" is all
-	// of them.
-	Uncached []string
-	// Window bounds, for a group-resource, how much history the watch cache keeps. Nil, and zeros, are the defaults.
-	Window func(groupResource string) (events, bytes int)
-	// CompactEvery is how long the store keeps history: five minutes by default, for ever if less than zero.
-	CompactEvery time.Duration
-	// Serving bounds what is served, and by which certificates.
-	Serving ServingOptions
-	// Logger gets what happens; nil discards it.
-	Logger *slog.Logger
-}
-
-// noPort is the address of a server that does not listen.
-const noPort = "none"
-
-// EtcdOptions say how to reach an etcd cluster.
-type EtcdOptions struct {
-	Servers                   []string
-	CertFile, KeyFile, CAFile string
-}
 
 // Cluster is a running control plane.
 type Cluster struct {
-	options Options
-	keys    *pki.Keys
-	address string
-	inside  *inprocess.Transport
-	metrics *metrics.Metrics
+	options      Options
+	certificates *certificates
+	address      string         // where the server listens
+	advertised   netip.AddrPort // where pods reach it, if they can
+	inside       *inprocess.Transport
+	metrics      *metrics.Metrics
 
 	// stages are what runs, in the order in which it was started. They end in the reverse order.
 	stages []*stage
@@ -105,35 +50,16 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-func (o *Options) setDefaults() {
-	if o.Data == "memory" {
-		o.Data = ""
-	}
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0"
-	}
-	if o.ServiceRange == "" {
-		o.ServiceRange = "10.96.0.0/16"
-	}
-	if o.Controllers == nil {
-		o.Controllers = []string{"*"}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
 // Config is how client-go reaches the cluster, as its administrator. Without a port it is what InProcess returns.
 func (c *Cluster) Config() *rest.Config {
 	if c.options.Listen == noPort {
 		return c.InProcess()
 	}
+	admin := c.certificates.keys.Keys().Admin
 	return &rest.Config{
-		Host: c.URL(),
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData: c.authorities(), CertData: c.keys.Admin.CertPEM, KeyData: c.keys.Admin.KeyPEM,
-		},
-		QPS: -1,
+		Host:            c.URL(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.authorities(), CertData: admin.CertPEM, KeyData: admin.KeyPEM},
+		QPS:             -1,
 	}
 }
 
@@ -169,47 +95,4 @@ func (c *Cluster) Close() error {
 		}
 	})
 	return err
-}
-
-// stage is one part of a cluster: goroutines that end with a context, and what is closed after them.
-type stage struct {
-	name    string
-	cancel  context.CancelCauseFunc
-	running sync.WaitGroup
-	close   func() error
-}
-
-var errClosing = errors.New("the cluster is closing")
-
-// run starts a part. What ends before it is told to is reported.
-func (c *Cluster) run(name string, parts ...func(context.Context) error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &stage{name: name, cancel: cancel}
-	c.stages = append(c.stages, s)
-	for _, part := range parts {
-		s.running.Go(func() {
-			err := part(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			select {
-			case c.failed <- fmt.Errorf("%s ended: %w", name, err):
-			default:
-			}
-		})
-	}
-}
-
-// opened notes something that is to be closed.
-func (c *Cluster) opened(name string, close func() error) {
-	c.stages = append(c.stages, &stage{name: name, cancel: func(error) {}, close: close})
-}
-
-func (s *stage) end() error {
-	s.cancel(errClosing)
-	s.running.Wait()
-	if s.close == nil {
-		return nil
-	}
-	return s.close()
 }

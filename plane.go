@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
+	"net/netip"
 	"path/filepath"
 	"time"
 
@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/server/allocation"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/ownership"
-	"github.com/millrace/millrace/server/pki"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/builtin"
@@ -49,7 +48,10 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.opened("listener", func() error { return closeListener(listener) })
 		c.address = listener.Addr().String()
 	}
-	if c.keys, err = pki.Open(c.keyFolder(), c.hosts(), time.Now()); err != nil {
+	if c.advertised, err = c.advertise(); err != nil {
+		return err
+	}
+	if err := c.openCertificates(); err != nil {
 		return err
 	}
 	s, err := c.openStore(ctx)
@@ -73,13 +75,25 @@ func (c *Cluster) start(ctx context.Context) error {
 		return fmt.Errorf("prepare the addresses of services: %w", err)
 	}
 	c.run("addresses and ports of services", alloc.Run)
-	if err := bootstrap(ctx, reg, c.options.ServiceRange, c.address); err != nil {
+	if err := bootstrap(ctx, reg, c.options.ServiceRange, c.port()); err != nil {
 		return err
 	}
 	if err := c.serve(listener, reg, cache); err != nil {
 		return err
 	}
+	if err := c.keepEndpoints(s); err != nil {
+		return err
+	}
 	return c.startLoops(ctx)
+}
+
+// port is where servers of this cluster listen, as the Service "kubernetes" says.
+func (c *Cluster) port() int {
+	const usual = 6443
+	if at, err := netip.ParseAddrPort(c.address); err == nil {
+		return int(at.Port())
+	}
+	return usual // nobody listens
 }
 
 func closeListener(l net.Listener) error {
@@ -99,30 +113,6 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen on %s: %w", address, errors.Unwrap(err))
 	}
 	return l, nil
-}
-
-func (c *Cluster) keyFolder() string {
-	if c.options.Keys != "" || c.options.Data == "" {
-		return c.options.Keys
-	}
-	return filepath.Join(c.options.Data, "pki")
-}
-
-// hosts are what the serving certificate is good for.
-func (c *Cluster) hosts() []string {
-	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
-	if host, _, err := net.SplitHostPort(c.address); err == nil {
-		if ip := net.ParseIP(host); ip == nil || !ip.IsUnspecified() {
-			hosts = append(hosts, host)
-		}
-	}
-	if first, err := firstAddress(c.options.ServiceRange); err == nil {
-		hosts = append(hosts, first)
-	}
-	if name, err := os.Hostname(); err == nil {
-		hosts = append(hosts, name)
-	}
-	return append(hosts, c.options.Hosts...)
 }
 
 func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {

@@ -2,6 +2,8 @@ package millrace
 
 import (
 	"context"
+	"log"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -18,6 +20,7 @@ import (
 	"github.com/millrace/millrace/server/metrics"
 	"github.com/millrace/millrace/server/openapi"
 	"github.com/millrace/millrace/server/ownership"
+	"github.com/millrace/millrace/server/pki"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/watchcache"
 )
@@ -45,10 +48,7 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 
 // serveNetwork serves what comes through a listener.
 func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, streams *connections.Connections) error {
-	config, err := c.tls()
-	if err != nil {
-		return err
-	}
+	config := pki.ServerTLS(c.certificates.serving, c.certificates.clients)
 	server := &http.Server{
 		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: errorLog(c.options.Logger),
@@ -62,11 +62,7 @@ func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, str
 
 // api is what answers requests.
 func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *connections.Connections) (api *apiserver.Server, err error) {
-	issuer := &actions.Issuer{Key: c.keys.Signing, Name: issuerName, Registry: func() *registry.Registry { return reg }, Now: time.Now}
-	clients, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
+	issuer := &actions.Issuer{Key: c.certificates.keys.Keys().Signing, Name: issuerName, Registry: func() *registry.Registry { return reg }, Now: time.Now}
 	tokens, err := c.tokens(issuer)
 	if err != nil {
 		return nil, err
@@ -79,7 +75,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 	authorizer := auth.MastersOnly{}
 	o := apiserver.Options{
 		Registry:     reg,
-		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: clients, Tokens: tokens}}},
+		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens}}},
 		Authorize:    authorizer,
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
@@ -172,3 +168,5 @@ func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
 		}},
 	}
 }
+
+func errorLog(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }

@@ -72,8 +72,8 @@ var ErrImpersonation = errors.New("impersonation is not supported")
 
 // Requests authenticates by client certificate, then by token.
 type Requests struct {
-	// Clients are the authorities whose certificates are believed.
-	Clients *x509.CertPool
+	// Clients returns the authorities whose certificates are believed: another pool when they have changed.
+	Clients func() *x509.CertPool
 	Tokens  []Tokens
 	Now     func() time.Time
 

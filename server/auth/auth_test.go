@@ -30,7 +30,7 @@ func TestOneGoodProofIsEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests := &auth.Requests{Clients: ours.Clients(), Tokens: []auth.Tokens{known{"secret": "bob"}}}
+	requests := &auth.Requests{Clients: ours.Clients, Tokens: []auth.Tokens{known{"secret": "bob"}}}
 	for _, c := range []struct {
 		name  string
 		chain *x509.Certificate

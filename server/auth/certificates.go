@@ -19,10 +19,11 @@ type verified struct {
 	placed map[*x509.Certificate]*holder
 }
 
-// holder is whom a certificate names, and until when.
+// holder is whom a certificate names, until when, and by which authorities.
 type holder struct {
 	user  User
 	until time.Time
+	roots *x509.CertPool
 }
 
 // What bounds the memory. Certificates of connections take some kilobytes each.
@@ -31,7 +32,8 @@ const (
 	mostPlaced = 512
 )
 
-func (v *verified) find(c *x509.Certificate, now time.Time) (User, bool) {
+// find returns the user of a certificate that was found good by the same authorities.
+func (v *verified) find(c *x509.Certificate, roots *x509.CertPool, now time.Time) (User, bool) {
 	v.mu.RLock()
 	h := v.placed[c]
 	v.mu.RUnlock()
@@ -44,18 +46,18 @@ func (v *verified) find(c *x509.Certificate, now time.Time) (User, bool) {
 		}
 		v.place(c, h)
 	}
-	return h.user, now.Before(h.until)
+	return h.user, h.roots == roots && now.Before(h.until)
 }
 
-func (v *verified) keep(c *x509.Certificate, u User, until time.Time) {
+func (v *verified) keep(c *x509.Certificate, h *holder) {
 	key := sha256.Sum256(c.Raw)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.known == nil || len(v.known) >= mostKnown {
 		v.known = map[[sha256.Size]byte]*holder{}
 	}
-	v.known[key] = &holder{u, until}
-	v.place(c, v.known[key])
+	v.known[key] = h
+	v.place(c, h)
 }
 
 // place is called with mu locked. When there is no room, any other goes.
@@ -78,12 +80,12 @@ func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
 	if a.Now != nil {
 		now = a.Now()
 	}
-	leaf := chain[0]
-	if u, ok := a.verified.find(leaf, now); ok {
+	leaf, roots := chain[0], a.Clients()
+	if u, ok := a.verified.find(leaf, roots, now); ok {
 		return u, nil
 	}
 	o := x509.VerifyOptions{
-		Roots: a.Clients, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: roots, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	for _, c := range chain[1:] {
 		o.Intermediates.AddCert(c)
@@ -102,6 +104,6 @@ func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
 		}
 	}
 	u := User{Name: leaf.Subject.CommonName, Groups: authenticated(leaf.Subject.Organization)}
-	a.verified.keep(leaf, u, until)
+	a.verified.keep(leaf, &holder{u, until, roots})
 	return u, nil
 }

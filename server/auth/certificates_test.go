@@ -72,7 +72,7 @@ func TestACertificateIsBelievedUntilItEnds(t *testing.T) {
 	a := newAuthority(t, now)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
-	r := &Requests{Clients: pool, Now: func() time.Time { return now }}
+	r := &Requests{Clients: func() *x509.CertPool { return pool }, Now: func() time.Time { return now }}
 	first := a.client("jane", "developers")
 	for _, c := range []*x509.Certificate{first, first, a.parse(first.Raw), first} { // a second connection has it once more
 		u, err := r.Authenticate(requestBy(c))
@@ -96,11 +96,34 @@ func TestACertificateOfAnotherAuthorityIsNotBelieved(t *testing.T) {
 	ours, theirs := newAuthority(t, now), newAuthority(t, now)
 	pool := x509.NewCertPool()
 	pool.AddCert(ours.cert)
-	r := &Requests{Clients: pool}
+	r := &Requests{Clients: func() *x509.CertPool { return pool }}
 	c := theirs.client("jane", Masters)
 	for range 2 {
 		if u, err := r.Authenticate(requestBy(c)); !errors.Is(err, ErrUnauthorized) {
 			t.Errorf("%v, %v", u, err)
+		}
+	}
+}
+
+func TestACertificateIsNoLongerBelievedWhenItsAuthorityIsTakenAway(t *testing.T) {
+	now := time.Now()
+	first, second := newAuthority(t, now), newAuthority(t, now)
+	var pool *x509.CertPool
+	trust := func(a *authority) {
+		pool = x509.NewCertPool()
+		pool.AddCert(a.cert)
+	}
+	r := &Requests{Clients: func() *x509.CertPool { return pool }}
+	c := first.client("jane")
+	for _, step := range []struct {
+		trusted  *authority
+		believed bool
+	}{{first, true}, {second, false}, {first, true}} {
+		trust(step.trusted)
+		for range 2 { // the second time it is remembered
+			if _, err := r.Authenticate(requestBy(c)); (err == nil) != step.believed {
+				t.Errorf("believed: %v, want %v", err == nil, step.believed)
+			}
 		}
 	}
 }
@@ -110,9 +133,9 @@ func TestManyCertificatesAreKnownInBoundedMemory(t *testing.T) {
 	a := newAuthority(t, now)
 	v := &verified{}
 	c := a.client("jane")
-	v.keep(c, User{Name: "jane"}, now.Add(time.Hour))
+	v.keep(c, &holder{user: User{Name: "jane"}, until: now.Add(time.Hour)})
 	for range 2 * mostPlaced {
-		if u, ok := v.find(a.parse(c.Raw), now); !ok || u.Name != "jane" {
+		if u, ok := v.find(a.parse(c.Raw), nil, now); !ok || u.Name != "jane" {
 			t.Fatalf("%v, %v", u, ok)
 		}
 	}
@@ -125,10 +148,10 @@ func BenchmarkKnownCertificate(b *testing.B) {
 	now := time.Now()
 	v := &verified{}
 	c := &x509.Certificate{Raw: make([]byte, 700)}
-	v.keep(c, User{Name: "jane"}, now.Add(time.Hour))
+	v.keep(c, &holder{user: User{Name: "jane"}, until: now.Add(time.Hour)})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := v.find(c, now); !ok {
+		if _, ok := v.find(c, nil, now); !ok {
 			b.Fatal("not known")
 		}
 	}

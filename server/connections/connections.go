@@ -28,8 +28,8 @@ import (
 // Options say how nodes are found and spoken to. Registry is required.
 type Options struct {
 	Registry *registry.Registry
-	// Certificate is how kubelets know that the API server calls.
-	Certificate *tls.Certificate
+	// Certificate returns the client certificate by which kubelets know that the API server calls.
+	Certificate func() *tls.Certificate
 	// Authorities must have signed the serving certificates of kubelets. Nil believes all.
 	Authorities *x509.CertPool
 	// AddressTypes are the addresses of a node that are tried, the best first: by default InternalIP, ExternalIP, Hostname,
@@ -83,8 +83,8 @@ func New(o Options) *Connections {
 
 func (c *Connections) kubeletTLS(authorities *x509.CertPool) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities, InsecureSkipVerify: authorities == nil}
-	if c.o.Certificate != nil {
-		config.Certificates = []tls.Certificate{*c.o.Certificate}
+	if certificate := c.o.Certificate; certificate != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate(), nil }
 	}
 	return config
 }

@@ -66,7 +66,7 @@ func newWorld(t *testing.T, kubelet http.Handler, o Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Registry, o.Certificate = w.reg, &tls.Certificate{Certificate: [][]byte{client.Certificate.Raw}, PrivateKey: client.Key}
+	o.Registry, o.Certificate = w.reg, client.TLS
 	w.Connections = New(o)
 	api := apiserver.New(apiserver.Options{Registry: w.reg, Authenticate: everybody{}, Authorize: auth.MastersOnly{}, Connections: w.All()})
 	w.server = httptest.NewUnstartedServer(api)

@@ -1,26 +1,23 @@
-// Package pki makes and keeps the keys of a small cluster: an authority, the server's certificate, an administrator's
+// Package pki makes, keeps and renews the keys of a small cluster: an authority, the server's certificate, an administrator's
 // client certificate, and the key that signs service account tokens.
 //
-// What is in the folder is used as it is; what is missing, or about to expire, is made. Keys are readable by their owner
-// alone. Without a folder everything lives in memory.
+// What is guaranteed:
+//
+//   - What is in the folder is used as it is. What is missing, does not fit what is wanted, or expires within 30 days is made
+//     anew; an authority only if it has expired, because all clients would have to learn the new one.
+//   - A file is replaced as a whole and synced: a crash leaves the old content or the new one. A certificate and its key are two
+//     files; a pair that does not match after a crash is made anew.
+//   - Keys are readable by their owner alone. Without a folder everything lives in memory.
+//   - While Rotating.Run runs, certificates are renewed before they expire and files are read again when they change. A file that
+//     cannot be used leaves the last good content in use.
 package pki
 
 import (
-	"crypto"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -42,7 +39,7 @@ type Pair struct {
 	KeyPEM      []byte
 }
 
-// Keys are all that a cluster needs.
+// Keys are all that a cluster needs. They are not changed: Rotating exchanges them as a whole.
 type Keys struct {
 	Authority Pair
 	Serving   Pair
@@ -54,79 +51,59 @@ type Keys struct {
 // Open reads the keys of a folder, and makes what is missing. hosts are the names and addresses that the server is
 // reached at. An empty folder name keeps everything in memory.
 func Open(folder string, hosts []string, now time.Time) (*Keys, error) {
-	if folder != "" {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, fmt.Errorf("make the folder of certificates: %w", err)
-		}
+	s, err := openShelf(folder)
+	if err != nil {
+		return nil, err
 	}
+	return open(s, hosts, now)
+}
+
+func open(s shelf, hosts []string, now time.Time) (*Keys, error) {
 	k := &Keys{}
 	var err error
-	if k.Authority, err = pair(folder, "ca", nil, now, authorityTemplate); err != nil {
+	if k.Authority, err = pair(s, "ca", nil, now, authorityTemplate); err != nil {
 		return nil, err
 	}
 	serving := func(t *x509.Certificate) { servingTemplate(t, hosts) }
-	if k.Serving, err = pair(folder, "apiserver", &k.Authority, now, serving); err != nil {
+	if k.Serving, err = pair(s, "apiserver", &k.Authority, now, serving); err != nil {
 		return nil, err
 	}
-	if k.Admin, err = pair(folder, "admin", &k.Authority, now, adminTemplate); err != nil {
+	if k.Admin, err = pair(s, "admin", &k.Authority, now, adminTemplate); err != nil {
 		return nil, err
 	}
-	k.Signing, err = signingKey(folder)
+	k.Signing, err = s.signing()
 	return k, err
 }
 
-func authorityTemplate(t *x509.Certificate) {
-	t.Subject = pkix.Name{CommonName: "millrace-ca"}
-	t.IsCA, t.BasicConstraintsValid = true, true
-	t.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	t.NotAfter = t.NotBefore.Add(authorityLife)
-}
-
-func servingTemplate(t *x509.Certificate, hosts []string) {
-	t.Subject = pkix.Name{CommonName: "kube-apiserver"}
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} // and not to act as a client: whoever has it shall only serve
-	for _, h := range hosts {
-		if ip := net.ParseIP(h); ip != nil {
-			t.IPAddresses = append(t.IPAddresses, ip)
-		} else if h != "" {
-			t.DNSNames = append(t.DNSNames, h)
-		}
-	}
-}
-
-func adminTemplate(t *x509.Certificate) {
-	t.Subject = pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}}
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-}
-
 // pair reads a certificate and its key, or makes them.
-func pair(folder, name string, signer *Pair, now time.Time, fill func(*x509.Certificate)) (Pair, error) {
+func pair(s shelf, name string, signer *Pair, now time.Time, fill func(*x509.Certificate)) (Pair, error) {
 	wanted := template(now)
 	fill(wanted)
-	if folder != "" {
-		p, err := readPair(folder, name)
-		switch {
-		case err == nil && good(p, signer, wanted, now):
-			return p, nil
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return Pair{}, err
-		case err == nil && signer == nil && now.Before(p.Certificate.NotAfter):
-			return p, nil // an authority is never replaced while it is valid: everybody would have to learn the new one
-		}
+	p, err := s.read(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return Pair{}, err
+	case signer == nil && !p.matches():
+		return Pair{}, fmt.Errorf("the authority's certificate (%s.crt) and key (%s.key) do not belong together: restore them, or delete both to have a new authority made", name, name)
+	case signer == nil && now.Before(p.Certificate.NotAfter), good(p, signer, wanted, now):
+		return p, nil
 	}
-	p, err := Issue(wanted, signer)
-	if err != nil || folder == "" {
-		return p, err
-	}
-	if err := write(filepath.Join(folder, name+".key"), p.KeyPEM, 0o600); err != nil {
+	if p, err = Issue(wanted, signer); err != nil {
 		return Pair{}, err
 	}
-	return p, write(filepath.Join(folder, name+".crt"), p.CertPEM, 0o644)
+	return p, s.write(name, p)
 }
 
-// good tells that a certificate can be used for what is wanted.
+// matches tells whether the certificate is for the key.
+func (p Pair) matches() bool {
+	public, ok := p.Certificate.PublicKey.(*ecdsa.PublicKey)
+	return ok && public.Equal(p.Key.Public())
+}
+
+// good tells whether a certificate can be used for what is wanted, for some time yet.
 func good(p Pair, signer *Pair, wanted *x509.Certificate, now time.Time) bool {
-	if now.Add(renewBefore).After(p.Certificate.NotAfter) || now.Before(p.Certificate.NotBefore) {
+	if due(p.Certificate, now) || !p.matches() {
 		return false
 	}
 	if signer != nil && p.Certificate.CheckSignatureFrom(signer.Certificate) != nil {
@@ -148,60 +125,14 @@ func good(p Pair, signer *Pair, wanted *x509.Certificate, now time.Time) bool {
 	return true
 }
 
-func template(now time.Time) *x509.Certificate {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		panic("pki: no randomness: " + err.Error())
-	}
-	return &x509.Certificate{
-		SerialNumber: serial,
-		NotBefore:    now.Add(-backdate), NotAfter: now.Add(certificateLife),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
-	}
+// due tells whether a certificate is to be made anew.
+func due(c *x509.Certificate, now time.Time) bool {
+	return now.Add(renewBefore).After(c.NotAfter) || now.Before(c.NotBefore)
 }
 
-// Issue makes a key and a certificate for it, signed by signer, or by itself if that is nil.
-func Issue(t *x509.Certificate, signer *Pair) (Pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return Pair{}, fmt.Errorf("make a key: %w", err)
-	}
-	parent, by := t, crypto.Signer(key)
-	if signer != nil {
-		parent, by = signer.Certificate, signer.Key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, t, parent, key.Public(), by)
-	if err != nil {
-		return Pair{}, fmt.Errorf("make the certificate of %s: %w", t.Subject.CommonName, err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return Pair{}, err
-	}
-	keyPEM, err := encodeKey(key)
-	return Pair{Certificate: cert, Key: key, KeyPEM: keyPEM, CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, err
-}
-
-// Client makes a client certificate.
+// Client makes a client certificate. Nobody renews it.
 func (k *Keys) Client(name string, groups []string, now time.Time) (Pair, error) {
-	t := template(now)
-	t.Subject = pkix.Name{CommonName: name, Organization: groups}
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	return Issue(t, &k.Authority)
-}
-
-// TLS is the server's configuration: client certificates of the authority are asked for, and checked by whoever
-// authenticates.
-func (k *Keys) TLS() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{{
-			Certificate: [][]byte{k.Serving.Certificate.Raw}, PrivateKey: k.Serving.Key, Leaf: k.Serving.Certificate,
-		}},
-		ClientAuth: tls.RequestClientCert,
-		ClientCAs:  k.Clients(),
-		NextProtos: []string{"h2", "http/1.1"},
-	}
+	return Issue(clientTemplate(name, groups, now), &k.Authority)
 }
 
 // Clients are the authorities whose client certificates are believed.

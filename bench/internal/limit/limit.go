@@ -60,8 +60,13 @@ func Run(ctx context.Context, o Options) error {
 
 // certain asks for a client's certificate, and checks it, as any API server does.
 func certain(k *pki.Keys) *tls.Config {
-	c := k.TLS()
-	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, k.Clients()
+	c := pki.ServerTLS(k.Serving.TLS, k.Clients)
+	inner := c.GetConfigForClient
+	c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		config, err := inner(h)
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		return config, err
+	}
 	return c
 }
 

@@ -1,0 +1,54 @@
+// Package durable writes files so that a crash leaves the old content or the new one, whole.
+package durable
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile replaces the content of a file. When it returns without an error the new content survives a power failure: the bytes
+// and the name are synced to the disk.
+func WriteFile(path string, text []byte, mode fs.FileMode) error {
+	next := path + ".new"
+	if err := writeSynced(next, text, mode); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if err := f.Chmod(mode); err != nil { // a file that a crash has left may have another mode
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync the folder %s: %w", path, err)
+	}
+	return nil
+}

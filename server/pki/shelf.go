@@ -1,0 +1,134 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/internal/durable"
+)
+
+// shelf is where pairs are kept, by name. A pair that is not there is fs.ErrNotExist.
+type shelf interface {
+	read(name string) (Pair, error)
+	write(name string, p Pair) error
+	// signing is the key that signs tokens. It is made when it is not there.
+	signing() (*ecdsa.PrivateKey, error)
+}
+
+func openShelf(path string) (shelf, error) {
+	if path == "" {
+		return &memory{pairs: map[string]Pair{}}, nil
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of certificates: %w", err)
+	}
+	return folder(path), nil
+}
+
+// memory is a shelf that ends with the process.
+type memory struct {
+	pairs map[string]Pair
+	key   *ecdsa.PrivateKey
+}
+
+func (m *memory) read(name string) (Pair, error) {
+	p, ok := m.pairs[name]
+	if !ok {
+		return Pair{}, fs.ErrNotExist
+	}
+	return p, nil
+}
+
+func (m *memory) write(name string, p Pair) error {
+	m.pairs[name] = p
+	return nil
+}
+
+func (m *memory) signing() (_ *ecdsa.PrivateKey, err error) {
+	if m.key == nil {
+		m.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
+	return m.key, err
+}
+
+// folder is a shelf of files: NAME.crt and NAME.key.
+type folder string
+
+func (f folder) path(file string) string { return filepath.Join(string(f), file) }
+
+func (f folder) read(name string) (Pair, error) {
+	certPath, keyPath := f.path(name+".crt"), f.path(name+".key")
+	certPEM, err := os.ReadFile(certPath)
+	if err != nil {
+		return Pair{}, err
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return Pair{}, err
+	}
+	block, _ := pem.Decode(certPEM)
+	if block == nil {
+		return Pair{}, fmt.Errorf("%s holds no PEM certificate: delete it to have a new one made", certPath)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return Pair{}, fmt.Errorf("%s: %w", certPath, err)
+	}
+	key, err := decodeKey(keyPath, keyPEM)
+	return Pair{Certificate: cert, Key: key, CertPEM: certPEM, KeyPEM: keyPEM}, err
+}
+
+// write writes the key first: without a certificate it is not used, and with an older one it does not match.
+func (f folder) write(name string, p Pair) error {
+	if err := durable.WriteFile(f.path(name+".key"), p.KeyPEM, 0o600); err != nil {
+		return err
+	}
+	return durable.WriteFile(f.path(name+".crt"), p.CertPEM, 0o644)
+}
+
+func (f folder) signing() (*ecdsa.PrivateKey, error) {
+	path := f.path("sa.key")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		return decodeKey(path, text)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = encodeKey(key); err != nil {
+		return nil, err
+	}
+	return key, durable.WriteFile(path, text, 0o600)
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+func decodeKey(path string, text []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no PEM key: delete it to have a new one made", path)
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
+}
