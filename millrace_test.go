@@ -3,17 +3,20 @@ package millrace_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace/millrace"
 )
@@ -154,21 +157,32 @@ func TestASecondClusterOnTheSameFolderIsRefused(t *testing.T) {
 	}
 }
 
-func TestKeysAreReadableByTheirOwnerAlone(t *testing.T) {
-	folder := t.TempDir()
-	start(t, millrace.Options{Data: folder})
-	keys, err := filepath.Glob(filepath.Join(folder, "pki", "*.key"))
-	if err != nil || len(keys) == 0 {
-		t.Fatal("no keys", err)
+func TestTheAPIHasEndpointsWhereItIsAdvertised(t *testing.T) {
+	c := start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, Advertise: "10.1.2.3"})
+	k := clientset(t, c)
+	w, err := k.DiscoveryV1().EndpointSlices("default").Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: "NotOlderThan", AllowWatchBookmarks: true})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, k := range keys {
-		info, err := os.Stat(k)
-		if err != nil {
-			t.Fatal(err)
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		slice, ok := e.Object.(*discoveryv1.EndpointSlice)
+		if !ok || e.Type != watch.Added {
+			continue
 		}
-		if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v", k, info.Mode())
+		_, port, err := net.SplitHostPort(strings.TrimPrefix(c.URL(), "https://"))
+		if err != nil || slice.Endpoints[0].Addresses[0] != "10.1.2.3" || fmt.Sprint(*slice.Ports[0].Port) != port {
+			t.Errorf("the slice is %v", slice)
 		}
+		return
+	}
+	t.Error("no slice was made")
+}
+
+func TestALoopbackAddressIsNotAdvertised(t *testing.T) {
+	if c, err := millrace.Start(t.Context(), millrace.Options{Advertise: "127.0.0.1"}); err == nil {
+		c.Close()
+		t.Error("it is")
 	}
 }
 

@@ -62,6 +62,8 @@ const noPort = "none"
 type EtcdOptions struct {
 	Servers                   []string
 	CertFile, KeyFile, CAFile string
+	// StartTimeout is how long Start waits for an etcd that does not answer: 20 seconds by default.
+	StartTimeout time.Duration
 }
 
 // ServingOptions say how the API is served beyond the ordinary. Zero values are the ordinary.
@@ -94,6 +96,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
+	}
+	if o.Etcd.StartTimeout == 0 {
+		o.Etcd.StartTimeout = 20 * time.Second
 	}
 	if o.ServiceRange == "" {
 		o.ServiceRange = "10.96.0.0/16"

@@ -68,8 +68,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	if every := c.options.CompactEvery; every >= 0 {
 		c.run("compaction", func(ctx context.Context) error { return store.RunCompaction(ctx, s, every) })
 	}
-	if err := cache.WaitReady(ctx); err != nil {
-		return fmt.Errorf("wait for the first state of the store: %w", err)
+	if err := c.waitForCache(ctx, cache); err != nil {
+		return err
 	}
 	if err := alloc.Prepare(ctx); err != nil {
 		return fmt.Errorf("prepare the addresses of services: %w", err)
@@ -85,6 +85,19 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	return c.startLoops(ctx)
+}
+
+// waitForCache waits until the state of the store has been read. An etcd cluster that stops answering meanwhile is given up.
+func (c *Cluster) waitForCache(ctx context.Context, cache *watchcache.Cache) error {
+	if e := c.options.Etcd; len(e.Servers) > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, e.StartTimeout, fmt.Errorf("its state could not be read within %v: %w", e.StartTimeout, store.ErrUnavailable))
+		defer cancel()
+	}
+	if err := cache.WaitReady(ctx); err != nil {
+		return fmt.Errorf("wait for the first state of the store: %w", err)
+	}
+	return nil
 }
 
 // port is where servers of this cluster listen, as the Service "kubernetes" says.
@@ -119,7 +132,7 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 	e := c.options.Etcd
 	switch {
 	case len(e.Servers) > 0:
-		return etcd.Dial(ctx, etcd.Options{Endpoints: e.Servers, CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, Logger: c.options.Logger})
+		return etcd.Dial(ctx, etcd.Options{Endpoints: e.Servers, CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, DialTimeout: e.StartTimeout, Logger: c.options.Logger})
 	case c.options.Data == "":
 		return memory.New(memory.Options{HistoryBytes: historyBytes}), nil
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -65,6 +66,8 @@ type serverFlags struct {
 	etcdCert, etcdKey, etcdCA         string
 	tokenFile, serviceRange, clientCA string
 	hosts                             []string
+	etcdTimeout                       time.Duration
+	advertise                         string
 	privileged                        bool
 	log                               logFlags
 }
@@ -77,6 +80,8 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")
 	fl.StringVar(&f.etcdKey, "etcd-keyfile", "", "key of the client certificate")
 	fl.StringVar(&f.etcdCA, "etcd-cafile", "", "authority of the etcd cluster's certificates")
+	fl.DurationVar(&f.etcdTimeout, "etcd-start-timeout", 20*time.Second, "how long to wait at the start for an etcd cluster that does not answer")
+	fl.StringVar(&f.advertise, "advertise-address", "", "address at which pods and other servers reach the API (default: the one it listens on or, if that is a loopback address or all, that of the default route)")
 	fl.StringVar(&f.tokenFile, "token-auth-file", "", "file of static tokens: token,user,uid,\"group1,group2\"")
 	fl.StringVar(&f.clientCA, "client-ca-file", "", "authorities whose client certificates are believed besides the cluster's own")
 	fl.StringVar(&f.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "where services get their addresses")
@@ -89,8 +94,9 @@ func (f *serverFlags) add(c *cobra.Command) {
 func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (millrace.Options, error) {
 	o := millrace.Options{
 		Data: f.data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.serviceRange, Hosts: f.hosts,
-		Etcd:    millrace.EtcdOptions{Servers: f.etcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA},
-		Serving: millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
+		Etcd:      millrace.EtcdOptions{Servers: f.etcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA, StartTimeout: f.etcdTimeout},
+		Advertise: f.advertise,
+		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
 		Logger: log,
 	}
 	if f.data == "" {
@@ -98,6 +104,12 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 	}
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
+	}
+	if f.etcdTimeout < 0 {
+		return o, fmt.Errorf("--etcd-start-timeout %v is less than 0", f.etcdTimeout)
+	}
+	if ip := net.ParseIP(f.advertise); f.advertise != "" && (ip == nil || ip.IsLoopback() || ip.IsUnspecified()) {
+		return o, fmt.Errorf("--advertise-address %q is not an address that pods can reach, such as 10.0.0.1", f.advertise)
 	}
 	if _, err := allocation.ParseRanges(f.serviceRange); err != nil {
 		return o, fmt.Errorf("--service-cluster-ip-range %q is not a range such as 10.96.0.0/16", f.serviceRange)

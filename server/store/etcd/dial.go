@@ -3,16 +3,20 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/server/store"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/millrace/millrace/server/store"
 )
 
 // Options says which cluster to use. The zero value of all but Endpoints is good.
@@ -32,11 +36,11 @@ type Options struct {
 	KeepAlive time.Duration
 	// MaxRequestBytes is the largest write that is sent; zero means 2 MiB. Etcd has a limit of its own.
 	MaxRequestBytes int
-	// Logger gets the client's warnings and errors. Nil discards them.
+	// Logger gets the client's warnings and errors, and why Dial has to try again. Nil discards them.
 	Logger *slog.Logger
 }
 
-// Dial connects to a cluster and makes sure that it answers.
+// Dial connects to a cluster and makes sure that it answers. While it does not, Dial says so at once and every few seconds.
 func Dial(ctx context.Context, o Options) (*Store, error) {
 	o.DialTimeout = cmp.Or(o.DialTimeout, 20*time.Second)
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 10*time.Second)
@@ -50,7 +54,7 @@ func Dial(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("etcd at %s: %w", strings.Join(o.Endpoints, ", "), err)
 	}
 	s := newStore(newRemote(client, o), o.Prefix, o.Logger, nil)
-	if err := s.reach(ctx, o.DialTimeout); err != nil {
+	if err := s.reach(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd at %s cannot be reached: %w", strings.Join(o.Endpoints, ", "), err), s.Close())
 	}
 	return s, nil
@@ -67,15 +71,18 @@ func connect(o Options) (*clientv3.Client, error) {
 		DialKeepAliveTimeout: o.KeepAlive / 3,
 		Logger:               newZap(&bridge{log: o.Logger}, func(error) {}, zap.IncreaseLevel(zap.ErrorLevel)),
 	}
-	tls := transport.TLSInfo{CertFile: o.CertFile, KeyFile: o.KeyFile, TrustedCAFile: o.CAFile}
 	if secure(o) {
-		config, err := tls.ClientConfig()
+		config, err := o.tls().ClientConfig()
 		if err != nil {
 			return nil, err
 		}
 		cfg.TLS = config
 	}
 	return clientv3.New(cfg)
+}
+
+func (o Options) tls() transport.TLSInfo {
+	return transport.TLSInfo{CertFile: o.CertFile, KeyFile: o.KeyFile, TrustedCAFile: o.CAFile}
 }
 
 // secure says whether TLS is wanted: by a certificate or by an address.
@@ -91,23 +98,82 @@ func secure(o Options) bool {
 	return false
 }
 
+const (
+	// attemptTimeout bounds one question, so that a server that takes a connection and says nothing is noticed.
+	attemptTimeout = time.Second
+	// askAgain is how soon the next question follows one that failed, sayAgain how soon that is logged once more.
+	askAgain = 200 * time.Millisecond
+	sayAgain = 5 * time.Second
+)
+
 // reach asks until there is an answer.
-func (s *Store) reach(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, store.ErrUnavailable))
+func (s *Store) reach(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.DialTimeout, fmt.Errorf("no answer within %v: %w", o.DialTimeout, store.ErrUnavailable))
 	defer cancel()
+	until, _ := ctx.Deadline()
 	var last error
+	var said time.Time
 	for {
-		_, err := s.engine.revision(ctx)
+		err := s.ask(ctx)
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil {
+		if last == nil {
 			last = meaning(err)
+		}
+		if ctx.Err() == nil && time.Since(said) >= sayAgain {
+			said, last = time.Now(), o.reason(ctx, meaning(err))
+			o.Logger.Warn("etcd does not answer; trying again", "servers", o.Endpoints, "error", last, "givingUpAfter", time.Until(until).Round(time.Second))
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), last)
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(askAgain):
 		}
 	}
+}
+
+// ask asks a question that any etcd can answer.
+func (s *Store) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	_, err := s.engine.revision(ctx)
+	return err
+}
+
+// reason is why servers do not answer. The client does not tell why it has no connection, so each address is tried without it.
+func (o Options) reason(ctx context.Context, err error) error {
+	config := &tls.Config{}
+	if secure(o) {
+		var bad error
+		if config, bad = o.tls().ClientConfig(); bad != nil {
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, bad)
+		}
+	}
+	for _, endpoint := range o.Endpoints {
+		if bad := try(ctx, endpoint, config); bad != nil {
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, bad)
+		}
+	}
+	return err
+}
+
+// try connects to a server, with TLS if its URL says so.
+func try(ctx context.Context, endpoint string, config *tls.Config) error {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	var conn net.Conn
+	if u.Scheme == "https" {
+		conn, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
+	} else {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
+	}
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }

@@ -1,8 +1,11 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,10 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/server/store"
-	"github.com/millrace/millrace/server/store/storetest"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/server/store/storetest"
 )
 
 // cluster is an etcd with a socket, as others would run it.
@@ -184,5 +188,35 @@ func retry(ctx context.Context, t *testing.T, call func() (store.Revision, error
 		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestDialSaysAtOnceThatNobodyAnswers(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	for name, c := range map[string]struct{ endpoint, why string }{
+		"nobody listens":       {"http://127.0.0.1:1", "connection refused"},
+		"somebody is silent":   {"http://" + silent.Addr().String(), "deadline exceeded"},
+		"there is no such one": {"http://etcd.invalid:2379", "etcd.invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var said bytes.Buffer
+			began := time.Now()
+			_, err := Dial(t.Context(), Options{Endpoints: []string{c.endpoint}, DialTimeout: attemptTimeout + time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "no answer within 2s") {
+				t.Errorf("the error is %v", err)
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("it came after %v", took)
+			}
+			line, _, _ := strings.Cut(said.String(), "\n")
+			if !strings.Contains(line, "etcd does not answer; trying again") || !strings.Contains(line, c.why) || !strings.Contains(line, c.endpoint) {
+				t.Errorf("it says %q", said.String())
+			}
+		})
 	}
 }
