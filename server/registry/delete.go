@@ -23,6 +23,9 @@ type Deleted struct {
 // Delete deletes an object, or starts to: one that has finalizers or a grace period stays with its deletionTimestamp set.
 func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.DeleteOptions, opt WriteOptions) (*Deleted, error) {
 	key := s.key(namespace, name)
+	if o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential {
+		return s.deleteCorrupt(ctx, key, name, opt.DryRun)
+	}
 	current, fresh, err := s.current(ctx, key)
 	for range maxTries {
 		if err != nil {

@@ -4,20 +4,49 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sort"
-	"strings"
 
 	"github.com/millrace/millrace/server/store"
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// storedView reads a prefix from the store: for kinds without a cache, and for states that have left its window.
-func (s *Storage) storedView(ctx context.Context, f Freshness, prefix string) (view, error) {
+// storedView shows the keys of a prefix that come after one, as they are in the store: for kinds without a cache, for revisions that have left
+// its window, and while the store's log stands still. It reads page after page as it is ranged over, and keeps one of them.
+type storedView struct {
+	storage  *Storage
+	read     func(from string, limit int) (store.Page, error)
+	revision store.Revision
+	limit    int
+	page     store.Page // the one that was read last
+	err      error      // why a later page could not be read
+}
+
+// These bound the entries of a page, in number and in bytes. Etcd counts the rest of the range for each page, so that large pages cost less.
+const (
+	firstEntries = 500
+	mostEntries  = 10_000
+	pageBytes    = 8 << 20
+)
+
+// storedView reads the first page. With a limit, that is one entry more, which tells whether any are left.
+func (s *Storage) storedView(ctx context.Context, f Freshness, prefix, after string, limit int) (*storedView, error) {
 	o := store.ListOptions{Stale: f.Any}
 	if f.Exact {
 		o.Revision = f.Revision
 	}
-	page, err := s.registry.Store.List(ctx, prefix, o)
+	v := &storedView{storage: s, limit: firstEntries}
+	if limit > 0 {
+		v.limit = min(limit+1, mostEntries)
+	}
+	v.read = func(from string, limit int) (store.Page, error) {
+		o.From, o.Limit = from, limit
+		return s.registry.Store.List(ctx, prefix, o)
+	}
+	from := ""
+	if after != "" {
+		from = after + "\x00"
+	}
+	var err error
+	v.page, err = v.read(from, v.limit)
 	if errors.Is(err, store.ErrFuture) {
 		now, _ := s.registry.Store.Revision(ctx) // for the message alone
 		return nil, tooLarge(f.Revision, now)
@@ -25,55 +54,71 @@ func (s *Storage) storedView(ctx context.Context, f Freshness, prefix string) (v
 	if err != nil {
 		return nil, statusOf(err, s.kind.GroupResource(), "")
 	}
-	if !f.Exact && page.Revision < f.Revision {
-		return nil, tooLarge(f.Revision, page.Revision)
+	if !f.Exact && v.page.Revision < f.Revision {
+		return nil, tooLarge(f.Revision, v.page.Revision)
 	}
-	v := storedView{revision: page.Revision}
+	v.revision = v.page.Revision
 	if f.Exact {
 		v.revision = f.Revision
 	}
-	options := s.cacheOptions()
-	for _, e := range page.Entries {
-		v.objects = append(v.objects, watchcache.NewObject(options, e))
-	}
+	o = store.ListOptions{Revision: v.revision}
 	return v, nil
 }
 
-// storedView is a part of the state in order of keys.
-type storedView struct {
-	revision store.Revision
-	objects  []*watchcache.Object
-}
+// Revision implements view.
+func (v *storedView) Revision() store.Revision { return v.revision }
 
-func (v storedView) Revision() store.Revision { return v.revision }
-
-func (v storedView) Get(key string) (*watchcache.Object, bool) {
-	i := sort.Search(len(v.objects), func(i int) bool { return v.objects[i].Key >= key })
-	if i < len(v.objects) && v.objects[i].Key == key {
-		return v.objects[i], true
+// Get implements view.
+func (v *storedView) Get(key string) (*watchcache.Object, bool) {
+	for o := range v.Range("", "") {
+		if o.Key == key {
+			return o, true
+		}
 	}
 	return nil, false
 }
 
-func (v storedView) rest(prefix, after string) []*watchcache.Object {
-	from := sort.Search(len(v.objects), func(i int) bool {
-		return v.objects[i].Key > after && v.objects[i].Key >= prefix
-	})
-	to := from
-	for to < len(v.objects) && strings.HasPrefix(v.objects[to].Key, prefix) {
-		to++
-	}
-	return v.objects[from:to]
-}
-
-func (v storedView) Range(prefix, after string) iter.Seq[*watchcache.Object] {
+// Range implements view. The range is the one that the view was made for. It can be ranged over once, and err tells afterwards whether it came to
+// its end.
+func (v *storedView) Range(string, string) iter.Seq[*watchcache.Object] {
+	options := v.storage.cacheOptions()
 	return func(yield func(*watchcache.Object) bool) {
-		for _, o := range v.rest(prefix, after) {
-			if !yield(o) {
+		for {
+			for _, e := range v.page.Entries {
+				if e.Unreadable == nil && !yield(watchcache.NewObject(options, e)) {
+					return
+				}
+			}
+			if !v.page.More || len(v.page.Entries) == 0 || !v.next() {
 				return
 			}
 		}
 	}
 }
 
-func (v storedView) CountRange(prefix, after string) int { return len(v.rest(prefix, after)) }
+// next reads the page after the present one.
+func (v *storedView) next() bool {
+	bytes := 1
+	for _, e := range v.page.Entries {
+		bytes += len(e.Key) + len(e.Value)
+	}
+	v.limit = max(1, min(2*v.limit, mostEntries, len(v.page.Entries)*pageBytes/bytes))
+	page, err := v.read(v.page.Entries[len(v.page.Entries)-1].Key+"\x00", v.limit)
+	if err != nil {
+		v.err = statusOf(err, v.storage.kind.GroupResource(), "")
+		return false
+	}
+	v.page = page
+	return true
+}
+
+// CountRange implements view: it counts what comes after a key of the present page.
+func (v *storedView) CountRange(_, after string) int {
+	n := int(v.page.Remaining)
+	for _, e := range v.page.Entries {
+		if e.Key > after {
+			n++
+		}
+	}
+	return n
+}

@@ -17,6 +17,7 @@ import (
 // statusOf turns what the store or the cache say into what the API says.
 func statusOf(err error, gr schema.GroupResource, name string) error {
 	var status apierrors.APIStatus
+	var unreadable *store.UnreadableError
 	switch {
 	case err == nil:
 		return nil
@@ -24,6 +25,8 @@ func statusOf(err error, gr schema.GroupResource, name string) error {
 		return err
 	case errors.Is(err, store.ErrNotFound):
 		return apierrors.NewNotFound(gr, name)
+	case errors.As(err, &unreadable):
+		return corrupt(unreadable.Key, unreadable)
 	case errors.Is(err, store.ErrExists):
 		return apierrors.NewAlreadyExists(gr, name)
 	case errors.Is(err, store.ErrConflict):
@@ -42,6 +45,11 @@ func statusOf(err error, gr schema.GroupResource, name string) error {
 		return unavailable(http.StatusServiceUnavailable, err.Error())
 	}
 	return apierrors.NewInternalError(err)
+}
+
+// corrupt says that an object is stored and cannot be read.
+func corrupt(key string, err error) error {
+	return apierrors.NewInternalError(fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", key, err))
 }
 
 // lost tells an error of the store from a refusal. Whether the write took effect is not known then: a second try might

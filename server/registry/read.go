@@ -31,11 +31,17 @@ func (s *Storage) Get(ctx context.Context, namespace, name string, f Freshness) 
 	if s.cached == nil {
 		return s.getStored(ctx, key, name, f)
 	}
-	if err := s.await(ctx, f); err != nil {
+	switch err := s.await(ctx, f); {
+	case errors.Is(err, errLogStalled):
+		return s.getStored(ctx, key, name, f)
+	case err != nil:
 		return nil, err
 	}
 	o, ok := s.cached.Get(key)
 	if !ok {
+		if err := s.cached.Unreadable(key); err != nil {
+			return nil, statusOf(err, s.kind.GroupResource(), name)
+		}
 		return nil, apierrors.NewNotFound(s.kind.GroupResource(), name)
 	}
 	return o, nil
@@ -67,10 +73,40 @@ func (s *Storage) await(ctx context.Context, f Freshness) error {
 	case f.Any:
 		return nil
 	case f.Revision == 0:
-		_, err := s.registry.Cache.Fresh(ctx)
-		return statusOf(err, s.kind.GroupResource(), "")
+		return s.awaitNewest(ctx)
 	}
 	return s.awaitRevision(ctx, f.Revision)
+}
+
+// errLogStalled says that the cache does not come as far as the store is: the read has to be answered by the store.
+var errLogStalled = errors.New("the watch cache does not keep up with the store")
+
+// stalledWait is how long a read waits for a cache that has not moved since another read waited for it in vain.
+const stalledWait = 50 * time.Millisecond
+
+// awaitNewest waits until the cache has come as far as the store is now, for a bounded time.
+func (s *Storage) awaitNewest(ctx context.Context) error {
+	r := s.registry
+	rev, err := r.Cache.Newest(ctx)
+	if err != nil {
+		return statusOf(err, s.kind.GroupResource(), "")
+	}
+	now := r.Cache.Revision()
+	if now >= rev {
+		return nil
+	}
+	limit := futureWait
+	if r.stalledAt.Load() == int64(now) {
+		limit = stalledWait
+	}
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = r.Cache.WaitFor(wait, rev)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		r.stalledAt.Store(int64(r.Cache.Revision()))
+		return errLogStalled
+	}
+	return statusOf(err, s.kind.GroupResource(), "")
 }
 
 func notReady(err error) error {
@@ -131,14 +167,18 @@ func (s *Storage) List(ctx context.Context, q ListQuery) (*List, error) {
 			q.Freshness = Freshness{}
 		}
 	}
-	view, err := s.view(ctx, q.Freshness, prefix)
+	view, err := s.view(ctx, q.Freshness, prefix, after, q.Limit)
 	if err != nil {
 		if q.Continue != "" && apierrors.IsResourceExpired(err) {
 			return nil, expiredContinuation(prefix, after)
 		}
 		return nil, err
 	}
-	return s.page(view, q, prefix, after), nil
+	list, err := s.page(view, q, prefix, after)
+	if err != nil && q.Continue != "" && apierrors.IsResourceExpired(err) {
+		return nil, expiredContinuation(prefix, after)
+	}
+	return list, err
 }
 
 // Empty tells that the cache knows of no object. It costs nothing, unlike a list.
@@ -154,11 +194,15 @@ type view interface {
 	CountRange(prefix, after string) int
 }
 
-func (s *Storage) view(ctx context.Context, f Freshness, prefix string) (view, error) {
+// view shows the range of a prefix after a key.
+func (s *Storage) view(ctx context.Context, f Freshness, prefix, after string, limit int) (view, error) {
 	if s.cached == nil {
-		return s.storedView(ctx, f, prefix)
+		return s.storedView(ctx, f, prefix, after, limit)
 	}
-	if err := s.await(ctx, f); err != nil {
+	switch err := s.await(ctx, f); {
+	case errors.Is(err, errLogStalled):
+		return s.storedView(ctx, f, prefix, after, limit)
+	case err != nil:
 		return nil, err
 	}
 	if !f.Exact {
@@ -166,21 +210,22 @@ func (s *Storage) view(ctx context.Context, f Freshness, prefix string) (view, e
 	}
 	snapshot, err := s.cached.SnapshotAt(f.Revision)
 	if errors.Is(err, watchcache.ErrExpired) {
-		return s.storedView(ctx, f, prefix)
+		return s.storedView(ctx, f, prefix, after, limit)
 	}
 	return snapshot, statusOf(err, s.kind.GroupResource(), "")
 }
 
-func (s *Storage) page(v view, q ListQuery, prefix, after string) *List {
+// page selects the objects of a page.
+func (s *Storage) page(v view, q ListQuery, prefix, after string) (*List, error) {
 	out := &List{Revision: v.Revision()}
 	if q.never {
-		return out
+		return out, nil
 	}
 	if q.Name != "" && (q.Namespace != "" || !s.kind.Namespaced) {
 		if o, ok := v.Get(s.key(q.Namespace, q.Name)); ok && q.Matches(o) {
 			out.Objects = []*watchcache.Object{o}
 		}
-		return out
+		return out, failed(v)
 	}
 	all := q.Everything()
 	if all && q.Limit == 0 {
@@ -196,11 +241,19 @@ func (s *Storage) page(v view, q ListQuery, prefix, after string) *List {
 			if all && !q.byField {
 				out.Remaining = int64(v.CountRange(prefix, last))
 			}
-			return out
+			return out, nil
 		}
 		out.Objects = append(out.Objects, o)
 	}
-	return out
+	return out, failed(v)
+}
+
+// failed tells why a view could not be ranged over to its end.
+func failed(v view) error {
+	if stored, ok := v.(*storedView); ok {
+		return stored.err
+	}
+	return nil
 }
 
 func expiredContinuation(prefix, after string) error {

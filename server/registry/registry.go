@@ -63,6 +63,9 @@ type Registry struct {
 	mu       sync.RWMutex // guards what follows
 	objects  map[schema.GroupResource]*objects
 	storages map[*resource.Kind]*Storage
+
+	// stalledAt is the revision of the cache at which a read waited for it in vain.
+	stalledAt atomic.Int64
 }
 
 // New makes the storages of all kinds that are in the catalogue now.

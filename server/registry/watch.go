@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/millrace/millrace/server/store"
 	"github.com/millrace/millrace/server/watchcache"
@@ -65,7 +66,9 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 		w.feed = cursor
 		return w, watchError(err, s)
 	}
-	if err := s.await(ctx, q.Freshness); err != nil {
+	if err := s.await(ctx, q.Freshness); errors.Is(err, errLogStalled) {
+		return nil, unavailable(http.StatusServiceUnavailable, err.Error())
+	} else if err != nil {
 		return nil, err
 	}
 	snapshot, cursor, err := s.cached.WatchFromNow(topic)
@@ -75,7 +78,11 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 	w.feed = cursor
 	w.InitialRevision = snapshot.Revision()
 	if q.Initial {
-		w.Initial = s.page(snapshot, ListQuery{Selection: q.Selection}, q.prefix(s), "").Objects
+		initial, err := s.page(snapshot, ListQuery{Selection: q.Selection}, q.prefix(s), "")
+		if err != nil {
+			return nil, err
+		}
+		w.Initial = initial.Objects
 	}
 	return w, nil
 }

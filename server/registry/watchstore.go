@@ -16,25 +16,30 @@ func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error
 	start := q.Freshness
 	start.Exact = q.Revision > 0 && !q.Initial
 	prefix := q.prefix(s)
-	v, err := s.storedView(ctx, start, prefix)
+	v, err := s.storedView(ctx, start, prefix, "", 0)
 	if start.Exact && apierrors.IsTimeout(err) {
 		// The revision is still to come: nothing up to it will be shown.
-		v, err = s.storedView(ctx, Freshness{}, prefix)
+		v, err = s.storedView(ctx, Freshness{}, prefix, "", 0)
 	}
 	if err != nil {
 		return nil, err
 	}
 	w := &Watcher{selection: q.Selection}
 	f := &storeFeed{storage: s, after: q.Revision, state: map[string]*watchcache.Object{}, revision: v.Revision(), wake: make(chan struct{})}
+	var initial []*watchcache.Object
 	for o := range v.Range(prefix, "") {
 		f.state[o.Key] = o
+		if q.Initial && q.Matches(o) {
+			initial = append(initial, o)
+		}
+	}
+	if v.err != nil {
+		return nil, v.err
 	}
 	if !start.Exact {
 		w.InitialRevision = v.Revision()
 	}
-	if q.Initial {
-		w.Initial = s.page(v, ListQuery{Selection: q.Selection}, prefix, "").Objects
-	}
+	w.Initial = initial
 	ctx, f.cancel = context.WithCancel(ctx)
 	w.feed = f
 	f.running.Go(func() {
@@ -81,7 +86,7 @@ func (f *storeFeed) take(b store.Batch) error {
 
 func (f *storeFeed) apply(e store.Event) *watchcache.Event {
 	before := f.state[e.Key]
-	if e.Type == store.Delete {
+	if e.Type == store.Delete || e.Unreadable != nil {
 		delete(f.state, e.Key)
 		if before == nil {
 			return nil

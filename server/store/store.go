@@ -56,6 +56,7 @@ var (
 	ErrTooLarge    = errors.New("value is too large")
 	ErrUnavailable = errors.New("store is unavailable")
 	ErrClosed      = errors.New("store is closed")
+	ErrUnreadable  = errors.New("value cannot be read")
 )
 
 // ConflictError is an ErrConflict that carries what was found instead, so that the caller may try again at once.
@@ -70,13 +71,34 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: revision %d expected, %d found", e.Key, e.Want, e.Current.Revision)
 }
 
+// Is implements what errors.Is asks for.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// UnreadableError is an ErrUnreadable: the store has a value, and its Transformer cannot transform it back.
+type UnreadableError struct {
+	Key      string
+	Revision Revision
+	Err      error
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("data from the storage is not transformable revision=%d: %v", e.Revision, e.Err)
+}
+
+// Is implements what errors.Is asks for.
+func (e *UnreadableError) Is(target error) bool { return target == ErrUnreadable }
+
+// Unwrap returns the Transformer's error.
+func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // Entry is one key's value as of the revision that last changed it. The value must not be modified.
 type Entry struct {
 	Key      string
 	Value    []byte
 	Revision Revision
+	// Unreadable says why there is no Value although the key exists: Transform sets it.
+	Unreadable *UnreadableError
 	// Stale says that the store would keep the value in another form now, because of its Transformer: writing it again
 	// as it is would not be for nothing.
 	Stale bool
@@ -96,6 +118,8 @@ type Event struct {
 	Key      string
 	Value    []byte
 	Revision Revision
+	// Unreadable says why a Put has no Value: Transform sets it.
+	Unreadable *UnreadableError
 }
 
 // Batch is a run of changes in order. Every change up to Revision has been delivered once the batch has been; a batch

@@ -19,8 +19,8 @@ type Transformer interface {
 
 // Transform puts t between callers and s. Without a transformer there is nothing in between: s is returned.
 //
-// A value that cannot be transformed back fails the call that meets it: a list or watch with one such value fails as a
-// whole, since leaving it out would look like a deletion.
+// A value that cannot be transformed back harms its own key only. Get and conflicts fail with an UnreadableError; pages and batches have the
+// key with an UnreadableError in the place of its value. Delete works as for any other key.
 func Transform(s Store, t Transformer) Store {
 	if t == nil {
 		return s
@@ -60,7 +60,10 @@ func (s *transformed) Get(ctx context.Context, key string, o GetOptions) (Entry,
 	if err != nil {
 		return Entry{}, err
 	}
-	return s.entry(e)
+	if e = s.entry(e); e.Unreadable != nil {
+		return Entry{}, fmt.Errorf("get %s: %w", key, e.Unreadable)
+	}
+	return e, nil
 }
 
 func (s *transformed) List(ctx context.Context, prefix string, o ListOptions) (Page, error) {
@@ -70,9 +73,7 @@ func (s *transformed) List(ctx context.Context, prefix string, o ListOptions) (P
 	}
 	page.Entries = slices.Clone(page.Entries)
 	for i, e := range page.Entries {
-		if page.Entries[i], err = s.entry(e); err != nil {
-			return Page{}, err
-		}
+		page.Entries[i] = s.entry(e)
 	}
 	return page, nil
 }
@@ -85,23 +86,21 @@ func (s *transformed) Watch(ctx context.Context, prefix string, after Revision, 
 			if e.Type == Delete {
 				continue
 			}
-			plain, _, err := s.t.From(e.Key, e.Value)
-			if err != nil {
-				return fmt.Errorf("transform %s@%d: %w", e.Key, e.Revision, err)
-			}
-			e.Value = plain
+			now := s.entry(Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
+			e.Value, e.Unreadable = now.Value, now.Unreadable
 		}
 		return sink(b)
 	})
 }
 
-func (s *transformed) entry(e Entry) (Entry, error) {
+// entry transforms an entry of the store back.
+func (s *transformed) entry(e Entry) Entry {
 	plain, stale, err := s.t.From(e.Key, e.Value)
 	if err != nil {
-		return Entry{}, fmt.Errorf("transform %s@%d: %w", e.Key, e.Revision, err)
+		return Entry{Key: e.Key, Revision: e.Revision, Unreadable: &UnreadableError{Key: e.Key, Revision: e.Revision, Err: err}}
 	}
 	e.Value, e.Stale = plain, stale
-	return e, nil
+	return e
 }
 
 // conflict gives the caller the entry of a conflict as Get would.
@@ -110,9 +109,9 @@ func (s *transformed) conflict(err error) error {
 	if !errors.As(err, &found) {
 		return err
 	}
-	current, failed := s.entry(found.Current)
-	if failed != nil {
-		return failed
+	current := s.entry(found.Current)
+	if current.Unreadable != nil {
+		return fmt.Errorf("%s: %w", found.Key, current.Unreadable)
 	}
 	return &ConflictError{Key: found.Key, Want: found.Want, Current: current}
 }

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -78,7 +77,7 @@ func TestTransformerStandsBetweenCallersAndStore(t *testing.T) {
 	}
 }
 
-func TestValueThatCannotBeTransformedBackFailsTheCallThatMeetsIt(t *testing.T) {
+func TestValueThatCannotBeTransformedBackHarmsItsKeyOnly(t *testing.T) {
 	ctx := t.Context()
 	inner := memory.New(memory.Options{})
 	s := store.Transform(inner, newSealer(t))
@@ -93,19 +92,44 @@ func TestValueThatCannotBeTransformedBackFailsTheCallThatMeetsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := inner.Create(ctx, "/moved", good.Value, 0); err != nil {
+	rev, err := inner.Create(ctx, "/moved", good.Value, 0) // the value of another key
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(ctx, "/moved", store.GetOptions{}); err == nil {
-		t.Error("get accepts another key's value")
+	var unreadable *store.UnreadableError
+	if _, err := s.Get(ctx, "/moved", store.GetOptions{}); !errors.As(err, &unreadable) || unreadable.Revision != rev {
+		t.Errorf("get: %v", err)
 	}
-	if _, err := s.List(ctx, "/", store.ListOptions{}); err == nil {
-		t.Error("list accepts another key's value")
+	if _, err := s.Update(ctx, "/moved", nil, rev-1, 0); !errors.Is(err, store.ErrUnreadable) {
+		t.Errorf("conflict: %v", err)
 	}
-	err = s.Watch(ctx, "/", start, func(store.Batch) error { return nil })
-	if err == nil || errors.Is(err, context.Canceled) {
-		t.Errorf("watch accepts another key's value: %v", err)
+	page, err := s.List(ctx, "/", store.ListOptions{})
+	if err != nil || string(page.Entries[0].Value) != "x" || page.Entries[1].Unreadable == nil || page.Entries[1].Value != nil {
+		t.Errorf("page is %+v, %v", page, err)
 	}
+	if events := firstEvents(t, s, start); len(events) != 2 || string(events[0].Value) != "x" || events[1].Unreadable == nil || events[1].Value != nil {
+		t.Errorf("events are %+v", events)
+	}
+	if _, err := s.Delete(ctx, "/moved", rev); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// firstEvents are those of the first batch of a watch that has some.
+func firstEvents(t *testing.T, s store.Store, after store.Revision) (events []store.Event) {
+	t.Helper()
+	err := s.Watch(t.Context(), "/", after, func(b store.Batch) error {
+		if events = append(events, b.Events...); len(events) > 1 {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		t.Error(err)
+	}
+	return events
 }
 
 func TestWithoutATransformerNothingStandsInBetween(t *testing.T) {

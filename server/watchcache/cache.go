@@ -176,11 +176,20 @@ func (c *Cache) WaitFor(ctx context.Context, rev store.Revision) error {
 // Fresh asks the store how far it is, waits until the cache is there too and returns that revision: what is read from
 // the cache afterwards includes all that was acknowledged before. It fails if the store can't be asked.
 func (c *Cache) Fresh(ctx context.Context) (store.Revision, error) {
+	rev, err := c.Newest(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return rev, c.WaitFor(ctx, rev)
+}
+
+// Newest asks the store how far it is. Callers that ask at the same time share a question.
+func (c *Cache) Newest(ctx context.Context) (store.Revision, error) {
 	rev, err := c.question.ask(ctx, c.store.Revision)
 	if err != nil {
 		return 0, fmt.Errorf("ask the store for its revision: %w", err)
 	}
-	return rev, c.WaitFor(ctx, rev)
+	return rev, nil
 }
 
 // routes find the kind of a key. They are immutable.

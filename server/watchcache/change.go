@@ -10,15 +10,21 @@ import (
 
 // change is one event of the store, read and ready to be applied.
 type change struct {
-	object   *Object // nil for a deletion
-	key      string
-	revision store.Revision
+	object *Object // nil for a deletion, and for a value that cannot be read
+	// unreadable says why the value cannot be read.
+	unreadable *store.UnreadableError
+	key        string
+	revision   store.Revision
 }
 
 // read makes a change of a store's event. It needs no lock.
 func (k *Kind) read(e store.Event) change {
 	ch := change{key: e.Key, revision: e.Revision}
-	if e.Type == store.Put {
+	switch {
+	case e.Unreadable != nil:
+		ch.unreadable = e.Unreadable
+		k.complain("a value cannot be read: lists and watches leave it out", store.Entry{Key: e.Key, Revision: e.Revision}, e.Unreadable)
+	case e.Type == store.Put:
 		ch.object = k.readObject(store.Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
 	}
 	return ch
@@ -31,19 +37,19 @@ func (k *Kind) readObject(e store.Entry) *Object {
 		if err == nil {
 			a = k.cache.intern.attributes(found)
 		} else {
-			k.complain(e, err)
+			k.complain("object has unreadable attributes: no selector but the empty one finds it", e, err)
 		}
 	}
 	return newObject(k.options, e, a, k.cache.forms)
 }
 
 // complain says once loudly that there are unreadable objects, and quietly which.
-func (k *Kind) complain(e store.Entry, err error) {
+func (k *Kind) complain(what string, e store.Entry, err error) {
 	level := slog.LevelDebug
-	if k.unreadable.Add(1) == 1 {
+	if k.complaints.Add(1) == 1 {
 		level = slog.LevelWarn
 	}
-	k.cache.log.Log(context.Background(), level, "object has unreadable attributes: no selector but the empty one finds it",
+	k.cache.log.Log(context.Background(), level, what,
 		slog.String("kind", k.options.Name), slog.String("key", e.Key), slog.Int64("rev", int64(e.Revision)), slog.Any("err", err))
 }
 
@@ -78,6 +84,7 @@ func (k *Kind) commitLocked(changes []change, rev store.Revision, sleepers *[]ch
 
 // applyLocked changes the state and returns what happened; nil if nothing did.
 func (k *Kind) applyLocked(ch change) *Event {
+	k.unreadable.note(ch.key, ch.unreadable)
 	if ch.object == nil {
 		old := k.state.delete(ch.key)
 		if old == nil {
@@ -105,7 +112,7 @@ func (k *Kind) event(t EventType, o, previous *Object, rev store.Revision) *Even
 
 // install replaces the state by a fill at rev. Cursors on what was before end, because what happened in between is not
 // known. What came while the kind was waiting to be filled is applied on top if the log was not lost since.
-func (k *Kind) install(state tree, rev store.Revision, logHeld bool) {
+func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, logHeld bool) {
 	var sleepers []chan struct{}
 	defer func() { rouse(sleepers) }()
 	k.mu.Lock()
@@ -118,7 +125,7 @@ func (k *Kind) install(state tree, rev store.Revision, logHeld bool) {
 	} else {
 		k.history.endLocked(endRefilled, &sleepers)
 	}
-	k.state, k.frozen, k.rev, k.past = state, nil, rev, nil
+	k.state, k.unreadable, k.frozen, k.rev, k.past = state, unreadable, nil, rev, nil
 	k.restless = true
 	k.history = newHistory(rev, k.options.Indexed)
 	if n := len(k.pending); n > 0 && logHeld {

@@ -16,9 +16,9 @@ func (c *Cache) fill(ctx context.Context) error {
 		return fmt.Errorf("fill: %w", err)
 	}
 	kinds := c.Kinds()
-	states := make([]tree, len(kinds))
+	states, bad := make([]tree, len(kinds)), make([]unreadable, len(kinds))
 	for i, k := range kinds {
-		if states[i], _, err = k.list(ctx, rev); err != nil {
+		if states[i], bad[i], _, err = k.list(ctx, rev); err != nil {
 			return err
 		}
 	}
@@ -26,7 +26,7 @@ func (c *Cache) fill(ctx context.Context) error {
 		c.reached.set(rev)
 	}
 	for i, k := range kinds {
-		k.install(states[i], rev, false)
+		k.install(states[i], bad[i], rev, false)
 	}
 	c.reached.set(rev)
 	if c.Ready() {
@@ -45,11 +45,11 @@ func (c *Cache) fillNew(ctx context.Context) error {
 		if k.Ready() {
 			continue
 		}
-		state, rev, err := k.list(ctx, 0)
+		state, bad, rev, err := k.list(ctx, 0)
 		if err != nil {
 			return err
 		}
-		k.install(state, rev, true)
+		k.install(state, bad, rev, true)
 		c.log.Debug("filled a new kind", slog.String("kind", k.options.Name), slog.Int64("rev", int64(rev)))
 	}
 	return nil
@@ -76,7 +76,8 @@ func (c *Cache) nextPage(p store.Page) int {
 
 // list reads the kind's state at rev, or the newest if that is zero, in pages. Objects that have not changed since the
 // last fill stay the ones that they were.
-func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, store.Revision, error) {
+func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, store.Revision, error) {
+	var bad unreadable
 	old := k.Snapshot()
 	state := newTree()
 	limit := cmp.Or(k.cache.options.PageSize, firstPage)
@@ -85,14 +86,19 @@ func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, store.Revisi
 			From: from, Limit: limit, Revision: rev,
 		})
 		if err != nil {
-			return tree{}, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
+			return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
 		}
 		rev = page.Revision
 		for _, e := range page.Entries {
-			state.set(e.Key, k.unchanged(old, e))
+			if e.Unreadable == nil {
+				state.set(e.Key, k.unchanged(old, e))
+				continue
+			}
+			bad.note(e.Key, e.Unreadable)
+			k.complain("a value cannot be read: lists and watches leave it out", e, e.Unreadable)
 		}
 		if !page.More || len(page.Entries) == 0 {
-			return state, rev, nil
+			return state, bad, rev, nil
 		}
 		from = page.Entries[len(page.Entries)-1].Key + "\x00"
 		limit = k.cache.nextPage(page)

@@ -56,18 +56,20 @@ type Kind struct {
 
 	cursors    atomic.Int64
 	events     atomic.Int64
-	unreadable atomic.Int64
+	complaints atomic.Int64 // about values, or their attributes, that cannot be read
 
 	// mu guards what follows. It is held for the time of a change and of a look into the tree, and while it is held no
 	// other lock is taken but that of the form budget.
-	mu      sync.Mutex
-	state   tree
-	frozen  *tree // a frozen copy of state, if somebody asked for it since the last change
-	rev     store.Revision
-	history *history // nil until the kind is filled
-	end     *link    // why there will be no more, or nil
-	past    past
-	pending []change // what came before the kind was filled
+	mu    sync.Mutex
+	state tree
+	// unreadable are keys that have a value which cannot be read. They are not in state.
+	unreadable unreadable
+	frozen     *tree // a frozen copy of state, if somebody asked for it since the last change
+	rev        store.Revision
+	history    *history // nil until the kind is filled
+	end        *link    // why there will be no more, or nil
+	past       past
+	pending    []change // what came before the kind was filled
 	// restedAt is how many events there had been when values were put to rest last, restless that not all were.
 	restedAt int64
 	restless bool

@@ -41,7 +41,7 @@ func (k *Kind) Stats() KindStats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := KindStats{
-		Objects: k.state.len(), Events: k.events.Load(), Cursors: int(k.cursors.Load()), Unreadable: k.unreadable.Load(),
+		Objects: k.state.len(), Events: k.events.Load(), Cursors: int(k.cursors.Load()), Unreadable: k.complaints.Load(),
 	}
 	if h := k.history; h != nil {
 		s.WindowEvents, s.WindowBytes, s.Oldest = h.window.len(), h.bytes, h.since
