@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
@@ -33,7 +34,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth
 	}
 	c := &call{s: s, t: t, user: user, Answer: answer.Answer{
 		Within: r.Context(),
-		Writer: &answer.Response{ResponseWriter: w}, Request: r, Face: face, Kind: face.Of, Timeout: s.o.RequestTimeout, Log: s.log,
+		Writer: &answer.Response{ResponseWriter: w}, Request: r, Face: face, Kind: face.Of, Log: s.log,
 	}}
 	c.verb = c.verbOf()
 	labels := c.labels()
@@ -64,7 +65,22 @@ func (c *call) serve(longRunning bool) error {
 		c.Within, cancel = context.WithTimeout(c.Within, c.s.o.RequestTimeout)
 		defer cancel()
 	}
+	c.boundAnswer(longRunning)
 	return c.dispatch()
+}
+
+// answerGrace is how long the answer of a request whose time is over may take: it says so.
+const answerGrace = 5 * time.Second
+
+// boundAnswer says by when the client must have taken the answer: one that does not read would keep one of the places for requests. What is
+// long-running keeps none, and a connection of HTTP/1.1 may still have the deadline of the request before.
+func (c *call) boundAnswer(longRunning bool) {
+	var by time.Time
+	if !longRunning {
+		by = time.Now().Add(c.s.o.RequestTimeout + answerGrace)
+	}
+	// A caller inside the process takes its answer at once, and has no deadlines.
+	_ = http.NewResponseController(c.Writer.ResponseWriter).SetWriteDeadline(by)
 }
 
 // ctx carries what rules may know of the request.

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
+	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
@@ -171,6 +172,11 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
+	if query.IgnoresReadErrors(o) {
+		if err := c.mayIgnoreReadErrors(); err != nil {
+			return err
+		}
+	}
 	deleted, err := c.storage.Delete(c.ctx(write.DryRun), c.t.Namespace, c.t.Name, *o, c.write(write))
 	if err != nil {
 		return err
@@ -182,20 +188,37 @@ func (c *call) delete() error {
 	switch {
 	case !deleted.Gone:
 		return c.SendStored(code, &deleted.Stored)
-	case c.Kind.ReturnDeleted: // with what the delete itself changed, which was not stored
+	case c.Kind.ReturnDeleted && deleted.Object != nil: // with what the delete itself changed, which was not stored
 		return c.SendObject(code, deleted.Object)
 	}
-	return c.Send(code, &metav1.Status{
-		Status: metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{
-			Name: c.t.Name, Group: c.t.Group, Kind: c.t.Resource, UID: deleted.Object.GetUID(),
-		},
-	}, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
+	details := &metav1.StatusDetails{Name: c.t.Name, Group: c.t.Group, Kind: c.t.Resource}
+	if deleted.Object != nil {
+		details.UID = deleted.Object.GetUID()
+	}
+	return c.Send(code, &metav1.Status{Status: metav1.StatusSuccess, Details: details}, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
+}
+
+// ignoreReadErrors is the verb that allows to delete an object that cannot be read.
+const ignoreReadErrors = "unsafe-delete-ignore-read-errors"
+
+// mayIgnoreReadErrors asks whether the caller may delete an object that cannot be read: nobody can check it.
+func (c *call) mayIgnoreReadErrors() error {
+	err := c.s.o.Authorize.Authorize(c.Within, auth.Attributes{
+		User: c.user, Verb: ignoreReadErrors, Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource,
+		Namespace: c.t.Namespace, Name: c.t.Name, Path: c.Request.URL.Path, IsResource: true,
+	})
+	if err == nil {
+		return nil
+	}
+	return apierrors.NewForbidden(c.Kind.GroupResource(), c.t.Name, fmt.Errorf("not permitted to do %q, reason: ", ignoreReadErrors))
 }
 
 func (c *call) deleteCollection() error {
 	o, write, err := c.deleteOptions()
 	if err != nil {
+		return err
+	}
+	if err := query.CheckDeleteCollection(o); err != nil {
 		return err
 	}
 	lo, err := query.ParseList(c.Request.URL.Query(), c.Face)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -280,6 +281,25 @@ func TestGreetingComesToAnEndWhenTheServerIsLeaving(t *testing.T) {
 		b := newBare(t, secure)
 		if f, ok := b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameGoAway }).(*http2.GoAwayFrame); !ok || f.LastStreamID != 0 || f.ErrCode != http2.ErrCodeNo {
 			t.Errorf("got %v", f)
+		}
+	})
+}
+
+func TestHandlerWithADeadlineIsNotKeptByAClosedWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := make(chan error, 1)
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Error(err)
+			}
+			_, err := w.Write(make([]byte, 2*mostGathered))
+			heard <- err
+		})
+		b := a.bare(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		begun := time.Now()
+		b.ask(1, true)
+		if err := <-heard; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != 10*time.Second {
+			t.Errorf("heard %v after %v", err, time.Since(begun))
 		}
 	})
 }

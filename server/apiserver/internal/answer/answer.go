@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/millrace/millrace/server/apiserver/internal/body"
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
@@ -22,8 +21,6 @@ type Answer struct {
 	Face    *resource.Face
 	Kind    *resource.Kind
 	Format  negotiate.Format
-	// timeout bounds how long the client may take to read a long answer.
-	Timeout time.Duration
 	Log     *slog.Logger
 }
 

@@ -1,25 +1,18 @@
 package answer
 
-import (
-	"net/http"
-	"time"
-)
-
 // chunk is how much of a long answer is gathered before it is handed to the connection: enough that the connection's own
 // work for each write does not count, little enough that many such answers at a time do not either.
 const chunk = 256 << 10
 
 // chunked gathers an answer and sends it in pieces.
 type chunked struct {
-	w       *Response
-	b       *Buffer
-	within  time.Duration
-	started bool
-	err     error
+	w   *Response
+	b   *Buffer
+	err error
 }
 
 func (a *Answer) newChunked() *chunked {
-	return &chunked{w: a.Writer, b: GetBuffer(), within: a.Timeout}
+	return &chunked{w: a.Writer, b: GetBuffer()}
 }
 
 // room sends what has been gathered when it is enough.
@@ -30,15 +23,7 @@ func (ch *chunked) room() {
 	ch.send()
 }
 
-// small is an answer that a connection takes without its client's consent.
-const small = 16 << 10
-
 func (ch *chunked) send() {
-	if !ch.started && len(ch.b.Bytes) > small {
-		// A caller that does not read on would keep one of the places for requests.
-		ch.started = true
-		_ = http.NewResponseController(ch.w).SetWriteDeadline(time.Now().Add(ch.within))
-	}
 	if ch.err == nil {
 		_, ch.err = ch.w.Write(ch.b.Bytes)
 	}

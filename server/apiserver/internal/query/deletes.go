@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // FillDelete reads options from a query.
@@ -31,10 +32,24 @@ func FillDelete(q url.Values, o *metav1.DeleteOptions) error {
 	return nil
 }
 
+// CheckDelete checks the options of a delete.
 func CheckDelete(o *metav1.DeleteOptions) error {
-	o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil // nothing is stored that cannot be read
 	if errs := validation.ValidateDeleteOptions(o); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
 	return nil
+}
+
+// CheckDeleteCollection checks the options of a delete of many objects, beyond what CheckDelete does.
+func CheckDeleteCollection(o *metav1.DeleteOptions) error {
+	if !IgnoresReadErrors(o) {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", field.ErrorList{field.Invalid(
+		field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option")})
+}
+
+// IgnoresReadErrors tells whether an object is to be deleted that cannot be read.
+func IgnoresReadErrors(o *metav1.DeleteOptions) bool {
+	return o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential
 }
