@@ -1,0 +1,19 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+func proxyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "proxy",
+		Short: "Make the addresses of services work on this machine (Linux only)",
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("services need the nf_tables of a Linux kernel")
+		},
+	}
+}

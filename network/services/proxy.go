@@ -1,0 +1,339 @@
+//go:build linux
+
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network/nft"
+)
+
+// Options configure a Proxy. Clients and Node must be set.
+type Options struct {
+	Clients *loop.Clients
+	// Node is the name of the node that the proxy works for.
+	Node string
+	// ClusterCIDRs are where the cluster's pods are. What comes to a cluster address from elsewhere gets the node's address as its
+	// source.
+	ClusterCIDRs []netip.Prefix
+	// MasqueradeAll hides the source of everything that is sent to a cluster address.
+	MasqueradeAll bool
+	// NodePortAddresses are where node ports are open: those of the node's own addresses that lie in one of these ranges. None: on the
+	// node's first address of each family.
+	NodePortAddresses []netip.Prefix
+	// Check is how often the proxy looks whether somebody else has changed the tables. Default 5 s.
+	Check  time.Duration
+	Logger *slog.Logger // nil: discard
+}
+
+// Proxy keeps the tables.
+type Proxy struct {
+	options Options
+	log     *slog.Logger
+	view    view
+	ledger  *ledger
+	health  healthServer
+	kernels []*kernel
+	conn    *nft.Conn
+
+	generation uint32 // of nf_tables after our last write
+	doubt      bool   // the tables may not be what the ledger says
+	node       *node
+
+	mu    sync.Mutex
+	dirty map[informer.Key]struct{} // guarded by mu: services that have changed
+	moved bool                      // guarded by mu: the node has changed
+	news  chan struct{}             // holds one entry if anything has changed
+	ready chan struct{}             // closed when the tables have been written for the first time
+}
+
+// New makes a proxy.
+func New(o Options) (*Proxy, error) {
+	if o.Clients == nil || o.Node == "" {
+		return nil, errors.New("the proxy needs clients and the name of its node")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Check <= 0 {
+		o.Check = 5 * time.Second
+	}
+	return &Proxy{
+		options: o, log: o.Logger, view: newView(o.Clients, o.Node), ledger: newLedger(), health: healthServer{log: o.Logger},
+		node: &node{name: o.Node}, dirty: map[informer.Key]struct{}{}, news: make(chan struct{}, 1), ready: make(chan struct{}),
+	}, nil
+}
+
+// Ready returns a channel that is closed when the tables have been written for the first time.
+func (p *Proxy) Ready() <-chan struct{} { return p.ready }
+
+// Run keeps the tables of the network namespace of the calling thread until the context ends, and leaves them. The clients'
+// informers must run beside it.
+func (p *Proxy) Run(ctx context.Context) error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	defer p.conn.Close()
+	defer p.health.close()
+	defer p.listen()()
+	for _, c := range []loop.Cache{p.view.services, p.view.slices, p.view.nodes} {
+		if err := c.Synced(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+	p.everything()
+	p.doubt = true
+	return p.loop(ctx)
+}
+
+// open connects to the kernel, and finds out which families it has.
+func (p *Proxy) open() error {
+	conn, err := nft.Dial()
+	if err != nil {
+		return fmt.Errorf("services need the kernel's nf_tables, and root: %w", err)
+	}
+	p.conn = conn
+	for _, six := range []bool{false, true} {
+		f := family{six: six, all: p.options.MasqueradeAll}
+		for _, c := range p.options.ClusterCIDRs {
+			if c.Addr().Is4() != six {
+				f.pods = c.Masked()
+			}
+		}
+		p.kernels = append(p.kernels, &kernel{family: f, conn: conn, chains: map[string]bool{}})
+	}
+	return nil
+}
+
+// listen hears of changes. The function that it returns ends that.
+func (p *Proxy) listen() func() {
+	mark := func(s *slice) { p.changed(s.service) }
+	all := []interface {
+		Close()
+		Done() <-chan struct{}
+	}{
+		p.view.services.Handle(informer.Handler[*service]{Changed: p.changed}),
+		p.view.slices.Handle(informer.Handler[*slice]{
+			Added: func(s *slice, _ bool) { mark(s) }, Updated: func(a, b *slice) { mark(a); mark(b) }, Deleted: func(s *slice, _ bool) { mark(s) },
+		}),
+		p.view.nodes.Handle(informer.Handler[*node]{Changed: func(informer.Key) { p.everything() }}),
+	}
+	return func() {
+		for _, r := range all {
+			r.Close()
+			<-r.Done()
+		}
+	}
+}
+
+func (p *Proxy) changed(key informer.Key) {
+	p.mu.Lock()
+	p.dirty[key] = struct{}{}
+	p.mu.Unlock()
+	p.nudge()
+}
+
+func (p *Proxy) everything() {
+	p.mu.Lock()
+	p.moved = true
+	p.mu.Unlock()
+	p.nudge()
+}
+
+func (p *Proxy) nudge() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// The pauses after a failure.
+const (
+	firstPause = 100 * time.Millisecond
+	mostPause  = 30 * time.Second
+)
+
+// loop writes what changed, and looks from time to time whether the tables are as they were left.
+func (p *Proxy) loop(ctx context.Context) error {
+	check := time.NewTicker(p.options.Check)
+	defer check.Stop()
+	pause := firstPause
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.news:
+		case <-check.C:
+			p.look()
+		}
+		err := p.sync()
+		if err == nil {
+			pause = firstPause
+			continue
+		}
+		p.log.Error("the tables of services could not be written", "err", err)
+		p.doubt = true
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, mostPause)
+		p.nudge()
+	}
+}
+
+// look notices that somebody else has written to nf_tables.
+func (p *Proxy) look() {
+	if g, err := p.conn.Generation(); err != nil || g != p.generation {
+		p.doubt = true
+	}
+}
+
+// sync brings the ledger up to date, and the tables to it.
+func (p *Proxy) sync() error {
+	keys, all := p.take()
+	var d difference
+	if all {
+		d = p.renew()
+	}
+	var flows []flowChange
+	for len(keys) > 0 {
+		key := keys[0]
+		keys = keys[1:]
+		before := p.ledger.services[key]
+		now := p.compile(key)
+		p.health.set(key, now.health)
+		change, freed := p.ledger.put(key, now)
+		d.gone, d.fresh = append(d.gone, change.gone...), append(d.fresh, change.fresh...)
+		flows = append(flows, flowChanges(before, p.ledger.services[key])...)
+		keys = append(keys, freed...)
+	}
+	if err := p.commit(d); err != nil {
+		return err
+	}
+	forgetFlows(flows, p.node.addresses, p.log)
+	select {
+	case <-p.ready:
+	default:
+		close(p.ready)
+	}
+	return nil
+}
+
+// take takes what is to be looked at.
+func (p *Proxy) take() ([]informer.Key, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted := p.dirty
+	all := p.moved
+	p.dirty, p.moved = map[informer.Key]struct{}{}, false
+	if all {
+		for key := range p.ledger.services {
+			wanted[key] = struct{}{}
+		}
+		for key := range p.view.services.Snapshot().AllKeys() {
+			wanted[key] = struct{}{}
+		}
+	}
+	keys := make([]informer.Key, 0, len(wanted))
+	for key := range wanted {
+		keys = append(keys, key)
+	}
+	return keys, all
+}
+
+// renew reads the node again.
+func (p *Proxy) renew() difference {
+	p.node = &node{name: p.options.Node}
+	if n, ok := p.view.nodes.Get("", p.options.Node); ok {
+		p.node = n
+	}
+	return p.ledger.putNode(p.portAddresses())
+}
+
+// portAddresses are the addresses that node ports are open on.
+func (p *Proxy) portAddresses() []netip.Addr {
+	var all []netip.Addr
+	for _, a := range p.node.addresses {
+		first := !slices.ContainsFunc(all, func(b netip.Addr) bool { return a.Is4() == b.Is4() })
+		within := slices.ContainsFunc(p.options.NodePortAddresses, func(r netip.Prefix) bool { return r.Contains(a) })
+		if within || first && len(p.options.NodePortAddresses) == 0 {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func (p *Proxy) compile(key informer.Key) compiled {
+	s, ok := p.view.services.Lookup(key)
+	if !ok {
+		return compiled{}
+	}
+	slices := slices.Collect(p.view.slices.By(byService, key.String()))
+	return compile(s, slices, p.node, p.ledger.places(key))
+}
+
+// commit writes a difference; if the tables are in doubt, what they lack instead.
+func (p *Proxy) commit(d difference) error {
+	var b nft.Batch
+	if !p.doubt {
+		for _, k := range p.kernels {
+			k.write(&b, d)
+		}
+	}
+	for _, k := range p.kernels {
+		if !p.doubt {
+			break
+		}
+		if err := k.compare(&b, p.ledger); err != nil {
+			return err
+		}
+	}
+	if b.Len() > 0 {
+		if err := p.conn.Commit(&b); err != nil {
+			return err
+		}
+	}
+	if b.Len() > 0 || p.doubt {
+		var err error
+		if p.generation, err = p.conn.Generation(); err != nil {
+			return err
+		}
+	}
+	p.doubt = false
+	return nil
+}
+
+// Remove removes all that a proxy has written in the network namespace of the calling thread.
+func Remove() error {
+	conn, err := nft.Dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var b nft.Batch
+	for _, six := range []bool{false, true} {
+		t := family{six: six}.table()
+		_, exists, err := conn.Comment(t)
+		if err != nil {
+			return err
+		}
+		if exists {
+			b.DeleteTable(t)
+		}
+	}
+	return conn.Commit(&b)
+}
