@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"path/filepath"
 
 	"github.com/millrace/millrace/server/store"
 	"go.etcd.io/bbolt"
@@ -74,6 +73,7 @@ func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 }
 
 func startMember(ctx context.Context, o EmbedOptions) (*member, error) {
+	setDatabaseOptions()
 	m := newMember(o.Logger)
 	cfg, err := serverConfig(o, newZap(&bridge{log: o.Logger, quiet: &m.quiet}, m.fail))
 	if err != nil {
@@ -153,8 +153,5 @@ func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) 
 	}
 	return cfg, nil
 }
-
-// databaseFile is the file that etcd, too, locks while it runs.
-func databaseFile(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
 var errBroken = fmt.Errorf("etcd has stopped: %w", store.ErrUnavailable)

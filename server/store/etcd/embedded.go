@@ -178,5 +178,7 @@ func (e *embedded) close() error {
 	close(e.closing)
 	m := e.present
 	e.mu.Unlock()
-	return errors.Join(m.shut(), e.lock.Close())
+	err := errors.Join(m.shut(), e.lock.Close())
+	databases.forget(databaseFile(e.options.Dir))
+	return err
 }

@@ -46,8 +46,8 @@ func newMember(log *slog.Logger) *member {
 	return m
 }
 
-// patience is how long a member that has given up may take to let go of what it holds.
-const patience = 2 * time.Second
+// releaseTime is how long a member that has given up may take to let go of what it holds.
+const releaseTime = 2 * time.Second
 
 // fail notes that etcd has given up.
 func (m *member) fail(err error) {
@@ -117,7 +117,7 @@ func (m *member) shut() error {
 		return nil
 	case <-m.broken:
 	}
-	late := time.NewTimer(patience)
+	late := time.NewTimer(releaseTime)
 	defer late.Stop()
 	select {
 	case <-done:

@@ -46,13 +46,16 @@ func (e *embedded) revive(old *member) bool {
 		case <-waiting:
 		}
 	}()
-	ended := old.shut() == nil
+	ended, cause := old.shut() == nil, old.cause
 	for rest := firstRest; ; rest = min(2*rest, longestRest) {
-		if err := takeFiles(e.options.Dir); err != nil && !ended {
-			e.options.Logger.Error("etcd cannot be started again in this process", "err", err)
-			return false
+		if !ended {
+			err := takeFiles(e.options.Dir, old)
+			if ended = err == nil; err != nil {
+				e.options.Logger.Error("etcd cannot be started again yet", "err", err, "retry", rest)
+			}
 		}
-		if e.roomToStart() {
+		if ended && e.roomToStart() {
+			databases.forget(databaseFile(e.options.Dir))
 			m, err := startMember(ctx, e.options)
 			if err == nil {
 				if !e.replace(m) {
@@ -60,14 +63,14 @@ func (e *embedded) revive(old *member) bool {
 					return false
 				}
 				e.lookAtDisk()
-				e.options.Logger.Warn("etcd has been started again", "err", old.cause)
+				e.options.Logger.Warn("etcd has been started again", "err", cause)
 				return true
 			}
 			if ctx.Err() != nil {
 				return false
 			}
 			e.options.Logger.Error("etcd cannot be started again yet", "err", err, "retry", rest)
-			ended = false
+			ended, old = false, nil
 		}
 		select {
 		case <-time.After(rest):

@@ -1,0 +1,83 @@
+package etcd
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/millrace/millrace/server/store"
+)
+
+func TestFilesOfARunningMemberCanBeReached(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Embed(t.Context(), EmbedOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	log, err := logOf(s.engine.(*embedded).member().server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filesOf(log)
+	if err != nil || len(files) == 0 || filepath.Ext(files[0].Name()) != ".wal" {
+		t.Errorf("files %v, %v", files, err)
+	}
+	databases.mu.Lock()
+	defer databases.mu.Unlock()
+	if n := len(databases.byPath[databaseFile(dir)]); n != 1 {
+		t.Errorf("%d database files", n)
+	}
+}
+
+// TestRevivalLeavesAllOtherFilesAlone lets members give up again and again while other files are opened and closed, whose descriptors get the
+// numbers that etcd's had.
+func TestRevivalLeavesAllOtherFilesAlone(t *testing.T) {
+	s, err := Embed(t.Context(), EmbedOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					talk(t)
+				}
+			}
+		})
+	}
+	for round := range 3 {
+		s.engine.(*embedded).member().fail(syscall.EIO)
+		writeAgain(t, s, round, map[string]store.Revision{})
+	}
+	close(stop)
+	others.Wait()
+}
+
+// talk sends a word through a pipe, which is a new one each time.
+func talk(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer r.Close()
+	word := []byte("word")
+	if _, err := w.Write(word); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, word) {
+		t.Errorf("%q came through, %v", got, err)
+	}
+}
