@@ -6,8 +6,11 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace/millrace/informer/internal/intern"
+	"github.com/millrace/millrace/informer/internal/state"
+	"github.com/millrace/millrace/informer/internal/wire"
 )
 
 // New returns an informer for a source. It does nothing until Run.
@@ -16,26 +19,25 @@ func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	s.labels = labelsOf[T]
 	s.equal = func(a, b T) bool { return equality.Semantic.DeepEqual(a, b) }
 	for _, p := range partsOf(source) {
-		wire, ok := wireOf(p.source, options.DropManagedFields)
+		encoded, ok := encodedOf(p.source, options.DropManagedFields)
 		switch {
 		case !ok:
 			addPart(s, p.namespace, p.source, admitPlain(s))
-		case options.Hot < 0:
-			addPart(s, p.namespace, wire, admitDecoded(s))
+		case options.HotBytes < 0:
+			addPart(s, p.namespace, encoded, admitDecoded(s))
 		default:
-			warmUp(s)
-			addPart(s, p.namespace, wire, admitPacked(s))
+			s.keepEncoded()
+			addPart(s, p.namespace, encoded, admitPacked(s))
 		}
 	}
 	return s
 }
 
-// warmUp prepares an informer for encoded objects.
-func warmUp[T Object](s *Shared[T]) {
-	decoder := newDecoder[T]()
-	s.hot.decode, s.hot.decodeLike, s.hot.limit = decoder.decode, decoder.decodeLike, s.options.Hot
-	s.batch = max(1, min(crewBatch, s.hot.limit/4)) // what one handler has decoded, the next shall find at hand
-	s.hot.failed = func(key Key, err error) { s.report(s.undecodable(key, err)) }
+// keepEncoded prepares an informer for encoded objects.
+func (s *Shared[T]) keepEncoded() {
+	if s.hot == nil {
+		s.hot = state.NewHotSet[T](s.options.HotBytes, func(key Key, err error) { s.report(s.undecodable(key, err)) })
+	}
 }
 
 // Project returns an informer whose cache holds what the function makes of each object, and nothing else of it. The
@@ -45,22 +47,22 @@ func Project[T Object, P any](source Source[T], project func(T) P, options Optio
 	s := newShared(options)
 	s.labels = labelsOf[P]
 	s.equal = func(a, b P) bool { return reflect.DeepEqual(a, b) } // which bears fields that are not exported
-	admit := func(object T) (*version[P], error) {
-		v := describe[P](object)
-		v.plain = project(object)
+	admit := func(object T) (*state.Version[P], error) {
+		v := state.Describe[P](object)
+		v.Plain = project(object)
 		return v, s.transform(v)
 	}
-	decoder := newDecoder[T]()
-	admitWire := func(e *encoded) (*version[P], error) {
-		object, err := decoder.decode(e.bytes)
+	decoder := wire.NewDecoder[T]()
+	admitEncoded := func(e *wire.Object) (*state.Version[P], error) {
+		object, err := decoder.Decode(e.Bytes)
 		if err != nil {
-			return nil, s.undecodable(e.key, err)
+			return nil, s.undecodable(keyOfEncoded(e), err)
 		}
 		return admit(object)
 	}
 	for _, p := range partsOf(source) {
-		if wire, ok := wireOf(p.source, options.DropManagedFields); ok {
-			addPart(s, p.namespace, wire, admitWire)
+		if encoded, ok := encodedOf(p.source, options.DropManagedFields); ok {
+			addPart(s, p.namespace, encoded, admitEncoded)
 		} else {
 			addPart(s, p.namespace, p.source, admit)
 		}
@@ -68,8 +70,13 @@ func Project[T Object, P any](source Source[T], project func(T) P, options Optio
 	return s
 }
 
-// wireOf returns a source of the same objects in encoded form, if there is one.
-func wireOf[T Object](source Source[T], dropManagedFields bool) (Source[*encoded], bool) {
+// encodable is a source that can deliver objects as they were sent.
+type encodable interface {
+	encoded(dropManagedFields bool) (Source[*wire.Object], bool)
+}
+
+// encodedOf returns a source of the same objects in encoded form, if there is one.
+func encodedOf[T Object](source Source[T], dropManagedFields bool) (Source[*wire.Object], bool) {
 	if able, ok := source.(encodable); ok {
 		return able.encoded(dropManagedFields)
 	}
@@ -85,48 +92,45 @@ func newReflector[I item](settings settings, source Source[I], into sink[I], fai
 func (o Options[T]) settings(log *slog.Logger) settings {
 	return settings{
 		name: o.Name, log: log, labels: o.LabelSelector, fields: o.FieldSelector, streams: !o.DisableStreaming,
-		pageSize: o.PageSize, patience: o.Patience, backoff: o.Backoff, metrics: o.Metrics,
+		pageSize: o.PageSize, streamTimeout: o.StreamTimeout, backoff: o.Backoff, metrics: o.Metrics,
 	}
 }
 
-// describe returns a version without content.
-func describe[T any](object metav1.Object) *version[T] {
-	return &version[T]{key: KeyOf(object), rv: parseVersion(object.GetResourceVersion()), uid: hashUID(string(object.GetUID()))}
-}
+func keyOfEncoded(e *wire.Object) Key { return Key{Namespace: e.Namespace, Name: e.Name} }
 
 // admitPlain keeps decoded objects, which share the strings that repeat.
-func admitPlain[T Object](s *Shared[T]) func(T) (*version[T], error) {
-	share := sharer{}
-	return func(object T) (*version[T], error) {
+func admitPlain[T Object](s *Shared[T]) func(T) (*state.Version[T], error) {
+	var words intern.Strings
+	return func(object T) (*state.Version[T], error) {
 		if s.options.DropManagedFields {
 			object.SetManagedFields(nil)
 		}
-		v := describe[T](object)
-		v.plain = object
+		v := state.Describe[T](object)
+		v.Plain = object
 		err := s.transform(v)
-		share.object(v.plain)
-		v.key.Namespace = share.words.one(v.key.Namespace)
+		words.Object(v.Plain)
+		v.Key.Namespace = words.String(v.Key.Namespace)
 		return v, err
 	}
 }
 
 // admitDecoded decodes objects and keeps them so.
-func admitDecoded[T Object](s *Shared[T]) func(*encoded) (*version[T], error) {
+func admitDecoded[T Object](s *Shared[T]) func(*wire.Object) (*state.Version[T], error) {
 	plain := admitPlain(s)
-	return func(e *encoded) (*version[T], error) {
-		object, err := decodeInto[T](e.bytes)
+	return func(e *wire.Object) (*state.Version[T], error) {
+		object, err := wire.Decode[T](e.Bytes)
 		if err != nil {
-			return nil, s.undecodable(e.key, err)
+			return nil, s.undecodable(keyOfEncoded(e), err)
 		}
 		return plain(object)
 	}
 }
 
 // admitPacked keeps objects encoded.
-func admitPacked[T Object](s *Shared[T]) func(*encoded) (*version[T], error) {
+func admitPacked[T Object](s *Shared[T]) func(*wire.Object) (*state.Version[T], error) {
 	transformed := transformPacked(s)
-	return func(e *encoded) (*version[T], error) {
-		v := &version[T]{key: e.key, rv: parseVersion(e.version), uid: e.uid, packed: e.bytes}
+	return func(e *wire.Object) (*state.Version[T], error) {
+		v := &state.Version[T]{Key: keyOfEncoded(e), Revision: state.ParseRevision(e.Version), UID: e.UID, Packed: e.Bytes}
 		if s.options.Transform == nil {
 			return v, nil
 		}
@@ -135,33 +139,33 @@ func admitPacked[T Object](s *Shared[T]) func(*encoded) (*version[T], error) {
 }
 
 // transformPacked applies the options' transform to an encoded version.
-func transformPacked[T Object](s *Shared[T]) func(*version[T]) error {
-	return func(v *version[T]) error {
-		object, err := decodeInto[T](v.packed)
+func transformPacked[T Object](s *Shared[T]) func(*state.Version[T]) error {
+	return func(v *state.Version[T]) error {
+		object, err := wire.Decode[T](v.Packed)
 		if err != nil {
-			return s.undecodable(v.key, err)
+			return s.undecodable(v.Key, err)
 		}
 		if object, err = s.options.Transform(object); err != nil {
-			return fmt.Errorf("informer %s: transform %s: %w", s.options.Name, v.key, err)
+			return fmt.Errorf("informer %s: transform %s: %w", s.options.Name, v.Key, err)
 		}
-		packed, err := any(object).(protobuf).Marshal()
+		packed, err := wire.Encode(object)
 		if err != nil {
-			return fmt.Errorf("informer %s: encode transformed %s: %w", s.options.Name, v.key, err)
+			return fmt.Errorf("informer %s: encode transformed %s: %w", s.options.Name, v.Key, err)
 		}
-		v.packed = packed
+		v.Packed = packed
 		return nil
 	}
 }
 
-func (s *Shared[T]) transform(v *version[T]) error {
+func (s *Shared[T]) transform(v *state.Version[T]) error {
 	if s.options.Transform == nil {
 		return nil
 	}
-	changed, err := s.options.Transform(v.plain)
+	changed, err := s.options.Transform(v.Plain)
 	if err != nil {
-		return fmt.Errorf("informer %s: transform %s: %w", s.options.Name, v.key, err)
+		return fmt.Errorf("informer %s: transform %s: %w", s.options.Name, v.Key, err)
 	}
-	v.plain = changed
+	v.Plain = changed
 	return nil
 }
 
@@ -170,32 +174,28 @@ func (s *Shared[T]) undecodable(key Key, err error) error {
 }
 
 // labelsOf returns a version's labels. Those of an encoded one are read without decoding the rest.
-func labelsOf[T any](v *version[T]) labels.Set {
-	if v.packed != nil {
-		meta, err := objectMeta(v.packed)
-		if err != nil {
-			return nil
-		}
-		return readMap(meta, metaLabels, nil)
+func labelsOf[T any](v *state.Version[T]) labels.Set {
+	if v.Packed != nil {
+		return wire.Labels(v.Packed)
 	}
-	if labelled, ok := any(v.plain).(interface{ GetLabels() map[string]string }); ok {
+	if labelled, ok := any(v.Plain).(interface{ GetLabels() map[string]string }); ok {
 		return labelled.GetLabels()
 	}
 	return nil
 }
 
-// object returns what a version stands for.
-func (s *Shared[T]) object(v *version[T]) (T, bool) {
-	if v.packed == nil {
-		return v.plain, true
+// object returns what a version stands for. Another version of the same object helps if it is decoded; it may be nil.
+func (s *Shared[T]) object(v, like *state.Version[T]) (T, bool) {
+	if v.Packed == nil {
+		return v.Plain, true
 	}
-	return s.hot.object(v, nil)
+	return s.hot.Object(v, like)
 }
 
-// glance returns what a version stands for, to somebody who passes by many.
-func (s *Shared[T]) glance(v *version[T]) (T, bool) {
-	if v.packed == nil {
-		return v.plain, true
+// peek returns what a version stands for, for loops over many: it leaves the set of decoded objects as it is.
+func (s *Shared[T]) peek(v *state.Version[T]) (T, bool) {
+	if v.Packed == nil {
+		return v.Plain, true
 	}
-	return s.hot.glance(v)
+	return s.hot.Peek(v)
 }

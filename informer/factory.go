@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 
@@ -42,17 +43,18 @@ type identity struct {
 
 // FactoryOptions configure a factory. None need to be set.
 type FactoryOptions struct {
-	// OneServer says that all sources are of the same server, and see the same of it, by whatever client: those of a
-	// program whose parts go by different names, for example.
+	// OneServer says that all sources are of the same server and may read the same there, whatever client they use: the
+	// parts of a program that have a client each, for example.
 	OneServer bool
 }
 
 // NewFactory returns a factory without informers.
 func NewFactory(options FactoryOptions) *Factory { return &Factory{options: options} }
 
-// Share returns the factory's informer for a source, which is made if there is none with the same type of objects,
-// client (unless there is but one server), namespace, selectors and name. The other options are those of the first who asked; who wants different ones
-// gives a name. If the factory runs, so does the informer.
+// Share returns the factory's informer for a source. It makes one if there is none with the same type of objects, client
+// (unless all are of one server), resource, namespace, selectors and name. The other options are those of the first
+// caller; a caller that needs different ones gives a name. Sources that cannot be told apart are never shared: those made
+// of functions, and those of clients that do not say what they list. If the factory runs, so does the informer.
 func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T] {
 	id := identify(source, reflect.TypeFor[T](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
 	return joined(f, id, func() *Shared[T] { return New(source, options) })
@@ -82,38 +84,58 @@ func joined[T any](f *Factory, id identity, create func() *Shared[T]) *Shared[T]
 	return informer
 }
 
-// identified is a source that knows what it lists.
+// identified is a source that may know what it lists.
 type identified interface {
-	identity() (server any, scope string)
+	identity() (server any, scope string, known bool)
 }
 
 func identify[T Object](source Source[T], kept reflect.Type, labels, fields, name string, oneServer bool) identity {
 	id := identity{kind: reflect.TypeFor[T](), kept: kept, labels: labels, fields: fields, name: name}
-	if known, ok := source.(identified); ok {
-		if id.server, id.scope = known.identity(); oneServer {
-			id.server = nil
-		}
-	} else if reflect.TypeOf(source).Comparable() {
-		id.server = source
+	server, scope, known := identityOf(source)
+	switch {
+	case !known:
+		id.server = new(int64) // unlike all others
+	case !oneServer:
+		id.server = server
 	}
+	id.scope = scope
 	return id
 }
 
-// identity looks into client-go's clients: the generated ones tell their connection and namespace.
-func (s *typedSource[T, L]) identity() (any, string) {
+// identityOf returns what tells a source from others with the same type of objects, if there is anything.
+func identityOf(source any) (server any, scope string, known bool) {
+	if able, ok := source.(identified); ok {
+		return able.identity()
+	}
+	return byPointer(source)
+}
+
+// byPointer is the identity of a value that is known by nothing but its place in memory.
+func byPointer(value any) (server any, scope string, known bool) {
+	return value, fmt.Sprintf("%T %p", value, value), distinct(value)
+}
+
+// distinct reports whether comparing a value with another one tells whether they are the same thing.
+func distinct(value any) bool {
+	v := reflect.ValueOf(value)
+	return v.Kind() == reflect.Pointer && v.Type().Elem().Size() > 0 // pointers to nothing may all be equal
+}
+
+// identity looks into client-go's clients: the generated ones tell their connection, their namespace and their resource.
+func (s *typedSource[T, L]) identity() (server any, scope string, known bool) {
 	if typed, ok := s.client.(interface {
 		GetClient() rest.Interface
 		GetNamespace() string
 	}); ok {
-		return typed.GetClient(), typed.GetNamespace()
+		return typed.GetClient(), resourceOf(s.client) + "/" + typed.GetNamespace(), true
 	}
 	if tracker, scope := fakeBehind(s.client); tracker != nil {
-		return tracker, scope
+		return tracker, scope, true
 	}
-	if reflect.TypeOf(s.client).Comparable() {
-		return s.client, s.scope
+	if s.scope == "" {
+		return byPointer(s.client)
 	}
-	return nil, s.scope
+	return s.client, s.scope, distinct(s.client)
 }
 
 // fakeBehind looks into the clients of client-go's fake clientsets: they are made anew each time, and have in common

@@ -1,8 +1,15 @@
 package informer
 
-import "time"
+import (
+	"context"
+	"runtime/debug"
+	"time"
 
-// Handler is told what changes. Any of the functions may be nil; a handler that only needs keys sets Changed alone,
+	"github.com/millrace/millrace/informer/internal/dispatch"
+	"github.com/millrace/millrace/informer/internal/state"
+)
+
+// Handler is told what changes. Any of the functions may be nil. A handler that only needs keys sets Changed alone,
 // which costs least, since no object has to be decoded for it.
 type Handler[T any] struct {
 	// Added: an object that the handler has not known. Initial ones were there when the handler joined, or in the
@@ -10,8 +17,8 @@ type Handler[T any] struct {
 	Added func(object T, initial bool)
 	// Updated: old is what the handler was told last.
 	Updated func(old, new T)
-	// Set is called for each object that Added or Updated would be called for, beside them. A handler that does not
-	// care what was before costs half of what one with Updated does, where objects are kept encoded.
+	// Set is called for each object that Added or Updated would be called for, after them. A handler that does not need
+	// the old object costs half of one with Updated, where objects are kept encoded.
 	Set func(object T)
 	// Deleted: last is the last state. If finalStateUnknown, the deletion was not seen and last may be out of date.
 	Deleted func(last T, finalStateUnknown bool)
@@ -25,82 +32,94 @@ type Handler[T any] struct {
 	Resync time.Duration
 }
 
-// tell calls the handler's functions for one notice.
-func (r *Registration[T]) tell(n *notice[T], initial bool) {
+// receiver calls a handler's functions.
+type receiver[T any] struct {
+	owner   *Shared[T]
+	handler Handler[T]
+	leaving context.Context
+}
+
+// Tell implements dispatch.Receiver.
+func (r *receiver[T]) Tell(n dispatch.Notice[T]) {
 	switch {
-	case n.old == nil && n.new == nil:
-	case n.old == nil:
-		r.added(n.new, initial)
-	case n.new == nil:
-		r.deleted(n.last, n.unknown)
-	case n.new.replaces(n.old):
-		last := n.last
-		if last == nil || last.uid != n.old.uid {
-			last = n.old
+	case n.Old == nil && n.New == nil:
+	case n.Old == nil:
+		r.added(n.New, n.Initial)
+	case n.New == nil:
+		r.deleted(n.Last, n.Unknown)
+	case n.New.Replaces(n.Old):
+		last := n.Last
+		if last == nil || last.UID != n.Old.UID {
+			last = n.Old
 		}
-		r.deleted(last, n.unknown)
-		r.added(n.new, false)
-	case n.new != n.old || n.resync:
-		r.updated(n.old, n.new)
+		r.deleted(last, n.Unknown)
+		r.added(n.New, false)
+	case n.New != n.Old || n.Resync:
+		r.updated(n.Old, n.New)
 	}
 }
 
-func (r *Registration[T]) added(v *version[T], initial bool) {
-	var call func()
+func (r *receiver[T]) added(v *state.Version[T], initial bool) {
 	if r.handler.Added != nil {
-		call = func() {
-			if object, ok := r.object(v, nil); ok {
+		r.contain(v.Key, func() {
+			if object, ok := r.owner.object(v, nil); ok {
 				r.handler.Added(object, initial)
 			}
-		}
+		})
 	}
-	r.guarded(v.key, call)
 	r.set(v)
 }
 
-func (r *Registration[T]) updated(old, new *version[T]) {
-	var call func()
+func (r *receiver[T]) updated(old, new *state.Version[T]) {
 	if r.handler.Updated != nil {
-		call = func() {
-			after, ok := r.object(new, old)
-			before, ok2 := r.object(old, new)
+		r.contain(new.Key, func() {
+			after, ok := r.owner.object(new, old)
+			before, ok2 := r.owner.object(old, new)
 			if ok && ok2 {
 				r.handler.Updated(before, after)
 			}
-		}
+		})
 	}
-	r.guarded(new.key, call)
 	r.set(new)
 }
 
-func (r *Registration[T]) set(v *version[T]) {
-	var call func()
+func (r *receiver[T]) set(v *state.Version[T]) {
 	if r.handler.Set != nil {
-		call = func() {
-			if object, ok := r.object(v, nil); ok {
+		r.contain(v.Key, func() {
+			if object, ok := r.owner.object(v, nil); ok {
 				r.handler.Set(object)
 			}
-		}
+		})
 	}
-	r.call(v.key, call)
+	r.changed(v.Key)
 }
 
-func (r *Registration[T]) deleted(last *version[T], unknown bool) {
-	var call func()
+func (r *receiver[T]) deleted(last *state.Version[T], unknown bool) {
 	if r.handler.Deleted != nil {
-		call = func() {
-			if object, ok := r.object(last, nil); ok {
+		r.contain(last.Key, func() {
+			if object, ok := r.owner.object(last, nil); ok {
 				r.handler.Deleted(object, unknown)
 			}
-		}
+		})
 	}
-	r.call(last.key, call)
+	r.changed(last.Key)
 }
 
-// object returns what a version stands for.
-func (r *Registration[T]) object(v, like *version[T]) (T, bool) {
-	if v.packed == nil {
-		return v.plain, true
+func (r *receiver[T]) changed(key Key) {
+	if r.handler.Changed != nil {
+		r.contain(key, func() { r.handler.Changed(key) })
 	}
-	return r.owner.hot.object(v, like)
+}
+
+// contain calls a function unless the handler has left, and reports its panic.
+func (r *receiver[T]) contain(key Key, f func()) {
+	if r.leaving.Err() != nil {
+		return
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			r.owner.panicked(&HandlerPanic{Handler: r.handler.Name, Key: key, Value: value, Stack: debug.Stack()})
+		}
+	}()
+	f()
 }

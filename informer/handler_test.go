@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 )
 
 func labelled(name, value string) *corev1.Pod {
@@ -22,7 +23,7 @@ func labelled(name, value string) *corev1.Pod {
 }
 
 func TestABlockedHandlerDelaysNobodyAndIsToldTheOutcomeOnly(t *testing.T) {
-	source := informer.NewFakeSource(labelled("one", "0"))
+	source := informertest.NewSource(labelled("one", "0"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		release := make(chan struct{})
 		var slow []string
@@ -59,7 +60,7 @@ func TestAPanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 			reported.Store(p)
 		}
 	}}
-	source := informer.NewFakeSource(pod("a", "one"), pod("a", "two"))
+	source := informertest.NewSource(pod("a", "one"), pod("a", "two"))
 	withPods(t, source, options, func(t *testing.T, pods podInformer) {
 		keys := 0
 		reg := pods.Handle(informer.Handler[*corev1.Pod]{Name: "faulty",
@@ -77,7 +78,7 @@ func TestAPanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 }
 
 func TestAHandlerThatJoinsLateStartsWithWhatIsThere(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		source.Add(pod("a", "two"))
@@ -97,7 +98,7 @@ func TestAHandlerThatJoinsLateStartsWithWhatIsThere(t *testing.T) {
 }
 
 func TestAnObjectMadeAnewIsDeletedAndAdded(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		hold := make(chan struct{})
 		var heard []string
@@ -122,7 +123,7 @@ func TestAnObjectMadeAnewIsDeletedAndAdded(t *testing.T) {
 }
 
 func TestAResyncTellsEverythingAgain(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"), pod("a", "two"))
+	source := informertest.NewSource(pod("a", "one"), pod("a", "two"))
 	withPods(t, source, informer.Options[*corev1.Pod]{Resync: time.Hour}, func(t *testing.T, pods podInformer) {
 		often, never := 0, 0
 		pods.Handle(informer.Handler[*corev1.Pod]{Resync: time.Minute, Updated: func(_, _ *corev1.Pod) { often++ }})
@@ -137,7 +138,7 @@ func TestAResyncTellsEverythingAgain(t *testing.T) {
 
 func TestAnInformerStopsWhenTheLastHandlerLeavesIfAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := informer.New(informer.NewFakeSource(pod("a", "one")), informer.Options[*corev1.Pod]{StopWhenUnused: true})
+		pods := informer.New(informertest.NewSource(pod("a", "one")), informer.Options[*corev1.Pod]{StopWhenUnused: true})
 		ended := make(chan error)
 		go func() { ended <- pods.Run(t.Context()) }()
 		first, second := pods.Handle(informer.Handler[*corev1.Pod]{}), pods.Handle(informer.Handler[*corev1.Pod]{})
@@ -162,7 +163,7 @@ func TestAnInformerStopsWhenTheLastHandlerLeavesIfAsked(t *testing.T) {
 
 func TestRunReturnsWhenTheCallsInProgressHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := informer.New(informer.NewFakeSource(pod("a", "one")), informer.Options[*corev1.Pod]{})
+		pods := informer.New(informertest.NewSource(pod("a", "one")), informer.Options[*corev1.Pod]{})
 		var inside atomic.Bool
 		pods.Handle(informer.Handler[*corev1.Pod]{Added: func(*corev1.Pod, bool) {
 			inside.Store(true)
@@ -179,7 +180,7 @@ func TestRunReturnsWhenTheCallsInProgressHave(t *testing.T) {
 
 func TestSyncedSaysThatNobodyStartedTheInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := informer.New(informer.NewFakeSource[*corev1.Pod](), informer.Options[*corev1.Pod]{Name: "pods"})
+		pods := informer.New(informertest.NewSource[*corev1.Pod](), informer.Options[*corev1.Pod]{Name: "pods"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := pods.Synced(ctx); err == nil || !strings.Contains(err.Error(), "pods has not synced") || !strings.Contains(err.Error(), "not started") {
@@ -193,9 +194,10 @@ func TestAProjectionKeepsItsOwnForm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bound := pod("a", "one")
 		bound.Spec.NodeName = "n1"
-		source := informer.NewFakeSource(bound)
+		source := informertest.NewSource(bound)
+		byNode := informer.NewIndex(func(p placement) []string { return []string{p.Node} })
 		placements := informer.Project(source, func(p *corev1.Pod) placement { return placement{p.Spec.NodeName} },
-			informer.Options[placement]{Indexes: map[string]func(placement) []string{"node": func(p placement) []string { return []string{p.Node} }}})
+			informer.Options[placement]{Indexes: []*informer.Index[placement]{byNode}})
 		var heard []string
 		placements.Handle(informer.Handler[placement]{Updated: func(old, new placement) { heard = append(heard, old.Node+" to "+new.Node) }})
 		start(t, placements)
@@ -204,7 +206,7 @@ func TestAProjectionKeepsItsOwnForm(t *testing.T) {
 		moved.Spec.NodeName = "n2"
 		source.Modify(moved)
 		synctest.Wait()
-		for key := range placements.Keys("node", "n2") {
+		for key := range placements.Keys(byNode, "n2") {
 			heard = append(heard, key.String())
 		}
 		expect(t, heard, "n1 to n2", "a/one")
@@ -212,15 +214,14 @@ func TestAProjectionKeepsItsOwnForm(t *testing.T) {
 }
 
 func TestAnIndexCanBeAddedAtAnyTime(t *testing.T) {
-	source := informer.NewFakeSource(labelled("one", "x"), labelled("two", "y"))
+	source := informertest.NewSource(labelled("one", "x"), labelled("two", "y"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
-		byLabel := func(p *corev1.Pod) []string { return []string{p.Labels["v"]} }
-		if err := errors.Join(pods.AddIndex("v", byLabel), pods.AddFieldIndex("metadata.name")); err != nil {
-			t.Fatal(err)
-		}
-		if pods.AddIndex("v", byLabel) == nil || pods.AddFieldIndex("metadata.nome") == nil {
-			t.Error("an index was added that cannot be")
+		byLabel := informer.NewIndex(func(p *corev1.Pod) []string { return []string{p.Labels["v"]} })
+		byName := informer.FieldIndex[*corev1.Pod]("metadata.name")
+		for range 2 { // the second time they are there already
+			pods.AddIndex(byLabel)
+			pods.AddIndex(byName)
 		}
 		source.Modify(labelled("two", "x"))
 		source.Add(labelled("three", "x"))
@@ -230,22 +231,40 @@ func TestAnIndexCanBeAddedAtAnyTime(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		var found []string
-		for key := range pods.Keys("v", "x") {
+		for key := range pods.Keys(byLabel, "x") {
 			found = append(found, key.Name)
 		}
-		for p := range pods.By("metadata.name", "two") {
+		for p := range pods.By(byName, "two") {
 			found = append(found, p.Name)
 		}
-		for range pods.By("v", "y") {
+		for range pods.By(byLabel, "y") {
 			t.Error("something is left under the old value")
 		}
 		expect(t, found, "three", "two", "two")
 	})
 }
 
+func TestAnIndexThatDoesNotExistIsAnErrorOfTheProgram(t *testing.T) {
+	pods := informer.New(informertest.NewSource(pod("a", "one")), informer.Options[*corev1.Pod]{})
+	panics := func(what string, f func()) {
+		defer func() {
+			if recover() == nil {
+				t.Error(what + " did not panic")
+			}
+		}()
+		f()
+	}
+	panics("an index of a field that does not exist", func() { informer.FieldIndex[*corev1.Pod]("metadata.nome") })
+	panics("a read by an index that was not added", func() {
+		for range pods.By(informer.FieldIndex[*corev1.Pod]("metadata.name"), "one") {
+		}
+	})
+}
+
 func TestASnapshotDoesNotMove(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"), pod("b", "two"))
-	withPods(t, source, informer.Options[*corev1.Pod]{FieldIndexes: []string{"metadata.namespace"}}, func(t *testing.T, pods podInformer) {
+	source := informertest.NewSource(pod("a", "one"), pod("b", "two"))
+	byNamespace := informer.FieldIndex[*corev1.Pod]("metadata.namespace")
+	withPods(t, source, informer.Options[*corev1.Pod]{Indexes: []*informer.Index[*corev1.Pod]{byNamespace}}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		before := pods.Snapshot()
 		source.Delete(pod("a", "one"))
@@ -254,13 +273,13 @@ func TestASnapshotDoesNotMove(t *testing.T) {
 			t.Errorf("the snapshot has %d objects, the cache %d", before.Len(), pods.Len())
 		}
 		found := 0
-		for range before.By("metadata.namespace", "a") {
+		for range before.By(byNamespace, "a") {
 			found++
 		}
 		for range before.ListNamespace("a") {
 			found++
 		}
-		for range pods.By("metadata.namespace", "a") {
+		for range pods.By(byNamespace, "a") {
 			found += 100
 		}
 		if found != 2 {
@@ -272,7 +291,7 @@ func TestASnapshotDoesNotMove(t *testing.T) {
 func TestAFactoryLeavesNothingRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		factory := informer.NewFactory(informer.FactoryOptions{})
-		source := informer.NewFakeSource(pod("a", "one"))
+		source := informertest.NewSource(pod("a", "one"))
 		early := informer.Share(factory, source, informer.Options[*corev1.Pod]{})
 		factory.Start(t.Context())
 		late := informer.Share(factory, source, informer.Options[*corev1.Pod]{LabelSelector: "x=y"})

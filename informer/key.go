@@ -1,12 +1,10 @@
 package informer
 
 import (
-	"cmp"
-	"fmt"
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace/millrace/informer/internal/state"
 )
 
 // Object is what Kubernetes clients deal in: *corev1.Pod, *unstructured.Unstructured and the like.
@@ -15,38 +13,13 @@ type Object interface {
 	runtime.Object
 }
 
-// Key names an object among those of its kind. It converts to and from types.NamespacedName.
-type Key struct {
-	Namespace string // empty for kinds without namespaces
-	Name      string
-}
+// Key names an object among those of its kind, by its fields Namespace (empty for kinds without namespaces) and Name. Its
+// String method returns namespace/name or name, Compare orders by namespace and then by name. It converts to and from
+// types.NamespacedName.
+type Key = state.Key
 
 // KeyOf returns an object's key.
-func KeyOf(object metav1.Object) Key {
-	return Key{Namespace: object.GetNamespace(), Name: object.GetName()}
-}
+func KeyOf(object metav1.Object) Key { return state.KeyOf(object) }
 
 // ParseKey reads what Key.String writes.
-func ParseKey(s string) (Key, error) {
-	namespace, name, found := strings.Cut(s, "/")
-	if !found {
-		namespace, name = "", s
-	}
-	if name == "" || strings.Contains(name, "/") {
-		return Key{}, fmt.Errorf("key %q is not of the form namespace/name or name", s)
-	}
-	return Key{Namespace: namespace, Name: name}, nil
-}
-
-// String implements fmt.Stringer.
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Name
-	}
-	return k.Namespace + "/" + k.Name
-}
-
-// Compare orders keys by namespace and then by name.
-func (k Key) Compare(other Key) int {
-	return cmp.Or(strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name))
-}
+func ParseKey(s string) (Key, error) { return state.ParseKey(s) }

@@ -70,11 +70,11 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 		return nil, fmt.Errorf("stream list: %w", err)
 	}
 	var late atomic.Bool
-	patience := time.AfterFunc(r.patience, func() {
+	timer := time.AfterFunc(r.streamTimeout, func() {
 		late.Store(true)
 		stream.Stop()
 	})
-	defer patience.Stop()
+	defer timer.Stop()
 	incoming, items := r.sink.replace(), 0
 	for {
 		event, err := nextInitial(ctx, stream)
@@ -85,7 +85,7 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 			stream.Stop()
 			return nil, fmt.Errorf("stream list: %w", err)
 		}
-		patience.Reset(r.patience)
+		timer.Reset(r.streamTimeout)
 		if event.Type != watch.Bookmark {
 			items++
 			incoming.take(event)

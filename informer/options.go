@@ -20,8 +20,8 @@ type Options[T any] struct {
 	PageSize int64
 	// DisableStreaming lists in pages even where the server could stream the first list.
 	DisableStreaming bool
-	// Patience is how long a streamed first list may make no progress before it is given up for pages. Default 10 s.
-	Patience time.Duration
+	// StreamTimeout is how long a streamed first list may make no progress before it is given up for pages. Default 10 s.
+	StreamTimeout time.Duration
 	// Backoff paces attempts after errors.
 	Backoff Backoff
 
@@ -31,13 +31,11 @@ type Options[T any] struct {
 	// DropManagedFields forgets metadata.managedFields, which few need and which is often half of an object.
 	DropManagedFields bool
 	// Indexes are those that exist from the start. More can be added with AddIndex.
-	Indexes map[string]func(T) []string
-	// FieldIndexes are indexes by the value of a field, such as "spec.nodeName". See AddFieldIndex. New panics on a
-	// path that does not exist.
-	FieldIndexes []string
-	// Hot is the number of objects kept in decoded form, for sources that deliver protobuf. The others are kept
-	// encoded, in a quarter of the memory or less, and decoded when they are asked for. Default 4096; negative: all.
-	Hot int
+	Indexes []*Index[T]
+	// HotBytes bounds the objects that are kept in decoded form, for sources that deliver protobuf: it is the sum of
+	// their encoded sizes. Decoded, an object takes two to eight times that. All others are kept encoded only, and are
+	// decoded when they are asked for. Default 16 MiB; negative: all objects are kept decoded.
+	HotBytes int
 
 	// Resync is how often a handler that does not say otherwise is told Updated for every object though nothing has
 	// changed. Zero: never.
@@ -58,11 +56,11 @@ func (o Options[T]) withDefaults() Options[T] {
 	if o.PageSize <= 0 {
 		o.PageSize = 2000
 	}
-	if o.Patience <= 0 {
-		o.Patience = 10 * time.Second
+	if o.StreamTimeout <= 0 {
+		o.StreamTimeout = 10 * time.Second
 	}
-	if o.Hot == 0 {
-		o.Hot = 4096
+	if o.HotBytes == 0 {
+		o.HotBytes = 16 << 20
 	}
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace/millrace/informer/internal/state"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -65,13 +66,14 @@ func (s *namespaced[T]) Watch(context.Context, metav1.ListOptions) (watch.Stream
 }
 
 // identity implements identified.
-func (s *namespaced[T]) identity() (any, string) {
-	id := identify(s.parts[0].source, nil, "", "", "", false)
-	names := make([]string, len(s.parts))
+func (s *namespaced[T]) identity() (server any, scope string, known bool) {
+	scopes := make([]string, len(s.parts))
 	for i, p := range s.parts {
-		names[i] = p.namespace
+		if server, scopes[i], known = identityOf(p.source); !known {
+			return nil, "", false
+		}
 	}
-	return id.server, strings.Join(names, ",")
+	return server, strings.Join(scopes, ","), true
 }
 
 // partsOf returns a source's parts: most have only one.
@@ -83,7 +85,7 @@ func partsOf[T Object](source Source[T]) []namespacePart[T] {
 }
 
 // addPart makes the informer follow a source for a part of its cache.
-func addPart[I item, T any](s *Shared[T], namespace string, source Source[I], admit func(I) (*version[T], error)) {
+func addPart[I item, T any](s *Shared[T], namespace string, source Source[I], admit func(I) (*state.Version[T], error)) {
 	p := &part{namespace: namespace, divided: namespace != ""}
 	s.parts = append(s.parts, p)
 	r := newReflector(s.options.settings(s.log), source, &gate[I, T]{shared: s, part: p, admit: admit}, func(err error) { s.failed(p, err) })
@@ -108,10 +110,10 @@ func (s *Shared[T]) reachedLocked(p *part, position string) {
 		s.position = position
 		return
 	}
-	s.recent.add(parseVersion(position))
+	s.recent.add(state.ParseRevision(position))
 	behind := p.position
 	for _, other := range s.parts {
-		if parseVersion(other.position) < parseVersion(behind) {
+		if state.ParseRevision(other.position) < state.ParseRevision(behind) {
 			behind = other.position
 		}
 	}
@@ -123,7 +125,7 @@ func (s *Shared[T]) reachedLocked(p *part, position string) {
 func (s *Shared[T]) shows(wanted uint64) (position string, reached bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.position, parseVersion(s.position) >= wanted || s.recent.has(wanted)
+	return s.position, state.ParseRevision(s.position) >= wanted || s.recent.has(wanted)
 }
 
 // troubles returns what is wrong with parts, if anything.
@@ -141,21 +143,21 @@ func (s *Shared[T]) troublesLocked() error {
 	return errors.Join(errs...)
 }
 
-// recently holds the last resource versions that were seen.
-type recently struct {
+// recentRevisions are the last resource versions that were seen.
+type recentRevisions struct {
 	versions []uint64
 	next     int
 }
 
-const recentVersions = 1024
+const maxRecent = 1024
 
-func (r *recently) add(version uint64) {
-	if len(r.versions) < recentVersions {
+func (r *recentRevisions) add(version uint64) {
+	if len(r.versions) < maxRecent {
 		r.versions = append(r.versions, version)
 		return
 	}
 	r.versions[r.next] = version
-	r.next = (r.next + 1) % recentVersions
+	r.next = (r.next + 1) % maxRecent
 }
 
-func (r *recently) has(version uint64) bool { return slices.Contains(r.versions, version) }
+func (r *recentRevisions) has(version uint64) bool { return slices.Contains(r.versions, version) }

@@ -17,12 +17,13 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/watch"
 )
 
 // scopedPods is a typed client for one namespace of a fake source, as client-go generates them.
 type scopedPods struct {
-	*informer.FakeSource[*corev1.Pod]
+	*informertest.Source[*corev1.Pod]
 	namespace string
 	refused   bool
 }
@@ -43,7 +44,7 @@ func (c *scopedPods) List(ctx context.Context, options metav1.ListOptions) (*cor
 	if err := c.scope(&options); err != nil {
 		return nil, err
 	}
-	items, meta, err := c.FakeSource.List(ctx, options)
+	items, meta, err := c.Source.List(ctx, options)
 	list := &corev1.PodList{ListMeta: meta}
 	for _, item := range items {
 		list.Items = append(list.Items, *item)
@@ -55,21 +56,21 @@ func (c *scopedPods) Watch(ctx context.Context, options metav1.ListOptions) (api
 	if err := c.scope(&options); err != nil {
 		return nil, err
 	}
-	stream, err := c.FakeSource.Watch(ctx, options)
+	stream, err := c.Source.Watch(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	return watch.ToAPI(stream), nil
 }
 
-func clientFor(source *informer.FakeSource[*corev1.Pod], refused string) func(string) *scopedPods {
+func clientFor(source *informertest.Source[*corev1.Pod], refused string) func(string) *scopedPods {
 	return func(namespace string) *scopedPods {
-		return &scopedPods{FakeSource: source, namespace: namespace, refused: namespace == refused}
+		return &scopedPods{Source: source, namespace: namespace, refused: namespace == refused}
 	}
 }
 
 func TestSeveralNamespacesShareOneCache(t *testing.T) {
-	source := informer.NewFakeSource(pod("blue", "one"), pod("green", "two"), pod("red", "three"))
+	source := informertest.NewSource(pod("blue", "one"), pod("green", "two"), pod("red", "three"))
 	pods := informer.ForNamespaces(clientFor(source, ""), "green", "blue", "green")
 	withPods(t, pods, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
@@ -95,7 +96,7 @@ func TestSeveralNamespacesShareOneCache(t *testing.T) {
 }
 
 func TestAWriteInOneNamespaceNeedNotWaitForTheOthers(t *testing.T) {
-	source := informer.NewFakeSource(pod("blue", "one"), pod("green", "two"))
+	source := informertest.NewSource(pod("blue", "one"), pod("green", "two"))
 	pods := informer.ForNamespaces(clientFor(source, ""), "green", "blue")
 	withPods(t, pods, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
@@ -126,7 +127,7 @@ func TestAWriteInOneNamespaceNeedNotWaitForTheOthers(t *testing.T) {
 
 func TestANamespaceThatCannotBeReadIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := informer.NewFakeSource(pod("blue", "one"))
+		source := informertest.NewSource(pod("blue", "one"))
 		pods := informer.New(informer.ForNamespaces(clientFor(source, "green"), "blue", "green"), informer.Options[*corev1.Pod]{Name: "pods"})
 		start(t, pods)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

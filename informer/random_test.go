@@ -1,4 +1,4 @@
-package informer
+package informer_test
 
 import (
 	"context"
@@ -16,8 +16,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
+	"github.com/millrace/millrace/informer/internal/state"
+	"github.com/millrace/millrace/informer/internal/wire"
 	"github.com/millrace/millrace/watch"
 )
+
+var (
+	byNodeName = informer.FieldIndex[*corev1.Pod]("spec.nodeName")
+	byApp      = informer.NewIndex(func(p *corev1.Pod) []string { return []string{p.Labels["app"]} })
+)
+
+// ended is a context that has ended: with it Synced does not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // faults spoils what a source delivers, until it is healed.
 type faults struct {
@@ -46,8 +62,8 @@ func (f *faults) heal() {
 }
 
 // unreliable is a source over a bad connection.
-type unreliable[I item] struct {
-	Source[I]
+type unreliable[I any] struct {
+	informer.Source[I]
 	faults *faults
 }
 
@@ -65,7 +81,7 @@ func (u *unreliable[I]) Watch(ctx context.Context, options metav1.ListOptions) (
 	case u.faults.strikes(4):
 		return nil, errors.New("connection refused")
 	case u.faults.strikes(8):
-		return nil, expiredError(1, 2)
+		return nil, apierrors.NewResourceExpired("too old resource version: 1 (2)")
 	}
 	stream, err := u.Source.Watch(ctx, options)
 	if err != nil {
@@ -75,7 +91,7 @@ func (u *unreliable[I]) Watch(ctx context.Context, options metav1.ListOptions) (
 }
 
 // unreliableStream cuts, delays and repeats.
-type unreliableStream[I item] struct {
+type unreliableStream[I any] struct {
 	watch.Stream[I]
 	faults  *faults
 	history []watch.Event[I]
@@ -97,16 +113,16 @@ func (s *unreliableStream[I]) Next(ctx context.Context) (watch.Event[I], error) 
 	if len(s.replay) > 0 {
 		event := s.replay[0]
 		s.replay = s.replay[1:]
-		if object, ok := any(event.Object).(Object); ok {
-			event.Object = any(clone(object)).(I) // what a source delivers belongs to the receiver
+		if object, ok := any(event.Object).(informer.Object); ok {
+			event.Object = any(object.DeepCopyObject()).(I) // what a source delivers belongs to the receiver
 		}
 		return event, nil
 	}
 	event, err := s.Stream.Next(ctx)
 	if err == nil && event.Type != watch.Bookmark && event.Type != watch.Error {
 		kept := event
-		if object, ok := any(event.Object).(Object); ok {
-			kept.Object = any(clone(object)).(I)
+		if object, ok := any(event.Object).(informer.Object); ok {
+			kept.Object = any(object.DeepCopyObject()).(I)
 		}
 		s.history = append(s.history, kept)
 		if len(s.history) > 10 {
@@ -116,26 +132,6 @@ func (s *unreliableStream[I]) Next(ctx context.Context) (watch.Event[I], error) 
 	return event, err
 }
 
-// unreliablePods is a source of pods, or of encoded pods for those who ask for them.
-type unreliablePods struct {
-	unreliable[*corev1.Pod]
-	keepEncoded bool
-}
-
-func (u *unreliablePods) encoded(dropManagedFields bool) (Source[*encoded], bool) {
-	reader := &encodedReader{dropManagedFields: dropManagedFields}
-	return &unreliable[*encoded]{faults: u.faults, Source: Funcs[*encoded]{
-		ListFunc: func(ctx context.Context, options metav1.ListOptions) ([]*encoded, metav1.ListMeta, error) {
-			w := wireSource[*corev1.Pod]{typed: u.Source}
-			return w.listTyped(ctx, options)
-		},
-		WatchFunc: func(ctx context.Context, options metav1.ListOptions) (watch.Stream[*encoded], error) {
-			typed, err := u.Source.Watch(ctx, options)
-			return &encodingStream[*corev1.Pod]{Stream: typed, reader: reader}, err
-		},
-	}}, u.keepEncoded
-}
-
 // witness is a handler that checks what it is told. The name in each complaint is that of the broken guarantee.
 type witness struct {
 	t      *testing.T
@@ -143,22 +139,22 @@ type witness struct {
 	slow   bool
 	panics bool
 
-	reg    *Registration[*corev1.Pod]
+	reg    *informer.Registration[*corev1.Pod]
 	mu     sync.Mutex
 	busy   bool
-	knows  map[Key]*corev1.Pod // guarded by mu
-	newest map[Key]uint64      // guarded by mu: what was told of each, ever
+	knows  map[informer.Key]*corev1.Pod // guarded by mu
+	newest map[informer.Key]uint64      // guarded by mu: what was told of each, ever
 }
 
-func (w *witness) handler() Handler[*corev1.Pod] {
-	return Handler[*corev1.Pod]{
+func (w *witness) handler() informer.Handler[*corev1.Pod] {
+	return informer.Handler[*corev1.Pod]{
 		Added: func(pod *corev1.Pod, initial bool) {
 			w.hear(pod, func(known *corev1.Pod) {
 				if known != nil {
-					w.t.Errorf("Ordered: %s was added twice", KeyOf(pod))
+					w.t.Errorf("Ordered: %s was added twice", informer.KeyOf(pod))
 				}
-				if initial && w.reg.HasSynced() {
-					w.t.Errorf("Complete: %s is initial although the handler has synced", KeyOf(pod))
+				if initial && w.reg.Synced(ended) == nil {
+					w.t.Errorf("Complete: %s is initial although the handler has synced", informer.KeyOf(pod))
 				}
 			}, pod)
 		},
@@ -166,11 +162,11 @@ func (w *witness) handler() Handler[*corev1.Pod] {
 			w.hear(new, func(known *corev1.Pod) {
 				switch {
 				case known == nil:
-					w.t.Errorf("Ordered: %s was updated before it was added", KeyOf(new))
+					w.t.Errorf("Ordered: %s was updated before it was added", informer.KeyOf(new))
 				case known.ResourceVersion != old.ResourceVersion:
-					w.t.Errorf("Ordered: old of %s is at %s, but %s was told last", KeyOf(new), old.ResourceVersion, known.ResourceVersion)
+					w.t.Errorf("Ordered: old of %s is at %s, but %s was told last", informer.KeyOf(new), old.ResourceVersion, known.ResourceVersion)
 				case known.UID != new.UID:
-					w.t.Errorf("Ordered: %s became another object without a deletion", KeyOf(new))
+					w.t.Errorf("Ordered: %s became another object without a deletion", informer.KeyOf(new))
 				}
 			}, new)
 		},
@@ -178,9 +174,9 @@ func (w *witness) handler() Handler[*corev1.Pod] {
 			w.hear(last, func(known *corev1.Pod) {
 				switch {
 				case known == nil:
-					w.t.Errorf("Ordered: %s was deleted before it was added", KeyOf(last))
+					w.t.Errorf("Ordered: %s was deleted before it was added", informer.KeyOf(last))
 				case known.UID != last.UID:
-					w.t.Errorf("Truthful: the deleted %s is not the object that was there", KeyOf(last))
+					w.t.Errorf("Truthful: the deleted %s is not the object that was there", informer.KeyOf(last))
 				}
 			}, nil)
 		},
@@ -193,16 +189,16 @@ func (w *witness) hear(pod *corev1.Pod, check func(known *corev1.Pod), now *core
 		w.t.Errorf("Serial: two functions were called at once")
 	}
 	w.busy = true
-	check(w.knows[KeyOf(pod)])
-	if version := parseVersion(pod.ResourceVersion); version < w.newest[KeyOf(pod)] {
-		w.t.Errorf("Ordered: %s went back from %d to %d", KeyOf(pod), w.newest[KeyOf(pod)], version)
+	check(w.knows[informer.KeyOf(pod)])
+	if version := state.ParseRevision(pod.ResourceVersion); version < w.newest[informer.KeyOf(pod)] {
+		w.t.Errorf("Ordered: %s went back from %d to %d", informer.KeyOf(pod), w.newest[informer.KeyOf(pod)], version)
 	} else {
-		w.newest[KeyOf(pod)] = version
+		w.newest[informer.KeyOf(pod)] = version
 	}
 	if now == nil {
-		delete(w.knows, KeyOf(pod))
+		delete(w.knows, informer.KeyOf(pod))
 	} else {
-		w.knows[KeyOf(pod)] = now
+		w.knows[informer.KeyOf(pod)] = now
 	}
 	pause, fault := w.slow && w.random.IntN(3) == 0, w.panics && w.random.IntN(5) == 0
 	w.mu.Unlock()
@@ -225,8 +221,8 @@ func (w *witness) agrees(truth []*corev1.Pod) error {
 		return fmt.Errorf("Converging: a handler knows %d objects, there are %d", len(w.knows), len(truth))
 	}
 	for _, pod := range truth {
-		if known := w.knows[KeyOf(pod)]; known == nil || known.ResourceVersion != pod.ResourceVersion {
-			return fmt.Errorf("Converging: a handler does not know %s at %s", KeyOf(pod), pod.ResourceVersion)
+		if known := w.knows[informer.KeyOf(pod)]; known == nil || known.ResourceVersion != pod.ResourceVersion {
+			return fmt.Errorf("Converging: a handler does not know %s at %s", informer.KeyOf(pod), pod.ResourceVersion)
 		}
 	}
 	return nil
@@ -245,13 +241,16 @@ func TestTheCacheConvergesAndHandlersSeeValidHistoriesWhateverHappens(t *testing
 
 func simulate(t *testing.T, mode string, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
-	truth := NewFakeSource[*corev1.Pod]()
+	truth := informertest.NewSource[*corev1.Pod]()
 	truth.RefuseStreaming = mode == "pages"
 	trouble := &faults{random: rand.New(rand.NewPCG(seed, 2))}
-	source := &unreliablePods{unreliable: unreliable[*corev1.Pod]{Source: truth, faults: trouble}, keepEncoded: mode == "encoded"}
-	pods := New[*corev1.Pod](source, Options[*corev1.Pod]{
-		Hot: 3, PageSize: 4, Backoff: Backoff{Initial: 10 * time.Millisecond, Max: time.Second}, FieldIndexes: []string{"spec.nodeName"},
-		Indexes: map[string]func(*corev1.Pod) []string{"label": func(p *corev1.Pod) []string { return []string{p.Labels["app"]} }}})
+	var source informer.Source[*corev1.Pod] = &unreliable[*corev1.Pod]{Source: truth, faults: trouble}
+	if mode == "encoded" {
+		source = informer.WithEncoded(source, &unreliable[*wire.Object]{Source: wire.Encoded(wire.Source[*corev1.Pod](truth), false), faults: trouble})
+	}
+	pods := informer.New[*corev1.Pod](source, informer.Options[*corev1.Pod]{
+		HotBytes: 300, PageSize: 4, Backoff: informer.Backoff{Initial: 10 * time.Millisecond, Max: time.Second},
+		Indexes: []*informer.Index[*corev1.Pod]{byNodeName, byApp}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()
@@ -260,7 +259,7 @@ func simulate(t *testing.T, mode string, seed uint64) {
 	for range 1200 {
 		switch n := random.IntN(100); {
 		case n == 0 && len(witnesses) < 12:
-			w := &witness{t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), slow: random.IntN(3) == 0, panics: random.IntN(3) == 0, knows: map[Key]*corev1.Pod{}, newest: map[Key]uint64{}}
+			w := &witness{t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), slow: random.IntN(3) == 0, panics: random.IntN(3) == 0, knows: map[informer.Key]*corev1.Pod{}, newest: map[informer.Key]uint64{}}
 			w.mu.Lock()
 			w.reg = pods.Handle(w.handler())
 			w.mu.Unlock()
@@ -299,7 +298,7 @@ func simulate(t *testing.T, mode string, seed uint64) {
 }
 
 // scribble changes something.
-func scribble(truth *FakeSource[*corev1.Pod], random *rand.Rand) {
+func scribble(truth *informertest.Source[*corev1.Pod], random *rand.Rand) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("ns", random.IntN(3)), Name: fmt.Sprint("pod", random.IntN(6))}}
 	pod.Spec.NodeName = fmt.Sprint("node", random.IntN(3))
 	pod.Labels = map[string]string{"app": fmt.Sprint("app", random.IntN(2))}
@@ -313,28 +312,28 @@ func scribble(truth *FakeSource[*corev1.Pod], random *rand.Rand) {
 	}
 }
 
-func compareCache(t *testing.T, pods *Shared[*corev1.Pod], want []*corev1.Pod) {
+func compareCache(t *testing.T, pods *informer.Shared[*corev1.Pod], want []*corev1.Pod) {
 	t.Helper()
 	if pods.Len() != len(want) {
 		t.Errorf("Converging: the cache has %d objects, the source %d", pods.Len(), len(want))
 	}
-	uids := map[Key]types.UID{}
+	uids := map[informer.Key]types.UID{}
 	perNode, perApp := map[string]int{}, map[string]int{}
 	for _, pod := range want {
-		uids[KeyOf(pod)] = pod.UID
+		uids[informer.KeyOf(pod)] = pod.UID
 		perNode[pod.Spec.NodeName]++
 		perApp[pod.Labels["app"]]++
-		got, ok := pods.Lookup(KeyOf(pod))
+		got, ok := pods.Lookup(informer.KeyOf(pod))
 		if !ok || got.ResourceVersion != pod.ResourceVersion || got.UID != pod.UID || got.Spec.NodeName != pod.Spec.NodeName {
-			t.Errorf("Converging: the cache has %v for %s at %s", got, KeyOf(pod), pod.ResourceVersion)
+			t.Errorf("Converging: the cache has %v for %s at %s", got, informer.KeyOf(pod), pod.ResourceVersion)
 		}
 	}
 	for i := range 3 {
 		node, app := fmt.Sprint("node", i), fmt.Sprint("app", i)
-		for pod := range pods.By("spec.nodeName", node) {
+		for pod := range pods.By(byNodeName, node) {
 			perNode[pod.Spec.NodeName]--
 		}
-		for pod := range pods.By("label", app) {
+		for pod := range pods.By(byApp, app) {
 			perApp[pod.Labels["app"]]--
 		}
 		if perNode[node] != 0 || perApp[app] != 0 {

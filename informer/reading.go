@@ -6,20 +6,30 @@ import (
 	"iter"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace/millrace/informer/internal/state"
 )
 
 // Snapshot is the cache at one moment. Reading it takes no lock and disturbs nobody; keeping it keeps the objects.
 type Snapshot[T any] struct {
 	owner    *Shared[T]
-	table    *table[T]
+	table    *state.Table[T]
 	position string
 }
 
 // Snapshot returns the cache as it is now. Taking one costs the same for any number of objects.
 func (s *Shared[T]) Snapshot() Snapshot[T] {
+	var position string
+	table := s.copyTable(func() { position = s.position })
+	return Snapshot[T]{owner: s, table: table, position: position}
+}
+
+// copyTable returns a copy of the table, and calls the function at the moment that it shows.
+func (s *Shared[T]) copyTable(atThatMoment func()) *state.Table[T] {
 	s.mu.Lock() // not RLock: copying marks the original
 	defer s.mu.Unlock()
-	return Snapshot[T]{owner: s, table: s.table.copied(), position: s.position}
+	atThatMoment()
+	return s.table.Copy()
 }
 
 // Get returns the object of that name.
@@ -30,27 +40,27 @@ func (s *Shared[T]) Get(namespace, name string) (T, bool) {
 // Lookup returns the object with that key.
 func (s *Shared[T]) Lookup(key Key) (T, bool) {
 	s.mu.RLock()
-	v := s.table.get(key)
+	v := s.table.Get(key)
 	s.mu.RUnlock()
 	if v == nil {
 		var none T
 		return none, false
 	}
-	return s.object(v)
+	return s.object(v, nil)
 }
 
 // Has reports whether there is an object with that key, without decoding it.
 func (s *Shared[T]) Has(key Key) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.table.get(key) != nil
+	return s.table.Get(key) != nil
 }
 
 // Len returns the number of objects.
 func (s *Shared[T]) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.table.len()
+	return s.table.Len()
 }
 
 // List ranges over all objects, ordered by key.
@@ -73,48 +83,30 @@ func (s *Shared[T]) Select(selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) { s.Snapshot().Select(selector)(yield) }
 }
 
-// By ranges over the objects that an index has under a value. It panics if there is no such index.
-func (s *Shared[T]) By(index, value string) iter.Seq[T] {
+// By ranges over the objects that an index has under a value. It panics if the informer does not have the index.
+func (s *Shared[T]) By(index *Index[T], value string) iter.Seq[T] {
 	return func(yield func(T) bool) { s.Snapshot().By(index, value)(yield) }
 }
 
-// Keys ranges over the keys of the objects that an index has under a value. It panics if there is no such index.
-func (s *Shared[T]) Keys(index, value string) iter.Seq[Key] {
+// Keys ranges over the keys of the objects that an index has under a value. It panics if the informer does not have the
+// index.
+func (s *Shared[T]) Keys(index *Index[T], value string) iter.Seq[Key] {
 	return func(yield func(Key) bool) { s.Snapshot().Keys(index, value)(yield) }
 }
 
-// AddIndex adds an index: By and Keys then find an object under each of the values that the function returns for it.
-// The function must depend on the object only. Indexes can be added at any time.
-func (s *Shared[T]) AddIndex(name string, values func(T) []string) error {
-	return s.addIndex(index[T]{name: name, values: s.indexer(values), decodes: true})
-}
-
-// addIndex builds the index on the side: it may have to decode every object, and readers shall not wait for that.
-func (s *Shared[T]) addIndex(ix index[T]) error {
+// AddIndex adds an index, over what the cache holds now and will hold. An informer that has the index already is left as
+// it is. Indexes can be added at any time.
+func (s *Shared[T]) AddIndex(index *Index[T]) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	s.mu.Lock()
-	exists := s.table.index(ix.name) != nil
-	extended := s.table.copied()
-	s.mu.Unlock()
-	if exists {
-		return fmt.Errorf("informer %s has an index %q already", s.options.Name, ix.name)
+	extended := s.copyTable(func() {})
+	if extended.Index(&index.inner) != nil {
+		return
 	}
-	extended.addIndex(ix)
+	extended.AddIndex(&index.inner, s.peek) // without the lock, since it may have to decode every object
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table = extended
-	return nil
-}
-
-func (s *Shared[T]) indexer(values func(T) []string) func(*version[T]) []string {
-	return func(v *version[T]) []string {
-		object, ok := s.glance(v)
-		if !ok {
-			return nil
-		}
-		return values(object)
-	}
 }
 
 // LastResourceVersion returns the version of the collection that the cache shows; it is empty before the first list.
@@ -128,7 +120,7 @@ func (s *Shared[T]) LastResourceVersion() string {
 // resource version that the server returned, and reads show that write. An object outside of the informer's selectors
 // is waited for until the next event or bookmark tells that its version has passed.
 func (s *Shared[T]) WaitFor(ctx context.Context, resourceVersion string) error {
-	wanted := parseVersion(resourceVersion)
+	wanted := state.ParseRevision(resourceVersion)
 	if wanted == 0 {
 		return fmt.Errorf("informer %s: resource version %q cannot be compared", s.options.Name, resourceVersion)
 	}
@@ -136,7 +128,7 @@ func (s *Shared[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 		return err
 	}
 	for {
-		moved := s.progress.wait()
+		moved := s.progress.Wait()
 		reached, shown := s.shows(wanted)
 		if shown {
 			return nil
@@ -153,27 +145,27 @@ func (s *Shared[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 
 // Get returns the object of that name.
 func (s Snapshot[T]) Get(namespace, name string) (T, bool) {
-	if v := s.table.get(Key{Namespace: namespace, Name: name}); v != nil {
-		return s.owner.object(v)
+	if v := s.table.Get(Key{Namespace: namespace, Name: name}); v != nil {
+		return s.owner.object(v, nil)
 	}
 	var none T
 	return none, false
 }
 
 // Len returns the number of objects.
-func (s Snapshot[T]) Len() int { return s.table.len() }
+func (s Snapshot[T]) Len() int { return s.table.Len() }
 
 // ResourceVersion returns the version of the collection that the snapshot shows.
 func (s Snapshot[T]) ResourceVersion() string { return s.position }
 
 // List ranges over all objects, ordered by key.
-func (s Snapshot[T]) List() iter.Seq[T] { return s.objects(s.table.all()) }
+func (s Snapshot[T]) List() iter.Seq[T] { return s.objects(s.table.All()) }
 
 // All ranges over all keys and objects, ordered by key.
 func (s Snapshot[T]) All() iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		for v := range s.table.all() {
-			if object, ok := s.owner.glance(v); ok && !yield(v.key, object) {
+		for v := range s.table.All() {
+			if object, ok := s.owner.peek(v); ok && !yield(v.Key, object) {
 				return
 			}
 		}
@@ -183,8 +175,8 @@ func (s Snapshot[T]) All() iter.Seq2[Key, T] {
 // AllKeys ranges over all keys, in order. It decodes nothing.
 func (s Snapshot[T]) AllKeys() iter.Seq[Key] {
 	return func(yield func(Key) bool) {
-		for v := range s.table.all() {
-			if !yield(v.key) {
+		for v := range s.table.All() {
+			if !yield(v.Key) {
 				return
 			}
 		}
@@ -193,7 +185,7 @@ func (s Snapshot[T]) AllKeys() iter.Seq[Key] {
 
 // ListNamespace ranges over one namespace's objects.
 func (s Snapshot[T]) ListNamespace(namespace string) iter.Seq[T] {
-	return s.objects(s.table.inNamespace(namespace))
+	return s.objects(s.table.InNamespace(namespace))
 }
 
 // Select ranges over the objects whose labels match.
@@ -201,8 +193,8 @@ func (s Snapshot[T]) Select(selector labels.Selector) iter.Seq[T] {
 	if selector.Empty() {
 		return s.List()
 	}
-	return s.objects(func(yield func(*version[T]) bool) {
-		for v := range s.table.all() {
+	return s.objects(func(yield func(*state.Version[T]) bool) {
+		for v := range s.table.All() {
 			if selector.Matches(s.owner.labels(v)) && !yield(v) {
 				return
 			}
@@ -210,45 +202,46 @@ func (s Snapshot[T]) Select(selector labels.Selector) iter.Seq[T] {
 	})
 }
 
-// By ranges over the objects that an index has under a value. It panics if there is no such index.
-func (s Snapshot[T]) By(index, value string) iter.Seq[T] {
+// By ranges over the objects that an index has under a value. It panics if the informer did not have the index when the
+// snapshot was taken.
+func (s Snapshot[T]) By(index *Index[T], value string) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for v := range s.mustIndex(index).with(value) {
-			if object, ok := s.owner.object(v); ok && !yield(object) {
+		for v := range s.entries(index).With(value) {
+			if object, ok := s.owner.object(v, nil); ok && !yield(object) {
 				return
 			}
 		}
 	}
 }
 
-// Keys ranges over the keys of the objects that an index has under a value. It panics if there is no such index.
-func (s Snapshot[T]) Keys(index, value string) iter.Seq[Key] {
+// Keys ranges over the keys of the objects that an index has under a value. It panics like By.
+func (s Snapshot[T]) Keys(index *Index[T], value string) iter.Seq[Key] {
 	return func(yield func(Key) bool) {
-		for v := range s.mustIndex(index).with(value) {
-			if !yield(v.key) {
+		for v := range s.entries(index).With(value) {
+			if !yield(v.Key) {
 				return
 			}
 		}
 	}
 }
 
-// Values ranges over the values that an index has objects under, in order. It panics if there is no such index.
-func (s Snapshot[T]) Values(index string) iter.Seq[string] {
-	return func(yield func(string) bool) { s.mustIndex(index).eachValue(yield) }
+// Values ranges over the values that an index has objects under, in order. It panics like By.
+func (s Snapshot[T]) Values(index *Index[T]) iter.Seq[string] {
+	return func(yield func(string) bool) { s.entries(index).EachValue(yield) }
 }
 
-func (s Snapshot[T]) mustIndex(name string) *index[T] {
-	ix := s.table.index(name)
-	if ix == nil {
-		panic(fmt.Sprintf("informer %s has no index %q", s.owner.options.Name, name))
+func (s Snapshot[T]) entries(index *Index[T]) *state.Entries[T] {
+	entries := s.table.Index(&index.inner)
+	if entries == nil {
+		panic(fmt.Sprintf("informer %s does not have this index: add it with AddIndex or name it in the options", s.owner.options.Name))
 	}
-	return ix
+	return entries
 }
 
-func (s Snapshot[T]) objects(versions func(func(*version[T]) bool)) iter.Seq[T] {
+func (s Snapshot[T]) objects(versions func(func(*state.Version[T]) bool)) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for v := range versions {
-			if object, ok := s.owner.glance(v); ok && !yield(object) {
+			if object, ok := s.owner.peek(v); ok && !yield(object) {
 				return
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/informer/internal/state"
+	"github.com/millrace/millrace/informer/internal/wire"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -53,15 +55,15 @@ type reflector[I item] struct {
 
 // settings are those options that do not depend on the type of the objects.
 type settings struct {
-	name     string
-	log      *slog.Logger
-	labels   string
-	fields   string
-	streams  bool
-	pageSize int64
-	patience time.Duration
-	backoff  Backoff
-	metrics  Metrics
+	name          string
+	log           *slog.Logger
+	labels        string
+	fields        string
+	streams       bool
+	pageSize      int64
+	streamTimeout time.Duration
+	backoff       Backoff
+	metrics       Metrics
 }
 
 var (
@@ -123,17 +125,17 @@ func (r *reflector[I]) listAndWatch(ctx context.Context) error {
 		}
 		return nil
 	}
-	if r.hopeless(err) {
+	if r.mustRelist(err) {
 		r.position, r.rejected = "", 0
 	}
 	return err
 }
 
-// hopeless reports whether to give up the position. A server that cannot be reached, or has too much to do, is asked
+// mustRelist reports whether to give up the position. A server that cannot be reached, or has too much to do, is asked
 // again from where we were: nothing has been missed as long as it remembers, and listing would cost it more. One that
 // answers with other errors may do so for ever, say since it was restored from a backup and has never heard of the
 // position: after three times a list is worth its cost.
-func (r *reflector[I]) hopeless(err error) bool {
+func (r *reflector[I]) mustRelist(err error) bool {
 	switch {
 	case err == nil:
 		r.rejected, r.expiries = 0, 0
@@ -142,7 +144,7 @@ func (r *reflector[I]) hopeless(err error) bool {
 		return true
 	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		return false
-	case statusCode(err) != 0, errors.Is(err, errWire), errors.Is(err, errUnusable):
+	case statusCode(err) != 0, errors.Is(err, wire.ErrMalformed), errors.Is(err, errUnusable):
 		r.rejected++
 	}
 	return r.rejected >= 3
@@ -217,7 +219,7 @@ func (r *reflector[I]) handle(event watch.Event[I]) error {
 		r.sink.apply(event.Type, event.Object)
 	}
 	r.rejected, r.expiries = 0, 0
-	if reached := event.Object.GetResourceVersion(); parseVersion(reached) >= parseVersion(r.position) {
+	if reached := event.Object.GetResourceVersion(); state.ParseRevision(reached) >= state.ParseRevision(r.position) {
 		r.position = reached // unless a faulty connection repeats itself
 	}
 	return nil

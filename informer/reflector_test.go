@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -51,7 +52,7 @@ func names(pods podInformer) string {
 }
 
 func TestTheFirstListIsStreamedWhereTheServerCan(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"), pod("b", "two"))
+	source := informertest.NewSource(pod("a", "one"), pod("b", "two"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		if got := names(pods); got != "one two" {
@@ -68,7 +69,7 @@ func TestTheFirstListIsStreamedWhereTheServerCan(t *testing.T) {
 }
 
 func TestAServerThatRefusesToStreamIsReadInPages(t *testing.T) {
-	source := informer.NewFakeSource[*corev1.Pod]()
+	source := informertest.NewSource[*corev1.Pod]()
 	for i := range 25 {
 		source.Add(pod("a", fmt.Sprintf("p%02d", i)))
 	}
@@ -92,7 +93,7 @@ func TestAServerThatRefusesToStreamIsReadInPages(t *testing.T) {
 }
 
 func TestListsThatExpireAtOnceAreNotRepeatedWithoutAPause(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	wrapped := informer.Funcs[*corev1.Pod]{ListFunc: source.List,
 		WatchFunc: func(context.Context, metav1.ListOptions) (watch.Stream[*corev1.Pod], error) {
 			return nil, apierrors.NewResourceExpired("too old")
@@ -107,7 +108,7 @@ func TestListsThatExpireAtOnceAreNotRepeatedWithoutAPause(t *testing.T) {
 }
 
 func TestWhatIsDeletedWhileAListIsStreamedIsNotListed(t *testing.T) {
-	source := informer.NewFakeSource[*corev1.Pod]()
+	source := informertest.NewSource[*corev1.Pod]()
 	stream := watch.NewFake[*corev1.Pod]()
 	wrapped := informer.Funcs[*corev1.Pod]{ListFunc: source.List,
 		WatchFunc: func(context.Context, metav1.ListOptions) (watch.Stream[*corev1.Pod], error) { return stream, nil }}
@@ -126,7 +127,7 @@ func TestWhatIsDeletedWhileAListIsStreamedIsNotListed(t *testing.T) {
 }
 
 func TestStreamingIsTriedAgainAfterAWhile(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	upgraded := false
 	wrapped := informer.Funcs[*corev1.Pod]{ListFunc: source.List,
 		WatchFunc: func(ctx context.Context, o metav1.ListOptions) (watch.Stream[*corev1.Pod], error) {
@@ -159,9 +160,9 @@ func TestStreamingIsTriedAgainAfterAWhile(t *testing.T) {
 }
 
 func TestAServerThatNeverEndsAStreamedListIsReadInPagesAfterAWhile(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	source.ForgetInitialEnd = true
-	withPods(t, source, informer.Options[*corev1.Pod]{Patience: 7 * time.Second}, func(t *testing.T, pods podInformer) {
+	withPods(t, source, informer.Options[*corev1.Pod]{StreamTimeout: 7 * time.Second}, func(t *testing.T, pods podInformer) {
 		before := time.Now()
 		mustSync(t, pods)
 		if waited := time.Since(before); waited != 7*time.Second {
@@ -171,7 +172,7 @@ func TestAServerThatNeverEndsAStreamedListIsReadInPagesAfterAWhile(t *testing.T)
 }
 
 func TestPagesThatExpireAreReadAtOnce(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"), pod("a", "two"), pod("a", "three"))
+	source := informertest.NewSource(pod("a", "one"), pod("a", "two"), pod("a", "three"))
 	source.RefuseStreaming = true
 	lists := 0
 	wrapped := informer.Funcs[*corev1.Pod]{WatchFunc: source.Watch,
@@ -192,7 +193,7 @@ func TestPagesThatExpireAreReadAtOnce(t *testing.T) {
 }
 
 func TestAnExpiredWatchListsAgainAndTellsWhatVanished(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "stays"), pod("a", "goes"))
+	source := informertest.NewSource(pod("a", "stays"), pod("a", "goes"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		var vanished []string
 		pods.Handle(informer.Handler[*corev1.Pod]{Deleted: func(last *corev1.Pod, unknown bool) {
@@ -217,7 +218,7 @@ func TestAnExpiredWatchListsAgainAndTellsWhatVanished(t *testing.T) {
 }
 
 func TestAWatchIsTakenUpWhereItWasCutWithoutAList(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		rv := source.Add(pod("a", "two")).ResourceVersion
@@ -232,7 +233,7 @@ func TestAWatchIsTakenUpWhereItWasCutWithoutAList(t *testing.T) {
 }
 
 func TestABookmarkMovesThePlaceToContinueFrom(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	withPods(t, source, informer.Options[*corev1.Pod]{LabelSelector: "app=none"}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		rv := source.Add(pod("a", "two")).ResourceVersion // not selected, so no event tells
@@ -250,7 +251,7 @@ func TestABookmarkMovesThePlaceToContinueFrom(t *testing.T) {
 }
 
 func TestAServerThatIsAwayForAnHourIsNotPesteredAndThenFollowedAgain(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		for range 1000 {
@@ -275,7 +276,7 @@ func TestAServerThatIsAwayForAnHourIsNotPesteredAndThenFollowedAgain(t *testing.
 }
 
 func TestAKindThatDoesNotExistYetIsWaitedForGentlyAndSaidSo(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "")
 	for range 8 {
 		source.Fail("watch", missing)
@@ -293,7 +294,7 @@ func TestAKindThatDoesNotExistYetIsWaitedForGentlyAndSaidSo(t *testing.T) {
 }
 
 func TestAServerRestoredFromABackupIsListedAgain(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	withPods(t, source, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		broken := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError}}
@@ -308,7 +309,7 @@ func TestAServerRestoredFromABackupIsListedAgain(t *testing.T) {
 }
 
 func TestSelectorsRestrictWhatIsCached(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one"), pod("b", "two"))
+	source := informertest.NewSource(pod("a", "one"), pod("b", "two"))
 	withPods(t, source, informer.Options[*corev1.Pod]{FieldSelector: "metadata.namespace=b"}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
 		if got := names(pods); got != "two" {

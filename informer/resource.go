@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/informer/internal/wire"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -95,7 +95,7 @@ func (r Resource[T]) List(ctx context.Context, options metav1.ListOptions) ([]T,
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	list, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(timeoutOf(options)).Do(ctx).Get()
+	list, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(wire.Timeout(options)).Do(ctx).Get()
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
@@ -109,7 +109,7 @@ func (r Resource[T]) Watch(ctx context.Context, options metav1.ListOptions) (wat
 		return nil, err
 	}
 	options.Watch = true
-	w, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(timeoutOf(options)).Watch(ctx)
+	w, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(wire.Timeout(options)).Watch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (r Resource[T]) Watch(ctx context.Context, options metav1.ListOptions) (wat
 }
 
 func (r Resource[T]) to(request *rest.Request, name string) *rest.Request {
-	request = request.UseProtobufAsDefaultIfPreferred(speaksProtobuf[T]()).
+	request = request.UseProtobufAsDefaultIfPreferred(wire.Supports[T]()).
 		NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
 	if name == "" {
 		return request
@@ -162,40 +162,32 @@ func both(a, b fields.Selector) fields.Selector {
 }
 
 // encoded implements encodable.
-func (r Resource[T]) encoded(dropManagedFields bool) (Source[*encoded], bool) {
-	if !speaksProtobuf[T]() {
+func (r Resource[T]) encoded(dropManagedFields bool) (Source[*wire.Object], bool) {
+	if !wire.Supports[T]() {
 		return nil, false
 	}
-	wire := &wireSource[T]{client: r.client, namespace: r.namespace, resource: r.name, typed: r,
-		reader: encodedReader{dropManagedFields: dropManagedFields}}
-	return Funcs[*encoded]{
-		ListFunc: func(ctx context.Context, options metav1.ListOptions) ([]*encoded, metav1.ListMeta, error) {
+	all := wire.Over(r.client, r.namespace, r.name, wire.Source[T](r), dropManagedFields)
+	return Funcs[*wire.Object]{
+		ListFunc: func(ctx context.Context, options metav1.ListOptions) ([]*wire.Object, metav1.ListMeta, error) {
 			options, err := r.selected(options)
 			if err != nil {
 				return nil, metav1.ListMeta{}, err
 			}
-			return wire.List(ctx, options)
+			return all.List(ctx, options)
 		},
-		WatchFunc: func(ctx context.Context, options metav1.ListOptions) (watch.Stream[*encoded], error) {
+		WatchFunc: func(ctx context.Context, options metav1.ListOptions) (watch.Stream[*wire.Object], error) {
 			options, err := r.selected(options)
 			if err != nil {
 				return nil, err
 			}
-			return wire.Watch(ctx, options)
+			return all.Watch(ctx, options)
 		},
 	}, true
 }
 
 // identity implements identified.
-func (r Resource[T]) identity() (any, string) {
-	return r.client, r.name + "/" + r.namespace + "?" + r.labels.String() + "&" + r.fields.String()
-}
-
-func timeoutOf(options metav1.ListOptions) time.Duration {
-	if options.TimeoutSeconds == nil {
-		return 0
-	}
-	return time.Duration(*options.TimeoutSeconds) * time.Second
+func (r Resource[T]) identity() (server any, scope string, known bool) {
+	return r.client, r.name + "/" + r.namespace + "?" + r.labels.String() + "&" + r.fields.String(), true
 }
 
 // openList returns the items and the metadata of a list object.

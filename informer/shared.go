@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace/millrace/informer/internal/dispatch"
+	"github.com/millrace/millrace/informer/internal/signal"
+	"github.com/millrace/millrace/informer/internal/state"
 )
 
 // Shared is an informer: one local copy, kept up to date by one list and watch, for any number of readers and handlers.
 type Shared[T any] struct {
 	options Options[T]
-	labels  func(*version[T]) labels.Set
+	labels  func(*state.Version[T]) labels.Set
 	equal   func(a, b T) bool
-	hot     hotSet[T] // for versions that are kept encoded
-	crew    crew[T]
-	batch   int // how many changes a handler is told of before it is another's turn
+	hot     *state.HotSet[T] // nil: all objects are kept decoded
 	log     *slog.Logger
 
 	parts     []*part
@@ -31,27 +32,37 @@ type Shared[T any] struct {
 	writing sync.Mutex
 
 	mu       sync.RWMutex
-	table    *table[T]                     // guarded by mu
-	position string                        // guarded by mu: the resource version that the table shows
-	tail     *change[T]                    // guarded by mu: the newest change
-	count    uint64                        // guarded by mu: how many changes there have been since the first list
-	handlers map[*Registration[T]]struct{} // guarded by mu
-	life     context.Context               // guarded by mu: set while running
-	end      context.CancelCauseFunc       // guarded by mu: set while running
-	ended    bool                          // guarded by mu
-	recent   recently                      // guarded by mu: if there are several parts
+	table    *state.Table[T]         // guarded by mu
+	position string                  // guarded by mu: the resource version that the table shows
+	life     context.Context         // guarded by mu: set while running
+	end      context.CancelCauseFunc // guarded by mu: set while running
+	recent   recentRevisions         // guarded by mu: if there are several parts
 
-	unannounced uint64 // guarded by mu: changes that nobody has been woken for
-	lagging     uint64 // guarded by mu: changes since the last look at who lags
-
-	running sync.WaitGroup // counts the goroutines that call handlers
-
-	news     signal // a change has been recorded
-	progress signal // the position has moved
+	handlers *dispatch.Dispatcher[T] // its lock comes after mu
+	progress signal.Signal           // the position has moved
 }
 
 // errUnused ends an informer that nobody uses any more.
 var errUnused = errors.New("the last handler has left")
+
+// newShared puts the parts together.
+func newShared[T any](options Options[T]) *Shared[T] {
+	options = options.withDefaults()
+	if options.Name == "" {
+		options.Name = fmt.Sprintf("%T", *new(T))
+	}
+	s := &Shared[T]{
+		options: options, log: options.Logger.With("informer", options.Name),
+		synced: make(chan struct{}), finished: make(chan struct{}), table: state.NewTable[T](),
+	}
+	s.handlers = dispatch.New(dispatch.Options[T]{
+		Synced: s.synced, Copy: s.copyTable, Batch: s.batch, Idle: s.sweep, Unused: s.unused, Resync: options.Resync,
+	})
+	for _, ix := range options.Indexes {
+		s.AddIndex(ix)
+	}
+	return s
+}
 
 // Run lists and watches, and calls handlers, until the context ends, or until the last handler leaves if that was asked
 // for. It returns when all that is over, so a handler that never returns keeps it. It can be called once.
@@ -63,7 +74,8 @@ func (s *Shared[T]) Run(ctx context.Context) error {
 	}
 	s.log.Debug("informer has started")
 	err := s.follow(ctx)
-	s.finish()
+	s.handlers.Stop()
+	close(s.finished)
 	if ctx.Err() != nil {
 		err = nil
 	}
@@ -78,24 +90,8 @@ func (s *Shared[T]) begin(ctx context.Context, cancel context.CancelCauseFunc) e
 		return fmt.Errorf("informer %s: %w", s.options.Name, ErrRunning)
 	}
 	s.life, s.end = ctx, cancel
-	for r := range s.handlers {
-		s.running.Go(r.run)
-	}
+	s.handlers.Start()
 	return nil
-}
-
-func (s *Shared[T]) finish() {
-	s.mu.Lock()
-	s.ended = true
-	leaving := s.handlers
-	s.handlers = map[*Registration[T]]struct{}{}
-	s.mu.Unlock()
-	for r := range leaving {
-		r.leave(ErrStopped)
-	}
-	s.crew.dismiss()
-	s.running.Wait()
-	close(s.finished)
 }
 
 // Handle adds a handler. It may join before Run or at any time while the informer runs; if the informer has stopped,
@@ -104,62 +100,51 @@ func (s *Shared[T]) Handle(handler Handler[T]) *Registration[T] {
 	if handler.Name == "" {
 		handler.Name = s.options.Name
 	}
-	leaving, leave := context.WithCancelCause(context.Background())
-	r := &Registration[T]{
-		owner: s, handler: handler, leaving: leaving, leave: leave,
-		synced: make(chan struct{}), done: make(chan struct{}),
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		leave(ErrStopped)
-		close(r.done)
-		return r
-	}
-	s.handlers[r] = struct{}{}
-	if s.life != nil {
-		s.running.Go(r.run)
-	}
-	return r
+	to := &receiver[T]{owner: s, handler: handler}
+	follower := s.handlers.Add(handler.Resync, func(leaving context.Context) dispatch.Receiver[T] {
+		to.leaving = leaving
+		return to
+	})
+	return &Registration[T]{owner: s, follower: follower}
 }
 
-// forget removes a handler that leaves.
-func (s *Shared[T]) forget(r *Registration[T]) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, member := s.handlers[r]; !member {
-		return
-	}
-	delete(s.handlers, r)
-	if s.life == nil {
-		close(r.done) // it was never started
-	} else if len(s.handlers) == 0 && s.options.StopWhenUnused {
+// unused ends the informer if it was asked to end with its last handler.
+func (s *Shared[T]) unused() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.options.StopWhenUnused {
 		s.end(errUnused)
 	}
 }
 
-// HasSynced reports whether the first list is in the cache.
-func (s *Shared[T]) HasSynced() bool {
-	select {
-	case <-s.synced:
-		return true
-	default:
-		return false
+// batchSize is how many changes one handler is told of before it is another's turn.
+const batchSize = 64
+
+// batch keeps a batch small enough for the next handler to find decoded what one handler has decoded.
+func (s *Shared[T]) batch() int {
+	if s.hot == nil {
+		return batchSize
 	}
+	return max(1, min(batchSize, s.hot.Room()/4))
 }
 
-// Ready returns a channel that is closed when HasSynced.
-func (s *Shared[T]) Ready() <-chan struct{} { return s.synced }
+// maxSuperseded is how many superseded versions may stay decoded for handlers that have not been told of the change yet.
+const maxSuperseded = 4 * batchSize
 
-// Finished returns a channel that is closed when Run has ended.
-func (s *Shared[T]) Finished() <-chan struct{} { return s.finished }
+// sweep drops decoded objects that no handler needs, as all that keep up have been told.
+func (s *Shared[T]) sweep() {
+	if s.hot != nil {
+		s.hot.Sweep(0)
+	}
+}
 
 // Name returns the name under which the informer logs and counts.
 func (s *Shared[T]) Name() string { return s.options.Name }
 
-// Synced waits until HasSynced. If the context ends first, the error says what went wrong with the last list or watch.
+// Synced waits until the first list is in the cache. If the context ends first, the error says what went wrong with the
+// last list or watch. It does not wait if the context has ended already.
 func (s *Shared[T]) Synced(ctx context.Context) error {
-	if s.HasSynced() {
+	if closed(s.synced) {
 		return nil
 	}
 	select {
@@ -171,6 +156,9 @@ func (s *Shared[T]) Synced(ctx context.Context) error {
 		return s.whyNotSynced(ctx)
 	}
 }
+
+// Done returns a channel that is closed when Run has ended.
+func (s *Shared[T]) Done() <-chan struct{} { return s.finished }
 
 func (s *Shared[T]) whyNotSynced(ctx context.Context) error {
 	s.mu.RLock()
@@ -204,32 +192,4 @@ func (s *Shared[T]) panicked(p *HandlerPanic) {
 	s.options.Metrics.Panicked(s.options.Name)
 	s.log.Error("handler panicked", "handler", p.Handler, "key", p.Key, "value", p.Value, "stack", string(p.Stack))
 	s.options.OnError(p)
-}
-
-// signal lets any number of goroutines wait for the next time that something happens. It costs the one who signals
-// nothing while nobody waits.
-type signal struct {
-	armed atomic.Pointer[chan struct{}]
-}
-
-// wait returns a channel that is closed at the next raise after this call.
-func (s *signal) wait() <-chan struct{} {
-	for {
-		if armed := s.armed.Load(); armed != nil {
-			return *armed
-		}
-		fresh := make(chan struct{})
-		if s.armed.CompareAndSwap(nil, &fresh) {
-			return fresh
-		}
-	}
-}
-
-func (s *signal) raise() {
-	if s.armed.Load() == nil {
-		return
-	}
-	if armed := s.armed.Swap(nil); armed != nil {
-		close(*armed)
-	}
 }

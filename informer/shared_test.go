@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 )
 
 func pod(namespace, name string) *corev1.Pod {
@@ -31,7 +32,7 @@ func start[T any](t *testing.T, s *informer.Shared[T]) {
 
 func TestHandlerHearsTheInitialListAndWhatChangesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := informer.NewFakeSource(pod("a", "one"))
+		source := informertest.NewSource(pod("a", "one"))
 		pods := informer.New(source, informer.Options[*corev1.Pod]{})
 		var heard []string
 		reg := pods.Handle(informer.Handler[*corev1.Pod]{

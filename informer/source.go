@@ -12,7 +12,9 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/informer/internal/wire"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -99,6 +101,36 @@ func itemsOf[T Object](list runtime.Object) ([]T, error) {
 		items[i] = item
 	}
 	return items, nil
+}
+
+// encoded implements encodable for clients that client-go has generated.
+func (s *typedSource[T, L]) encoded(dropManagedFields bool) (Source[*wire.Object], bool) {
+	client, ok := s.client.(interface {
+		GetClient() rest.Interface
+		GetNamespace() string
+	})
+	if !ok || !wire.Supports[T]() {
+		return nil, false
+	}
+	resource := resourceOf(s.client)
+	if resource == "" {
+		return nil, false
+	}
+	return wire.Over(client.GetClient(), client.GetNamespace(), resource, wire.Source[T](s), dropManagedFields), true
+}
+
+// resourceOf returns the name under which a generated client asks for its kind. The client has no method for it; where
+// the field cannot be found the client is used in the ordinary way.
+func resourceOf(client any) string {
+	v := reflect.Indirect(reflect.ValueOf(client))
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	field := v.FieldByName("resource")
+	if !field.IsValid() || field.Kind() != reflect.String {
+		return ""
+	}
+	return field.String()
 }
 
 // Dynamic makes a source of a dynamic client, for a kind without a Go type. An empty namespace means all.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 )
 
 // The types are the test: it does not compile if a source takes more than one line.
@@ -87,9 +88,38 @@ func TestAFactorySharesProjectionsOfTheSameKindOnly(t *testing.T) {
 	}
 }
 
+// scopedClient is a client that does not say what it lists.
+type scopedClient struct {
+	informer.Client[*corev1.Pod, *corev1.PodList]
+	namespace string
+}
+
+func TestSourcesThatCannotBeToldApartAreNeverShared(t *testing.T) {
+	for _, one := range []bool{true, false} {
+		factory := informer.NewFactory(informer.FactoryOptions{OneServer: one})
+		share := func(source informer.Source[*corev1.Pod]) *informer.Shared[*corev1.Pod] {
+			return informer.Share(factory, source, informer.Options[*corev1.Pod]{})
+		}
+		if share(informer.Funcs[*corev1.Pod]{}) == share(informer.Funcs[*corev1.Pod]{}) {
+			t.Errorf("one server: %v; sources of functions were shared", one)
+		}
+		client := func(namespace string) scopedClient { return scopedClient{namespace: namespace} }
+		if share(informer.For(client("a"))) == share(informer.For(client("b"))) {
+			t.Errorf("one server: %v; clients that do not say what they list were shared", one)
+		}
+		if share(informer.ForNamespaces(client, "a", "b")) == share(informer.ForNamespaces(client, "c", "d")) {
+			t.Errorf("one server: %v; namespaces of such clients were shared", one)
+		}
+		source := informertest.NewSource(pod("a", "one"))
+		if share(source) != share(source) || share(source) == share(informertest.NewSource(pod("a", "one"))) {
+			t.Errorf("one server: %v; a source was not shared with itself, or was with another", one)
+		}
+	}
+}
+
 func TestAProjectionMayHaveFieldsOfItsOwn(t *testing.T) {
 	type placement struct{ node string }
-	source := informer.NewFakeSource(pod("a", "one"))
+	source := informertest.NewSource(pod("a", "one"))
 	synctest.Test(t, func(t *testing.T) {
 		placements := informer.Project(source, func(p *corev1.Pod) placement { return placement{p.Spec.NodeName} }, informer.Options[placement]{})
 		start(t, placements)

@@ -1,19 +1,18 @@
 package informer
 
 import (
-	"fmt"
 	"iter"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/millrace/millrace/informer/internal/state"
 )
 
 // StoreOptions configure a Store. For objects with metadata the zero value works.
 type StoreOptions[T any] struct {
 	// Key names an object. Default: by its namespace and name.
 	Key func(T) Key
-	// Indexes are those that exist from the start.
-	Indexes map[string]func(T) []string
+	// Indexes are those that exist from the start. More can be added with AddIndex.
+	Indexes []*Index[T]
 }
 
 // Store holds objects by key and by any number of indexes. It is safe for use by several goroutines; ranging over it
@@ -22,36 +21,19 @@ type Store[T any] struct {
 	key func(T) Key
 
 	mu       sync.RWMutex
-	table    *table[T] // guarded by mu
-	position string    // guarded by mu
+	table    *state.Table[T] // guarded by mu
+	position string          // guarded by mu
 }
 
 var _ Target[any] = (*Store[any])(nil)
 
 // NewStore returns an empty store. It panics if there is no key function for objects that have no metadata.
 func NewStore[T any](options StoreOptions[T]) *Store[T] {
-	s := &Store[T]{key: keyFunc(options.Key), table: newTable[T]()}
-	for name, values := range options.Indexes {
-		s.table.addIndex(plainIndex(name, values))
+	s := &Store[T]{key: state.KeyFunc(options.Key), table: state.NewTable[T]()}
+	for _, index := range options.Indexes {
+		s.AddIndex(index)
 	}
 	return s
-}
-
-func keyFunc[T any](given func(T) Key) func(T) Key {
-	if given != nil {
-		return given
-	}
-	return func(object T) Key {
-		m, ok := any(object).(metav1.Object)
-		if !ok {
-			panic(fmt.Sprintf("informer: %T has no metadata, so the options need a key function", object))
-		}
-		return KeyOf(m)
-	}
-}
-
-func plainIndex[T any](name string, values func(T) []string) index[T] {
-	return index[T]{name: name, values: func(v *version[T]) []string { return values(v.plain) }}
 }
 
 // Add puts an object in, in the place of the one with its key.
@@ -62,10 +44,10 @@ func (s *Store[T]) Add(object T) error {
 	return nil
 }
 
-func (s *Store[T]) putLocked(t *table[T], object T) {
-	v := &version[T]{key: s.key(object), plain: object}
-	t.describe(v)
-	t.put(v)
+func (s *Store[T]) putLocked(t *state.Table[T], object T) {
+	v := &state.Version[T]{Key: s.key(object), Plain: object}
+	t.Describe(v)
+	t.Put(v)
 }
 
 // Update is Add: what is put in need not be there before.
@@ -75,7 +57,7 @@ func (s *Store[T]) Update(object T) error { return s.Add(object) }
 func (s *Store[T]) Delete(object T) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.table.remove(s.key(object))
+	s.table.Remove(s.key(object))
 	return nil
 }
 
@@ -83,7 +65,7 @@ func (s *Store[T]) Delete(object T) error {
 func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fresh := s.table.emptied()
+	fresh := s.table.Emptied()
 	for _, object := range objects {
 		s.putLocked(fresh, object)
 	}
@@ -112,8 +94,8 @@ func (s *Store[T]) LastResourceVersion() string {
 func (s *Store[T]) Lookup(key Key) (T, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if v := s.table.get(key); v != nil {
-		return v.plain, true
+	if v := s.table.Get(key); v != nil {
+		return v.Plain, true
 	}
 	var none T
 	return none, false
@@ -123,68 +105,65 @@ func (s *Store[T]) Lookup(key Key) (T, bool) {
 func (s *Store[T]) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.table.len()
+	return s.table.Len()
 }
 
-func (s *Store[T]) snapshot() *table[T] {
+func (s *Store[T]) snapshot() *state.Table[T] {
 	s.mu.Lock() // not RLock: copying marks the original
 	defer s.mu.Unlock()
-	return s.table.copied()
+	return s.table.Copy()
 }
 
 // List ranges over all objects, ordered by key.
 func (s *Store[T]) List() iter.Seq[T] {
-	return func(yield func(T) bool) { objectsOf(s.snapshot().all())(yield) }
+	return func(yield func(T) bool) { objectsOf(s.snapshot().All())(yield) }
 }
 
 // Keys ranges over all keys, in order.
 func (s *Store[T]) Keys() iter.Seq[Key] {
 	return func(yield func(Key) bool) {
-		for v := range s.snapshot().all() {
-			if !yield(v.key) {
+		for v := range s.snapshot().All() {
+			if !yield(v.Key) {
 				return
 			}
 		}
 	}
 }
 
-// AddIndex adds an index, over what the store holds now and will hold.
-func (s *Store[T]) AddIndex(name string, values func(T) []string) error {
+// AddIndex adds an index, over what the store holds now and will hold. A store that has the index already is left as it
+// is.
+func (s *Store[T]) AddIndex(index *Index[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.table.index(name) != nil {
-		return fmt.Errorf("store has an index %q already", name)
-	}
-	s.table.addIndex(plainIndex(name, values))
-	return nil
-}
-
-// By ranges over the objects that an index has under a value, ordered by key. It panics if there is no such index.
-func (s *Store[T]) By(name, value string) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		ix := s.snapshot().index(name)
-		if ix == nil {
-			panic(fmt.Sprintf("store has no index %q", name))
-		}
-		objectsOf(ix.with(value))(yield)
+	if s.table.Index(&index.inner) == nil {
+		s.table.AddIndex(&index.inner, func(v *state.Version[T]) (T, bool) { return v.Plain, true })
 	}
 }
 
-// Values ranges over the values that an index has objects under, in order. It panics if there is no such index.
-func (s *Store[T]) Values(name string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		ix := s.snapshot().index(name)
-		if ix == nil {
-			panic(fmt.Sprintf("store has no index %q", name))
-		}
-		ix.eachValue(yield)
-	}
+// By ranges over the objects that an index has under a value, ordered by key. It panics if the store does not have the
+// index.
+func (s *Store[T]) By(index *Index[T], value string) iter.Seq[T] {
+	return func(yield func(T) bool) { objectsOf(s.entries(index).With(value))(yield) }
 }
 
-func objectsOf[T any](versions iter.Seq[*version[T]]) iter.Seq[T] {
+// Values ranges over the values that an index has objects under, in order. It panics if the store does not have the
+// index.
+func (s *Store[T]) Values(index *Index[T]) iter.Seq[string] {
+	return func(yield func(string) bool) { s.entries(index).EachValue(yield) }
+}
+
+func (s *Store[T]) entries(index *Index[T]) *state.Entries[T] {
+	entries := s.snapshot().Index(&index.inner)
+	if entries == nil {
+		panic("informer: the store does not have this index: add it with AddIndex or name it in the options")
+	}
+	return entries
+}
+
+func objectsOf[T any](versions iter.Seq[*state.Version[T]]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for v := range versions {
-			if !yield(v.plain) {
+			if !yield(v.Plain) {
 				return
 			}
 		}

@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/informer/internal/state"
+	"github.com/millrace/millrace/informer/internal/wire"
 	"github.com/millrace/millrace/watch"
 )
 
-// Target is what a Reflector fills: a Store, a DeltaFIFO, an UndeltaStore, or something of your own.
+// Target is what a Reflector fills: a Store, one of the queues of package delta, or one of your own.
 type Target[T any] interface {
 	Replace(objects []T, resourceVersion string) error
 	Add(object T) error
@@ -37,8 +39,8 @@ func NewReflector[T Object](source Source[T], target Target[T], options Options[
 	s := newShared(options)
 	r := &Reflector[T]{options: s.options, target: target}
 	settings := s.options.settings(s.log)
-	if wire, ok := wireOf(source, options.DropManagedFields); ok { // an object at a time is decoded, not a page
-		r.run = newReflector(settings, wire, &targetSink[*encoded, T]{reflector: r, admit: admitDecoded(s)}, r.failed).run
+	if encoded, ok := encodedOf(source, options.DropManagedFields); ok { // an object at a time is decoded, not a page
+		r.run = newReflector(settings, encoded, &targetSink[*wire.Object, T]{reflector: r, admit: admitDecoded(s)}, r.failed).run
 	} else {
 		r.run = newReflector(settings, source, &targetSink[T, T]{reflector: r, admit: admitPlain(s)}, r.failed).run
 	}
@@ -99,7 +101,7 @@ func (r *Reflector[T]) reached(position string) {
 // targetSink hands on what a reflector reads to a Target.
 type targetSink[I item, T Object] struct {
 	reflector *Reflector[T]
-	admit     func(I) (*version[T], error)
+	admit     func(I) (*state.Version[T], error)
 }
 
 type targetList[I item, T Object] struct {
@@ -117,7 +119,7 @@ func (s *targetSink[I, T]) object(it I) (object T, ok bool) {
 	if v == nil {
 		return object, false
 	}
-	return v.plain, true
+	return v.Plain, true
 }
 
 func (l *targetList[I, T]) take(event watch.Event[I]) {

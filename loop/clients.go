@@ -149,10 +149,9 @@ func (c *Clients) Run(ctx context.Context) error {
 	return Join(c.Informers, c.Events).Run(ctx)
 }
 
-// hot is how many objects of a kind stay decoded. Loops read an object soon
-// after it changed, or not for a long time; pods, of which there are most, cost ten times as
-// much decoded as encoded.
-const hot = 256
+// hotBytes bounds the objects of a kind that stay decoded, by their encoded size. Loops read an object soon after it
+// changed, or not for a long time.
+const hotBytes = 1 << 20
 
 // Informer returns the process's informer of a kind, which all that ask for
 // the same kind, namespace and selectors share. It keeps no managed fields.
@@ -160,7 +159,7 @@ func Informer[T informer.Object](c *Clients, source informer.Source[T]) *informe
 	return informer.Share(c.Informers, source, informer.Options[T]{
 		Logger:            c.log(),
 		DropManagedFields: true,
-		Hot:               hot,
+		HotBytes:          hotBytes,
 		// client-go's fake clients accept a streamed list and never send it.
 		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
 	})

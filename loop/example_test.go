@@ -7,13 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/loop"
 )
 
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	pods := informer.New(informer.NewFakeSource(pod("wheel")), informer.Options[*corev1.Pod]{})
+	pods := informer.New(informertest.NewSource(pod("wheel")), informer.Options[*corev1.Pod]{})
 	hello := &loop.Loop{
 		Name:    "hello",
 		Watches: []loop.Watch{loop.Self(pods)},

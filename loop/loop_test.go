@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -90,7 +91,7 @@ func running(t *testing.T, runners ...loop.Runner) (stop func() error) {
 
 func TestSelfOwnedMappedAndChangesWakeTheRightKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := informer.NewFakeSource(
+		source := informertest.NewSource(
 			pod("a", ownedBy("apps/v1", "ReplicaSet", "web")),
 			pod("b", ownedBy("apps/v1beta9", "ReplicaSet", "db")),
 			pod("c", ownedBy("other/v1", "ReplicaSet", "stranger")),
@@ -140,8 +141,8 @@ func TestSelfOwnedMappedAndChangesWakeTheRightKeys(t *testing.T) {
 
 func TestPrimedNothingIsSyncedBeforeEveryCacheIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := informer.New(informer.NewFakeSource(pod("a")), informer.Options[*corev1.Pod]{})
-		nodes := informer.New(informer.NewFakeSource[*corev1.Node](), informer.Options[*corev1.Node]{})
+		pods := informer.New(informertest.NewSource(pod("a")), informer.Options[*corev1.Pod]{})
+		nodes := informer.New(informertest.NewSource[*corev1.Node](), informer.Options[*corev1.Node]{})
 		var log bytes.Buffer
 		clients := &loop.Clients{Log: slog.New(slog.NewTextHandler(&log, nil))}
 		var synced calls
@@ -164,7 +165,7 @@ func TestPrimedNothingIsSyncedBeforeEveryCacheIsFull(t *testing.T) {
 
 func TestALoopThatWaitsForACacheEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		nodes := informer.New(informer.NewFakeSource[*corev1.Node](), informer.Options[*corev1.Node]{})
+		nodes := informer.New(informertest.NewSource[*corev1.Node](), informer.Options[*corev1.Node]{})
 		stop := background(t, &loop.Loop{Sync: new(calls).sync, Watches: []loop.Watch{loop.Reads(nodes)}})
 		synctest.Wait()
 		if err := stop(); err != nil {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/watch"
 )
@@ -19,8 +20,8 @@ import (
 var key = loop.Key{Namespace: "ns", Name: "owner"}
 
 // laggingPods are a source and an informer that is delay behind it.
-func laggingPods(delay time.Duration) (*informer.FakeSource[*corev1.Pod], *informer.Shared[*corev1.Pod]) {
-	source := informer.NewFakeSource[*corev1.Pod]()
+func laggingPods(delay time.Duration) (*informertest.Source[*corev1.Pod], *informer.Shared[*corev1.Pod]) {
+	source := informertest.NewSource[*corev1.Pod]()
 	return source, informer.New(informer.Funcs[*corev1.Pod]{
 		ListFunc: source.List,
 		WatchFunc: func(ctx context.Context, options metav1.ListOptions) (watch.Stream[*corev1.Pod], error) {
@@ -89,7 +90,7 @@ func TestSettledIsBehindWhileTheCacheLagsAndSettlesLater(t *testing.T) {
 
 func TestARemovalSettlesWhenTheObjectIsGoneReplacedOrBeingDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := informer.NewFakeSource(pod("gone"), pod("replaced"), pod("dying"))
+		source := informertest.NewSource(pod("gone"), pod("replaced"), pod("dying"))
 		pods := informer.New(source, informer.Options[*corev1.Pod]{})
 		defer background(t, pods)()
 		synctest.Wait()
@@ -118,7 +119,7 @@ func TestARemovalSettlesWhenTheObjectIsGoneReplacedOrBeingDeleted(t *testing.T) 
 
 func TestAWriteThatNeverShowsIsForgottenInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := informer.New(informer.NewFakeSource[*corev1.Pod](), informer.Options[*corev1.Pod]{})
+		pods := informer.New(informertest.NewSource[*corev1.Pod](), informer.Options[*corev1.Pod]{})
 		defer background(t, pods)()
 		synctest.Wait()
 		var writes loop.Writes

@@ -13,12 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/scheduler/cluster"
 )
 
 // ledger is an API that binds at once and tells the watch so.
 type ledger struct {
-	source *informer.FakeSource[*corev1.Pod]
+	source *informertest.Source[*corev1.Pod]
 
 	mu   sync.Mutex
 	pods map[cluster.Key]*corev1.Pod // guarded by mu

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/scheduler/cluster"
 )
 
@@ -22,10 +23,10 @@ var podResource = schema.GroupResource{Resource: "pods"}
 
 // world is a cluster in memory: what an API server holds, and the faults it is to have.
 type world struct {
-	pods       *informer.FakeSource[*corev1.Pod]
-	nodes      *informer.FakeSource[*corev1.Node]
-	namespaces *informer.FakeSource[*corev1.Namespace]
-	services   *informer.FakeSource[*corev1.Service]
+	pods       *informertest.Source[*corev1.Pod]
+	nodes      *informertest.Source[*corev1.Node]
+	namespaces *informertest.Source[*corev1.Namespace]
+	services   *informertest.Source[*corev1.Service]
 
 	mu     sync.Mutex
 	events []string // guarded by mu
@@ -46,10 +47,10 @@ type fault struct {
 
 func newWorld() *world {
 	return &world{
-		pods:       informer.NewFakeSource[*corev1.Pod](),
-		nodes:      informer.NewFakeSource[*corev1.Node](),
-		namespaces: informer.NewFakeSource[*corev1.Namespace](),
-		services:   informer.NewFakeSource[*corev1.Service](),
+		pods:       informertest.NewSource[*corev1.Pod](),
+		nodes:      informertest.NewSource[*corev1.Node](),
+		namespaces: informertest.NewSource[*corev1.Namespace](),
+		services:   informertest.NewSource[*corev1.Service](),
 	}
 }
 

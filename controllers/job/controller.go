@@ -47,9 +47,14 @@ type memory struct {
 	checked bool
 }
 
-// trackedBy is the name of the index of pods that carry the finalizer, by the job
-// that they name as their owner.
-const trackedBy = "tracked by job"
+// trackedBy finds pods that carry the finalizer, by the job that they name as
+// their owner.
+var trackedBy = informer.NewIndex(func(pod *podview.Pod) []string {
+	if key, ok := jobOf(pod); ok && isTracked(pod) {
+		return []string{key.String()}
+	}
+	return nil
+})
 
 // New makes the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
@@ -60,12 +65,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		known: map[loop.Key]memory{},
 	}
 	j.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: j.pods, Writes: &j.writes}
-	_ = j.pods.AddIndex(trackedBy, func(pod *podview.Pod) []string {
-		if key, ok := jobOf(pod); ok && isTracked(pod) {
-			return []string{key.String()}
-		}
-		return nil
-	})
+	j.pods.AddIndex(trackedBy)
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: j.sync,
 		Watches: []loop.Watch{loop.Self(j.jobs), loop.Mapped(j.pods, j.concerned)},

@@ -4,6 +4,8 @@ package owned
 
 import (
 	"iter"
+	"reflect"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,32 +13,50 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-const (
-	byController = "controller"
-	orphans      = "orphan"
-)
+// indexes are those that this package needs of one type of objects.
+type indexes[T any] struct {
+	byController *informer.Index[T] // by its uid
+	orphans      *informer.Index[T] // by namespace
+}
 
-// Index adds the indexes that this package needs, unless another loop of the
-// process has done so already.
+// known has the indexes of each type, so that all loops of a process use the same.
+var known sync.Map // reflect.Type → indexes[T]
+
+func indexesOf[T metav1.Object]() indexes[T] {
+	made, ok := known.Load(reflect.TypeFor[T]())
+	if !ok {
+		made, _ = known.LoadOrStore(reflect.TypeFor[T](), indexes[T]{
+			byController: informer.NewIndex(controllerUID[T]), orphans: informer.NewIndex(orphanNamespace[T]),
+		})
+	}
+	return made.(indexes[T])
+}
+
+func controllerUID[T metav1.Object](object T) []string {
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}
+
+func orphanNamespace[T metav1.Object](object T) []string {
+	if metav1.GetControllerOfNoCopy(object) == nil {
+		return []string{object.GetNamespace()}
+	}
+	return nil
+}
+
+// Index adds the indexes that this package needs.
 func Index[T metav1.Object](objects *informer.Shared[T]) *informer.Shared[T] {
-	_ = objects.AddIndex(byController, func(object T) []string {
-		if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
-			return []string{string(ref.UID)}
-		}
-		return nil
-	})
-	_ = objects.AddIndex(orphans, func(object T) []string {
-		if metav1.GetControllerOfNoCopy(object) == nil {
-			return []string{object.GetNamespace()}
-		}
-		return nil
-	})
+	ix := indexesOf[T]()
+	objects.AddIndex(ix.byController)
+	objects.AddIndex(ix.orphans)
 	return objects
 }
 
 // By ranges over the objects whose controller is owner.
 func By[T metav1.Object](objects *informer.Shared[T], owner metav1.Object) iter.Seq[T] {
-	return objects.By(byController, string(owner.GetUID()))
+	return objects.By(indexesOf[T]().byController, string(owner.GetUID()))
 }
 
 // Candidates ranges over the objects whose controller is owner, and those that
@@ -48,7 +68,7 @@ func Candidates[T metav1.Object](objects *informer.Shared[T], owner metav1.Objec
 				return
 			}
 		}
-		for object := range objects.By(orphans, owner.GetNamespace()) {
+		for object := range objects.By(indexesOf[T]().orphans, owner.GetNamespace()) {
 			if selector.Matches(labels.Set(object.GetLabels())) && !yield(object) {
 				return
 			}

@@ -19,6 +19,6 @@ func Informer(c *loop.Clients) *informer.Shared[*Pod] {
 		// client-go's fake clients accept a streamed list and never send it.
 		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
 	})
-	_ = pods.AddIndex(byNode, nodeOf) // there already if another loop asked first
+	pods.AddIndex(byNode)
 	return owned.Index(pods)
 }

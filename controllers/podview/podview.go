@@ -66,8 +66,8 @@ type Exit struct {
 	Finished  metav1.Time
 }
 
-// byNode is the name of the index of pods by the node they are bound to.
-const byNode = "node"
+// byNode finds pods by the node that they are bound to.
+var byNode = informer.NewIndex(nodeOf)
 
 // OnNode ranges over the pods that are bound to a node.
 func OnNode(pods *informer.Shared[*Pod], node string) iter.Seq[*Pod] { return pods.By(byNode, node) }

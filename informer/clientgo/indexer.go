@@ -17,7 +17,8 @@ type indexer[T informer.Object] struct {
 	owner *Informer[T]
 
 	mu        sync.RWMutex
-	functions cache.Indexers // guarded by mu
+	functions cache.Indexers                // guarded by mu
+	indexes   map[string]*informer.Index[T] // guarded by mu: those of the functions
 }
 
 func (x *indexer[T]) Add(any) error               { return ErrReadOnly }
@@ -94,18 +95,23 @@ func (x *indexer[T]) AddIndexers(indexers cache.Indexers) error {
 		if name == cache.NamespaceIndex {
 			continue
 		}
-		err := x.shared().AddIndex(name, func(object T) []string {
+		x.indexes[name] = informer.NewIndex(func(object T) []string {
 			values, err := function(object)
 			if err != nil {
 				return nil
 			}
 			return values
 		})
-		if err != nil {
-			return err
-		}
+		x.shared().AddIndex(x.indexes[name])
 	}
 	return nil
+}
+
+// index returns the index of a name, or nil if that needs none.
+func (x *indexer[T]) index(name string) *informer.Index[T] {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.indexes[name]
 }
 
 func (x *indexer[T]) function(name string) (cache.IndexFunc, error) {
@@ -155,7 +161,7 @@ func (x *indexer[T]) ByIndex(name, value string) ([]any, error) {
 	}
 	objects := x.shared().ListNamespace(value)
 	if name != cache.NamespaceIndex {
-		objects = x.shared().By(name, value)
+		objects = x.shared().By(x.index(name), value)
 	}
 	var found []any
 	for object := range objects {
@@ -181,7 +187,7 @@ func (x *indexer[T]) ListIndexFuncValues(name string) []string {
 	case err != nil:
 		return nil
 	case name != cache.NamespaceIndex:
-		return slices.Collect(snapshot.Values(name))
+		return slices.Collect(snapshot.Values(x.index(name)))
 	}
 	var namespaces []string
 	for key := range snapshot.AllKeys() {

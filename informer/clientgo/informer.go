@@ -23,6 +23,7 @@ var (
 type Informer[T informer.Object] struct {
 	source  informer.Source[T]
 	indexer *indexer[T]
+	checks  checks
 
 	mu        sync.Mutex
 	options   informer.Options[T]                // guarded by mu, until it is built
@@ -37,7 +38,7 @@ var _ cache.SharedIndexInformer = (*Informer[informer.Object])(nil)
 // New returns an informer for a source. It takes its final form when it is first used for anything but setting it up.
 func New[T informer.Object](source informer.Source[T], options informer.Options[T]) *Informer[T] {
 	i := &Informer[T]{source: source, options: options, life: context.Background()}
-	i.indexer = &indexer[T]{owner: i, functions: cache.Indexers{}}
+	i.indexer = &indexer[T]{owner: i, functions: cache.Indexers{}, indexes: map[string]*informer.Index[T]{}}
 	return i
 }
 
@@ -100,6 +101,7 @@ func (i *Informer[T]) RunWithContext(ctx context.Context) {
 	i.mu.Lock()
 	i.life = ctx
 	i.mu.Unlock()
+	defer i.checks.run(ctx)()
 	_ = i.Shared().Run(ctx) // the only error is that it runs already, which this interface has no place for
 }
 
@@ -113,18 +115,18 @@ func (i *Informer[T]) Run(stop <-chan struct{}) {
 		select {
 		case <-stop:
 			cancel()
-		case <-i.Shared().Finished():
+		case <-i.Shared().Done():
 		}
 	})
 	i.RunWithContext(ctx)
 }
 
 // HasSynced reports whether the first list is complete.
-func (i *Informer[T]) HasSynced() bool { return i.Shared().HasSynced() }
+func (i *Informer[T]) HasSynced() bool { return i.Shared().Synced(ended) == nil }
 
 // HasSyncedChecker is HasSynced to wait for.
 func (i *Informer[T]) HasSyncedChecker() cache.DoneChecker {
-	return checker{name: i.Shared().Name(), done: i.Shared().Ready()}
+	return checker{name: i.Shared().Name(), done: i.checks.add(i.Shared().Synced)}
 }
 
 // LastSyncResourceVersion returns how far the informer is.
@@ -133,7 +135,7 @@ func (i *Informer[T]) LastSyncResourceVersion() string { return i.Shared().LastR
 // IsStopped reports whether the informer has run and ended.
 func (i *Informer[T]) IsStopped() bool {
 	select {
-	case <-i.Shared().Finished():
+	case <-i.Shared().Done():
 		return true
 	default:
 		return false
@@ -232,17 +234,8 @@ type registration[T informer.Object] struct {
 	inner *informer.Registration[T]
 }
 
-func (r *registration[T]) HasSynced() bool { return r.inner.HasSynced() }
+func (r *registration[T]) HasSynced() bool { return r.inner.Synced(ended) == nil }
 
 func (r *registration[T]) HasSyncedChecker() cache.DoneChecker {
-	return checker{name: r.owner.Shared().Name() + " handler", done: r.inner.Ready()}
+	return checker{name: r.owner.Shared().Name() + " handler", done: r.owner.checks.add(r.inner.Synced)}
 }
-
-// checker is a cache.DoneChecker.
-type checker struct {
-	name string
-	done <-chan struct{}
-}
-
-func (c checker) Name() string          { return c.name }
-func (c checker) Done() <-chan struct{} { return c.done }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/informer/clientgo"
+	"github.com/millrace/millrace/informer/informertest"
 )
 
 func pod(namespace, name, node string) *corev1.Pod {
@@ -26,7 +27,7 @@ func pod(namespace, name, node string) *corev1.Pod {
 }
 
 func TestAGeneratedFactoryAndListerWorkUnchanged(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one", "n1"), pod("b", "two", "n2"))
+	source := informertest.NewSource(pod("a", "one", "n1"), pod("b", "two", "n2"))
 	synctest.Test(t, func(t *testing.T) {
 		factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 		factory.InformerFor(&corev1.Pod{}, func(_ kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
@@ -76,7 +77,7 @@ func TestAGeneratedFactoryAndListerWorkUnchanged(t *testing.T) {
 }
 
 func TestIndexersTransformsAndErrorHandlersWork(t *testing.T) {
-	source := informer.NewFakeSource(pod("a", "one", "n1"), pod("b", "two", "n1"), pod("b", "three", "n2"))
+	source := informertest.NewSource(pod("a", "one", "n1"), pod("b", "two", "n1"), pod("b", "three", "n2"))
 	source.Fail("watch", errors.New("connection refused"))
 	synctest.Test(t, func(t *testing.T) {
 		shared := clientgo.New(source, informer.Options[*corev1.Pod]{})

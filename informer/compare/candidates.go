@@ -26,24 +26,23 @@ var candidateNames = []string{"client-go", "millrace", "millrace-func-index", "m
 
 func newSubject(name string, clientset kubernetes.Interface) (subject, error) {
 	pods := informer.For(clientset.CoreV1().Pods(""))
-	options := informer.Options[*corev1.Pod]{DropManagedFields: true, FieldIndexes: []string{nodeField}}
+	options := informer.Options[*corev1.Pod]{DropManagedFields: true, Indexes: []*informer.Index[*corev1.Pod]{byNodeField}}
 	switch name {
 	case "client-go":
 		return newClientGo(clientset), nil
 	case "millrace":
-		return &millrace{Shared: informer.New(pods, options)}, nil
+		return &millrace{Shared: informer.New(pods, options), byField: byNodeField}, nil
 	case "millrace-func-index":
-		options.FieldIndexes = nil
-		options.Indexes = map[string]func(*corev1.Pod) []string{nodeField: nodeOf}
-		return &millrace{Shared: informer.New(pods, options)}, nil
+		options.Indexes = []*informer.Index[*corev1.Pod]{byNodeOf}
+		return &millrace{Shared: informer.New(pods, options), byField: byNodeOf}, nil
 	case "millrace-keys":
-		return &millrace{Shared: informer.New(pods, options), keys: true}, nil
+		return &millrace{Shared: informer.New(pods, options), byField: byNodeField, keys: true}, nil
 	case "millrace-decoded":
-		options.Hot = -1
-		return &millrace{Shared: informer.New(pods, options)}, nil
+		options.HotBytes = -1
+		return &millrace{Shared: informer.New(pods, options), byField: byNodeField}, nil
 	case "millrace-projection":
 		return &projected{informer.Project(pods, project, informer.Options[placement]{DropManagedFields: true,
-			Indexes: map[string]func(placement) []string{nodeField: func(p placement) []string { return []string{p.Node} }}})}, nil
+			Indexes: []*informer.Index[placement]{byPlacement}})}, nil
 	}
 	return nil, fmt.Errorf("no candidate %q", name)
 }
@@ -51,6 +50,12 @@ func newSubject(name string, clientset kubernetes.Interface) (subject, error) {
 const nodeField = "spec.nodeName"
 
 func nodeOf(pod *corev1.Pod) []string { return []string{pod.Spec.NodeName} }
+
+var (
+	byNodeField = informer.FieldIndex[*corev1.Pod](nodeField)
+	byNodeOf    = informer.NewIndex(nodeOf)
+	byPlacement = informer.NewIndex(func(p placement) []string { return []string{p.Node} })
+)
 
 // clientGo is client-go's shared informer, used as its documentation advises for large clusters.
 type clientGo struct{ cache.SharedIndexInformer }
@@ -93,7 +98,8 @@ func (c *clientGo) byNode(node string) int {
 // millrace is ours.
 type millrace struct {
 	*informer.Shared[*corev1.Pod]
-	keys bool // handlers need no objects
+	byField *informer.Index[*corev1.Pod]
+	keys    bool // handlers need no objects
 }
 
 func (m *millrace) run(ctx context.Context)          { _ = m.Run(ctx) }
@@ -109,7 +115,7 @@ func (m *millrace) handle(seen func(string)) {
 
 func (m *millrace) byNode(node string) int {
 	names := 0
-	for pod := range m.By(nodeField, node) {
+	for pod := range m.By(m.byField, node) {
 		names += len(pod.Name)
 	}
 	return names
@@ -145,7 +151,7 @@ func (p *projected) handle(seen func(string)) {
 
 func (p *projected) byNode(node string) int {
 	names := 0
-	for placed := range p.By(nodeField, node) {
+	for placed := range p.By(byPlacement, node) {
 		names += len(placed.App)
 	}
 	return names

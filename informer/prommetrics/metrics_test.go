@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/informertest"
 	"github.com/millrace/millrace/informer/prommetrics"
 )
 
@@ -21,7 +22,7 @@ func TestAnInformersLifeCanBeReadFromItsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		source := informer.NewFakeSource(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
+		source := informertest.NewSource(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
 		source.Fail("watch", errors.New("connection refused"))
 		pods := informer.New(source, informer.Options[*corev1.Pod]{Name: "pods", Metrics: metrics})
 		pods.Handle(informer.Handler[*corev1.Pod]{Added: func(*corev1.Pod, bool) { panic("fault") }})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/informer/delta"
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
@@ -167,7 +168,7 @@ func (o *objects) watch(ctx context.Context, key object, e *entry) {
 }
 
 func follow[T informer.Object](ctx context.Context, o *objects, key object, e *entry, source informer.Source[T], content func(T) map[string][]byte) error {
-	store := informer.NewUndeltaStore(func(all []T) {
+	store := delta.NewUndeltaStore(func(all []T) {
 		var data map[string][]byte
 		for _, one := range all {
 			if one.GetName() == key.name {

@@ -129,11 +129,6 @@ func withDefaults(capacity corev1.ResourceList) corev1.ResourceList {
 
 // Run keeps the nodes alive and their pods running, until ctx ends. The informers of the clients must run as well.
 func (n *Nodes) Run(ctx context.Context) error {
-	if n.options.Pods == nil {
-		if err := n.pods.AddFieldIndex("spec.nodeName"); err != nil {
-			return err
-		}
-	}
 	handling := n.pods.Handle(informer.Handler[*corev1.Pod]{Name: "hollow", Changed: n.crew.Changed})
 	defer func() {
 		handling.Close()

@@ -15,16 +15,21 @@ type Owned struct {
 	managedBy string
 }
 
+// byManager finds slices by who manages them and what they are of.
+var byManager = informer.NewIndex(func(slice *discoveryv1.EndpointSlice) []string {
+	of := slice.Labels[discoveryv1.LabelServiceName]
+	if of == "" {
+		return nil
+	}
+	return []string{managed(slice.Labels[discoveryv1.LabelManagedBy], loop.Key{Namespace: slice.Namespace, Name: of})}
+})
+
+func managed(by string, of loop.Key) string { return by + " " + of.String() }
+
 // Index makes a cache find the slices whose label says that managedBy manages them.
 func Index(cache *informer.Shared[*discoveryv1.EndpointSlice], managedBy string) Owned {
-	o := Owned{cache, managedBy}
-	_ = cache.AddIndex(managedBy, func(slice *discoveryv1.EndpointSlice) (keys []string) { // unless it is there already
-		for _, key := range o.Keys(slice) {
-			keys = append(keys, key.String())
-		}
-		return keys
-	})
-	return o
+	cache.AddIndex(byManager)
+	return Owned{cache, managedBy}
 }
 
 // Keys names what a slice is of: nothing if another one manages it.
@@ -38,5 +43,5 @@ func (o Owned) Keys(slice *discoveryv1.EndpointSlice) []loop.Key {
 
 // Of returns the slices of a service, or of the Endpoints of its name.
 func (o Owned) Of(key loop.Key) []*discoveryv1.EndpointSlice {
-	return slices.Collect(o.cache.By(o.managedBy, key.String()))
+	return slices.Collect(o.cache.By(byManager, managed(o.managedBy, key)))
 }

@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/watch"
+)
+
+// open reads the event in the frame.
+func (d *frameDecoder) open() (watch.Event[*Object], error) {
+	var event watch.Event[*Object]
+	kind, sent, err := openEvent(d.frame)
+	if err != nil {
+		return event, err
+	}
+	event.Type = watch.EventType(kind)
+	what, object, err := openEnvelope(sent)
+	switch {
+	case err != nil:
+		return event, fmt.Errorf("%s event: %w", kind, err)
+	case event.Type == watch.Error:
+		event.Err = readStatus(what, object)
+	case event.Type == watch.Bookmark:
+		event.Object, err = d.reader.readBookmark(object)
+	default:
+		event.Object, err = d.reader.read(object)
+	}
+	return event, err
+}
+
+func readStatus(kind string, object []byte) error {
+	var status metav1.Status
+	if kind != "Status" {
+		return fmt.Errorf("error event with a %s", kind)
+	}
+	if err := status.Unmarshal(object); err != nil {
+		return fmt.Errorf("error event: %w", err)
+	}
+	return apierrors.FromObject(&status)
+}
+
+// listReader reads a list while it arrives. Beside the objects that are kept, no more than one is in memory.
+type listReader struct {
+	input  *bufio.Reader
+	reader *objectReader
+	buffer []byte
+	items  []*Object
+	list   metav1.ListMeta
+}
+
+const (
+	listMeta  = 1
+	listItems = 2
+)
+
+// read reads the envelope.
+func (l *listReader) read() error {
+	if _, err := l.input.Discard(len(magic)); err != nil {
+		return err
+	}
+	for {
+		number, size, err := l.field(-1)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case number == envelopeRaw:
+			err = l.readList(size)
+		default:
+			_, err = l.input.Discard(size)
+		}
+		if err != nil {
+			return noEOF(err)
+		}
+	}
+}
+
+// readList reads the list in the envelope.
+func (l *listReader) readList(left int) error {
+	for left > 0 {
+		number, size, err := l.field(left)
+		if err != nil {
+			return noEOF(err)
+		}
+		left -= uvarintLen(uint64(number<<3|2)) + uvarintLen(uint64(size)) + size
+		value, err := l.bytes(size)
+		if err != nil {
+			return err
+		}
+		switch number {
+		case listMeta:
+			l.list, err = readListMeta(value)
+		case listItems:
+			var it *Object
+			if it, err = l.reader.read(value); err == nil {
+				l.items = append(l.items, it)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field reads the tag and the size of a field, all of which hold bytes here. The error is io.EOF only between fields.
+func (l *listReader) field(left int) (number, size int, err error) {
+	tag, err := binary.ReadUvarint(l.input)
+	if err != nil {
+		return 0, 0, err
+	}
+	length, err := binary.ReadUvarint(l.input)
+	if err != nil {
+		return 0, 0, noEOF(err)
+	}
+	if tag&7 != 2 || left >= 0 && length > uint64(left) || length > 1<<40 {
+		return 0, 0, ErrMalformed
+	}
+	return int(tag >> 3), int(length), nil
+}
+
+// bytes reads into the buffer, which the next call overwrites.
+func (l *listReader) bytes(size int) ([]byte, error) {
+	if size > maxFrame {
+		return nil, fmt.Errorf("%w: an object of %d bytes", ErrMalformed, size)
+	}
+	if cap(l.buffer) < size {
+		l.buffer = make([]byte, max(size, 16<<10))
+	}
+	_, err := io.ReadFull(l.input, l.buffer[:size])
+	return l.buffer[:size], noEOF(err)
+}
