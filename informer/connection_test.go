@@ -39,7 +39,7 @@ func fullPod(name string) *corev1.Pod {
 	}
 }
 
-// podServer serves a FakeSource over HTTP, in protobuf for those who accept it.
+// podServer serves a source over HTTP, in protobuf for those who accept it.
 type podServer struct {
 	*informertest.Source[*corev1.Pod]
 	jsonOnly bool

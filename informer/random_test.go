@@ -28,13 +28,6 @@ var (
 	byApp      = informer.NewIndex(func(p *corev1.Pod) []string { return []string{p.Labels["app"]} })
 )
 
-// ended is a context that has ended: with it Synced does not wait.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // faults spoils what a source delivers, until it is healed.
 type faults struct {
 	mu     sync.Mutex
@@ -153,7 +146,7 @@ func (w *witness) handler() informer.Handler[*corev1.Pod] {
 				if known != nil {
 					w.t.Errorf("Ordered: %s was added twice", informer.KeyOf(pod))
 				}
-				if initial && w.reg.Synced(ended) == nil {
+				if initial && w.reg.HasSynced() {
 					w.t.Errorf("Complete: %s is initial although the handler has synced", informer.KeyOf(pod))
 				}
 			}, pod)

@@ -34,10 +34,12 @@ type Registration[T any] struct {
 	follower *dispatch.Follower[T]
 }
 
-// Synced waits until the handler has been told of everything that was there when it joined. The error says what stands in
-// the way. It does not wait if the context has ended already.
+// HasSynced reports whether the handler has been told of everything that was there when it joined.
+func (r *Registration[T]) HasSynced() bool { return closed(r.follower.Synced()) }
+
+// Synced waits until HasSynced. If the context ends first, the error says what stands in the way.
 func (r *Registration[T]) Synced(ctx context.Context) error {
-	if closed(r.follower.Synced()) {
+	if r.HasSynced() {
 		return nil
 	}
 	select {

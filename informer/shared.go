@@ -141,10 +141,12 @@ func (s *Shared[T]) sweep() {
 // Name returns the name under which the informer logs and counts.
 func (s *Shared[T]) Name() string { return s.options.Name }
 
-// Synced waits until the first list is in the cache. If the context ends first, the error says what went wrong with the
-// last list or watch. It does not wait if the context has ended already.
+// HasSynced reports whether the first list is in the cache.
+func (s *Shared[T]) HasSynced() bool { return closed(s.synced) }
+
+// Synced waits until HasSynced. If the context ends first, the error says what went wrong with the last list or watch.
 func (s *Shared[T]) Synced(ctx context.Context) error {
-	if closed(s.synced) {
+	if s.HasSynced() {
 		return nil
 	}
 	select {

@@ -147,7 +147,7 @@ func (s *Shared[T]) adopt(p *part, list *state.Table[T], position string) {
 	s.mu.Lock()
 	s.table = list
 	p.lastError = nil
-	if closed(s.synced) {
+	if s.HasSynced() {
 		s.recordLocked(p, &changes, position)
 		s.mu.Unlock()
 		s.announce()

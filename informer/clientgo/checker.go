@@ -5,13 +5,6 @@ import (
 	"sync"
 )
 
-// ended is a context that has ended. With it Synced does not wait.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // checker is a cache.DoneChecker.
 type checker struct {
 	name string
@@ -34,10 +27,6 @@ func (c *checks) add(synced func(context.Context) error) <-chan struct{} {
 	done := make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if synced(ended) == nil {
-		close(done)
-		return done
-	}
 	begin := func() {
 		life := c.life
 		c.running.Go(func() {
@@ -51,6 +40,8 @@ func (c *checks) add(synced func(context.Context) error) <-chan struct{} {
 		c.waiting = append(c.waiting, begin)
 	case c.life.Err() == nil:
 		begin()
+	case synced(c.life) == nil: // the informer has ended, so this does not wait
+		close(done)
 	}
 	return done
 }

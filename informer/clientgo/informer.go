@@ -122,7 +122,7 @@ func (i *Informer[T]) Run(stop <-chan struct{}) {
 }
 
 // HasSynced reports whether the first list is complete.
-func (i *Informer[T]) HasSynced() bool { return i.Shared().Synced(ended) == nil }
+func (i *Informer[T]) HasSynced() bool { return i.Shared().HasSynced() }
 
 // HasSyncedChecker is HasSynced to wait for.
 func (i *Informer[T]) HasSyncedChecker() cache.DoneChecker {
@@ -234,7 +234,7 @@ type registration[T informer.Object] struct {
 	inner *informer.Registration[T]
 }
 
-func (r *registration[T]) HasSynced() bool { return r.inner.Synced(ended) == nil }
+func (r *registration[T]) HasSynced() bool { return r.inner.HasSynced() }
 
 func (r *registration[T]) HasSyncedChecker() cache.DoneChecker {
 	return checker{name: r.owner.Shared().Name() + " handler", done: r.owner.checks.add(r.inner.Synced)}

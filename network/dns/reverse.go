@@ -15,11 +15,11 @@ func (z *zone) reverse(name, owner string, kind uint16) found {
 		return found{}
 	}
 	q := question{zone: z, owner: owner, kind: kind}
-	for s := range z.services.By(byAddress, address.String()) {
+	for s := range z.services.By(serviceByAddress, address.String()) {
 		return q.pointer([]string{s.name + "." + s.namespace + ".svc." + z.domain})
 	}
 	var names []string
-	for slice := range z.endpoints.By(byAddress, address.String()) {
+	for slice := range z.endpoints.By(endpointsByAddress, address.String()) {
 		namespace, name, _ := strings.Cut(slice.service, "/")
 		if s, ok := z.services.Get(namespace, name); !ok || !s.headless {
 			continue

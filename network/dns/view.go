@@ -41,10 +41,11 @@ type target struct {
 	host    string // its label in the zone
 }
 
-// The names of the indexes.
-const (
-	byService = "service"
-	byAddress = "address"
+// The indexes.
+var (
+	serviceByAddress   = informer.NewIndex(func(s *service) []string { return texts(s.addresses) })
+	endpointsByService = informer.NewIndex(func(e *endpoints) []string { return []string{e.service} })
+	endpointsByAddress = informer.NewIndex((*endpoints).addresses)
 )
 
 // view is the informers that the zone reads.
@@ -59,14 +60,11 @@ func newView(c *loop.Clients) view {
 	return view{
 		services: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Services("")), serviceOf, informer.Options[*service]{
 			Name: "dns services", Logger: c.Log, DisableStreaming: paged,
-			Indexes: map[string]func(*service) []string{byAddress: func(s *service) []string { return texts(s.addresses) }},
+			Indexes: []*informer.Index[*service]{serviceByAddress},
 		}),
 		endpoints: informer.ShareProjection(c.Informers, informer.For(c.Kube.DiscoveryV1().EndpointSlices("")), endpointsOf, informer.Options[*endpoints]{
 			Name: "dns endpoints", Logger: c.Log, DisableStreaming: paged,
-			Indexes: map[string]func(*endpoints) []string{
-				byService: func(e *endpoints) []string { return []string{e.service} },
-				byAddress: (*endpoints).addresses,
-			},
+			Indexes: []*informer.Index[*endpoints]{endpointsByService, endpointsByAddress},
 		}),
 		namespaces: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Namespaces()), func(*corev1.Namespace) struct{} { return struct{}{} },
 			informer.Options[struct{}]{Name: "dns namespaces", Logger: c.Log, DisableStreaming: paged}),
