@@ -60,7 +60,7 @@ type node struct {
 	addresses  []netip.Addr
 }
 
-const byService = "service"
+var byService = informer.NewIndex(func(s *slice) []string { return []string{s.service.String()} })
 
 // proxyNameLabel says that another proxy serves the service.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
@@ -79,7 +79,7 @@ func newView(c *loop.Clients, name string) view {
 		}),
 		slices: informer.ShareProjection(c.Informers, informer.For(c.Kube.DiscoveryV1().EndpointSlices("")), sliceOf, informer.Options[*slice]{
 			Name: "proxy endpoints", Logger: c.Log, DisableStreaming: paged, LabelSelector: "!" + proxyNameLabel + ",!" + corev1.IsHeadlessService,
-			Indexes: map[string]func(*slice) []string{byService: func(s *slice) []string { return []string{s.service.String()} }},
+			Indexes: []*informer.Index[*slice]{byService},
 		}),
 		nodes: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Nodes()), nodeOf, informer.Options[*node]{
 			Name: "proxy node", Logger: c.Log, DisableStreaming: paged, FieldSelector: metav1.ObjectNameField + "=" + name,
