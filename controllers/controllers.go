@@ -7,6 +7,7 @@
 package controllers
 
 import (
+	"github.com/millrace/millrace/controllers/daemonset"
 	"github.com/millrace/millrace/controllers/deployment"
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
@@ -43,6 +44,7 @@ type Options struct {
 // All returns the entries of all loops, for a [loop.Group].
 func All(options Options) []loop.Entry {
 	return []loop.Entry{
+		daemonset.Entry,
 		deployment.Entry,
 		replicaset.Entry,
 		replication.Entry,

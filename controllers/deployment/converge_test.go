@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 )
 
 // Users who change their minds, loops that crash at any write, watches that are
@@ -27,8 +27,8 @@ func TestWhateverHappensTheDeclaredStateIsReached(t *testing.T) {
 func converge(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := prepare(t)
-	lives := testapi.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 2)), entries...)
-	testapi.Run(t, c.clients, c.nodes)
+	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 2)), entries...)
+	looptest.Run(t, c.clients, c.nodes)
 	c.create(int32(random.IntN(8)), func(d *appsv1.Deployment) {
 		if seed%3 == 0 {
 			d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
@@ -66,7 +66,7 @@ func converge(t *testing.T, seed uint64) {
 
 // lose deletes a pod, or takes one from its owner.
 func (c *cluster) lose(random *rand.Rand) {
-	pods := testapi.All[corev1.Pod](c.server, "pods")
+	pods := looptest.All[corev1.Pod](c.server, "pods")
 	if len(pods) == 0 {
 		return
 	}
@@ -75,5 +75,5 @@ func (c *cluster) lose(random *rand.Rand) {
 		_ = c.clients.Kube.CoreV1().Pods(p.Namespace).Delete(c.t.Context(), p.Name, metav1.DeleteOptions{})
 		return
 	}
-	testapi.Edit(c.server, "pods", p.Namespace, p.Name, func(p *corev1.Pod) { p.OwnerReferences = nil })
+	looptest.Edit(c.server, "pods", p.Namespace, p.Name, func(p *corev1.Pod) { p.OwnerReferences = nil })
 }

@@ -15,9 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millrace/millrace/controllers/deployment"
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/controllers/replicaset"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 func TestDeploymentBecomesReadyPods(t *testing.T) {
@@ -73,7 +74,7 @@ func TestRollingUpdateStaysInItsBounds(t *testing.T) {
 		c.image("image:2")
 		c.complete(10)
 		stop()
-		if n := len(testapi.All[appsv1.ReplicaSet](c.server, "replicasets")); n != 2 {
+		if n := len(looptest.All[appsv1.ReplicaSet](c.server, "replicasets")); n != 2 {
 			t.Errorf("%d replica sets", n)
 		}
 		if set := c.set("image:2"); set.Annotations["deployment.kubernetes.io/revision"] != "2" {
@@ -90,7 +91,7 @@ func TestRecreateNeverMixesTemplates(t *testing.T) {
 		c.image("image:2")
 		for range 200 {
 			images := map[string]bool{}
-			for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+			for _, p := range looptest.All[corev1.Pod](c.server, "pods") {
 				images[p.Spec.Containers[0].Image] = true
 			}
 			if len(images) > 1 {
@@ -199,7 +200,7 @@ func TestHistoryIsKeptToItsLimit(t *testing.T) {
 			c.complete(1)
 		}
 		var images []string
-		for _, set := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
+		for _, set := range looptest.All[appsv1.ReplicaSet](c.server, "replicasets") {
 			images = append(images, set.Spec.Template.Spec.Containers[0].Image)
 		}
 		slices.Sort(images)
@@ -225,7 +226,13 @@ func TestStrangerWithTheNameOfTheNewSetIsAvoided(t *testing.T) {
 		}
 		stranger := &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Name: taken, Labels: map[string]string{"app": "other"}},
-			Spec:       appsv1.ReplicaSetSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}},
+			Spec: appsv1.ReplicaSetSpec{
+				Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "other"}},
+					Spec:       corev1.PodSpec{Containers: looptest.Containers()},
+				},
+			},
 		}
 		if _, err := sets.Create(t.Context(), stranger, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -243,12 +250,12 @@ func TestReplicaSetWithoutOwnerIsAdopted(t *testing.T) {
 		c := start(t)
 		c.create(3)
 		c.complete(3)
-		testapi.Edit(c.server, "replicasets", "default", c.set("image:1").Name, func(set *appsv1.ReplicaSet) { set.OwnerReferences = nil })
+		looptest.Edit(c.server, "replicasets", "default", c.set("image:1").Name, func(set *appsv1.ReplicaSet) { set.OwnerReferences = nil })
 		time.Sleep(time.Minute)
 		if set := c.set("image:1"); metav1.GetControllerOf(set) == nil {
 			t.Error("not adopted")
 		}
-		if n := len(testapi.All[appsv1.ReplicaSet](c.server, "replicasets")); n != 1 {
+		if n := len(looptest.All[appsv1.ReplicaSet](c.server, "replicasets")); n != 1 {
 			t.Errorf("%d replica sets", n)
 		}
 	})
@@ -256,22 +263,22 @@ func TestReplicaSetWithoutOwnerIsAdopted(t *testing.T) {
 
 type cluster struct {
 	t       *testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
-	nodes   *testapi.Nodes
+	nodes   *looptest.Nodes
 }
 
 var entries = []loop.Entry{deployment.Entry, replicaset.Entry}
 
 func prepare(t *testing.T) *cluster {
-	server := testapi.New()
-	return &cluster{t, server, server.Clients(), &testapi.Nodes{Server: server, Count: 3}}
+	server := looptest.New(t, millracetest.API(t))
+	return &cluster{t, server, server.Clients(), &looptest.Nodes{Server: server, Count: 3}}
 }
 
 // start runs the loops from deployments to pods, and nodes.
 func start(t *testing.T) *cluster {
 	c := prepare(t)
-	testapi.Run(t, c.clients, append(testapi.Make(t, c.clients, entries...), c.nodes)...)
+	looptest.Run(t, c.clients, append(looptest.Make(t, c.clients, entries...), c.nodes)...)
 	return c
 }
 
@@ -322,7 +329,7 @@ func (c *cluster) image(image string) {
 }
 
 func (c *cluster) deployment() *appsv1.Deployment {
-	return testapi.All[appsv1.Deployment](c.server, "deployments")[0]
+	return looptest.All[appsv1.Deployment](c.server, "deployments")[0]
 }
 
 // complete gives the loops time, and wants the deployment complete then, with
@@ -338,12 +345,12 @@ func (c *cluster) complete(replicas int) *appsv1.Deployment {
 	}
 	image := d.Spec.Template.Spec.Containers[0].Image
 	set := c.set(image)
-	for _, other := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
+	for _, other := range looptest.All[appsv1.ReplicaSet](c.server, "replicasets") {
 		if other.UID != set.UID && *other.Spec.Replicas != 0 {
 			c.t.Errorf("replica set %s still has size %d", other.Name, *other.Spec.Replicas)
 		}
 	}
-	pods := testapi.All[corev1.Pod](c.server, "pods")
+	pods := looptest.All[corev1.Pod](c.server, "pods")
 	if len(pods) != replicas {
 		c.t.Errorf("%d pods, expected %d", len(pods), replicas)
 	}
@@ -359,7 +366,7 @@ func (c *cluster) complete(replicas int) *appsv1.Deployment {
 func (c *cluster) find(image string) *appsv1.ReplicaSet {
 	c.t.Helper()
 	var found *appsv1.ReplicaSet
-	for _, set := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
+	for _, set := range looptest.All[appsv1.ReplicaSet](c.server, "replicasets") {
 		if containers := set.Spec.Template.Spec.Containers; len(containers) > 0 && containers[0].Image == image {
 			if found != nil {
 				c.t.Errorf("two replica sets of %s", image)
@@ -379,34 +386,23 @@ func (c *cluster) set(image string) *appsv1.ReplicaSet {
 	return set
 }
 
-// watchBounds looks after each write that the sizes asked for and the pods that
+// watchBounds looks after each change of a pod that the sizes asked for and the pods that
 // are ready stay within bounds.
 func (c *cluster) watchBounds(most, least int32) (stop func()) {
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			moved := c.server.Moved()
-			var sizes, ready int32
-			for _, set := range testapi.All[appsv1.ReplicaSet](c.server, "replicasets") {
-				sizes += *set.Spec.Replicas
-			}
-			for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
-				if p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 {
-					ready++
-				}
-			}
-			if sizes > most || ready < least {
-				c.t.Errorf("sizes %d, at most %d; ready %d, at least %d", sizes, most, ready, least)
-			}
-			select {
-			case <-moved:
-			case <-ended:
-				return
+	return looptest.Observe(c.server, func() {
+		var sizes, ready int32
+		for _, set := range looptest.All[appsv1.ReplicaSet](c.server, "replicasets") {
+			sizes += *set.Spec.Replicas
+		}
+		for _, p := range looptest.All[corev1.Pod](c.server, "pods") {
+			if p.DeletionTimestamp == nil && looptest.Ready(p) {
+				ready++
 			}
 		}
-	}()
-	return func() { close(ended); <-done }
+		if sizes > most || ready < least {
+			c.t.Errorf("sizes %d, at most %d; ready %d, at least %d", sizes, most, ready, least)
+		}
+	})
 }
 
 func (c *cluster) condition(kind appsv1.DeploymentConditionType, state corev1.ConditionStatus, reason, message string) {
@@ -427,7 +423,7 @@ func (c *cluster) condition(kind appsv1.DeploymentConditionType, state corev1.Co
 func (c *cluster) event(reason, message string) {
 	c.t.Helper()
 	var all []string
-	for _, e := range testapi.All[corev1.Event](c.server, "events") {
+	for _, e := range looptest.All[corev1.Event](c.server, "events") {
 		if e.Reason == reason && e.Message == message {
 			return
 		}

@@ -14,8 +14,9 @@ import (
 
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 func TestServicePodsAreInSlicesOfAtMostOneHundred(t *testing.T) {
@@ -50,14 +51,14 @@ func TestSlicesSaySinceWhenTheirChangeWasDue(t *testing.T) {
 		c.pod(1, func(*corev1.Pod) {})
 		c.settle()
 		changed := metav1.NewTime(time.Now().Truncate(time.Second))
-		testapi.Edit(c.server, "pods", "default", "pod-1", func(p *corev1.Pod) {
+		looptest.Edit(c.server, "pods", "default", "pod-1", func(p *corev1.Pod) {
 			p.Status.Conditions[0].Status, p.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, changed
 		})
 		c.settle()
 		if got := c.slices()[0].Annotations[corev1.EndpointsLastChangeTriggerTime]; got != changed.UTC().Format(time.RFC3339Nano) {
 			t.Errorf("due since %q, expected %v", got, changed)
 		}
-		testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Labels = map[string]string{"team": "b"} })
+		looptest.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Labels = map[string]string{"team": "b"} })
 		c.settle()
 		if slice := c.slices()[0]; slice.Labels["team"] != "b" || slice.Annotations[corev1.EndpointsLastChangeTriggerTime] != "" {
 			t.Errorf("a change of labels is due since %v", slice.Annotations)
@@ -74,7 +75,7 @@ func TestChangeOfOnePodChangesOneSlice(t *testing.T) {
 		}
 		c.settle()
 		before := c.versions()
-		testapi.Edit(c.server, "pods", "default", "pod-7", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+		looptest.Edit(c.server, "pods", "default", "pod-7", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
 		c.settle()
 		changed := 0
 		for name, version := range c.versions() {
@@ -103,7 +104,7 @@ func TestPodsOfDifferentNamedPortsAreInDifferentSlices(t *testing.T) {
 		if !ports[8080] || !ports[9090] || len(ports) != 2 {
 			t.Errorf("ports %v", ports)
 		}
-		subsets := testapi.All[corev1.Endpoints](c.server, "endpoints")[0].Subsets
+		subsets := looptest.All[corev1.Endpoints](c.server, "endpoints")[0].Subsets
 		if len(subsets) != 2 {
 			t.Errorf("subsets %+v", subsets)
 		}
@@ -124,7 +125,7 @@ func TestConditionsSayReadyServingAndTerminating(t *testing.T) {
 		if *e.Conditions.Ready || !*e.Conditions.Serving || !*e.Conditions.Terminating {
 			t.Errorf("conditions %+v", e.Conditions)
 		}
-		if subsets := testapi.All[corev1.Endpoints](c.server, "endpoints")[0].Subsets; len(subsets) != 0 {
+		if subsets := looptest.All[corev1.Endpoints](c.server, "endpoints")[0].Subsets; len(subsets) != 0 {
 			t.Errorf("a terminating pod is among %+v", subsets)
 		}
 	})
@@ -148,14 +149,14 @@ func TestASliceOutlivesChangesOfItsPorts(t *testing.T) {
 		c.pod(1, func(*corev1.Pod) {})
 		c.pod(2, func(*corev1.Pod) {})
 		only("with its first pods", 8080, 2)
-		testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) {
+		looptest.Edit(c.server, "services", "default", "web", func(s *corev1.Service) {
 			s.Spec.Ports[0].TargetPort, s.Labels = intstr.FromInt32(9090), map[string]string{"team": "b"}
 		})
 		only("on another port", 9090, 2)
 		if labels := c.slices()[0].Labels; labels["team"] != "b" {
 			t.Errorf("labels %v", labels)
 		}
-		testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromString("http") })
+		looptest.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromString("http") })
 		only("on a port with a name", 8080, 2)
 	})
 }
@@ -181,7 +182,7 @@ func TestTrafficThatShallStayCloseHasHints(t *testing.T) {
 			{corev1.ServiceTrafficDistributionPreferSameNode, "Auto", "[] []", "[] []"},
 			{"", "", "[] []", "[] []"},
 		} {
-			testapi.Edit(c.server, "services", "default", "web", func(s *corev1.Service) {
+			looptest.Edit(c.server, "services", "default", "web", func(s *corev1.Service) {
 				s.Spec.TrafficDistribution, s.Annotations = nil, map[string]string{corev1.AnnotationTopologyMode: wanted.annotation}
 				if wanted.distribution != "" {
 					s.Spec.TrafficDistribution = &wanted.distribution
@@ -218,9 +219,11 @@ func TestRandomPodsConverge(t *testing.T) {
 					i := random.IntN(130)
 					switch random.IntN(4) {
 					case 0, 1:
-						c.pod(i, func(*corev1.Pod) {})
+						if pods := c.clients.Kube.CoreV1().Pods("default"); !exists(pods.Get(t.Context(), fmt.Sprint("pod-", i), metav1.GetOptions{})) {
+							c.pod(i, func(*corev1.Pod) {})
+						}
 					case 2:
-						testapi.Edit(c.server, "pods", "default", fmt.Sprint("pod-", i), func(p *corev1.Pod) {
+						looptest.Edit(c.server, "pods", "default", fmt.Sprint("pod-", i), func(p *corev1.Pod) {
 							p.Status.Conditions[0].Status = []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[random.IntN(2)]
 						})
 					case 3:
@@ -235,7 +238,7 @@ func TestRandomPodsConverge(t *testing.T) {
 				faults.Store(false)
 				c.settle()
 				ready := 0
-				for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+				for _, p := range looptest.All[corev1.Pod](c.server, "pods") {
 					if p.Status.Conditions[0].Status == corev1.ConditionTrue {
 						ready++
 					}
@@ -246,16 +249,18 @@ func TestRandomPodsConverge(t *testing.T) {
 	}
 }
 
+func exists(_ *corev1.Pod, err error) bool { return err == nil }
+
 type cluster struct {
 	t       *testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
 }
 
 func start(t *testing.T) *cluster {
-	server := testapi.New()
+	server := looptest.New(t, millracetest.API(t))
 	clients := server.Clients()
-	testapi.Start(t, clients, endpointslice.Entry, endpoints.Entry)
+	looptest.Start(t, clients, endpointslice.Entry, endpoints.Entry)
 	return &cluster{t, server, clients}
 }
 
@@ -266,7 +271,7 @@ func (c *cluster) service(edit func(*corev1.Service)) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"app": "web"}, ClusterIP: "10.1.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Selector: map[string]string{"app": "web"}, ClusterIP: "10.96.100.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 			Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
 		},
 	}
@@ -281,7 +286,7 @@ func (c *cluster) pod(i int, edit func(*corev1.Pod)) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "main", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+			Name: "main", Image: "image", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 		}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
@@ -289,11 +294,11 @@ func (c *cluster) pod(i int, edit func(*corev1.Pod)) {
 		},
 	}
 	edit(p)
-	_, _ = c.clients.Kube.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{})
+	looptest.Create(c.server, "pods", "default", p)
 }
 
 func (c *cluster) slices() []*discoveryv1.EndpointSlice {
-	return testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices")
+	return looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")
 }
 
 func (c *cluster) versions() map[string]string {
@@ -319,7 +324,7 @@ func (c *cluster) check(ready int) {
 			}
 		}
 	}
-	for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+	for _, p := range looptest.All[corev1.Pod](c.server, "pods") {
 		if seen[p.Name] != 1 {
 			c.t.Errorf("pod %s is in %d slices", p.Name, seen[p.Name])
 		}

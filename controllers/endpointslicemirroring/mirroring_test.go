@@ -12,22 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/controllers/endpointslicemirroring"
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
+	"github.com/millrace/millrace/millracetest"
 )
 
 type cluster struct {
 	*testing.T
-	server *testapi.Server
+	server *looptest.Server
 }
 
 // begin runs the loop with a service without a selector and its Endpoints.
 func begin(t *testing.T, subsets ...corev1.EndpointSubset) *cluster {
 	t.Helper()
-	server := testapi.New()
+	server := looptest.New(t, millracetest.API(t))
 	clients := server.Clients()
-	testapi.Start(t, clients, endpointslicemirroring.Entry)
+	looptest.Start(t, clients, endpointslicemirroring.Entry)
 	core := clients.Kube.CoreV1()
-	if _, err := core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.Services("default").Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	endpoints := &corev1.Endpoints{
@@ -47,7 +50,7 @@ func settle() { time.Sleep(time.Minute); synctest.Wait() }
 
 // said is what the slices say, a line for each.
 func (c *cluster) said() (lines []string) {
-	for _, slice := range testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices") {
+	for _, slice := range looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices") {
 		line := string(slice.AddressType)
 		for _, p := range slice.Ports {
 			line += fmt.Sprintf(" %s:%d", *p.Name, *p.Port)
@@ -69,7 +72,7 @@ func (c *cluster) expect(lines ...string) {
 }
 
 func (c *cluster) edit(change func(*corev1.Endpoints)) {
-	testapi.Edit(c.server, "endpoints", "default", "db", change)
+	looptest.Edit(c.server, "endpoints", "default", "db", change)
 	settle()
 }
 
@@ -91,7 +94,7 @@ func TestEndpointsOfUsersAreMirroredByFamilyAndPorts(t *testing.T) {
 			corev1.EndpointSubset{Addresses: ips("1.2.3.6"), Ports: port("sql", 5432)},
 			corev1.EndpointSubset{Addresses: ips("1.2.3.4"), Ports: port("web", 80)})
 		c.expect("IPv4 sql:5432 1.2.3.4=true 1.2.3.5=false 1.2.3.6=true", "IPv4 web:80 1.2.3.4=true", "IPv6 sql:5432 2001:db8::1=true")
-		slice := testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
+		slice := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
 		owner := metav1.GetControllerOf(slice)
 		if owner == nil || owner.Kind != "Endpoints" || owner.Name != "db" || slice.Labels["team"] != "a" ||
 			slice.Labels[discoveryv1.LabelServiceName] != "db" || len(slice.Annotations) != 1 || slice.Annotations["note"] != "kept" {
@@ -103,17 +106,17 @@ func TestEndpointsOfUsersAreMirroredByFamilyAndPorts(t *testing.T) {
 func TestAMirrorFollowsInPlaceAndRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := begin(t, corev1.EndpointSubset{Addresses: ips("1.2.3.4"), Ports: port("sql", 5432)})
-		before := testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
+		before := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
 		c.edit(func(e *corev1.Endpoints) {
 			e.Subsets = []corev1.EndpointSubset{{Addresses: ips("1.2.3.9"), Ports: port("sql", 5433)}}
 		})
 		c.expect("IPv4 sql:5433 1.2.3.9=true")
-		after := testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
+		after := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
 		if before.Name != after.Name {
 			t.Error("another slice took the place of the first")
 		}
 		c.edit(func(e *corev1.Endpoints) { e.ResourceVersion = "" }) // an event without a difference
-		if now := testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]; now.ResourceVersion != after.ResourceVersion {
+		if now := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]; now.ResourceVersion != after.ResourceVersion {
 			t.Error("the slice was written although nothing changed")
 		}
 	})
@@ -131,7 +134,7 @@ func TestNothingIsMirroredThatUsersDoNotWant(t *testing.T) {
 		},
 		"no addresses": func(c *cluster) { c.edit(func(e *corev1.Endpoints) { e.Subsets = nil }) },
 		"a selector": func(c *cluster) {
-			testapi.Edit(c.server, "services", "default", "db", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "db"} })
+			looptest.Edit(c.server, "services", "default", "db", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "db"} })
 			settle()
 		},
 	} {
@@ -153,7 +156,7 @@ func TestAtMostAThousandAddressesOfASubsetAreMirrored(t *testing.T) {
 			many = append(many, fmt.Sprintf("10.0.%d.%d", i/250, i%250))
 		}
 		c := begin(t, corev1.EndpointSubset{Addresses: ips(many...), Ports: port("sql", 5432)})
-		slices := testapi.All[discoveryv1.EndpointSlice](c.server, "endpointslices")
+		slices := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")
 		if len(slices) != 1 || len(slices[0].Endpoints) != 1000 {
 			t.Errorf("%d slices, the first with %d endpoints", len(slices), len(slices[0].Endpoints))
 		}

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/controllers/garbage"
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -90,22 +91,21 @@ func TestCircleOfForegroundDeletionsIsBrokenUp(t *testing.T) {
 
 func TestKindThatAppearsLaterIsCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := start(t)
-		late := testapi.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Late"}, Resource: "lates", Namespaced: true}
-		c.server.Register(late)
-		gvr := late.GroupVersion().WithResource("lates")
+		c := prepare(t)
+		c.server.Hide("networking.k8s.io")
+		looptest.Start(t, c.clients, garbage.Entry)
+		policies := c.clients.Kube.NetworkingV1().NetworkPolicies("default")
 		a := c.make("a")
-		o := &unstructured.Unstructured{Object: map[string]any{}}
-		o.SetGroupVersionKind(late.GroupVersionKind)
-		o.SetName("dependent")
-		o.SetOwnerReferences([]metav1.OwnerReference{reference(a)})
-		if _, err := c.clients.Dynamic.Resource(gvr).Namespace("default").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+		o := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "dependent", OwnerReferences: []metav1.OwnerReference{reference(a)}}}
+		if _, err := policies.Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		c.server.Hide("")
+		time.Sleep(time.Minute)
 		c.delete("a", metav1.DeletePropagationBackground)
 		time.Sleep(time.Minute)
-		_, err := c.clients.Dynamic.Resource(gvr).Namespace("default").Get(t.Context(), "dependent", metav1.GetOptions{})
+		_, err := policies.Get(t.Context(), "dependent", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			t.Fatalf("dependent of a late kind: %v", err)
 		}
@@ -115,7 +115,9 @@ func TestKindThatAppearsLaterIsCollected(t *testing.T) {
 // ownedByService makes a service "owner" and a config map "dependent" that is its own, and that stays for now.
 func (c *cluster) ownedByService() {
 	c.t.Helper()
-	service, err := c.clients.Kube.CoreV1().Services("default").Create(c.t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	service, err := c.clients.Kube.CoreV1().Services("default").Create(c.t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "owner"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -192,13 +194,14 @@ func TestOwnerInAnotherNamespaceCountsAsAbsentAndIsToldOf(t *testing.T) {
 		c := start(t)
 		a := c.make("a")
 		c.settle()
+		looptest.Namespace(c.server, "other")
 		stray := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stray", OwnerReferences: []metav1.OwnerReference{reference(a)}}}
 		if _, err := c.clients.Kube.CoreV1().ConfigMaps("other").Create(t.Context(), stray, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.settle()
 		c.expect("a")
-		events := testapi.All[corev1.Event](c.server, "events")
+		events := looptest.All[corev1.Event](c.server, "events")
 		if len(events) != 1 || events[0].Reason != "OwnerRefInvalidNamespace" {
 			t.Errorf("events: %v", events)
 		}
@@ -277,15 +280,19 @@ func randomGraph(t *testing.T, random *rand.Rand) {
 
 type cluster struct {
 	t       *testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
 }
 
+func prepare(t *testing.T) *cluster {
+	server := looptest.New(t, millracetest.API(t))
+	return &cluster{t, server, server.Clients()}
+}
+
 func start(t *testing.T) *cluster {
-	server := testapi.New()
-	clients := server.Clients()
-	testapi.Start(t, clients, garbage.Entry)
-	return &cluster{t, server, clients}
+	c := prepare(t)
+	looptest.Start(t, c.clients, garbage.Entry)
+	return c
 }
 
 func (c *cluster) settle() { time.Sleep(time.Minute); synctest.Wait() }
@@ -301,10 +308,11 @@ func (c *cluster) make(name string, owners ...*metav1.PartialObjectMetadata) *me
 	for _, owner := range owners {
 		o.OwnerReferences = append(o.OwnerReferences, reference(owner))
 	}
-	if _, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(c.t.Context(), o, metav1.CreateOptions{}); err != nil {
+	made, err := c.clients.Kube.CoreV1().ConfigMaps("default").Create(c.t.Context(), o, metav1.CreateOptions{})
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	return c.get(name)
+	return &metav1.PartialObjectMetadata{ObjectMeta: made.ObjectMeta}
 }
 
 func (c *cluster) find(name string) *metav1.PartialObjectMetadata {
@@ -325,7 +333,7 @@ func (c *cluster) get(name string) *metav1.PartialObjectMetadata {
 }
 
 func (c *cluster) edit(name string, edit func(*corev1.ConfigMap)) {
-	testapi.Edit(c.server, "configmaps", "default", name, edit)
+	looptest.Edit(c.server, "configmaps", "default", name, edit)
 }
 
 func (c *cluster) hold(o *metav1.PartialObjectMetadata, finalizers ...string) {

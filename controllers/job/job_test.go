@@ -14,9 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/controllers/job"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 func TestJobRunsToItsCompletions(t *testing.T) {
@@ -165,7 +166,7 @@ func TestSuspendedJobHasNoPodsAndResumes(t *testing.T) {
 		if n := len(c.pods()); n != 0 {
 			t.Errorf("%d pods of a suspended job", n)
 		}
-		if j := testapi.All[batchv1.Job](c.server, "jobs")[0]; j.Status.StartTime != nil {
+		if j := looptest.All[batchv1.Job](c.server, "jobs")[0]; j.Status.StartTime != nil {
 			t.Errorf("a suspended job has started at %v", j.Status.StartTime)
 		}
 		c.mu.Lock()
@@ -192,7 +193,7 @@ func TestJobEndsAtItsDeadlineAndGoesAfterItsTime(t *testing.T) {
 			t.Errorf("%d pods left, status %+v", len(c.pods()), j.Status)
 		}
 		time.Sleep(10 * time.Hour)
-		if left := testapi.All[batchv1.Job](c.server, "jobs"); len(left) != 1 || left[0].DeletionTimestamp == nil {
+		if left := looptest.All[batchv1.Job](c.server, "jobs"); len(left) != 1 || left[0].DeletionTimestamp == nil {
 			t.Error("not deleted in the foreground after its time")
 		}
 	})
@@ -235,8 +236,8 @@ func crashing(t *testing.T, seed uint64) {
 		}
 		return 0
 	}
-	lives := testapi.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 6)), job.Entry)
-	testapi.Run(t, c.clients, c.nodes)
+	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 6)), job.Entry)
+	looptest.Run(t, c.clients, c.nodes)
 	most := int32(6)
 	c.create(func(j *batchv1.Job) {
 		if seed%2 == 0 {
@@ -271,9 +272,9 @@ const running = -1 // the outcome of a pod that goes on
 
 type cluster struct {
 	t       *testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
-	nodes   *testapi.Nodes
+	nodes   *looptest.Nodes
 
 	mu      sync.Mutex // guards what follows
 	outcome func(*corev1.Pod) int32
@@ -281,15 +282,15 @@ type cluster struct {
 }
 
 func prepare(t *testing.T) *cluster {
-	server := testapi.New()
+	server := looptest.New(t, millracetest.API(t))
 	c := &cluster{t: t, server: server, clients: server.Clients(), seen: map[types.UID]time.Time{}, outcome: func(*corev1.Pod) int32 { return 0 }}
-	c.nodes = &testapi.Nodes{Server: server, Settle: c.settle}
+	c.nodes = &looptest.Nodes{Server: server, Settle: c.settle}
 	return c
 }
 
 func start(t *testing.T) *cluster {
 	c := prepare(t)
-	testapi.Run(t, c.clients, append(testapi.Make(t, c.clients, job.Entry, job.TTLEntry), c.nodes)...)
+	looptest.Run(t, c.clients, append(looptest.Make(t, c.clients, job.Entry, job.TTLEntry), c.nodes)...)
 	return c
 }
 
@@ -326,14 +327,15 @@ func indexed(completions, parallelism int32) func(*batchv1.Job) {
 func (c *cluster) create(edit func(*batchv1.Job)) {
 	c.t.Helper()
 	labels := map[string]string{"job": "work"}
+	manual := true
 	j := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "work"},
 		Spec: batchv1.JobSpec{
 			Parallelism: ptr(1), Completions: ptr(1), BackoffLimit: ptr(6),
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, ManualSelector: &manual,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}, RestartPolicy: corev1.RestartPolicyNever},
+				Spec:       corev1.PodSpec{Containers: looptest.Containers(), RestartPolicy: corev1.RestartPolicyNever},
 			},
 		},
 	}
@@ -351,12 +353,12 @@ func (c *cluster) job(edit func(*batchv1.Job)) {
 }
 
 func (c *cluster) edit(edit func(*batchv1.Job)) {
-	testapi.Edit(c.server, "jobs", "default", "work", edit)
+	looptest.Edit(c.server, "jobs", "default", "work", edit)
 	time.Sleep(time.Hour)
 	synctest.Wait()
 }
 
-func (c *cluster) pods() []*corev1.Pod { return testapi.All[corev1.Pod](c.server, "pods") }
+func (c *cluster) pods() []*corev1.Pod { return looptest.All[corev1.Pod](c.server, "pods") }
 
 // most is the largest number of pods that ran at a time, as far as their times tell.
 func (c *cluster) most() int {
@@ -387,7 +389,7 @@ func (c *cluster) most() int {
 
 func (c *cluster) expect(kind batchv1.JobConditionType, reason string) *batchv1.Job {
 	c.t.Helper()
-	j := testapi.All[batchv1.Job](c.server, "jobs")[0]
+	j := looptest.All[batchv1.Job](c.server, "jobs")[0]
 	for _, condition := range j.Status.Conditions {
 		if condition.Type == kind && condition.Status == corev1.ConditionTrue {
 			if condition.Reason != reason {

@@ -11,41 +11,40 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/controllers/namespace"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 func TestDeletedNamespaceIsEmptiedAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := start(t)
+		server := looptest.New(t, millracetest.API(t))
+		server.Hide("networking.k8s.io") // kinds that come later
+		c := startOn(t, server)
 		c.fill("doomed")
 		c.fill("kept")
-		late := testapi.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Late"}, Resource: "lates", Namespaced: true}
-		c.server.Register(late)
-		o := &unstructured.Unstructured{Object: map[string]any{}}
-		o.SetGroupVersionKind(late.GroupVersionKind)
-		o.SetName("late")
-		if _, err := c.clients.Dynamic.Resource(late.GroupVersion().WithResource("lates")).Namespace("doomed").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+		if _, err := c.clients.Kube.NetworkingV1().NetworkPolicies("doomed").Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		server.Hide("")
 		c.delete("doomed")
 		if ns := c.namespace("doomed"); ns != nil {
 			t.Errorf("still there: %+v", ns.Status)
 		}
-		for _, cm := range testapi.All[corev1.ConfigMap](c.server, "configmaps") {
+		for _, cm := range looptest.All[corev1.ConfigMap](c.server, "configmaps") {
 			if cm.Namespace == "doomed" {
 				t.Error("left behind:", cm.Name)
 			}
 		}
-		if got := len(testapi.All[unstructured.Unstructured](c.server, "lates")); got != 0 {
+		if got := len(looptest.All[networkingv1.NetworkPolicy](c.server, "networkpolicies")); got != 0 {
 			t.Errorf("%d objects of a late kind left behind", got)
 		}
-		if c.namespace("kept") == nil || len(testapi.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
+		if c.namespace("kept") == nil || len(looptest.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
 			t.Error("the other namespace has lost something")
 		}
 	})
@@ -55,7 +54,7 @@ func TestNamespaceSaysWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.fill("doomed")
-		testapi.Edit(c.server, "configmaps", "doomed", "content", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/hold"} })
+		looptest.Edit(c.server, "configmaps", "doomed", "content", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/hold"} })
 		c.delete("doomed")
 		ns := c.namespace("doomed")
 		if ns == nil {
@@ -87,6 +86,9 @@ func TestNamespaceWaitsForDiscoveryAndForKindsThatFail(t *testing.T) {
 		var broken atomic.Bool
 		broken.Store(true)
 		c.server.Intercept(func(r *http.Request) error {
+			if r.URL.Path == "/apis" {
+				r.Header.Set("Accept", "application/json") // and not all groups in one document
+			}
 			if broken.Load() && strings.HasPrefix(r.URL.Path, "/apis/apps/") {
 				return fmt.Errorf("apps are not at home")
 			}
@@ -104,7 +106,7 @@ func TestNamespaceWaitsForDiscoveryAndForKindsThatFail(t *testing.T) {
 		if !found {
 			t.Errorf("conditions: %+v", ns.Status.Conditions)
 		}
-		if got := len(testapi.All[corev1.ConfigMap](c.server, "configmaps")); got != 0 {
+		if got := len(looptest.All[corev1.ConfigMap](c.server, "configmaps")); got != 0 {
 			t.Errorf("%d config maps wait for a group that they have nothing to do with", got)
 		}
 		broken.Store(false)
@@ -119,17 +121,17 @@ func TestPodsGoBeforeWhatTheyUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.fill("doomed")
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{NodeName: "node"}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{NodeName: "node", Containers: looptest.Containers()}}
 		if _, err := c.clients.Kube.CoreV1().Pods("doomed").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.delete("doomed") // no kubelet ends the pod
-		if len(testapi.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
+		if len(looptest.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
 			t.Error("the config map went before the pod")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go func() { _ = (&testapi.Nodes{Server: c.server}).Run(ctx) }()
+		go func() { _ = (&looptest.Nodes{Server: c.server}).Run(ctx) }()
 		time.Sleep(time.Minute)
 		if c.namespace("doomed") != nil {
 			t.Error("still there after the pod has ended")
@@ -141,7 +143,7 @@ func TestANewNamespaceOfTheSameNameKeepsWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.fill("reborn")
-		testapi.Edit(c.server, "configmaps", "reborn", "content", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/hold"} })
+		looptest.Edit(c.server, "configmaps", "reborn", "content", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/hold"} })
 		c.delete("reborn")
 		// The loop goes on seeing the namespace that waits for its content, which somebody else lets go.
 		c.server.HoldWatches(true)
@@ -161,7 +163,7 @@ func TestANewNamespaceOfTheSameNameKeepsWhatItHas(t *testing.T) {
 		}
 		c.fill("reborn")
 		time.Sleep(time.Hour)
-		if len(testapi.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
+		if len(looptest.All[corev1.ConfigMap](c.server, "configmaps")) != 1 {
 			t.Error("the new namespace has been emptied")
 		}
 		if phase := c.namespace("reborn").Status.Phase; phase == corev1.NamespaceTerminating {
@@ -172,14 +174,15 @@ func TestANewNamespaceOfTheSameNameKeepsWhatItHas(t *testing.T) {
 
 type cluster struct {
 	t       *testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
 }
 
-func start(t *testing.T) *cluster {
-	server := testapi.New()
+func start(t *testing.T) *cluster { return startOn(t, looptest.New(t, millracetest.API(t))) }
+
+func startOn(t *testing.T, server *looptest.Server) *cluster {
 	clients := server.Clients()
-	testapi.Start(t, clients, namespace.Entry)
+	looptest.Start(t, clients, namespace.Entry)
 	return &cluster{t, server, clients}
 }
 
@@ -204,7 +207,7 @@ func (c *cluster) delete(name string) {
 }
 
 func (c *cluster) namespace(name string) *corev1.Namespace {
-	for _, ns := range testapi.All[corev1.Namespace](c.server, "namespaces") {
+	for _, ns := range looptest.All[corev1.Namespace](c.server, "namespaces") {
 		if ns.Name == name {
 			return ns
 		}

@@ -11,10 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/controllers/nodelifecycle"
 	"github.com/millrace/millrace/controllers/tainteviction"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 func TestSilentNodeIsUnknownAndItsPodsLeaveWhenTheirPatienceEnds(t *testing.T) {
@@ -38,7 +39,7 @@ func TestSilentNodeIsUnknownAndItsPodsLeaveWhenTheirPatienceEnds(t *testing.T) {
 		if keys := c.taints(0); !slices.Equal(keys, []string{"node.kubernetes.io/unreachable:NoExecute", "node.kubernetes.io/unreachable:NoSchedule"}) {
 			t.Errorf("taints %v", keys)
 		}
-		for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+		for _, p := range looptest.All[corev1.Pod](c.server, "pods") {
 			for _, condition := range p.Status.Conditions {
 				if condition.Type == corev1.PodReady && (condition.Status == corev1.ConditionTrue) != (p.Name == "elsewhere") {
 					t.Errorf("pod %s has ready %s", p.Name, condition.Status)
@@ -50,7 +51,7 @@ func TestSilentNodeIsUnknownAndItsPodsLeaveWhenTheirPatienceEnds(t *testing.T) {
 		c.renew(5*time.Minute, 1, 2)
 		c.expect("elsewhere")
 		c.renew(time.Minute, 0, 1, 2)
-		testapi.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue })
+		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue })
 		c.renew(time.Minute, 0, 1, 2)
 		if keys := c.taints(0); len(keys) != 0 {
 			t.Errorf("taints of a node that is back: %v", keys)
@@ -77,9 +78,9 @@ func TestNothingIsEvictedWhenAllNodesFailAtOnce(t *testing.T) {
 func TestPressureAndCordonBecomeTaintsAndForeignOnesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 1)
-		testapi.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
 			n.Spec.Unschedulable = true
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoSchedule})
+			n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue})
 		})
 		c.renew(time.Second, 0)
@@ -125,7 +126,7 @@ func TestPodsAreToldWhenTheirNodeComesBackInTime(t *testing.T) {
 		c.pod("long", "node-0", 600)
 		c.renew(2*time.Minute, 1, 2)
 		c.expect("long")
-		testapi.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
 			n.Status.Conditions[0].Status, n.Status.Conditions[0].LastHeartbeatTime = corev1.ConditionTrue, metav1.Now()
 		})
 		c.renew(time.Minute, 0, 1, 2)
@@ -135,7 +136,7 @@ func TestPodsAreToldWhenTheirNodeComesBackInTime(t *testing.T) {
 		c.renew(20*time.Minute, 0, 1)
 		c.expect("long")
 		var said []string
-		for _, e := range testapi.All[corev1.Event](c.server, "events") {
+		for _, e := range looptest.All[corev1.Event](c.server, "events") {
 			switch {
 			case e.Reason == "TaintManagerEviction":
 				said = append(said, e.Message)
@@ -186,29 +187,27 @@ func TestMeasuresDecideWhoIsEvicted(t *testing.T) {
 
 type cluster struct {
 	t       *testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
 }
 
 func start(t *testing.T, nodes int) *cluster { return startWith(t, nodelifecycle.Options{}, nodes) }
 
 func startWith(t *testing.T, o nodelifecycle.Options, nodes int) *cluster {
-	server := testapi.New()
+	server := looptest.New(t, millracetest.API(t))
 	c := &cluster{t, server, server.Clients()}
 	for i := range nodes {
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}},
 		}
-		if _, err := c.clients.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		looptest.Create(server, "nodes", "", node)
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
 		if _, err := c.clients.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	testapi.Start(t, c.clients, o.Entry(), tainteviction.Entry)
+	looptest.Start(t, c.clients, o.Entry(), tainteviction.Entry)
 	synctest.Wait()
 	return c
 }
@@ -217,7 +216,7 @@ func startWith(t *testing.T, o nodelifecycle.Options, nodes int) *cluster {
 func (c *cluster) renew(d time.Duration, nodes ...int) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Second) {
 		for _, i := range nodes {
-			testapi.Edit(c.server, "leases", corev1.NamespaceNodeLease, fmt.Sprint("node-", i), func(l *coordinationv1.Lease) {
+			looptest.Edit(c.server, "leases", corev1.NamespaceNodeLease, fmt.Sprint("node-", i), func(l *coordinationv1.Lease) {
 				now := metav1.NowMicro()
 				l.Spec.RenewTime = &now
 			})
@@ -229,18 +228,16 @@ func (c *cluster) renew(d time.Duration, nodes ...int) {
 func (c *cluster) pod(name, node string, patience int64) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{NodeName: node, Tolerations: []corev1.Toleration{{
+		Spec: corev1.PodSpec{NodeName: node, Containers: looptest.Containers(), Tolerations: []corev1.Toleration{{
 			Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &patience,
 		}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
-	if _, err := c.clients.Kube.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	looptest.Create(c.server, "pods", "default", p)
 }
 
 func (c *cluster) node(i int) *corev1.Node {
-	for _, n := range testapi.All[corev1.Node](c.server, "nodes") {
+	for _, n := range looptest.All[corev1.Node](c.server, "nodes") {
 		if n.Name == fmt.Sprint("node-", i) {
 			return n
 		}
@@ -264,7 +261,7 @@ func (c *cluster) expect(names string) {
 	c.t.Helper()
 	synctest.Wait()
 	var got []string
-	for _, p := range testapi.All[corev1.Pod](c.server, "pods") {
+	for _, p := range looptest.All[corev1.Pod](c.server, "pods") {
 		if p.DeletionTimestamp == nil {
 			got = append(got, p.Name)
 		}

@@ -28,7 +28,9 @@ import (
 type Pod struct {
 	metav1.ObjectMeta
 
-	Node          string
+	Node string
+	// Wanted is the one node that the pod's affinity names, if it names one.
+	Wanted        string
 	Phase         corev1.PodPhase
 	RestartPolicy corev1.RestartPolicy
 	Hostname      string
@@ -119,6 +121,7 @@ func Of(pod *corev1.Pod) *Pod {
 	p := &Pod{
 		ObjectMeta:    meta(&pod.ObjectMeta),
 		Node:          pod.Spec.NodeName,
+		Wanted:        wanted(pod.Spec.Affinity),
 		Phase:         pod.Status.Phase,
 		RestartPolicy: pod.Spec.RestartPolicy,
 		Hostname:      pod.Spec.Hostname,
@@ -137,6 +140,21 @@ func Of(pod *corev1.Pod) *Pod {
 	p.containers(pod.Status.InitContainerStatuses)
 	p.containers(pod.Status.ContainerStatuses)
 	return p
+}
+
+// wanted is the node that an affinity requires by name.
+func wanted(a *corev1.Affinity) string {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
 }
 
 // kept are the annotations that a loop reads.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/millrace/millrace/controllers/internal/pace"
 	"github.com/millrace/millrace/controllers/internal/upkeep"
 	"github.com/millrace/millrace/controllers/owned"
 	"github.com/millrace/millrace/controllers/podview"
@@ -25,7 +26,7 @@ type controller struct {
 	pods   *informer.Shared[*podview.Pod]
 	upkeep upkeep.Pods
 	writes loop.Writes
-	pace   pace
+	pace   pace.Pace
 }
 
 // New makes the loop of the kind.
@@ -54,7 +55,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	rs, ok := r.sets.Lookup(key)
 	if !ok {
 		r.writes.Forget(key)
-		r.pace.forget(key)
+		r.pace.Forget(key)
 		return loop.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
@@ -66,7 +67,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{}, err
 	}
 	found := count(rs, pods, r.now())
-	r.pace.set(key, len(pods))
+	r.pace.Set(key, len(pods))
 	var failure error
 	if rs.DeletionTimestamp == nil {
 		failure = r.resize(ctx, key, rs, found.active)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,7 +45,10 @@ func TestPodsGoInTheOrderOfLeastLoss(t *testing.T) {
 }
 
 func BenchmarkCountFiveThousandPods(b *testing.B) {
-	rs := setOf(5000)
+	size := int32(5000)
+	rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{
+		Replicas: &size, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}},
+	}}
 	pods := make([]*podview.Pod, 5000)
 	for i := range pods {
 		pods[i] = &podview.Pod{Node: "a", Phase: corev1.PodRunning, Ready: true}

@@ -1,7 +1,6 @@
-package replicaset
+package replicaset_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,8 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
+	"github.com/millrace/millrace/controllers/replicaset"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 func TestPodsThatMatchAreAdoptedAndOthersLetGo(t *testing.T) {
@@ -35,7 +36,7 @@ func TestPodsThatMatchAreAdoptedAndOthersLetGo(t *testing.T) {
 		if n := len(c.pods()); n != 4 {
 			t.Errorf("%d pods", n)
 		}
-		testapi.Edit(c.server, "pods", "default", "orphan", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+		looptest.Edit(c.server, "pods", "default", "orphan", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
 		c.settle()
 		if p := c.find("orphan"); metav1.GetControllerOf(p) != nil {
 			t.Error("a pod that matches no longer was not let go")
@@ -63,7 +64,7 @@ func TestThousandsOfOrphansAreAdoptedAtOnce(t *testing.T) {
 			}
 			return nil
 		}, nil)
-		testapi.Start(t, c.clients, Entry) // the pods need not run
+		looptest.Start(t, c.clients, replicaset.Entry) // the pods need not run
 		c.create(many)
 		c.settle()
 		if patches.Load() != many || creations.Load() != 0 {
@@ -129,11 +130,11 @@ func TestFewerReplicasTakeTheCheapestPods(t *testing.T) {
 		c.create(5)
 		c.settle()
 		kept := c.pods()[2].Name
-		testapi.Edit(c.server, "pods", "default", kept, func(p *corev1.Pod) {
+		looptest.Edit(c.server, "pods", "default", kept, func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.PodDeletionCost: "100"}
 		})
 		c.settle() // pods and sets are watched apart: what is newer in one may be seen before what is older in the other
-		testapi.Edit(c.server, "replicasets", "default", "web", func(rs *appsv1.ReplicaSet) { *rs.Spec.Replicas = 1; rs.Generation++ })
+		looptest.Edit(c.server, "replicasets", "default", "web", func(rs *appsv1.ReplicaSet) { *rs.Spec.Replicas = 1 })
 		c.settle()
 		if pods := c.pods(); len(pods) != 1 || pods[0].Name != kept {
 			t.Errorf("%d pods, the first is %s, expected %s", len(pods), pods[0].Name, kept)
@@ -155,24 +156,13 @@ func neverTwice(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := prepare(t)
 	faults := c.server.Faults(rand.New(rand.NewPCG(seed, 2)))
-	lives := testapi.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 3)), Entry)
+	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 3)), replicaset.Entry)
 	c.create(40)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			moved := c.server.Moved()
-			if n := len(c.pods()); n > 40 {
-				t.Errorf("%d pods", n)
-				return
-			}
-			select {
-			case <-moved:
-			case <-ctx.Done():
-			}
+	stop := looptest.Observe(c.server, func() {
+		if n := len(c.pods()); n > 40 {
+			t.Errorf("%d pods", n)
 		}
-	}()
+	})
 	faults.Store(true)
 	for range 20 {
 		c.server.HoldWatches(random.IntN(3) > 0)
@@ -185,8 +175,7 @@ func neverTwice(t *testing.T, seed uint64) {
 	c.server.HoldWatches(false)
 	lives.Calm()
 	time.Sleep(20 * time.Minute)
-	cancel()
-	<-done
+	stop()
 	if n := len(c.pods()); n != 40 {
 		t.Errorf("%d pods in the end", n)
 	}
@@ -194,17 +183,17 @@ func neverTwice(t *testing.T, seed uint64) {
 
 type cluster struct {
 	t       *testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
 }
 
 func prepare(t *testing.T) *cluster {
-	server := testapi.New()
+	server := looptest.New(t, millracetest.API(t))
 	return &cluster{t, server, server.Clients()}
 }
 
 func (c *cluster) run() {
-	testapi.Run(c.t, c.clients, append(testapi.Make(c.t, c.clients, Entry), &testapi.Nodes{Server: c.server, Count: 3})...)
+	looptest.Run(c.t, c.clients, append(looptest.Make(c.t, c.clients, replicaset.Entry), &looptest.Nodes{Server: c.server, Count: 3})...)
 }
 
 func start(t *testing.T) *cluster {
@@ -219,7 +208,7 @@ func setOf(replicas int32) *appsv1.ReplicaSet {
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: appsv1.ReplicaSetSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: looptest.Containers()}},
 		},
 	}
 }
@@ -237,20 +226,18 @@ func (c *cluster) create(replicas int32, edits ...func(*appsv1.ReplicaSet)) {
 
 func (c *cluster) pod(name string, edit func(*corev1.Pod)) {
 	c.t.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{Containers: looptest.Containers()}}
 	edit(p)
-	if _, err := c.clients.Kube.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	looptest.Create(c.server, "pods", "default", p)
 }
 
 func (c *cluster) settle() { time.Sleep(30 * time.Minute); synctest.Wait() }
 
 func (c *cluster) set() *appsv1.ReplicaSet {
-	return testapi.All[appsv1.ReplicaSet](c.server, "replicasets")[0]
+	return looptest.All[appsv1.ReplicaSet](c.server, "replicasets")[0]
 }
 
-func (c *cluster) pods() []*corev1.Pod { return testapi.All[corev1.Pod](c.server, "pods") }
+func (c *cluster) pods() []*corev1.Pod { return looptest.All[corev1.Pod](c.server, "pods") }
 
 func (c *cluster) find(name string) *corev1.Pod {
 	c.t.Helper()

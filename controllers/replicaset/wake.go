@@ -2,8 +2,6 @@ package replicaset
 
 import (
 	"maps"
-	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,27 +36,5 @@ func (r *controller) wakeOwner(l *loop.Loop, pod *podview.Pod) {
 		return
 	}
 	key := loop.Key{Namespace: pod.Namespace, Name: ref.Name}
-	l.AddAfter(key, r.pace.of(key))
-}
-
-// A pace says how long to gather changes of a replica set's pods before looking
-// at them all: one look costs as much as there are pods, so it is in proportion
-// to their number. Sets of a few pods are looked at at once.
-type pace struct{ sizes sync.Map }
-
-const (
-	paceEach = 20 * time.Microsecond
-	paceMost = 100 * time.Millisecond
-)
-
-func (p *pace) set(key loop.Key, pods int) { p.sizes.Store(key, pods) }
-func (p *pace) forget(key loop.Key)        { p.sizes.Delete(key) }
-
-func (p *pace) of(key loop.Key) time.Duration {
-	pods, _ := p.sizes.Load(key)
-	n, _ := pods.(int)
-	if n < 50 {
-		return 0
-	}
-	return min(time.Duration(n)*paceEach, paceMost)
+	l.AddAfter(key, r.pace.Of(key))
 }

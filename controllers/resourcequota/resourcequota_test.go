@@ -3,6 +3,7 @@ package resourcequota_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,28 +13,27 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/millrace/millrace/controllers/internal/testapi"
+	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/controllers/resourcequota"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
 type cluster struct {
 	*testing.T
-	server  *testapi.Server
+	server  *looptest.Server
 	clients *loop.Clients
 }
 
 func prepare(t *testing.T) *cluster {
-	quotas := testapi.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ResourceQuota"), Resource: "resourcequotas", Namespaced: true}
-	server := testapi.New(append(testapi.Usual, quotas)...)
+	server := looptest.New(t, millracetest.API(t))
 	return &cluster{t, server, server.Clients()}
 }
 
 func start(t *testing.T) *cluster {
 	c := prepare(t)
-	testapi.Start(t, c.clients, resourcequota.Entry)
+	looptest.Start(t, c.clients, resourcequota.Entry)
 	return c
 }
 
@@ -64,9 +64,9 @@ func (c *cluster) quota(name string, hard corev1.ResourceList, scopes ...corev1.
 
 func (c *cluster) pod(name, cpu string, deadline *int64) {
 	c.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{ActiveDeadlineSeconds: deadline}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{ActiveDeadlineSeconds: deadline, Containers: looptest.Containers()}}
 	if cpu != "" {
-		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list("cpu", cpu)}}}
+		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: list("cpu", cpu)}}}
 	}
 	must(c.clients.Kube.CoreV1().Pods("default").Create(c.Context(), p, metav1.CreateOptions{}))(c)
 }
@@ -97,16 +97,23 @@ func TestAQuotaSaysWhatThereIs(t *testing.T) {
 		c.pod("a", "300m", nil)
 		c.pod("b", "500m", nil)
 		c.pod("over", "1", nil)
-		testapi.Edit(c.server, "pods", "default", "over", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
-		must(c.clients.Kube.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}, metav1.CreateOptions{}))(t)
+		looptest.Edit(c.server, "pods", "default", "over", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+		must(c.clients.Kube.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "d"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "d"}},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "d"}}, Spec: corev1.PodSpec{Containers: looptest.Containers()}},
+			},
+		}, metav1.CreateOptions{}))(t)
 		must(c.clients.Kube.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"},
-			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 1}, {Port: 2}}}}, metav1.CreateOptions{}))(t)
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Name: "a", Port: 1}, {Name: "b", Port: 2}}}}, metav1.CreateOptions{}))(t)
+		looptest.Namespace(c.server, "elsewhere")
 		must(c.clients.Kube.CoreV1().ConfigMaps("elsewhere").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{}))(t)
 		settle()
 		if got := c.status("all").Hard; !apiequality.Semantic.DeepEqual(got, hard) {
 			t.Errorf("the limits are %v", got)
 		}
-		c.want("all", list("pods", "2", "count/pods", "3", "requests.cpu", "800m", "limits.memory", "0", "services", "1", "services.nodeports", "2", "count/deployments.apps", "1", "configmaps", "0"))
+		c.want("all", list("pods", "2", "count/pods", "3", "requests.cpu", "800m", "limits.memory", "0", "services", "2", "services.nodeports", "2", "count/deployments.apps", "1", "configmaps", "0"))
 		c.want("other", list("configmaps", "0"))
 	})
 }
@@ -117,17 +124,17 @@ func TestScopesDecideWhichPodsAreCounted(t *testing.T) {
 		for _, scope := range []corev1.ResourceQuotaScope{
 			corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort,
 		} {
-			c.quota(string("of-"+scope), list("pods", "9"), scope)
+			c.quota("of-"+strings.ToLower(string(scope)), list("pods", "9"), scope)
 		}
 		soon := int64(60)
 		c.pod("a", "1", nil)
 		c.pod("b", "", nil)
 		c.pod("c", "", &soon)
 		settle()
-		c.want("of-Terminating", list("pods", "1"))
-		c.want("of-NotTerminating", list("pods", "2"))
-		c.want("of-BestEffort", list("pods", "2"))
-		c.want("of-NotBestEffort", list("pods", "1"))
+		c.want("of-terminating", list("pods", "1"))
+		c.want("of-notterminating", list("pods", "2"))
+		c.want("of-besteffort", list("pods", "2"))
+		c.want("of-notbesteffort", list("pods", "1"))
 	})
 }
 
@@ -154,7 +161,7 @@ func TestWhatIsChargedAndOnItsWayIsNotTakenBack(t *testing.T) {
 		c.quota("q", list("pods", "50"))
 		settle()
 		for i := range 20 {
-			testapi.Edit(c.server, "resourcequotas", "default", "q", func(q *corev1.ResourceQuota) { q.Status.Used = list("pods", fmt.Sprint(i+1)) })
+			looptest.Edit(c.server, "resourcequotas", "default", "q", func(q *corev1.ResourceQuota) { q.Status.Used = list("pods", fmt.Sprint(i+1)) })
 			time.Sleep(300 * time.Millisecond)
 			c.want("q", list("pods", fmt.Sprint(i+1)))
 			c.pod(fmt.Sprint("p", i), "1", nil)
@@ -169,7 +176,7 @@ func TestAChargeForWhatWasNeverStoredIsTakenBackInTime(t *testing.T) {
 		c := start(t)
 		c.quota("q", list("pods", "50"))
 		settle()
-		testapi.Edit(c.server, "resourcequotas", "default", "q", func(q *corev1.ResourceQuota) { q.Status.Used = list("pods", "7") })
+		looptest.Edit(c.server, "resourcequotas", "default", "q", func(q *corev1.ResourceQuota) { q.Status.Used = list("pods", "7") })
 		settle()
 		c.want("q", list("pods", "0"))
 	})
@@ -177,13 +184,15 @@ func TestAChargeForWhatWasNeverStoredIsTakenBackInTime(t *testing.T) {
 
 func TestKindsThatComeLaterAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := start(t)
-		c.quota("q", list("count/lates.example.org", "3", "configmaps", "1"))
+		c := prepare(t)
+		c.server.Hide("networking.k8s.io")
+		looptest.Start(t, c.clients, resourcequota.Entry)
+		c.quota("q", list("count/networkpolicies.networking.k8s.io", "3", "configmaps", "1"))
 		settle()
 		c.want("q", list("configmaps", "0")) // what nobody can count is not said to be 0
-		c.server.Register(testapi.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Late"}, Resource: "lates", Namespaced: true})
+		c.server.Hide("")
 		time.Sleep(time.Minute)
-		c.want("q", list("configmaps", "0", "count/lates.example.org", "0"))
+		c.want("q", list("configmaps", "0", "count/networkpolicies.networking.k8s.io", "0"))
 	})
 }
 
@@ -199,10 +208,10 @@ func TestWhateverHappensTheCountIsRight(t *testing.T) {
 func converge(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := prepare(t)
-	lives := testapi.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 2)), resourcequota.Entry)
-	c.quota("q", list("pods", "100", "requests.cpu", "100"))
+	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 2)), resourcequota.Entry)
+	c.quota("q", list("pods", "200", "requests.cpu", "100"))
 	pods := map[string]bool{}
-	for i := range 60 {
+	for i := 0; i < 120 || lives.Deaths() == 0; i++ {
 		switch random.IntN(7) {
 		case 0, 1, 2:
 			name := fmt.Sprint("p", i)

@@ -64,12 +64,12 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 		return nil, err
 	}
 	s.fillMeta(o)
-	s.kind.Main.PrepareCreate(ctx, o)
 	generate := o.GetName() == "" && o.GetGenerateName() != ""
 	for try := 1; ; try++ {
 		if generate {
 			o.SetName(generateName(o.GetGenerateName()))
 		}
+		s.kind.Main.PrepareCreate(ctx, o) // which may copy the name, as into the labels of a Job's pods
 		stored, err := s.createOnce(ctx, change, opt)
 		if generate && try < generatedTries && apierrors.IsAlreadyExists(err) {
 			continue

@@ -1,4 +1,4 @@
-package testapi
+package looptest
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (l *Lives) live(ctx context.Context, t testing.TB) {
 	current := &life{lives: l, ctx: ctx, end: cancel, left: 1 + l.random.IntN(25)}
 	l.life = current
 	l.mu.Unlock()
-	clients := clientsOver(current)
+	clients := l.server.clientsOver(current)
 	if err := loop.Run(ctx, clients, Make(t, clients, l.entries...)...); err != nil && ctx.Err() == nil {
 		t.Error(err)
 	}
@@ -68,6 +68,13 @@ func (l *Lives) Calm() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calm = true
+	return l.deaths
+}
+
+// Deaths says how many lives have ended.
+func (l *Lives) Deaths() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.deaths
 }
 

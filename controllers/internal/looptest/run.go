@@ -1,12 +1,8 @@
-package testapi
+package looptest
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
-	"net/http"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/millrace/millrace/loop"
@@ -46,23 +42,4 @@ func Run(t testing.TB, clients *loop.Clients, runners ...loop.Runner) (stop func
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-var errLost = errors.New("connection reset")
-
-// Faults loses one of five writing requests while what it returns is true: half
-// of them before they arrive, and of the others the answer.
-func (s *Server) Faults(random *rand.Rand) *atomic.Bool {
-	on := new(atomic.Bool)
-	var mu sync.Mutex // guards random
-	lose := func(r *http.Request) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if on.Load() && r.Method != http.MethodGet && random.IntN(10) == 0 {
-			return errLost
-		}
-		return nil
-	}
-	s.Intercept(lose, lose)
-	return on
 }

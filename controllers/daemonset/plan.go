@@ -1,0 +1,111 @@
+package daemonset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/loop"
+)
+
+// burst is how many pods are created, and how many deleted, in one pass.
+const burst = 250
+
+// plan is what one pass changes.
+type plan struct {
+	create []string // nodes
+	remove []*podview.Pod
+}
+
+// upkeep is what must be done whatever is being rolled out: one pod on each node that shall have one, none elsewhere.
+func (s *state) upkeep(d *controller) plan {
+	p := plan{remove: s.strays}
+	for i := range s.nodes {
+		at := &s.nodes[i]
+		switch {
+		case at.run && len(at.pods) == 0:
+			p.create = append(p.create, at.node)
+		case at.stay:
+			s.tidy(d, at, &p)
+		default:
+			for _, pod := range at.pods {
+				if pod.DeletionTimestamp == nil {
+					p.remove = append(p.remove, pod)
+				}
+			}
+		}
+	}
+	return p
+}
+
+// tidy deletes what has ended on a node, and what is too much there.
+func (s *state) tidy(d *controller, at *post, p *plan) {
+	var working []*podview.Pod
+	for _, pod := range at.pods {
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case pod.Phase == corev1.PodFailed:
+			if d.mayReplace(s, at.node) {
+				d.recorder.Eventf(s.ds, corev1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it", pod.Namespace, pod.Name, at.node)
+				p.remove = append(p.remove, pod)
+			}
+		case pod.Phase == corev1.PodSucceeded:
+			d.recorder.Eventf(s.ds, corev1.EventTypeNormal, "SucceededDaemonPod", "Found succeeded daemon pod %s/%s on node %s, will try to delete it", pod.Namespace, pod.Name, at.node)
+			p.remove = append(p.remove, pod)
+		default:
+			working = append(working, pod)
+		}
+	}
+	if surge, _ := s.bounds(); surge > 0 {
+		s.tidyPair(working, p)
+	} else if len(working) > 1 {
+		p.remove = append(p.remove, working[1:]...)
+	}
+}
+
+// tidyPair leaves one pod of the present template and one of an older one, and of these only one if the other is of no use
+// any more.
+func (s *state) tidyPair(working []*podview.Pod, p *plan) {
+	var fresh, old *podview.Pod
+	for _, pod := range working {
+		switch {
+		case s.updated(pod) && fresh == nil:
+			fresh = pod
+		case !s.updated(pod) && old == nil:
+			old = pod
+		default:
+			p.remove = append(p.remove, pod)
+		}
+	}
+	if fresh != nil && old != nil && (!old.Ready || s.available(fresh)) {
+		p.remove = append(p.remove, old)
+	}
+}
+
+// mayReplace tells whether it is time to replace a failed pod on a node.
+func (d *controller) mayReplace(s *state, node string) bool {
+	id := fmt.Sprintf("%s/%d/%s", s.ds.UID, s.ds.Status.ObservedGeneration, node)
+	if d.failed.IsInBackOffSinceUpdate(id, d.failed.Clock.Now()) {
+		s.again(d.failed.Get(id))
+		return false
+	}
+	d.failed.Next(id, d.failed.Clock.Now())
+	return true
+}
+
+// carryOut does what is planned, and tells whether that was anything.
+func (d *controller) carryOut(ctx context.Context, s *state, p plan) (changed bool, err error) {
+	if len(p.create) > burst || len(p.remove) > burst {
+		s.again(0) // as soon as the cache shows this burst
+	}
+	p.create, p.remove = p.create[:min(len(p.create), burst)], p.remove[:min(len(p.remove), burst)]
+	_, err = loop.SlowStart(ctx, len(p.create), func(ctx context.Context, i int) error {
+		return d.upkeep.Create(ctx, s.key, s.ds, s.podFor(p.create[i]))
+	})
+	if failure := d.upkeep.Delete(ctx, s.key, s.ds, p.remove); err == nil {
+		err = failure
+	}
+	return len(p.create)+len(p.remove) > 0, err
+}
