@@ -3,6 +3,7 @@ package millrace
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -25,6 +26,7 @@ type certificates struct {
 	keys    *pki.Rotating
 	serving func() *tls.Certificate
 	clients func() *x509.CertPool
+	signing *ecdsa.PrivateKey // of service account tokens
 	runs    []func(context.Context) error
 }
 
@@ -50,6 +52,12 @@ func (c *Cluster) openCertificates() (err error) {
 			return fmt.Errorf("authorities of clients: %w", err)
 		}
 		k.clients, k.runs = authorities.Get, append(k.runs, authorities.Run)
+	}
+	k.signing = k.keys.Keys().Signing
+	if o.SigningKeyFile != "" {
+		if k.signing, err = pki.ReadKey(o.SigningKeyFile); err != nil {
+			return fmt.Errorf("key of service account tokens: %w", err)
+		}
 	}
 	c.certificates = k
 	c.run("certificates", k.runs...)

@@ -75,6 +75,9 @@ type ServingOptions struct {
 	// KubeletCAFile holds the authorities that must have signed the serving certificates of kubelets. Without it they are
 	// believed as they are.
 	KubeletCAFile string
+	// Issuer is the issuer of service account tokens, https://kubernetes.default.svc.cluster.local by default, and SigningKeyFile the
+	// key that signs them, sa.key in the folder of keys by default.
+	Issuer, SigningKeyFile string
 	// MaxInFlight and MaxMutatingInFlight bound the requests that are served at the same time: 400 and 200 by default.
 	MaxInFlight, MaxMutatingInFlight int
 	// RequestTimeout ends requests that are not long-running, after a minute by default; MinRequestTimeout is the least time
@@ -99,6 +102,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Etcd.StartTimeout == 0 {
 		o.Etcd.StartTimeout = 20 * time.Second
+	}
+	if o.Serving.Issuer == "" {
+		o.Serving.Issuer = "https://kubernetes.default.svc.cluster.local"
 	}
 	if o.ServiceRange == "" {
 		o.ServiceRange = "10.96.0.0/16"

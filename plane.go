@@ -24,7 +24,6 @@ import (
 )
 
 const (
-	issuerName = "https://kubernetes.default.svc.cluster.local"
 	// These bound what is kept beside the present state: in the store, which the watch cache alone follows, and for each kind
 	// in the watch cache. With 6 MiB there, watchers that read nothing for two seconds of a burst had lost their place.
 	historyBytes = 6 << 20

@@ -62,7 +62,7 @@ func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, str
 
 // api is what answers requests.
 func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *connections.Connections) (api *apiserver.Server, err error) {
-	issuer := &actions.Issuer{Key: c.certificates.keys.Keys().Signing, Name: issuerName, Registry: func() *registry.Registry { return reg }, Now: time.Now}
+	issuer := &actions.Issuer{Key: c.certificates.signing, Name: c.options.Serving.Issuer, Registry: func() *registry.Registry { return reg }, Now: time.Now}
 	tokens, err := c.tokens(issuer)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,8 @@ type apiserverFlags struct {
 	bindAddress, certDir         string
 	port                         int
 	certFile, keyFile, kubeletCA string
+	issuer                       string
+	signingKey, tokenKey         string
 	backend, prefix              string
 	watchCache                   bool
 	cacheSizes, noAdmission      []string
@@ -67,6 +70,9 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "certificate to serve instead of one of the cluster's own authority")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of that certificate")
 	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "authorities of the kubelets' certificates, which are believed without it")
+	fl.StringVar(&f.issuer, "service-account-issuer", "", "issuer of service account tokens (default: https://kubernetes.default.svc.cluster.local)")
+	fl.StringVar(&f.signingKey, "service-account-signing-key-file", "", "key that signs service account tokens (default: sa.key in the folder of keys)")
+	fl.StringVar(&f.tokenKey, "service-account-key-file", "", "the public half of that key; others are not used")
 	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
 	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; without it everything comes from the store")
@@ -105,9 +111,28 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
 	o.ControllersElsewhere = !slices.Contains(f.noAdmission, "ServiceAccount")
 	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
+	o.Serving.Issuer, o.Serving.SigningKeyFile = f.issuer, f.signingKey
+	f.servePairOf(&o)
 	o.Serving.MaxInFlight, o.Serving.MaxMutatingInFlight = f.maxRequests, f.maxChanges
 	o.Serving.RequestTimeout, o.Serving.MinRequestTimeout = f.requestTimeout, time.Duration(f.minRequestTimeout)*time.Second
 	return o, err
+}
+
+// servePairOf lets a folder of keys hold what kube-apiserver finds there: apiserver.crt and apiserver.key, which somebody else's
+// authority has signed. They are served as they are, and our own keys are kept elsewhere.
+func (f *apiserverFlags) servePairOf(o *millrace.Options) {
+	if f.certDir == "" || f.certFile != "" {
+		return
+	}
+	cert, key := filepath.Join(f.certDir, "apiserver.crt"), filepath.Join(f.certDir, "apiserver.key")
+	if exists(cert) && exists(key) && !exists(filepath.Join(f.certDir, "ca.key")) {
+		o.Serving.CertFile, o.Serving.KeyFile, o.Keys = cert, key, ""
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (f *apiserverFlags) check() error {
@@ -137,7 +162,8 @@ func (f *apiserverFlags) check() error {
 			return fmt.Errorf("--disable-admission-plugins: %s cannot be disabled, only ServiceAccount can", plugin)
 		}
 	}
-	return files(map[string]string{"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA})
+	return files(map[string]string{"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA,
+		"service-account-signing-key-file": f.signingKey, "service-account-key-file": f.tokenKey})
 }
 
 // uncached are the resources of --watch-cache-sizes with size 0.

@@ -10,13 +10,15 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	_ "github.com/millrace/millrace/cmd/millrace/internal/language" // before kubectl
 )
 
 func main() {
 	if os.Getenv("GOGC") == "" {
 		collect()
 	}
-	if err := root().Execute(); err != nil && !errors.Is(err, context.Canceled) {
+	if err := commandFor(os.Args[0]).Execute(); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "millrace:", line(err))
 		os.Exit(1)
 	}
@@ -41,6 +43,6 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
-	c.AddCommand(upCommand(), apiserverCommand(), controllersCommand(), schedulerCommand(), kubeletCommand(), dnsCommand(), proxyCommand(), kubectlCommand(), versionCommand())
+	c.AddCommand(upCommand(), apiserverCommand(), controllersCommand(), schedulerCommand(), kubeletCommand(), dnsCommand(), proxyCommand(), kubectlCommand(), assetsCommand(), versionCommand())
 	return c
 }

@@ -121,14 +121,30 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
+// ReadKey reads an ECDSA key.
+func ReadKey(path string) (*ecdsa.PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return decodeKey(path, text)
+}
+
 func decodeKey(path string, text []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, fmt.Errorf("%s holds no PEM key: delete it to have a new one made", path)
 	}
-	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	key, ok := any.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("%s holds a %T, not an ECDSA key", path, any)
 	}
 	return key, nil
 }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
 
-	"github.com/millrace/millrace/server/store"
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/config"
@@ -18,6 +18,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/millrace/millrace/server/store"
 )
 
 // EmbedOptions says where the embedded etcd keeps its data. The zero value of all but Dir is good.
@@ -44,12 +46,14 @@ const (
 )
 
 // The segment of the log that holds the last snapshot is read, twice, at each start, and two segments are allocated in
-// advance. Etcd's 64 MB make a start take 0.5 s of CPU after some use, and an empty folder take 128 MB.
-func init() { wal.SegmentSizeBytes = 16 << 20 }
+// advance. Etcd's 64 MB make a start take 0.5 s of CPU after some use, and an empty folder take 128 MB. Etcd has one setting for the
+// process: it is made when a process embeds an etcd for the first time.
+var useSmallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
 
 // Embed starts an etcd inside this process, ready for use when Embed returns. It fails if another process, or another
 // store of this one, uses the folder.
 func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
+	useSmallSegments()
 	o.QuotaBytes = cmp.Or(o.QuotaBytes, 8<<30)
 	o.ReserveBytes = cmp.Or(o.ReserveBytes, 96<<20)
 	o.MaxRequestBytes = cmp.Or(o.MaxRequestBytes, 3<<19)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,8 +47,8 @@ func Compile(kind types.PatchType, text []byte, model func() runtime.Object) (Fu
 }
 
 // A JSON patch may not copy more than that: each copy can double what is there, and ten thousand of them fit in a body.
-// The library has this one setting for the whole process.
-func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
+// The library has one setting for the whole process, which is made with the first JSON patch.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 })
 
 type operation struct {
 	Op   string `json:"op"`
@@ -55,6 +56,7 @@ type operation struct {
 }
 
 func jsonPatch(text []byte) (Func, error) {
+	limitCopies()
 	var operations []operation
 	if err := json.Unmarshal(text, &operations); err != nil {
 		var wrong *json.UnmarshalTypeError

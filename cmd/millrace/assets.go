@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// assets are the names by which the program is called in a folder of assets, and what it then is.
+var assets = map[string]func() *cobra.Command{
+	"kube-apiserver": assetServerCommand,
+	"etcd":           standInCommand,
+	"kubectl":        kubectlCommand,
+}
+
+// commandFor is the command that the program is: by its own name all of them, by the name of an asset that one alone.
+func commandFor(calledAs string) *cobra.Command {
+	if asset, ok := assets[filepath.Base(calledAs)]; ok {
+		c := asset()
+		c.SilenceUsage, c.SilenceErrors = true, true
+		return c
+	}
+	return root()
+}
+
+func assetsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "assets DIR",
+		Short: "Make a folder for KUBEBUILDER_ASSETS",
+		Long: "Make a folder for KUBEBUILDER_ASSETS, in which envtest (controller-runtime's, or another language's) finds\n" +
+			"kube-apiserver, etcd and kubectl: this program, called by these names.\n\n" +
+			"kube-apiserver keeps its objects in memory, and they end with it; etcd only answers health checks. If\n" +
+			"--etcd-servers names a real etcd, kube-apiserver uses that.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			folder, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			if err := makeAssets(folder); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "export KUBEBUILDER_ASSETS=%s\n", folder)
+			return err
+		},
+	}
+}
+
+// makeAssets puts a copy of the program into a folder, with a link for each name. It is a copy because the program may be one of
+// `go run`, which goes when it ends.
+func makeAssets(folder string) error {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	const name = "millrace"
+	if err := copyProgram(own, filepath.Join(folder, name)); err != nil {
+		return fmt.Errorf("copy the program: %w", err)
+	}
+	for asset := range assets {
+		link := filepath.Join(folder, asset)
+		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if err := os.Symlink(name, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyProgram replaces a file as a whole, so that a process that runs the old one is not disturbed.
+func copyProgram(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(to), ".millrace-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(out.Name())
+		}
+	}()
+	if _, err = io.Copy(out, in); err == nil {
+		err = out.Chmod(0o755)
+	}
+	if closed := out.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), to)
+}

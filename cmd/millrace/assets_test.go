@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/server/pki"
+)
+
+// TestMain lets the test's own program be the assets, when it is called by their names.
+func TestMain(m *testing.M) {
+	if _, ok := assets[filepath.Base(os.Args[0])]; ok {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// asset runs an asset until the test ends it. stop ends it in order and returns how it ended.
+func asset(t *testing.T, folder, name string, args ...string) (stop func() error) {
+	t.Helper()
+	c := exec.Command(filepath.Join(folder, name), args...)
+	c.Stdout, c.Stderr = t.Output(), t.Output()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	t.Cleanup(func() {
+		if !ended {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	})
+	return func() error {
+		ended = true
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		return c.Wait()
+	}
+}
+
+func freeAddress(t *testing.T) (address, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	return l.Addr().String(), port
+}
+
+// ready waits until a URL is answered with 200, as envtest does.
+func ready(t *testing.T, url string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if res, err := client.Get(url); err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s is never answered", url)
+		}
+	}
+}
+
+// TestAFolderOfAssetsServesATestSuite does what controller-runtime's envtest does: certificates of its own, the flags that it
+// passes, health checks, a client certificate, and SIGTERM.
+func TestAFolderOfAssetsServesATestSuite(t *testing.T) {
+	folder, certs := filepath.Join(t.TempDir(), "assets"), t.TempDir()
+	if err := makeAssets(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeAssets(folder); err != nil {
+		t.Fatalf("a second time: %v", err)
+	}
+	serving, clients, tokens := openKeys(t), openKeys(t), openKeys(t)
+	for name, text := range map[string][]byte{"apiserver.crt": serving.Serving.CertPEM, "apiserver.key": serving.Serving.KeyPEM,
+		"client-cert-auth-ca.crt": clients.Authority.CertPEM, "sa-signer.crt": tokens.Authority.CertPEM, "sa-signer.key": tokens.Authority.KeyPEM} {
+		if err := os.WriteFile(filepath.Join(certs, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	etcdAddress, _ := freeAddress(t)
+	address, port := freeAddress(t)
+	etcdURL := "http://" + etcdAddress
+	flags := []string{"--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true", "--disable-admission-plugins=ServiceAccount", "--cert-dir=" + certs,
+		"--authorization-mode=RBAC", "--secure-port=" + port, "--bind-address=127.0.0.1", "--service-account-issuer=https://" + address + "/",
+		"--service-account-key-file=" + filepath.Join(certs, "sa-signer.crt"), "--service-account-signing-key-file=" + filepath.Join(certs, "sa-signer.key"),
+		"--etcd-servers=" + etcdURL, "--client-ca-file=" + filepath.Join(certs, "client-cert-auth-ca.crt")}
+
+	stopEtcd := asset(t, folder, "etcd", "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL, "--listen-peer-urls=http://localhost:0",
+		"--data-dir="+t.TempDir(), "--unsafe-no-fsync=true")
+	ready(t, etcdURL+"/health")
+	stopServer := asset(t, folder, "kube-apiserver", flags...)
+	ready(t, "https://"+address+"/healthz")
+
+	kube := kubernetes.NewForConfigOrDie(&rest.Config{Host: "https://" + address, TLSClientConfig: rest.TLSClientConfig{
+		CAData: serving.Authority.CertPEM, CertData: clients.Admin.CertPEM, KeyData: clients.Admin.KeyPEM}})
+	if _, err := kube.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if out, err := exec.Command(filepath.Join(folder, "kube-apiserver"), flags...).CombinedOutput(); err == nil || !strings.Contains(string(out), "another API server uses it") {
+		t.Errorf("a second API server beside one stand-in: %v, %s", err, out)
+	}
+	if err := stopServer(); err != nil {
+		t.Errorf("kube-apiserver ends with %v", err)
+	}
+	if err := stopEtcd(); err != nil {
+		t.Errorf("etcd ends with %v", err)
+	}
+}
+
+func openKeys(t *testing.T) *pki.Keys {
+	t.Helper()
+	k, err := pki.Open("", []string{"127.0.0.1"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// TestTheHelpOfAssetsTellsWhichFlagsThereAre holds to what envtest looks for in it.
+func TestTheHelpOfAssetsTellsWhichFlagsThereAre(t *testing.T) {
+	for name, c := range map[string]struct{ has, hasNot string }{
+		"etcd": {"\n      --unsafe-no-fsync", ""}, "kube-apiserver": {"\n      --secure-port", "--insecure-port"},
+	} {
+		help := commandFor("/some/folder/" + name).UsageString()
+		if !strings.Contains(help, c.has) || c.hasNot != "" && strings.Contains(help, c.hasNot) {
+			t.Errorf("%s: %s", name, help)
+		}
+	}
+	if got := commandFor("/some/folder/kubectl").Name(); got != "kubectl" {
+		t.Errorf("kubectl is %s", got)
+	}
+	if got := commandFor("/some/folder/millrace").Name(); got != "millrace" {
+		t.Errorf("millrace is %s", got)
+	}
+}
+
+func TestAStandInIsToldFromAnEtcd(t *testing.T) {
+	one := httptest.NewServer(&standIn{})
+	defer one.Close()
+	real := httptest.NewServer(http.NotFoundHandler())
+	defer real.Close()
+	claim := func(url string) (bool, func(), error) { return claimStandIn(t.Context(), []string{url}) }
+	if isOne, _, err := claim(real.URL); isOne || err != nil {
+		t.Errorf("an etcd: %v, %v", isOne, err)
+	}
+	if isOne, _, err := claim("http://127.0.0.1:1"); isOne || err != nil {
+		t.Errorf("nobody: %v, %v", isOne, err)
+	}
+	isOne, release, err := claim(one.URL)
+	if !isOne || err != nil {
+		t.Fatalf("a stand-in: %v, %v", isOne, err)
+	}
+	if isOne, _, err := claim(one.URL); !isOne || err == nil {
+		t.Errorf("a stand-in that is claimed: %v, %v", isOne, err)
+	}
+	release()
+	for deadline := time.Now().Add(time.Minute); ; { // the stand-in learns of the end by its connection
+		isOne, release, err := claim(one.URL)
+		if isOne && err == nil {
+			release()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after its release: %v, %v", isOne, err)
+		}
+	}
+	res, err := http.Get(one.URL + "/v3/kv/range")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusNotImplemented {
+		t.Errorf("data is asked for: %v", res.Status)
+	}
+}
+
+func TestAKeyFolderOfSomebodyElseIsServedAsItIs(t *testing.T) {
+	folder := t.TempDir()
+	f := &apiserverFlags{certDir: folder}
+	f.data, f.serviceRange, f.bindAddress, f.port, f.prefix = "memory", "10.0.0.0/24", "127.0.0.1", 0, registryPrefix
+	f.maxRequests, f.maxChanges, f.minRequestTimeout, f.requestTimeout = 1, 1, 1, time.Second
+	k := openKeys(t)
+	for step, want := range []string{folder, "", folder} {
+		switch step {
+		case 1: // what envtest puts there
+			for name, text := range map[string][]byte{"apiserver.crt": k.Serving.CertPEM, "apiserver.key": k.Serving.KeyPEM} {
+				if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case 2: // what we put there ourselves
+			if err := os.WriteFile(filepath.Join(folder, "ca.key"), k.Authority.KeyPEM, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o, err := f.options(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Keys != want || (o.Serving.CertFile != "") != (want == "") {
+			t.Errorf("step %d: keys in %q, certificate %q", step, o.Keys, o.Serving.CertFile)
+		}
+	}
+}
