@@ -66,7 +66,7 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	if c.options.Runtime == "" {
 		return all, nil
 	}
-	o := kubelet.Options{Clients: clients.As("kubelet"), Runtime: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
+	o := kubelet.Options{Clients: clients.As("kubelet"), Socket: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
 	if c.options.Data != "" {
 		o.Root = filepath.Join(c.options.Data, "kubelet")
 	}

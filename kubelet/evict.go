@@ -108,7 +108,7 @@ func (k *Kubelet) relieve(ctx context.Context) {
 }
 
 func (k *Kubelet) evict(pod *corev1.Pod, message string) {
-	k.crew.Evict(informer.KeyOf(pod), &worker.Rejection{Reason: evicted, Message: message, AtOnce: true})
+	k.crew.Evict(pod.UID, &worker.Rejection{Reason: evicted, Message: message, AtOnce: true})
 }
 
 // uses are what pods that run use of what is short.

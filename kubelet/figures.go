@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/kubelet/container"
-	"github.com/millrace/millrace/kubelet/cri"
 	"github.com/millrace/millrace/kubelet/stats"
 )
 
@@ -85,7 +84,7 @@ func (k *Kubelet) nodeFigures(ctx context.Context) stats.Node {
 	return n
 }
 
-func (k *Kubelet) podFigures(pod *container.Pod, usages map[string]cri.Usage) stats.Pod {
+func (k *Kubelet) podFigures(pod *container.Pod, usages map[string]container.Usage) stats.Pod {
 	p := stats.Pod{Ref: stats.Reference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}, Containers: []stats.Container{}}
 	if box := pod.Sandbox(); box != nil {
 		p.StartTime = metav1.Time{Time: box.CreatedAt}
@@ -122,7 +121,7 @@ func (k *Kubelet) configuration() any {
 	return map[string]any{"kubeletconfig": map[string]any{
 		"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
 		"staticPodPath": o.Manifests, "staticPodURL": o.ManifestURL, "clusterDNS": o.ClusterDNS, "clusterDomain": o.ClusterDomain,
-		"containerRuntimeEndpoint": o.Runtime, "maxPods": room.Pods().Value(), "podLogsDir": o.Logs,
+		"containerRuntimeEndpoint": o.Socket, "maxPods": room.Pods().Value(), "podLogsDir": o.Logs,
 		"containerLogMaxSize": fmt.Sprint(o.Rotation.Size), "containerLogMaxFiles": o.Rotation.Files,
 		"imageGCHighThresholdPercent": o.ImageHighUse, "imageGCLowThresholdPercent": o.ImageLowUse,
 		"evictionHard": o.Eviction.Words(), "systemReserved": o.Reserved,

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/millrace/millrace/kubelet/cri"
 )
 
 const (
@@ -25,7 +23,7 @@ const (
 
 // health knows whether the runtime works. It is a loop.Runner.
 type health struct {
-	runtime *cri.Runtime
+	runtime Runtime
 	log     *slog.Logger
 	ready   func(bool) // hears when the node becomes ready, or no longer is
 	// changed hears when what is reported becomes something else.
@@ -35,11 +33,12 @@ type health struct {
 
 	mu      sync.Mutex // guards what follows
 	problem string
+	network string // why pods get no network
 	version string
 	images  []corev1.ContainerImage
 }
 
-func newHealth(r *cri.Runtime, log *slog.Logger, ready func(bool)) *health {
+func newHealth(r Runtime, log *slog.Logger, ready func(bool)) *health {
 	return &health{runtime: r, log: log, ready: ready, changed: make(chan struct{}, 1), problem: "container runtime status check may not have completed yet"}
 }
 
@@ -58,7 +57,7 @@ func (h *health) Run(ctx context.Context) error {
 }
 
 func (h *health) look(ctx context.Context) {
-	problem, _ := h.runtime.Ready(ctx)
+	problem, network := h.runtime.Ready(ctx)
 	if silence := time.Since(h.runtime.Compared()); silence > mostSilence {
 		problem = both(problem, fmt.Sprintf("PLEG is not healthy: pleg was last seen active %v ago; threshold is %v", silence.Round(time.Millisecond), mostSilence))
 	}
@@ -78,14 +77,14 @@ func (h *health) look(ctx context.Context) {
 		return
 	}
 	h.mu.Lock()
-	differs := problem != h.problem || version != "" && (version != h.version || len(images) != len(h.images))
-	if problem != h.problem {
-		h.log.Info("container runtime", "problem", problem)
+	differs := problem != h.problem || network != h.network || version != "" && (version != h.version || len(images) != len(h.images))
+	if problem != h.problem || network != h.network {
+		h.log.Info("container runtime", "problem", problem, "network", network)
 	}
-	if (problem == "") != (h.problem == "") {
-		h.ready(problem == "")
+	if now := both(problem, network) == ""; now != (both(h.problem, h.network) == "") {
+		h.ready(now)
 	}
-	h.problem = problem
+	h.problem, h.network = problem, network
 	if version != "" {
 		h.version, h.images = version, images
 	}
@@ -95,10 +94,13 @@ func (h *health) look(ctx context.Context) {
 	}
 }
 
-// both are two problems, of which the first may be none.
+// both are two problems, of which each may be none.
 func both(first, second string) string {
-	if first == "" {
+	switch {
+	case first == "":
 		return second
+	case second == "":
+		return first
 	}
 	return fmt.Sprintf("[%s, %s]", first, second)
 }
@@ -125,8 +127,16 @@ func (h *health) list(ctx context.Context) []corev1.ContainerImage {
 	return images
 }
 
-func (h *health) report() (problem, version string, images []corev1.ContainerImage) {
+// report is what the node's status says: why the node is not ready, and what runtime and images it has.
+func (h *health) report() (notReady, version string, images []corev1.ContainerImage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.problem, h.version, h.images
+	return both(h.problem, h.network), h.version, h.images
+}
+
+// works says what keeps the runtime from working, whether pods get a network or not.
+func (h *health) works() (problem string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.problem
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/watchlist"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/cri"
 	"github.com/millrace/millrace/kubelet/furnish"
 	"github.com/millrace/millrace/kubelet/logs"
@@ -30,14 +31,26 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Options say what a kubelet runs, and where. Runtime is needed; everything else has a default.
+// Runtime runs the pods of a node. Package cri has one for runtimes that speak CRI, and package runtimetest one for tests.
+type Runtime interface {
+	container.Runtime
+	container.Images
+	container.Status
+	container.Keeper
+	container.Meter
+	container.Streamer
+	Close() error
+}
+
+// Options say what a kubelet runs, and where. Socket or Runtime is needed; everything else has a default.
 type Options struct {
 	// Clients reach the API server. Nil makes a kubelet that stands alone.
 	Clients *loop.Clients
 	// Name is the node's: the machine's name by default.
 	Name string
-	// Runtime is the socket of a container runtime (CRI).
-	Runtime string
+	// Socket is where a container runtime is that speaks CRI. Runtime is one that is there already, instead.
+	Socket  string
+	Runtime Runtime
 	// Root is where volumes are kept: /var/lib/millrace/kubelet by default; Logs where logs are: "pods" below it.
 	Root, Logs string
 	// Manifests is a file or folder of static pods, ManifestURL a place to ask for some, with ManifestHeader.
@@ -74,7 +87,7 @@ type Options struct {
 // Kubelet is a node. It is a loop.Runner.
 type Kubelet struct {
 	options  Options
-	runtime  *cri.Runtime
+	runtime  Runtime
 	machine  machine
 	config   *source.Config
 	crew     *worker.Crew
@@ -106,9 +119,11 @@ func New(o Options) (*Kubelet, error) {
 	if k.machine, err = lookAround(o.Root); err != nil {
 		return nil, err
 	}
-	k.runtime, err = cri.Open(cri.Options{Socket: o.Runtime, Addresses: o.Addresses, CgroupParent: o.CgroupParent, Logger: o.Logger})
-	if err != nil {
-		return nil, err
+	if k.runtime = o.Runtime; k.runtime == nil {
+		k.runtime, err = cri.Open(cri.Options{Socket: o.Socket, Addresses: o.Addresses, CgroupParent: o.CgroupParent, Logger: o.Logger})
+		if err != nil {
+			return nil, err
+		}
 	}
 	k.health = newHealth(k.runtime, o.Logger, k.announceReady)
 	k.sources()
@@ -134,10 +149,10 @@ func New(o Options) (*Kubelet, error) {
 const workers = 128
 
 func (o *Options) setDefaults() error {
-	if o.Runtime == "" {
+	if o.Runtime == nil && o.Socket == "" {
 		return errors.New("the socket of a container runtime is needed, such as unix:///run/containerd/containerd.sock")
 	}
-	o.Runtime = strings.TrimPrefix(o.Runtime, "cri:")
+	o.Socket = strings.TrimPrefix(o.Socket, "cri:")
 	if o.Name == "" {
 		name, err := os.Hostname()
 		if err != nil {

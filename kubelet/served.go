@@ -14,7 +14,6 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet/container"
-	"github.com/millrace/millrace/kubelet/cri"
 	"github.com/millrace/millrace/kubelet/logs"
 	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/kubelet/source"
@@ -31,7 +30,7 @@ func (s served) Pod(namespace, name string) (*corev1.Pod, bool) {
 func (s served) Pods() []*corev1.Pod { return s.config.Pods() }
 
 func (s served) Healthy(ctx context.Context) error {
-	if problem, _, _ := s.health.report(); problem != "" {
+	if problem := s.health.works(); problem != "" {
 		return errors.New(problem)
 	}
 	return ctx.Err()
@@ -176,8 +175,8 @@ func (s served) running(ctx context.Context, pod *corev1.Pod, name string) (*con
 
 // connected are the streams as the runtime's client wants them. What is absent must be absent there too, and not a
 // pointer to nothing.
-func connected(ctx context.Context, s server.Streams) cri.Streams {
-	c := cri.Streams{TTY: s.TTY}
+func connected(ctx context.Context, s server.Streams) container.Streams {
+	c := container.Streams{TTY: s.TTY}
 	if s.In != nil {
 		c.In = s.In
 	}

@@ -177,7 +177,7 @@ func (f *kubeletFlags) alone(ctx context.Context) error {
 
 func (f *kubeletFlags) options() (kubelet.Options, error) {
 	o := kubelet.Options{
-		Name: f.name, Runtime: f.runtime, Root: f.root, Manifests: f.manifests, ManifestURL: f.manifestURL, Labels: f.labels,
+		Name: f.name, Socket: f.runtime, Root: f.root, Manifests: f.manifests, ManifestURL: f.manifestURL, Labels: f.labels,
 		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
 		CgroupParent: f.cgroupRoot, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
 		ImageRest: f.imageRest, PressureHolds: f.pressureHolds,

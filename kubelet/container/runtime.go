@@ -15,6 +15,11 @@ var ErrUnsupported = errors.New("the container runtime does not support this")
 // ErrNotFound is the answer to a question about something that does not exist.
 var ErrNotFound = errors.New("no such container")
 
+// NetworkNotReady is the error of a runtime that has no network for a pod, which did not ask for its node's.
+type NetworkNotReady struct{ Problem string }
+
+func (e *NetworkNotReady) Error() string { return "network is not ready: " + e.Problem }
+
 // Runtime runs sandboxes, which are what the containers of a pod share, and containers in them.
 type Runtime interface {
 	// Pods tells what there is of all pods.

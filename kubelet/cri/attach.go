@@ -9,13 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/remotecommand"
+
+	"github.com/millrace/millrace/kubelet/container"
 )
 
 // attachApart connects a container's errors by themselves, before its input and output.
 //
 // Of a container whose input another may follow, containerd cuts off all that was attached together with an input as soon
 // as one output ends. When the container ends, and its errors happen to end first, what it wrote last would be lost.
-func (r *Runtime) attachApart(ctx context.Context, id string, s Streams) error {
+func (r *Runtime) attachApart(ctx context.Context, id string, s container.Streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	told, err := r.failures(ctx, id)
@@ -32,9 +34,9 @@ func (r *Runtime) attachApart(ctx context.Context, id string, s Streams) error {
 		_, _ = io.Copy(s.Err, told.text)
 	})
 	in := &noted{Reader: s.In, ended: make(chan struct{})}
-	address, err := r.attachment(ctx, id, Streams{In: in, Out: s.Out})
+	address, err := r.attachment(ctx, id, container.Streams{In: in, Out: s.Out})
 	if err == nil {
-		err = connect(ctx, address, Streams{In: in, Out: s.Out})
+		err = connect(ctx, address, container.Streams{In: in, Out: s.Out})
 	}
 	if err != nil {
 		return err
@@ -55,7 +57,7 @@ type failures struct {
 
 // failures attaches to a container's errors. Once it has returned none is lost.
 func (r *Runtime) failures(ctx context.Context, id string) (f failures, err error) {
-	address, err := r.attachment(ctx, id, Streams{Err: io.Discard})
+	address, err := r.attachment(ctx, id, container.Streams{Err: io.Discard})
 	if err != nil {
 		return f, err
 	}

@@ -19,8 +19,9 @@ type fake struct {
 	runtimeapi.ImageServiceClient
 	t *testing.T
 	// before hears of each call before anything is done, and checked of each sandbox that is made.
-	before  func(call string)
-	checked func(*runtimeapi.PodSandboxConfig)
+	before    func(call string)
+	checked   func(*runtimeapi.PodSandboxConfig)
+	noNetwork bool // there is no network configuration
 
 	mu     sync.Mutex // guards what follows
 	boxes  map[string]*runtimeapi.PodSandbox
@@ -156,9 +157,16 @@ func (f *fake) Version(ctx context.Context, _ *runtimeapi.VersionRequest, _ ...g
 func (f *fake) Status(ctx context.Context, _ *runtimeapi.StatusRequest, _ ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
 	return call(ctx, f, "Status", func() (*runtimeapi.StatusResponse, error) {
 		return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
-			{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
+			{Type: runtimeapi.RuntimeReady, Status: true}, f.networkCondition(),
 		}}}, nil
 	})
+}
+
+func (f *fake) networkCondition() *runtimeapi.RuntimeCondition {
+	if f.noNetwork {
+		return &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Reason: "NetworkPluginNotReady", Message: "cni plugin not initialized"}
+	}
+	return &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
 }
 
 func (f *fake) GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error) {

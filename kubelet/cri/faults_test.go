@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
@@ -123,7 +125,7 @@ var ways = map[string]func(*scene){
 		s.crew.Changed(subject)
 	},
 	"evicted": func(s *scene) {
-		s.crew.Evict(subject, &worker.Rejection{Reason: "Evicted", AtOnce: true})
+		s.crew.Evict("first", &worker.Rejection{Reason: "Evicted", AtOnce: true})
 		time.AfterFunc(time.Minute, func() { waysRemoved(s) })
 	},
 	"replaced": func(s *scene) {
@@ -277,6 +279,29 @@ func TestAPodDoesNotGetTheNodesNetworkByMistake(t *testing.T) {
 			s.end("deleted")
 			s.expectNothing(time.Minute)
 		})
+	})
+}
+
+// A runtime without a network configuration starts pods that ask for the node's network, and no others.
+func TestWithoutANetworkOnlyPodsOfTheNodesNetworkStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, fault{})
+		f.noNetwork = true
+		r := f.open()
+		problem, network := r.Ready(t.Context())
+		const words = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized"
+		if problem != "" || network != words {
+			t.Errorf("ready: %q, %q", problem, network)
+		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "subject", UID: "first"}}
+		_, err := r.RunSandbox(t.Context(), &container.SandboxSpec{Pod: pod})
+		if none, ok := errors.AsType[*container.NetworkNotReady](err); !ok || none.Error() != "network is not ready: "+words {
+			t.Errorf("a pod without a network of its own: %v", err)
+		}
+		pod.Spec.HostNetwork = true
+		if _, err := r.RunSandbox(t.Context(), &container.SandboxSpec{Pod: pod}); err != nil {
+			t.Errorf("a pod of the node's network: %v", err)
+		}
 	})
 }
 

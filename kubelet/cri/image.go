@@ -47,26 +47,17 @@ func (r *Runtime) pull(ctx context.Context, request *runtimeapi.PullImageRequest
 	return answer.ImageRef, nil
 }
 
-// Image is an image that the runtime keeps.
-type Image struct {
-	ID      string
-	Names   []string
-	Bytes   int64
-	Pinned  bool
-	Digests []string
-}
-
 // List is all images.
-func (r *Runtime) List(ctx context.Context) ([]Image, error) {
+func (r *Runtime) List(ctx context.Context) ([]container.Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	answer, err := r.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
-	var all []Image
+	var all []container.Image
 	for _, i := range answer.Images {
-		all = append(all, Image{ID: i.Id, Names: i.RepoTags, Digests: i.RepoDigests, Bytes: int64(i.Size), Pinned: i.Pinned})
+		all = append(all, container.Image{ID: i.Id, Names: i.RepoTags, Digests: i.RepoDigests, Bytes: int64(i.Size), Pinned: i.Pinned})
 	}
 	return all, nil
 }

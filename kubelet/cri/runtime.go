@@ -133,20 +133,21 @@ func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
 	return container.Version{Name: v.RuntimeName, Version: v.RuntimeVersion}, nil
 }
 
-// Ready says what keeps the runtime from working, and whether it gives pods a network.
-func (r *Runtime) Ready(ctx context.Context) (problem string, network bool) {
+// Ready says what keeps the runtime from working, and what keeps it from giving pods a network. Nothing means ready.
+func (r *Runtime) Ready(ctx context.Context) (problem, network string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	s, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
-		return fmt.Sprintf("container runtime is down: %v", err), false
+		return fmt.Sprintf("container runtime is down: %v", err), ""
 	}
 	for _, c := range s.GetStatus().GetConditions() {
+		words := fmt.Sprintf("%s=%t reason:%s message:%s", c.Type, c.Status, c.Reason, c.Message)
 		switch {
-		case c.Type == runtimeapi.NetworkReady:
-			network = c.Status
+		case c.Type == runtimeapi.NetworkReady && !c.Status:
+			network = "container runtime network not ready: " + words
 		case c.Type == runtimeapi.RuntimeReady && !c.Status:
-			problem = fmt.Sprintf("container runtime not ready: %s reason:%s message:%s", c.Type, c.Reason, c.Message)
+			problem = "container runtime not ready: " + words
 		}
 	}
 	return problem, network

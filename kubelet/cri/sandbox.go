@@ -26,9 +26,8 @@ func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (
 	if problem != "" { // it cannot say whether there is a network
 		return "", errors.New(problem)
 	}
-	if !network {
-		config.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
-		config.Hostname = ""
+	if network != "" && !spec.Pod.Spec.HostNetwork {
+		return "", &container.NetworkNotReady{Problem: network}
 	}
 	answer, err := r.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 	if err != nil {

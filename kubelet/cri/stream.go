@@ -16,21 +16,12 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Streams are those of a command or a container. Absent ones are not connected.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-	TTY      bool
-	// Once: the container's input ends with In. Otherwise who is attached is cut off when In ends, and the container goes on.
-	Once bool
-	// Resize tells of a terminal's sizes. Nil means that there are none.
-	Resize remotecommand.TerminalSizeQueue
-}
-
 // Stream runs a command in a container, connected with streams. A command that fails is an error with an exit status.
-func (r *Runtime) Stream(ctx context.Context, id string, command []string, s Streams) error {
+func (r *Runtime) Stream(ctx context.Context, id string, command []string, s container.Streams) error {
 	answer, err := r.runtime.Exec(ctx, &runtimeapi.ExecRequest{
 		ContainerId: plain(id), Cmd: command, Tty: s.TTY, Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.TTY,
 	})
@@ -41,7 +32,7 @@ func (r *Runtime) Stream(ctx context.Context, id string, command []string, s Str
 }
 
 // Attach connects streams with a container's own.
-func (r *Runtime) Attach(ctx context.Context, id string, s Streams) error {
+func (r *Runtime) Attach(ctx context.Context, id string, s container.Streams) error {
 	if s.In != nil && s.Out != nil && s.Err != nil && !s.TTY && !s.Once {
 		return r.attachApart(ctx, id, s)
 	}
@@ -53,7 +44,7 @@ func (r *Runtime) Attach(ctx context.Context, id string, s Streams) error {
 }
 
 // attachment is where the runtime's streaming server waits for streams.
-func (r *Runtime) attachment(ctx context.Context, id string, s Streams) (address string, err error) {
+func (r *Runtime) attachment(ctx context.Context, id string, s container.Streams) (address string, err error) {
 	answer, err := r.runtime.Attach(ctx, &runtimeapi.AttachRequest{
 		ContainerId: plain(id), Tty: s.TTY, Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.TTY,
 	})
@@ -61,7 +52,7 @@ func (r *Runtime) attachment(ctx context.Context, id string, s Streams) (address
 }
 
 // connect speaks to the runtime's streaming server.
-func connect(ctx context.Context, address string, s Streams) error {
+func connect(ctx context.Context, address string, s container.Streams) error {
 	target, err := url.Parse(address)
 	if err != nil {
 		return err

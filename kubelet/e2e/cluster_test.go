@@ -54,7 +54,6 @@ func newCluster(t *testing.T, before ...func(*cluster)) *cluster {
 	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	c.network(t)
 	for _, do := range before {
 		do(c)
 	}
@@ -70,19 +69,22 @@ func (c *cluster) build() {
 	}
 }
 
-// network gives pods addresses of their own while the cluster is there.
-func (c *cluster) network(t *testing.T) {
-	t.Helper()
-	if text, err := exec.Command("./setup.sh", "network", "on").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	t.Cleanup(func() {
-		if text, err := exec.Command("./setup.sh", "network", "off").CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, text)
+// withoutNetwork takes the network configuration away while do runs.
+func (c *cluster) withoutNetwork(do func()) {
+	c.t.Helper()
+	turn := func(how string) {
+		if text, err := exec.Command("./setup.sh", "network", how).CombinedOutput(); err != nil {
+			c.t.Fatalf("%v: %s", err, text)
 		}
-	})
-	r := openCRI(t)
-	eventually(t, "the runtime knows its network", func() bool { _, network := r.Ready(t.Context()); return network })
+	}
+	r := openCRI(c.t)
+	turn("off")
+	defer func() {
+		turn("on")
+		eventually(c.t, "the runtime knows its network", func() bool { _, network := r.Ready(c.t.Context()); return network == "" })
+	}()
+	eventually(c.t, "the runtime has no network", func() bool { _, network := r.Ready(c.t.Context()); return network != "" })
+	do()
 }
 
 func (c *cluster) kubeconfig() string { return filepath.Join(c.folder, "data", "kubeconfig") }

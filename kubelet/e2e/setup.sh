@@ -6,7 +6,7 @@
 #   kubelet/e2e/setup.sh stop      ends that containerd, by its process id, and removes its folder
 #   kubelet/e2e/setup.sh restart    ends and starts containerd only; containers go on running
 #   kubelet/e2e/setup.sh image NAME    makes one more image
-#   kubelet/e2e/setup.sh network on|off    gives pods addresses of their own (CNI: bridge, host-local, portmap), or the node's
+#   kubelet/e2e/setup.sh network on|off    configures the pods' network (CNI: bridge, host-local, portmap), as start does, or takes it away
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -128,6 +128,7 @@ case "${1:-start}" in
 start)
 	packages
 	configure
+	network on
 	[ -S "$socket" ] && ctr --address "$socket" version >/dev/null 2>&1 || launch
 	images
 	echo "export MILLRACE_CRI_SOCKET=$socket"

@@ -35,7 +35,7 @@ func (f *Furnisher) Furnish(ctx context.Context, spec *container.Spec, ips []str
 		return err
 	}
 	for i := range c.VolumeMounts {
-		m, err := f.mount(ctx, pod, &c.VolumeMounts[i], e)
+		m, err := f.mount(ctx, pod, c, i, e)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,9 @@ func (f *Furnisher) nonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 	return nil
 }
 
-func (f *Furnisher) mount(ctx context.Context, pod *corev1.Pod, m *corev1.VolumeMount, e *environment) (container.Mount, error) {
+// mount is what a container's volume mount with this index means on the node.
+func (f *Furnisher) mount(ctx context.Context, pod *corev1.Pod, c *corev1.Container, index int, e *environment) (container.Mount, error) {
+	m := &c.VolumeMounts[index]
 	var v *corev1.Volume
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Name == m.Name {
@@ -102,7 +104,7 @@ func (f *Furnisher) mount(ctx context.Context, pod *corev1.Pod, m *corev1.Volume
 		below = expand(m.SubPathExpr, e.get)
 	}
 	if below != "" {
-		if host, err = subPath(host, below); err != nil {
+		if host, err = f.subPath(string(pod.UID), v.Name, c.Name, index, host, below); err != nil {
 			return container.Mount{}, err
 		}
 	}

@@ -50,6 +50,7 @@ type Furnisher struct {
 	Options
 	objects *objects
 	tokens  *tokens
+	mounts  mounts
 }
 
 var _ worker.Furnisher = (*Furnisher)(nil)
@@ -63,7 +64,7 @@ func New(o Options) *Furnisher {
 	if o.Changed == nil {
 		o.Changed = func(worker.Key) {}
 	}
-	return &Furnisher{Options: o, objects: newObjects(&o), tokens: newTokens(o.Kube)}
+	return &Furnisher{Options: o, objects: newObjects(&o), tokens: newTokens(o.Kube), mounts: system{}}
 }
 
 // Run watches what pods use until ctx ends. Without an API server there is nothing to watch, and no need to run.
@@ -97,12 +98,15 @@ func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
 // Release removes what a pod had.
 func (f *Furnisher) Release(_ context.Context, _ worker.Key, uid string) error {
 	folder := f.podFolder(uid)
+	if err := errors.Join(f.clearSubPaths(uid), os.RemoveAll(filepath.Join(folder, "complete"))); err != nil {
+		return err
+	}
 	volumes, err := os.ReadDir(filepath.Join(folder, "volumes"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, v := range volumes {
-		if err := unmount(f.volumeFolder(uid, v.Name())); err != nil {
+		if err := f.mounts.unmount(f.volumeFolder(uid, v.Name())); err != nil {
 			return fmt.Errorf("unmount volume %s of pod %s: %w", v.Name(), uid, err)
 		}
 	}
@@ -125,7 +129,11 @@ func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) erro
 		if alive(p.Name()) {
 			continue
 		}
-		err = errors.Join(err, f.Release(ctx, worker.Key{}, p.Name()), os.RemoveAll(f.podFolder(p.Name())))
+		if failed := f.Release(ctx, worker.Key{}, p.Name()); failed != nil {
+			err = errors.Join(err, failed) // something may still be mounted below
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(f.podFolder(p.Name())))
 	}
 	return err
 }

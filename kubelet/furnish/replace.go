@@ -23,33 +23,46 @@ func replace(folder string, files map[string]file, group *int64) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	link := filepath.Join(folder, dataLink)
-	old, _ := os.Readlink(link)
-	if old != "" && equal(filepath.Join(folder, old), files) {
-		return nil
+	present, _ := os.Readlink(filepath.Join(folder, dataLink))
+	if present == "" || !equal(filepath.Join(folder, present), files) {
+		var err error
+		if present, err = exchange(folder, files, group); err != nil {
+			return err
+		}
 	}
+	// Also for a set that is there already: whoever made it may have been killed before this.
+	return errors.Join(names(folder, files), dropSets(folder, present))
+}
+
+// exchange writes a new set and leads ..data to it. It returns the set's name.
+func exchange(folder string, files map[string]file, group *int64) (string, error) {
 	set, err := os.MkdirTemp(folder, time.Now().UTC().Format("..2006_01_02_15_04_05."))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := writeAll(set, files, group); err != nil {
-		return errors.Join(err, os.RemoveAll(set))
+		return "", errors.Join(err, os.RemoveAll(set))
 	}
 	next := filepath.Join(folder, nextLink)
 	os.Remove(next)
 	if err := os.Symlink(filepath.Base(set), next); err != nil {
+		return "", err
+	}
+	return filepath.Base(set), os.Rename(next, filepath.Join(folder, dataLink))
+}
+
+// dropSets removes all sets but the present one.
+func dropSets(folder, present string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(next, link); err != nil {
-		return err
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), "..") && e.Name() != present {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
+		}
 	}
-	if err := names(folder, files); err != nil {
-		return err
-	}
-	if old != "" {
-		return os.RemoveAll(filepath.Join(folder, old))
-	}
-	return nil
+	return err
 }
 
 func writeAll(set string, files map[string]file, group *int64) error {

@@ -42,6 +42,10 @@ func (i issued) stale(now time.Time) bool {
 	return now.After(i.at.Add(life*4/5)) || now.Sub(i.at) > oldest
 }
 
+// wallClock is the time of day. The monotonic clock, which time.Now has besides, stands still while a machine is
+// suspended, and tokens expire meanwhile.
+func wallClock() time.Time { return time.Now().Round(0) }
+
 func (t *tokens) get(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (string, error) {
 	if t.kube == nil {
 		return "", ErrAlone
@@ -54,7 +58,7 @@ func (t *tokens) get(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAcco
 	t.mu.Lock()
 	known, ok := t.known[key]
 	t.mu.Unlock()
-	now := time.Now()
+	now := wallClock()
 	if ok && !known.stale(now) {
 		return known.text, nil
 	}

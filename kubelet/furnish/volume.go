@@ -2,11 +2,9 @@ package furnish
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -16,7 +14,7 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	folder := f.volumeFolder(string(pod.UID), v.Name)
 	switch {
 	case v.EmptyDir != nil:
-		return emptyDir(folder, v.EmptyDir, pod)
+		return f.emptyDir(pod, v)
 	case v.HostPath != nil:
 		return hostPath(v.HostPath)
 	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
@@ -70,33 +68,6 @@ func fsGroup(pod *corev1.Pod) *int64 {
 	return pod.Spec.SecurityContext.FSGroup
 }
 
-// emptyDir makes a folder that all may write to, or that the pod's group owns.
-func emptyDir(folder string, v *corev1.EmptyDirVolumeSource, pod *corev1.Pod) error {
-	if _, err := os.Stat(folder); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return err
-	}
-	if v.Medium == corev1.StorageMediumMemory {
-		size := int64(0)
-		if v.SizeLimit != nil {
-			size = v.SizeLimit.Value()
-		}
-		if err := mountMemory(folder, size); err != nil {
-			return errors.Join(err, os.Remove(folder))
-		}
-	}
-	mode := fs.FileMode(0o777)
-	if group := fsGroup(pod); group != nil {
-		if err := os.Chown(folder, -1, int(*group)); err != nil {
-			return err
-		}
-		mode |= fs.ModeSetgid
-	}
-	return os.Chmod(folder, mode)
-}
-
 // hostPath checks, or makes, what is there on the node.
 func hostPath(v *corev1.HostPathVolumeSource) error {
 	kind := corev1.HostPathUnset
@@ -141,21 +112,4 @@ func isOf(kind corev1.HostPathType, mode fs.FileMode) bool {
 		return mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0
 	}
 	return false
-}
-
-// subPath is a path below a volume that does not lead out of it, made if it is missing.
-func subPath(volume, below string) (string, error) {
-	root, err := os.OpenRoot(volume)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	if _, err := root.Stat(below); errors.Is(err, fs.ErrNotExist) {
-		if err := root.MkdirAll(below, 0o755); err != nil {
-			return "", fmt.Errorf("make subPath %q: %w", below, err)
-		}
-	} else if err != nil {
-		return "", fmt.Errorf("subPath %q: %w", below, err)
-	}
-	return filepath.EvalSymlinks(filepath.Join(volume, below))
 }

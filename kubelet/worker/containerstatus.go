@@ -108,9 +108,7 @@ func (t *turn) absent(c *corev1.Container, s, before *corev1.ContainerStatus, in
 		return
 	case waits:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: w.reason, Message: w.message}
-	case !initial && len(t.pod.Spec.InitContainers) > 0 && !t.life.ended && !t.initsPassed():
-		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
-	case initial && len(t.state.Containers) > 0:
+	case len(t.pod.Spec.InitContainers) > 0: // while they run, and after they have failed
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
 	default:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
@@ -124,15 +122,6 @@ func (t *turn) absent(c *corev1.Container, s, before *corev1.ContainerStatus, in
 // away, and all of them once the pod has ended.
 func (t *turn) vanished(before *corev1.ContainerStatus, initial bool) bool {
 	return t.life.ended || finished(t.pod.Status.Phase) || initial && before.State.Terminated != nil && t.initialized()
-}
-
-func (t *turn) initsPassed() bool {
-	for i := range t.pod.Spec.InitContainers {
-		if !t.passed(&t.pod.Spec.InitContainers[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // withMessage is a run's state with the message that it left.

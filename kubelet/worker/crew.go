@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/loop"
@@ -134,12 +135,13 @@ func (c *Crew) over(key Key, l *life) bool {
 	return !ok || pod.UID != l.uid || pod.DeletionTimestamp != nil || l.sentence.Load() != nil
 }
 
-// Evict fails a pod that is there, and ends it.
-func (c *Crew) Evict(key Key, why *Rejection) {
+// Evict fails a pod that is there, and ends it. Another pod that has come under the same name since is left alone.
+func (c *Crew) Evict(uid types.UID, why *Rejection) {
 	c.mu.Lock()
+	key, there := c.uids[string(uid)]
 	l := c.lives[key]
 	c.mu.Unlock()
-	if l != nil && l.sentence.CompareAndSwap(nil, why) {
+	if there && l != nil && l.sentence.CompareAndSwap(nil, why) {
 		l.inside.Store(false)
 		c.loop.Add(key)
 		c.hurry(key, l)

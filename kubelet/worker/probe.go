@@ -121,6 +121,15 @@ func (p *prober) end(key probing) {
 	delete(p.tally, key)
 }
 
+// forgetRun drops what is known of a run that another has replaced.
+func (p *prober) forgetRun(key Key, name, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, kind := range []container.ProbeKind{container.Startup, container.Liveness, container.Readiness} {
+		delete(p.tally, probing{key, name, id, kind})
+	}
+}
+
 // forget drops what is known of a pod.
 func (p *prober) forget(uid types.UID) {
 	p.mu.Lock()

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -43,7 +44,11 @@ func (t *turn) sandbox(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		t.event(corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
+		if noNetwork, ok := errors.AsType[*container.NetworkNotReady](err); ok {
+			t.event(corev1.EventTypeWarning, "NetworkNotReady", "%v", noNetwork)
+		} else {
+			t.event(corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
+		}
 		return fmt.Errorf("make the sandbox of pod %s: %w", t.key, err)
 	}
 	if err := t.look(ctx); err != nil || len(t.state.Sandboxes) <= kept {

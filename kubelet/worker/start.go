@@ -46,6 +46,7 @@ func (t *turn) startBeside(ctx context.Context, c *corev1.Container, target stri
 	delete(t.life.waits, c.Name)
 	if earlier := t.state.Container(c.Name); earlier != nil {
 		t.life.dropVerdict(earlier.ID)
+		t.crew.probe.forgetRun(t.key, c.Name, earlier.ID)
 	}
 	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
 		t.postStart(ctx, c, id)

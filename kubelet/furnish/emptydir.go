@@ -1,0 +1,67 @@
+package furnish
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// emptyDir makes a folder that all may write to, or that the pod's group owns.
+//
+// A mark outside of the volume says that it is complete: a kubelet that was killed half-way makes it again. The mark of a
+// volume in memory is good only while the volume is mounted, which it is not after a reboot.
+func (f *Furnisher) emptyDir(pod *corev1.Pod, v *corev1.Volume) error {
+	folder, mark := f.volumeFolder(string(pod.UID), v.Name), f.completeMark(string(pod.UID), v.Name)
+	inMemory := v.EmptyDir.Medium == corev1.StorageMediumMemory
+	if _, err := os.Stat(mark); err == nil {
+		if _, err := os.Stat(folder); err == nil && (!inMemory || f.mounts.mounted(folder)) {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	if inMemory && !f.mounts.mounted(folder) {
+		if err := f.mounts.memory(folder, sizeLimit(v.EmptyDir)); err != nil {
+			return errors.Join(err, os.Remove(folder))
+		}
+	}
+	if err := open(folder, fsGroup(pod)); err != nil {
+		return err
+	}
+	return complete(mark)
+}
+
+func sizeLimit(v *corev1.EmptyDirVolumeSource) int64 {
+	if v.SizeLimit == nil {
+		return 0
+	}
+	return v.SizeLimit.Value()
+}
+
+// open lets all write to a folder, and gives it to a group if there is one.
+func open(folder string, group *int64) error {
+	mode := fs.FileMode(0o777)
+	if group != nil {
+		if err := os.Chown(folder, -1, int(*group)); err != nil {
+			return err
+		}
+		mode |= fs.ModeSetgid
+	}
+	return os.Chmod(folder, mode)
+}
+
+// completeMark is the file that says that a volume is complete.
+func (f *Furnisher) completeMark(uid, volume string) string {
+	return filepath.Join(f.podFolder(uid), "complete", volume)
+}
+
+func complete(mark string) error {
+	if err := os.MkdirAll(filepath.Dir(mark), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o644)
+}

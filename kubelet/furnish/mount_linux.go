@@ -1,0 +1,63 @@
+package furnish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// system are the mounts of this machine.
+type system struct{}
+
+func (system) memory(folder string, size int64) error {
+	options := ""
+	if size > 0 {
+		options = "size=" + strconv.FormatInt(size, 10)
+	}
+	return unix.Mount("tmpfs", folder, "tmpfs", 0, options)
+}
+
+func (system) mounted(folder string) bool {
+	var own, parent unix.Stat_t
+	if unix.Lstat(folder, &own) != nil || unix.Lstat(filepath.Dir(folder), &parent) != nil {
+		return false
+	}
+	return own.Dev != parent.Dev
+}
+
+func (system) bind(source *os.File, target string) error {
+	return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source.Fd()), target, "", unix.MS_BIND, "")
+}
+
+func (system) unmount(path string) error {
+	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return err
+}
+
+// openBeneath opens a path below a folder, without any right to what is there. Links that lead out of the folder, at
+// whatever place of the path, are an error, and the kernel checks that while it walks.
+func openBeneath(folder, below string) (*os.File, error) {
+	root, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: folder, Err: err}
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(root, below, &how)
+		if err == nil {
+			return os.NewFile(uintptr(fd), filepath.Join(folder, below)), nil
+		}
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) { // a rename elsewhere came in between
+			return nil, &fs.PathError{Op: "open", Path: below, Err: err}
+		}
+	}
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package furnish
+
+import (
+	"os"
+)
+
+// system are the mounts of this machine, of which there are none: only Linux runs containers.
+type system struct{}
+
+func (system) memory(string, int64) error  { return ErrUnsupported }
+func (system) mounted(string) bool         { return false }
+func (system) bind(*os.File, string) error { return ErrUnsupported }
+func (system) unmount(string) error        { return nil }
+
+func openBeneath(folder, below string) (*os.File, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.Open(below)
+}

@@ -1,0 +1,193 @@
+package furnish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// pretended are mounts that are only noted down, so that the tests need no rights.
+type pretended struct {
+	mounts map[string]string // what is mounted, by where
+	bound  func(*os.File)    // hears of what is bound, before it is
+}
+
+func (p *pretended) memory(folder string, _ int64) error {
+	p.mounts[folder] = "memory"
+	return nil
+}
+
+func (p *pretended) mounted(folder string) bool { return p.mounts[folder] != "" }
+
+func (p *pretended) bind(source *os.File, target string) error {
+	if p.bound != nil {
+		p.bound(source)
+	}
+	if _, err := os.Stat(target); err != nil {
+		return err
+	}
+	var err error
+	p.mounts[target], err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", source.Fd()))
+	return err
+}
+
+func (p *pretended) unmount(path string) error {
+	delete(p.mounts, path)
+	return nil
+}
+
+func pretending(t *testing.T) (*Furnisher, *pretended) {
+	f, p := New(Options{Root: t.TempDir()}), &pretended{mounts: map[string]string{}}
+	f.mounts = p
+	return f, p
+}
+
+// volumeWith makes a folder that stands for a volume, with what fill puts there.
+func volumeWith(t *testing.T, fill func(folder string) error) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "volume")
+	if err := errors.Join(os.MkdirAll(folder, 0o755), fill(folder)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestSubPathsDoNotLeadOut(t *testing.T) {
+	f, p := pretending(t)
+	volume := volumeWith(t, func(folder string) error {
+		return errors.Join(os.Symlink("/etc", filepath.Join(folder, "link")), os.Symlink("a/b", filepath.Join(folder, "inside")))
+	})
+	for _, good := range []string{"a/b", "inside", "."} {
+		target, err := f.subPath("uid", "volume", "c", 0, volume, good)
+		want := filepath.Join(volume, strings.Replace(good, "inside", "a/b", 1))
+		if err != nil || p.mounts[target] != want {
+			t.Errorf("%s leads to %q, %v", good, p.mounts[target], err)
+		}
+	}
+	for _, bad := range []string{"../x", "link/passwd", "link", "a/../../x", "/etc"} {
+		if target, err := f.subPath("uid", "volume", "c", 0, volume, bad); err == nil {
+			t.Errorf("%s leads to %q", bad, p.mounts[target])
+		}
+	}
+}
+
+// TestAPathThatIsExchangedAfterTheCheckDoesNotLeadOut lets another container exchange a folder for a link between the
+// moment it was checked and the moment it is mounted.
+func TestAPathThatIsExchangedAfterTheCheckDoesNotLeadOut(t *testing.T) {
+	f, p := pretending(t)
+	volume := volumeWith(t, func(folder string) error { return os.MkdirAll(filepath.Join(folder, "a"), 0o755) })
+	p.bound = func(*os.File) {
+		if err := errors.Join(os.Rename(filepath.Join(volume, "a"), filepath.Join(volume, "aside")), os.Symlink("/etc", filepath.Join(volume, "a"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target, err := f.subPath("uid", "volume", "c", 0, volume, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.mounts[target], filepath.Join(volume, "aside"); got != want {
+		t.Errorf("mounted is %q, want what was opened, which is %q now", got, want)
+	}
+	if strings.HasPrefix(target, volume) {
+		t.Errorf("the container is given %q, which others can exchange", target)
+	}
+}
+
+func TestReleaseEndsTheMountsOfSubPathsAndLeavesWhatWasMounted(t *testing.T) {
+	f, p := pretending(t)
+	volume := volumeWith(t, func(folder string) error { return os.WriteFile(filepath.Join(folder, "file"), []byte("kept"), 0o644) })
+	for i, below := range []string{"file", "folder"} {
+		if _, err := f.subPath("uid", "volume", "c", i, volume, below); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Sweep(t.Context(), func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.mounts) > 0 {
+		t.Errorf("still mounted: %v", p.mounts)
+	}
+	if _, err := os.Stat(f.podFolder("uid")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the pod's folder is still there: %v", err)
+	}
+	if text, _ := os.ReadFile(filepath.Join(volume, "file")); string(text) != "kept" {
+		t.Error("what was mounted is gone")
+	}
+}
+
+func memoryPod(medium corev1.StorageMedium) *corev1.Pod {
+	pod := subject()
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}}
+	return pod
+}
+
+func TestAVolumeInMemoryIsMountedAgainAfterAReboot(t *testing.T) {
+	f, p := pretending(t)
+	pod := memoryPod(corev1.StorageMediumMemory)
+	for _, moment := range []string{"first", "after a reboot"} {
+		if err := f.Prepare(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		if folder := f.Folder(pod.UID, "v"); p.mounts[folder] != "memory" {
+			t.Errorf("%s: the volume is not in memory", moment)
+		}
+		clear(p.mounts)
+	}
+}
+
+func TestAHalfMadeVolumeIsCompletedAfterAKill(t *testing.T) {
+	f, _ := pretending(t)
+	pod := memoryPod(corev1.StorageMediumDefault)
+	folder := f.Folder(pod.UID, "v")
+	if err := os.MkdirAll(folder, 0o700); err != nil { // and no more before the kill
+		t.Fatal(err)
+	}
+	if err := f.Prepare(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("the volume's mode is %v, %v", info.Mode(), err)
+	}
+	if err := os.Chmod(folder, 0o750); err != nil { // by its container
+		t.Fatal(err)
+	}
+	if err := f.Prepare(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(folder); info.Mode().Perm() != 0o750 {
+		t.Errorf("the mode that the container chose became %v", info.Mode())
+	}
+}
+
+func TestAHalfMadeSetOfFilesIsCompletedAfterAKill(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "volume")
+	files := map[string]file{"a": {content: []byte("1"), mode: 0o644}}
+	if err := replace(folder, files, nil); err != nil {
+		t.Fatal(err)
+	}
+	// Killed before the name was made, and once before that while another set was written.
+	if err := errors.Join(os.Remove(filepath.Join(folder, "a")), os.Mkdir(filepath.Join(folder, "..2006_01_02"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace(folder, files, nil); err != nil {
+		t.Fatal(err)
+	}
+	if read(t, filepath.Join(folder, "a")) != "1" {
+		t.Error("the file has no name")
+	}
+	if _, err := os.Stat(filepath.Join(folder, "..2006_01_02")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the set that nobody uses is still there: %v", err)
+	}
+}
+
+func TestTokensAreTimedByTheWallClock(t *testing.T) {
+	if now := wallClock(); strings.Contains(now.String(), "m=") {
+		t.Errorf("%s has a monotonic reading, which stands still while a machine is suspended", now)
+	}
+}

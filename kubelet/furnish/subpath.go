@@ -1,0 +1,101 @@
+package furnish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// subPath makes a path below a volume ready to be mounted into a container, and returns where on the node it is.
+//
+// The path is opened once, beneath the volume, and what was opened is bound to a folder that only the kubelet can change.
+// A container that shares the volume can exchange any part of the path for a link after that: the other container still
+// gets what was opened.
+func (f *Furnisher) subPath(uid, volume, container string, index int, root, below string) (string, error) {
+	opened, err := openBelow(root, below)
+	if err != nil {
+		return "", err
+	}
+	defer opened.Close()
+	target := filepath.Join(f.subPathFolder(uid), volume, container, strconv.Itoa(index))
+	if err := f.clearSubPath(target); err != nil { // of an earlier run of the container
+		return "", err
+	}
+	if err := makeTarget(target, opened); err != nil {
+		return "", err
+	}
+	if err := f.mounts.bind(opened, target); err != nil {
+		return "", fmt.Errorf("mount subPath %q: %w", below, err)
+	}
+	return target, nil
+}
+
+func (f *Furnisher) subPathFolder(uid string) string {
+	return filepath.Join(f.podFolder(uid), "volume-subpaths")
+}
+
+// openBelow opens a path below a volume that does not lead out of it. It is made if it is missing.
+func openBelow(volume, below string) (*os.File, error) {
+	opened, err := openBeneath(volume, below)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeBelow(volume, below); err == nil {
+			opened, err = openBeneath(volume, below)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("subPath %q: %w", below, err)
+	}
+	return opened, nil
+}
+
+func makeBelow(volume, below string) error {
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.MkdirAll(below, 0o755)
+}
+
+// makeTarget makes what something can be bound to: a folder for a folder, a file for anything else.
+func makeTarget(target string, source *os.File) error {
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.MkdirAll(target, 0o750)
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(target, nil, 0o640)
+}
+
+// clearSubPath ends a mount and removes what it was bound to. It never removes what is below: that may be a volume.
+func (f *Furnisher) clearSubPath(target string) error {
+	if err := f.mounts.unmount(target); err != nil {
+		return fmt.Errorf("unmount %s: %w", target, err)
+	}
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// clearSubPaths ends all mounts of a pod's subPaths.
+func (f *Furnisher) clearSubPaths(uid string) error {
+	targets, err := filepath.Glob(filepath.Join(f.subPathFolder(uid), "*", "*", "*"))
+	if err != nil {
+		return err
+	}
+	for _, target := range targets {
+		if err := f.clearSubPath(target); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(f.subPathFolder(uid)) // which holds nothing but empty folders now
+}
