@@ -9,12 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
 )
 
 // ErrLeadershipLost is what an elected Runner returns when another process
@@ -28,86 +23,149 @@ type Election struct {
 	// random part.
 	Identity string
 	// LeaseDuration is how long others wait for a leader that does not renew,
-	// RenewDeadline how long the leader itself tries before it gives up,
+	// RenewDeadline how long the leader itself tries before it stops its work,
 	// RetryPeriod the time between tries. 0 means 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Overrun is called if the work has not stopped when the lease runs out, so
+	// that two may lead from now on. Nil panics, which ends the process.
+	Overrun func()
 }
 
-// Elected runs r only while this process leads. When ctx ends, r stops first
-// and the lease is given up after that, so that the next leader never overlaps with
-// this one. It returns [ErrLeadershipLost] if the lease could not be renewed.
+// Elected runs r only while this process leads.
+//
+// The lease is renewed until r has stopped, and given up after that, so that
+// the next leader never overlaps with this one. If the lease cannot be renewed
+// for RenewDeadline, because the API server fails, hangs or says that
+// another process leads, r is stopped and Elected returns [ErrLeadershipLost]. r has
+// to stop within the rest of the lease: see [Election.Overrun].
 func Elected(c *Clients, e Election, r Runner) Runner {
 	return Func(func(ctx context.Context) error {
-		// The elector outlives ctx: it holds the lease until r has stopped.
-		candidacy, resign := context.WithCancel(context.WithoutCancel(ctx))
-		defer resign()
-		won := make(chan context.Context)
-		elector, err := e.elector(c, won)
+		e, err := e.complete()
 		if err != nil {
 			return err
 		}
-		var electing sync.WaitGroup
-		electing.Go(func() {
-			log := logr.FromSlogHandler(c.log().Handler()).WithValues("lease", e.Lease.String())
-			elector.Run(klog.NewContext(candidacy, log))
-		})
-		defer electing.Wait()
-		defer resign()
-		select {
-		case leading := <-won:
-			return lead(ctx, leading, r)
-		case <-ctx.Done():
+		candidate := &candidate{Election: e, clients: c}
+		since, won := candidate.acquire(ctx)
+		if !won {
 			return nil
 		}
+		term := &term{candidate: candidate, since: since, renewed: make(chan time.Time), lost: make(chan struct{})}
+		return term.run(ctx, r)
 	})
 }
 
-// lead runs r until either ctx or the leadership ends.
-func lead(ctx, leading context.Context, r Runner) error {
+// complete fills in what was not set.
+func (e Election) complete() (Election, error) {
+	e.LeaseDuration = cmp.Or(e.LeaseDuration, 15*time.Second)
+	e.RenewDeadline = cmp.Or(e.RenewDeadline, 10*time.Second)
+	e.RetryPeriod = cmp.Or(e.RetryPeriod, 2*time.Second)
+	if e.LeaseDuration <= e.RenewDeadline || e.RenewDeadline <= e.RetryPeriod {
+		return e, fmt.Errorf("election of %s: the lease (%v) must last longer than the deadline (%v), and that longer than the period (%v)",
+			e.Lease, e.LeaseDuration, e.RenewDeadline, e.RetryPeriod)
+	}
+	if e.Overrun == nil {
+		e.Overrun = func() {
+			panic(fmt.Sprintf("the work under the lease %s has not stopped although the lease has run out", e.Lease))
+		}
+	}
+	if e.Identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return e, fmt.Errorf("identity for the election of %s: %w", e.Lease, err)
+		}
+		e.Identity = host + "_" + string(uuid.NewUUID())
+	}
+	return e, nil
+}
+
+// term is the time from winning an election to the end of the work.
+type term struct {
+	*candidate
+	since   time.Time      // when the request began that renewed the lease last
+	renewed chan time.Time // receives such times
+	lost    chan struct{}  // closed when another process holds the lease
+}
+
+// run runs r for as long as the lease is held, and gives the lease up when r
+// has stopped.
+func (t *term) run(ctx context.Context, r Runner) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(leading, stop)()
-	err := r.Run(work)
-	if err == nil && ctx.Err() == nil && leading.Err() != nil {
+	ended := make(chan error, 1)
+	var running sync.WaitGroup
+	running.Go(func() { ended <- r.Run(work) })
+
+	renewing, endRenewing := context.WithCancel(context.WithoutCancel(ctx))
+	running.Go(func() { t.renew(renewing) })
+	lost, err := t.watch(ended, stop)
+	endRenewing()
+	running.Wait()
+	if !t.taken() {
+		t.release(context.WithoutCancel(ctx), t.since.Add(t.LeaseDuration))
+	}
+	if err == nil && lost && ctx.Err() == nil {
 		return ErrLeadershipLost
 	}
 	return err
 }
 
-func (e Election) elector(c *Clients, won chan<- context.Context) (*leaderelection.LeaderElector, error) {
-	identity := e.Identity
-	if identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return nil, fmt.Errorf("identity for the election of %s: %w", e.Lease, err)
+// watch stops the work when the lease is not renewed in time, and returns when the work has ended.
+func (t *term) watch(ended <-chan error, stop func()) (lost bool, err error) {
+	deadline := time.NewTimer(time.Until(t.since.Add(t.RenewDeadline)))
+	defer deadline.Stop()
+	expiry := time.NewTimer(time.Until(t.since.Add(t.LeaseDuration)))
+	defer expiry.Stop()
+	taken := t.lost
+	for {
+		select {
+		case err := <-ended:
+			return lost, err
+		case t.since = <-t.renewed:
+			deadline.Reset(time.Until(t.since.Add(t.RenewDeadline)))
+			expiry.Reset(time.Until(t.since.Add(t.LeaseDuration)))
+		case <-taken:
+			taken, lost = nil, true
+			stop()
+		case <-deadline.C:
+			lost = true
+			stop()
+		case <-expiry.C:
+			t.Overrun()
 		}
-		identity = host + "_" + string(uuid.NewUUID())
 	}
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: e.Lease.Name,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Lease.Namespace, Name: e.Lease.Name},
-			Client:     c.Kube.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: c.Recorder},
-		},
-		LeaseDuration:   cmp.Or(e.LeaseDuration, 15*time.Second),
-		RenewDeadline:   cmp.Or(e.RenewDeadline, 10*time.Second),
-		RetryPeriod:     cmp.Or(e.RetryPeriod, 2*time.Second),
-		ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{
-			// Called in a goroutine of its own that nobody waits for: so it only
-			// hands over the news, and ends with the leadership at the latest.
-			OnStartedLeading: func(leading context.Context) {
-				select {
-				case won <- leading:
-				case <-leading.Done():
-				}
-			},
-			OnStoppedLeading: func() {},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("election of %s: %w", e.Lease, err)
+}
+
+// taken reports whether another process holds the lease.
+func (t *term) taken() bool {
+	select {
+	case <-t.lost:
+		return true
+	default:
+		return false
 	}
-	return elector, nil
+}
+
+// renew renews the lease until ctx ends or another process holds it.
+func (t *term) renew(ctx context.Context) {
+	for {
+		pause(ctx, t.RetryPeriod)
+		if ctx.Err() != nil {
+			return
+		}
+		began := time.Now()
+		held, err := t.try(ctx)
+		switch {
+		case err != nil:
+			t.clients.log().WarnContext(ctx, "lease could not be renewed", "lease", t.Lease.String(), "err", err)
+		case !held:
+			close(t.lost)
+			return
+		default:
+			select {
+			case t.renewed <- began:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -205,8 +206,30 @@ func TestErrorsAreLoggedAndRetriedWithGrowingDelays(t *testing.T) {
 	if want := []time.Duration{0, 5e6, 15e6, 35e6}; !slices.Equal(at, want) {
 		t.Errorf("called at %v, want %v", at, want)
 	}
-	if n := strings.Count(log, "level=ERROR msg=\"sync failed\""); n != 3 {
-		t.Errorf("%d errors logged, want 3:\n%s", n, log)
+	if n := strings.Count(log, "level=WARN msg=\"sync failed\""); n != 3 || strings.Contains(log, "level=ERROR") {
+		t.Errorf("%d warnings logged, want 3, and no error:\n%s", n, log)
+	}
+}
+
+func TestAFailureThatPersistsIsAnErrorInTheLog(t *testing.T) {
+	errs := make([]error, 12)
+	for i := range errs {
+		errs[i] = errors.New("oops")
+	}
+	_, log := outcomes(t, errs...)
+	if n := strings.Count(log, "level=ERROR msg=\"sync failed\""); n != 2 {
+		t.Errorf("%d errors logged, want 2:\n%s", n, log)
+	}
+}
+
+func TestAServerThatIsAwayOrBusyIsNoErrorInTheLog(t *testing.T) {
+	for _, err := range []error{
+		apierrors.NewServiceUnavailable("starting"), apierrors.NewTooManyRequests("busy", 1),
+		fmt.Errorf("list: %w", apierrors.NewTimeoutError("slow", 1)), apierrors.NewServerTimeout(schema.GroupResource{}, "get", 1),
+	} {
+		if at, log := outcomes(t, err); len(at) != 2 || strings.Contains(log, "sync failed") {
+			t.Errorf("called at %v with log %q", at, log)
+		}
 	}
 }
 
@@ -226,7 +249,7 @@ func TestBeingBehindIsRetriedSoonAndSilently(t *testing.T) {
 
 func TestTerminalErrorsAreLoggedOnceAndNotRetried(t *testing.T) {
 	at, log := outcomes(t, loop.Terminal(errors.New("hopeless")))
-	if len(at) != 1 || strings.Count(log, "hopeless") != 1 {
+	if len(at) != 1 || strings.Count(log, "level=ERROR") != 1 || strings.Count(log, "hopeless") != 1 {
 		t.Errorf("called at %v with log %q", at, log)
 	}
 }

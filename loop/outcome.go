@@ -46,14 +46,30 @@ func (l *Loop) sync(ctx context.Context, key Key) error {
 	}
 }
 
-// report logs an error once, as loud as it deserves.
+// persistent is how many failures of a key in a row are worth a look: by then
+// it has been tried for some seconds.
+const persistent = 10
+
+// report logs an error. The level Error means that somebody has to look: trying
+// again does not help, or has not helped for a while. What is tried again for
+// the first times is a warning, and what belongs to normal operation is logged for debugging.
 func (l *Loop) report(ctx context.Context, key Key, err error) {
-	level := slog.LevelError
-	if apierrors.IsConflict(err) || inTerminatingNamespace(err) {
-		level = slog.LevelDebug // both are part of normal life
+	level := slog.LevelWarn
+	switch {
+	case isNormal(err):
+		level = slog.LevelDebug
+	case queue.IsTerminal(err), l.keys().NumRequeues(key) >= persistent:
+		level = slog.LevelError
 	}
 	l.log().Log(ctx, level, "sync failed", "loop", l.Name, "key", key.String(),
 		"retried", !queue.IsTerminal(err), "err", err)
+}
+
+// isNormal reports whether an error is part of normal operation: another writer was faster, the namespace is about to
+// go, or the API server is away or busy, which is said once elsewhere.
+func isNormal(err error) bool {
+	return apierrors.IsConflict(err) || inTerminatingNamespace(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
 // inTerminatingNamespace: whatever is refused there need not be tried again,

@@ -20,11 +20,25 @@ func FromAPI[T runtime.Object](source apiwatch.Interface) Stream[T] {
 }
 
 type fromAPI[T runtime.Object] struct {
-	source  apiwatch.Interface
-	halting stopping
+	source   apiwatch.Interface
+	halting  stopping // the receiver called Stop
+	releases stopping // the source has been stopped
+	err      error    // what ended the stream; it belongs to the caller of Next
 }
 
 func (s *fromAPI[T]) Next(ctx context.Context) (Event[T], error) {
+	if s.err != nil {
+		return Event[T]{}, s.err
+	}
+	event, err := s.next(ctx)
+	if err != nil {
+		s.err = err
+		s.release()
+	}
+	return event, err
+}
+
+func (s *fromAPI[T]) next(ctx context.Context) (Event[T], error) {
 	if s.halting.stopped() {
 		return Event[T]{}, ErrStopped
 	}
@@ -44,10 +58,16 @@ func (s *fromAPI[T]) Next(ctx context.Context) (Event[T], error) {
 	}
 }
 
-func (s *fromAPI[T]) Stop() {
-	if s.halting.stop() {
+// release stops the source, once.
+func (s *fromAPI[T]) release() {
+	if s.releases.stop() {
 		s.source.Stop()
 	}
+}
+
+func (s *fromAPI[T]) Stop() {
+	s.halting.stop()
+	s.release()
 }
 
 func typed[T runtime.Object](event apiwatch.Event) Event[T] {

@@ -183,6 +183,7 @@ func (r *Receiver[T]) Next(ctx context.Context) (Event[T], error) {
 	case <-r.stopped:
 		return Event[T]{}, ErrStopped
 	case <-ctx.Done():
+		r.Stop() // or Send would wait for it
 		return Event[T]{}, ctx.Err()
 	case <-r.ended:
 	}
