@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"server/resource":    {"demand", "internal"},
 	"server/watchcache":  {"server/store", "internal"},
 	"server/store":       {"internal"},
-	"server/auth":        {},
+	"server/auth":        {"server/registry", "server/resource", "server/store", "server/watchcache"},
 	"server/h2":          {"internal"},
 	"server/inprocess":   {"internal"},
 	"server/pki":         {"internal"},

@@ -33,6 +33,7 @@ type Cluster struct {
 	advertised   netip.AddrPort // where pods reach it, if they can
 	inside       *inprocess.Transport
 	metrics      *metrics.Metrics
+	permissions  *permissions // who may do what
 
 	// stages are what runs, in the order in which it was started. They end in the reverse order.
 	stages []*stage

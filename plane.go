@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/seam"
 	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/allocation"
-	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/auth/rbac"
 	"github.com/millrace/millrace/server/ownership"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
@@ -75,6 +75,12 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	c.run("addresses and ports of services", alloc.Run)
 	if err := bootstrap(ctx, reg, c.options.ServiceRange, c.port()); err != nil {
+		return err
+	}
+	if err := rbac.Reconcile(ctx, reg, rbac.DefaultPolicy()); err != nil {
+		return err
+	}
+	if err := c.follow(ctx, c.permissions); err != nil {
 		return err
 	}
 	if err := c.serve(listener, reg, cache); err != nil {
@@ -160,9 +166,12 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	for _, name := range c.options.Uncached {
 		uncached[name] = true
 	}
+	if c.permissions, err = newPermissions(c.options.Authorization, rbac.Options{Registry: current, Logger: c.options.Logger}); err != nil {
+		return nil, nil, nil, err
+	}
 	reg, err = registry.New(registry.Options{
 		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window,
-		Admission: admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: auth.MastersOnly{}}),
+		Admission: append(admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions}), c.permissions.admission()...),
 		Allocate:  alloc, Logger: c.options.Logger,
 	})
 	return reg, cache, alloc, err

@@ -72,14 +72,13 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 	if err != nil {
 		return nil, err
 	}
-	authorizer := auth.MastersOnly{}
 	o := apiserver.Options{
 		Registry:     reg,
 		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens}}},
-		Authorize:    authorizer,
+		Authorize:    c.permissions,
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
-		Actions:      actions.All(actions.Options{Authorize: authorizer, Authenticate: tokens, Issue: issuer}),
+		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),
 		Checks:       checks(reg, cache),
 		Extra:        extra,
 		Metrics:      c.metrics.Requests(),
@@ -93,8 +92,8 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 }
 
 // tokens are who is believed without a certificate.
-func (c *Cluster) tokens(issuer *actions.Issuer) ([]auth.Tokens, error) {
-	tokens := []auth.Tokens{issuer}
+func (c *Cluster) tokens(issuer *actions.Issuer) (auth.Sources, error) {
+	tokens := auth.Sources{issuer}
 	if c.options.TokenFile == "" {
 		return tokens, nil
 	}
@@ -117,11 +116,6 @@ func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map
 	maps.Copy(all, published)
 	all["/metrics"] = c.metrics.Handler()
 	return all, nil
-}
-
-// asAdministrator is how the cluster's own loops call.
-func asAdministrator(ctx context.Context) context.Context {
-	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
 }
 
 // endStreams ends what would go on for long.

@@ -31,6 +31,7 @@ type apiserverFlags struct {
 	backend, prefix              string
 	watchCache                   bool
 	cacheSizes, noAdmission      []string
+	authorization                []string
 	maxRequests, maxChanges      int
 	requestTimeout               time.Duration
 	compactionInterval           time.Duration
@@ -77,6 +78,7 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
 	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; without it everything comes from the store")
 	fl.StringSliceVar(&f.cacheSizes, "watch-cache-sizes", nil, "resource[.group]#size, with commas between; size 0 serves a resource from the store, others mean nothing")
+	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: AlwaysAllow, AlwaysDeny, RBAC (default: RBAC)")
 	fl.StringSliceVar(&f.noAdmission, "disable-admission-plugins", nil, `"ServiceAccount" lets pods be without an account`)
 	fl.IntVar(&f.maxRequests, "max-requests-inflight", 400, "how many reads are served at the same time")
 	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")
@@ -108,6 +110,7 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	if f.compactionInterval == 0 {
 		o.CompactEvery = -1
 	}
+	o.Authorization = f.authorization
 	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
 	o.ControllersElsewhere = !slices.Contains(f.noAdmission, "ServiceAccount")
 	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA

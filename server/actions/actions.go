@@ -13,8 +13,9 @@ import (
 
 // Options are what the actions need beyond the registry.
 type Options struct {
-	Authorize    auth.Authorizer
-	Authenticate []auth.Tokens
+	Authorize auth.Authorizer
+	// Tokens are whose tokens a TokenReview knows.
+	Tokens auth.Tokens
 	// Issue makes service account tokens; nil offers none.
 	Issue *Issuer
 }
@@ -25,11 +26,11 @@ func All(o Options) map[string]apiserver.Action {
 		"pods/binding":  apiserver.ActionFunc(bind),
 		"pods/eviction": apiserver.ActionFunc(evict),
 		"selfsubjectreviews.authentication.k8s.io":       apiserver.ActionFunc(reviewSelf),
-		"tokenreviews.authentication.k8s.io":             tokenReview{o.Authenticate},
+		"tokenreviews.authentication.k8s.io":             tokenReview{o.Tokens},
 		"selfsubjectaccessreviews.authorization.k8s.io":  accessReview{o.Authorize},
 		"subjectaccessreviews.authorization.k8s.io":      accessReview{o.Authorize},
 		"localsubjectaccessreviews.authorization.k8s.io": accessReview{o.Authorize},
-		"selfsubjectrulesreviews.authorization.k8s.io":   apiserver.ActionFunc(reviewRules),
+		"selfsubjectrulesreviews.authorization.k8s.io":   rulesReview{o.Authorize},
 	}
 	if o.Issue != nil {
 		all["serviceaccounts/token"] = o.Issue

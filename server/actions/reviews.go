@@ -2,14 +2,19 @@ package actions
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/millrace/millrace/server/apiserver"
 	"github.com/millrace/millrace/server/auth"
@@ -34,8 +39,8 @@ func userInfo(u auth.User) authenticationv1.UserInfo {
 	return info
 }
 
-// tokenReview tells whose token it is.
-type tokenReview struct{ tokens []auth.Tokens }
+// tokenReview tells whose token it is, and for which audiences.
+type tokenReview struct{ tokens auth.Tokens }
 
 // Act implements apiserver.Action.
 func (t tokenReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
@@ -46,13 +51,15 @@ func (t tokenReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.
 	if err := question(ctx, c); err != nil {
 		return nil, 0, err
 	}
-	r.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
-	for _, tokens := range t.tokens {
-		if u, ok, err := tokens.Holder(ctx, r.Spec.Token); ok && err == nil {
-			u.Groups = append(u.Groups, auth.Authenticated)
-			r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(u), Audiences: r.Spec.Audiences}
-			return r, http.StatusCreated, nil
-		}
+	h, err := t.tokens.Holder(ctx, r.Spec.Token, r.Spec.Audiences)
+	switch {
+	case err == nil:
+		h.User.Groups = auth.WithAuthenticated(h.User.Groups)
+		r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: userInfo(h.User), Audiences: h.Audiences}
+	case errors.Is(err, auth.ErrUnknownToken), errors.Is(err, auth.ErrUnauthorized):
+		r.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
+	default:
+		r.Status = authenticationv1.TokenReviewStatus{Error: err.Error()}
 	}
 	return r, http.StatusCreated, nil
 }
@@ -95,7 +102,14 @@ func question(ctx context.Context, c *apiserver.ActionCall) error {
 }
 
 func subject(s authorizationv1.SubjectAccessReviewSpec) auth.User {
-	return auth.User{Name: s.User, UID: s.UID, Groups: s.Groups}
+	u := auth.User{Name: s.User, UID: s.UID, Groups: s.Groups}
+	for k, v := range s.Extra {
+		if u.Extra == nil {
+			u.Extra = map[string][]string{}
+		}
+		u.Extra[strings.ToLower(k)] = v
+	}
+	return u
 }
 
 func (a accessReview) decide(
@@ -107,31 +121,84 @@ func (a accessReview) decide(
 		ask.IsResource = true
 		ask.Verb, ask.Group, ask.Version, ask.Resource = r.Verb, r.Group, r.Version, r.Resource
 		ask.Subresource, ask.Namespace, ask.Name = r.Subresource, r.Namespace, r.Name
+		ask.Fields, ask.Labels = fieldSelector(r.FieldSelector), labelSelector(r.LabelSelector)
 	case p != nil:
 		ask.Verb, ask.Path = p.Verb, p.Path
 	}
-	return authorizationv1.SubjectAccessReviewStatus{Allowed: a.authorize.Authorize(ctx, ask) == nil}
+	v := a.authorize.Authorize(ctx, ask)
+	status := authorizationv1.SubjectAccessReviewStatus{Allowed: v.Allowed(), Denied: v.Decision == auth.Deny, Reason: v.Why()}
+	if v.Err != nil {
+		status.EvaluationError = v.Err.Error()
+	}
+	return status
 }
 
-// reviewRules lists what the caller may do: everything, for those who may, and to ask about oneself, for the others.
-func reviewRules(_ context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
-	if c.Body.(*authorizationv1.SelfSubjectRulesReview).Spec.Namespace == "" {
+// fieldSelector is what a review says of the fields that a list is limited to. What cannot be understood limits nothing.
+func fieldSelector(s *authorizationv1.FieldSelectorAttributes) fields.Requirements {
+	if s == nil {
+		return nil
+	}
+	if s.RawSelector != "" {
+		parsed, err := fields.ParseSelector(s.RawSelector)
+		if err != nil {
+			return nil
+		}
+		return parsed.Requirements()
+	}
+	var out fields.Requirements
+	for _, r := range s.Requirements {
+		operators := map[metav1.FieldSelectorOperator]selection.Operator{metav1.FieldSelectorOpIn: selection.Equals, metav1.FieldSelectorOpNotIn: selection.NotEquals}
+		if operator, known := operators[r.Operator]; known && len(r.Values) == 1 {
+			out = append(out, fields.Requirement{Operator: operator, Field: r.Key, Value: r.Values[0]})
+		}
+	}
+	return out
+}
+
+func labelSelector(s *authorizationv1.LabelSelectorAttributes) labels.Requirements {
+	if s == nil {
+		return nil
+	}
+	if s.RawSelector != "" {
+		parsed, err := labels.ParseToRequirements(s.RawSelector)
+		if err != nil {
+			return nil
+		}
+		return parsed
+	}
+	var out labels.Requirements
+	for _, r := range s.Requirements {
+		operators := map[metav1.LabelSelectorOperator]selection.Operator{metav1.LabelSelectorOpIn: selection.In, metav1.LabelSelectorOpNotIn: selection.NotIn,
+			metav1.LabelSelectorOpExists: selection.Exists, metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist}
+		if made, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values); err == nil {
+			out = append(out, *made)
+		}
+	}
+	return out
+}
+
+// rulesReview lists what the caller may do in a namespace.
+type rulesReview struct{ authorize auth.Authorizer }
+
+// Act implements apiserver.Action.
+func (a rulesReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
+	namespace := c.Body.(*authorizationv1.SelfSubjectRulesReview).Spec.Namespace
+	if namespace == "" {
 		return nil, 0, apierrors.NewBadRequest("no namespace on request")
 	}
-	r := &authorizationv1.SelfSubjectRulesReview{}
-	may := func(verb, group string, resources ...string) {
-		r.Status.ResourceRules = append(r.Status.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: resources})
+	rules := a.authorize.Rules(ctx, c.User, namespace)
+	r := &authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}, Incomplete: rules.Incomplete,
+	}}
+	for _, rule := range rules.Resources {
+		r.Status.ResourceRules = append(r.Status.ResourceRules, authorizationv1.ResourceRule{
+			Verbs: rule.Verbs, APIGroups: rule.Groups, Resources: rule.Resources, ResourceNames: rule.Names})
 	}
-	mayPath := func(verb string, paths ...string) {
-		r.Status.NonResourceRules = append(r.Status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{verb}, NonResourceURLs: paths})
+	for _, rule := range rules.Paths {
+		r.Status.NonResourceRules = append(r.Status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: rule.Verbs, NonResourceURLs: rule.Paths})
 	}
-	may("create", "authorization.k8s.io", "selfsubjectaccessreviews", "selfsubjectrulesreviews")
-	mayPath("get", "/healthz", "/livez", "/readyz", "/version", "/version/")
-	if c.User.In(auth.Masters) {
-		may("create", "authentication.k8s.io", "selfsubjectreviews")
-		may("*", "*", "*")
-		mayPath("get", "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/")
-		mayPath("*", "*")
+	if err := errors.Join(rules.Errors...); err != nil {
+		r.Status.EvaluationError = err.Error()
 	}
 	return r, http.StatusCreated, nil
 }

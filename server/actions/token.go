@@ -5,8 +5,6 @@ import (
 	"crypto/ecdsa"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -32,6 +30,8 @@ type Issuer struct {
 	Name     string
 	Registry func() *registry.Registry
 	Now      func() time.Time
+
+	believed believed
 }
 
 const (
@@ -56,7 +56,7 @@ type bound struct {
 
 type reference struct {
 	Name string `json:"name"`
-	UID  string `json:"uid"`
+	UID  string `json:"uid,omitempty"`
 }
 
 // Act issues a token: POST …/serviceaccounts/NAME/token.
@@ -84,7 +84,7 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 	now := i.Now()
 	set := claims{
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: i.Name, Subject: "system:serviceaccount:" + c.Namespace + ":" + c.Name, Audience: r.Spec.Audiences,
+			Issuer: i.Name, Subject: auth.AccountName(c.Namespace, c.Name), Audience: r.Spec.Audiences,
 			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(life)), ID: string(uuid.NewUUID()),
 		},
 		Kubernetes: bound{Namespace: c.Namespace, ServiceAccount: reference{c.Name, string(o.GetUID())}},
@@ -166,15 +166,23 @@ func (i *Issuer) bind(ctx context.Context, b *bound, ref *authenticationv1.Bound
 			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	}
 	*place.at = &reference{ref.Name, uid}
+	if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName != "" {
+		return i.bindNode(ctx, b, p.Spec.NodeName)
+	}
 	return nil
 }
 
-func (i *Issuer) uidOf(ctx context.Context, kind, namespace, name string) (string, error) {
-	o, err := i.object(ctx, kind, namespace, name)
-	if err != nil {
-		return "", err
+// bindNode says on which node the token's pod is.
+func (i *Issuer) bindNode(ctx context.Context, b *bound, node string) error {
+	b.Node = &reference{Name: node}
+	o, err := i.object(ctx, "nodes", "", node)
+	switch {
+	case err == nil:
+		b.Node.UID = string(o.GetUID())
+	case !apierrors.IsNotFound(err):
+		return err
 	}
-	return string(o.GetUID()), nil
+	return nil
 }
 
 func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (resource.Object, error) {
@@ -190,52 +198,13 @@ func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (re
 	if err != nil {
 		return nil, err
 	}
-	cached, err := storage.Get(ctx, namespace, name, registry.Freshness{})
+	// What is said to be missing may only have come a moment ago.
+	cached, err := storage.Get(ctx, namespace, name, registry.Freshness{Any: true})
+	if apierrors.IsNotFound(err) {
+		cached, err = storage.Get(ctx, namespace, name, registry.Freshness{})
+	}
 	if err != nil {
 		return nil, err
 	}
 	return kind.Decode(ctx, cached.Value(), cached.Revision.String())
-}
-
-// Holder implements auth.Tokens: the token must be ours, in time, and what it is bound to must still be there.
-func (i *Issuer) Holder(ctx context.Context, token string) (auth.User, bool, error) {
-	if strings.Count(token, ".") != 2 {
-		return auth.User{}, false, nil
-	}
-	var set claims
-	parser := jwt.NewParser(jwt.WithValidMethods([]string{"ES256"}), jwt.WithIssuer(i.Name), jwt.WithTimeFunc(i.Now), jwt.WithExpirationRequired())
-	if _, err := parser.ParseWithClaims(token, &set, func(*jwt.Token) (any, error) { return i.Key.Public(), nil }); err != nil {
-		return auth.User{}, false, err
-	}
-	if !slices.Contains(set.Audience, i.Name) {
-		return auth.User{}, false, fmt.Errorf("the token is meant for %v", []string(set.Audience))
-	}
-	k := set.Kubernetes
-	held := []struct {
-		resource string
-		ref      *reference
-	}{{"serviceaccounts", &k.ServiceAccount}, {"pods", k.Pod}, {"secrets", k.Secret}, {"nodes", k.Node}}
-	for _, h := range held {
-		if h.ref == nil {
-			continue
-		}
-		uid, err := i.uidOf(ctx, h.resource, k.Namespace, h.ref.Name)
-		if err != nil || uid != h.ref.UID {
-			return auth.User{}, false, fmt.Errorf("what the token is bound to (%s %s) is gone", h.resource, h.ref.Name)
-		}
-	}
-	return accountUser(k, set.ID), true, nil
-}
-
-func accountUser(k bound, id string) auth.User {
-	u := auth.User{
-		Name: "system:serviceaccount:" + k.Namespace + ":" + k.ServiceAccount.Name, UID: k.ServiceAccount.UID,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + k.Namespace},
-		Extra:  map[string][]string{"authentication.kubernetes.io/credential-id": {"JTI=" + id}},
-	}
-	if k.Pod != nil {
-		u.Extra["authentication.kubernetes.io/pod-name"] = []string{k.Pod.Name}
-		u.Extra["authentication.kubernetes.io/pod-uid"] = []string{k.Pod.UID}
-	}
-	return u
 }

@@ -225,12 +225,14 @@ func TestWithoutAccountsPodsHaveNone(t *testing.T) {
 // only lets one verb be done.
 type only string
 
-func (o only) Authorize(_ context.Context, a auth.Attributes) error {
+func (o only) Authorize(_ context.Context, a auth.Attributes) auth.Verdict {
 	if a.Verb == string(o) && a.Resource == "signers" && a.Name == "example.com/*" {
-		return nil
+		return auth.Verdict{Decision: auth.Allow}
 	}
-	return auth.ErrForbidden
+	return auth.Verdict{}
 }
+
+func (only) Rules(context.Context, auth.User, string) auth.Rules { return auth.Rules{} }
 
 func TestCertificatesAreApprovedAndSignedByThoseWhoMay(t *testing.T) {
 	approve := func(o resource.Object) {

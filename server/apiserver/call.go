@@ -14,59 +14,59 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// call is one request for a resource.
+// call is the record of one request: what each stage learns stands here for the stages behind it.
 type call struct {
+	// Answer has the request and the writer; the face and the kind if the path names a resource that is served; and the
+	// format as soon as it has been negotiated.
 	answer.Answer
-	s       *Server
-	t       Target
-	verb    string
-	user    auth.User
+	s *Server
+
+	isResource  bool // the path names a resource, which need not be served
+	t           Target
+	verb        string
+	longRunning bool
+
+	user auth.User
+	// impersonator is who really calls, if user is somebody else.
+	impersonator *auth.User
+
 	storage *registry.Storage
 	meter   Meter
 	warned  int // bytes of warnings
 }
 
-func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, user auth.User, t Target) {
-	face, ok := s.o.Registry.Catalogue.Face(t.WithResource(t.Resource))
-	if !ok {
-		s.unknownResource(w, r, user, t)
-		return
-	}
-	c := &call{s: s, t: t, user: user, Answer: answer.Answer{
+// newCall finds out what a request is about.
+func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{s: s, meter: noMetrics{}, Answer: answer.Answer{
 		Within: r.Context(),
-		Writer: &answer.Response{ResponseWriter: w}, Request: r, Face: face, Kind: face.Of, Log: s.log,
+		Writer: &answer.Response{ResponseWriter: w}, Request: r, Log: s.log,
 	}}
-	c.verb = c.verbOf()
-	labels := c.labels()
-	started := s.o.Now()
-	c.meter = s.o.Metrics.Meter(labels)
-	c.meter.Started()
-	defer func() { c.meter.Finished(c.Writer.Code, c.Writer.Bytes, s.o.Now().Sub(started)) }()
-	defer s.recover(c.Writer, r)
-	if err := c.serve(labels.LongRunning); err != nil {
-		s.fail(c.Writer, c.Request, err)
+	if c.t, c.isResource = parseTarget(r.URL.Path); !c.isResource {
+		c.verb = strings.ToLower(r.Method)
+		return c
 	}
+	c.verb = c.verbOf()
+	if face, ok := s.o.Registry.Catalogue.Face(c.t.WithResource(c.t.Resource)); ok {
+		c.Face, c.Kind = face, face.Of
+	}
+	return c
 }
 
-func (c *call) serve(longRunning bool) error {
-	if err := c.s.o.Authorize.Authorize(c.Within, auth.Attributes{
-		User: c.user, Verb: c.verb, Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View,
-		Namespace: c.t.Namespace, Name: c.t.Name, Path: c.Request.URL.Path, IsResource: true,
-	}); err != nil {
-		return forbiddenResource(c.user, c.verb, c.t)
+// measure counts the request. The func is called when it has been answered.
+func (c *call) measure() (finished func()) {
+	if c.Face == nil {
+		return func() {}
 	}
-	if !longRunning {
-		leave, err := c.s.enter(c.verb)
-		if err != nil {
-			return err
-		}
-		defer leave()
-		var cancel context.CancelFunc
-		c.Within, cancel = context.WithTimeout(c.Within, c.s.o.RequestTimeout)
-		defer cancel()
-	}
-	c.boundAnswer(longRunning)
-	return c.dispatch()
+	labels := c.labels()
+	c.longRunning = labels.LongRunning
+	c.meter = c.s.o.Metrics.Meter(labels)
+	started := c.s.o.Now()
+	c.meter.Started()
+	return func() { c.finish(started) }
+}
+
+func (c *call) finish(started time.Time) {
+	c.meter.Finished(c.Writer.Code, c.Writer.Bytes, c.s.o.Now().Sub(started))
 }
 
 // answerGrace is how long the answer of a request whose time is over may take: it says so.
@@ -74,9 +74,9 @@ const answerGrace = 5 * time.Second
 
 // boundAnswer says by when the client must have taken the answer: one that does not read would keep one of the places for requests. What is
 // long-running keeps none, and a connection of HTTP/1.1 may still have the deadline of the request before.
-func (c *call) boundAnswer(longRunning bool) {
+func (c *call) boundAnswer() {
 	var by time.Time
-	if !longRunning {
+	if !c.longRunning {
 		by = time.Now().Add(c.s.o.RequestTimeout + answerGrace)
 	}
 	// A caller inside the process takes its answer at once, and has no deadlines.

@@ -1,15 +1,12 @@
 package apiserver
 
 import (
-	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
-	"github.com/millrace/millrace/server/resource"
 )
 
 func (c *call) dispatch() error {
@@ -21,7 +18,7 @@ func (c *call) dispatch() error {
 		name += "/" + c.t.View
 	}
 	if connection, ok := c.s.o.Connections[name]; ok && c.t.View != "" && c.t.Name != "" {
-		return connection.Connect(c.Writer, c.Request.WithContext(auth.WithUser(c.Within, c.user)), c.t)
+		return connection.Connect(c.Writer, auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user)), c.t)
 	}
 	var err error
 	if c.Format, err = negotiate.Choose(c.Request, negotiate.Offer{Stream: c.verb == "watch", NoTables: c.unstored(), Watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
@@ -135,20 +132,4 @@ func (c *call) serveView(name string) error {
 		return c.patch(c.t.View)
 	}
 	return status.MethodNotAllowed()
-}
-
-// unknownResource tells a group that is not served from a resource that its group does not have.
-func (s *Server) unknownResource(w http.ResponseWriter, r *http.Request, user auth.User, t Target) {
-	if err := s.o.Authorize.Authorize(r.Context(), auth.Attributes{User: user, Verb: strings.ToLower(r.Method), Group: t.Group, Version: t.Version,
-		Resource: t.Resource, Subresource: t.View, Namespace: t.Namespace, Name: t.Name, Path: r.URL.Path, IsResource: true}); err != nil {
-		s.fail(w, r, forbiddenResource(user, strings.ToLower(r.Method), t))
-		return
-	}
-	for _, k := range s.o.Registry.Catalogue.Kinds() {
-		if slices.ContainsFunc(k.Faces, func(f *resource.Face) bool { return f.GroupVersion() == t.GroupVersion }) {
-			s.fail(w, r, status.NotFound())
-			return
-		}
-	}
-	http.NotFound(w, r)
 }

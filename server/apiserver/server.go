@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +22,6 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
-	"github.com/millrace/millrace/server/resource"
 )
 
 // Options are what a server is made of.
@@ -123,7 +121,9 @@ type Server struct {
 	stop context.CancelCauseFunc
 
 	bodies            body.Reader
+	handle            handler
 	reading, changing chan struct{}
+	identifying       chan struct{} // holds a place for each request whose token is being checked
 	discovery         *discovery.Documents
 	sockets           sync.WaitGroup
 	serving           atomic.Int64
@@ -146,7 +146,13 @@ func New(o Options) *Server {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
-	s := &Server{o: o, log: o.Logger, bodies: body.Reader{MaxBytes: o.MaxBody, Timeout: o.RequestTimeout}, discovery: &discovery.Documents{Catalogue: o.Registry.Catalogue, Address: o.Address}, reading: make(chan struct{}, o.MaxInFlight), changing: make(chan struct{}, o.MaxMutatingInFlight)}
+	s := &Server{
+		o: o, log: o.Logger, handle: chain(respond, stages...),
+		bodies:    body.Reader{MaxBytes: o.MaxBody, Timeout: o.RequestTimeout},
+		discovery: &discovery.Documents{Catalogue: o.Registry.Catalogue, Address: o.Address},
+		reading:   make(chan struct{}, o.MaxInFlight), changing: make(chan struct{}, o.MaxMutatingInFlight),
+		identifying: make(chan struct{}, o.MaxInFlight+o.MaxMutatingInFlight),
+	}
 	s.ends, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
@@ -183,28 +189,12 @@ func (s *Server) Idle(ctx context.Context) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serving.Add(1)
 	defer s.serving.Add(-1)
-	defer s.recover(w, r)
-	user, err := s.o.Authenticate.Authenticate(r)
-	if err != nil {
-		s.fail(w, r, apierrors.NewUnauthorized("Unauthorized"))
-		return
+	c := s.newCall(w, r)
+	defer c.measure()()
+	defer s.recover(c.Writer, r)
+	if err := s.handle(c); err != nil {
+		s.fail(c.Writer, c.Request, err)
 	}
-	if t, ok := parseTarget(r.URL.Path); ok {
-		s.serveResource(w, r, user, t)
-		return
-	}
-	if err := s.o.Authorize.Authorize(r.Context(), auth.Attributes{User: user, Verb: strings.ToLower(r.Method), Path: r.URL.Path}); err != nil {
-		s.fail(w, r, forbiddenPath(user, r, err))
-		return
-	}
-	s.servePath(w, r)
-}
-
-func forbiddenPath(u auth.User, r *http.Request, _ error) error {
-	e := apierrors.NewForbidden(resource.NoResource, "", nil)
-	e.ErrStatus.Message = fmt.Sprintf("forbidden: User %q cannot %s path %q", u.Name, strings.ToLower(r.Method), r.URL.Path)
-	e.ErrStatus.Details = nil
-	return e
 }
 
 // recover answers for a handler that panicked.

@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
-	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
@@ -203,14 +202,13 @@ const ignoreReadErrors = "unsafe-delete-ignore-read-errors"
 
 // mayIgnoreReadErrors asks whether the caller may delete an object that cannot be read: nobody can check it.
 func (c *call) mayIgnoreReadErrors() error {
-	err := c.s.o.Authorize.Authorize(c.Within, auth.Attributes{
-		User: c.user, Verb: ignoreReadErrors, Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource,
-		Namespace: c.t.Namespace, Name: c.t.Name, Path: c.Request.URL.Path, IsResource: true,
-	})
-	if err == nil {
+	at := c.attributes()
+	at.Verb = ignoreReadErrors
+	v := c.s.o.Authorize.Authorize(c.Within, at)
+	if v.Allowed() {
 		return nil
 	}
-	return apierrors.NewForbidden(c.Kind.GroupResource(), c.t.Name, fmt.Errorf("not permitted to do %q, reason: ", ignoreReadErrors))
+	return apierrors.NewForbidden(c.Kind.GroupResource(), c.t.Name, fmt.Errorf("not permitted to do %q, reason: %s", ignoreReadErrors, v.Why()))
 }
 
 func (c *call) deleteCollection() error {

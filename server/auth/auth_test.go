@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,9 +17,65 @@ import (
 // known is a token and its holder.
 type known map[string]string
 
-func (k known) Holder(_ context.Context, token string) (auth.User, bool, error) {
+func (k known) Holder(_ context.Context, token string, _ []string) (auth.Holder, error) {
 	name, ok := k[token]
-	return auth.User{Name: name}, ok, nil
+	if !ok {
+		return auth.Holder{}, auth.ErrUnknownToken
+	}
+	return auth.Holder{User: auth.User{Name: name}}, nil
+}
+
+// failing is a source that cannot be asked, or one that says that a token is its own and wrong.
+type failing struct{ err error }
+
+func (f failing) Holder(context.Context, string, []string) (auth.Holder, error) {
+	return auth.Holder{}, f.err
+}
+
+func TestTheNextSourceIsAskedForWhatOneDoesNotKnow(t *testing.T) {
+	down := errors.New("the store does not answer")
+	good := known{"secret": "bob"}
+	for _, c := range []struct {
+		name    string
+		sources auth.Sources
+		token   string
+		want    string
+		err     error
+	}{
+		{"the second knows", auth.Sources{known{}, good}, "secret", "bob", nil},
+		{"the first says it is wrong", auth.Sources{failing{auth.ErrUnauthorized}, good}, "secret", "bob", nil},
+		{"the first is down", auth.Sources{failing{down}, good}, "secret", "bob", nil},
+		{"nobody knows", auth.Sources{known{}, good}, "other", "", auth.ErrUnknownToken},
+		{"one is down and might know", auth.Sources{failing{down}, good}, "other", "", down},
+		{"one says it is wrong", auth.Sources{failing{auth.ErrUnauthorized}, good}, "other", "", auth.ErrUnauthorized},
+	} {
+		h, err := c.sources.Holder(t.Context(), c.token, nil)
+		if h.User.Name != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %q, %v", c.name, h.User.Name, err)
+		}
+	}
+}
+
+func TestNothingBehindSeesTheCredentials(t *testing.T) {
+	r := &http.Request{Header: http.Header{
+		"Authorization":          {"Bearer secret"},
+		"Sec-Websocket-Protocol": {"v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0", "base64url.bearer.authorization.k8s.io.c2VjcmV0,v5.channel.k8s.io"},
+		"Accept":                 {"*/*"},
+	}}
+	got := auth.Forget(r)
+	if got.Header.Get("Authorization") != "" || strings.Contains(strings.Join(got.Header["Sec-Websocket-Protocol"], " "), "bearer") {
+		t.Errorf("%v", got.Header)
+	}
+	if all := strings.Join(got.Header["Sec-Websocket-Protocol"], " "); all != "v4.channel.k8s.io v5.channel.k8s.io" || got.Header.Get("Accept") != "*/*" {
+		t.Errorf("%v", got.Header)
+	}
+	if r.Header.Get("Authorization") == "" {
+		t.Error("the request itself has been changed")
+	}
+	plain := &http.Request{Header: http.Header{"Accept": {"*/*"}}}
+	if auth.Forget(plain) != plain {
+		t.Error("a request without credentials is copied")
+	}
 }
 
 func TestOneGoodProofIsEnough(t *testing.T) {
@@ -30,7 +87,7 @@ func TestOneGoodProofIsEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests := &auth.Requests{Clients: ours.Clients, Tokens: []auth.Tokens{known{"secret": "bob"}}}
+	requests := &auth.Requests{Clients: ours.Clients, Tokens: known{"secret": "bob"}}
 	for _, c := range []struct {
 		name  string
 		chain *x509.Certificate

@@ -103,7 +103,7 @@ func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
 			until = c.NotAfter
 		}
 	}
-	u := User{Name: leaf.Subject.CommonName, Groups: authenticated(leaf.Subject.Organization)}
+	u := User{Name: leaf.Subject.CommonName, Groups: WithAuthenticated(leaf.Subject.Organization)}
 	a.verified.keep(leaf, &holder{u, until, roots})
 	return u, nil
 }

@@ -42,8 +42,11 @@ func ReadTokenFile(path string) (*TokenFile, error) {
 	return t, nil
 }
 
-// Holder implements Tokens.
-func (t *TokenFile) Holder(_ context.Context, token string) (User, bool, error) {
+// Holder implements Tokens. Static tokens are for the API server; they say nothing of audiences, as in Kubernetes.
+func (t *TokenFile) Holder(_ context.Context, token string, audiences []string) (Holder, error) {
 	u, ok := t.users[sha256.Sum256([]byte(token))]
-	return u, ok, nil
+	if !ok {
+		return Holder{}, ErrUnknownToken
+	}
+	return Holder{User: u, Audiences: audiences}, nil
 }

@@ -132,6 +132,7 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 	if err != nil {
 		return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
 	}
+	s.note(rev)
 	o.SetResourceVersion(rev.String())
 	return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, nil
 }

@@ -80,6 +80,7 @@ func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1
 	if err != nil {
 		return nil, err
 	}
+	s.note(rev)
 	gone.Entry.Revision = rev
 	o.SetResourceVersion(rev.String())
 	s.release(ctx, o)

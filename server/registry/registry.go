@@ -160,6 +160,7 @@ type objects struct {
 	recent   recent
 	newest   atomic.Pointer[resource.Kind]
 	storages []*Storage // guarded by the registry's mutex
+	wrote    atomic.Int64
 }
 
 // cache adds the objects to the watch cache. Kinds that can only be created (reviews) have none.

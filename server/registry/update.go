@@ -248,6 +248,7 @@ func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, c *Ch
 	if err != nil {
 		return nil, err
 	}
+	s.note(rev)
 	s.release(ctx, c.Old)
 	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: current.Value, Revision: rev}}, nil
 }
@@ -272,6 +273,7 @@ func (s *Storage) replace(ctx context.Context, current store.Entry, o resource.O
 	if err != nil {
 		return nil, err
 	}
+	s.note(rev)
 	o.SetResourceVersion(rev.String())
 	e := store.Entry{Key: current.Key, Value: value, Revision: rev}
 	s.recent.keep(e)

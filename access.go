@@ -1,0 +1,63 @@
+package millrace
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/auth/rbac"
+	"github.com/millrace/millrace/server/registry"
+)
+
+// defaultAuthorization are the modes of a cluster that does not say otherwise.
+var defaultAuthorization = []string{"RBAC"}
+
+// permissions decide who may do what. There is one for the whole cluster.
+type permissions struct {
+	auth.Union
+	roles *rbac.Authorizer // nil without the mode RBAC
+}
+
+// newPermissions makes the authorizers of some modes, which are asked in that order after the administrators' own.
+func newPermissions(modes []string, o rbac.Options) (*permissions, error) {
+	p := &permissions{Union: auth.Union{auth.MastersMay{}}}
+	for _, mode := range modes {
+		switch mode {
+		case "AlwaysAllow":
+			p.Union = append(p.Union, auth.Always(auth.Allow))
+		case "AlwaysDeny":
+			p.Union = append(p.Union, auth.Always(auth.NoOpinion))
+		case "RBAC":
+			p.roles = rbac.New(o)
+			p.Union = append(p.Union, p.roles)
+		default:
+			return nil, fmt.Errorf("authorization mode %q is none of AlwaysAllow, AlwaysDeny and RBAC", mode)
+		}
+	}
+	return p, nil
+}
+
+// admission is what the permissions have to say of changes: nobody gives more than they have.
+func (p *permissions) admission() []registry.Admission {
+	if p.roles == nil {
+		return nil
+	}
+	return []registry.Admission{p.roles.Escalation(p)}
+}
+
+// follow starts to follow the roles of the cluster, and returns when they are known.
+func (c *Cluster) follow(ctx context.Context, p *permissions) error {
+	if p.roles == nil {
+		return nil
+	}
+	c.run("roles", p.roles.Run)
+	return p.roles.WaitReady(ctx)
+}
+
+// asAdministrator is how requests from inside come that do not say who makes them.
+func asAdministrator(ctx context.Context) context.Context {
+	if auth.UserFrom(ctx).Name != "" {
+		return ctx
+	}
+	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
+}

@@ -1,0 +1,123 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// authorize finds out whether the user may do what the request asks for.
+func authorize(c *call, next handler) error {
+	at := c.attributes()
+	if err := c.allowed(at); err != nil {
+		return err
+	}
+	if c.opensSession() {
+		at.Verb = "create"
+		if err := c.allowed(at); err != nil {
+			return err
+		}
+	}
+	return next(c)
+}
+
+// opensSession tells requests that begin something in a container although they are a GET, as those for a WebSocket must
+// be: reading a pod does not allow that.
+func (c *call) opensSession() bool {
+	if c.verb != "get" || c.t.Group != "" || c.t.Resource != "pods" {
+		return false
+	}
+	switch c.t.View {
+	case "exec", "attach", "portforward":
+		return true
+	}
+	return false
+}
+
+func (c *call) allowed(at auth.Attributes) error {
+	v := c.s.o.Authorize.Authorize(c.Within, at)
+	switch {
+	case v.Allowed():
+		return nil
+	case v.Err != nil && v.Decision == auth.NoOpinion:
+		return apierrors.NewInternalError(v.Err)
+	}
+	return forbidden(at, v)
+}
+
+// attributes are what a decision about the request rests on.
+func (c *call) attributes() auth.Attributes {
+	if !c.isResource {
+		return auth.Attributes{User: c.user, Verb: c.verb, Path: c.Request.URL.Path}
+	}
+	at := auth.Attributes{
+		User: c.user, Verb: c.verb, IsResource: true, Path: c.Request.URL.Path,
+		Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View, Namespace: c.t.Namespace, Name: c.t.Name,
+	}
+	if c.t.Resource == "namespaces" && c.t.Group == "" { // a namespace is in itself
+		at.Namespace = c.t.Name
+	}
+	switch c.verb {
+	case "list", "watch", "deletecollection":
+		if strings.Contains(c.Request.URL.RawQuery, "Selector") {
+			selectors(c.Request, &at)
+		}
+	}
+	return at
+}
+
+// selectors adds what a list is limited to. A selector that cannot be read selects everything, as far as permissions go;
+// the request is refused for it later.
+func selectors(r *http.Request, at *auth.Attributes) {
+	q := r.URL.Query()
+	if s, err := fields.ParseSelector(q.Get("fieldSelector")); err == nil {
+		at.Fields = s.Requirements()
+		if name, ok := s.RequiresExactMatch("metadata.name"); ok && at.Name == "" {
+			at.Name = name
+		}
+	}
+	if s, err := labels.ParseToRequirements(q.Get("labelSelector")); err == nil {
+		at.Labels = s
+	}
+}
+
+// forbidden says who may not do what, in the words of kube-apiserver.
+func forbidden(at auth.Attributes, v auth.Verdict) error {
+	because := ""
+	if why := v.Why(); why != "" {
+		because = ": " + why
+	}
+	if !at.IsResource {
+		e := apierrors.NewForbidden(resource.NoResource, "", nil)
+		e.ErrStatus.Message = fmt.Sprintf("forbidden: User %q cannot %s path %q%s", at.User.Name, at.Verb, at.Path, because)
+		e.ErrStatus.Details = &metav1.StatusDetails{}
+		return e
+	}
+	what := at.Resource
+	if at.Subresource != "" {
+		what += "/" + at.Subresource
+	}
+	where := "at the cluster scope"
+	if at.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", at.Namespace)
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: at.Group, Resource: at.Resource}, at.Name,
+		fmt.Errorf("User %q cannot %s resource %q in API group %q %s%s", at.User.Name, at.Verb, what, at.Group, where, because))
+}
+
+func tooMany() error {
+	return apierrors.NewTooManyRequests("too many requests, please try again later", 1)
+}
+
+func retryIn(seconds int32) *metav1.StatusDetails {
+	return &metav1.StatusDetails{RetryAfterSeconds: seconds}
+}

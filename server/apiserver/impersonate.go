@@ -1,0 +1,139 @@
+package apiserver
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace/millrace/server/auth"
+)
+
+// Headers by which a client acts as somebody else.
+const (
+	impersonatePrefix = "Impersonate-"
+	impersonateUser   = impersonatePrefix + "User"
+	impersonateGroup  = impersonatePrefix + "Group"
+	impersonateUID    = impersonatePrefix + "Uid"
+	impersonateExtra  = impersonatePrefix + "Extra-"
+)
+
+// impersonate makes the request that of another user, if its headers ask for that and the client may.
+func impersonate(c *call, next handler) error {
+	if !impersonating(c.Request.Header) {
+		return next(c)
+	}
+	wanted, err := impersonated(c.Request.Header)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	for _, at := range wanted.needs(c.user) {
+		if err := c.allowed(at); err != nil {
+			return err
+		}
+	}
+	real := c.user
+	c.user, c.impersonator = wanted.user(), &real
+	c.Request = withoutImpersonation(c.Request)
+	return next(c)
+}
+
+func impersonating(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, impersonatePrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// impersonation is whom a request wants to be.
+type impersonation struct {
+	name, uid string
+	groups    []string
+	extra     map[string][]string
+}
+
+func impersonated(h http.Header) (impersonation, error) {
+	i := impersonation{name: h.Get(impersonateUser), uid: h.Get(impersonateUID), groups: h[impersonateGroup]}
+	for name, values := range h {
+		key, ok := strings.CutPrefix(name, impersonateExtra)
+		if !ok {
+			continue
+		}
+		key = strings.ToLower(key)
+		if plain, err := url.PathUnescape(key); err == nil {
+			key = plain
+		}
+		if i.extra == nil {
+			i.extra = map[string][]string{}
+		}
+		i.extra[key] = append(i.extra[key], values...)
+	}
+	if i.name == "" && (i.uid != "" || len(i.groups) > 0 || len(i.extra) > 0) {
+		return i, errNoName
+	}
+	return i, nil
+}
+
+var errNoName = errors.New("a group, a uid or an extra is impersonated without a user name")
+
+// needs are the permissions that it takes.
+func (i impersonation) needs(by auth.User) []auth.Attributes {
+	var all []auth.Attributes
+	add := func(group, resource, subresource, namespace, name string) {
+		version := "v1"
+		if group == "" {
+			version = ""
+		}
+		all = append(all, auth.Attributes{User: by, Verb: "impersonate", IsResource: true, Group: group, Version: version,
+			Resource: resource, Subresource: subresource, Namespace: namespace, Name: name})
+	}
+	if namespace, name, ok := auth.SplitAccount(i.name); ok {
+		add("", "serviceaccounts", "", namespace, name)
+	} else if i.name != "" {
+		add("", "users", "", "", i.name)
+	}
+	for _, g := range i.groups {
+		add("", "groups", "", "", g)
+	}
+	for key, values := range i.extra {
+		for _, v := range values {
+			add("authentication.k8s.io", "userextras", key, "", v)
+		}
+	}
+	if i.uid != "" {
+		add("authentication.k8s.io", "uids", "", "", i.uid)
+	}
+	return all
+}
+
+// user is who the request's user is from now on. Groups that are not said follow from the name.
+func (i impersonation) user() auth.User {
+	u := auth.User{Name: i.name, UID: i.uid, Groups: slices.Clone(i.groups), Extra: i.extra}
+	if namespace, _, ok := auth.SplitAccount(i.name); ok && len(i.groups) == 0 {
+		u.Groups = auth.AccountGroups(namespace)
+	}
+	switch {
+	case u.In(auth.Unauthenticated):
+	case i.name == auth.Anonymous:
+		u.Groups = append(u.Groups, auth.Unauthenticated)
+	case !u.In(auth.Authenticated):
+		u.Groups = append(u.Groups, auth.Authenticated)
+	}
+	return u
+}
+
+func withoutImpersonation(r *http.Request) *http.Request {
+	plain := *r
+	plain.Header = r.Header.Clone()
+	for name := range r.Header {
+		if strings.HasPrefix(name, impersonatePrefix) {
+			delete(plain.Header, name)
+		}
+	}
+	return &plain
+}

@@ -1,0 +1,124 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace/millrace/server/apiserver/internal/status"
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// handler answers a request, or returns the error that is the answer.
+type handler func(*call) error
+
+// stage does its part of a request and calls the next, unless the request ends here.
+type stage func(c *call, next handler) error
+
+// stages are what each request goes through, in this order. What comes behind them is a matter of the verb.
+var stages = []stage{identify, limit, impersonate, authorize}
+
+// chain makes one handler of stages and what comes behind them.
+func chain(last handler, stages ...stage) handler {
+	for _, s := range slices.Backward(stages) {
+		next := last
+		last = func(c *call) error { return s(c, next) }
+	}
+	return last
+}
+
+// identify finds out who calls. That may need the store, so that it is bounded like all other work.
+func identify(c *call, next handler) error {
+	u, err := c.s.authenticate(c.Request)
+	if err != nil {
+		return err
+	}
+	c.user = u
+	return next(c)
+}
+
+func (s *Server) authenticate(r *http.Request) (auth.User, error) {
+	if _, token := auth.Bearer(r); token {
+		select {
+		case s.identifying <- struct{}{}:
+			defer func() { <-s.identifying }()
+		default:
+			return auth.User{}, tooMany()
+		}
+	}
+	u, err := s.o.Authenticate.Authenticate(r)
+	switch {
+	case err == nil:
+		return u, nil
+	case errors.Is(err, auth.ErrUnauthorized):
+		return auth.User{}, apierrors.NewUnauthorized("Unauthorized")
+	}
+	s.log.Warn("a client could not be authenticated", "method", r.Method, "path", r.URL.Path, "error", err)
+	e := apierrors.NewServiceUnavailable("the credentials could not be checked, please try again later")
+	e.ErrStatus.Details = retryIn(1)
+	return auth.User{}, e
+}
+
+// limit bounds how many requests are served at the same time, and for how long. Those for health and the like are never
+// refused, and streams have bounds of their own.
+func limit(c *call, next handler) error {
+	if !c.isResource || c.Face == nil {
+		return next(c)
+	}
+	c.boundAnswer()
+	if c.longRunning {
+		return next(c)
+	}
+	leave, err := c.s.enter(c.verb)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	within, cancel := context.WithTimeout(c.Within, c.s.o.RequestTimeout)
+	defer cancel()
+	c.Within = within
+	return next(c)
+}
+
+// enter takes a place among the requests that are served at the same time.
+func (s *Server) enter(verb string) (leave func(), err error) {
+	places := s.reading
+	switch verb {
+	case "get", "list":
+	default:
+		places = s.changing
+	}
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	default:
+		return nil, tooMany()
+	}
+}
+
+// respond answers a request that may be answered.
+func respond(c *call) error {
+	switch {
+	case !c.isResource:
+		c.s.servePath(c.Writer, c.Request)
+		return nil
+	case c.Face == nil:
+		return c.notServed()
+	}
+	return c.dispatch()
+}
+
+// notServed tells a group that is not served from a resource that its group does not have.
+func (c *call) notServed() error {
+	for _, k := range c.s.o.Registry.Catalogue.Kinds() {
+		if slices.ContainsFunc(k.Faces, func(f *resource.Face) bool { return f.GroupVersion() == c.t.GroupVersion }) {
+			return status.NotFound()
+		}
+	}
+	http.NotFound(c.Writer, c.Request)
+	return nil
+}

@@ -1,0 +1,166 @@
+package rbac
+
+import (
+	"slices"
+	"strconv"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/store"
+)
+
+// name is that of a role or a binding. Those for the whole cluster have no namespace.
+type name struct{ namespace, name string }
+
+// subject is somebody in a namespace, or in the whole cluster if that is empty. A service account is known by its user name.
+type subject struct {
+	namespace, name string
+	group           bool
+}
+
+// binding gives roles to subjects.
+type binding struct {
+	name
+	role     name
+	subjects []rbacv1.Subject
+}
+
+// grant is a binding as one of its subjects sees it.
+type grant struct {
+	of *binding
+	as int // which of the subjects
+}
+
+// held is a role that a subject has, by one or more bindings: many bindings to one role are looked at once.
+type held struct {
+	role name
+	by   []*grant
+}
+
+// snapshot is the roles and bindings at one revision.
+type snapshot struct {
+	revision store.Revision
+	roles    index[name, *role]
+	bindings index[name, *binding]
+	grants   index[subject, []held]
+}
+
+func emptySnapshot() *snapshot {
+	return &snapshot{roles: newIndex[name, *role](), bindings: newIndex[name, *binding](), grants: newIndex[subject, []held]()}
+}
+
+// change is a snapshot that is being made.
+type change struct {
+	roles    *edit[name, *role]
+	bindings *edit[name, *binding]
+	grants   *edit[subject, []held]
+}
+
+func (s *snapshot) change() *change {
+	return &change{s.roles.edit(), s.bindings.edit(), s.grants.edit()}
+}
+
+func (c *change) done(rev store.Revision) *snapshot {
+	return &snapshot{rev, c.roles.index, c.bindings.index, c.grants.index}
+}
+
+func (c *change) setRole(at name, rules []rbacv1.PolicyRule) { c.roles.set(at, compile(rules)) }
+
+func (c *change) removeRole(at name) { c.roles.remove(at) }
+
+func (c *change) setBinding(b *binding) {
+	c.removeBinding(b.name)
+	c.bindings.set(b.name, b)
+	for i := range b.subjects {
+		if s, ok := b.subject(i); ok {
+			known, _ := c.grants.get(s)
+			c.grants.set(s, with(known, &grant{b, i}))
+		}
+	}
+}
+
+func (c *change) removeBinding(at name) {
+	b, ok := c.bindings.get(at)
+	if !ok {
+		return
+	}
+	c.bindings.remove(at)
+	for i := range b.subjects {
+		s, ok := b.subject(i)
+		if !ok {
+			continue
+		}
+		known, _ := c.grants.get(s)
+		rest := without(known, b)
+		if len(rest) == 0 {
+			c.grants.remove(s)
+		} else {
+			c.grants.set(s, rest)
+		}
+	}
+}
+
+// with adds a grant to what a subject holds, and without takes those of a binding away. Both make copies of what they change.
+func with(known []held, g *grant) []held {
+	i := slices.IndexFunc(known, func(h held) bool { return h.role == g.of.role })
+	if i < 0 {
+		return append(slices.Clip(known), held{g.of.role, []*grant{g}})
+	}
+	out := slices.Clone(known)
+	out[i].by = append(slices.Clip(out[i].by), g)
+	return out
+}
+
+func without(known []held, b *binding) []held {
+	var out []held
+	for _, h := range known {
+		if h.role == b.role {
+			h.by = slices.DeleteFunc(slices.Clone(h.by), func(g *grant) bool { return g.of == b })
+		}
+		if len(h.by) > 0 {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// subject is whom the binding names, and false if that is nobody.
+func (b *binding) subject(i int) (subject, bool) {
+	s := &b.subjects[i]
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return subject{namespace: b.namespace, name: s.Name}, true
+	case rbacv1.GroupKind:
+		return subject{namespace: b.namespace, name: s.Name, group: true}, true
+	case rbacv1.ServiceAccountKind:
+		namespace := s.Namespace
+		if namespace == "" {
+			namespace = b.namespace
+		}
+		return subject{namespace: b.namespace, name: auth.AccountName(namespace, s.Name)}, namespace != ""
+	}
+	return subject{}, false
+}
+
+// String is the reason for what the grant allows, as Kubernetes gives it.
+func (g *grant) String() string {
+	s := g.of.subjects[g.as]
+	to := s.Kind + " " + strconv.Quote(s.Name)
+	if s.Kind == rbacv1.ServiceAccountKind {
+		namespace := s.Namespace
+		if namespace == "" {
+			namespace = g.of.namespace
+		}
+		to = s.Kind + " " + strconv.Quote(s.Name+"/"+namespace)
+	}
+	kind, of := "ClusterRoleBinding", g.of.name.name
+	if g.of.namespace != "" {
+		kind, of = "RoleBinding", g.of.name.name+"/"+g.of.namespace
+	}
+	role := "ClusterRole"
+	if g.of.role.namespace != "" {
+		role = "Role"
+	}
+	return "RBAC: allowed by " + kind + " " + strconv.Quote(of) + " of " + role + " " + strconv.Quote(g.of.role.name) + " to " + to
+}
