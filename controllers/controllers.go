@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/job"
 	"github.com/millrace/millrace/controllers/namespace"
+	"github.com/millrace/millrace/controllers/nodeipam"
 	"github.com/millrace/millrace/controllers/nodelifecycle"
 	"github.com/millrace/millrace/controllers/podgc"
 	"github.com/millrace/millrace/controllers/replicaset"
@@ -37,6 +38,8 @@ type Options struct {
 	RootCA []byte
 	// Nodes says when nodes are given up, and how fast their pods are evicted.
 	Nodes nodelifecycle.Options
+	// Ranges says where nodes get the ranges for their pods from. Without any, nodes get none.
+	Ranges nodeipam.Options
 	// Pods says how many finished ones may stay.
 	Pods podgc.Options
 }
@@ -55,6 +58,7 @@ func All(options Options) []loop.Entry {
 		job.Entry,
 		job.TTLEntry,
 		namespace.Entry,
+		options.Ranges.Entry(),
 		options.Nodes.Entry(),
 		options.Pods.Entry(),
 		resourcequota.Entry,

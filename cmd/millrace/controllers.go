@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,8 @@ type controllersFlags struct {
 	clientFlags
 	electionFlags
 	list, rootCA string
+	allocate     bool
+	clusterCIDR  string
 	workers      []workersFlag
 	measures     controllers.Options
 }
@@ -73,6 +76,10 @@ func (f *controllersFlags) addMeasures(c *cobra.Command) {
 	fl.Float64Var(&nodes.ReducedRate, "secondary-node-eviction-rate", 0.01, "the same where most nodes of a large zone fail; where it is not large, none are")
 	fl.IntVar(&nodes.LargeZone, "large-cluster-size-threshold", 50, "beyond how many nodes a zone is large")
 	fl.Float64Var(&nodes.Unhealthy, "unhealthy-zone-threshold", 0.55, "from which share of failing nodes on, and three at least, most of a zone is failing")
+	fl.BoolVar(&f.allocate, "allocate-node-cidrs", false, "give each node a range of --cluster-cidr for its pods")
+	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "", "where pods are: one range of each family with a comma between")
+	fl.IntVar(&f.measures.Ranges.MaskSize4, "node-cidr-mask-size-ipv4", 24, "size of a node's range in IPv4")
+	fl.IntVar(&f.measures.Ranges.MaskSize6, "node-cidr-mask-size-ipv6", 64, "size of a node's range in IPv6")
 	fl.IntVar(&f.measures.Pods.Threshold, "terminated-pod-gc-threshold", 12500, "how many finished pods may stay; 0: all")
 }
 
@@ -86,6 +93,15 @@ func (f *controllersFlags) chosen() (controllers.Options, error) {
 	}
 	if share := o.Nodes.Unhealthy; share <= 0 || share > 1 {
 		return o, fmt.Errorf("--unhealthy-zone-threshold %v is not a share of more than 0 and at most 1", share)
+	}
+	if f.allocate {
+		var err error
+		if o.Ranges.ClusterCIDRs, err = prefixes("cluster-cidr", f.clusterCIDR); err != nil {
+			return o, err
+		}
+		if len(o.Ranges.ClusterCIDRs) == 0 {
+			return o, errors.New("--allocate-node-cidrs needs --cluster-cidr")
+		}
 	}
 	for _, r := range []*float64{&o.Nodes.Rate, &o.Nodes.ReducedRate} {
 		if *r == 0 {

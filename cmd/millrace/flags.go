@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,6 +118,19 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 	return o, files(map[string]string{
 		"etcd-certfile": f.etcdCert, "etcd-keyfile": f.etcdKey, "etcd-cafile": f.etcdCA, "token-auth-file": f.tokenFile, "client-ca-file": f.clientCA,
 	})
+}
+
+// prefixes reads a flag of ranges with commas between.
+func prefixes(flag, text string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		p, err := netip.ParsePrefix(strings.TrimSpace(word))
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %q is not a range such as 10.244.0.0/16", flag, word)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // files makes sure that what flags name can be read.

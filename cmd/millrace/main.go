@@ -15,6 +15,9 @@ import (
 )
 
 func main() {
+	if code, called := plugin(); called {
+		os.Exit(code)
+	}
 	if os.Getenv("GOGC") == "" {
 		collect()
 	}

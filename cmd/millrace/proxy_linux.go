@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strings"
 
@@ -76,25 +75,12 @@ func (f *proxyFlags) options() (services.Options, error) {
 		}
 		o.Node = strings.ToLower(o.Node)
 	}
-	if o.ClusterCIDRs, err = prefixes("cluster-cidr", strings.FieldsFunc(f.clusterCIDR, func(r rune) bool { return r == ',' })); err != nil {
+	if o.ClusterCIDRs, err = prefixes("cluster-cidr", f.clusterCIDR); err != nil {
 		return o, err
 	}
 	if len(f.nodePorts) == 1 && f.nodePorts[0] == "primary" {
 		return o, nil
 	}
-	o.NodePortAddresses, err = prefixes("nodeport-addresses", f.nodePorts)
+	o.NodePortAddresses, err = prefixes("nodeport-addresses", strings.Join(f.nodePorts, ","))
 	return o, err
-}
-
-// prefixes reads the ranges of a flag.
-func prefixes(flag string, words []string) ([]netip.Prefix, error) {
-	var all []netip.Prefix
-	for _, word := range words {
-		p, err := netip.ParsePrefix(strings.TrimSpace(word))
-		if err != nil {
-			return nil, fmt.Errorf("--%s: %q is not a range such as 10.244.0.0/16", flag, word)
-		}
-		all = append(all, p)
-	}
-	return all, nil
 }

@@ -160,6 +160,14 @@ func Remember(set string, key, value Register, timeout time.Duration) Expression
 	})
 }
 
+// Refresh lets an element of a dynamic map that is there live for its time-out from now on, and adds it if it is not there.
+func Refresh(set string, key, value Register, timeout time.Duration) Expression {
+	return dynamic(set, unix.NFT_DYNSET_OP_UPDATE, key, func(a *attributes) {
+		a.number(unix.NFTA_DYNSET_SREG_DATA, uint32(value))
+		a.long(unix.NFTA_DYNSET_TIMEOUT, uint64(timeout.Milliseconds()))
+	})
+}
+
 // Forget removes a key from a dynamic map. The kernel asks for the register of a value, and does not look at it.
 func Forget(set string, key, value Register) Expression {
 	return dynamic(set, 2, key, func(a *attributes) { a.number(unix.NFTA_DYNSET_SREG_DATA, uint32(value)) }) // NFT_DYNSET_OP_DELETE

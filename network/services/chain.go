@@ -169,11 +169,11 @@ func (f family) again(c chain) []nft.Expression {
 	id, scopeAt, to := f.sticking()
 	rule := append([]nft.Expression{f.source(nft.R0)}, f.identity(c.kind, id)...)
 	return append(rule, nft.Load(scopeAt, nft.Native(uint32(c.scope))), nft.Find(setNames[affinity], nft.R0, to), nft.In(setNames[affine], id),
-		nft.Forget(setNames[affinity], nft.R0, to), nft.Remember(setNames[affinity], nft.R0, to, time.Duration(c.sticky)*time.Second),
-		nft.Destination(f.nft(), to, to+f.words()))
+		nft.Refresh(setNames[affinity], nft.R0, to, time.Duration(c.sticky)*time.Second), nft.Destination(f.nft(), to, to+f.words()))
 }
 
-// stick chooses an endpoint and notes it for the client.
+// stick chooses an endpoint and notes it for the client, in place of one that has gone. Elements that are forgotten stay in the way
+// of others with their key until the kernel collects them, a second later; so this is not done for each connection.
 func (f family) stick(c chain) []nft.Expression {
 	id, scopeAt, to := f.sticking()
 	rule := append([]nft.Expression{f.source(nft.R0)}, f.identity(c.kind, id)...)

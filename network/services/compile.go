@@ -203,19 +203,9 @@ func (c *compiler) sources(family netip.Addr, key string, all []netip.Prefix) {
 			continue
 		}
 		c.out.rows = append(c.out.rows, row{place: place{
-			six: !family.Is4(), set: allowed, key: key + string(p.Addr().AsSlice()), end: key + string(lastOf(p).AsSlice()),
+			six: !family.Is4(), set: allowed, key: key + string(p.Addr().AsSlice()), end: key + string(nft.LastOf(p).AsSlice()),
 		}})
 	}
-}
-
-// lastOf is the last address of a range.
-func lastOf(p netip.Prefix) netip.Addr {
-	bytes := p.Addr().AsSlice()
-	for bit := p.Bits(); bit < len(bytes)*8; bit++ {
-		bytes[bit/8] |= 0x80 >> (bit % 8)
-	}
-	a, _ := netip.AddrFromSlice(bytes)
-	return a
 }
 
 // endpoints makes the rows of the endpoints to choose from, numbered as they were before as far as possible.

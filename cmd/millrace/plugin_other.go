@@ -1,0 +1,5 @@
+//go:build !linux
+
+package main
+
+func plugin() (code int, called bool) { return 0, false }

@@ -1,0 +1,190 @@
+// Package nodeipam gives each node a range of addresses for its pods.
+//
+// What is guaranteed: a node that has no spec.podCIDRs gets one range of each family, which no other node has; a node that has some
+// keeps them. When no range is left, the node gets none and an event says so; it is tried again when a node goes.
+//
+// What may not be assumed: that a range is used again soon, or late.
+package nodeipam
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "node-ipam-controller"
+
+// Options say where the ranges are taken from. Without any the loop does not run.
+type Options struct {
+	// ClusterCIDRs are where pods are, one of each family.
+	ClusterCIDRs []netip.Prefix
+	// MaskSize4 and MaskSize6 are the sizes of a node's ranges. Default 24 and 64.
+	MaskSize4, MaskSize6 int
+}
+
+// Entry is this loop among the others.
+func (o Options) Entry() loop.Entry {
+	return loop.Entry{
+		Name: name, Aliases: []string{"nodeipam"}, Source: "cidrAllocator",
+		New: func(c *loop.Clients) (loop.Runner, error) {
+			if len(o.ClusterCIDRs) == 0 {
+				return nil, nil
+			}
+			return New(c, o)
+		},
+	}
+}
+
+type controller struct {
+	kube     kubernetes.Interface
+	recorder loop.Recorder
+	nodes    *informer.Shared[*corev1.Node]
+	pools    []pool
+
+	mu    sync.Mutex
+	given map[string][]string // guarded by mu: by node, what was given and may not be in the cache yet
+}
+
+// pool is the ranges of one family.
+type pool struct {
+	all  netip.Prefix
+	bits int
+}
+
+// New makes the loop. Its keys are nodes.
+func New(c *loop.Clients, o Options) (loop.Runner, error) {
+	r := &controller{
+		kube: c.Kube, recorder: c.Recorder, given: map[string][]string{},
+		nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
+	}
+	for _, all := range o.ClusterCIDRs {
+		bits, standard := o.MaskSize4, 24
+		if all.Addr().Is6() {
+			bits, standard = o.MaskSize6, 64
+		}
+		if bits == 0 {
+			bits = max(standard, all.Bits())
+		}
+		if bits < all.Bits() || bits > all.Addr().BitLen() {
+			return nil, fmt.Errorf("nodes cannot have ranges of /%d in %s", bits, all)
+		}
+		r.pools = append(r.pools, pool{all.Masked(), bits})
+	}
+	return &loop.Loop{Name: name, Clients: c, Sync: r.sync, Watches: []loop.Watch{loop.Changes(r.nodes, r.woken)}}, nil
+}
+
+// woken are the nodes that a change concerns: when one goes, all that have no ranges.
+func (r *controller) woken(_, after *corev1.Node) []loop.Key {
+	if after != nil {
+		if len(after.Spec.PodCIDRs) > 0 {
+			return nil
+		}
+		return []loop.Key{{Name: after.Name}}
+	}
+	var all []loop.Key
+	for n := range r.nodes.List() {
+		if len(n.Spec.PodCIDRs) == 0 {
+			all = append(all, loop.Key{Name: n.Name})
+		}
+	}
+	return all
+}
+
+func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	n, ok := r.nodes.Lookup(key)
+	if !ok || len(n.Spec.PodCIDRs) > 0 {
+		return loop.Result{}, nil
+	}
+	ranges, err := r.take(n.Name)
+	if err != nil {
+		r.recorder.Eventf(n, corev1.EventTypeNormal, "CIDRNotAvailable", "Node %s status is now: CIDRNotAvailable", n.Name)
+		return loop.Result{}, loop.Terminal(err)
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"podCIDR": ranges[0], "podCIDRs": ranges}})
+	if err != nil {
+		return loop.Result{}, err
+	}
+	_, err = r.kube.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	return loop.Result{}, err
+}
+
+// take takes ranges for a node. What it was given before and did not arrive, it may get again.
+func (r *controller) take(node string) ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	used := r.usedLocked(node)
+	var out []string
+	for _, p := range r.pools {
+		free, ok := p.free(used)
+		if !ok {
+			return nil, fmt.Errorf("no range of /%d is left in %s for node %s", p.bits, p.all, node)
+		}
+		out = append(out, free.String())
+	}
+	r.given[node] = out
+	return out, nil
+}
+
+// usedLocked are the ranges of all other nodes: those that the cache shows, and those that were given just now.
+func (r *controller) usedLocked(node string) map[netip.Prefix]bool {
+	used := map[netip.Prefix]bool{}
+	for n := range r.nodes.List() {
+		for _, text := range n.Spec.PodCIDRs {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				used[p.Masked()] = true
+			}
+		}
+	}
+	for name, texts := range r.given {
+		if !r.nodes.Has(loop.Key{Name: name}) {
+			delete(r.given, name)
+			continue
+		}
+		for _, text := range texts {
+			if name != node {
+				used[netip.MustParsePrefix(text)] = true
+			}
+		}
+	}
+	return used
+}
+
+// free is the first range that overlaps with none that is used.
+func (p pool) free(used map[netip.Prefix]bool) (netip.Prefix, bool) {
+	at, more := netip.PrefixFrom(p.all.Addr(), p.bits), true
+	for more && p.all.Contains(at.Addr()) {
+		taken := used[at]
+		for u := range used {
+			taken = taken || u.Bits() != at.Bits() && u.Overlaps(at)
+		}
+		if !taken {
+			return at, true
+		}
+		at, more = after(at)
+	}
+	return netip.Prefix{}, false
+}
+
+// after is the next range of the same size.
+func after(p netip.Prefix) (netip.Prefix, bool) {
+	bytes := p.Addr().AsSlice()
+	for bit := p.Bits() - 1; bit >= 0; bit-- {
+		mask := byte(0x80 >> (bit % 8))
+		bytes[bit/8] ^= mask
+		if bytes[bit/8]&mask != 0 {
+			a, _ := netip.AddrFromSlice(bytes)
+			return netip.PrefixFrom(a, p.Bits()), true
+		}
+	}
+	return p, false
+}

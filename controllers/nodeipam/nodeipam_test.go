@@ -1,0 +1,85 @@
+package nodeipam
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/millrace/millrace/loop"
+)
+
+func allocate(t *testing.T, o Options, f func(kube *fake.Clientset, ranges func(node string) []string)) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		clients := loop.ClientsFor(kube)
+		r, err := New(clients, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- loop.Run(ctx, clients, r) }()
+		synctest.Wait()
+		f(kube, func(node string) []string {
+			synctest.Wait()
+			n, err := kube.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n.Spec.PodCIDRs
+		})
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func addNode(t *testing.T, kube *fake.Clientset, name string, ranges ...string) {
+	t.Helper()
+	if _, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: ranges}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachNodeGetsARangeOfItsOwn(t *testing.T) {
+	o := Options{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10::/56")}}
+	allocate(t, o, func(kube *fake.Clientset, ranges func(string) []string) {
+		addNode(t, kube, "kept", "10.244.1.0/24", "fd00:10::/64")
+		addNode(t, kube, "a")
+		if got := ranges("a"); len(got) != 2 || got[0] != "10.244.0.0/24" || got[1] != "fd00:10:0:1::/64" {
+			t.Errorf("the first has %v", got)
+		}
+		addNode(t, kube, "b")
+		if got := ranges("b"); len(got) != 2 || got[0] != "10.244.2.0/24" || got[1] != "fd00:10:0:2::/64" {
+			t.Errorf("the second has %v", got)
+		}
+		if got := ranges("kept"); got[0] != "10.244.1.0/24" {
+			t.Errorf("the one that had a range has %v", got)
+		}
+	})
+}
+
+func TestARangeIsUsedAgainWhenItsNodeHasGone(t *testing.T) {
+	o := Options{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/23")}}
+	allocate(t, o, func(kube *fake.Clientset, ranges func(string) []string) {
+		for _, name := range []string{"a", "b", "c"} {
+			addNode(t, kube, name)
+			ranges(name)
+		}
+		if got := ranges("c"); len(got) != 0 {
+			t.Errorf("with two ranges, the third node has %v", got)
+		}
+		if err := kube.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := ranges("c"); len(got) != 1 || got[0] != "10.244.0.0/24" {
+			t.Errorf("when the first had gone, the third has %v", got)
+		}
+	})
+}

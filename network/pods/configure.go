@@ -1,0 +1,98 @@
+//go:build linux
+
+package pods
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// configurationFile is the agent's own. Runtimes take the first file by name.
+const configurationFile = "10-millrace.conflist"
+
+// foreign is the name of a CNI configuration that somebody else has put there.
+func (a *Agent) foreign() (string, error) {
+	entries, err := os.ReadDir(a.options.ConfigurationFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, e := range entries {
+		if e.Name() != configurationFile && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
+			return filepath.Join(a.options.ConfigurationFolder, e.Name()), nil
+		}
+	}
+	return "", nil
+}
+
+// install puts the plugin where the runtime looks for it: a link to this program.
+func (a *Agent) install() error {
+	at := filepath.Join(a.options.PluginFolder, PluginName)
+	if to, err := os.Readlink(at); err == nil && to == a.options.Program {
+		return nil
+	}
+	if err := os.MkdirAll(a.options.PluginFolder, 0o755); err != nil {
+		return err
+	}
+	fresh := at + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(a.options.Program, fresh); err != nil {
+		return err
+	}
+	return os.Rename(fresh, at)
+}
+
+// configure writes the plugin's configuration, if it is not there already.
+func (a *Agent) configure(self peer, mtu int) error {
+	plugin := map[string]any{
+		"type": PluginName, "folder": a.options.Folder, "mtu": mtu, "capabilities": map[string]bool{"portMappings": true},
+	}
+	var ranges []netip.Prefix
+	for _, r := range self.ranges {
+		if r.IsValid() {
+			ranges = append(ranges, r)
+		}
+	}
+	plugin["ranges"] = ranges
+	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.0.0", "name": "millrace", "plugins": []any{plugin}}, "", "  ")
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(a.options.ConfigurationFolder, configurationFile)
+	if have, err := os.ReadFile(at); err == nil && bytes.Equal(have, text) {
+		return nil
+	}
+	if err := os.MkdirAll(a.options.ConfigurationFolder, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(at+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(at+".new", at)
+}
+
+// forwarding lets the kernel pass packets on between links.
+func forwarding() error {
+	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
+		path := "/proc/sys/net/" + name
+		have, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel without IPv6
+		}
+		if err == nil && string(bytes.TrimSpace(have)) == "1" {
+			continue
+		}
+		if err := os.WriteFile(path, []byte("1"), 0); err != nil {
+			return fmt.Errorf("let the kernel forward packets: %w", err)
+		}
+	}
+	return nil
+}

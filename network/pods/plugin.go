@@ -1,0 +1,250 @@
+//go:build linux
+
+package pods
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// PluginName is the name that runtimes call the plugin by.
+const PluginName = "millrace-cni"
+
+// versions are those of the CNI specification that the plugin speaks.
+var versions = []string{"0.4.0", "1.0.0", "1.1.0"}
+
+// Configuration is what the plugin reads. The agent writes the first part, the runtime the rest.
+type Configuration struct {
+	CNIVersion   string          `json:"cniVersion"`
+	Name         string          `json:"name"`
+	Type         string          `json:"type"`
+	Ranges       []netip.Prefix  `json:"ranges"`
+	MTU          int             `json:"mtu,omitempty"`
+	Folder       string          `json:"folder"`
+	Capabilities map[string]bool `json:"capabilities,omitempty"`
+
+	Runtime struct {
+		PortMappings []PortMapping `json:"portMappings,omitempty"`
+	} `json:"runtimeConfig,omitzero"`
+	Previous *result      `json:"prevResult,omitempty"`
+	Valid    []attachment `json:"cni.dev/valid-attachments,omitempty"`
+}
+
+// PortMapping is a port of the node that leads to a pod.
+type PortMapping struct {
+	HostPort      uint16 `json:"hostPort"`
+	ContainerPort uint16 `json:"containerPort"`
+	Protocol      string `json:"protocol"`
+	HostIP        string `json:"hostIP,omitempty"`
+}
+
+type attachment struct {
+	ContainerID string `json:"containerID"`
+	Interface   string `json:"ifname"`
+}
+
+// result is what ADD answers.
+type result struct {
+	CNIVersion string          `json:"cniVersion"`
+	Interfaces []resultLink    `json:"interfaces"`
+	IPs        []resultIP      `json:"ips"`
+	Routes     []resultRoute   `json:"routes"`
+	DNS        json.RawMessage `json:"dns"`
+}
+
+type resultLink struct {
+	Name    string `json:"name"`
+	MAC     string `json:"mac,omitempty"`
+	Sandbox string `json:"sandbox,omitempty"`
+}
+
+type resultIP struct {
+	Version   string       `json:"version,omitempty"` // before 1.0.0
+	Interface int          `json:"interface"`
+	Address   netip.Prefix `json:"address"`
+	Gateway   netip.Addr   `json:"gateway"`
+}
+
+type resultRoute struct {
+	To      netip.Prefix `json:"dst"`
+	Gateway netip.Addr   `json:"gw"`
+}
+
+// The codes of errors that the specification knows.
+const (
+	codeEnvironment   = 4
+	codeDecode        = 6
+	codeConfiguration = 7
+	codeTryLater      = 11
+	codeUnavailable   = 50
+	codeOther         = 100
+)
+
+// failure is an error with a code of the specification.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f failure) Error() string { return f.err.Error() }
+func (f failure) Unwrap() error { return f.err }
+
+// call is one call of the plugin.
+type call struct {
+	Configuration
+	container, namespace, link string
+	addresses                  addresses
+}
+
+// owner is whom addresses are given to: an interface of a container.
+func (c *call) owner() string { return c.container + " " + c.link }
+
+// Plugin does what CNI_COMMAND in the environment says, and returns the exit code. env looks up the environment.
+func Plugin(env func(string) string, in io.Reader, out io.Writer) int {
+	answer, version, err := plugin(env, in)
+	if err == nil {
+		if answer != nil {
+			_ = json.NewEncoder(out).Encode(answer)
+		}
+		return 0
+	}
+	code := codeOther
+	var f failure
+	if errors.As(err, &f) {
+		code = f.code
+	}
+	_ = json.NewEncoder(out).Encode(map[string]any{"cniVersion": version, "code": code, "msg": err.Error()})
+	return 1
+}
+
+func plugin(env func(string) string, in io.Reader) (answer any, version string, err error) {
+	c := call{container: env("CNI_CONTAINERID"), namespace: env("CNI_NETNS"), link: env("CNI_IFNAME")}
+	version = versions[len(versions)-1]
+	if err := json.NewDecoder(in).Decode(&c.Configuration); err != nil && (env("CNI_COMMAND") != "VERSION" || !errors.Is(err, io.EOF)) {
+		return nil, version, failure{codeDecode, fmt.Errorf("read the configuration: %w", err)}
+	}
+	if c.CNIVersion != "" {
+		version = c.CNIVersion
+	}
+	if env("CNI_COMMAND") == "VERSION" {
+		return map[string]any{"cniVersion": version, "supportedVersions": versions}, version, nil
+	}
+	if err := c.check(); err != nil {
+		return nil, version, err
+	}
+	c.addresses = addresses{filepath.Join(c.Folder, "addresses")}
+	answer, err = c.run(env("CNI_COMMAND"))
+	return answer, version, err
+}
+
+// check looks at the configuration.
+func (c *call) check() error {
+	switch {
+	case !slices.Contains(versions, c.CNIVersion):
+		return failure{1, fmt.Errorf("version %q of CNI is none of %s", c.CNIVersion, strings.Join(versions, ", "))}
+	case c.Folder == "":
+		return failure{codeConfiguration, errors.New("the configuration names no folder")}
+	case len(c.Ranges) == 0:
+		return failure{codeConfiguration, errors.New("the configuration has no ranges")}
+	}
+	return nil
+}
+
+func (c *call) run(command string) (any, error) {
+	switch command {
+	case "STATUS":
+		return nil, c.status()
+	case "GC":
+		return nil, c.collect()
+	case "ADD", "DEL", "CHECK":
+	default:
+		return nil, failure{codeEnvironment, fmt.Errorf("CNI_COMMAND %q is not known", command)}
+	}
+	if c.container == "" || c.link == "" || c.namespace == "" && command != "DEL" {
+		return nil, failure{codeEnvironment, errors.New("CNI_CONTAINERID, CNI_NETNS and CNI_IFNAME are needed")}
+	}
+	switch command {
+	case "ADD":
+		return c.add()
+	case "CHECK":
+		return nil, c.verify()
+	}
+	return nil, c.remove()
+}
+
+// add gives a pod its addresses and its link. If it fails, nothing is left.
+func (c *call) add() (*result, error) {
+	var taken []netip.Addr
+	err := c.addresses.locked(func() error {
+		for _, r := range c.Ranges {
+			a, err := c.addresses.take(r, c.owner())
+			if err != nil {
+				return err
+			}
+			taken = append(taken, a)
+		}
+		return nil
+	})
+	var out *result
+	if err == nil {
+		out, err = c.connect(taken)
+	}
+	if err == nil {
+		err = c.openPorts(taken)
+	}
+	if err != nil {
+		if errors.Is(err, errFull) {
+			err = failure{codeTryLater, err}
+		}
+		return nil, errors.Join(err, c.remove())
+	}
+	return out, nil
+}
+
+// remove takes everything back. That something is not there any more is no error.
+func (c *call) remove() error {
+	all, err := c.addresses.of(c.owner())
+	return errors.Join(err, c.closePorts(all), c.disconnect(), c.addresses.locked(func() error {
+		return c.addresses.free(func(owner string) bool { return owner == c.owner() })
+	}))
+}
+
+// status tells whether ADD would work.
+func (c *call) status() error {
+	if err := c.addresses.locked(func() error { return nil }); err != nil {
+		return failure{codeUnavailable, fmt.Errorf("the folder of addresses cannot be used: %w", err)}
+	}
+	return nil
+}
+
+// collect frees the addresses of attachments that the runtime does not know.
+func (c *call) collect() error {
+	valid := map[string]bool{}
+	for _, a := range c.Valid {
+		valid[a.ContainerID+" "+a.Interface] = true
+	}
+	var lost []string
+	err := c.addresses.each(func(_ netip.Addr, owner string) error {
+		if !valid[owner] && !slices.Contains(lost, owner) {
+			lost = append(lost, owner)
+		}
+		return nil
+	})
+	for _, owner := range lost {
+		one := *c
+		one.container, one.link, _ = strings.Cut(owner, " ")
+		one.namespace = ""
+		err = errors.Join(err, one.remove())
+	}
+	return err
+}
+
+// IsPlugin tells whether the program was called as a CNI plugin.
+func IsPlugin() bool { return os.Getenv("CNI_COMMAND") != "" }
