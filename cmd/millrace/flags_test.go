@@ -37,7 +37,7 @@ func TestFlagsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		{"up --data=", "--data is empty"},
 		{"up --listen 6443", `--listen "6443" is not an address such as 127.0.0.1:6443`},
 		{"up --runtime docker", `--runtime "docker" is neither hollow nor cri:SOCKET`},
-		{"up --controllers nosuch", `--controllers: "nosuch" is not in the list of known controllers: deployment-controller`},
+		{"up --controllers nosuch", `--controllers: "nosuch" is not in the list of known controllers: `},
 		{"up --log-level loud", `--log-level "loud" is none of debug, info, warn, error`},
 		{"up --service-cluster-ip-range ten", `--service-cluster-ip-range "ten" is not a range such as 10.96.0.0/16`},
 		{"up --token-auth-file " + missing, "--token-auth-file: open " + missing},

@@ -307,7 +307,7 @@ var calming = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?( [+-]\d{4} \S+)?`), "TIME"},
-	{regexp.MustCompile(`(resourceVersion"?: )"\d+"`), `${1}"RV"`},
+	{regexp.MustCompile(`(resourceVersion"?: ?)"\d+"`), `${1}"RV"`},
 	{regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`), "IP"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-HASH-XXXXX"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`), "-HASH"},
