@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/auth/rbac"
 	"github.com/millrace/millrace/server/registry"
@@ -60,4 +63,23 @@ func asAdministrator(ctx context.Context) context.Context {
 		return ctx
 	}
 	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
+}
+
+// policy is Kubernetes' own, and what this cluster's parts need beyond it: the API server, which is nobody's master, calls
+// kubelets that may ask what it is allowed.
+func policy() *rbac.Policy {
+	p := rbac.DefaultPolicy()
+	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding("millrace:kubelet-api-admin", "system:kubelet-api-admin", kubeletClient))
+	return p
+}
+
+func clusterBinding(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	for _, u := range users {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: u})
+	}
+	return b
 }

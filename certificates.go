@@ -8,11 +8,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/millrace/millrace/kubelet/server"
-	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/connections"
 	"github.com/millrace/millrace/server/pki"
 	"github.com/millrace/millrace/server/registry"
@@ -104,11 +105,11 @@ func (c *Cluster) authorities() []byte {
 
 // connections are how requests reach kubelets and what runs on nodes.
 func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections, error) {
-	client, err := c.certificates.keys.Client(kubeletClient, []string{auth.Masters})
+	client, err := c.certificates.keys.Client(kubeletClient, nil)
 	if err != nil {
 		return nil, err
 	}
-	o := connections.Options{Registry: reg, Certificate: client.Certificate, Logger: c.options.Logger}
+	o := connections.Options{Registry: reg, Certificate: client.Certificate, Own: c.owns, Logger: c.options.Logger}
 	if file := c.options.Serving.KubeletCAFile; file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -119,6 +120,29 @@ func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections,
 		}
 	}
 	return connections.New(o), nil
+}
+
+// owns tells whether the server listens at an address: at its port, on the address that it listens on or, if that is all of
+// them, on any of this machine.
+func (c *Cluster) owns(at netip.AddrPort) bool {
+	listening, err := netip.ParseAddrPort(c.address)
+	if err != nil || at.Port() != listening.Port() {
+		return false
+	}
+	if own := listening.Addr().Unmap(); !own.IsUnspecified() {
+		return at.Addr() == own
+	}
+	if at.Addr().IsLoopback() {
+		return true
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return true // and cannot be told from the others
+	}
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == at.Addr()
+	})
 }
 
 // access lets the API server, and nobody else, into the servers of this cluster's nodes. A cluster without a port has none of them.

@@ -77,7 +77,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := bootstrap(ctx, reg, c.options.ServiceRange, c.port()); err != nil {
 		return err
 	}
-	if err := rbac.Reconcile(ctx, reg, rbac.DefaultPolicy()); err != nil {
+	if err := rbac.Reconcile(ctx, reg, policy()); err != nil {
 		return err
 	}
 	if err := c.follow(ctx, c.permissions); err != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +37,9 @@ type Options struct {
 	// InternalDNS, ExternalDNS.
 	AddressTypes []corev1.NodeAddressType
 	// Dial opens connections; nil opens them as net.Dialer does.
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Own tells whether the API server itself listens at an address, where no node and no pod can be; nil knows of none.
+	Own    func(netip.AddrPort) bool
 	Logger *slog.Logger
 }
 
@@ -70,14 +73,11 @@ func New(o Options) *Connections {
 	if len(o.AddressTypes) == 0 {
 		o.AddressTypes = []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP, corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS}
 	}
-	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
-	}
 	c := &Connections{o: o, log: o.Logger}
 	c.ends, c.stop = context.WithCancelCause(context.Background())
-	c.kubelet = c.transport(c.kubeletTLS(o.Authorities))
-	c.unverified = c.transport(c.kubeletTLS(nil))
-	c.backend = c.transport(&tls.Config{InsecureSkipVerify: true}) // pods have no names that a certificate could be for
+	c.kubelet = c.transport(c.kubeletTLS(o.Authorities), c.forKubelets)
+	c.unverified = c.transport(c.kubeletTLS(nil), c.forKubelets)
+	c.backend = c.transport(&tls.Config{InsecureSkipVerify: true}, c.forPods) // pods have no names that a certificate could be for
 	return c
 }
 
@@ -90,9 +90,9 @@ func (c *Connections) kubeletTLS(authorities *x509.CertPool) *tls.Config {
 }
 
 // transport speaks HTTP/1.1 alone, since only that can be upgraded, and leaves bodies as they are.
-func (c *Connections) transport(config *tls.Config) *http.Transport {
+func (c *Connections) transport(config *tls.Config, allowed func(netip.AddrPort) error) *http.Transport {
 	return &http.Transport{
-		DialContext: c.o.Dial, TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout,
+		DialContext: c.guarded(allowed), TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 25, DisableCompression: true,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/gorilla/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -53,12 +54,18 @@ func sendLogs(q request, transport http.RoundTripper, from *url.URL, follow bool
 		return err
 	}
 	answer, err := transport.RoundTrip(ask)
+	if refused, ok := refusedDial(err); ok {
+		return refused
+	}
 	if err != nil {
 		return failed("%v", &url.Error{Op: "Get", URL: from.String(), Err: err})
 	}
 	defer answer.Body.Close()
 	if err := refusal(answer, schema.GroupResource{Resource: "pods/log"}, q.target.Name); err != nil {
 		return err
+	}
+	if websocket.IsWebSocketUpgrade(q.r) {
+		return socketLogs(q, answer.Body)
 	}
 	q.w.Header().Set("Content-Type", "text/plain")
 	q.w.WriteHeader(http.StatusOK)

@@ -2,11 +2,14 @@ package connections
 
 import (
 	"bufio"
+	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -135,5 +138,44 @@ func TestAKubeletThatIsAwayIsSaidToBe(t *testing.T) {
 	code, body, _ := w.do(w.request("GET", "/api/v1/nodes/away/proxy/healthz", ""))
 	if want := "error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused"; code != 503 || !strings.Contains(body, want) {
 		t.Errorf("proxy: %d %s", code, body)
+	}
+}
+
+func TestLogsAreSentOverWebSockets(t *testing.T) {
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "one")
+		w.(http.Flusher).Flush()
+		fmt.Fprintln(w, "two")
+	}), Options{})
+	for protocol, kind := range map[string]int{"binary.k8s.io": websocket.BinaryMessage, "base64.binary.k8s.io": websocket.TextMessage, "": websocket.BinaryMessage} {
+		d := websocket.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+		if protocol != "" {
+			d.Subprotocols = []string{protocol}
+		}
+		conn, answer, err := d.Dial("wss"+strings.TrimPrefix(w.server.URL, "https")+logPath+"pod/log?container=main", nil)
+		if err != nil {
+			t.Fatalf("%q: %v", protocol, err)
+		}
+		if got := answer.Header.Get("Sec-Websocket-Protocol"); got != protocol {
+			t.Errorf("%q is spoken for %q", got, protocol)
+		}
+		var text []byte
+		for {
+			got, message, err := conn.ReadMessage()
+			if websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+				break
+			}
+			if err != nil || got != kind {
+				t.Fatalf("%q: a message of type %d, %v", protocol, got, err)
+			}
+			if kind == websocket.TextMessage {
+				message, _ = base64.StdEncoding.DecodeString(string(message))
+			}
+			text = append(text, message...)
+		}
+		if string(text) != "one\ntwo\n" {
+			t.Errorf("%q: %q", protocol, text)
+		}
+		conn.Close()
 	}
 }

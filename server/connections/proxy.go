@@ -126,20 +126,40 @@ func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host
 		return nil
 	}
 	var failure error
+	dialled := &noticing{next: transport}
 	p := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { rewrite(r, to) },
-		// It leads what the backend's pages refer to back through here.
-		Transport:      &proxy.Transport{Scheme: schemeOf(q.r), Host: q.r.Host, PathPrepend: before, RoundTripper: transport},
+		// It leads the links in the backend's pages, and where it sends clients, back through here, as paths: the server may
+		// have other names for its clients than it knows.
+		Transport:      &proxy.Transport{PathPrepend: before, RoundTripper: dialled},
 		ModifyResponse: func(r *http.Response) error { forget(r.Header); return nil },
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failure = err },
 		ErrorLog:       slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
 		FlushInterval:  -1,
 	}
 	p.ServeHTTP(q.w, q.r.WithContext(q.ctx))
+	if dialled.refused != nil {
+		return dialled.refused
+	}
 	if known := apierrors.APIStatus(nil); failure != nil && !errors.As(failure, &known) {
 		return failed("%v", failure)
 	}
 	return failure
+}
+
+// noticing remembers that a connection was refused.
+type noticing struct {
+	next    http.RoundTripper
+	refused error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n *noticing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := n.next.RoundTrip(r)
+	if refused, ok := refusedDial(err); ok {
+		n.refused = refused
+	}
+	return answer, err
 }
 
 func rewrite(r *httputil.ProxyRequest, to *url.URL) {
@@ -149,13 +169,6 @@ func rewrite(r *httputil.ProxyRequest, to *url.URL) {
 	}
 	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
-}
-
-func schemeOf(r *http.Request) string {
-	if r.TLS == nil {
-		return "http"
-	}
-	return "https"
 }
 
 // forget drops what a backend says about which pages may read it: that is the API server's to say.

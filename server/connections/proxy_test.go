@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -26,6 +27,38 @@ func mirror(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintf(w, "%s %s %s [%s] %s", r.Method, r.URL.RequestURI(), body, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-Uri"))
+}
+
+func TestLinksInPagesLeadBackThroughTheProxy(t *testing.T) {
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, `<a href="/rewriteme">test</a>`)
+	}), Options{})
+	const want = `<a href="/api/v1/nodes/node/proxy/rewriteme">test</a>`
+	if code, body, _ := w.do(w.request("GET", "/api/v1/nodes/node/proxy/", "")); code != 200 || body != want {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestTheServerDoesNotCallItselfNorWhatIsNoNodes(t *testing.T) {
+	var own netip.AddrPort
+	w := newWorld(t, http.HandlerFunc(mirror), Options{Own: func(at netip.AddrPort) bool { return at == own }})
+	own = netip.MustParseAddrPort(strings.TrimPrefix(w.server.URL, "https://"))
+	for name, address := range map[string]string{
+		"self": own.Addr().String(), "name": "localhost", "metadata": "169.254.169.254", "nobody": "0.0.0.0", "many": "224.0.0.1", "all": "255.255.255.255", "mapped": "::ffff:169.254.169.254",
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: address}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(own.Port())}},
+		}}
+		w.create(node, "", "nodes")
+		w.create(podWith("on-"+name, name, "main"), "", "pods")
+		for _, path := range []string{"nodes/" + name + "/proxy/", "namespaces/default/pods/on-" + name + "/log"} {
+			if code, body, _ := w.do(w.request("GET", "/api/v1/"+path, "")); code != 400 || !strings.Contains(body, "address not allowed") {
+				t.Errorf("%s at %s: %d %s", path, address, code, body)
+			}
+		}
+	}
 }
 
 func TestNodesAreProxiedToWithAnyMethodButWithoutCredentials(t *testing.T) {

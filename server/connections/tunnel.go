@@ -52,6 +52,9 @@ func dial(q request, transport http.RoundTripper, to *url.URL, method string, he
 	header.Set("Connection", "Upgrade")
 	ask.Header = header
 	answer, err := transport.RoundTrip(ask)
+	if refused, ok := refusedDial(err); ok {
+		return nil, refused
+	}
 	if err != nil {
 		return nil, failed("error dialing backend: %v", err)
 	}

@@ -22,8 +22,8 @@ const (
 
 var errUnknownToKubelet = errors.New("the kubelet does not accept the API server's client certificate")
 
-// farewell is how long the last message of a WebSocket may take.
-const farewell = time.Second
+// closeTimeout is how long the last message of a WebSocket may take.
+const closeTimeout = time.Second
 
 // tunnelled tells that the caller wraps SPDY in a WebSocket.
 func tunnelled(r *http.Request) bool {
@@ -91,8 +91,8 @@ func (m *messages) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close says farewell and closes.
+// Close sends the closing message and closes.
 func (m *messages) Close() error {
 	text := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-	return errors.Join(m.conn.WriteControl(websocket.CloseMessage, text, time.Now().Add(farewell)), m.conn.Close())
+	return errors.Join(m.conn.WriteControl(websocket.CloseMessage, text, time.Now().Add(closeTimeout)), m.conn.Close())
 }
