@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/server/custom"
 	"github.com/millrace/millrace/server/inprocess"
 	"github.com/millrace/millrace/server/metrics"
 )
@@ -34,6 +35,8 @@ type Cluster struct {
 	inside       *inprocess.Transport
 	metrics      *metrics.Metrics
 	permissions  *permissions // who may do what
+	// definitions serves custom resources.
+	definitions *custom.Definitions
 
 	// stages are what runs, in the order in which it was started. They end in the reverse order.
 	stages []*stage

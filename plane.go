@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/allocation"
 	"github.com/millrace/millrace/server/auth/rbac"
+	"github.com/millrace/millrace/server/custom"
 	"github.com/millrace/millrace/server/ownership"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
@@ -83,6 +84,13 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.follow(ctx, c.permissions); err != nil {
 		return err
 	}
+	if c.definitions, err = custom.New(custom.Options{Registry: reg, Fresh: cache.Fresh, Logger: c.options.Logger}); err != nil {
+		return err
+	}
+	if err := c.definitions.CatchUp(ctx); err != nil {
+		return err
+	}
+	c.run("definitions of custom resources", c.definitions.Run)
 	if err := c.serve(listener, reg, cache); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/server/ownership"
 	"github.com/millrace/millrace/server/pki"
 	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/watchcache"
 )
 
@@ -81,6 +82,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),
 		Checks:       checks(reg, cache),
 		Extra:        extra,
+		CatchUp:      c.definitions.CatchUp,
 		Metrics:      c.metrics.Requests(),
 		Version:      Version(),
 		Address:      c.address,
@@ -106,7 +108,10 @@ func (c *Cluster) tokens(issuer *actions.Issuer) (auth.Sources, error) {
 
 // documents are what is served beside the resources.
 func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map[string]http.Handler, error) {
-	documents := openapi.New(openapi.Options{Catalogue: reg.Catalogue, Version: Version().GitVersion})
+	documents := openapi.New(openapi.Options{
+		Catalogue: reg.Catalogue, Version: Version().GitVersion,
+		Schema: func(f *resource.Face) *openapi.Schema { return openapi.FromDefinition(c.definitions.Schema(f)) },
+	})
 	c.opened("openapi", func() error { documents.Close(); return nil })
 	all := documents.Handlers()
 	published, err := issuer.Documents(c.address)

@@ -36,6 +36,9 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 			return nil, misfit
 		}
 		merged.GetObjectKind().SetGroupVersionKind(c.Kind.GroupVersionKind())
+		if _, err := body.Clean(c.Kind, merged, nil); err != nil {
+			return nil, err
+		}
 		c.Kind.Default(merged)
 		if old == nil {
 			merged.SetResourceVersion("")
@@ -48,7 +51,7 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstructured, misfit, err error) {
 	into := c.Face.New()
 	content := map[string]any{}
-	if plainJSON(text) && decode.JSON(text, into) && json.Unmarshal(text, &content) == nil {
+	if plainJSON(text) && c.Kind.Clean == nil && decode.JSON(text, into) && json.Unmarshal(text, &content) == nil {
 		configuration := &unstructured.Unstructured{Object: content}
 		return configuration, nil, c.checkConfiguration(configuration)
 	}

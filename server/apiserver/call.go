@@ -46,10 +46,20 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 		return c
 	}
 	c.verb = c.verbOf()
-	if face, ok := s.o.Registry.Catalogue.Face(c.t.WithResource(c.t.Resource)); ok {
+	at := c.t.WithResource(c.t.Resource)
+	face, ok := s.o.Registry.Catalogue.Face(at)
+	if !ok && s.catchUp(r.Context()) {
+		face, ok = s.o.Registry.Catalogue.Face(at)
+	}
+	if ok {
 		c.Face, c.Kind = face, face.Of
 	}
 	return c
+}
+
+// catchUp makes known all kinds that were defined before now. It tells whether that was possible.
+func (s *Server) catchUp(ctx context.Context) bool {
+	return s.o.CatchUp != nil && s.o.CatchUp(ctx) == nil
 }
 
 // measure counts the request. The func is called when it has been answered.

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/body"
 	"github.com/millrace/millrace/server/apiserver/internal/patch"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
+	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
@@ -58,16 +59,17 @@ func (c *call) patch(view string) error {
 	return c.SendStored(codeFor(created), stored)
 }
 
+const customPatches = "the body of the request was in an unknown format - accepted media types include: " +
+	"application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+
 func (c *call) patchType() (types.PatchType, error) {
 	name, _, err := mime.ParseMediaType(c.Request.Header.Get("Content-Type"))
 	if err == nil {
-		switch t := types.PatchType(name); t {
-		case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
+		switch t := types.PatchType(name); {
+		case t == types.StrategicMergePatchType && c.Kind.Custom:
+			return "", status.UnsupportedMediaType(customPatches)
+		case t == types.JSONPatchType, t == types.MergePatchType, t == types.StrategicMergePatchType, t == types.ApplyYAMLPatchType && c.s.o.Apply != nil:
 			return t, nil
-		case types.ApplyYAMLPatchType:
-			if c.s.o.Apply != nil {
-				return t, nil
-			}
 		}
 	}
 	e := apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", c.Kind.GroupResource(), c.t.Name, "", 0, false)
@@ -113,7 +115,9 @@ func (c *call) patchUpdater(kind types.PatchType, text []byte, o query.Write) re
 		if err != nil {
 			return nil, err
 		}
-		strict = append(slices.Clone(findings), strict...)
+		if strict, err = body.Clean(c.Kind, into, append(slices.Clone(findings), strict...)); err != nil {
+			return nil, err
+		}
 		switch {
 		case len(strict) > 0 && o.Validation == metav1.FieldValidationStrict:
 			return nil, patch.Invalid(kind, text, after, body.StrictText(strict))

@@ -27,6 +27,9 @@ type Check struct {
 func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
 	parts := strings.Split(path, "/")
+	if parts[0] == "apis" || parts[0] == "openapi" {
+		s.catchUp(r.Context()) // what is known is shown, whatever comes of it
+	}
 	if h := s.extra(r.URL.Path); h != nil {
 		h.ServeHTTP(w, r)
 		return

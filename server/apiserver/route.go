@@ -24,6 +24,9 @@ func (c *call) dispatch() error {
 	if c.Format, err = negotiate.Choose(c.Request, negotiate.Offer{Stream: c.verb == "watch", NoTables: c.unstored(), Watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
 		return err
 	}
+	if c.Kind.Custom && c.Format.Media == negotiate.Protobuf && c.Format.Shape == negotiate.Object && c.verb != "delete" {
+		return status.Unacceptable("object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message")
+	}
 	if err := c.checkScope(); err != nil {
 		return err
 	}

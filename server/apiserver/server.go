@@ -39,6 +39,9 @@ type Options struct {
 	Connections map[string]Connection
 	// Extra serves further paths that are not resources: "/openapi/v2".
 	Extra map[string]http.Handler
+	// CatchUp makes known all kinds that were defined before it is called; nil if kinds are never defined. It is asked before
+	// a path is said not to exist, and before anybody is told which kinds there are.
+	CatchUp func(context.Context) error
 	// Checks make up /livez, /readyz and /healthz.
 	Checks []Check
 	// Metrics counts requests and the events of watches; nil counts nothing.

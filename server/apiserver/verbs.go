@@ -87,6 +87,9 @@ func (c *call) understand(b body.Body, o query.Write) (resource.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strict, err = body.Clean(c.Kind, into, strict); err != nil {
+		return nil, err
+	}
 	if err := body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func groupVersions(faces []*resource.Face) []schema.GroupVersion {
 
 // models are the names of the schemas of a face and of its lists.
 func (d *document) models(f *resource.Face) (model, list string) {
-	if d.own != nil && d.own(f) != nil {
+	if f.Of.Custom {
 		parts := strings.Split(f.Group, ".")
 		slices.Reverse(parts)
 		prefix := strings.Join(parts, ".") + "." + f.Version + "."
@@ -121,11 +121,9 @@ func (d *document) writeSchemas(w writer) error {
 // collect adds what a face needs.
 func (d *document) collect(f *resource.Face, found map[string]reflect.Type, own map[string]*Schema) {
 	model, list := d.models(f)
-	if d.own != nil {
-		if s := d.own(f); s != nil {
-			own[model] = complete(s, f)
-			reach(found, reflect.TypeFor[metav1.ObjectMeta]())
-		}
+	if f.Of.Custom {
+		own[model] = complete(d.schemaOf(f), f)
+		reach(found, reflect.TypeFor[metav1.ObjectMeta]())
 	}
 	if own[model] == nil {
 		reach(found, goType(f))
@@ -146,6 +144,16 @@ func (d *document) collect(f *resource.Face, found map[string]reflect.Type, own 
 	if f.Of.Scale != nil {
 		reach(found, scaleType)
 	}
+}
+
+// schemaOf is the schema that a kind brings; that of any object if it brings none.
+func (d *document) schemaOf(f *resource.Face) *Schema {
+	if d.own != nil {
+		if s := d.own(f); s != nil {
+			return s
+		}
+	}
+	return &Schema{Type: "object", Extensions: []Extension{extension("x-kubernetes-preserve-unknown-fields", true)}}
 }
 
 // complete adds to a kind's own schema what every object has.

@@ -117,6 +117,7 @@ func TestKindsThatComeBringTheirOwnSchema(t *testing.T) {
 	tabs := resource.Define(resource.Description[*corev1.ConfigMap]{
 		Group: "stable.example.com", Version: "v1", Kind: "CronTab", Resource: "crontabs", Namespaced: true,
 	})
+	tabs.Custom = true
 	d.o.Schema = func(f *resource.Face) *Schema {
 		if f.Of != tabs {
 			return nil

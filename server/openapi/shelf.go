@@ -20,8 +20,7 @@ type Options struct {
 	Catalogue *resource.Catalogue
 	// Version is the server's, as the documents state it.
 	Version string
-	// Schema gives the schema of a kind that brings its own: custom resources. It answers nil for kinds that are described
-	// by their Go type. Nil means that all are. Answers for one face never change.
+	// Schema gives the schema of a custom resource; nil if it has none. Answers for one face never change.
 	Schema func(*resource.Face) *Schema
 	// Keep is how long a document stays after it was last asked for, by default three minutes.
 	Keep time.Duration

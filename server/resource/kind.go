@@ -34,15 +34,18 @@ type Kind struct {
 	MetaAgain bool
 	// FreeFinalizers lets finalizers without a domain have any name.
 	FreeFinalizers bool
-	Default        func(Object)
-	Main           *RuleSet
-	Views          map[string]*RuleSet
-	Graceful       func(obj Object, requested *int64) (int64, bool)
-	PrepareDelete  func(Object)
-	Held           func(Object) bool
-	Changed        func(obj, old Object) bool
-	Row            func(Object) Row
-	Scale          *Scaling
+	// Clean drops from an object that a client has sent what the kind does not know, and says what that was. It is nil where
+	// decoding does so.
+	Clean         func(Object) (unknown []error, err error)
+	Default       func(Object)
+	Main          *RuleSet
+	Views         map[string]*RuleSet
+	Graceful      func(obj Object, requested *int64) (int64, bool)
+	PrepareDelete func(Object)
+	Held          func(Object) bool
+	Changed       func(obj, old Object) bool
+	Row           func(Object) Row
+	Scale         *Scaling
 
 	// Edition tells forms of objects apart that were made by different Kinds of one Identity. It is 0 for built-in kinds.
 	Edition uint32

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/resource"
@@ -44,6 +46,9 @@ func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Obje
 
 // BodyJSON is the JSON form of an object that is at hand.
 func BodyJSON(o resource.Object) ([]byte, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return treeJSON(u.Object)
+	}
 	kind := o.GetObjectKind()
 	gvk := kind.GroupVersionKind()
 	kind.SetGroupVersionKind(schema.GroupVersionKind{})
@@ -51,6 +56,18 @@ func BodyJSON(o resource.Object) ([]byte, error) {
 	kind.SetGroupVersionKind(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", gvk.Kind, o.GetName(), err)
+	}
+	return bytes.TrimPrefix(b, brace), nil
+}
+
+// treeJSON is the JSON form of an object that is held as a tree, which stays as it is.
+func treeJSON(tree map[string]any) ([]byte, error) {
+	body := maps.Clone(tree)
+	delete(body, "kind")
+	delete(body, "apiVersion")
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode %v: %w", tree["kind"], err)
 	}
 	return bytes.TrimPrefix(b, brace), nil
 }

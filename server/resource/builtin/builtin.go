@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/admissionregistration"
+	"github.com/millrace/millrace/server/resource/apiextensions"
 	"github.com/millrace/millrace/server/resource/apps"
 	"github.com/millrace/millrace/server/resource/authentication"
 	"github.com/millrace/millrace/server/resource/authorization"
@@ -28,6 +29,7 @@ func Kinds() []*resource.Kind {
 	return slices.Concat(
 		core.Kinds(),
 		admissionregistration.Kinds(),
+		apiextensions.Kinds(),
 		apps.Kinds(),
 		authentication.Kinds(),
 		authorization.Kinds(),

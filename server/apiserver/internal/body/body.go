@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	strictjson "sigs.k8s.io/json"
@@ -128,6 +129,9 @@ func (b Body) DecodeInto(into runtime.Object, want schema.GroupVersionKind) (str
 
 // Unmarshal decodes a text, which may not be changed afterwards, into a zero object.
 func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		return strictjson.UnmarshalStrict(text, &u.Object)
+	}
 	if decode.JSON(text, into) {
 		return nil, nil
 	}
@@ -207,6 +211,18 @@ func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
 		return nil
 	}
 	return mismatch(gv.WithKind(kind), want)
+}
+
+// Clean drops from an object of a kind what the kind does not know, where decoding does not, and adds that to the findings.
+func Clean(of *resource.Kind, o runtime.Object, found []error) (strict []error, err error) {
+	if of.Clean == nil {
+		return found, nil
+	}
+	unknown, err := of.Clean(o.(resource.Object))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", of.Kind, of.Version, of.Kind, err))
+	}
+	return append(found, unknown...), nil
 }
 
 func StrictText(strict []error) string {

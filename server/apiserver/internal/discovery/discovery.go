@@ -14,6 +14,7 @@ import (
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
@@ -71,10 +72,14 @@ func groupRank(group string) int {
 
 func makeDiscovery(kinds []*resource.Kind) *discovery {
 	d := &discovery{resources: map[schema.GroupVersion]*metav1.APIResourceList{}}
+	stored := map[*resource.Identity]string{}
 	for _, k := range kinds {
+		if _, later := stored[k.Identity]; !later { // objects are stored in the first of several versions
+			stored[k.Identity] = storageHash(k.GroupVersionKind())
+		}
 		for _, f := range k.Faces {
 			list := d.list(f.GroupVersion())
-			list.APIResources = append(list.APIResources, resourcesOf(f)...)
+			list.APIResources = append(list.APIResources, resourcesOf(f, stored[k.Identity])...)
 		}
 	}
 	byGroup := map[string][]schema.GroupVersion{}
@@ -85,8 +90,10 @@ func makeDiscovery(kinds []*resource.Kind) *discovery {
 	var names []string
 	for name, versions := range byGroup {
 		names = append(names, name)
-		// v2 before v1: the newest is preferred.
-		slices.SortFunc(versions, func(a, b schema.GroupVersion) int { return strings.Compare(b.Version, a.Version) })
+		// v2 before v1, and both before v3beta1: the newest stable one is preferred.
+		slices.SortFunc(versions, func(a, b schema.GroupVersion) int {
+			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+		})
 	}
 	slices.SortFunc(names, func(a, b string) int {
 		if r := groupRank(a) - groupRank(b); r != 0 {
@@ -130,14 +137,14 @@ func groupOf(name string, versions []schema.GroupVersion) metav1.APIGroup {
 }
 
 // resourcesOf are a kind's main resource and its subresources.
-func resourcesOf(f *resource.Face) []metav1.APIResource {
+func resourcesOf(f *resource.Face, storageHash string) []metav1.APIResource {
 	k := f.Of
 	main := metav1.APIResource{
 		Name: k.Resource, SingularName: k.Singular, Namespaced: k.Namespaced, Kind: f.Kind, Verbs: k.Verbs,
 		ShortNames: k.ShortNames, Categories: k.Categories,
 	}
 	if slices.Contains(k.Verbs, "watch") {
-		main.StorageVersionHash = storageHash(k.GroupVersionKind())
+		main.StorageVersionHash = storageHash
 	}
 	out := []metav1.APIResource{main}
 	for name, rules := range k.Views {

@@ -1,0 +1,2 @@
+// Package custom proves what operators need of custom resources, by client-go and kubectl.
+package custom

@@ -1,0 +1,179 @@
+package custom
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
+)
+
+// settle brings the conditions of definitions up to date. What it returns is closed when there is more to do.
+func (d *Definitions) settle(ctx context.Context) <-chan struct{} {
+	for {
+		name, more := d.next()
+		if name == "" {
+			return more
+		}
+		if err := d.settleOne(ctx, name); err != nil && ctx.Err() == nil {
+			d.o.Logger.Warn("the conditions of a definition could not be set", "name", name, "error", err)
+			d.later(ctx, name)
+		}
+	}
+}
+
+// next takes a definition whose conditions have not been looked at.
+func (d *Definitions) next() (name string, more <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name := range d.todo {
+		delete(d.todo, name)
+		return name, d.more
+	}
+	return "", d.more
+}
+
+// later has a definition looked at again after a while.
+func (d *Definitions) later(ctx context.Context, name string) {
+	d.ending.Go(func() {
+		if !sleep(ctx, retryAfter) {
+			return
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.dirtyLocked(name)
+	})
+}
+
+func (d *Definitions) settleOne(ctx context.Context, name string) error {
+	ending := false
+	now, err := d.change(ctx, name, func(def *v1.CustomResourceDefinition) {
+		d.accept(def)
+		establish(def)
+		ending = def.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(def, v1.CustomResourceCleanupFinalizer)
+	})
+	if err != nil || now == nil {
+		return err
+	}
+	d.took(name, now.Status.AcceptedNames)
+	if ending {
+		d.end(ctx, name)
+	}
+	return nil
+}
+
+// took notes the names of a definition before the log tells: the next one may want them too.
+func (d *Definitions) took(name string, names v1.CustomResourceDefinitionNames) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r := d.known[name]; r != nil {
+		d.tookLocked(r, names)
+	}
+}
+
+// tookLocked notes the names of a definition. Those that it had may be what others wait for.
+func (d *Definitions) tookLocked(r *record, names v1.CustomResourceDefinitionNames) {
+	if !slices.Equal(namesOf(r.accepted), namesOf(names)) {
+		d.dirtyGroupLocked(r.group)
+	}
+	r.accepted = names
+}
+
+// change changes a definition's status and finalizers. Nothing is written when nothing changes; a definition that is gone is none
+// of our concern.
+func (d *Definitions) change(ctx context.Context, name string, f func(*v1.CustomResourceDefinition)) (*v1.CustomResourceDefinition, error) {
+	var now *v1.CustomResourceDefinition
+	_, _, err := d.storage.Update(ctx, "", name, func(_ context.Context, old resource.Object) (resource.Object, error) {
+		now = old.DeepCopyObject().(*v1.CustomResourceDefinition)
+		f(now)
+		return now, nil
+	}, registry.UpdateOptions{View: "status", Own: true})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return now, err
+}
+
+// accept takes the names that a definition wants, unless another has taken them.
+func (d *Definitions) accept(def *v1.CustomResourceDefinition) {
+	wanted, has := def.Spec.Names, &def.Status.AcceptedNames
+	if equality.Semantic.DeepEqual(wanted, *has) {
+		return
+	}
+	resources, kinds := d.taken(def)
+	c := v1.CustomResourceDefinitionCondition{Type: v1.NamesAccepted, Status: v1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found"}
+	refuse := func(reason, message string) {
+		c.Status, c.Reason, c.Message = v1.ConditionFalse, reason, message
+	}
+	one := func(wanted string, has *string, taken []string, reason string) {
+		if wanted != *has && slices.Contains(taken, wanted) {
+			refuse(reason, inUse(wanted))
+			return
+		}
+		*has = wanted
+	}
+	one(wanted.Plural, &has.Plural, resources, "PluralConflict")
+	one(wanted.Singular, &has.Singular, resources, "SingularConflict")
+	if !reflect.DeepEqual(wanted.ShortNames, has.ShortNames) {
+		if conflicts := conflictsOf(wanted.ShortNames, has.ShortNames, resources); conflicts != "" {
+			refuse("ShortNamesConflict", conflicts)
+		} else {
+			has.ShortNames = wanted.ShortNames
+		}
+	}
+	one(wanted.Kind, &has.Kind, kinds, "KindConflict")
+	one(wanted.ListKind, &has.ListKind, kinds, "ListKindConflict")
+	has.Categories = wanted.Categories
+	apihelpers.SetCRDCondition(def, c)
+}
+
+func inUse(name string) string { return fmt.Sprintf("%q is already in use", name) }
+
+// conflictsOf says which short names others have, as Kubernetes puts several errors together.
+func conflictsOf(wanted, has, taken []string) string {
+	var all []string
+	for _, name := range wanted {
+		if text := inUse(name); !slices.Contains(has, name) && slices.Contains(taken, name) && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	if len(all) > 1 {
+		return "[" + strings.Join(all, ", ") + "]"
+	}
+	return strings.Join(all, "")
+}
+
+// taken are the names of all definitions of a group, its own included.
+func (d *Definitions) taken(def *v1.CustomResourceDefinition) (resources, kinds []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.known {
+		if r.group == def.Spec.Group {
+			resources = append(append(resources, r.accepted.Plural, r.accepted.Singular), r.accepted.ShortNames...)
+			kinds = append(kinds, r.accepted.Kind, r.accepted.ListKind)
+		}
+	}
+	return resources, kinds
+}
+
+// establish says whether objects may be made. It happens in the same write as the names are accepted: whoever reads that a
+// definition is established can only have it from the log.
+func establish(def *v1.CustomResourceDefinition) {
+	c := v1.CustomResourceDefinitionCondition{Type: v1.Established, Status: v1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted"}
+	accepted := apihelpers.IsCRDConditionTrue(def, v1.NamesAccepted)
+	switch {
+	case apihelpers.IsCRDConditionTrue(def, v1.Established), !accepted && apihelpers.FindCRDCondition(def, v1.Established) != nil:
+		return
+	case accepted:
+		c.Status, c.Reason, c.Message = v1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
+	}
+	apihelpers.SetCRDCondition(def, c)
+}

@@ -1,0 +1,217 @@
+package custom
+
+import (
+	"fmt"
+	"strings"
+
+	apihelpers "k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	structure "github.com/millrace/millrace/server/custom/schema"
+	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
+)
+
+// definition is what a stored definition makes of the API, and what is needed to tell whether another makes the same.
+type definition struct {
+	name     string
+	identity *resource.Identity
+	versions map[string]*version
+	// kinds are those of the storage version, which is the first, and of the versions that are served. One that is not served
+	// has no face.
+	kinds []*resource.Kind
+	// read decodes the definition.
+	read func() (*v1.CustomResourceDefinition, error)
+}
+
+// version is a version of a definition, served or not.
+type version struct {
+	schema *structure.Schema
+	// meaning is all that bears upon how objects are shown: a version with another meaning is another one to who watches it.
+	meaning string
+	edition uint32
+	life    *resource.Life
+}
+
+// groupResource is where objects are served.
+func groupResource(d *v1.CustomResourceDefinition) schema.GroupResource {
+	return schema.GroupResource{Group: d.Spec.Group, Resource: d.Status.AcceptedNames.Plural}
+}
+
+// isServed tells whether objects of a definition can be asked for.
+func isServed(d *v1.CustomResourceDefinition) bool {
+	return apihelpers.IsCRDConditionTrue(d, v1.Established)
+}
+
+// define makes the kinds of a definition. What has not changed since before, which may be nil, is carried on.
+func define(d *v1.CustomResourceDefinition, read func() (*v1.CustomResourceDefinition, error), before *definition) (*definition, error) {
+	out := &definition{name: d.Name, identity: identify(d, before), versions: map[string]*version{}, read: read}
+	storage := ""
+	for i := range d.Spec.Versions {
+		v := &d.Spec.Versions[i]
+		meaning, err := meaningOf(d, v)
+		if err != nil {
+			return nil, err
+		}
+		out.versions[v.Name] = out.carry(v.Name, meaning, before, read)
+		if v.Storage {
+			storage = v.Name
+		}
+	}
+	for i := range d.Spec.Versions {
+		v := &d.Spec.Versions[i]
+		if !v.Served && !v.Storage {
+			continue
+		}
+		k := out.kind(d, v, storage)
+		if v.Name == storage {
+			out.kinds = append([]*resource.Kind{k}, out.kinds...)
+		} else {
+			out.kinds = append(out.kinds, k)
+		}
+	}
+	return out, nil
+}
+
+// identify keeps the identity as long as objects and topics stay the same.
+func identify(d *v1.CustomResourceDefinition, before *definition) *resource.Identity {
+	id := &resource.Identity{
+		Group: d.Spec.Group, Resource: d.Status.AcceptedNames.Plural, Namespaced: d.Spec.Scope == v1.NamespaceScoped,
+		Prefix: d.Spec.Group + "/" + d.Status.AcceptedNames.Plural, Stored: resource.StoredJSON, Custom: true, Fields: fieldsOf(d),
+	}
+	if before != nil && sameIdentity(before.identity, id) {
+		return before.identity
+	}
+	return id
+}
+
+func sameIdentity(a, b *resource.Identity) bool {
+	if a.Group != b.Group || a.Resource != b.Resource || a.Namespaced != b.Namespaced || len(a.Fields) != len(b.Fields) {
+		return false
+	}
+	for i := range a.Fields {
+		if a.Fields[i] != b.Fields[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// fieldsOf are the selectable fields of all versions.
+func fieldsOf(d *v1.CustomResourceDefinition) []resource.Field {
+	var out []resource.Field
+	known := map[string]bool{}
+	for _, v := range d.Spec.Versions {
+		for _, f := range v.SelectableFields {
+			label := strings.TrimPrefix(f.JSONPath, ".")
+			if !known[label] {
+				known[label] = true
+				out = append(out, resource.Field{Label: label})
+			}
+		}
+	}
+	return out
+}
+
+// carry goes on with a version as it was if it means the same, or begins a new one.
+func (d *definition) carry(name, meaning string, before *definition, read func() (*v1.CustomResourceDefinition, error)) *version {
+	now := &version{schema: schemaOf(name, read), meaning: meaning}
+	if before != nil && before.identity == d.identity {
+		if old := before.versions[name]; old != nil && old.meaning == meaning {
+			now.edition, now.life = old.edition, old.life
+			return now
+		}
+	}
+	now.edition, now.life = d.identity.NextEdition(), resource.NewLife()
+	return now
+}
+
+// schemaOf reads the schema of a version out of its definition when it is needed.
+func schemaOf(name string, read func() (*v1.CustomResourceDefinition, error)) *structure.Schema {
+	return structure.New(func() (*v1.CustomResourceValidation, bool, error) {
+		d, err := read()
+		if err != nil {
+			return nil, false, err
+		}
+		s, err := apihelpers.GetSchemaForVersion(d, name)
+		return s, d.Spec.PreserveUnknownFields, err
+	})
+}
+
+var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+// kind is what is served in one version.
+func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, storage string) *resource.Kind {
+	names := def.Status.AcceptedNames
+	s := d.versions[v.Name].schema
+	k := &resource.Kind{
+		Identity: d.identity,
+		Version:  v.Name, Kind: names.Kind, ListKind: names.ListKind, Singular: names.Singular,
+		ShortNames: names.ShortNames, Categories: names.Categories, Verbs: verbs, Generation: true, FreeFinalizers: true,
+		Name:  validation.NameIsDNSSubdomain,
+		Held:  func(resource.Object) bool { return false },
+		Views: map[string]*resource.RuleSet{},
+		Default: func(o resource.Object) {
+			_ = s.Default(content(o)) // a schema that cannot be read is an error of the validation
+		},
+		Clean:   func(o resource.Object) ([]error, error) { return s.Prune(content(o)) },
+		Edition: d.versions[v.Name].edition, Life: d.versions[v.Name].life,
+	}
+	k.Representation = tree.New(tree.Options{
+		Identity: d.identity, Version: v.Name, Storage: storage, Kind: names.Kind, Convert: relabel{d.identity.Group}, Refine: d.refine,
+	})
+	k.Changed = changed
+	k.Main = mainRules(k, s)
+	if sub := v.Subresources; sub != nil && sub.Status != nil {
+		k.Views["status"] = statusRules(s)
+		k.SeparateStatus(false)
+	}
+	if sub := v.Subresources; sub != nil && sub.Scale != nil {
+		k.Scale = scaleOf(sub.Scale)
+		checkScale(k, sub.Scale)
+	}
+	k.Columns, k.Row = columns(v.AdditionalPrinterColumns)
+	if v.Deprecated {
+		k.Deprecated = fmt.Sprintf("%s/%s %s is deprecated", d.identity.Group, v.Name, names.Kind)
+		if v.DeprecationWarning != nil {
+			k.Deprecated = *v.DeprecationWarning
+		}
+	}
+	if !v.Served {
+		return k
+	}
+	face := resource.OwnFace(k, func() runtime.Object { return k.New() })
+	if len(d.identity.Fields) > 0 {
+		face.Fields = labelsOf(v)
+	}
+	k.Faces = []*resource.Face{face}
+	return k
+}
+
+// labelsOf are the fields that can be selected on in one version.
+func labelsOf(v *v1.CustomResourceDefinitionVersion) map[string]string {
+	out := map[string]string{}
+	for _, f := range v.SelectableFields {
+		label := strings.TrimPrefix(f.JSONPath, ".")
+		out[label] = label
+	}
+	return out
+}
+
+// refine completes an object as it was stored: another schema may have held then.
+func (d *definition) refine(version string, object map[string]any) error {
+	v := d.versions[version]
+	if v == nil {
+		return fmt.Errorf("it is stored in version %q, which its definition does not have", version)
+	}
+	if err := v.schema.PruneStored(object); err != nil {
+		return err
+	}
+	return v.schema.Default(object)
+}
+
+func content(o resource.Object) map[string]any { return o.(*unstructured.Unstructured).Object }

@@ -1,0 +1,112 @@
+// Package schema is what a definition demands of the objects of one version: structural schemas, as Kubernetes has them.
+//
+// What is guaranteed: nothing is compiled before it is needed, neither the schema nor its CEL rules, and what was compiled is
+// shared by all who ask. Findings are Kubernetes', word by word: its published packages make them.
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+)
+
+// Schema is the schema of one version.
+type Schema struct {
+	compile func() (*compiled, error)
+}
+
+// compiled is what a schema becomes.
+type compiled struct {
+	// tree is nil if the definition has no schema.
+	tree     *structural.Structural
+	preserve bool
+	// whole checks an object, status that part alone; it is nil if the schema says nothing of it.
+	whole, status validation.SchemaValidator
+	rules         func() *cel.Validator // CEL
+}
+
+// Source reads the schema of a version, which may be nil, and tells whether unknown fields are preserved everywhere.
+type Source func() (schema *v1.CustomResourceValidation, preserve bool, err error)
+
+// New makes a schema of what its source says when it is first needed.
+func New(source Source) *Schema {
+	return &Schema{compile: sync.OnceValues(func() (*compiled, error) {
+		from, preserve, err := source()
+		if err != nil {
+			return nil, fmt.Errorf("read the schema: %w", err)
+		}
+		return compile(from, preserve)
+	})}
+}
+
+// Tree is the structural schema, nil if there is none.
+func (s *Schema) Tree() (*structural.Structural, error) {
+	c, err := s.compile()
+	if err != nil {
+		return nil, err
+	}
+	return c.tree, nil
+}
+
+func compile(from *v1.CustomResourceValidation, preserve bool) (*compiled, error) {
+	c := &compiled{preserve: preserve}
+	var props *apiextensions.JSONSchemaProps
+	if from != nil {
+		var internal apiextensions.CustomResourceValidation
+		if err := v1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(from, &internal, nil); err != nil {
+			return nil, fmt.Errorf("convert the schema: %w", err)
+		}
+		props = internal.OpenAPIV3Schema
+	}
+	if err := c.compileTree(props); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.whole, _, err = validation.NewSchemaValidator(props); err != nil {
+		return nil, fmt.Errorf("compile the schema: %w", err)
+	}
+	if props != nil {
+		if status, ok := props.Properties["status"]; ok {
+			if c.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+				return nil, fmt.Errorf("compile the schema of the status: %w", err)
+			}
+		}
+	}
+	c.rules = sync.OnceValue(func() *cel.Validator {
+		if c.tree == nil {
+			return nil
+		}
+		const isRoot = true
+		return cel.NewValidator(c.tree, isRoot, costLimit)
+	})
+	return c, nil
+}
+
+var errNotStructural = errors.New("the schema is not structural")
+
+func (c *compiled) compileTree(props *apiextensions.JSONSchemaProps) error {
+	if props == nil {
+		return nil
+	}
+	tree, err := structural.NewStructural(props)
+	switch {
+	case err != nil && c.preserve:
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %w", errNotStructural, err)
+	case !c.preserve:
+		tree = tree.DeepCopy() // defaults are shared with props
+		if err := defaulting.PruneDefaults(tree); err != nil {
+			return fmt.Errorf("prune the defaults of the schema: %w", err)
+		}
+	}
+	c.tree = tree
+	return nil
+}

@@ -1,0 +1,71 @@
+package openapi
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// FromDefinition is the schema of a custom resource as its definition gives it. Of validations those are shown that the
+// documents have words for.
+func FromDefinition(p *v1.JSONSchemaProps) *Schema {
+	if p == nil {
+		return nil
+	}
+	s := &Schema{Type: p.Type, Format: p.Format, Description: p.Description, Required: p.Required, Items: itemsOf(p.Items), Additional: additionalOf(p.AdditionalProperties)}
+	if p.Default != nil {
+		s.Default = json.RawMessage(p.Default.Raw)
+	}
+	for _, e := range p.Enum {
+		s.Enum = append(s.Enum, json.RawMessage(e.Raw))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		of := p.Properties[name]
+		s.Properties = append(s.Properties, Property{name, *FromDefinition(&of)})
+	}
+	s.Extensions = extensionsOf(p)
+	return s
+}
+
+func preserves(p *v1.JSONSchemaProps) bool {
+	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+}
+
+func itemsOf(items *v1.JSONSchemaPropsOrArray) *Schema {
+	if items == nil {
+		return nil
+	}
+	return FromDefinition(items.Schema)
+}
+
+func additionalOf(a *v1.JSONSchemaPropsOrBool) *Schema {
+	switch {
+	case a == nil:
+		return nil
+	case a.Schema != nil:
+		return FromDefinition(a.Schema)
+	case a.Allows:
+		return &Schema{}
+	}
+	return nil
+}
+
+// extensionsOf are Kubernetes' keywords, by name.
+func extensionsOf(p *v1.JSONSchemaProps) []Extension {
+	var out []Extension
+	add := func(name string, said bool, value any) {
+		if said {
+			out = append(out, extension("x-kubernetes-"+name, value))
+		}
+	}
+	add("embedded-resource", p.XEmbeddedResource, true)
+	add("int-or-string", p.XIntOrString, true)
+	add("list-map-keys", len(p.XListMapKeys) > 0, p.XListMapKeys)
+	add("list-type", p.XListType != nil, p.XListType)
+	add("map-type", p.XMapType != nil, p.XMapType)
+	add("preserve-unknown-fields", preserves(p), true)
+	add("validations", len(p.XValidations) > 0, p.XValidations)
+	return out
+}

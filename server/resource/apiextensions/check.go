@@ -1,0 +1,58 @@
+package apiextensions
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// internal is a definition in the form that Kubernetes' rules want.
+func internal(d *v1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, *field.Error) {
+	out := &apiextensions.CustomResourceDefinition{}
+	if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d.DeepCopy(), out, nil); err != nil {
+		return nil, field.InternalError(nil, err)
+	}
+	return out, nil
+}
+
+func check(ctx context.Context, d *v1.CustomResourceDefinition) field.ErrorList {
+	now, err := internal(d)
+	if err != nil {
+		return field.ErrorList{err}
+	}
+	return withoutMetadata(validation.ValidateCustomResourceDefinition(ctx, now))
+}
+
+func checkUpdate(ctx context.Context, d, old *v1.CustomResourceDefinition) field.ErrorList {
+	return onBoth(ctx, d, old, validation.ValidateCustomResourceDefinitionUpdate)
+}
+
+func checkStatusUpdate(ctx context.Context, d, old *v1.CustomResourceDefinition) field.ErrorList {
+	return onBoth(ctx, d, old, validation.ValidateUpdateCustomResourceDefinitionStatus)
+}
+
+func onBoth(ctx context.Context, d, old *v1.CustomResourceDefinition,
+	f func(ctx context.Context, d, old *apiextensions.CustomResourceDefinition) field.ErrorList) field.ErrorList {
+	now, err := internal(d)
+	if err != nil {
+		return field.ErrorList{err}
+	}
+	before, err := internal(old)
+	if err != nil {
+		return field.ErrorList{err}
+	}
+	return withoutMetadata(f(ctx, now, before))
+}
+
+// withoutMetadata leaves out what the registry says of all objects' metadata. That the name belongs to what is defined, it
+// cannot know.
+func withoutMetadata(errs field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return strings.HasPrefix(e.Field, "metadata") && !strings.Contains(e.Detail, "must be spec.names.plural")
+	})
+}

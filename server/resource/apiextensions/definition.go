@@ -1,0 +1,68 @@
+// Package apiextensions describes the kinds of the group apiextensions.k8s.io: definitions of custom resources.
+//
+// Definitions are checked by Kubernetes' own published rules (k8s.io/apiextensions-apiserver), which include structural schemas,
+// defaults that must hold, and the cost of CEL expressions. What a definition makes of the API is the business of server/custom.
+package apiextensions
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace/millrace/server/resource"
+)
+
+// Kinds are the kinds of the group.
+func Kinds() []*resource.Kind { return []*resource.Kind{Definitions()} }
+
+// Definitions describe custom resources.
+func Definitions() *resource.Kind {
+	return resource.Define(resource.Description[*v1.CustomResourceDefinition]{
+		Group: v1.GroupName, Version: "v1", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions",
+		Prefix:     v1.GroupName + "/customresourcedefinitions",
+		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+		FreeFinalizers: true,
+		Default:        v1.SetObjectDefaults_CustomResourceDefinition,
+		// The first delete begins with the deletion of the objects.
+		Held:          func(d *v1.CustomResourceDefinition) bool { return d.DeletionTimestamp == nil },
+		PrepareDelete: prepareDelete,
+		Rules: resource.Rules[*v1.CustomResourceDefinition]{
+			PrepareCreate:  func(_ context.Context, d *v1.CustomResourceDefinition) { noteStorage(d) },
+			PrepareUpdate:  func(_ context.Context, d, _ *v1.CustomResourceDefinition) { noteStorage(d) },
+			Validate:       check,
+			ValidateUpdate: checkUpdate,
+			Warnings:       warnings,
+		},
+		Status: &resource.Rules[*v1.CustomResourceDefinition]{
+			ValidateUpdate: func(ctx context.Context, d, old *v1.CustomResourceDefinition) field.ErrorList {
+				return checkStatusUpdate(ctx, d, old)
+			},
+		},
+	})
+}
+
+// prepareDelete keeps a definition until its objects are gone.
+func prepareDelete(d *v1.CustomResourceDefinition) {
+	if !apihelpers.CRDHasFinalizer(d, v1.CustomResourceCleanupFinalizer) {
+		d.Finalizers = append(d.Finalizers, v1.CustomResourceCleanupFinalizer)
+	}
+	apihelpers.SetCRDCondition(d, v1.CustomResourceDefinitionCondition{
+		Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending",
+		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	})
+}
+
+// noteStorage remembers that objects are stored in the storage version from here on.
+func noteStorage(d *v1.CustomResourceDefinition) {
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			if !slices.Contains(d.Status.StoredVersions, v.Name) {
+				d.Status.StoredVersions = append(slices.Clone(d.Status.StoredVersions), v.Name)
+			}
+			return
+		}
+	}
+}

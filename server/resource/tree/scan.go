@@ -1,0 +1,162 @@
+package tree
+
+import (
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// scanner walks through a valid JSON text without making anything of it. What is stored was written by an encoder; a text that
+// is no JSON makes the walk end early, never go wrong.
+type scanner struct {
+	text []byte
+	at   int
+}
+
+// space skips white space and returns what follows; 0 at the end.
+func (s *scanner) space() byte {
+	for s.at < len(s.text) {
+		switch c := s.text[s.at]; c {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// skip passes over one value and returns its text.
+func (s *scanner) skip() []byte {
+	c := s.space()
+	from := s.at
+	switch c {
+	case '"':
+		s.skipString()
+	case '{', '[':
+		s.skipNested()
+	default:
+		for s.at < len(s.text) && !ends(s.text[s.at]) {
+			s.at++
+		}
+	}
+	return s.text[from:s.at]
+}
+
+// ends tells whether a byte ends a number or a word.
+func ends(c byte) bool {
+	switch c {
+	case ',', '}', ']', ':', ' ', '\t', '\n', '\r':
+		return true
+	}
+	return false
+}
+
+func (s *scanner) skipString() {
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch s.text[s.at] {
+		case '\\':
+			s.at++
+		case '"':
+			s.at++
+			return
+		}
+	}
+	s.at = len(s.text)
+}
+
+func (s *scanner) skipNested() {
+	depth := 0
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case '"':
+			s.skipString()
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		s.at++
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// members hands out the names and values of an object, until f is content. It does nothing if there is no object.
+func members(text []byte, f func(name, value []byte) (more bool)) {
+	s := scanner{text: text}
+	if s.space() != '{' {
+		return
+	}
+	s.at++
+	for s.space() == '"' {
+		name := s.skip()
+		if s.space() != ':' {
+			return
+		}
+		s.at++
+		value := s.skip()
+		if len(value) == 0 || !f(name, value) || s.space() != ',' {
+			return
+		}
+		s.at++
+	}
+}
+
+// member is the value of one member of an object; nil if there is none.
+func member(text []byte, name string) (found []byte) {
+	members(text, func(n, value []byte) bool {
+		if named(n, name) {
+			found = value
+		}
+		return true // of members with one name the last counts
+	})
+	return found
+}
+
+// named tells whether a quoted name is a name.
+func named(quoted []byte, name string) bool {
+	if len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name {
+		return true
+	}
+	text, ok := unquote(quoted)
+	return ok && text == name
+}
+
+// unquote reads a JSON string.
+func unquote(quoted []byte) (string, bool) {
+	if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' {
+		return "", false
+	}
+	inner := quoted[1 : len(quoted)-1]
+	for _, c := range inner {
+		if c == '\\' || c < ' ' || c >= utf8.RuneSelf {
+			var text string
+			err := json.Unmarshal(quoted, &text)
+			return text, err == nil
+		}
+	}
+	return string(inner), true
+}
+
+// scalar is a value as field selectors see it: strings, booleans and integers. Anything else is empty.
+func scalar(value []byte) string {
+	if len(value) == 0 {
+		return ""
+	}
+	switch value[0] {
+	case '"':
+		text, _ := unquote(value)
+		return text
+	case 't', 'f':
+		return string(value)
+	case '{', '[', 'n':
+		return ""
+	}
+	if n, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+		return strconv.FormatInt(n, 10)
+	}
+	return ""
+}
