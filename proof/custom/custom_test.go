@@ -281,3 +281,33 @@ func TestNamesThatCollideWaitUntilTheyAreFree(t *testing.T) {
 	}
 	await(t, d, refused, func(u *unstructured.Unstructured) bool { return condition(u, "Established") == "True" })
 }
+
+func TestApplyMergesAsTheSchemaSays(t *testing.T) {
+	d := start(t)
+	made := must(d.Resource(definitions).Apply(t.Context(), "tabs.example.com", parse(t, definition), metav1.ApplyOptions{FieldManager: "installer"}))(t)
+	await(t, d, made, func(u *unstructured.Unstructured) bool { return condition(u, "Established") == "True" })
+	n := d.Resource(tabs).Namespace("default")
+	apply := func(manager, spec string) (*unstructured.Unstructured, error) {
+		return n.Apply(t.Context(), "a", tab("a", spec), metav1.ApplyOptions{FieldManager: manager})
+	}
+	must(apply("one", "{color: red, ports: [{name: web, port: 80}]}"))(t)
+	both := must(apply("two", "{color: red, ports: [{name: admin, port: 81}]}"))(t)
+	if ports := at(both, "spec", "ports").([]any); len(ports) != 2 || len(both.GetManagedFields()) != 2 {
+		t.Errorf("applied by two: %v", both.Object)
+	}
+	if _, err := apply("two", "{color: green}"); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "one": .spec.color`) {
+		t.Errorf("a field of another: %v", err)
+	}
+	left := must(apply("one", "{color: red}"))(t)
+	if ports := at(left, "spec", "ports").([]any); len(ports) != 1 {
+		t.Errorf("what is no longer applied stays: %v", ports)
+	}
+	old := must(d.Resource(tabs.GroupResource().WithVersion("v1beta1")).Namespace("default").Patch(t.Context(), "a", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"by":"other"}}}`), metav1.PatchOptions{FieldManager: "three"}))(t)
+	if len(old.GetManagedFields()) != 3 {
+		t.Errorf("after a change in the other version: %v", old.GetManagedFields())
+	}
+	if _, err := apply("one", "{color: red, nothing: 1}"); err == nil || !strings.Contains(err.Error(), ".spec.nothing: field not declared in schema") {
+		t.Errorf("an unknown field: %v", err)
+	}
+}

@@ -62,12 +62,13 @@ func define(d *v1.CustomResourceDefinition, read func() (*v1.CustomResourceDefin
 			storage = v.Name
 		}
 	}
+	topology := out.topology(d.Status.AcceptedNames.Kind)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		if !v.Served && !v.Storage {
 			continue
 		}
-		k := out.kind(d, v, storage)
+		k := out.kind(d, v, storage, topology)
 		if v.Name == storage {
 			out.kinds = append([]*resource.Kind{k}, out.kinds...)
 		} else {
@@ -145,7 +146,7 @@ func schemaOf(name string, read func() (*v1.CustomResourceDefinition, error)) *s
 var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 // kind is what is served in one version.
-func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, storage string) *resource.Kind {
+func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, storage string, topology topology) *resource.Kind {
 	names := def.Status.AcceptedNames
 	s := d.versions[v.Name].schema
 	k := &resource.Kind{
@@ -165,6 +166,7 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 		Identity: d.identity, Version: v.Name, Storage: storage, Kind: names.Kind, Convert: relabel{d.identity.Group}, Refine: d.refine,
 	})
 	k.Changed = changed
+	k.Topology = topology
 	k.Main = mainRules(k, s)
 	if sub := v.Subresources; sub != nil && sub.Status != nil {
 		k.Views["status"] = statusRules(s)

@@ -63,7 +63,7 @@ func (t *types) define(of reflect.Type) *Schema {
 	s := &Schema{Type: "object", Description: describe(of)[""]}
 	zero := reflect.Zero(of).Interface()
 	if l, ok := zero.(leaf); ok {
-		s.Type, s.Format = l.OpenAPISchemaType()[0], l.OpenAPISchemaFormat()
+		s.Type, s.Format = first(l.OpenAPISchemaType()), l.OpenAPISchemaFormat()
 		if o, ok := zero.(interface{ OpenAPIV3OneOfTypes() []string }); ok {
 			s.OneOf = o.OpenAPIV3OneOfTypes()
 		}
@@ -81,6 +81,14 @@ func (t *types) define(of reflect.Type) *Schema {
 		s.Extensions = append(s.Extensions, kindsExtension(known))
 	}
 	return s
+}
+
+// first is a type's name; nothing for values that may be of any type.
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
 }
 
 func kindsExtension(known []schema.GroupVersionKind) Extension {
@@ -206,7 +214,7 @@ func (t *types) value(of reflect.Type, withDefault bool) *Schema {
 // scalar tells structs that are a single value in JSON.
 func scalar(t reflect.Type) bool {
 	l, ok := reflect.Zero(t).Interface().(leaf)
-	return ok && l.OpenAPISchemaType()[0] != "object"
+	return ok && first(l.OpenAPISchemaType()) != "object"
 }
 
 func (t *types) plain(s *Schema, of reflect.Type, withDefault bool) {

@@ -3,6 +3,7 @@ package ownership
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,6 +15,11 @@ type faces struct{ kind *resource.Kind }
 
 // New implements runtime.ObjectCreater.
 func (f faces) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	if f.sibling(gvk) {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(gvk)
+		return o, nil
+	}
 	for _, face := range f.kind.Faces {
 		if face.GroupVersionKind == gvk {
 			o := face.New()
@@ -22,6 +28,25 @@ func (f faces) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 		}
 	}
 	return nil, runtime.NewNotRegisteredErrForKind("catalogue", gvk)
+}
+
+// sibling tells a version of a custom kind. Who owns fields of it is known by the names that they have there.
+func (f faces) sibling(gvk schema.GroupVersionKind) bool {
+	return f.kind.Custom && gvk.GroupKind() == f.kind.GroupVersionKind().GroupKind()
+}
+
+// relabel shows an object in another version, where its fields have the same names.
+func (f faces) relabel(u *unstructured.Unstructured, target runtime.GroupVersioner) (runtime.Object, error) {
+	gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{u.GroupVersionKind()})
+	if !ok || !f.sibling(gvk) {
+		return nil, runtime.NewNotRegisteredErrForTarget("catalogue", f.kind.GoType(), target)
+	}
+	if gvk == u.GroupVersionKind() {
+		return u, nil
+	}
+	u = u.DeepCopy()
+	u.SetGroupVersionKind(gvk)
+	return u, nil
 }
 
 // Default implements runtime.ObjectDefaulter.
@@ -44,6 +69,9 @@ func (faces) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (
 // ConvertToVersion implements runtime.ObjectConvertor.
 func (f faces) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	from := in.GetObjectKind().GroupVersionKind()
+	if u, ok := in.(*unstructured.Unstructured); ok && f.sibling(from) {
+		return f.relabel(u, target)
+	}
 	for _, face := range f.kind.Faces {
 		gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{face.GroupVersionKind})
 		if !ok || gvk != face.GroupVersionKind {

@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -34,14 +35,15 @@ type Owners struct {
 	desks map[place]*desk
 }
 
-// place is where an object is changed: a face of a kind, and a subresource of it.
+// place is where objects are changed: where a face is served, and a subresource of it.
 type place struct {
-	face *resource.Face
-	view string
+	served schema.GroupVersionResource
+	view   string
 }
 
 // desk is what handles the changes at one place.
 type desk struct {
+	face  *resource.Face
 	quick *quick // nil if everything is left to the library
 	// library is made when it is needed. It is nil for kinds that are not in its schema: reviews and bindings.
 	library func() (*managedfields.FieldManager, error)
@@ -199,16 +201,16 @@ func keepTimes(merged, live resource.Object) {
 }
 
 func (w *Owners) desk(face *resource.Face, view string) *desk {
-	at := place{face, view}
+	at := place{face.GroupVersionResource(), view}
 	w.mu.RLock()
 	d := w.desks[at]
 	w.mu.RUnlock()
-	if d != nil {
+	if d != nil && d.face == face {
 		return d
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.desks[at]; d != nil {
+	if d := w.desks[at]; d != nil && d.face == face {
 		return d
 	}
 	d = newDesk(face, view)
@@ -220,7 +222,10 @@ func (w *Owners) desk(face *resource.Face, view string) *desk {
 }
 
 func newDesk(face *resource.Face, view string) *desk {
-	d := &desk{library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+	d := &desk{face: face, library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+		if face.Of.Topology != nil {
+			return ownManager(face, view)
+		}
 		f := faces{face.Of}
 		example, err := f.New(face.GroupVersionKind)
 		if err != nil {
@@ -235,8 +240,29 @@ func newDesk(face *resource.Face, view string) *desk {
 		}
 		return m, nil
 	})}
+	if face.Of.Topology != nil {
+		return d
+	}
 	if _, limited := only[face.Of.GroupResource().String()+"/"+view]; !limited {
 		d.quick = newQuick(face, view, ignored(face.Of, view))
 	}
 	return d
+}
+
+// ownManager tracks a kind that brings its own topology.
+func ownManager(face *resource.Face, view string) (*managedfields.FieldManager, error) {
+	topology, err := face.Of.Topology()
+	if err != nil {
+		return nil, fmt.Errorf("read the topology of %v: %w", face.GroupVersionKind, err)
+	}
+	make := managedfields.NewDefaultFieldManager
+	if face.Of.Custom {
+		make = managedfields.NewDefaultCRDFieldManager
+	}
+	f := faces{face.Of}
+	m, err := make(topology, f, f, f, face.GroupVersionKind, face.GroupVersion(), view, filters(face.Of, view))
+	if err != nil {
+		return nil, fmt.Errorf("track fields of %v: %w", face.GroupVersionKind, err)
+	}
+	return m, nil
 }

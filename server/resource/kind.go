@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
 // Kind is what is known of a kind right now: a Description without its Go type, or what a definition says. It never
@@ -34,6 +35,8 @@ type Kind struct {
 	MetaAgain bool
 	// FreeFinalizers lets finalizers without a domain have any name.
 	FreeFinalizers bool
+	// Topology tells how server-side apply merges objects. It is nil for kinds that are in the schema of the built-in ones.
+	Topology func() (managedfields.TypeConverter, error)
 	// Clean drops from an object that a client has sent what the kind does not know, and says what that was. It is nil where
 	// decoding does so.
 	Clean         func(Object) (unknown []error, err error)

@@ -20,7 +20,7 @@ func Kinds() []*resource.Kind { return []*resource.Kind{Definitions()} }
 
 // Definitions describe custom resources.
 func Definitions() *resource.Kind {
-	return resource.Define(resource.Description[*v1.CustomResourceDefinition]{
+	k := resource.Define(resource.Description[*v1.CustomResourceDefinition]{
 		Group: v1.GroupName, Version: "v1", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions",
 		Prefix:     v1.GroupName + "/customresourcedefinitions",
 		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
@@ -42,6 +42,8 @@ func Definitions() *resource.Kind {
 			},
 		},
 	})
+	k.Topology = topology
+	return k
 }
 
 // prepareDelete keeps a definition until its objects are gone.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +91,7 @@ func filler(seed int64) *randfill.Filler {
 			}
 			*s = string(b)
 		},
+		func(v *apiextensionsv1.JSON, _ randfill.Continue) { v.Raw = []byte(`{"a":1}`) },
 		func(*metav1.TypeMeta, randfill.Continue) {},
 		func(v *metav1.Time, c randfill.Continue) { *v = metav1.Unix(int64(c.Intn(1<<30)), 0) },
 		func(v *metav1.MicroTime, c randfill.Continue) {

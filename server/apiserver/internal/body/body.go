@@ -130,13 +130,21 @@ func (b Body) DecodeInto(into runtime.Object, want schema.GroupVersionKind) (str
 // Unmarshal decodes a text, which may not be changed afterwards, into a zero object.
 func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
 	if u, ok := into.(*unstructured.Unstructured); ok {
-		return strictjson.UnmarshalStrict(text, &u.Object)
+		return unmarshalTree(text, u)
 	}
 	if decode.JSON(text, into) {
 		return nil, nil
 	}
 	reflect.ValueOf(into).Elem().SetZero() // it has got parts of what was refused
 	return strictjson.UnmarshalStrict(text, into)
+}
+
+// unmarshalTree decodes a text into an object that must say its kind.
+func unmarshalTree(text []byte, into *unstructured.Unstructured) (strict []error, err error) {
+	if strict, err = strictjson.UnmarshalStrict(text, &into.Object); err == nil && into.GetKind() == "" {
+		err = runtime.NewMissingKindErr(string(text))
+	}
+	return strict, err
 }
 
 // decodeJSON understands a text, which may not be changed afterwards, as what is wanted. The object is zero.

@@ -22,7 +22,15 @@ func inTwoSteps(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 	if err := checkKind(said.APIVersion, said.Kind, want); err != nil {
 		return nil, Body{Bytes: text}.otherKind(said, want, err)
 	}
-	strict, err := strictjson.UnmarshalStrict(text, into)
+	target := any(into)
+	u, isTree := into.(*unstructured.Unstructured)
+	if isTree {
+		target = &u.Object
+	}
+	strict, err := strictjson.UnmarshalStrict(text, target)
+	if isTree && err == nil && u.GetKind() == "" {
+		err = runtime.NewMissingKindErr(string(text))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", want.Kind, want.Version, want.Kind, err)
 	}

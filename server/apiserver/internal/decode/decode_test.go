@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,6 +52,7 @@ func filler(seed int64) *randfill.Filler {
 				*s += words[c.Intn(len(words))]
 			}
 		},
+		func(v *apiextensionsv1.JSON, _ randfill.Continue) { v.Raw = []byte(`{"a":1}`) },
 		func(*metav1.TypeMeta, randfill.Continue) {},
 		func(v *metav1.Time, c randfill.Continue) { v.Time = time.Unix(c.Int63n(1<<31), 0) },
 		func(v *metav1.MicroTime, c randfill.Continue) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,7 @@ import (
 func fillerOf(r *rand.Rand) *randfill.Filler {
 	return randfill.NewWithSeed(r.Int63()).NilChance(0.4).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(s *string, c randfill.Continue) { *s = []string{"", "a", "b", "c d", "e\"f", "日本"}[c.Intn(6)] },
+		func(v *apiextensionsv1.JSON, _ randfill.Continue) { v.Raw = []byte(`{"a":1}`) },
 		func(*metav1.TypeMeta, randfill.Continue) {},
 		func(v *metav1.Time, c randfill.Continue) { v.Time = time.Unix(c.Int63n(1<<31), 0) },
 		func(v *metav1.MicroTime, c randfill.Continue) {
