@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/apiserver":   {"server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
-	"server/custom":      {"server/registry", "server/resource", "server/store"},
+	"server/custom":      {"server/registry", "server/resource", "server/store", "server/watchcache"},
 	"server/allocation":  {"server/registry", "server/resource", "server/store"},
 	"server/registry":    {"server/resource", "server/store", "server/watchcache"},
 	"server/ownership":   {"server/resource"},
