@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,20 +21,24 @@ const (
 	evicted       = "Evicted"
 )
 
-// guard keeps the node from running short: it removes what nobody needs, and evicts pods when that is not enough.
+// guard keeps the node from running short: it removes what nobody needs, and evicts pods when that is not enough. What
+// pods store is measured apart: to walk through large folders takes minutes, and memory can run out meanwhile.
 func (k *Kubelet) guard(ctx context.Context) error {
-	tick := time.NewTicker(pressureEvery)
-	defer tick.Stop()
-	for {
-		k.relieve(ctx)
-		k.evictOverfull()
-		k.evictStored(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		atOnceAndEvery(ctx, pressureEvery, func(ctx context.Context) {
+			k.evictOverfull()
+			k.evictStored(ctx)
+		})
+	})
+	atOnceAndEvery(ctx, pressureEvery, k.relieve)
+	return nil
+}
+
+func atOnceAndEvery(ctx context.Context, period time.Duration, do func(context.Context)) {
+	do(ctx)
+	every(ctx, period, do)
 }
 
 // levels are how much is left of what a node can run short of.
@@ -56,20 +61,10 @@ func (k *Kubelet) levels(ctx context.Context) map[pressure.Signal]pressure.Level
 		}
 	}
 	fill(k.options.Root, pressure.Disk, pressure.Inodes)
-	if mount := k.imageMount(ctx); mount != "" {
+	if mount := k.images.where(ctx); mount != "" {
 		fill(mount, pressure.ImageDisk, pressure.ImageInodes)
 	}
 	return all
-}
-
-// imageMount is where the runtime keeps images, which does not change.
-func (k *Kubelet) imageMount(ctx context.Context) string {
-	if k.images == "" {
-		if mount, _, err := k.runtime.Usage(ctx); err == nil {
-			k.images = mount
-		}
-	}
-	return k.images
 }
 
 // holdsImages reports whether what is short is where images are kept, so that to remove some is of use.
@@ -77,7 +72,7 @@ func (k *Kubelet) holdsImages(ctx context.Context, s pressure.Signal) bool {
 	if s == pressure.ImageDisk || s == pressure.ImageInodes {
 		return true
 	}
-	return s.Condition() == corev1.NodeDiskPressure && sameDisk(k.options.Root, k.imageMount(ctx))
+	return s.Condition() == corev1.NodeDiskPressure && sameDisk(k.options.Root, k.images.where(ctx))
 }
 
 func (k *Kubelet) relieve(ctx context.Context) {
@@ -86,7 +81,7 @@ func (k *Kubelet) relieve(ctx context.Context) {
 		k.announce(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim %s", short[0].Signal.Resource())
 	}
 	if len(short) > 0 && k.holdsImages(ctx, short[0].Signal) && k.config.Ready() {
-		k.dropImages(ctx, 0)
+		k.images.drop(ctx, 0)
 		short = k.options.Eviction.Short(k.levels(ctx))
 	}
 	before := k.pressed.Conditions()
@@ -113,7 +108,7 @@ func (k *Kubelet) evict(pod *corev1.Pod, message string) {
 
 // uses are what pods that run use of what is short.
 func (k *Kubelet) uses(ctx context.Context, s pressure.Signal) []pressure.Use {
-	summary, err := k.summary(ctx)
+	summary, err := k.podSummary(ctx, s.Condition() == corev1.NodeDiskPressure)
 	if err != nil {
 		k.options.Logger.Warn("what pods use is not known", "err", err)
 		return nil
@@ -123,8 +118,8 @@ func (k *Kubelet) uses(ctx context.Context, s pressure.Signal) []pressure.Use {
 		pods[string(pod.UID)] = pod
 	}
 	var all []pressure.Use
-	for i := range summary.Pods {
-		p := &summary.Pods[i]
+	for i := range summary {
+		p := &summary[i]
 		pod := pods[p.Ref.UID]
 		if pod == nil || !k.crew.Admitted(informer.KeyOf(pod)) {
 			continue

@@ -50,6 +50,15 @@ func (s served) summarize(write func(http.ResponseWriter, *stats.Summary) error)
 
 // summary measures the node and its pods.
 func (k *Kubelet) summary(ctx context.Context) (*stats.Summary, error) {
+	pods, err := k.podSummary(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return &stats.Summary{Node: k.nodeFigures(ctx), Pods: pods}, nil
+}
+
+// podSummary measures the pods that run: with their logs, which are folders to be walked through, or without.
+func (k *Kubelet) podSummary(ctx context.Context, withLogs bool) ([]stats.Pod, error) {
 	usages, err := k.runtime.Usages(ctx)
 	if err != nil {
 		return nil, err
@@ -59,10 +68,10 @@ func (k *Kubelet) summary(ctx context.Context) (*stats.Summary, error) {
 		return nil, err
 	}
 	k.rates.Keep(func(id string) bool { _, ok := usages[id]; return ok || id == "" })
-	all := &stats.Summary{Node: k.nodeFigures(ctx), Pods: []stats.Pod{}}
+	all := []stats.Pod{}
 	for i := range pods {
 		if pods[i].Runs() {
-			all.Pods = append(all.Pods, k.podFigures(&pods[i], usages))
+			all = append(all, k.podFigures(&pods[i], usages, withLogs))
 		}
 	}
 	return all, nil
@@ -84,7 +93,7 @@ func (k *Kubelet) nodeFigures(ctx context.Context) stats.Node {
 	return n
 }
 
-func (k *Kubelet) podFigures(pod *container.Pod, usages map[string]container.Usage) stats.Pod {
+func (k *Kubelet) podFigures(pod *container.Pod, usages map[string]container.Usage, withLogs bool) stats.Pod {
 	p := stats.Pod{Ref: stats.Reference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}, Containers: []stats.Container{}}
 	if box := pod.Sandbox(); box != nil {
 		p.StartTime = metav1.Time{Time: box.CreatedAt}
@@ -106,7 +115,7 @@ func (k *Kubelet) podFigures(pod *container.Pod, usages map[string]container.Usa
 		if u.Disk != nil {
 			c.RootFS = &stats.FS{Time: at, Used: u.Disk, InodesUsed: u.Inodes}
 		}
-		if run.LogPath != "" {
+		if withLogs && run.LogPath != "" {
 			c.Logs = stats.Folder(filepath.Dir(run.LogPath))
 		}
 		p.Containers = append(p.Containers, c)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,12 +34,12 @@ func (k *Kubelet) keepHouse(ctx context.Context) error {
 	defer stop()
 	every(first, firstSweep, func(ctx context.Context) {
 		if k.sweep(ctx) {
-			k.dropImages(ctx, k.options.ImageHighUse) // or rather note which there are
+			k.images.drop(ctx, k.options.ImageHighUse) // the first time it notes which there are
 			stop()
 		}
 	})
 	all.Go(func() {
-		every(ctx, imagesEvery, func(ctx context.Context) { k.dropImages(ctx, k.options.ImageHighUse) })
+		every(ctx, imagesEvery, func(ctx context.Context) { k.images.drop(ctx, k.options.ImageHighUse) })
 	})
 	every(ctx, sweepEvery, func(ctx context.Context) { k.sweep(ctx) })
 	return nil
@@ -121,71 +120,6 @@ func (k *Kubelet) rotate(ctx context.Context) {
 			}
 		}
 	}
-}
-
-// dropImages removes images that no container uses, if the disk is too full, until it no longer is.
-func (k *Kubelet) dropImages(ctx context.Context, tooFull int) {
-	k.imageGC.Lock()
-	defer k.imageGC.Unlock()
-	mount, _, err := k.runtime.Usage(ctx)
-	if err != nil {
-		return
-	}
-	full, err := used(mount)
-	if err != nil || full < tooFull {
-		return
-	}
-	inUse := map[string]bool{}
-	pods, err := k.runtime.Pods(ctx)
-	if err != nil {
-		return
-	}
-	for i := range pods {
-		for _, run := range pods[i].Containers {
-			inUse[run.ImageRef], inUse[run.Image] = true, true
-		}
-	}
-	images, err := k.runtime.List(ctx)
-	if err != nil {
-		return
-	}
-	now := time.Now()
-	fresh := k.fresh
-	k.fresh = map[string]time.Time{}
-	for _, image := range images {
-		began, ok := fresh[image.ID]
-		if !ok {
-			began = now
-		}
-		k.fresh[image.ID] = began
-		if image.Pinned || sandboxImage(image.Names) || now.Sub(began) < k.options.ImageRest || inUse[image.ID] || uses(inUse, image.Names) || uses(inUse, image.Digests) {
-			continue
-		}
-		if full, err = used(mount); err != nil || full < min(tooFull, k.options.ImageLowUse) {
-			continue
-		}
-		k.options.Logger.Info("image is removed, since the disk is full", "image", image.ID, "percent", full)
-		if err := k.runtime.RemoveImage(ctx, image.ID); err != nil {
-			k.options.Logger.Warn("image cannot be removed", "image", image.ID, "err", err)
-		}
-	}
-}
-
-// sandboxImage reports whether an image is that of sandboxes, which runtimes do not always pin and nobody pulls again.
-func sandboxImage(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		repository, _, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
-		return repository == "pause"
-	})
-}
-
-func uses(inUse map[string]bool, names []string) bool {
-	for _, n := range names {
-		if inUse[n] {
-			return true
-		}
-	}
-	return false
 }
 
 func sameStatus(a, b *corev1.PodStatus) bool {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,10 +99,8 @@ type Kubelet struct {
 	services *informer.Shared[*corev1.Service]
 	self     *informer.Shared[*corev1.Node]
 	pressed  pressure.Hold
-	images   string // where images are kept; only guard touches it
+	images   *imageKeeper
 	rates    stats.Rates
-	imageGC  sync.Mutex           // guards fresh
-	fresh    map[string]time.Time // images, and when they were seen first
 	began    time.Time
 	health   *health
 	runners  []loop.Runner
@@ -125,6 +122,7 @@ func New(o Options) (*Kubelet, error) {
 			return nil, err
 		}
 	}
+	k.images = &imageKeeper{runtime: k.runtime, used: used, rest: o.ImageRest, low: o.ImageLowUse, log: o.Logger}
 	k.health = newHealth(k.runtime, o.Logger, k.announceReady)
 	k.sources()
 	k.furnish = furnish.New(furnish.Options{
