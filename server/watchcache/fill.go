@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/millrace/millrace/server/store"
 )
@@ -55,12 +56,12 @@ func (c *Cache) fillNew(ctx context.Context) error {
 	return nil
 }
 
-// A page of a fill begins with so many entries and grows up to so many bytes or entries. Big pages matter: etcd goes
-// through the whole rest of the range for each, so that pages of 500 make a fill of 30,000 pods half as dear again, and
-// that grows with the square. Their bytes are no waste, as most of them stay.
+// A page of a fill begins with so many entries and grows up to so many bytes or entries. Etcd goes through the whole rest of the range for each
+// page, so that pages of 500 make a fill of 30,000 pods take 1.5 times as long, and that grows with the square. Two pages are in memory at the
+// same time.
 const (
 	firstPage    = 500
-	pageBytes    = 32 << 20
+	pageBytes    = 16 << 20
 	largestPage  = 10_000
 	smallestPage = 10
 )
@@ -74,12 +75,12 @@ func (c *Cache) nextPage(p store.Page) int {
 	return cmp.Or(c.options.PageSize, max(smallestPage, min(largestPage, len(p.Entries)*pageBytes/bytes)))
 }
 
-// list reads the kind's state at rev, or the newest if that is zero, in pages. Objects that have not changed since the
-// last fill stay the ones that they were.
+// list reads the kind's state at rev, or the newest if that is zero, in pages. A page is read while the one before it is taken. Objects that have
+// not changed since the last fill stay the ones that they were.
 func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, store.Revision, error) {
-	var bad unreadable
-	old := k.Snapshot()
-	state := newTree()
+	f := filling{kind: k, old: k.Snapshot(), state: newTree()}
+	var taking sync.WaitGroup
+	defer taking.Wait()
 	limit := cmp.Or(k.cache.options.PageSize, firstPage)
 	for from := ""; ; {
 		page, err := k.cache.store.List(ctx, k.options.Prefix, store.ListOptions{
@@ -88,20 +89,38 @@ func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, 
 		if err != nil {
 			return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
 		}
+		taking.Wait()
+		taking.Go(func() { f.take(page.Entries) })
 		rev = page.Revision
-		for _, e := range page.Entries {
-			if e.Unreadable == nil {
-				state.set(e.Key, k.unchanged(old, e))
-				continue
-			}
-			bad.note(e.Key, e.Unreadable)
-			k.complain("a value cannot be read: lists and watches leave it out", e, e.Unreadable)
-		}
 		if !page.More || len(page.Entries) == 0 {
-			return state, bad, rev, nil
+			taking.Wait()
+			return f.state, f.bad, rev, nil
 		}
 		from = page.Entries[len(page.Entries)-1].Key + "\x00"
 		limit = k.cache.nextPage(page)
+	}
+}
+
+// filling is the state of a kind while it is read. Values are put to rest at once: the whole state as it is may take several times the memory.
+type filling struct {
+	kind  *Kind
+	old   Snapshot
+	state tree
+	bad   unreadable
+	press presser
+}
+
+// take adds the entries of a page.
+func (f *filling) take(entries []store.Entry) {
+	for _, e := range entries {
+		if e.Unreadable == nil {
+			o := f.kind.unchanged(f.old, e)
+			f.press.pressEarly(o)
+			f.state.set(e.Key, o)
+			continue
+		}
+		f.bad.note(e.Key, e.Unreadable)
+		f.kind.complain("a value cannot be read: lists and watches leave it out", e, e.Unreadable)
 	}
 }
 

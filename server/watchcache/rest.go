@@ -105,6 +105,8 @@ func (k *Kind) rest(ctx context.Context) {
 type presser struct {
 	models  []writingModel // the one that fitted last is the first
 	scratch []byte
+	misses  int // values in a row that fitted no model
+	skipped int // values that were left as they are since then
 }
 
 type writingModel struct {
@@ -123,6 +125,9 @@ func (p *presser) press(o *Object) bool {
 		return false
 	}
 	best, fits := p.fitting(b.bytes)
+	if p.misses++; fits {
+		p.misses = 0
+	}
 	if !fits && len(b.bytes) <= s2.MaxDictSize {
 		p.know(newModel(b.bytes)) // those that follow may be like this one
 	}
@@ -132,6 +137,23 @@ func (p *presser) press(o *Object) bool {
 	}
 	o.body.Store(&best)
 	return true
+}
+
+// These bound what a fill spends on values that are like no other: after so many in a row only one in so many is tried, until one fits. The
+// others are tried when they have rested.
+const missesInARow, triedAfterMisses = 16, 32
+
+// pressEarly puts a value to rest that nobody has asked for yet, unless those before it show that it is not worth the time.
+func (p *presser) pressEarly(o *Object) {
+	if o.size < leastAtRest {
+		return
+	}
+	if p.misses >= missesInARow && p.skipped < triedAfterMisses {
+		p.skipped++
+		return
+	}
+	p.skipped = 0
+	p.press(o)
 }
 
 // know makes a model the first to be tried.

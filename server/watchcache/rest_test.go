@@ -76,10 +76,63 @@ func filled(t testing.TB, values [][]byte) (*Cache, *Kind) {
 	return c, k
 }
 
+// written is a kind whose values have come by the log.
+func written(t testing.TB, values [][]byte) (*Cache, *Kind) {
+	c, k := filled(t, nil)
+	b := store.Batch{Revision: 2}
+	for i, v := range values {
+		b.Events = append(b.Events, store.Event{Type: store.Put, Key: fmt.Sprintf("/registry/pods/a/%06d", i), Value: v, Revision: 2})
+	}
+	if err := c.apply(b); err != nil {
+		t.Fatal(err)
+	}
+	return c, k
+}
+
+// TestFilledValuesRestAtOnce fills a cache whose values, as they are, would take several times the memory.
+func TestFilledValuesRestAtOnce(t *testing.T) {
+	values := mixed(3000)
+	before := 0
+	for _, v := range values {
+		before += len(v)
+	}
+	_, k := filled(t, values)
+	if n, bytes := k.atRest(); n < 2000 || bytes > before/2 {
+		t.Errorf("%d values of %d rest, %d bytes of %d are left", n, len(values), bytes, before)
+	}
+	i := 0
+	for o := range k.Snapshot().Range("", "") {
+		if string(o.Value()) != string(values[i]) {
+			t.Fatalf("value %d has changed", i)
+		}
+		i++
+	}
+}
+
+// TestFillSpendsLittleOnValuesThatAreLikeNoOther counts the values that were tried.
+func TestFillSpendsLittleOnValuesThatAreLikeNoOther(t *testing.T) {
+	var values [][]byte
+	for _, v := range mixed(10_000) {
+		if len(v) == 2000 {
+			values = append(values, v)
+		}
+	}
+	_, k := filled(t, values)
+	tried := 0
+	for o := range k.Snapshot().Range("", "") {
+		if o.restless {
+			tried++
+		}
+	}
+	if most := missesInARow + len(values)/triedAfterMisses + 1; tried == 0 || tried > most {
+		t.Errorf("%d of %d were tried", tried, len(values))
+	}
+}
+
 func TestValuesAtRestAreWhatTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		values := mixed(3000)
-		_, k := filled(t, values)
+		_, k := written(t, values)
 		k.rest(t.Context())
 		if n, _ := k.atRest(); n != 0 {
 			t.Errorf("%d new values rest", n)
@@ -107,7 +160,7 @@ func TestValuesAtRestAreWhatTheyWere(t *testing.T) {
 
 func TestValuesThatAreReadDoNotGoToRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, k := filled(t, mixed(100))
+		_, k := written(t, mixed(100))
 		for range 3 {
 			for o := range k.Snapshot().Range("", "") {
 				o.Value()
@@ -155,7 +208,7 @@ func BenchmarkRest(b *testing.B) {
 	for i := range values {
 		values[i] = benchValue(i, 0)
 	}
-	_, k := filled(b, values)
+	_, k := written(b, values)
 	var objects []*Object
 	for o := range k.Snapshot().Range("", "") {
 		objects = append(objects, o)

@@ -116,6 +116,7 @@ func startMember(ctx context.Context, o EmbedOptions) (*member, error) {
 		return nil, errors.Join(fmt.Errorf("belongs to an etcd cluster of %d members", n), m.shut())
 	}
 	m.kv = m.server.KV()
+	m.dropPages() // a start reads all of it
 	return m, nil
 }
 

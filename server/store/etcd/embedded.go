@@ -25,6 +25,7 @@ type embedded struct {
 	full     chan struct{} // somebody was told that there is no space
 	closing  chan struct{}
 
+	lookedAt    atomic.Int64  // bytes of values that were read since pages were let go last
 	uncommitted atomic.Int64  // bytes, at most: etcd may have committed some by itself
 	commits     chan struct{} // there are too many
 
@@ -116,8 +117,26 @@ func (e *embedded) list(ctx context.Context, q query) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
+		e.looked(m, r.KVs)
 		return answer{kvs: r.KVs, count: int64(r.Count), rev: r.Rev}, nil
 	})
+}
+
+// mostLooked is how much of the database may be read before its pages are let go: when all of it is read they would take as much memory as what
+// is made of them. With each page that is looked at the system maps those around it.
+const mostLooked = 8 << 20
+
+// looked notes that values were read.
+func (e *embedded) looked(m *member, kvs []*mvccpb.KeyValue) {
+	var n int64
+	for _, kv := range kvs {
+		n += int64(len(kv.Value))
+	}
+	if e.lookedAt.Add(n) < mostLooked {
+		return
+	}
+	e.lookedAt.Store(0)
+	m.dropPages()
 }
 
 // rangeEnd puts the end of a range as mvcc wants it: empty for none, where requests have a zero byte.

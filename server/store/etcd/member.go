@@ -62,6 +62,17 @@ func (m *member) fail(err error) {
 	})
 }
 
+// dropPages lets go of the pages of the database that were looked at.
+func (m *member) dropPages() {
+	db, err := database(m.server)
+	if err == nil {
+		err = dropPages(db)
+	}
+	if err != nil {
+		m.log.Debug("pages of the database stay resident", "err", err)
+	}
+}
+
 // alive tells why the member can't be asked.
 func (m *member) alive() error {
 	select {

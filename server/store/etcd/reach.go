@@ -27,6 +27,8 @@ var databaseOptions *bbolt.Options
 // setDatabaseOptions lets databases be opened by way of databases.
 var setDatabaseOptions = sync.OnceFunc(func() {
 	databaseOptions.OpenFile = databases.open
+	// All of a database of 600 MB would be resident at once: see dropPages.
+	databaseOptions.MmapFlags = 0
 })
 
 // databases are the database files that etcd has opened in this process.
@@ -42,6 +44,7 @@ func (o *openFiles) open(path string, flag int, mode os.FileMode) (*os.File, err
 	if err != nil {
 		return nil, err
 	}
+	readAhead(f)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byPath == nil {
@@ -68,6 +71,19 @@ func (o *openFiles) forget(path string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.byPath, path)
+}
+
+// database is the open database of a server.
+func database(s *etcdserver.EtcdServer) (*bbolt.DB, error) {
+	v, err := private(reflect.ValueOf(s.Backend()).Elem(), "db")
+	if err != nil {
+		return nil, err
+	}
+	db, ok := v.Interface().(*bbolt.DB)
+	if !ok {
+		return nil, fmt.Errorf("etcd's database is a %v", v.Type())
+	}
+	return db, nil
 }
 
 // closeLog closes the log of a server that may hang.
