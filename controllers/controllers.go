@@ -7,8 +7,10 @@
 package controllers
 
 import (
+	"github.com/millrace/millrace/controllers/cronjob"
 	"github.com/millrace/millrace/controllers/daemonset"
 	"github.com/millrace/millrace/controllers/deployment"
+	"github.com/millrace/millrace/controllers/disruption"
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
 	"github.com/millrace/millrace/controllers/endpointslicemirroring"
@@ -23,6 +25,7 @@ import (
 	"github.com/millrace/millrace/controllers/resourcequota"
 	"github.com/millrace/millrace/controllers/rootca"
 	"github.com/millrace/millrace/controllers/serviceaccount"
+	"github.com/millrace/millrace/controllers/statefulset"
 	"github.com/millrace/millrace/controllers/tainteviction"
 	"github.com/millrace/millrace/loop"
 )
@@ -47,8 +50,10 @@ type Options struct {
 // All returns the entries of all loops, for a [loop.Group].
 func All(options Options) []loop.Entry {
 	return []loop.Entry{
+		cronjob.Entry,
 		daemonset.Entry,
 		deployment.Entry,
+		disruption.Entry,
 		replicaset.Entry,
 		replication.Entry,
 		endpoints.Entry,
@@ -64,6 +69,7 @@ func All(options Options) []loop.Entry {
 		resourcequota.Entry,
 		rootca.Entry(options.RootCA),
 		serviceaccount.Entry,
+		statefulset.Entry,
 		tainteviction.Entry,
 	}
 }

@@ -205,16 +205,11 @@ func (c *collector) awaitDependents(ctx context.Context, v view) error {
 	return c.dropFinalizer(ctx, v.identity, metav1.FinalizerDeleteDependents)
 }
 
-// letGo takes the references to an object off its dependents, and then the
-// finalizer off the object.
+// letGo takes the references to an object off its dependents, and then the finalizer off the object. The API is asked for
+// the dependents: one that no cache shows yet would be taken for garbage later.
 func (c *collector) letGo(ctx context.Context, v view) error {
-	c.catchUp(ctx, v.identity)
-	v, ok := c.graph.look(v.uid)
-	if !ok {
-		return nil
-	}
-	for _, dependent := range v.dependents {
-		if err := c.dropOwner(ctx, dependent.identity, v.uid); err != nil {
+	for _, kind := range c.followed() {
+		if err := c.letGoOf(ctx, kind, v.identity); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,7 +137,7 @@ func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	c.catalogue = found
 	wanted := map[schema.GroupVersionResource]bool{}
 	for _, kind := range found.Kinds {
-		if !kind.Can("list", "watch", "delete") || kind.Resource.Resource == "events" {
+		if !followable(kind) {
 			continue
 		}
 		wanted[kind.Resource] = true
@@ -163,6 +164,18 @@ func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	for uid := range waiting {
 		c.queue.Add(uid)
 	}
+}
+
+// followable tells whether objects of a kind can be garbage.
+func followable(kind *kinds.Kind) bool {
+	return kind.Can("list", "watch", "delete") && kind.Resource.Resource != "events"
+}
+
+// followed are the kinds whose objects can be garbage.
+func (c *collector) followed() []*kinds.Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.catalogue.Kinds), func(kind *kinds.Kind) bool { return !followable(kind) })
 }
 
 // rediscoverLater tries again before the period is over.

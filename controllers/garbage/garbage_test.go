@@ -61,6 +61,30 @@ func TestForegroundDeletionWaitsForBlockingDependents(t *testing.T) {
 	})
 }
 
+// The watch of the dependent shows it long after its owner has gone.
+func TestADependentThatNoCacheShowsYetIsOrphanedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.settle()
+		c.server.Intercept(func(r *http.Request) error {
+			if strings.HasSuffix(r.URL.Path, "configmaps") && r.URL.Query().Get("watch") != "" {
+				return fmt.Errorf("no way to follow config maps")
+			}
+			return nil
+		}, nil)
+		c.server.DropWatches()
+		c.ownedByService()
+		orphan := metav1.DeletePropagationOrphan
+		if err := c.clients.Kube.CoreV1().Services("default").Delete(t.Context(), "owner", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		c.server.Intercept(nil, nil)
+		time.Sleep(10 * time.Minute)
+		c.expect("dependent")
+	})
+}
+
 func TestOrphanedDependentsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+
+	"github.com/millrace/millrace/controllers/internal/kinds"
 )
 
 func (c *collector) at(id identity) metadata.ResourceInterface {
@@ -89,24 +90,37 @@ func (c *collector) dropOwner(ctx context.Context, id identity, owner types.UID)
 	return c.patch(ctx, id, map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion, "ownerReferences": rest})
 }
 
-// orphanPatience is how long caches may take to show dependents that existed
-// when their owner was deleted with the orphan policy. A cache of a kind in which
-// nothing happens does not move, so waiting for all of them has to have an end.
-const orphanPatience = 500 * time.Millisecond
+// pageSize is how many objects are listed at a time.
+const pageSize = 500
 
-// catchUp gives all caches the time to show what was written before now.
-func (c *collector) catchUp(ctx context.Context, id identity) {
-	_, version, err := c.live(ctx, id)
-	if err != nil {
-		return
+// letGoOf removes the references to an owner from all objects of a kind.
+func (c *collector) letGoOf(ctx context.Context, kind *kinds.Kind, owner identity) error {
+	if owner.namespace != "" && !kind.Namespaced {
+		return nil // it cannot own them
 	}
-	ctx, cancel := context.WithTimeout(ctx, orphanPatience)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, cache := range c.caches() {
-		all.Go(func() { _ = cache.WaitFor(ctx, version) })
+	objects := c.metadata.Resource(kind.Resource).Namespace(owner.namespace)
+	page := metav1.ListOptions{Limit: pageSize}
+	for {
+		list, err := objects.List(ctx, page)
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list %s to find the dependents of %s: %w", kind.Resource.GroupResource(), owner.name, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			if !slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == owner.uid }) {
+				continue
+			}
+			if err := c.dropOwner(ctx, identity{kind: kind, namespace: o.Namespace, name: o.Name, uid: o.UID}, owner.uid); err != nil {
+				return err
+			}
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			return nil
+		}
 	}
-	all.Wait()
 }
 
 // Absences remembers owners that were seen absent, so that the dependents of

@@ -3,11 +3,13 @@ package nodelifecycle
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -76,7 +78,9 @@ type answer struct {
 	renewed   metav1.MicroTime // of the lease
 	heartbeat metav1.Time      // of the condition Ready
 	seen      time.Time
-	uid       types.UID
+	// checked is when we last knew what the API says of the node: silence counts only while the API can be reached.
+	checked time.Time
+	uid     types.UID
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
@@ -104,6 +108,7 @@ func (n *controller) renewed(_, lease *coordinationv1.Lease) []loop.Key {
 	n.mu.Lock()
 	if known, ok := n.heard[lease.Name]; ok && !known.renewed.Equal(lease.Spec.RenewTime) {
 		known.renewed, known.seen = *lease.Spec.RenewTime, n.now()
+		known.checked = known.seen
 		n.heard[lease.Name] = known
 	}
 	n.mu.Unlock()
@@ -127,6 +132,13 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{}, nil
 	}
 	left := n.left(node)
+	half := n.grace(node) / 2
+	if left <= half {
+		var err error
+		if left, err = n.ask(ctx, node); err != nil {
+			return loop.Result{}, err
+		}
+	}
 	if left <= 0 {
 		if gone := silenced(node, metav1.NewTime(n.now())); len(gone) > 0 {
 			return loop.Result{}, n.giveUp(ctx, key, node, gone)
@@ -143,8 +155,11 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 			return loop.Result{}, err
 		}
 	}
-	if left <= 0 {
+	switch {
+	case left <= 0:
 		left = n.options.Grace // it is given up already; its status wakes us
+	case left > half:
+		left -= half // then the API is asked
 	}
 	if again > 0 {
 		left = min(left, again)
@@ -168,21 +183,60 @@ func (n *controller) left(node *corev1.Node) time.Duration {
 	known, ok := n.heard[node.Name]
 	switch {
 	case !ok && ready == nil && last.renewed.IsZero():
-		last.seen = node.CreationTimestamp.Time
-	case !ok || !known.renewed.Equal(&last.renewed) || !known.heartbeat.Equal(&last.heartbeat):
-		last.seen = now
+		last.seen, last.checked = node.CreationTimestamp.Time, now
+	case !ok || last.newer(known):
+		last.seen, last.checked = now, now
 	default:
-		last.seen = known.seen
+		last = known
 	}
 	n.heard[node.Name] = last
 	if !ok {
 		n.recorder.Eventf(node, corev1.EventTypeNormal, "RegisteredNode", "Node %s event: Registered Node %s in Controller", node.Name, node.Name)
 	}
-	grace := n.options.Grace
-	if ready == nil {
-		grace = n.options.StartupGrace
+	return last.seen.Add(n.grace(node)).Sub(now)
+}
+
+// newer tells whether an answer shows a sign of life that another does not.
+func (a *answer) newer(than answer) bool {
+	return a.renewed.After(than.renewed.Time) || a.heartbeat.After(than.heartbeat.Time) || a.uid != than.uid
+}
+
+// grace is how long a node may be silent.
+func (n *controller) grace(node *corev1.Node) time.Duration {
+	if condition(node, corev1.NodeReady) == nil {
+		return n.options.StartupGrace
 	}
-	return last.seen.Add(grace).Sub(now)
+	return n.options.Grace
+}
+
+// ask looks for a sign of life in the API, since the caches may be behind, and returns how much grace the node has then. A
+// silent node is asked for after half of its grace and at its end. If there was no answer for longer than that, the API was away, and nodes
+// could not renew anything: their grace begins anew.
+func (n *controller) ask(ctx context.Context, node *corev1.Node) (time.Duration, error) {
+	live, err := n.kube.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("look for a sign of life of node %s: %w", node.Name, err)
+	}
+	now, found := n.now(), answer{uid: live.UID}
+	if ready := condition(live, corev1.NodeReady); ready != nil {
+		found.heartbeat = ready.LastHeartbeatTime
+	}
+	lease, err := n.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name, metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return 0, fmt.Errorf("look for the lease of node %s: %w", node.Name, err)
+	case err == nil && lease.Spec.RenewTime != nil:
+		found.renewed = *lease.Spec.RenewTime
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known, grace := n.heard[node.Name], n.grace(node)
+	found.seen, found.checked = known.seen, now
+	if found.newer(known) || now.Sub(known.checked) > grace*3/4 {
+		found.seen = now
+	}
+	n.heard[node.Name] = found
+	return found.seen.Add(grace).Sub(now), nil
 }
 
 func (n *controller) forget(key loop.Key) {

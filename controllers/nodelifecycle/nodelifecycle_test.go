@@ -1,8 +1,11 @@
 package nodelifecycle_test
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,6 +186,47 @@ func TestMeasuresDecideWhoIsEvicted(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestALeaseThatTheCacheDoesNotShowYetKeepsItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 2)
+		c.renew(time.Minute, 0, 1)
+		c.server.HoldWatches(true) // nothing is heard of nodes that renew their leases
+		c.renew(10*time.Minute, 0, 1)
+		c.server.HoldWatches(false)
+		c.renew(time.Minute, 0, 1)
+		for i := range 2 {
+			if state := c.ready(i); state != corev1.ConditionTrue {
+				t.Errorf("node %d is given up: %s", i, state)
+			}
+		}
+	})
+}
+
+func TestNodesHaveTheirGraceAgainAfterTheAPIWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 3)
+		c.renew(time.Minute, 0, 1, 2)
+		var away atomic.Bool
+		away.Store(true)
+		c.server.Intercept(func(*http.Request) error {
+			if away.Load() {
+				return errors.New("no way to the API")
+			}
+			return nil
+		}, nil)
+		c.server.DropWatches()
+		time.Sleep(10 * time.Minute) // kubelets cannot renew either
+		away.Store(false)
+		time.Sleep(20 * time.Second)
+		c.renew(2*time.Minute, 0, 1) // the third one is really gone
+		for i, want := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionUnknown} {
+			if state := c.ready(i); state != want {
+				t.Errorf("node %d is %s, expected %s", i, state, want)
+			}
+		}
+	})
 }
 
 type cluster struct {

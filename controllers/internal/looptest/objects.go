@@ -123,12 +123,17 @@ func Create[T any, P object[T]](s *Server, resource, namespace string, o *T) {
 	if err != nil {
 		s.t.Fatalf("create %s %s: %v", resource, all.GetName(), err)
 	}
-	if len(status) == 0 {
+	if blank := untyped(s, new(T), like); len(status) == 0 || reflect.DeepEqual(blank.Object["status"], all.Object["status"]) {
 		return
 	}
-	made.Object["status"] = status
-	made.SetResourceVersion("") // a loop may have written already
-	if _, err := client.UpdateStatus(s.t.Context(), made, metav1.UpdateOptions{}); err != nil {
-		s.t.Fatalf("set the status of %s %s: %v", resource, all.GetName(), err)
+	for err == nil {
+		made.Object["status"] = status
+		if _, err = client.UpdateStatus(s.t.Context(), made, metav1.UpdateOptions{}); err == nil {
+			return
+		}
+		if apierrors.IsConflict(err) { // a loop has written already
+			made, err = client.Get(s.t.Context(), made.GetName(), metav1.GetOptions{})
+		}
 	}
+	s.t.Fatalf("set the status of %s %s: %v", resource, all.GetName(), err)
 }

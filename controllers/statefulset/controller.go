@@ -1,0 +1,156 @@
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/controllers/internal/history"
+	"github.com/millrace/millrace/controllers/owned"
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "statefulset-controller"
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"statefulset"}, New: New}
+
+var kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+
+type controller struct {
+	kube     kubernetes.Interface
+	recorder loop.Recorder
+	now      func() time.Time
+	sets     *informer.Shared[*appsv1.StatefulSet]
+	pods     *informer.Shared[*podview.Pod]
+	claims   *informer.Shared[*corev1.PersistentVolumeClaim]
+	history  history.History
+	writes   loop.Writes
+}
+
+// New makes the loop.
+func New(c *loop.Clients) (loop.Runner, error) {
+	k := &controller{
+		kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		sets:   loop.Informer(c, informer.For(c.Kube.AppsV1().StatefulSets(""))),
+		pods:   podview.Informer(c),
+		claims: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))),
+	}
+	k.history = history.History{
+		Kube: c.Kube, Cache: history.Informer(c), Writes: &k.writes, Kind: kind, HashLabel: "controller.kubernetes.io/hash",
+		Live: k.live,
+	}
+	return &loop.Loop{
+		Name: name, Clients: c, Workers: 5, Sync: k.sync,
+		Watches: []loop.Watch{
+			loop.Self(k.sets),
+			loop.Owned(k.pods, kind),
+			loop.Owned(k.history.Cache, kind),
+			loop.Changes(k.pods, k.seekers),
+			loop.Reads(k.claims),
+		},
+	}, nil
+}
+
+func (k *controller) live(ctx context.Context, namespace, name string) (metav1.Object, error) {
+	return k.kube.AppsV1().StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// seekers are the sets that might adopt a pod without owner.
+func (k *controller) seekers(before, after *podview.Pod) []loop.Key {
+	if after == nil || !owned.Orphan(after) || before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
+		return nil
+	}
+	return owned.Seekers(k.sets, after, func(s *appsv1.StatefulSet) *metav1.LabelSelector { return s.Spec.Selector })
+}
+
+// sync takes one set a step further.
+func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := k.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	set, ok := k.sets.Lookup(key)
+	if !ok {
+		k.writes.Forget(key)
+		return loop.Result{}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return loop.Result{}, loop.Terminal(fmt.Errorf("selector of stateful set %s: %w", key, err))
+	}
+	s, err := k.look(ctx, key, set, selector)
+	if errors.Is(err, history.ErrCollision) {
+		return loop.Result{}, k.collided(ctx, key, set)
+	}
+	if err != nil {
+		return loop.Result{}, err
+	}
+	failure := k.step(ctx, s)
+	if failure == nil && set.DeletionTimestamp == nil {
+		failure = k.history.Truncate(ctx, s.owner, s.revisions, s.limit(), s.inUse)
+	}
+	return loop.Result{After: s.after}, errors.Join(failure, k.writeStatus(ctx, s))
+}
+
+// look gathers what a step needs to know.
+func (k *controller) look(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) (*state, error) {
+	owner := history.Owner{Object: set, Key: key, Template: &set.Spec.Template, Collisions: set.Status.CollisionCount}
+	revisions, err := k.history.Claim(ctx, owner, selector)
+	if err != nil {
+		return nil, err
+	}
+	update, revisions, err := k.history.Current(ctx, owner, revisions)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{
+		controller: k, set: set, key: key, owner: owner, now: k.now(),
+		revisions: revisions, update: update, current: update,
+	}
+	for _, r := range revisions {
+		if r.Name == set.Status.CurrentRevision {
+			s.current = r
+		}
+	}
+	pods, err := k.claim(ctx, key, set, selector)
+	if err != nil {
+		return nil, err
+	}
+	s.arrange(pods)
+	return s, nil
+}
+
+// claim returns the pods of the set, after it has adopted and released what it must. Only pods with a name of the set are its.
+func (k *controller) claim(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) ([]*podview.Pod, error) {
+	claims := loop.Claims[*podview.Pod]{
+		Owner: set, Kind: kind, Selector: selector,
+		Adoptable: func(p *podview.Pod) bool { _, ok := ordinal(set, p.Name); return ok },
+		Live: func(ctx context.Context) (metav1.Object, error) {
+			return k.live(ctx, set.Namespace, set.Name)
+		},
+		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
+			return k.patchPod(ctx, key, pod, patch)
+		},
+	}
+	return claims.Claim(ctx, owned.Candidates(k.pods, set, selector))
+}
+
+func (k *controller) patchPod(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
+	written, err := k.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("patch pod %s: %w", informer.KeyOf(pod), err)
+	}
+	k.writes.Wrote(key, k.pods, written.ResourceVersion)
+	return nil
+}

@@ -1,0 +1,76 @@
+package statefulset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/loop"
+)
+
+// status is what the pods say.
+func (s *state) status() appsv1.StatefulSetStatus {
+	out := appsv1.StatefulSetStatus{
+		ObservedGeneration: s.set.Generation, CollisionCount: s.set.Status.CollisionCount, Conditions: s.set.Status.Conditions,
+		CurrentRevision: s.current.Name, UpdateRevision: s.update.Name,
+	}
+	for _, at := range slices.Concat(s.slots, s.condemned) {
+		p := at.pod
+		if p == nil {
+			continue
+		}
+		out.Replicas++
+		if running(p) {
+			out.ReadyReplicas++
+		}
+		if s.available(p) {
+			out.AvailableReplicas++
+		}
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		if revisionOf(p) == s.current.Name {
+			out.CurrentReplicas++
+		}
+		if revisionOf(p) == s.update.Name {
+			out.UpdatedReplicas++
+		}
+	}
+	if s.rolls() && out.UpdatedReplicas == out.Replicas && out.ReadyReplicas == out.Replicas && int(out.Replicas) == s.replicas() {
+		out.CurrentReplicas, out.CurrentRevision = out.UpdatedReplicas, out.UpdateRevision
+	}
+	return out
+}
+
+func (k *controller) writeStatus(ctx context.Context, s *state) error {
+	status := s.status()
+	if apiequality.Semantic.DeepEqual(status, s.set.Status) {
+		return nil
+	}
+	changed := *s.set
+	changed.Status = status
+	return k.putStatus(ctx, s.key, &changed)
+}
+
+// collided counts a name that is taken, so that the next revision gets another one.
+func (k *controller) collided(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
+	changed, count := *set, int32(1)
+	if set.Status.CollisionCount != nil {
+		count = *set.Status.CollisionCount + 1
+	}
+	changed.Status.CollisionCount = &count
+	return k.putStatus(ctx, key, &changed)
+}
+
+func (k *controller) putStatus(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
+	written, err := k.kube.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("write status of stateful set %s: %w", key, err)
+	}
+	k.writes.Wrote(key, k.sets, written.ResourceVersion)
+	return nil
+}

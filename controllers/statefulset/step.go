@@ -1,0 +1,148 @@
+package statefulset
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/controllers/podview"
+	"github.com/millrace/millrace/loop"
+)
+
+// step creates, deletes and replaces what may be at this moment.
+func (k *controller) step(ctx context.Context, s *state) error {
+	if s.set.DeletionTimestamp != nil {
+		return nil
+	}
+	for _, phase := range []func(context.Context) (wait bool, err error){s.fill, s.markCondemned, s.shrink, s.roll} {
+		if wait, err := phase(ctx); wait || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill sees to the pods that shall exist, from the lowest number up.
+func (s *state) fill(ctx context.Context) (wait bool, err error) {
+	if s.ordered() {
+		for _, at := range s.slots {
+			if wait, err := s.see(ctx, at); wait || err != nil {
+				return true, err
+			}
+		}
+		return false, nil
+	}
+	_, err = loop.SlowStart(ctx, len(s.slots), func(ctx context.Context, i int) error {
+		_, err := s.see(ctx, s.slots[i])
+		return err
+	})
+	for _, at := range s.slots {
+		s.available(at.pod) // notes when to look again
+	}
+	return false, err
+}
+
+// see brings one number in order. wait says that with ordered pods the later ones have to wait.
+func (s *state) see(ctx context.Context, at slot) (wait bool, err error) {
+	p := at.pod
+	switch {
+	case p == nil:
+		return true, s.create(ctx, at.number)
+	case p.Finished():
+		return true, s.recreate(ctx, p)
+	case p.Phase == corev1.PodPending:
+		if err := s.makeClaims(ctx, at.number); err != nil {
+			return true, err
+		}
+	}
+	if s.ordered() && (!healthy(p) || !s.available(p)) {
+		return true, nil
+	}
+	if err := s.identify(ctx, p, at.number); err != nil {
+		return true, err
+	}
+	return false, s.keepClaims(ctx, at)
+}
+
+// recreate deletes a pod that has ended. The pod that follows is made when it is gone.
+func (s *state) recreate(ctx context.Context, p *podview.Pod) error {
+	if p.DeletionTimestamp != nil {
+		return nil
+	}
+	if p.Phase == corev1.PodFailed {
+		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "RecreatingFailedPod", "StatefulSet %s/%s is recreating failed Pod %s", s.set.Namespace, s.set.Name, p.Name)
+	} else {
+		s.recorder.Eventf(s.set, corev1.EventTypeNormal, "RecreatingTerminatedPod", "StatefulSet %s/%s is recreating terminated Pod %s", s.set.Namespace, s.set.Name, p.Name)
+	}
+	return s.remove(ctx, p)
+}
+
+// markCondemned lets claims go with pods that scaling takes away, if the retention policy says so.
+func (s *state) markCondemned(ctx context.Context) (wait bool, err error) {
+	for _, at := range s.condemned {
+		if err := s.keepClaims(ctx, at); err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// shrink deletes the pods that are too many, from the highest number down.
+func (s *state) shrink(ctx context.Context) (wait bool, err error) {
+	worst := s.firstUnhealthy()
+	for _, at := range s.condemned {
+		p := at.pod
+		switch {
+		case p.DeletionTimestamp != nil:
+			if s.ordered() {
+				return true, nil
+			}
+			continue
+		case s.ordered() && p != worst && (!running(p) || !s.available(p)):
+			return true, nil
+		}
+		if err := s.remove(ctx, p); err != nil || s.ordered() {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// firstUnhealthy is the pod with the lowest number that does not work, if one that shall exist is not missing altogether.
+func (s *state) firstUnhealthy() *podview.Pod {
+	for _, at := range s.slots {
+		if !healthy(at.pod) {
+			return at.pod
+		}
+	}
+	for i := len(s.condemned) - 1; i >= 0; i-- {
+		if !healthy(s.condemned[i].pod) {
+			return s.condemned[i].pod
+		}
+	}
+	return nil
+}
+
+// roll deletes pods of another revision than the new one, from the highest number down to the partition.
+func (s *state) roll(ctx context.Context) (wait bool, err error) {
+	if !s.rolls() {
+		return false, nil
+	}
+	room := s.mostUnavailable()
+	for _, at := range s.slots {
+		if !healthy(at.pod) || !s.available(at.pod) {
+			room--
+		}
+	}
+	for i := len(s.slots) - 1; i >= s.partition() && room > 0; i-- {
+		p := s.slots[i].pod
+		if p == nil || revisionOf(p) == s.update.Name || p.DeletionTimestamp != nil {
+			continue
+		}
+		if err := s.remove(ctx, p); err != nil {
+			return true, err
+		}
+		room--
+	}
+	return false, nil
+}
