@@ -152,6 +152,12 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: filepath.Join(c.options.Data, "etcd"), Logger: c.options.Logger})
 }
 
+// admission are the plugins that have a say in changes.
+func (c *Cluster) admission(current func() *registry.Registry) []registry.Admission {
+	all := admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions})
+	return append(all, c.permissions.admission()...)
+}
+
 func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Cache, *allocation.Services, error) {
 	cache := watchcache.New(s, watchcache.Options{
 		Root: registry.Root, WindowBytes: windowBytes, FormBudget: formBytes, Logger: c.options.Logger,
@@ -179,7 +185,7 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	}
 	reg, err = registry.New(registry.Options{
 		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window,
-		Admission: append(admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions}), c.permissions.admission()...),
+		Admission: append(c.admission(current), custom.Admission(func() *custom.Definitions { return c.definitions })),
 		Allocate:  alloc, Logger: c.options.Logger,
 	})
 	return reg, cache, alloc, err

@@ -311,3 +311,22 @@ func TestApplyMergesAsTheSchemaSays(t *testing.T) {
 		t.Errorf("an unknown field: %v", err)
 	}
 }
+
+func TestNothingIsCreatedWhileTheDefinitionEnds(t *testing.T) {
+	d := start(t)
+	made := define(t, d, definition)
+	n := d.Resource(tabs).Namespace("default")
+	held := tab("held", "{color: red}")
+	held.SetFinalizers([]string{"example.com/hold"})
+	must(n.Create(t.Context(), held, metav1.CreateOptions{}))(t)
+	if err := d.Resource(definitions).Delete(t.Context(), made.GetName(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, d, made, func(u *unstructured.Unstructured) bool { return condition(u, "Terminating") == "True" })
+	_, err := n.Create(t.Context(), tab("b", "{color: red}"), metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "create not allowed while custom resource definition is terminating") {
+		t.Errorf("a create: %v", err)
+	}
+	must(n.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+	await(t, d, made, func(*unstructured.Unstructured) bool { return false })
+}

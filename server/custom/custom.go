@@ -56,7 +56,9 @@ type record struct {
 	group    string
 	accepted v1.CustomResourceDefinitionNames
 	served   *definition // nil if it is not
-	ending   bool        // its objects are being deleted
+	ending   bool        // this server is deleting its objects
+	// terminating says that the definition is being deleted.
+	terminating bool
 }
 
 // Resource is where definitions are served.

@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace/millrace/server/registry"
@@ -120,7 +119,7 @@ func (d *Definitions) noteLocked(ctx context.Context, o *watchcache.Object) {
 		now = &record{group: def.Spec.Group}
 		d.known[name] = now
 	}
-	now.revision = o.Revision
+	now.revision, now.terminating = o.Revision, def.DeletionTimestamp != nil
 	d.tookLocked(now, def.Status.AcceptedNames)
 	d.dirtyLocked(name)
 	d.serveLocked(def, o, now)
@@ -186,12 +185,4 @@ func (d *Definitions) dirtyGroupLocked(group string) {
 // namesOf are the names that a definition has taken.
 func namesOf(n v1.CustomResourceDefinitionNames) []string {
 	return append([]string{n.Plural, n.Singular, n.Kind, n.ListKind}, n.ShortNames...)
-}
-
-// Terminating tells whether a kind's definition is being deleted, and its objects with it.
-func (d *Definitions) Terminating(r schema.GroupResource) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known := d.known[r.Resource+"."+r.Group]
-	return known != nil && known.ending
 }

@@ -163,7 +163,7 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 		Edition: d.versions[v.Name].edition, Life: d.versions[v.Name].life,
 	}
 	k.Representation = tree.New(tree.Options{
-		Identity: d.identity, Version: v.Name, Storage: storage, Kind: names.Kind, Convert: relabel{d.identity.Group}, Refine: d.refine,
+		Identity: d.identity, Version: v.Name, Storage: storage, Kind: names.Kind, Convert: converterOf(def), Refine: d.refine,
 	})
 	k.Changed = changed
 	k.Topology = topology
