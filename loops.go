@@ -30,7 +30,11 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
-		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(controllers.Options{RootCA: c.certificates.keys.Keys().Authority.CertPEM}), Select: c.options.Controllers}
+		o := controllers.Options{RootCA: c.certificates.keys.Keys().Authority.CertPEM}
+		if o.Ranges.ClusterCIDRs, err = podRanges(c.options.PodRange); err != nil {
+			return err
+		}
+		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(o), Select: c.options.Controllers}
 		if _, err := loop.Select(group.Entries, group.Select); err != nil {
 			return err
 		}
@@ -69,6 +73,13 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	o := kubelet.Options{Clients: clients.As("kubelet"), Socket: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
 	if c.options.Data != "" {
 		o.Root = filepath.Join(c.options.Data, "kubelet")
+	}
+	if c.options.PodRange != "" {
+		network, err := c.network(clients, &o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, network)
 	}
 	machine, err := kubelet.New(o)
 	if err != nil {

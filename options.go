@@ -41,6 +41,11 @@ type Options struct {
 	Nodes int
 	// Runtime is the socket of a container runtime (CRI). With it this machine becomes a node.
 	Runtime string
+	// PodRange is where pods of real containers get their addresses, with a comma between two families. With it and a Runtime the
+	// machine becomes part of the cluster's network: pods, services and names work. Empty leaves the machine's network alone.
+	PodRange string
+	// CNI says where the container runtime looks for CNI configurations and plugins: /etc/cni/net.d and /opt/cni/bin by default.
+	CNI CNIOptions
 	// ServiceRange is where services get their addresses: 10.96.0.0/16 by default.
 	ServiceRange string
 	// AllowPrivileged lets pods have privileged containers.
@@ -56,6 +61,11 @@ type Options struct {
 	Serving ServingOptions
 	// Logger gets what happens; nil discards it.
 	Logger *slog.Logger
+}
+
+// CNIOptions are the folders of a container runtime's network.
+type CNIOptions struct {
+	ConfigurationFolder, PluginFolder string
 }
 
 // noPort is the address of a server that does not listen.

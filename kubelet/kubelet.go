@@ -175,7 +175,7 @@ func (o *Options) setDefaults() error {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if len(o.Addresses) == 0 {
-		o.Addresses = []string{ownAddress()}
+		o.Addresses = []string{OwnAddress()}
 	}
 	return nil
 }

@@ -59,8 +59,8 @@ func osName() string {
 	return runtime.GOOS
 }
 
-// ownAddress is the first of this machine that others can reach, or the loopback's.
-func ownAddress() string {
+// OwnAddress is the first of this machine that others can reach, or the loopback's.
+func OwnAddress() string {
 	addresses, err := net.InterfaceAddrs()
 	if err == nil {
 		for _, a := range addresses {

@@ -16,6 +16,8 @@ import (
 type upFlags struct {
 	serverFlags
 	listen, runtime, controllers string
+	podRange                     string
+	cni                          millrace.CNIOptions
 	nodes                        int
 	noScheduler                  bool
 }
@@ -45,6 +47,9 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
 	fl.IntVar(&f.nodes, "nodes", 1, "how many hollow nodes to run (with a real one: none)")
 	fl.StringVar(&f.runtime, "runtime", "hollow", `"hollow", or "cri:SOCKET" to make this machine a node`)
+	fl.StringVar(&f.podRange, "cluster-cidr", "10.244.0.0/16", `where pods of a real node get their addresses; "none" leaves this machine's network alone`)
+	fl.StringVar(&f.cni.ConfigurationFolder, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
+	fl.StringVar(&f.cni.PluginFolder, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
 	fl.StringVar(&f.controllers, "controllers", "*", `loops to run: "*" all, "foo" one, "-foo" all but one`)
 	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "leave pods without a node")
 	return c
@@ -69,7 +74,13 @@ func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, 
 	case kind != "cri" || socket == "":
 		return o, fmt.Errorf("--runtime %q is neither hollow nor cri:SOCKET", f.runtime)
 	}
-	o.Runtime = socket
+	o.Runtime, o.CNI = socket, f.cni
+	if f.podRange != "none" {
+		if _, err := prefixes("cluster-cidr", f.podRange); err != nil {
+			return o, err
+		}
+		o.PodRange = f.podRange
+	}
 	if !nodesGiven {
 		o.Nodes = 0
 	}

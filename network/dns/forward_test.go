@@ -1,18 +1,15 @@
-package dns
+package dns_test
 
 import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	wire "github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network/dns"
 )
 
 // answering returns a server that answers each question with an address, and counts.
@@ -29,7 +26,7 @@ func answering(t *testing.T, address string, count *atomic.Int32) string {
 
 func TestOtherNamesAreForwardedAndKept(t *testing.T) {
 	var asked atomic.Int32
-	s := newStage(t, Options{Upstreams: []string{answering(t, "192.0.2.1", &asked)}})
+	s := newStage(t, dns.Options{Upstreams: []string{answering(t, "192.0.2.1", &asked)}})
 	before := asked.Load()
 	for range 5 {
 		s.expect("www.example.com.", wire.TypeA, wire.RcodeSuccess, "192.0.2.1")
@@ -41,7 +38,7 @@ func TestOtherNamesAreForwardedAndKept(t *testing.T) {
 
 func TestADomainHasServersOfItsOwn(t *testing.T) {
 	var all, stub atomic.Int32
-	s := newStage(t, Options{
+	s := newStage(t, dns.Options{
 		Upstreams: []string{answering(t, "192.0.2.1", &all)},
 		Stubs:     map[string][]string{"corp.example.": {answering(t, "192.0.2.2", &stub)}},
 	})
@@ -53,7 +50,7 @@ func TestADomainHasServersOfItsOwn(t *testing.T) {
 func TestTheNextServerIsAskedIfOneFails(t *testing.T) {
 	var asked atomic.Int32
 	refuses := upstreamServer(t, func(m *wire.Msg) *wire.Msg { return new(wire.Msg).SetRcode(m, wire.RcodeServerFailure) })
-	s := newStage(t, Options{Upstreams: []string{refuses, answering(t, "192.0.2.1", &asked)}})
+	s := newStage(t, dns.Options{Upstreams: []string{refuses, answering(t, "192.0.2.1", &asked)}})
 	s.expect("www.example.com.", wire.TypeA, wire.RcodeSuccess, "192.0.2.1")
 }
 
@@ -70,20 +67,19 @@ func TestAServerThatLeadsBackIsNotAsked(t *testing.T) {
 		}
 		return reply
 	})
-	s := newStage(t, Options{Upstreams: []string{}})
+	s := newStage(t, dns.Options{Upstreams: []string{}})
 	ours.Store(&s.address)
-	u := &upstream{address: back}
-	if !s.server.probes.probe(t.Context(), u) {
+	if !s.server.Probe(t.Context(), back) {
 		t.Error("the loop was not found")
 	}
 	var asked atomic.Int32
-	if s.server.probes.probe(t.Context(), &upstream{address: answering(t, "192.0.2.1", &asked)}) {
+	if s.server.Probe(t.Context(), answering(t, "192.0.2.1", &asked)) {
 		t.Error("a loop was found where there is none")
 	}
 }
 
 func TestALargeAnswerIsCutOverUDPAndWholeOverTCP(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	s.service("big", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 1}}})
 	var all []discoveryv1.Endpoint
 	for i := range 200 {
@@ -104,7 +100,7 @@ func TestALargeAnswerIsCutOverUDPAndWholeOverTCP(t *testing.T) {
 }
 
 func TestWhatIsNoOrdinaryQuestionIsRefused(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	future := new(wire.Msg).SetQuestion("cluster.local.", wire.TypeA)
 	future.SetEdns0(1232, false)
 	future.IsEdns0().SetVersion(1)
@@ -119,55 +115,5 @@ func TestWhatIsNoOrdinaryQuestionIsRefused(t *testing.T) {
 		if reply := s.exchange(c.m, "udp"); reply.Rcode != c.code {
 			t.Errorf("%v: %s", c.m.Question, wire.RcodeToString[reply.Rcode])
 		}
-	}
-}
-
-func TestAnswersAgeAndOutliveTheirServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(100, time.Now)
-		request := new(wire.Msg).SetQuestion("www.example.com.", wire.TypeA)
-		key := askedOf(request)
-		reply := new(wire.Msg).SetReply(request)
-		reply.Answer = []wire.RR{record(t, "www.example.com. 60 IN A 192.0.2.1")}
-		c.put(key, reply)
-		time.Sleep(20 * time.Second)
-		if got := c.get(key, false); got == nil || got.Answer[0].Header().Ttl != 40 {
-			t.Errorf("after 20 s of 60: %v", got)
-		}
-		time.Sleep(time.Minute)
-		if got := c.get(key, false); got != nil {
-			t.Errorf("after 80 s of 60: %v", got)
-		}
-		if got := c.get(key, true); got == nil || got.Answer[0].Header().Ttl != staleTTL {
-			t.Errorf("in need: %v", got)
-		}
-	})
-}
-
-func TestTheCacheIsBounded(t *testing.T) {
-	c := newCache(160, time.Now)
-	for i := range 5000 {
-		request := new(wire.Msg).SetQuestion(fmt.Sprintf("n%d.example.com.", i), wire.TypeA)
-		reply := new(wire.Msg).SetReply(request)
-		reply.Answer = []wire.RR{record(t, request.Question[0].Name+" 60 IN A 192.0.2.1")}
-		c.put(askedOf(request), reply)
-	}
-	n := 0
-	for i := range c.shards {
-		n += len(c.shards[i].entries)
-	}
-	if n > 160 {
-		t.Errorf("%d entries where 160 may be", n)
-	}
-}
-
-func TestNothingIsDeniedBeforeTheFirstList(t *testing.T) {
-	server, err := New(Options{Clients: loop.ClientsFor(fake.NewClientset()), Listen: []string{"127.0.0.1:0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply := server.answer(new(wire.Msg).SetQuestion("web.default.svc.cluster.local.", wire.TypeA))
-	if reply == nil || reply.Rcode != wire.RcodeServerFailure {
-		t.Errorf("before the informers have filled: %v", reply)
 	}
 }

@@ -1,4 +1,4 @@
-package dns
+package dns_test
 
 import (
 	"context"
@@ -16,18 +16,19 @@ import (
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/millracetest"
+	"github.com/millrace/millrace/network/dns"
 )
 
 // stage is an API server and a DNS server that follows it.
 type stage struct {
-	*testing.T
+	testing.TB
 	kube    *kubernetes.Clientset
-	server  *Server
+	server  *dns.Server
 	address string
 }
 
 // newStage starts both. The options' clients and address are filled in.
-func newStage(t *testing.T, o Options) *stage {
+func newStage(t testing.TB, o dns.Options) *stage {
 	t.Helper()
 	cluster := millracetest.Start(t, millrace.Options{Controllers: []string{}, NoScheduler: true})
 	clients, err := loop.NewClients(cluster.InProcess(), nil)
@@ -38,8 +39,8 @@ func newStage(t *testing.T, o Options) *stage {
 		o.Upstreams = []string{}
 	}
 	o.Clients, o.Listen = clients, []string{"127.0.0.1:0"}
-	s := &stage{T: t, kube: millracetest.Clientset(t, cluster)}
-	if s.server, err = New(o); err != nil {
+	s := &stage{TB: t, kube: millracetest.Clientset(t, cluster)}
+	if s.server, err = dns.New(o); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,7 +53,9 @@ func newStage(t *testing.T, o Options) *stage {
 		}
 	})
 	s.address = s.listening(ctx)
-	s.synced(ctx)
+	if err := s.server.WaitSynced(ctx); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -64,15 +67,6 @@ func (s *stage) listening(ctx context.Context) string {
 	return all[0]
 }
 
-func (s *stage) synced(ctx context.Context) {
-	v := s.server.zone.view
-	for _, c := range []loop.Cache{v.services, v.endpoints, v.namespaces} {
-		if err := c.Synced(ctx); err != nil {
-			s.Fatal(err)
-		}
-	}
-}
-
 // service creates a service in the namespace default, and waits until the server knows it.
 func (s *stage) service(name string, spec corev1.ServiceSpec) *corev1.Service {
 	s.Helper()
@@ -80,7 +74,7 @@ func (s *stage) service(name string, spec corev1.ServiceSpec) *corev1.Service {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.server.zone.services.WaitFor(s.Context(), got.ResourceVersion); err != nil {
+	if err := s.server.WaitServices(s.Context(), got.ResourceVersion); err != nil {
 		s.Fatal(err)
 	}
 	return got
@@ -96,7 +90,7 @@ func (s *stage) slice(service string, family discoveryv1.AddressType, ports []di
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.server.zone.endpoints.WaitFor(s.Context(), got.ResourceVersion); err != nil {
+	if err := s.server.WaitSlices(s.Context(), got.ResourceVersion); err != nil {
 		s.Fatal(err)
 	}
 }

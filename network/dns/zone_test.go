@@ -1,4 +1,4 @@
-package dns
+package dns_test
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/network/dns"
 )
 
 func at(address, host string, ready bool) discoveryv1.Endpoint {
@@ -23,7 +25,7 @@ func named(name string, number int32) discoveryv1.EndpointPort {
 }
 
 func TestAServiceWithAnAddressIsAnswered(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	web := s.service("web", corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}, {Name: "https", Port: 443}}})
 	address := web.Spec.ClusterIP
 	s.expect("web.default.svc.cluster.local.", wire.TypeA, wire.RcodeSuccess, address)
@@ -40,7 +42,7 @@ func TestAServiceWithAnAddressIsAnswered(t *testing.T) {
 }
 
 func TestAHeadlessServiceAnswersItsReadyEndpoints(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	s.service("db", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "sql", Port: 5432}}})
 	s.expect("db.default.svc.cluster.local.", wire.TypeA, wire.RcodeNameError)
 	s.slice("db", discoveryv1.AddressTypeIPv4, []discoveryv1.EndpointPort{named("sql", 5432)}, at("10.1.0.1", "db-0", true), at("10.1.0.2", "", true), at("10.1.0.3", "db-2", false))
@@ -59,14 +61,14 @@ func TestAHeadlessServiceAnswersItsReadyEndpoints(t *testing.T) {
 }
 
 func TestEndpointsOfAServiceWithAnAddressHaveNoReverseName(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	s.service("web", corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}})
 	s.slice("web", discoveryv1.AddressTypeIPv4, []discoveryv1.EndpointPort{named("", 80)}, at("10.1.0.1", "", true))
 	s.expect("1.0.1.10.in-addr.arpa.", wire.TypePTR, wire.RcodeServerFailure) // nobody can be asked
 }
 
 func TestNamesThatExistWithoutRecordsAreNotDenied(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	for name, code := range map[string]int{
 		"cluster.local.":                        wire.RcodeSuccess,
 		"svc.cluster.local.":                    wire.RcodeSuccess,
@@ -90,7 +92,7 @@ func TestNamesThatExistWithoutRecordsAreNotDenied(t *testing.T) {
 }
 
 func TestWhatElseTheZoneHas(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	s.expect("dns-version.cluster.local.", wire.TypeTXT, wire.RcodeSuccess, `"1.1.0"`)
 	s.expect("cluster.local.", wire.TypeNS, wire.RcodeSuccess, "ns.dns.cluster.local.")
 	s.expect("10-2-3-4.default.pod.cluster.local.", wire.TypeA, wire.RcodeSuccess, "10.2.3.4")
@@ -99,7 +101,7 @@ func TestWhatElseTheZoneHas(t *testing.T) {
 }
 
 func TestAnswersFollowWhatIsWritten(t *testing.T) {
-	s := newStage(t, Options{})
+	s := newStage(t, dns.Options{})
 	s.service("db", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 1}}})
 	s.slice("db", discoveryv1.AddressTypeIPv4, nil, at("10.1.0.1", "", true))
 	s.expect("db.default.svc.cluster.local.", wire.TypeA, wire.RcodeSuccess, "10.1.0.1")
@@ -117,7 +119,7 @@ func TestAnAliasIsFollowed(t *testing.T) {
 		reply.Answer = []wire.RR{record(t, "www.example.com. 60 IN A 192.0.2.7")}
 		return reply
 	})
-	s := newStage(t, Options{Upstreams: []string{outside}})
+	s := newStage(t, dns.Options{Upstreams: []string{outside}})
 	s.service("out", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "www.example.com"})
 	s.service("in", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "web.default.svc.cluster.local"})
 	s.service("round", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "round.default.svc.cluster.local"})
@@ -125,7 +127,7 @@ func TestAnAliasIsFollowed(t *testing.T) {
 	s.expect("out.default.svc.cluster.local.", wire.TypeA, wire.RcodeSuccess, "www.example.com.", "192.0.2.7")
 	s.expect("out.default.svc.cluster.local.", wire.TypeCNAME, wire.RcodeSuccess, "www.example.com.")
 	s.expect("in.default.svc.cluster.local.", wire.TypeA, wire.RcodeSuccess, "web.default.svc.cluster.local.", web.Spec.ClusterIP)
-	if reply := s.ask("round.default.svc.cluster.local.", wire.TypeA); len(reply.Answer) > aliases+1 {
+	if reply := s.ask("round.default.svc.cluster.local.", wire.TypeA); len(reply.Answer) > dns.Aliases+1 {
 		t.Errorf("an alias of itself is answered with %d records", len(reply.Answer))
 	}
 }

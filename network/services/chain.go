@@ -62,6 +62,7 @@ const masqueradeMark = 0x4000
 
 // family writes the rules of one family.
 type family struct {
+	name string // of the table, if it is not the usual one
 	six  bool
 	pods netip.Prefix // where the cluster's pods are; may be invalid
 	all  bool         // hide all sources

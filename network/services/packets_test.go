@@ -21,6 +21,7 @@ import (
 
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/network/internal/nettest"
+	"github.com/millrace/millrace/network/nft"
 )
 
 // stage is a node with two pods, another node's pod, and a client outside. All are network namespaces.
@@ -420,6 +421,22 @@ func TestNothingIsLeftAfterRemove(t *testing.T) {
 	again.node.Do(func() error {
 		if elements(func(setNumber, int) {}) == nil {
 			t.Error("the tables are still there")
+		}
+		return nil
+	})
+}
+
+func TestThisKernelCanDoWhatServicesNeed(t *testing.T) {
+	n := nettest.New(t)
+	n.Do(Check)
+	n.Do(func() error {
+		conn, err := nft.Dial()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if _, exists, err := conn.Comment(family{name: "millrace-check"}.table()); exists || err != nil {
+			t.Errorf("the check left its table (%v)", err)
 		}
 		return nil
 	})

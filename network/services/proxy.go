@@ -317,6 +317,27 @@ func (p *Proxy) commit(d difference) error {
 	return nil
 }
 
+// Check tells whether the kernel can do what services need, and by the error what it cannot do. It makes a table and removes it in
+// the same transaction, so that nothing of it is ever seen.
+func Check() error {
+	conn, err := nft.Dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	f := family{name: "millrace-check"}
+	var b nft.Batch
+	f.build(&b)
+	for _, c := range []chain{{kind: kindCluster, n: 2}, {kind: kindCluster, n: 2, sticky: 1}} {
+		(&kernel{family: f, chains: map[string]bool{}}).chain(&b, c)
+	}
+	b.DeleteTable(f.table())
+	if err := conn.Commit(&b); err != nil {
+		return fmt.Errorf("the kernel's nf_tables cannot do what services need: %w", err)
+	}
+	return nil
+}
+
 // Remove removes all that a proxy has written in the network namespace of the calling thread.
 func Remove() error {
 	conn, err := nft.Dial()

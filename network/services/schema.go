@@ -3,6 +3,7 @@
 package services
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -174,7 +175,9 @@ func (f family) masquerade() [][]nft.Expression {
 }
 
 // table is the family's table.
-func (f family) table() nft.Table { return nft.Table{Family: f.nft(), Name: tableName} }
+func (f family) table() nft.Table {
+	return nft.Table{Family: f.nft(), Name: cmp.Or(f.name, tableName)}
+}
 
 // build writes the table with all that is always there.
 func (f family) build(b *nft.Batch) {

@@ -1,0 +1,69 @@
+package millrace
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network"
+)
+
+// clusterDomain is the end of all names of the cluster.
+const clusterDomain = "cluster.local"
+
+// dnsPlace is which address of the service range the DNS service has, as is usual.
+const dnsPlace = 10
+
+// network is this machine's part of the cluster's network. The kubelet is told what its pods need to know.
+func (c *Cluster) network(clients *loop.Clients, o *kubelet.Options) (loop.Runner, error) {
+	ranges, err := podRanges(c.options.PodRange)
+	if err != nil {
+		return nil, err
+	}
+	dns, err := firstAddress(c.options.ServiceRange)
+	if err != nil {
+		return nil, err
+	}
+	for range dnsPlace - 1 {
+		dns = dns.Next()
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find the node's name: %w", err)
+	}
+	address, err := netip.ParseAddr(kubelet.OwnAddress())
+	if err != nil {
+		return nil, err
+	}
+	o.Name, o.Addresses, o.ClusterDNS, o.ClusterDomain = strings.ToLower(name), []string{address.String()}, []string{dns.String()}, clusterDomain
+	n := network.Options{
+		Clients: clients, Node: o.Name, Address: address, ClusterCIDRs: ranges, DNS: dns, Domain: clusterDomain,
+		ConfigurationFolder: c.options.CNI.ConfigurationFolder, PluginFolder: c.options.CNI.PluginFolder, Logger: c.options.Logger,
+	}
+	if c.options.Data != "" {
+		if n.Folder, err = filepath.Abs(filepath.Join(c.options.Data, "network")); err != nil {
+			return nil, err
+		}
+	}
+	return network.New(n)
+}
+
+// podRanges reads the ranges of pods.
+func podRanges(text string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for word := range strings.SplitSeq(text, ",") {
+		if word == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(strings.TrimSpace(word))
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a range for pods, such as 10.244.0.0/16", word)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}

@@ -1,0 +1,36 @@
+package dns
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/loop"
+)
+
+// Aliases is how many names one question may be led on to.
+const Aliases = aliases
+
+// WaitSynced waits until the informers have filled.
+func (s *Server) WaitSynced(ctx context.Context) error {
+	v := s.zone.view
+	for _, c := range []loop.Cache{v.services, v.endpoints, v.namespaces} {
+		if err := c.Synced(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WaitServices waits until the server knows a version of the services.
+func (s *Server) WaitServices(ctx context.Context, version string) error {
+	return s.zone.services.WaitFor(ctx, version)
+}
+
+// WaitSlices waits until the server knows a version of the slices.
+func (s *Server) WaitSlices(ctx context.Context, version string) error {
+	return s.zone.endpoints.WaitFor(ctx, version)
+}
+
+// Probe tells whether a server leads back to this one.
+func (s *Server) Probe(ctx context.Context, address string) bool {
+	return s.probes.probe(ctx, &upstream{address: address})
+}

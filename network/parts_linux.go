@@ -1,0 +1,72 @@
+package network
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network/dns"
+	"github.com/millrace/millrace/network/pods"
+	"github.com/millrace/millrace/network/services"
+)
+
+// dnsPort is where the DNS server listens on the node's address. Pods do not see it: they ask port 53 of the service. Port 53 of
+// the node is often taken.
+const dnsPort = 10053
+
+// errRoot says what only root may do.
+var errRoot = errors.New("it changes links, routes and nf_tables, and that needs root")
+
+func parts(o Options) []part {
+	return []part{o.pods(), o.services(), o.dns()}
+}
+
+func (o Options) pods() part {
+	p := part{name: "pods"}
+	if os.Getuid() != 0 {
+		p.err = errRoot
+		return p
+	}
+	p.runner, p.err = made(pods.New(pods.Options{
+		Clients: o.Clients, Node: o.Node, ConfigurationFolder: o.ConfigurationFolder, PluginFolder: o.PluginFolder, Folder: o.Folder, Logger: o.Logger,
+	}))
+	return p
+}
+
+func (o Options) services() part {
+	p := part{name: "services"}
+	if os.Getuid() != 0 {
+		p.err = errRoot
+		return p
+	}
+	if p.err = services.Check(); p.err != nil {
+		return p
+	}
+	p.runner, p.err = made(services.New(services.Options{
+		Clients: o.Clients.As("kube-proxy"), Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, Logger: o.Logger,
+	}))
+	return p
+}
+
+// dns is the server, and what makes pods find it.
+func (o Options) dns() part {
+	p := part{name: "dns"}
+	at := netip.AddrPortFrom(o.Address, dnsPort)
+	public, err := dns.Publish(dns.Publication{Clients: o.Clients.As("dns"), Service: o.DNS, Node: o.Node, Server: at})
+	if err != nil {
+		p.err = err
+		return p
+	}
+	server, err := dns.New(dns.Options{Clients: o.Clients, Listen: []string{at.String()}, Domain: o.Domain, Logger: o.Logger})
+	p.runner, p.err = loop.Join(server, public), err
+	return p
+}
+
+// made is a runner, or nil with the error.
+func made[T loop.Runner](r T, err error) (loop.Runner, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
