@@ -73,7 +73,7 @@ func (b body) Read(p []byte) (int, error) {
 	st, c := b.st, b.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.encourageLocked(st)
+	c.sendContinueLocked(st)
 	for st.body.size() == 0 {
 		switch {
 		case st.closed || st.answered:
@@ -115,12 +115,12 @@ func (b body) Close() error {
 	return nil
 }
 
-// encourageLocked tells a client that waits to hear that its body is wanted.
-func (c *conn) encourageLocked(st *stream) {
-	if !st.hesitates || st.body.size() > 0 || st.complete || st.err != nil || st.answer.headed {
+// sendContinueLocked tells a client that waits to hear that its body is wanted.
+func (c *conn) sendContinueLocked(st *stream) {
+	if !st.expectsContinue || st.body.size() > 0 || st.complete || st.err != nil || st.answer.headSent {
 		return
 	}
-	st.hesitates = false
+	st.expectsContinue = false
 	c.out.status(100)
 	c.out.headers(st.id, false)
 	c.flushLocked()

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// conn is one connection. Its reader is the goroutine that called serve; whoever has something to send writes it.
+// conn is one connection. The goroutine that called serve reads it. It is written by handlers and by tasks of the crew.
 type conn struct {
 	server  *Server
 	net     *tls.Conn
@@ -25,24 +25,24 @@ type conn struct {
 	secure  tls.ConnectionState
 	remote  string
 
-	// These are the reader's own.
-	in      *bufio.Reader
-	framer  *http2.Framer // for reading
-	begun   []*stream     // their heads have come, and their handlers have not been started
-	names   names
-	greeted bool // the client's settings have come
+	// Only the goroutine that reads uses these.
+	in               *bufio.Reader
+	framer           *http2.Framer // for reading
+	begun            []*stream     // their heads have come, and their handlers have not been started
+	names            names
+	settingsReceived bool // the client's settings have come
 
-	mu      sync.Mutex // guards all that follows
-	err     error      // why the connection is of no more use
-	streams map[uint32]*stream
-	last    uint32 // the highest stream that the client has opened
-	served  uint32 // the highest that was served, when no new ones are
-	running int    // handlers, also of streams that have ended
-	memory  int    // what the heads of their requests take
-	leaving bool   // no new streams are taken
-	misused bool   // the client has not kept to HTTP/2
-	parted  bool   // all has been sent, and the client has been told so
-	idle    *time.Timer
+	mu          sync.Mutex // guards all that follows
+	err         error      // why the connection is of no more use
+	streams     map[uint32]*stream
+	last        uint32 // the highest stream that the client has opened
+	served      uint32 // the highest that was served, when no new ones are
+	running     int    // handlers, also of streams that have ended
+	memory      int    // what the heads of their requests take
+	draining    bool   // no new streams are taken
+	misused     bool   // the client has not kept to HTTP/2
+	goodbyeSent bool   // all has been sent, and the client has been told so
+	idle        *time.Timer
 
 	known    atomic.Bool  // a request has been authenticated; set under mu
 	gathered atomic.Int64 // bytes of answers that their handlers have written and that have not been queued
@@ -66,7 +66,7 @@ func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
 		c.base = h.BaseContext()
 	}
 	c.base = context.WithValue(c.base, connKey{}, c)
-	c.in = bufio.NewReaderSize((*source)(c), 4<<10)
+	c.in = bufio.NewReaderSize((*connReader)(c), 4<<10)
 	c.framer = http2.NewFramer(nil, c.in)
 	c.framer.SetReuseFrames()
 	c.framer.SetMaxReadFrameSize(largestFrame)
@@ -90,26 +90,26 @@ var (
 
 // serve reads until the connection ends.
 func (c *conn) serve() {
-	err := c.greet()
+	err := c.readPreface()
 	for err == nil {
 		err = c.readFrame()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dismissLocked(err)
+	c.terminateLocked(err)
 	if c.idle != nil {
 		c.idle.Stop()
 	}
 }
 
-// greet exchanges the first words. The server's have been there since before anybody could make the connection say others.
-func (c *conn) greet() error {
+// readPreface reads the client's connection preface, and lets the server's settings be written, which newConn has queued.
+func (c *conn) readPreface() error {
 	c.mu.Lock()
-	c.idle = time.AfterFunc(c.server.o.Idle, c.idled)
-	c.restLocked()
+	c.idle = time.AfterFunc(c.server.o.IdleTimeout, c.idleTimedOut)
+	c.updateIdleLocked()
 	var err error
-	if !c.leaving { // or the end has been set already
-		err = c.net.SetReadDeadline(time.Now().Add(c.server.o.Greeting))
+	if !c.draining { // or the end has been set already
+		err = c.net.SetReadDeadline(time.Now().Add(c.server.o.PrefaceTimeout))
 	}
 	c.handOverLocked()
 	c.mu.Unlock()
@@ -126,17 +126,17 @@ func (c *conn) greet() error {
 	return nil
 }
 
-// source is what the reader reads from.
-type source conn
+// connReader is what the framer reads from.
+type connReader conn
 
-// Read is where the reader sleeps. Before that, it starts and sends what was held back for what might follow.
-func (s *source) Read(b []byte) (int, error) {
+// Read waits for bytes of the client. Before that it starts the handlers, and lets the frames be written, that were held back while more could be read.
+func (s *connReader) Read(b []byte) (int, error) {
 	c := (*conn)(s)
 	c.mu.Lock()
 	c.startLocked()
 	c.handOverLocked()
-	if c.parted { // as long as the client sends it may be reading, too, and must not be cut off
-		c.net.SetReadDeadline(time.Now().Add(parts))
+	if c.goodbyeSent { // as long as the client sends it may be reading, too, and must not be cut off
+		c.net.SetReadDeadline(time.Now().Add(goodbyeTime))
 	}
 	c.mu.Unlock()
 	return c.net.Read(b)
@@ -157,7 +157,7 @@ func (c *conn) readFrame() error {
 	return err
 }
 
-// refuseLocked ends a stream that the client misused.
+// refuseLocked resets a stream on which the client has violated the protocol.
 func (c *conn) refuseLocked(e http2.StreamError) error {
 	if e.StreamID > c.last {
 		c.last = e.StreamID

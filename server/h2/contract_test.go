@@ -170,7 +170,7 @@ func seen(t *testing.T, c *http.Client, method, address string, body []byte) str
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
 	if answer.Header.Get("Date") != "" {
-		answer.Header.Set("Date", "today")
+		answer.Header.Set("Date", "httpDate")
 	}
 	if len(b) > 1000 {
 		b = fmt.Append(nil, len(b), " bytes")

@@ -12,9 +12,9 @@
 //   - What waits to be sent is bounded for each connection: a handler that has more waits. What has come and has not been read is bounded
 //     by the windows.
 //   - Streams that wait for room take turns. Bytes that a handler has queued are sent even if the goroutine that is writing stops.
-//   - A client that reads nothing holds up its own handlers only, and those for at most twice Options.Stall. Its frames are still read,
+//   - A client that reads nothing holds up its own handlers only, and those for at most twice Options.WriteTimeout. Its frames are still read,
 //     since the goroutine that reads never writes, and closing other connections does not wait for it.
-//   - An answer whose handler has returned waits at most Options.Stall for a window of the client.
+//   - An answer whose handler has returned waits at most Options.WriteTimeout for a window of the client.
 //   - A client that is told to go away may send elsewhere whatever was not served: none of that was begun.
 //   - A request's context ends when its client cancels it or goes away, and when its handler returns.
 //   - When Close or Wait returns, no handler and no goroutine of a connection is running any more.

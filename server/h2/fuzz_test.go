@@ -30,7 +30,7 @@ func FuzzFrames(f *testing.F) {
 		"\x00\x00\x04\x00\x01\x00\x00\x00\x01body" +
 		"\x00\x00\x04\x08\x00\x00\x00\x00\x01\x00\x00\x00\x0a" +
 		"\x00\x00\x04\x03\x00\x00\x00\x00\x01\x00\x00\x00\x08"))
-	server := New(Options{Stall: 50 * time.Millisecond})
+	server := New(Options{WriteTimeout: 50 * time.Millisecond})
 	f.Cleanup(server.Close)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(w, r.Body)

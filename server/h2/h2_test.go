@@ -339,7 +339,7 @@ func TestRequestsUnderWayEndWhenTheServerLeaves(t *testing.T) {
 	idle.until(func(f http2.Frame) bool {
 		return f.Header().Type == http2.FrameSettings && f.(*http2.SettingsFrame).IsAck()
 	})
-	w.server.Leave()
+	w.server.Drain()
 	for _, b := range []*bare{idle, busy} {
 		if id, code := b.fault(); id != 0 || code != http2.ErrCodeNo {
 			t.Errorf("got %d %v", id, code)
@@ -364,7 +364,7 @@ func TestRequestsUnderWayEndWhenTheServerLeaves(t *testing.T) {
 
 func TestIdleConnectionIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{Idle: time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		a := pave(t, Options{IdleTimeout: time.Second}, func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(time.Minute) // longer than an idle connection would last
 		})
 		b := a.bare()

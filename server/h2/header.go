@@ -19,7 +19,7 @@ var pairs = sync.Pool{New: func() any { return new([]hpack.HeaderField) }}
 // compose gathers the head's fields.
 func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
 	for name, values := range w.header {
-		wire := onWire(name)
+		wire := wireName(name)
 		switch wire {
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 			continue
@@ -60,18 +60,18 @@ func appendField(fields []hpack.HeaderField, wire string, values []string) []hpa
 	return fields
 }
 
-// wires are how the fields of an http.Header are called on the wire, for those that are common.
-var wires = sync.OnceValue(func() map[string]string {
+// wireNames are how the fields of an http.Header are called on the wire, for those that are common.
+var wireNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
-	for wire, name := range common() {
+	for wire, name := range commonNames() {
 		m[name] = wire
 	}
 	return m
 })
 
-// onWire is how a field is called in HTTP/2; empty if there can be no such field.
-func onWire(name string) string {
-	if wire, ok := wires()[name]; ok {
+// wireName is how a field is called in HTTP/2; empty if there can be no such field.
+func wireName(name string) string {
+	if wire, ok := wireNames()[name]; ok {
 		return wire
 	}
 	if !httpguts.ValidHeaderFieldName(name) {
@@ -88,7 +88,7 @@ type second struct {
 	text string
 }
 
-var today clock
+var httpDate clock
 
 func (c *clock) text() string {
 	now := time.Now()

@@ -163,7 +163,7 @@ func TestServedStreamsAreThoseThatTheClientHeardOf(t *testing.T) {
 		b := a.bare()
 		b.ask(1, true)
 		synctest.Wait()
-		a.server.Leave()
+		a.server.Drain()
 		b.ask(3, false)
 		b.must(b.WriteData(3, true, []byte("of no use")))
 		b.must(b.WriteData(101, true, nil)) // misuse

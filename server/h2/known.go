@@ -34,7 +34,7 @@ func Unauthenticated(ctx context.Context) {
 }
 
 func (c *conn) authenticatedLocked() {
-	if c.known.Swap(true) || c.leaving || c.err != nil {
+	if c.known.Swap(true) || c.draining || c.err != nil {
 		return
 	}
 	c.out.settings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: c.server.o.MaxStreams})
@@ -43,11 +43,11 @@ func (c *conn) authenticatedLocked() {
 
 func (c *conn) unauthenticatedLocked() {
 	if !c.known.Load() {
-		c.leaveLocked()
+		c.drainLocked()
 		return
 	}
 	if !c.nuisance.charge(refusalCharge) {
-		c.leaveLocked()
+		c.drainLocked()
 	}
 }
 

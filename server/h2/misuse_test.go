@@ -149,7 +149,7 @@ func TestHeadThatIsTooLongIsRefused(t *testing.T) {
 }
 
 func TestClientThatAsksAndNeverReadsIsLeft(t *testing.T) {
-	w := serve(t, Options{Idle: 20 * time.Millisecond}, echo)
+	w := serve(t, Options{IdleTimeout: 20 * time.Millisecond}, echo)
 	b := w.bare()
 	for range 10_000_000 {
 		if err := b.WritePing(false, [8]byte{}); err != nil {

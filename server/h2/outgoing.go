@@ -17,10 +17,10 @@ const (
 	firstWindow  = 65535 // of everything, before anybody says otherwise
 	largestFrame = 16384 // before anybody says otherwise
 	frameHeader  = 9
-	// plenty is how much may wait to be sent: a handler with more must wait. What the protocol demands, such as answers to
-	// pings, may go beyond that, up to far.
-	plenty = 256 << 10
-	far    = 1 << 20
+	// maxQueued is how many bytes of frames a connection queues: a handler that has more waits. Frames that the protocol demands, such as acknowledged
+	// pings, may be queued beyond that, up to maxControlQueued.
+	maxQueued        = 256 << 10
+	maxControlQueued = 1 << 20
 )
 
 var errFlood = errors.New("h2: the client asks faster than it reads")
@@ -28,10 +28,10 @@ var errFlood = errors.New("h2: the client asks faster than it reads")
 // outgoing is what waits to be sent. It is guarded by the connection's mu.
 type outgoing struct {
 	frames  []byte
-	box     *[]byte   // where the frames' memory comes from and goes to
-	writing bool      // somebody is writing
-	takes   time.Time // by when the client must have taken something; only who is writing uses it
-	waiting []*stream // for room in frames, or for the client to allow more on the connection: who came first goes first
+	box     *[]byte   // the memory of frames, from framePool
+	writing bool      // a goroutine is writing
+	takes   time.Time // the write deadline of the connection; used by the goroutine that writes
+	waiting []*stream // streams that wait for room in frames, or for the window of the connection; the first has waited longest
 
 	window       int64 // how much data the client allows
 	streamWindow int64 // and how much of a stream, at first
@@ -45,11 +45,11 @@ func (o *outgoing) init() {
 	o.encoder = hpack.NewEncoder(&o.block)
 }
 
-// boxes are used again, by all connections: most have nothing to send most of the time.
-var boxes = sync.Pool{New: func() any { return new([]byte) }}
+// framePool has memory for frames, for all connections: most of them have nothing to send most of the time.
+var framePool = sync.Pool{New: func() any { return new([]byte) }}
 
-// unpackLocked takes what waits.
-func (o *outgoing) unpackLocked() (frames []byte, box *[]byte) {
+// takeFramesLocked takes what waits.
+func (o *outgoing) takeFramesLocked() (frames []byte, box *[]byte) {
 	frames, box = o.frames, o.box
 	o.frames, o.box = nil, nil
 	return frames, box
@@ -57,7 +57,7 @@ func (o *outgoing) unpackLocked() (frames []byte, box *[]byte) {
 
 func (o *outgoing) head(length int, kind http2.FrameType, flags http2.Flags, stream uint32) {
 	if o.box == nil {
-		o.box = boxes.Get().(*[]byte)
+		o.box = framePool.Get().(*[]byte)
 		o.frames = (*o.box)[:0]
 	}
 	o.frames = append(o.frames, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
@@ -142,9 +142,9 @@ func (o *outgoing) data(stream uint32, b []byte, end bool) {
 	o.frames = append(o.frames, b...)
 }
 
-// tooMuch is an error when the client makes the server say more than it reads.
+// tooMuch is an error if the client makes the server queue more frames than it reads.
 func (o *outgoing) tooMuch() error {
-	if len(o.frames) > far {
+	if len(o.frames) > maxControlQueued {
 		return errFlood
 	}
 	return nil

@@ -6,21 +6,21 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// misuse is what ends a connection, fault what ends a stream, because the client has not kept to HTTP/2.
-func misuse(code http2.ErrCode) error { return http2.ConnectionError(code) }
+// connectionError is what ends a connection, streamError what ends a stream, because the client has not kept to HTTP/2.
+func connectionError(code http2.ErrCode) error { return http2.ConnectionError(code) }
 
-func fault(id uint32, code http2.ErrCode) error {
+func streamError(id uint32, code http2.ErrCode) error {
 	return http2.StreamError{StreamID: id, Code: code}
 }
 
 // handle takes one frame. An error that is not a stream's ends the connection.
 func (c *conn) handle(f http2.Frame) error {
 	settings, ok := f.(*http2.SettingsFrame)
-	if !c.greeted {
+	if !c.settingsReceived {
 		if !ok || settings.IsAck() {
-			return misuse(http2.ErrCodeProtocol)
+			return connectionError(http2.ErrCodeProtocol)
 		}
-		c.greeted = true
+		c.settingsReceived = true
 		if err := c.takeTime(); err != nil {
 			return err
 		}
@@ -37,15 +37,15 @@ func (c *conn) handle(f http2.Frame) error {
 	case *http2.PingFrame:
 		return c.ping(f)
 	case *http2.WindowUpdateFrame:
-		return c.widen(f)
+		return c.windowUpdate(f)
 	case *http2.PushPromiseFrame:
-		return misuse(http2.ErrCodeProtocol)
+		return connectionError(http2.ErrCodeProtocol)
 	case *http2.PriorityFrame:
 		if err := c.annoying(); err != nil {
 			return err
 		}
 		if f.StreamDep == f.StreamID {
-			return fault(f.StreamID, http2.ErrCodeProtocol)
+			return streamError(f.StreamID, http2.ErrCodeProtocol)
 		}
 	}
 	return nil // what is unknown is to be ignored
@@ -69,7 +69,7 @@ func (c *conn) annoyingLocked() error {
 func (c *conn) takeTime() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.leaving {
+	if c.draining {
 		return nil
 	}
 	return c.net.SetReadDeadline(time.Time{})
@@ -79,7 +79,7 @@ func (c *conn) takeTime() error {
 // one that it has not opened.
 func (c *conn) streamLocked(id uint32) (*stream, error) {
 	if id > c.last {
-		return nil, misuse(http2.ErrCodeProtocol)
+		return nil, connectionError(http2.ErrCodeProtocol)
 	}
 	return c.streams[id], nil
 }
@@ -102,18 +102,18 @@ func (c *conn) data(f *http2.DataFrame) error {
 		}
 	}
 	if !c.receive.take(n) {
-		return misuse(http2.ErrCodeFlowControl)
+		return connectionError(http2.ErrCodeFlowControl)
 	}
 	switch {
-	case st == nil && c.leaving && f.StreamID > c.served:
+	case st == nil && c.draining && f.StreamID > c.served:
 		c.skipLocked(n)
 		return nil
 	case st == nil || st.complete:
 		c.skipLocked(n)
-		return fault(f.StreamID, http2.ErrCodeStreamClosed)
+		return streamError(f.StreamID, http2.ErrCodeStreamClosed)
 	case !st.receive.take(n):
 		c.skipLocked(n)
-		return fault(f.StreamID, http2.ErrCodeFlowControl)
+		return streamError(f.StreamID, http2.ErrCodeFlowControl)
 	}
 	padding := n - len(f.Data())
 	c.skipLocked(padding)
@@ -128,7 +128,7 @@ func (c *conn) addLocked(st *stream, b []byte, end bool) error {
 	st.received += int64(len(b))
 	if st.declared >= 0 && (st.received > st.declared || end && st.received != st.declared) {
 		c.skipLocked(len(b))
-		return fault(st.id, http2.ErrCodeProtocol)
+		return streamError(st.id, http2.ErrCodeProtocol)
 	}
 	if st.answered || st.closed { // nobody reads it any more
 		c.skipLocked(len(b))
@@ -157,7 +157,7 @@ func (c *conn) resetByClient(f *http2.RSTStreamFrame) error {
 	if st == nil {
 		return err
 	}
-	if !st.answer.headed {
+	if !st.answer.headSent {
 		err = c.annoyingLocked()
 	}
 	c.endLocked(st, errStopped)
@@ -172,7 +172,7 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 		return nil
 	}
 	if f.NumSettings() > mostSettings {
-		return misuse(http2.ErrCodeProtocol)
+		return connectionError(http2.ErrCodeProtocol)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +211,7 @@ func (c *conn) setStreamWindowLocked(n int64) error {
 	}
 	for _, st := range c.streams {
 		if !st.widenLocked(n - c.out.streamWindow) {
-			return misuse(http2.ErrCodeFlowControl)
+			return connectionError(http2.ErrCodeFlowControl)
 		}
 	}
 	c.out.streamWindow = n
@@ -244,20 +244,20 @@ func (c *conn) ping(f *http2.PingFrame) error {
 
 const largestWindow = 1<<31 - 1
 
-// widen lets more be sent.
-func (c *conn) widen(f *http2.WindowUpdateFrame) error {
+// windowUpdate lets more be sent.
+func (c *conn) windowUpdate(f *http2.WindowUpdateFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f.StreamID == 0 {
 		if c.out.window += int64(f.Increment); c.out.window > largestWindow {
-			return misuse(http2.ErrCodeFlowControl)
+			return connectionError(http2.ErrCodeFlowControl)
 		}
 		c.out.wakeLocked()
 		return nil
 	}
 	st, err := c.streamLocked(f.StreamID)
 	if st != nil && !st.widenLocked(int64(f.Increment)) {
-		return fault(st.id, http2.ErrCodeFlowControl)
+		return streamError(st.id, http2.ErrCodeFlowControl)
 	}
 	return err
 }

@@ -24,16 +24,16 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	}
 	switch {
 	case f.StreamID%2 == 0:
-		return misuse(http2.ErrCodeProtocol)
+		return connectionError(http2.ErrCodeProtocol)
 	case f.StreamID <= c.last:
-		return misuse(http2.ErrCodeStreamClosed)
+		return connectionError(http2.ErrCodeStreamClosed)
 	}
 	c.last = f.StreamID
-	if c.leaving {
+	if c.draining {
 		return nil // it has been told, and asks elsewhere
 	}
 	if f.HasPriority() && f.Priority.StreamDep == f.StreamID {
-		return fault(f.StreamID, http2.ErrCodeProtocol)
+		return streamError(f.StreamID, http2.ErrCodeProtocol)
 	}
 	// A handler may go on for a while after its client has cancelled: so both are bounded.
 	size, most := memoryOf(f.Fields), c.maxStreams()
@@ -41,7 +41,7 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 		if !c.nuisance.charge(size / chargedHead) {
 			return errFlood
 		}
-		return fault(f.StreamID, http2.ErrCodeRefusedStream)
+		return streamError(f.StreamID, http2.ErrCodeRefusedStream)
 	}
 	return c.beginLocked(f, size)
 }
@@ -70,9 +70,9 @@ func memoryOf(fields []hpack.HeaderField) int {
 func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 	switch {
 	case st.complete:
-		return fault(st.id, http2.ErrCodeStreamClosed)
+		return streamError(st.id, http2.ErrCodeStreamClosed)
 	case !f.StreamEnded() || len(f.PseudoFields()) > 0:
-		return fault(st.id, http2.ErrCodeProtocol)
+		return streamError(st.id, http2.ErrCodeProtocol)
 	}
 	if st.announced {
 		size := memoryOf(f.Fields)
@@ -90,7 +90,7 @@ func (c *conn) beginLocked(f *http2.MetaHeadersFrame, size int) error {
 	st := &stream{conn: c, memory: size, id: f.StreamID, complete: f.StreamEnded(), window: c.out.streamWindow, receive: newWindow(streamWindow), declared: -1}
 	st.changed.L = &c.mu
 	if !st.ask(f) || st.complete && st.declared > 0 {
-		return fault(st.id, http2.ErrCodeProtocol)
+		return streamError(st.id, http2.ErrCodeProtocol)
 	}
 	st.tooLong = f.Truncated
 	var ctx context.Context
@@ -120,7 +120,7 @@ func (st *stream) ask(f *http2.MetaHeadersFrame) bool {
 	announce(r)
 	st.announced = r.Trailer != nil
 	if httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
-		st.hesitates = true
+		st.expectsContinue = true
 		delete(r.Header, "Expect")
 	}
 	if !st.complete {
@@ -209,7 +209,7 @@ type names map[string]string
 const mostNames, longestName = 100, 64
 
 func (n *names) canonical(wire string) string {
-	if name, ok := common()[wire]; ok {
+	if name, ok := commonNames()[wire]; ok {
 		return name
 	}
 	if name, ok := (*n)[wire]; ok {
@@ -225,8 +225,8 @@ func (n *names) canonical(wire string) string {
 	return name
 }
 
-// common are fields that most requests and answers have, as they are called on the wire.
-var common = sync.OnceValue(func() map[string]string {
+// commonNames are fields that most requests and answers have, as they are called on the wire.
+var commonNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, name := range []string{
 		"Accept", "Accept-Encoding", "Audit-Id", "Authorization", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date", "Etag",

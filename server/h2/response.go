@@ -18,7 +18,7 @@ type response struct {
 	status   int
 	fields   []hpack.HeaderField  // the head, as it was when the status was set
 	pairs    *[]hpack.HeaderField // where the fields' memory comes from and goes to
-	headed   bool                 // the head has been sent; guarded by the connection's mu
+	headSent bool                 // the head has been sent; guarded by the connection's mu
 	buffer   *[]byte              // of what was written and has not been sent: see gathered
 	charged  int                  // the buffer's part of the connection's gathered bytes
 	bodyless bool                 // of a status that has no body
@@ -115,7 +115,7 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.written += int64(len(b)); w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
-	if w.headed && !w.head {
+	if w.headSent && !w.head {
 		return w.sent(b, w.send(b, pieceOfMore))
 	}
 	if w.gather(b) || w.head {
@@ -193,7 +193,7 @@ func (w *response) finish() error {
 		w.setStatus(http.StatusOK)
 	}
 	w.more = !w.head && !w.bodyless && w.hasTrailers()
-	if w.length < 0 && !w.headed && !w.bodyless && (!w.head || w.written > 0) {
+	if w.length < 0 && !w.headSent && !w.bodyless && (!w.head || w.written > 0) {
 		w.length = w.written
 		w.fields = append(w.fields, hpack.HeaderField{Name: "content-length", Value: strconv.FormatInt(w.written, 10), Sensitive: true})
 	}

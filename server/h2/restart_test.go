@@ -80,8 +80,8 @@ type relay struct {
 
 // run lets servers take turns, each of them for some requests.
 func (r *relay) run(t *testing.T) {
-	var leaving sync.WaitGroup
-	defer leaving.Wait()
+	var draining sync.WaitGroup
+	defer draining.Wait()
 	for {
 		s := New(Options{})
 		web := &http.Server{Handler: r.handler, TLSConfig: &tls.Config{Certificates: certificates()}}
@@ -90,7 +90,7 @@ func (r *relay) run(t *testing.T) {
 		var serving sync.WaitGroup
 		serving.Go(func() { web.ServeTLS(served, "", "") })
 		goesOn := r.wait(20)
-		leaving.Go(func() { // while the next one is there already
+		draining.Go(func() { // while the next one is there already
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			if err := web.Shutdown(ctx); err != nil {

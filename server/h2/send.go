@@ -23,7 +23,7 @@ func (w *response) send(b []byte, p piece) error {
 	st, c := w.st, w.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := st.usableLocked(); err != nil {
+	if err := st.sendErrorLocked(); err != nil {
 		return err
 	}
 	after := p == pieceAtEnd && w.more
@@ -31,17 +31,17 @@ func (w *response) send(b []byte, p piece) error {
 	if w.head {
 		b = nil
 	}
-	if !w.headed {
-		w.headed = true
+	if !w.headSent {
+		w.headSent = true
 		w.headLocked(p == pieceAtEnd && len(b) == 0 && !after)
 	} else if p == pieceAtEnd && len(b) == 0 && !after {
 		c.out.data(st.id, nil, true)
 	}
 	if len(b) > 0 {
-		defer c.out.leaveLocked(st)
+		defer c.out.stopWaitingLocked(st)
 	}
 	for len(b) > 0 {
-		n, err := c.roomLocked(st, len(b))
+		n, err := c.waitForRoomLocked(st, len(b))
 		if err != nil {
 			return err
 		}
@@ -54,21 +54,21 @@ func (w *response) send(b []byte, p piece) error {
 	if p == pieceAtEnd {
 		st.answered = true
 		if w.last {
-			c.leaveLocked()
+			c.drainLocked()
 		}
 		if st.complete {
 			c.forgetLocked(st)
 		}
 		return nil // finish flushes
 	}
-	if p == pieceAndHaste || len(c.out.frames) >= plenty {
+	if p == pieceAndHaste || len(c.out.frames) >= maxQueued {
 		c.flushLocked()
 	}
 	return nil
 }
 
-// usableLocked tells why nothing can be sent on a stream.
-func (st *stream) usableLocked() error {
+// sendErrorLocked tells why nothing can be sent on a stream.
+func (st *stream) sendErrorLocked() error {
 	switch {
 	case st.err != nil:
 		return st.err
@@ -89,7 +89,7 @@ func (w *response) headLocked(end bool) {
 		o.field(f)
 	}
 	if !w.dated {
-		o.field(hpack.HeaderField{Name: "date", Value: today.text()})
+		o.field(hpack.HeaderField{Name: "date", Value: httpDate.text()})
 	}
 	o.headers(w.st.id, end)
 }
@@ -108,9 +108,9 @@ func (w *response) trailersLocked() {
 	var fields []hpack.HeaderField
 	for name, values := range w.header {
 		if after, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
-			fields = appendField(fields, onWire(after), values)
+			fields = appendField(fields, wireName(after), values)
 		} else if slices.Contains(w.trailers, name) {
-			fields = appendField(fields, onWire(name), values)
+			fields = appendField(fields, wireName(name), values)
 		}
 	}
 	for _, f := range fields {

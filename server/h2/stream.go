@@ -23,23 +23,23 @@ type stream struct {
 	memory    int  // of the head, and of what followed the body; guarded by the connection's mu
 
 	// The connection's mu guards all that follows.
-	changed   sync.Cond // something below has
-	err       error     // why nothing more can be sent or received
-	complete  bool      // all of the request has come
-	answered  bool      // all of the answer has been sent
-	closed    bool      // the handler does not want the body
-	hesitates bool      // the client sends the body only if it is told to
-	queued    bool      // waits in outgoing
-	hurried   bool      // the handler has returned, and the rest of its answer has a deadline
-	next      bool      // has waited there, and it is its turn
-	window    int64     // what may be sent
-	receive   window
-	body      received
-	trailer   []hpack.HeaderField // what has come after the body
-	declared  int64               // how long the body shall be; less than zero if that was not said
-	received  int64
-	readBy    deadline
-	writeBy   deadline
+	changed         sync.Cond // something below has
+	err             error     // why nothing more can be sent or received
+	complete        bool      // all of the request has come
+	answered        bool      // all of the answer has been sent
+	closed          bool      // the handler does not want the body
+	expectsContinue bool      // the client sends the body only if it is told to
+	queued          bool      // waits in outgoing
+	restBounded     bool      // the handler has returned, and the rest of its answer has a deadline
+	next            bool      // has waited there, and it is its turn
+	window          int64     // what may be sent
+	receive         window
+	body            received
+	trailer         []hpack.HeaderField // what has come after the body
+	declared        int64               // how long the body shall be; less than zero if that was not said
+	received        int64
+	readBy          deadline
+	writeBy         deadline
 }
 
 // deadline is a time by which something should have happened; the zero time is none. There is a timer only while somebody waits.
@@ -80,7 +80,7 @@ func (st *stream) finish() {
 	st.readBy.stop()
 	st.writeBy.stop()
 	c.finishLocked(st, code)
-	c.goneLocked(st)
+	c.handlerReturnedLocked(st)
 	c.flushLocked()
 }
 
@@ -130,15 +130,15 @@ func (c *conn) endLocked(st *stream, err error) {
 func (c *conn) forgetLocked(st *stream) {
 	delete(c.streams, st.id)
 	if len(c.streams) == 0 {
-		c.restLocked()
+		c.updateIdleLocked()
 	}
 }
 
-// goneLocked notes that a handler has returned.
-func (c *conn) goneLocked(st *stream) {
+// handlerReturnedLocked notes that a handler has returned.
+func (c *conn) handlerReturnedLocked(st *stream) {
 	c.memory -= st.memory
 	if c.running--; c.running == 0 {
-		c.restLocked()
+		c.updateIdleLocked()
 	}
 }
 
@@ -150,7 +150,7 @@ func (c *conn) startLocked() {
 			c.server.crew.Start(st)
 		} else {
 			c.dropLocked(st)
-			c.goneLocked(st)
+			c.handlerReturnedLocked(st)
 		}
 		c.begun[i] = nil
 	}
@@ -187,13 +187,13 @@ func (st *stream) waitLocked(d *deadline) {
 	st.changed.Wait()
 }
 
-// hurryLocked bounds how long a client may take over what its handler has left to be sent.
-func (st *stream) hurryLocked() {
-	if st.hurried {
+// boundRestLocked bounds how long a client may take over what its handler has left to be sent.
+func (st *stream) boundRestLocked() {
+	if st.restBounded {
 		return
 	}
-	st.hurried = true
-	if end := time.Now().Add(st.conn.server.o.Stall); st.writeBy.at.IsZero() || end.Before(st.writeBy.at) {
+	st.restBounded = true
+	if end := time.Now().Add(st.conn.server.o.WriteTimeout); st.writeBy.at.IsZero() || end.Before(st.writeBy.at) {
 		st.writeBy.stop()
 		st.writeBy = deadline{at: end}
 	}

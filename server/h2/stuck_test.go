@@ -48,7 +48,7 @@ func (b *bare) exhaust(id uint32) {
 func flood(t *testing.T) (a *alley, heard <-chan error) {
 	errs := make(chan error, 1)
 	return pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-		_, err := w.Write(make([]byte, 4*plenty))
+		_, err := w.Write(make([]byte, 4*maxQueued))
 		errs <- err
 	}), errs
 }
@@ -60,7 +60,7 @@ func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
 				io.WriteString(w, "short")
 				return
 			}
-			w.Write(make([]byte, plenty+plenty/2)) // has to send the first part in order to queue the second
+			w.Write(make([]byte, maxQueued+maxQueued/2)) // has to send the first part in order to queue the second
 			<-r.Context().Done()
 		})
 		b := a.unlimited()
@@ -187,7 +187,7 @@ func TestAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
 
 func TestSlowClientIsNotTakenForOneThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size = 2 * plenty
+		const size = 2 * maxQueued
 		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, size)) })
 		b := a.bare(wide)
 		b.widen()
@@ -219,7 +219,7 @@ func TestServerHearsAClientThatDoesNotRead(t *testing.T) {
 
 func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 4*plenty)) })
+		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 4*maxQueued)) })
 		stuck := make([]*bare, 5)
 		for i := range stuck {
 			stuck[i] = a.unlimited()
@@ -227,7 +227,7 @@ func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 		}
 		idle := a.bare()
 		synctest.Wait()
-		a.server.Leave()
+		a.server.Drain()
 		if id, code := idle.fault(); id != 0 || code != http2.ErrCodeNo {
 			t.Errorf("stream %d, %v", id, code)
 		}
@@ -249,7 +249,7 @@ func TestMisuseEndsAConnectionOfWhichNothingIsTaken(t *testing.T) {
 		b.must(b.WriteData(3, true, nil)) // before its head
 		<-heard
 		a.serving.Wait()
-		if took := time.Since(begun); took > lingers {
+		if took := time.Since(begun); took > lingerTime {
 			t.Errorf("after %v", took)
 		}
 	})
@@ -276,7 +276,7 @@ func TestRequestIsServedThoughTheNextFrameIsNotComplete(t *testing.T) {
 func TestGreetingComesToAnEndWhenTheServerIsLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
-		a.server.Leave()
+		a.server.Drain()
 		secure := a.dial()
 		b := newBare(t, secure)
 		if f, ok := b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameGoAway }).(*http2.GoAwayFrame); !ok || f.LastStreamID != 0 || f.ErrCode != http2.ErrCodeNo {

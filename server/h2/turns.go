@@ -2,10 +2,10 @@ package h2
 
 import "slices"
 
-// wakeLocked lets the one go on that has waited longest, if there is room for it. It wakes the next one when it has taken
-// its part, or cannot: to wake all for a few bytes would let a client that allows a few at a time keep the server busy.
+// wakeLocked wakes the stream that has waited longest, if there is room for it. That stream wakes the next one when it has used the room, or cannot use
+// it: waking all of them for a few bytes would let a client that opens its window a few bytes at a time keep the server busy.
 func (o *outgoing) wakeLocked() {
-	if len(o.waiting) == 0 || o.window == 0 || len(o.frames) >= plenty {
+	if len(o.waiting) == 0 || o.window == 0 || len(o.frames) >= maxQueued {
 		return
 	}
 	st := o.waiting[0]
@@ -27,8 +27,8 @@ func (o *outgoing) queueLocked(st *stream) {
 	}
 }
 
-// leaveLocked lets a stream wait for room no longer.
-func (o *outgoing) leaveLocked(st *stream) {
+// stopWaitingLocked lets a stream wait for room no longer.
+func (o *outgoing) stopWaitingLocked(st *stream) {
 	st.next = false
 	if st.queued {
 		st.queued = false
@@ -37,16 +37,16 @@ func (o *outgoing) leaveLocked(st *stream) {
 	o.wakeLocked()
 }
 
-// roomLocked waits until some of the n bytes of a stream may be queued, and returns how many. A stream that finds others
-// waiting waits behind them; once it is its turn it goes on while there is room. When it is done it calls leaveLocked.
-func (c *conn) roomLocked(st *stream, n int) (int, error) {
+// waitForRoomLocked waits until some of the n bytes of a stream may be queued, and returns how many. A stream that finds others
+// waiting waits behind them; once it is its turn it goes on while there is room. When it is done it calls stopWaitingLocked.
+func (c *conn) waitForRoomLocked(st *stream, n int) (int, error) {
 	o := &c.out
 	for {
-		if err := st.usableLocked(); err != nil {
+		if err := st.sendErrorLocked(); err != nil {
 			return 0, err
 		}
 		n := min(int64(n), int64(o.largest), st.window, o.window)
-		if n > 0 && len(o.frames) < plenty && (st.next || len(o.waiting) == 0) {
+		if n > 0 && len(o.frames) < maxQueued && (st.next || len(o.waiting) == 0) {
 			st.next = true
 			st.window -= n
 			o.window -= n
@@ -58,7 +58,7 @@ func (c *conn) roomLocked(st *stream, n int) (int, error) {
 			continue
 		}
 		if st.answer.over {
-			st.hurryLocked()
+			st.boundRestLocked()
 		}
 		o.queueLocked(st)
 		st.waitLocked(&st.writeBy)

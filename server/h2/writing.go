@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// flushLocked sends what waits, unless somebody is writing already. It unlocks mu while it writes. What others have queued
-// meanwhile is handed over, or the caller might never get away.
+// flushLocked writes the queued frames, unless another goroutine is writing. It unlocks mu while it writes. Frames that are queued meanwhile are
+// left to another goroutine: otherwise a handler might write for others without end.
 func (c *conn) flushLocked() {
 	if !c.out.writing {
 		c.writeLocked()
@@ -14,17 +14,16 @@ func (c *conn) flushLocked() {
 	}
 }
 
-// handOverLocked lets another goroutine send what waits, and end the connection if that was all. The reader and those who
-// end connections call it, too, because a client that does not read must not hold them up.
+// handOverLocked lets another goroutine write the queued frames, and end the connection if it is drained. The goroutine that reads the connection and
+// those that end connections call it, too: a client that does not read must not block them.
 func (c *conn) handOverLocked() {
-	if !c.out.writing && c.err == nil && (len(c.out.frames) > 0 || c.endsLocked()) {
-		c.server.crew.Start((*rest)(c))
+	if !c.out.writing && c.err == nil && (len(c.out.frames) > 0 || c.drainedLocked()) {
+		c.server.crew.Start((*flushTask)(c))
 	}
 }
 
-// writeLocked writes all that waits, and tells whether there was anything: then the caller hands over what has come since.
-// First it lets goroutines run that are ready to add more: with a write for each of them, writing would cost more than all
-// else.
+// writeLocked writes the queued frames. It is true if there were any: then more may have been queued since. First it lets the goroutines run that are
+// ready to queue more: a write for each of them would cost more than everything else.
 func (c *conn) writeLocked() bool {
 	o := &c.out
 	if len(o.frames) == 0 || c.err != nil {
@@ -34,12 +33,12 @@ func (c *conn) writeLocked() bool {
 	c.mu.Unlock()
 	runtime.Gosched()
 	c.mu.Lock()
-	b, box := o.unpackLocked()
+	b, box := o.takeFramesLocked()
 	c.mu.Unlock()
 	err := c.write(b)
-	if box != nil && cap(b) <= 2*plenty {
+	if box != nil && cap(b) <= 2*maxQueued {
 		*box = b[:0]
-		boxes.Put(box)
+		framePool.Put(box)
 	}
 	c.mu.Lock()
 	o.writing = false
@@ -55,7 +54,7 @@ func (c *conn) writeLocked() bool {
 // write writes in pieces, so that a client that is slow is not taken for one that takes nothing.
 func (c *conn) write(b []byte) error {
 	for len(b) > 0 {
-		if err := c.patience(); err != nil {
+		if err := c.extendWriteDeadline(); err != nil {
 			return err
 		}
 		n, err := c.net.Write(b[:min(len(b), 4*largestFrame)])
@@ -67,28 +66,28 @@ func (c *conn) write(b []byte) error {
 	return nil
 }
 
-// patience gives the client at least as long as Options.Stall to take the next piece, and at most twice as long: to say so
+// extendWriteDeadline gives the client at least as long as Options.WriteTimeout to take the next piece, and at most twice as long: to say so
 // for each piece would cost more.
-func (c *conn) patience() error {
+func (c *conn) extendWriteDeadline() error {
 	now := time.Now()
-	if stall := c.server.o.Stall; c.out.takes.Sub(now) < stall {
+	if stall := c.server.o.WriteTimeout; c.out.takes.Sub(now) < stall {
 		c.out.takes = now.Add(2 * stall)
 		return c.net.SetWriteDeadline(c.out.takes)
 	}
 	return nil
 }
 
-// rest is the task to write what others have left on a connection.
-type rest conn
+// flushTask is the task to write what others have left on a connection.
+type flushTask conn
 
 // Do implements crew.Task.
-func (r *rest) Do() {
+func (r *flushTask) Do() {
 	c := (*conn)(r)
 	c.mu.Lock()
 	for !c.out.writing && c.writeLocked() {
 	}
-	ended := !c.out.writing && c.endsLocked() // whoever is writing hands over again
-	c.parted = c.parted || ended
+	ended := !c.out.writing && c.drainedLocked() // a goroutine that is writing hands over again
+	c.goodbyeSent = c.goodbyeSent || ended
 	used := c.last > 0 || c.misused
 	c.mu.Unlock()
 	if !ended {
@@ -99,5 +98,5 @@ func (r *rest) Do() {
 	if used {
 		c.net.CloseWrite()
 	}
-	c.net.SetReadDeadline(time.Now().Add(parts))
+	c.net.SetReadDeadline(time.Now().Add(goodbyeTime))
 }

@@ -1,0 +1,133 @@
+package h2
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// terminateLocked ends all streams, after an error of the connection with a GOAWAY frame that says why.
+func (c *conn) terminateLocked(err error) {
+	code := http2.ErrCodeNo
+	var connErr http2.ConnectionError
+	switch {
+	case errors.As(err, &connErr):
+		code = http2.ErrCode(connErr)
+	case errors.Is(err, http2.ErrFrameTooLarge):
+		code = http2.ErrCodeFrameSize
+	case errors.Is(err, errFlood):
+		code = http2.ErrCodeEnhanceYourCalm
+	case errors.Is(err, errBadGreeting):
+		code = http2.ErrCodeProtocol
+	}
+	if code == http2.ErrCodeNo || c.err != nil {
+		c.failLocked(errClientGone)
+		return
+	}
+	c.misused = true
+	c.goAwayLocked(code)
+	for _, st := range c.streams {
+		c.endLocked(st, errClientGone)
+	}
+	c.startLocked()
+	c.handOverLocked()
+	// A client that is still sending would not hear the reason if the connection were closed at once.
+	c.mu.Unlock()
+	c.in, c.framer, c.names = nil, nil, nil
+	if c.net.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.net, lingerBytes)
+	}
+	c.mu.Lock()
+	c.failLocked(errClientGone)
+}
+
+// lingerBytes is how much a client may go on sending meanwhile.
+const lingerBytes = 256 << 10
+
+// lingerTime is how long a client may take to hear why its connection ends, goodbyeTime how long it may be silent before it leaves in
+// order.
+const lingerTime, goodbyeTime = time.Second, 2 * time.Second
+
+// goAwayLocked tells the client that no more streams are served, and which one was the last that is. The client may send later ones elsewhere, so
+// that number never grows.
+func (c *conn) goAwayLocked(code http2.ErrCode) {
+	if !c.draining {
+		c.draining, c.served = true, c.last
+	}
+	c.out.goAway(c.served, code)
+}
+
+// failLocked ends the connection: everything that waits for it fails with err.
+func (c *conn) failLocked(err error) {
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	for _, st := range c.streams {
+		c.endLocked(st, err)
+	}
+	c.out.takeFramesLocked()
+	c.out.waiting = nil
+}
+
+// drain takes no more streams, and ends the connection when there are none.
+func (c *conn) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drainLocked()
+}
+
+func (c *conn) drainLocked() {
+	if c.draining || c.err != nil {
+		return
+	}
+	c.goAwayLocked(http2.ErrCodeNo)
+	c.updateIdleLocked()
+	c.handOverLocked()
+}
+
+// reject tells a client that connects while the server is shut down that none of its requests will be served, so that it may send them elsewhere.
+func (c *conn) reject() {
+	c.out.goAway(0, http2.ErrCodeNo)
+	if c.net.SetDeadline(time.Now().Add(goodbyeTime)) != nil {
+		return
+	}
+	if _, err := c.net.Write(c.out.frames); err == nil {
+		_, _ = io.Copy(io.Discard, c.net)
+	}
+}
+
+// drainedLocked is true for a connection that takes no more streams, has none left, and has not been closed.
+func (c *conn) drainedLocked() bool {
+	return c.draining && !c.goodbyeSent && len(c.streams) == 0 && c.running == 0
+}
+
+// idleTimedOut ends a connection that has been idle for too long: with a GOAWAY frame first, and at once if the client has had that and stays.
+func (c *conn) idleTimedOut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case len(c.streams) > 0 || c.running > 0:
+	case c.draining:
+		c.net.NetConn().Close()
+	default:
+		c.drainLocked()
+	}
+}
+
+// updateIdleLocked starts or stops the timer of idle connections.
+func (c *conn) updateIdleLocked() {
+	if c.idle == nil || c.err != nil {
+		return
+	}
+	switch {
+	case len(c.streams) > 0 || c.running > 0:
+		c.idle.Stop()
+	case c.draining:
+		c.idle.Reset(3 * goodbyeTime)
+	default:
+		c.idle.Reset(c.server.o.IdleTimeout)
+	}
+}
