@@ -1,0 +1,198 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/kubelet/hollow"
+	"github.com/millrace/millrace/kubelet/runtimetest"
+	"github.com/millrace/millrace/kubelet/worker"
+)
+
+// stage is a crew over a pretended runtime, and the API as far as the crew can tell.
+type stage struct {
+	*runtimetest.Runtime
+	crew *worker.Crew
+
+	mu     sync.Mutex // guards what follows
+	pods   map[worker.Key]*corev1.Pod
+	events []string
+}
+
+// play runs a story in virtual time.
+func play(t *testing.T, story func(t *testing.T, s *stage)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{Runtime: runtimetest.New(), pods: map[worker.Key]*corev1.Pod{}}
+		s.crew = worker.New(worker.Options{Runtime: s, Images: s, Wanted: s.wanted, Report: s.report, Record: s})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := s.crew.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		story(t, s)
+		stop()
+		running.Wait()
+	})
+}
+
+func (s *stage) wanted(key worker.Key) (*corev1.Pod, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pod, ok := s.pods[key]
+	return pod, ok
+}
+
+func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, _ bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := keyOf(pod)
+	if now, ok := s.pods[key]; ok && now.UID == pod.UID {
+		told := now.DeepCopy()
+		told.Status = *status.DeepCopy()
+		s.pods[key] = told
+	}
+}
+
+func (s *stage) Eventf(_ runtime.Object, kind, reason, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, kind+" "+reason+": "+fmt.Sprintf(format, args...))
+}
+
+func keyOf(pod *corev1.Pod) worker.Key { return worker.Key{Namespace: pod.Namespace, Name: pod.Name} }
+
+// put makes a pod wanted, in place of one of its name.
+func (s *stage) put(pod *corev1.Pod) {
+	s.mu.Lock()
+	s.pods[keyOf(pod)] = pod
+	s.mu.Unlock()
+	s.crew.Changed(keyOf(pod))
+}
+
+func (s *stage) status(t *testing.T, pod *corev1.Pod) corev1.PodStatus {
+	t.Helper()
+	now, ok := s.wanted(keyOf(pod))
+	if !ok {
+		t.Fatalf("no pod %s", pod.Name)
+	}
+	return now.Status
+}
+
+func newPod(uid types.UID, annotations ...string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pod", UID: uid, Annotations: map[string]string{}},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(1)),
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/app:1"}},
+		},
+	}
+	for i := 0; i < len(annotations); i += 2 {
+		pod.Annotations[hollow.Prefix+annotations[i]] = annotations[i+1]
+	}
+	return pod
+}
+
+// TestAnEvictionIsOfAPodAndNotOfItsName evicts a pod after another one has come under its name.
+func TestAnEvictionIsOfAPodAndNotOfItsName(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		evict := func(uid types.UID) { s.crew.Evict(uid, &worker.Rejection{Reason: "Evicted", AtOnce: true}) }
+		s.put(newPod("first"))
+		time.Sleep(time.Minute)
+		second := newPod("second")
+		s.put(second)
+		time.Sleep(time.Minute)
+		evict("first")
+		time.Sleep(time.Minute)
+		if phase := s.status(t, second).Phase; phase != corev1.PodRunning {
+			t.Errorf("the second pod is %s after the first was evicted", phase)
+		}
+		evict("second")
+		time.Sleep(time.Minute)
+		if status := s.status(t, second); status.Phase != corev1.PodFailed || status.Reason != "Evicted" {
+			t.Errorf("the second pod is %s, %s", status.Phase, status.Reason)
+		}
+	})
+}
+
+func TestContainersWaitForInitContainersWhileTheyRunAndAfterTheyHaveFailed(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		pod := newPod("uid", "run-for.first", "1m", "exit-code.first", "1")
+		pod.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "example.com/app:1"}, {Name: "second", Image: "example.com/app:1"}}
+		s.put(pod)
+		time.Sleep(30 * time.Second)
+		expectInitializing(t, s.status(t, pod), corev1.PodPending)
+		time.Sleep(time.Minute)
+		expectInitializing(t, s.status(t, pod), corev1.PodFailed)
+	})
+}
+
+func expectInitializing(t *testing.T, status corev1.PodStatus, phase corev1.PodPhase) {
+	t.Helper()
+	if status.Phase != phase {
+		t.Errorf("the pod is %s, want %s", status.Phase, phase)
+	}
+	for _, c := range []corev1.ContainerStatus{status.ContainerStatuses[0], status.InitContainerStatuses[1]} {
+		if c.State.Waiting == nil || c.State.Waiting.Reason != "PodInitializing" {
+			t.Errorf("%s: container %s is %+v", phase, c.Name, c.State)
+		}
+	}
+}
+
+func TestWithoutANetworkAPodWaitsAndSaysSo(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.Say(runtimetest.Said{Network: "container runtime network not ready: NetworkReady=false"})
+		pod, host := newPod("uid"), newPod("host")
+		host.Name, host.Spec.HostNetwork = "host", true
+		s.put(pod)
+		s.put(host)
+		time.Sleep(time.Minute)
+		if phase := s.status(t, pod).Phase; phase != corev1.PodPending {
+			t.Errorf("without a network the pod is %s", phase)
+		}
+		if phase := s.status(t, host).Phase; phase != corev1.PodRunning {
+			t.Errorf("the pod of the node's network is %s", phase)
+		}
+		const want = "Warning NetworkNotReady: network is not ready: container runtime network not ready: NetworkReady=false"
+		s.mu.Lock()
+		if !slices.Contains(s.events, want) || slices.ContainsFunc(s.events, func(e string) bool { return strings.Contains(e, "FailedCreatePodSandBox") }) {
+			t.Errorf("events: %q", s.events)
+		}
+		s.mu.Unlock()
+		s.Say(runtimetest.Said{})
+		time.Sleep(time.Minute)
+		if phase := s.status(t, pod).Phase; phase != corev1.PodRunning {
+			t.Errorf("with a network the pod is %s", phase)
+		}
+	})
+}
+
+// TestProbesOfRunsThatWereReplacedAreForgotten lets a container with a startup probe crash many times.
+func TestProbesOfRunsThatWereReplacedAreForgotten(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		pod := newPod("uid", "crashes", "20", "crash-after", "30s")
+		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		probe := &corev1.Probe{PeriodSeconds: 1}
+		pod.Spec.Containers[0].StartupProbe, pod.Spec.Containers[0].ReadinessProbe = probe, probe
+		s.put(pod)
+		time.Sleep(3 * time.Hour)
+		if restarts := s.status(t, pod).ContainerStatuses[0].RestartCount; restarts < 5 {
+			t.Fatalf("%d restarts", restarts)
+		}
+		if n := s.crew.Probes(); n > 2 {
+			t.Errorf("%d probes are remembered, of a container that has two", n)
+		}
+	})
+}
