@@ -30,12 +30,12 @@ const (
 	historyBytes = 6 << 20
 	windowBytes  = 16 << 20
 	// formBytes bounds encoded answers, of all kinds. A list that does not fit is encoded anew each time, which costs four
-	// times as much; what nobody asks for again goes by itself.
+	// times as much; a form that no client asks for again is dropped.
 	formBytes = 96 << 20
 	// graceToClose is how long connections may take to end in order.
 	graceToClose = time.Second
-	// lastWords is how long answers that have been given may take to reach the network.
-	lastWords = 10 * time.Millisecond
+	// flushTime is how long answers that have been written may take to reach the network.
+	flushTime = 10 * time.Millisecond
 )
 
 func (c *Cluster) start(ctx context.Context) error {

@@ -136,9 +136,9 @@ func shutDown(api *apiserver.Server, streams *connections.Connections, server *h
 	defer cancel()
 	var idle sync.WaitGroup
 	idle.Go(func() {
-		// An HTTP/2 connection would stay for a second after its last answer, for nobody's good.
+		// net/http would keep an HTTP/2 connection open for a second after its last answer.
 		api.Idle(ctx)
-		time.Sleep(lastWords)
+		time.Sleep(flushTime)
 		cancel()
 	})
 	if server.Shutdown(ctx) != nil {

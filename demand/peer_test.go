@@ -4,7 +4,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
-	"time"
+
+	"github.com/millrace/millrace/internal/randomly"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -93,8 +94,7 @@ func same(a, b corev1.ResourceList) bool {
 }
 
 func TestSumsAreThoseOfKubernetes(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := randomly.Seed(t)
 	d := dice{rand.New(rand.NewPCG(seed, 0))}
 	options := peer.PodResourcesOptions{UseStatusResources: true}
 	assumed := options

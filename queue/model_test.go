@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	"github.com/millrace/millrace/queue"
 )
 
@@ -100,8 +102,8 @@ func first(requests map[string]request, rank func(request) time.Duration) (key s
 }
 
 func TestRandomOperationsMatchTheModel(t *testing.T) {
-	for range 200 {
-		seed := rand.Uint64()
+	first := randomly.Seed(t)
+	for seed := first; seed < first+200; seed++ {
 		synctest.Test(t, func(t *testing.T) { compareWithModel(t, seed) })
 	}
 }

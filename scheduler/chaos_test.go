@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,13 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace/millrace/scheduler/backlog"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0: by the clock")
 
 // TestNoNodeGetsMoreThanFitsWhateverFails binds pods to nodes that are nearly
 // full, through bindings that fail, succeed without an answer or happen long after they seemed
@@ -24,10 +23,7 @@ var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0: by the clock
 // schedulers that stop and start. In the end, when nothing fails any more, as
 // many pods as there is room for must have a node: nothing may have leaked either.
 func TestNoNodeGetsMoreThanFitsWhateverFails(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := randomly.Seed(t)
 	for i := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) { chaos(t, seed+i) })
 		if t.Failed() {

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,10 +21,7 @@ import (
 // a reason here, so a pod that waits in the end though a node would take it was
 // not woken when it should have been.
 func TestNoPodWaitsThatCouldHaveANode(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := randomly.Seed(t)
 	waited, placed := 0, 0
 	for i := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) {

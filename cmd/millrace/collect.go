@@ -40,8 +40,8 @@ const (
 	// closely is how soon collections follow each other in a hurry, enough how many of them make one. A start takes fewer.
 	closely = 300 * time.Millisecond
 	enough  = 12
-	// patience is how long a hurry lasts without a collection.
-	patience = 5 * time.Second
+	// calmAfter is how long a hurry lasts without a collection.
+	calmAfter = 5 * time.Second
 )
 
 // collect looks after the heap for as long as the process lives.
@@ -83,10 +83,10 @@ func (c *collector) collected(now time.Time, live uint64) {
 	c.hurry = true
 	c.allow(hurried(live))
 	if c.quiet == nil {
-		c.quiet = time.AfterFunc(patience, c.calm)
+		c.quiet = time.AfterFunc(calmAfter, c.calm)
 		return
 	}
-	c.quiet.Reset(patience)
+	c.quiet.Reset(calmAfter)
 }
 
 // least is how much is allowed beside so much that is alive.

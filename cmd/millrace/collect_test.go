@@ -37,7 +37,7 @@ func TestTheHeapGetsMoreRoomOnlyInAHurry(t *testing.T) {
 				t.Errorf("%s: %d percent, want %d", step.why, percent, step.want)
 			}
 		}
-		time.Sleep(patience + time.Second)
+		time.Sleep(calmAfter + time.Second)
 		if percent != mostPercent {
 			t.Errorf("quiet again, with hardly any state: %d percent", percent)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,12 +117,13 @@ func configMap(i int, content string) *corev1.ConfigMap {
 func scribbleMaps(t *testing.T, clientset kubernetes.Interface, namespace string, cut func()) (last string) {
 	t.Helper()
 	maps := clientset.CoreV1().ConfigMaps(namespace)
+	random := rand.New(rand.NewPCG(randomly.Seed(t), 0))
 	for n := range 60 {
-		i := rand.IntN(12)
+		i := random.IntN(12)
 		written, err := maps.Create(t.Context(), configMap(i, fmt.Sprint(n)), metav1.CreateOptions{})
 		switch {
 		case err == nil:
-		case rand.IntN(3) == 0 && n < 59:
+		case random.IntN(3) == 0 && n < 59:
 			err = maps.Delete(t.Context(), fmt.Sprint("map-", i), metav1.DeleteOptions{})
 		default:
 			written, err = maps.Update(t.Context(), configMap(i, fmt.Sprint(n)), metav1.UpdateOptions{})
@@ -131,7 +134,7 @@ func scribbleMaps(t *testing.T, clientset kubernetes.Interface, namespace string
 		if written.GetResourceVersion() != "" {
 			last = written.ResourceVersion
 		}
-		if rand.IntN(6) == 0 {
+		if random.IntN(6) == 0 {
 			cut()
 		}
 	}

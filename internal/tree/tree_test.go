@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/randomly"
 )
 
 // entry is an item that tests can tell from another one with the same key.
@@ -93,8 +95,7 @@ func checkNode(tb testing.TB, n *node[*entry], root bool) (depth int) {
 }
 
 func TestTreeIsASortedSetWhoseCopiesNeverChange(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randomly.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	type frozen struct {
 		tree entries

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
@@ -29,8 +31,7 @@ func TestAnArrangementKeepsTheNumbersOfWhatStays(t *testing.T) {
 }
 
 func TestArrangementsHoldExactlyWhatIsWanted(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randomly.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var arranged []netip.AddrPort
 	for range 2000 {

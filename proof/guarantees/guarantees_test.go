@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -23,10 +25,7 @@ import (
 	"github.com/millrace/millrace/server/store/faults"
 )
 
-var (
-	seed     = flag.Uint64("seed", 0, "what the random test begins with; 0 takes the clock")
-	duration = flag.Duration("duration", 3*time.Second, "how long the random test works on each kind of store")
-)
+var duration = flag.Duration("duration", 3*time.Second, "how long the random test works on each kind of store")
 
 // world is a cluster to which everything happens, and those who use it all the while.
 type world struct {
@@ -37,7 +36,7 @@ type world struct {
 	config  *rest.Config
 	truth   *truth
 
-	reading sync.WaitGroup // whoever reads the log of the present cluster
+	reading sync.WaitGroup // readers of the log of the present cluster
 
 	// These belong to the one who makes trouble.
 	cluster               *millrace.Cluster
@@ -75,11 +74,7 @@ func TestGuaranteesHoldWhateverHappens(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			begin := *seed
-			if begin == 0 {
-				begin = uint64(time.Now().UnixNano())
-			}
-			t.Logf("-seed=%d", begin)
+			begin := randomly.Seed(t)
 			o := options(t)
 			o.Controllers, o.NoScheduler, o.CompactEvery = []string{}, true, -1
 			o.Window = func(string) (int, int) { return 100, 0 }

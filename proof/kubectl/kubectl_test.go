@@ -153,10 +153,10 @@ func commands(script string) []command {
 	return out
 }
 
-// patience is only there so that a failure ends. When transcripts are written anew nobody knows what will be printed, and
+// failAfter is only there so that a failure ends. When transcripts are written anew nobody knows what will be printed, and
 // what is printed after a while is taken.
 const (
-	patience = 60 * time.Second
+	failAfter = 60 * time.Second
 	while    = 2 * time.Second
 )
 
@@ -171,7 +171,7 @@ func (s *session) do(c command) string {
 		return s.run(line)
 	}
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if got := s.run(line); got == c.want || time.Since(begun) > patience {
+		if got := s.run(line); got == c.want || time.Since(begun) > failAfter {
 			return got
 		}
 	}

@@ -79,13 +79,13 @@ func (w *world) ok(err error) {
 	}
 }
 
-// patience is only there so that a failure ends: no test depends on its length.
-const patience = 90 * time.Second
+// failAfter is only there so that a failure ends: no test depends on its length.
+const failAfter = 90 * time.Second
 
 // eventually waits until holds returns nil.
 func (w *world) eventually(what string, holds func() error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.Context(), failAfter)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -36,8 +36,8 @@ func (w *world) silent(name string) {
 	}, metav1.CreateOptions{}))(w)
 }
 
-// impatient are all loops, with less patience for nodes.
-func impatient(grace time.Duration) []loop.Entry {
+// quickToEvict are all loops, which give silent nodes up after a short grace.
+func quickToEvict(grace time.Duration) []loop.Entry {
 	entries := controllers.All(controllers.Options{})
 	for i := range entries {
 		if entries[i].Name == nodelifecycle.Entry.Name {
@@ -50,7 +50,7 @@ func impatient(grace time.Duration) []loop.Entry {
 func TestPodsLeaveANodeThatFallsSilent(t *testing.T) {
 	t.Parallel()
 	w := bare(t, millrace.Options{Controllers: []string{}})
-	l := w.loops(impatient(6*time.Second), func(c *loop.Clients) (loop.Runner, error) {
+	l := w.loops(quickToEvict(6*time.Second), func(c *loop.Clients) (loop.Runner, error) {
 		return hollow.New(hollow.Options{Clients: c, Nodes: 2, LeaseEvery: 500 * time.Millisecond})
 	})
 	defer l.stop()

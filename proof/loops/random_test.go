@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/internal/randomly"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,17 +58,11 @@ func (l *loops) stop() {
 	l.running.Wait()
 }
 
-const seedVariable = "MILLRACE_SEED"
-
 // Whatever users do, and wherever the loops are stopped and begin anew, in the end there is what was declared: nothing
 // less, nothing twice, and nothing that belongs to what is gone.
 func TestRandomActionsAndStopsConverge(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	if given, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
-		seed = given
-	}
-	t.Logf("%s=%d", seedVariable, seed)
+	seed := randomly.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	w := bare(t, millrace.Options{Controllers: []string{}, Nodes: 3})
 	all := controllers.All(controllers.Options{})

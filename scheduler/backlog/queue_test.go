@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/scheduler/cluster"
@@ -161,7 +163,7 @@ func TestWhatHappensInFlightIsRespected(t *testing.T) {
 
 // TestEveryPodIsInExactlyOnePlace does random things and counts.
 func TestEveryPodIsInExactlyOnePlace(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randomly.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	q, now := New(Options{}), start
 	known, flying := map[string]bool{}, []*Entry{}

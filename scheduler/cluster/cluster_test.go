@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,7 +153,7 @@ func TestNodeThatSaysTheSameAgainIsNoChange(t *testing.T) {
 
 // TestCountsEqualWhatIsThere does random things and adds up anew.
 func TestCountsEqualWhatIsThere(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randomly.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	var in Interner
 	var s State

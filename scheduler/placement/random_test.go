@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,20 +21,13 @@ import (
 	"github.com/millrace/millrace/scheduler/placement"
 )
 
-var (
-	seedFlag  = flag.Uint64("seed", 0, "seed of the random tests; 0: by the clock")
-	stepsFlag = flag.Int("steps", 1000, "steps of the random tests")
-)
+var stepsFlag = flag.Int("steps", 1000, "steps of the random tests")
 
 // TestSharedResultsEqualLookingAtEveryNode places pods of few kinds, so that
 // all they share is used again and again, in a cluster that changes all the
 // time, and compares each decision with the oracle.
 func TestSharedResultsEqualLookingAtEveryNode(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d", seed)
+	seed := randomly.Seed(t)
 	s := newStory(t, seed)
 	for range *stepsFlag {
 		s.step()

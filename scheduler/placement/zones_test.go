@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -27,8 +29,7 @@ type zoned struct {
 
 func newZoned(t *testing.T) *zoned {
 	z := &zoned{T: t}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randomly.Seed(t)
 	z.engine = placement.New(&z.state, defaultRules(), rand.New(rand.NewPCG(seed, 1)))
 	return z
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -56,7 +58,7 @@ func vary(r *rand.Rand, tree any) any {
 
 // TestApplyingAgainAgreesWithTheLibrary applies random configurations to random objects that others own too.
 func TestApplyingAgainAgreesWithTheLibrary(t *testing.T) {
-	n := seed(t)
+	n := randomly.Seed(t)
 	again, all := 0, 0
 	for _, k := range builtin.Kinds() {
 		t.Run(k.Kind, func(t *testing.T) {

@@ -5,13 +5,15 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	"github.com/millrace/millrace/server/resource/builtin"
 	"github.com/millrace/millrace/server/resource/core"
 )
 
 // TestNewObjectsHaveWhatAComparisonWithNothingFinds fills objects of all kinds at random.
 func TestNewObjectsHaveWhatAComparisonWithNothingFinds(t *testing.T) {
-	f := &filler{Rand: rand.New(rand.NewPCG(seed(t), 1))}
+	f := &filler{Rand: rand.New(rand.NewPCG(randomly.Seed(t), 1))}
 	fresh, all := 0, 0
 	for _, k := range builtin.Kinds() {
 		for _, face := range k.Faces {

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/millrace/millrace/internal/randomly"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,19 +18,6 @@ import (
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/builtin"
 )
-
-// seed is random unless MILLRACE_SEED gives it.
-func seed(t testing.TB) uint64 {
-	n := rand.Uint64()
-	if text := os.Getenv("MILLRACE_SEED"); text != "" {
-		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("MILLRACE_SEED=%d", n)
-	return n
-}
 
 // history changes an object again and again, both ways.
 type history struct {
@@ -44,7 +31,7 @@ type history struct {
 
 // TestQuickWayAgreesWithLibrary changes random objects of all kinds, by several managers, through all views.
 func TestQuickWayAgreesWithLibrary(t *testing.T) {
-	n := seed(t)
+	n := randomly.Seed(t)
 	quick, slow := 0, 0
 	for _, k := range builtin.Kinds() {
 		for _, face := range k.Faces {

@@ -51,14 +51,14 @@ type Keys struct {
 // Open reads the keys of a folder, and makes what is missing. hosts are the names and addresses that the server is
 // reached at. An empty folder name keeps everything in memory.
 func Open(folder string, hosts []string, now time.Time) (*Keys, error) {
-	s, err := openShelf(folder)
+	s, err := openStorage(folder)
 	if err != nil {
 		return nil, err
 	}
 	return open(s, hosts, now)
 }
 
-func open(s shelf, hosts []string, now time.Time) (*Keys, error) {
+func open(s storage, hosts []string, now time.Time) (*Keys, error) {
 	k := &Keys{}
 	var err error
 	if k.Authority, err = pair(s, "ca", nil, now, authorityTemplate); err != nil {
@@ -76,7 +76,7 @@ func open(s shelf, hosts []string, now time.Time) (*Keys, error) {
 }
 
 // pair reads a certificate and its key, or makes them.
-func pair(s shelf, name string, signer *Pair, now time.Time, fill func(*x509.Certificate)) (Pair, error) {
+func pair(s storage, name string, signer *Pair, now time.Time, fill func(*x509.Certificate)) (Pair, error) {
 	wanted := template(now)
 	fill(wanted)
 	p, err := s.read(name)

@@ -14,7 +14,7 @@ const rotateEvery = 6 * time.Hour
 
 // Rotating are keys whose certificates are made anew before they expire. The authority and the signing key stay.
 type Rotating struct {
-	shelf   shelf
+	storage   storage
 	hosts   []string
 	log     *slog.Logger
 	current atomic.Pointer[Keys]
@@ -35,7 +35,7 @@ func (c *Client) Certificate() *tls.Certificate { return c.current.Load() }
 
 // OpenRotating opens the keys of a folder, as Open does. They are renewed while Run runs.
 func OpenRotating(folder string, hosts []string, log *slog.Logger) (*Rotating, error) {
-	s, err := openShelf(folder)
+	s, err := openStorage(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func OpenRotating(folder string, hosts []string, log *slog.Logger) (*Rotating, e
 	if err != nil {
 		return nil, err
 	}
-	r := &Rotating{shelf: s, hosts: hosts, log: log}
+	r := &Rotating{storage: s, hosts: hosts, log: log}
 	r.current.Store(k)
 	return r, nil
 }
@@ -90,7 +90,7 @@ func (r *Rotating) Run(ctx context.Context) error {
 
 // rotate exchanges the keys if there are new ones: some were due, or somebody has replaced the files.
 func (r *Rotating) rotate(now time.Time) {
-	next, err := open(r.shelf, r.hosts, now)
+	next, err := open(r.storage, r.hosts, now)
 	if err != nil {
 		r.log.Error("certificates cannot be renewed", "error", err, "expires", r.Keys().Serving.Certificate.NotAfter)
 		return

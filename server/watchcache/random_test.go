@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	"github.com/millrace/millrace/server/store"
 	"github.com/millrace/millrace/server/watchcache"
 )
@@ -190,8 +192,7 @@ type chaos struct {
 }
 
 func TestRandomWorldKeepsEveryGuarantee(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randomly.Seed(t)
 	o := watchcache.Options{WindowEvents: 300, PageSize: 7, Backoff: func(int) time.Duration { return 3 * time.Millisecond }}
 	run(t, o, func(w *world) {
 		c := &chaos{world: w, seed: seed, until: time.Now().Add(10 * time.Second)}

@@ -16,7 +16,7 @@ type crowd struct {
 	followers []*follower
 	total     atomic.Int64
 	conns     []*h2.Conn
-	patience  time.Duration // how long nothing may come; stuck if zero
+	idleLimit  time.Duration // how long nothing may come; stuck if zero
 }
 
 // openPatience is how long all watches of a crowd may take to open.
@@ -65,7 +65,7 @@ const stuck = 5 * time.Second
 func (k *crowd) wait(ctx context.Context, followers []*follower) time.Time {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	patience := cmp.Or(k.patience, stuck)
+	idleLimit := cmp.Or(k.idleLimit, stuck)
 	last, progress := k.total.Load(), time.Now()
 	for _, f := range followers {
 		for waiting := true; waiting; {
@@ -77,7 +77,7 @@ func (k *crowd) wait(ctx context.Context, followers []*follower) time.Time {
 			case now := <-tick.C:
 				if n := k.total.Load(); n != last {
 					last, progress = n, now
-				} else if now.Sub(progress) > patience {
+				} else if now.Sub(progress) > idleLimit {
 					return progress
 				}
 			}

@@ -303,7 +303,7 @@ func (b *Bench) initialEvents(ctx context.Context, watches int, path string) err
 		b.profiling.Wait()
 		return err
 	}
-	k.patience = slowStart
+	k.idleLimit = slowStart
 	last := k.wait(ctx, k.followers)
 	if err := ctx.Err(); err != nil {
 		b.profiling.Wait()

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -101,10 +103,11 @@ func TestAFieldPathFindsTheSameInBothForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	random := rand.New(rand.NewPCG(randomly.Seed(t), 0))
 	for range 100 {
-		pod := podNamed(fmt.Sprint(rand.IntN(1000)))
-		for range rand.IntN(4) {
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Image: fmt.Sprint(rand.IntN(5))})
+		pod := podNamed(fmt.Sprint(random.IntN(1000)))
+		for range random.IntN(4) {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Image: fmt.Sprint(random.IntN(5))})
 		}
 		packed, _ := pod.Marshal()
 		a := valuesAt(path, &Version[*corev1.Pod]{Packed: packed})

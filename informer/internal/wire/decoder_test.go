@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -127,7 +129,7 @@ func shuffled(random *rand.Rand, messages ...[]byte) []byte {
 // Sharing must not show: whatever the order and number of the fields, the object is what the generated code makes of
 // the same bytes.
 func TestSharingPartsDoesNotShow(t *testing.T) {
-	seed := rand.Uint64()
+	seed := randomly.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	pods := [][]byte{mustEncode(t, replica("web", 1)), mustEncode(t, replica("web", 2)), mustEncode(t, replica("db", 1)), mustEncode(t, fullPod("one"))}
 	d := NewDecoder[*corev1.Pod]()

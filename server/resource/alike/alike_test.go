@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -79,7 +81,7 @@ func disturb(r *rand.Rand, v reflect.Value) {
 }
 
 func TestEqualityIsThatOfTheLibrary(t *testing.T) {
-	seed := time.Now().UnixNano()
+	seed := int64(randomly.Seed(t))
 	r, fill := rand.New(rand.NewSource(seed)), filler(seed)
 	same, all := 0, 0
 	for _, k := range builtin.Kinds() {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -77,9 +79,7 @@ func filler(seed int64) *randfill.Filler {
 
 // eachText makes texts of all kinds, in all their versions.
 func eachText(t testing.TB, rounds int, f func(face *resource.Face, text []byte)) {
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	fill := filler(seed)
+	fill := filler(int64(randomly.Seed(t)))
 	for _, k := range builtin.Kinds() {
 		for _, face := range k.Faces {
 			for range rounds {
@@ -140,7 +140,7 @@ func mutated(r *rand.Rand, text []byte) []byte {
 }
 
 func TestWhatIsAcceptedIsWhatTheLibraryMakesOfIt(t *testing.T) {
-	r := rand.New(rand.NewSource(time.Now().UnixNano()))
+	r := rand.New(rand.NewSource(int64(randomly.Seed(t))))
 	accepted, all := 0, 0
 	eachText(t, 2, func(face *resource.Face, text []byte) {
 		for range 20 {

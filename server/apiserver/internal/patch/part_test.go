@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -171,7 +173,7 @@ func somewhere(r *rand.Rand, v any) (path string, value any) {
 }
 
 func TestAPatchOfAPartComesToTheSameAsOneOfTheWhole(t *testing.T) {
-	seed := time.Now().UnixNano()
+	seed := int64(randomly.Seed(t))
 	r := rand.New(rand.NewSource(seed))
 	fill := fillerOf(r)
 	short, all := 0, 0

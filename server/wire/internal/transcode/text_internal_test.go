@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
-	"time"
+
+	"github.com/millrace/millrace/internal/randomly"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 func TestStringsAreEscapedAsByEncodingJSON(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randomly.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 20_000 {
 		s := make([]byte, rng.IntN(40))
@@ -38,7 +39,7 @@ func TestStringsAreEscapedAsByEncodingJSON(t *testing.T) {
 }
 
 func TestVerbatimTextIsWhatEncodingJSONPassesOn(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randomly.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	tokens := []string{"{", "}", "[", "]", ",", ":", `"a"`, `"f:b"`, `"\""`, `"\u0041"`, `"\x"`, "0", "-1", "01", "1.5", "1.", "2e9", "3E-", "-", "true", "null", "nul", " ", `"<"`, "\"\u2028\"", `"`, `{}`, `{"a":{}}`, `"k":{}`, ",", ":"}
 	yes := 0
@@ -69,7 +70,7 @@ func TestVerbatimTextIsWhatEncodingJSONPassesOn(t *testing.T) {
 }
 
 func TestCanonicalQuantitiesAreWhatQuantitiesWrite(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randomly.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	suffixes := []string{"", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "x", "i", "Kim"}
 	numbers := []string{"0", "00", "000", "1", "10", "8", "16", "128", "1000", "1023", "1024", "2048", "-1", "+1", ".", "5"}

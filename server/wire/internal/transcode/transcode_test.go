@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/randomly"
+
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -137,7 +139,7 @@ func TestEveryBuiltInKindHasAPlan(t *testing.T) {
 }
 
 func TestTextIsThatOfTheDecodedObject(t *testing.T) {
-	seed := time.Now().UnixNano()
+	seed := int64(randomly.Seed(t))
 	fill := filler(seed)
 	rounds := 15
 	for _, k := range transcodable() {
@@ -177,7 +179,7 @@ func TestAnEmptyMessageIsAnObjectOfZeroValues(t *testing.T) {
 // TestDamagedMessagesAreRefusedOrReadAlike changes bytes of good messages: where a plan takes one it must say what the long
 // way says.
 func TestDamagedMessagesAreRefusedOrReadAlike(t *testing.T) {
-	seed := time.Now().UnixNano()
+	seed := int64(randomly.Seed(t))
 	fill, rng := filler(seed), rand.New(rand.NewSource(seed))
 	taken := 0
 	for _, k := range transcodable() {
@@ -221,7 +223,7 @@ func damage(rng *rand.Rand, message []byte) []byte {
 }
 
 func TestMetadataOfAnyObjectIsThatOfThePartialObject(t *testing.T) {
-	seed := time.Now().UnixNano()
+	seed := int64(randomly.Seed(t))
 	fill := filler(seed)
 	plan, err := transcode.CompileMetadata(partialType)
 	if err != nil {

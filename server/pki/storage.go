@@ -15,15 +15,15 @@ import (
 	"github.com/millrace/millrace/internal/durable"
 )
 
-// shelf is where pairs are kept, by name. A pair that is not there is fs.ErrNotExist.
-type shelf interface {
+// storage is where pairs are kept, by name. A pair that is not there is fs.ErrNotExist.
+type storage interface {
 	read(name string) (Pair, error)
 	write(name string, p Pair) error
 	// signing is the key that signs tokens. It is made when it is not there.
 	signing() (*ecdsa.PrivateKey, error)
 }
 
-func openShelf(path string) (shelf, error) {
+func openStorage(path string) (storage, error) {
 	if path == "" {
 		return &memory{pairs: map[string]Pair{}}, nil
 	}
@@ -33,7 +33,7 @@ func openShelf(path string) (shelf, error) {
 	return folder(path), nil
 }
 
-// memory is a shelf that ends with the process.
+// memory is a storage that ends with the process.
 type memory struct {
 	pairs map[string]Pair
 	key   *ecdsa.PrivateKey
@@ -59,7 +59,7 @@ func (m *memory) signing() (_ *ecdsa.PrivateKey, err error) {
 	return m.key, err
 }
 
-// folder is a shelf of files: NAME.crt and NAME.key.
+// folder is a storage of files: NAME.crt and NAME.key.
 type folder string
 
 func (f folder) path(file string) string { return filepath.Join(string(f), file) }

@@ -1,0 +1,173 @@
+package quota
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func list(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+func text(l corev1.ResourceList) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		q := l[name]
+		all = append(all, fmt.Sprintf("%s=%s", name, q.String()))
+	}
+	return strings.Join(all, " ")
+}
+
+func pod(change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+		Requests: list("cpu", "100m", "memory", "1Gi", "example.com/chip", "1"), Limits: list("cpu", "200m", "example.com/chip", "1"),
+	}}}}}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func TestWhatObjectsUse(t *testing.T) {
+	core := func(resource string) schema.GroupResource { return schema.GroupResource{Resource: resource} }
+	running := "count/pods=1 cpu=100m limits.cpu=200m memory=1Gi pods=1 requests.cpu=100m requests.example.com/chip=1 requests.memory=1Gi"
+	for name, c := range map[string]struct {
+		resource schema.GroupResource
+		object   any
+		want     string
+	}{
+		"a kind of another group": {schema.GroupResource{Group: "apps", Resource: "deployments"}, nil, "count/deployments.apps=1"},
+		"a config map":            {core("configmaps"), &corev1.ConfigMap{}, "configmaps=1 count/configmaps=1"},
+		"an event":                {core("events"), &corev1.Event{}, "count/events=1"},
+		"a pod":                   {core("pods"), pod(nil), running},
+		"a pod that is going":     {core("pods"), pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), running},
+		"a pod that has ended":    {core("pods"), pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), "count/pods=1"},
+		"a pod that has failed":   {core("pods"), pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "count/pods=1"},
+		"a pod with an init container that asks for more": {core("pods"), pod(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list("cpu", "100m")}
+			p.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "2")}}}
+		}), "count/pods=1 cpu=2 pods=1 requests.cpu=2"},
+		"a service": {core("services"), &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: make([]corev1.ServicePort, 2)}},
+			"count/services=1 services=1 services.loadbalancers=0 services.nodeports=0"},
+		"a service with node ports": {core("services"), &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: make([]corev1.ServicePort, 2)}},
+			"count/services=1 services=1 services.loadbalancers=0 services.nodeports=2"},
+		"a load balancer": {core("services"), &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: make([]corev1.ServicePort, 2)}},
+			"count/services=1 services=1 services.loadbalancers=1 services.nodeports=2"},
+		"a load balancer that needs no node ports": {core("services"), &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer,
+			AllocateLoadBalancerNodePorts: new(false), Ports: []corev1.ServicePort{{NodePort: 30000}, {}}}},
+			"count/services=1 services=1 services.loadbalancers=1 services.nodeports=1"},
+		"a claim": {core("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("gold"),
+			Resources: corev1.VolumeResourceRequirements{Requests: list("storage", "5Gi")}}},
+			"count/persistentvolumeclaims=1 gold.storageclass.storage.k8s.io/persistentvolumeclaims=1 gold.storageclass.storage.k8s.io/requests.storage=5Gi " +
+				"persistentvolumeclaims=1 requests.storage=5Gi"},
+	} {
+		if got := text(Use(c.resource, c.object)); got != c.want {
+			t.Errorf("%s uses\n\t%s, want\n\t%s", name, got, c.want)
+		}
+	}
+}
+
+func TestTheStorageClassOfAClaim(t *testing.T) {
+	named := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("gold")}}
+	old := named.DeepCopy()
+	old.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: "silver"}
+	for want, c := range map[string]*corev1.PersistentVolumeClaim{"": {}, "gold": named, "silver": old} {
+		if got := StorageClass(c); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
+	}
+}
+
+func TestScopesCoverPods(t *testing.T) {
+	plain := pod(nil)
+	bestEffort := pod(func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} })
+	bounded := pod(func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(0)) })
+	high := pod(func(p *corev1.Pod) { p.Spec.PriorityClassName = "high" })
+	far := pod(func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: corev1.PodAffinityTerm{Namespaces: []string{"other"}}}}}}
+	})
+	near := pod(func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{}}}}
+	})
+	for _, c := range []struct {
+		scope   corev1.ResourceQuotaScope
+		in, out []*corev1.Pod
+	}{
+		{corev1.ResourceQuotaScopeTerminating, []*corev1.Pod{bounded}, []*corev1.Pod{plain}},
+		{corev1.ResourceQuotaScopeNotTerminating, []*corev1.Pod{plain}, []*corev1.Pod{bounded}},
+		{corev1.ResourceQuotaScopeBestEffort, []*corev1.Pod{bestEffort}, []*corev1.Pod{plain}},
+		{corev1.ResourceQuotaScopeNotBestEffort, []*corev1.Pod{plain}, []*corev1.Pod{bestEffort}},
+		{corev1.ResourceQuotaScopePriorityClass, []*corev1.Pod{high}, []*corev1.Pod{plain}},
+		{corev1.ResourceQuotaScopeCrossNamespacePodAffinity, []*corev1.Pod{far}, []*corev1.Pod{plain, near}},
+		{"Unknown", nil, []*corev1.Pod{plain}},
+	} {
+		q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{c.scope}}}
+		for _, p := range c.in {
+			if !Covers(q, p) {
+				t.Errorf("%s does not cover %v", c.scope, p.Spec)
+			}
+		}
+		for _, p := range c.out {
+			if Covers(q, p) {
+				t.Errorf("%s covers %v", c.scope, p.Spec)
+			}
+		}
+		if Covers(q, &corev1.Service{}) {
+			t.Errorf("%s covers a service", c.scope)
+		}
+	}
+	if !Covers(&corev1.ResourceQuota{}, plain) || !Covers(&corev1.ResourceQuota{}, &corev1.Service{}) {
+		t.Error("a quota without scopes does not cover everything")
+	}
+}
+
+func TestSelectorsOfScopesCompareNames(t *testing.T) {
+	of := func(class string) *corev1.Pod { return pod(func(p *corev1.Pod) { p.Spec.PriorityClassName = class }) }
+	for _, c := range []struct {
+		operator corev1.ScopeSelectorOperator
+		covered  string // of "", "a", "b"
+	}{
+		{corev1.ScopeSelectorOpExists, "a b"}, {corev1.ScopeSelectorOpDoesNotExist, "-"}, {corev1.ScopeSelectorOpIn, "a"}, {corev1.ScopeSelectorOpNotIn, "- b"}, {"Unknown", ""},
+	} {
+		q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+			{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: c.operator, Values: []string{"a"}}}}}}
+		var covered []string
+		for _, class := range []string{"", "a", "b"} {
+			if Covers(q, of(class)) {
+				covered = append(covered, cmp.Or(class, "-"))
+			}
+		}
+		if got := strings.Join(covered, " "); got != c.covered {
+			t.Errorf("%s covers %q, want %q", c.operator, got, c.covered)
+		}
+	}
+}
+
+func TestScopesOfClaimsAreTheirAttributes(t *testing.T) {
+	q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+		{ScopeName: corev1.ResourceQuotaScopeVolumeAttributesClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"fast"}}}}}}
+	claim := func(class *string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: class}}
+	}
+	if !Covers(q, claim(new("fast"))) || Covers(q, claim(new("slow"))) || Covers(q, claim(nil)) {
+		t.Error("it does not go by the name of the class")
+	}
+	q.Spec.ScopeSelector.MatchExpressions[0].ScopeName = corev1.ResourceQuotaScopePriorityClass
+	if Covers(q, claim(new("fast"))) {
+		t.Error("a scope of pods covers a claim")
+	}
+}
