@@ -157,7 +157,7 @@ func commands(script string) []command {
 // what is printed after a while is taken.
 const (
 	failAfter = 60 * time.Second
-	while    = 2 * time.Second
+	while     = 2 * time.Second
 )
 
 // do runs a command, again and again if that is said.

@@ -14,7 +14,7 @@ const rotateEvery = 6 * time.Hour
 
 // Rotating are keys whose certificates are made anew before they expire. The authority and the signing key stay.
 type Rotating struct {
-	storage   storage
+	storage storage
 	hosts   []string
 	log     *slog.Logger
 	current atomic.Pointer[Keys]

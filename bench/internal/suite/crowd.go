@@ -16,7 +16,7 @@ type crowd struct {
 	followers []*follower
 	total     atomic.Int64
 	conns     []*h2.Conn
-	idleLimit  time.Duration // how long nothing may come; stuck if zero
+	idleLimit time.Duration // how long nothing may come; stuck if zero
 }
 
 // openPatience is how long all watches of a crowd may take to open.
