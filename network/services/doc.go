@@ -9,8 +9,8 @@
 //
 // # Guarantees
 //
-//   - Level: the tables follow from the services, slices and the node as the informers have them, whatever happened before. What
-//     somebody else changed in them is found within seconds, and repaired.
+//   - Level: the tables follow from the services, slices and the node as the informers have them, whatever happened before. Tables
+//     and rules that somebody else removed come back within seconds, elements within minutes.
 //   - Constant: the way of a packet takes a fixed number of lookups, however many services and endpoints there are. There are
 //     no rules for services or endpoints, only elements of maps.
 //   - Small: a change writes the elements that differ, and all changes that wait together go in one transaction.

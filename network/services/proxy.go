@@ -46,7 +46,9 @@ type Proxy struct {
 	conn    *nft.Conn
 
 	generation uint32 // of nf_tables after our last write
+	foreign    bool   // somebody else has written since all was compared
 	doubt      bool   // the tables may not be what the ledger says
+	compared   time.Time
 	node       *node
 
 	mu    sync.Mutex
@@ -195,10 +197,34 @@ func (p *Proxy) loop(ctx context.Context) error {
 	}
 }
 
-// look notices that somebody else has written to nf_tables.
+// fullPass is how long elements that somebody else changed may stay as they are. To list them takes the kernel seconds where there
+// are 100,000, so this is not done at each change of somebody else's tables.
+const fullPass = 5 * time.Minute
+
+// look notices that somebody else has written to nf_tables. Tables or rules that are gone are put right at once.
 func (p *Proxy) look() {
-	if g, err := p.conn.Generation(); err != nil || g != p.generation {
+	g, err := p.conn.Generation()
+	if err != nil {
 		p.doubt = true
+		return
+	}
+	p.foreign = p.foreign || g != p.generation
+	if p.foreign && time.Since(p.compared) > fullPass {
+		p.doubt = true
+	}
+	if g == p.generation {
+		return
+	}
+	p.generation = g
+	for _, k := range p.kernels {
+		comment, exists, err := k.conn.Comment(k.table())
+		whole := false
+		if err == nil {
+			whole, err = k.whole(exists && comment == k.make(), p.ledger.chains[k.six])
+		}
+		if err != nil || !whole {
+			p.doubt = true
+		}
 	}
 }
 
@@ -313,7 +339,9 @@ func (p *Proxy) commit(d difference) error {
 			return err
 		}
 	}
-	p.doubt = false
+	if p.doubt {
+		p.doubt, p.foreign, p.compared = false, false, time.Now()
+	}
 	return nil
 }
 
