@@ -7,6 +7,7 @@
 package controllers
 
 import (
+	"github.com/millrace/millrace/controllers/clusterrole"
 	"github.com/millrace/millrace/controllers/cronjob"
 	"github.com/millrace/millrace/controllers/daemonset"
 	"github.com/millrace/millrace/controllers/deployment"
@@ -20,6 +21,8 @@ import (
 	"github.com/millrace/millrace/controllers/nodeipam"
 	"github.com/millrace/millrace/controllers/nodelifecycle"
 	"github.com/millrace/millrace/controllers/podgc"
+	"github.com/millrace/millrace/controllers/pvcprotection"
+	"github.com/millrace/millrace/controllers/pvprotection"
 	"github.com/millrace/millrace/controllers/replicaset"
 	"github.com/millrace/millrace/controllers/replication"
 	"github.com/millrace/millrace/controllers/resourcequota"
@@ -50,6 +53,7 @@ type Options struct {
 // All returns the entries of all loops, for a [loop.Group].
 func All(options Options) []loop.Entry {
 	return []loop.Entry{
+		clusterrole.Entry,
 		cronjob.Entry,
 		daemonset.Entry,
 		deployment.Entry,
@@ -66,6 +70,8 @@ func All(options Options) []loop.Entry {
 		options.Ranges.Entry(),
 		options.Nodes.Entry(),
 		options.Pods.Entry(),
+		pvcprotection.Entry,
+		pvprotection.Entry,
 		resourcequota.Entry,
 		rootca.Entry(options.RootCA),
 		serviceaccount.Entry,

@@ -22,8 +22,8 @@ import (
 func TestNamesAreThoseOfKubernetes(t *testing.T) {
 	all, _ := loop.Names(controllers.All(controllers.Options{}))
 	want := []string{
-		"cronjob-controller", "daemonset-controller", "deployment-controller", "disruption-controller", "endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller", "garbage-collector-controller", "job-controller",
-		"namespace-controller", "node-lifecycle-controller", "pod-garbage-collector-controller", "replicaset-controller",
+		"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller", "disruption-controller", "endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller", "garbage-collector-controller", "job-controller",
+		"namespace-controller", "node-lifecycle-controller", "persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller",
 		"replicationcontroller-controller", "resourcequota-controller",
 		"root-ca-certificate-publisher-controller", "serviceaccount-controller", "statefulset-controller", "taint-eviction-controller", "ttl-after-finished-controller",
 	}

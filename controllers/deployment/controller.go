@@ -125,7 +125,8 @@ func (k *controller) seekers(set *appsv1.ReplicaSet) []loop.Key {
 // lastPodGone wakes a deployment that waits with the pods of its new template
 // until those of the old ones have ended.
 func (k *controller) lastPodGone(before, after *podview.Pod) []loop.Key {
-	if before == nil || before.Finished() || after != nil && !after.Finished() {
+	// A pod that has ended and gone at once may be shown as gone only.
+	if before == nil || after != nil && (before.Finished() || !after.Finished()) {
 		return nil
 	}
 	ref := metav1.GetControllerOfNoCopy(before)
