@@ -74,7 +74,7 @@ var (
 	tabs        = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "tabs"}
 )
 
-func parse(t *testing.T, text string) *unstructured.Unstructured {
+func parse(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
