@@ -22,10 +22,30 @@ import (
 func TestNamesAreThoseOfKubernetes(t *testing.T) {
 	all, _ := loop.Names(controllers.All(controllers.Options{}))
 	want := []string{
-		"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller", "disruption-controller", "endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller", "garbage-collector-controller", "job-controller",
-		"namespace-controller", "node-lifecycle-controller", "persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller",
-		"replicationcontroller-controller", "resourcequota-controller",
-		"root-ca-certificate-publisher-controller", "serviceaccount-controller", "statefulset-controller", "taint-eviction-controller", "ttl-after-finished-controller",
+		"clusterrole-aggregation-controller",
+		"cronjob-controller",
+		"daemonset-controller",
+		"deployment-controller",
+		"disruption-controller",
+		"endpoints-controller",
+		"endpointslice-controller",
+		"endpointslice-mirroring-controller",
+		"garbage-collector-controller",
+		"job-controller",
+		"namespace-controller",
+		"node-ipam-controller",
+		"node-lifecycle-controller",
+		"persistentvolume-protection-controller",
+		"persistentvolumeclaim-protection-controller",
+		"pod-garbage-collector-controller",
+		"replicaset-controller",
+		"replicationcontroller-controller",
+		"resourcequota-controller",
+		"root-ca-certificate-publisher-controller",
+		"serviceaccount-controller",
+		"statefulset-controller",
+		"taint-eviction-controller",
+		"ttl-after-finished-controller",
 	}
 	slices.Sort(all)
 	if !slices.Equal(all, want) {

@@ -221,6 +221,7 @@ func TestStrangerWithTheNameOfTheNewSetIsAvoided(t *testing.T) {
 		if err := c.clients.Kube.AppsV1().Deployments("default").Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // or the loop, which has not heard of the deletion yet, would make the set again
 		if err := sets.Delete(t.Context(), taken, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ func Start(t testing.TB, clients *loop.Clients, entries ...loop.Entry) (stop fun
 	return Run(t, clients, Make(t, clients, entries...)...)
 }
 
-// Make makes the loops of entries.
+// Make makes the loops of entries, except those that have nothing to do.
 func Make(t testing.TB, clients *loop.Clients, entries ...loop.Entry) []loop.Runner {
 	t.Helper()
 	var runners []loop.Runner
@@ -23,7 +23,9 @@ func Make(t testing.TB, clients *loop.Clients, entries ...loop.Entry) []loop.Run
 		if err != nil {
 			t.Fatal(err)
 		}
-		runners = append(runners, runner)
+		if runner != nil {
+			runners = append(runners, runner)
+		}
 	}
 	return runners
 }
