@@ -60,6 +60,7 @@ var arrows = map[string][]string{
 	"millracetest": {""},
 	"proof":        {},
 	"examples":     {"loop", "informer", "scheduler"},
+	"faults":       {},
 	"bench":        {"server/pki", "server/store"},
 }
 

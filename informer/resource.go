@@ -3,7 +3,6 @@ package informer
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/informer/internal/wire"
@@ -66,22 +64,22 @@ func (r Resource[T]) SubResource(name string) Resource[T] {
 
 // Get reads one object.
 func (r Resource[T]) Get(ctx context.Context, name string, options metav1.GetOptions) (T, error) {
-	return r.object(r.to(r.client.Get(), name).VersionedParams(&options, scheme.ParameterCodec).Do(ctx))
+	return r.object(r.to(r.client.Get(), name).SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Do(ctx))
 }
 
 // Create creates an object.
 func (r Resource[T]) Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error) {
-	return r.object(r.to(r.client.Post(), "").VersionedParams(&options, scheme.ParameterCodec).Body(object).Do(ctx))
+	return r.object(r.to(r.client.Post(), "").SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Body(object).Do(ctx))
 }
 
 // Update writes an object over the one of its name.
 func (r Resource[T]) Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error) {
-	return r.object(r.to(r.client.Put(), object.GetName()).VersionedParams(&options, scheme.ParameterCodec).Body(object).Do(ctx))
+	return r.object(r.to(r.client.Put(), object.GetName()).SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Body(object).Do(ctx))
 }
 
 // Patch changes an object.
 func (r Resource[T]) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions) (T, error) {
-	return r.object(r.to(r.client.Patch(kind), name).VersionedParams(&options, scheme.ParameterCodec).Body(patch).Do(ctx))
+	return r.object(r.to(r.client.Patch(kind), name).SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Body(patch).Do(ctx))
 }
 
 // Delete deletes an object.
@@ -95,7 +93,7 @@ func (r Resource[T]) List(ctx context.Context, options metav1.ListOptions) ([]T,
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	list, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(wire.Timeout(options)).Do(ctx).Get()
+	list, err := r.to(r.client.Get(), "").SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Timeout(wire.Timeout(options)).Do(ctx).Get()
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
@@ -109,7 +107,7 @@ func (r Resource[T]) Watch(ctx context.Context, options metav1.ListOptions) (wat
 		return nil, err
 	}
 	options.Watch = true
-	w, err := r.to(r.client.Get(), "").VersionedParams(&options, scheme.ParameterCodec).Timeout(wire.Timeout(options)).Watch(ctx)
+	w, err := r.to(r.client.Get(), "").SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Timeout(wire.Timeout(options)).Watch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +128,7 @@ func (r Resource[T]) to(request *rest.Request, name string) *rest.Request {
 }
 
 func (r Resource[T]) object(result rest.Result) (T, error) {
-	object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	object := newObject[T]()
 	err := result.Into(object)
 	return object, err
 }
@@ -187,7 +185,7 @@ func (r Resource[T]) encoded(dropManagedFields bool) (Source[*wire.Object], bool
 
 // identity implements identified.
 func (r Resource[T]) identity() (server any, scope string, known bool) {
-	return r.client, r.name + "/" + r.namespace + "?" + r.labels.String() + "&" + r.fields.String(), true
+	return r.client, r.client.APIVersion().String() + "/" + r.name + "/" + r.namespace + "?" + r.labels.String() + "&" + r.fields.String(), true
 }
 
 // openList returns the items and the metadata of a list object.

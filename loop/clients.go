@@ -2,12 +2,15 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -39,7 +42,8 @@ type Clients struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	config *rest.Config // nil if the clients were given
+	config     *rest.Config // nil if the clients were given
+	connection *http.Client // of the config
 }
 
 // NewClients connects to the API server of config. It sets no limit to the
@@ -88,7 +92,7 @@ func (c *Clients) connect(config *rest.Config) error {
 	if c.Metadata, err = metadata.NewForConfigAndClient(config, transport); err != nil {
 		return fmt.Errorf("make the metadata client: %w", err)
 	}
-	c.config, c.Kube, c.Discovery = config, kube, kube.Discovery()
+	c.config, c.connection, c.Kube, c.Discovery = config, transport, kube, kube.Discovery()
 	return nil
 }
 
@@ -153,14 +157,38 @@ func (c *Clients) Run(ctx context.Context) error {
 // changed, or not for a long time.
 const hotBytes = 1 << 20
 
+// Selection restricts what is listed, watched and cached, in the API's syntax.
+type Selection struct{ Labels, Fields string }
+
 // Informer returns the process's informer of a kind, which all that ask for
-// the same kind, namespace and selectors share. It keeps no managed fields.
-func Informer[T informer.Object](c *Clients, source informer.Source[T]) *informer.Shared[T] {
+// the same kind, namespace and selection share. It keeps no managed fields. With
+// a selection it caches only what that selects; there can be one at most.
+func Informer[T informer.Object](c *Clients, source informer.Source[T], only ...Selection) *informer.Shared[T] {
+	var selected Selection
+	for _, s := range only {
+		selected = s
+	}
 	return informer.Share(c.Informers, source, informer.Options[T]{
+		LabelSelector:     selected.Labels,
+		FieldSelector:     selected.Fields,
 		Logger:            c.log(),
 		DropManagedFields: true,
 		HotBytes:          hotBytes,
 		// client-go's fake clients accept a streamed list and never send it.
 		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
 	})
+}
+
+// ErrNoConfig is returned where clients that were given, and not made from a
+// configuration, cannot make another one.
+var ErrNoConfig = errors.New("these clients were not made from a configuration")
+
+// ResourceFor returns a client for any kind, such as a custom one, over a Go
+// type of the caller's own or as a tree: see [informer.ResourceFor]. It is a
+// source for [Informer], and what a [Writer] writes with.
+func ResourceFor[T informer.Object](c *Clients, kind schema.GroupVersionKind, resource string) (informer.Resource[T], error) {
+	if c.config == nil {
+		return informer.Resource[T]{}, fmt.Errorf("client for %s: %w", resource, ErrNoConfig)
+	}
+	return informer.ResourceFor[T](c.config, c.connection, kind, resource)
 }

@@ -16,9 +16,17 @@
 //   - Contained: a panic in Sync is an error of that key.
 //   - Quiet: every Run ends when its context does, and returns only when
 //     nothing that it started is running.
-//   - Sole: what runs under [Elected] has stopped before its lease is given up.
+//   - Sole: what runs under [Elected] has stopped before its lease is given up
+//     or runs out.
 //
 // A Sync may be called with nothing to do, may be called for keys whose object
 // does not exist (any more), and sees caches that lag behind the server. A loop
-// that creates or deletes things guards against its own lag with [Writes].
+// that writes by a [Writer] is not called again for the key before its caches
+// show what it wrote; one that writes in another way notes that in [Writes].
+//
+// The package also has what controllers need again and again: selections of
+// what is cached ([Selection]), changes that do not wake a loop ([Predicate]),
+// clients for any kind ([ResourceFor]), server-side apply and create-or-update
+// ([Writer]), finalizers ([Finalizer]), adoption ([Claims]), leader election
+// ([Elected]), health and metrics ([Endpoints]).
 package loop

@@ -31,7 +31,8 @@ type Loop struct {
 	// Workers is how many keys are synced at a time. 0 means 1.
 	Workers int
 	// Sync brings one key in order. See the errors of this package for what
-	// it may return.
+	// it may return. It is called when the caches show what the last Sync of
+	// the key has written by Writers.
 	Sync func(ctx context.Context, key Key) (Result, error)
 	// Watches are what wakes the loop, and the caches it reads.
 	Watches []Watch
@@ -40,8 +41,9 @@ type Loop struct {
 	// Queue has the rate limits. Name, metrics and logging are filled in.
 	Queue queue.Options[Key]
 
-	once  sync.Once
-	queue *queue.Queue[Key]
+	once   sync.Once
+	queue  *queue.Queue[Key]
+	writes Writes // those of Writers, by key
 }
 
 // Add asks for a Sync of key.
@@ -70,14 +72,14 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long a cache may take to fill before the log says so.
-const patience = 10 * time.Second
+// fillTimeout is how long a cache may take to fill before the log says so.
+const fillTimeout = 10 * time.Second
 
 // wait waits until what is followed has been told in full, and says from time
 // to time what it waits for. It is false if ctx ended first.
 func (l *Loop) wait(ctx context.Context, following following) bool {
 	for ctx.Err() == nil {
-		attempt, cancel := context.WithTimeout(ctx, patience)
+		attempt, cancel := context.WithTimeout(ctx, fillTimeout)
 		err := following.Synced(attempt)
 		cancel()
 		if err == nil {
@@ -86,7 +88,7 @@ func (l *Loop) wait(ctx context.Context, following following) bool {
 		if ctx.Err() == nil {
 			l.log().WarnContext(ctx, "loop waits for a cache to fill", "loop", l.Name, "err", err)
 			if attempt.Err() == nil { // it failed before its time: do not spin
-				pause(ctx, patience)
+				pause(ctx, fillTimeout)
 			}
 		}
 	}

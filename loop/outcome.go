@@ -26,7 +26,11 @@ func Terminal(err error) error { return queue.Terminal(err) }
 
 // sync is the work of the queue: what it returns is tried again.
 func (l *Loop) sync(ctx context.Context, key Key) error {
-	result, err := l.Sync(ctx, key)
+	err := l.writes.Settled(ctx, key)
+	var result Result
+	if err == nil {
+		result, err = l.Sync(context.WithValue(ctx, syncingKey{}, syncing{&l.writes, key}), key)
+	}
 	switch {
 	case err == nil:
 		if result.After > 0 {

@@ -22,17 +22,35 @@ type following interface {
 	Done() <-chan struct{}
 }
 
-// Self wakes the loop with the key of each object that changes.
-func Self[T any](objects *informer.Shared[T]) Watch {
+// Self wakes the loop with the key of each object that changes, if all
+// predicates let the change pass.
+func Self[T any](objects *informer.Shared[T], predicates ...Predicate[T]) Watch {
+	if len(predicates) == 0 { // then nothing has to be decoded
+		return Watch{func(add func(Key)) following {
+			return objects.Handle(informer.Handler[T]{Changed: add})
+		}}
+	}
 	return Watch{func(add func(Key)) following {
-		return objects.Handle(informer.Handler[T]{Changed: add})
+		// Changed is called after the others, by the same goroutine.
+		passes := false
+		var none T
+		return objects.Handle(informer.Handler[T]{
+			Added:   func(object T, _ bool) { passes = pass(predicates, none, object) },
+			Updated: func(before, after T) { passes = pass(predicates, before, after) },
+			Deleted: func(last T, _ bool) { passes = pass(predicates, last, none) },
+			Changed: func(key Key) {
+				if passes {
+					add(key)
+				}
+			},
+		})
 	}}
 }
 
 // Owned wakes the loop with the key of the controller owner of each object
-// that changes, if that is of the given kind in any version. When an object
-// changes hands both owners are woken.
-func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersionKind) Watch {
+// that changes, if that is of the given kind in any version and all predicates
+// let the change pass. When an object changes hands both owners are woken.
+func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersionKind, predicates ...Predicate[T]) Watch {
 	return Mapped(objects, func(object T) []Key {
 		ref := metav1.GetControllerOfNoCopy(object)
 		if ref == nil || ref.Kind != owner.Kind {
@@ -42,22 +60,37 @@ func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersi
 			return nil
 		}
 		return []Key{{Namespace: object.GetNamespace(), Name: ref.Name}}
-	})
+	}, predicates...)
 }
 
 // Mapped wakes the loop with the keys that a function makes of each object
-// that changes; of an updated object, both of its old and its new state.
-func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key) Watch {
+// that changes, if all predicates let the change pass; of an updated object,
+// both of its old and its new state.
+func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates ...Predicate[T]) Watch {
 	return Watch{func(add func(Key)) following {
 		addAll := func(object T) {
 			for _, key := range keys(object) {
 				add(key)
 			}
 		}
+		var none T
 		return objects.Handle(informer.Handler[T]{
-			Added:   func(object T, _ bool) { addAll(object) },
-			Updated: func(before, after T) { addAll(before); addAll(after) },
-			Deleted: func(last T, _ bool) { addAll(last) },
+			Added: func(object T, _ bool) {
+				if pass(predicates, none, object) {
+					addAll(object)
+				}
+			},
+			Updated: func(before, after T) {
+				if pass(predicates, before, after) {
+					addAll(before)
+					addAll(after)
+				}
+			},
+			Deleted: func(last T, _ bool) {
+				if pass(predicates, last, none) {
+					addAll(last)
+				}
+			},
 		})
 	}}
 }

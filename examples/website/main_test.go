@@ -1,50 +1,84 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/millracetest"
 )
 
-func site(name string, files map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-the-site", Labels: map[string]string{"website": ""}},
-		Data:       files,
-	}
+// logged is what the operator has logged.
+type logged struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
 }
 
-// operate runs the operator on a fake server while f runs.
-func operate(t *testing.T, f func(t *testing.T, kube *fake.Clientset)) {
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(b)
+}
+
+// operate runs the operator on a real API server, in virtual time, while f runs. Nothing that it does may be an error.
+func operate(t *testing.T, f func(t *testing.T, kube kubernetes.Interface)) {
 	synctest.Test(t, func(t *testing.T) {
-		kube := fake.NewClientset()
-		clients := loop.ClientsFor(kube).Named("website")
+		config := millracetest.API(t)
+		var log logged
+		clients, err := loop.NewClients(config, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = clients.Named("website")
+		operator, err := websites(clients)
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- loop.Run(ctx, clients, websites(clients)) }()
-		synctest.Wait() // the fake server forgets what happens between a list and a watch
+		go func() { ended <- loop.Run(ctx, clients, operator) }()
+		kube := clients.Kube
+		if _, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		f(t, kube)
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+		if t.Failed() {
+			t.Logf("the operator said:\n%s", log.lines.String())
+		}
 	})
 }
 
-func create(t *testing.T, kube *fake.Clientset, m *corev1.ConfigMap) {
-	t.Helper()
-	if _, err := kube.CoreV1().ConfigMaps(m.Namespace).Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+func site(name string, labels map[string]string, files map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}, Data: files}
 }
 
-func deployment(t *testing.T, kube *fake.Clientset) *appsv1.Deployment {
+var isSite = map[string]string{"website": ""}
+
+func create(t *testing.T, kube kubernetes.Interface, m *corev1.ConfigMap) *corev1.ConfigMap {
+	t.Helper()
+	made, err := kube.CoreV1().ConfigMaps(m.Namespace).Create(t.Context(), m, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func deployment(t *testing.T, kube kubernetes.Interface) *appsv1.Deployment {
 	t.Helper()
 	synctest.Wait()
 	d, err := kube.AppsV1().Deployments("ns").Get(t.Context(), "blog", metav1.GetOptions{})
@@ -55,12 +89,10 @@ func deployment(t *testing.T, kube *fake.Clientset) *appsv1.Deployment {
 }
 
 func TestALabelledConfigMapBecomesADeploymentThatItOwns(t *testing.T) {
-	operate(t, func(t *testing.T, kube *fake.Clientset) {
-		create(t, kube, site("blog", map[string]string{"index.html": "hello"}))
-		unlabelled := site("settings", nil)
-		unlabelled.Labels = nil
-		create(t, kube, unlabelled)
-		if d := deployment(t, kube); !metav1.IsControlledBy(d, site("blog", nil)) {
+	operate(t, func(t *testing.T, kube kubernetes.Interface) {
+		blog := create(t, kube, site("blog", isSite, map[string]string{"index.html": "hello"}))
+		create(t, kube, site("settings", nil, nil))
+		if d := deployment(t, kube); !metav1.IsControlledBy(d, blog) {
 			t.Errorf("owners are %v", d.OwnerReferences)
 		}
 		all, err := kube.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{})
@@ -75,23 +107,24 @@ func TestALabelledConfigMapBecomesADeploymentThatItOwns(t *testing.T) {
 }
 
 func TestNewContentRollsOutAndChangesByHandArePutRight(t *testing.T) {
-	operate(t, func(t *testing.T, kube *fake.Clientset) {
-		create(t, kube, site("blog", map[string]string{"index.html": "hello"}))
+	operate(t, func(t *testing.T, kube kubernetes.Interface) {
+		create(t, kube, site("blog", isSite, map[string]string{"index.html": "hello"}))
 		before := deployment(t, kube)
-		if _, err := kube.CoreV1().ConfigMaps("ns").Update(t.Context(), site("blog", map[string]string{"index.html": "bye"}), metav1.UpdateOptions{}); err != nil {
+		if _, err := kube.CoreV1().ConfigMaps("ns").Patch(t.Context(), "blog", types.MergePatchType,
+			[]byte(`{"data":{"index.html":"bye"}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		after := deployment(t, kube)
 		if before.Spec.Template.Annotations["content"] == after.Spec.Template.Annotations["content"] {
 			t.Error("new content changed nothing")
 		}
-		broken := after.DeepCopy()
-		broken.Spec.Template.Spec.Containers[0].Image = "apache"
-		if _, err := kube.AppsV1().Deployments("ns").Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
+		if _, err := kube.AppsV1().Deployments("ns").Patch(t.Context(), "blog", types.StrategicMergePatchType,
+			[]byte(`{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"web","image":"apache"}]}}}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if image := deployment(t, kube).Spec.Template.Spec.Containers[0].Image; image != "nginx:1.29" {
-			t.Errorf("the image is %s", image)
+		d := deployment(t, kube)
+		if image := d.Spec.Template.Spec.Containers[0].Image; image != "nginx:1.29" || *d.Spec.Replicas != 3 {
+			t.Errorf("the image is %s, there are %d replicas; the operator says nothing of replicas", image, *d.Spec.Replicas)
 		}
 		if err := kube.AppsV1().Deployments("ns").Delete(t.Context(), "blog", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -100,15 +133,25 @@ func TestNewContentRollsOutAndChangesByHandArePutRight(t *testing.T) {
 	})
 }
 
-func TestADeploymentOfSomebodyElseIsLeftAlone(t *testing.T) {
-	operate(t, func(t *testing.T, kube *fake.Clientset) {
-		theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "blog"}}
-		if _, err := kube.AppsV1().Deployments("ns").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		create(t, kube, site("blog", nil))
-		if d := deployment(t, kube); len(d.OwnerReferences) > 0 || len(d.Spec.Template.Spec.Containers) > 0 {
-			t.Errorf("their deployment has become %+v", d)
-		}
-	})
+func TestADeploymentOfSomebodyElseIsLeftAloneUntilItGoes(t *testing.T) {
+	for _, labels := range []map[string]string{nil, {"website": "theirs"}} {
+		operate(t, func(t *testing.T, kube kubernetes.Interface) {
+			theirs := deploymentOf(site("blog", nil, nil))
+			theirs.OwnerReferences, theirs.Labels = nil, labels
+			made, err := kube.AppsV1().Deployments("ns").Create(t.Context(), theirs, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			blog := create(t, kube, site("blog", isSite, nil))
+			if d := deployment(t, kube); d.UID != made.UID || len(d.OwnerReferences) > 0 || d.Generation != made.Generation {
+				t.Errorf("their deployment has become %+v", d)
+			}
+			if err := kube.AppsV1().Deployments("ns").Delete(t.Context(), "blog", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			}
+			if d := deployment(t, kube); !metav1.IsControlledBy(d, blog) {
+				t.Errorf("when theirs has gone, ours has the owners %v", d.OwnerReferences)
+			}
+		})
+	}
 }

@@ -1,0 +1,219 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ErrInjected is wrapped by the errors of requests that fail by plan.
+var ErrInjected = errors.New("a fault by plan")
+
+// Transport carries a plan out. It is safe for use by several goroutines and several clients. New makes one.
+type Transport struct {
+	plan Plan
+
+	mu       sync.Mutex
+	counts   map[subject]int // guarded by mu: how many requests there were about each subject
+	happened []Rule          // guarded by mu
+	healed   bool            // guarded by mu
+}
+
+// New returns a transport that carries a plan out.
+func New(plan Plan) *Transport { return &Transport{plan: plan, counts: map[subject]int{}} }
+
+// Wrap returns a round tripper over another one: rest.Config.Wrap takes this method.
+func (t *Transport) Wrap(next http.RoundTripper) http.RoundTripper { return &tripper{t, next} }
+
+// Happened is the plan of exactly those faults that have struck so far: under the same requests it makes the same happen.
+func (t *Transport) Happened() Plan {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Plan{Seed: t.plan.Seed, Rules: append([]Rule(nil), t.happened...)}
+}
+
+// Heal ends all faults: whatever a test expects in the end has to come true from now on.
+func (t *Transport) Heal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.healed = true
+}
+
+// strike returns the fault for a request, if there is one.
+func (t *Transport) strike(s subject) (Rule, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.healed {
+		return Rule{}, false
+	}
+	t.counts[s]++
+	nth := t.counts[s]
+	for i, r := range t.plan.Rules {
+		if !r.matches(s) || r.Nth != 0 && r.Nth != nth || r.Nth == 0 && t.chance(i, s, nth) >= r.Chance {
+			continue
+		}
+		struck := Rule{Verb: s.verb, Resource: s.resource, Name: s.name, Nth: nth, For: r.For, Fault: r.Fault}
+		t.happened = append(t.happened, struck)
+		return struck, true
+	}
+	return Rule{}, false
+}
+
+// chance is a number from 0 to 1 that depends on the seed, the rule, the subject and the count alone.
+func (t *Transport) chance(rule int, s subject, nth int) float64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, t.plan.Seed, rule, s, nth)
+	sum := binary.BigEndian.Uint64(h.Sum(nil))
+	sum ^= sum >> 33
+	sum *= 0xff51afd7ed558ccd
+	sum ^= sum >> 33
+	return float64(sum>>11) / (1 << 53)
+}
+
+// tripper is a round tripper with faults.
+type tripper struct {
+	faults *Transport
+	next   http.RoundTripper
+}
+
+// WrappedRoundTripper lets client-go find what it configures.
+func (t *tripper) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip implements http.RoundTripper.
+func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	s := subjectOf(r)
+	rule, struck := t.faults.strike(s)
+	if !struck {
+		return t.next.RoundTrip(r)
+	}
+	if status := rule.status(s); status != nil {
+		return answer(r, status), nil
+	}
+	switch rule.Fault {
+	case LostRequest:
+		return nil, rule.failure()
+	case Delay:
+		if err := pause(r.Context(), rule.lasts()); err != nil {
+			return nil, err
+		}
+		return t.next.RoundTrip(r)
+	}
+	response, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	switch rule.Fault {
+	case LostAnswer:
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)) // so that the server has done it
+		_ = response.Body.Close()
+		return nil, rule.failure()
+	case Cut:
+		response.Body = &cut{ReadCloser: response.Body, left: 1, rule: rule}
+	case Hold:
+		response.Body = &held{ReadCloser: response.Body, ctx: r.Context(), lasts: rule.lasts()}
+	}
+	return response, nil
+}
+
+func (r Rule) failure() error { return fmt.Errorf("%w: %s", ErrInjected, r) }
+
+func (r Rule) lasts() time.Duration {
+	if r.For > 0 {
+		return r.For
+	}
+	return time.Second
+}
+
+// status is the answer of those faults that are one.
+func (r Rule) status(s subject) *metav1.Status {
+	var err *apierrors.StatusError
+	resource := schema.GroupResource{Resource: s.resource}
+	switch r.Fault {
+	case Error:
+		err = apierrors.NewInternalError(r.failure())
+	case Conflict:
+		err = apierrors.NewConflict(resource, s.name, r.failure())
+	case Busy:
+		err = apierrors.NewTooManyRequests(r.failure().Error(), 1)
+	case Expire:
+		err = apierrors.NewResourceExpired(r.failure().Error())
+	default:
+		return nil
+	}
+	err.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return &err.ErrStatus
+}
+
+// answer is a response that no server gave.
+func answer(r *http.Request, status *metav1.Status) *http.Response {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	body, _ := json.Marshal(status) // which has nothing that cannot be encoded
+	header := http.Header{"Content-Type": {"application/json"}}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	return &http.Response{
+		Status: http.StatusText(int(status.Code)), StatusCode: int(status.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: r,
+	}
+}
+
+// cut is a body that breaks off after so many reads.
+type cut struct {
+	io.ReadCloser
+	left int
+	rule Rule
+}
+
+// Read implements io.Reader.
+func (c *cut) Read(b []byte) (int, error) {
+	if c.left == 0 {
+		return 0, fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, c.rule.failure())
+	}
+	c.left--
+	return c.ReadCloser.Read(b[:min(len(b), 512)])
+}
+
+// held is a body that keeps its reader waiting first.
+type held struct {
+	io.ReadCloser
+	ctx   context.Context
+	lasts time.Duration
+	once  sync.Once
+}
+
+// Read implements io.Reader.
+func (h *held) Read(b []byte) (int, error) {
+	var err error
+	h.once.Do(func() { err = pause(h.ctx, h.lasts) })
+	if err != nil {
+		return 0, err
+	}
+	return h.ReadCloser.Read(b)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
