@@ -22,10 +22,14 @@ type amounts[T any] interface {
 // them one after the other, so the largest counts. A sidecar keeps running, so it
 // adds to all containers that start after it.
 func total[T any, A amounts[T]](spec *corev1.PodSpec, of func(*corev1.Container) T) T {
-	var running, sidecars, starting T
+	var running T
 	for i := range spec.Containers {
 		A(&running).Add(of(&spec.Containers[i]))
 	}
+	if len(spec.InitContainers) == 0 {
+		return running
+	}
+	var sidecars, starting T
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		need := of(c)
