@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/resource"
 )
 
 // permits is an authenticator and an authorizer: it knows a user, and what they may.
@@ -97,6 +98,9 @@ func TestReadsAndChangesHavePlacesOfTheirOwn(t *testing.T) {
 	get, post := callFor(p, "GET", "/api/v1/pods"), callFor(p, "POST", "/api/v1/namespaces/n/pods")
 	post.s = get.s
 	get.s.o.RequestTimeout = 1
+	for _, c := range []*call{get, post} {
+		c.Face = new(resource.Face)
+	}
 	full := func(*call) error {
 		if err := limit(get, nil); !apierrors.IsTooManyRequests(err) {
 			t.Errorf("%v", err)
@@ -110,6 +114,7 @@ func TestReadsAndChangesHavePlacesOfTheirOwn(t *testing.T) {
 		t.Error("a place is kept")
 	}
 	watch := callFor(p, "GET", "/api/v1/pods?watch=1")
+	watch.Face = new(resource.Face)
 	watch.s.reading <- struct{}{}
 	if watch.longRunning = true; limit(watch, func(*call) error { return nil }) != nil {
 		t.Error("a watch takes a place")
