@@ -100,7 +100,8 @@ func TestSourcesThatCannotBeToldApartAreNeverShared(t *testing.T) {
 		share := func(source informer.Source[*corev1.Pod]) *informer.Shared[*corev1.Pod] {
 			return informer.Share(factory, source, informer.Options[*corev1.Pod]{})
 		}
-		if share(informer.Funcs[*corev1.Pod]{}) == share(informer.Funcs[*corev1.Pod]{}) {
+		first, second := share(informer.Funcs[*corev1.Pod]{}), share(informer.Funcs[*corev1.Pod]{})
+		if first == second {
 			t.Errorf("one server: %v; sources of functions were shared", one)
 		}
 		client := func(namespace string) scopedClient { return scopedClient{namespace: namespace} }
@@ -111,7 +112,8 @@ func TestSourcesThatCannotBeToldApartAreNeverShared(t *testing.T) {
 			t.Errorf("one server: %v; namespaces of such clients were shared", one)
 		}
 		source := informertest.NewSource(pod("a", "one"))
-		if share(source) != share(source) || share(source) == share(informertest.NewSource(pod("a", "one"))) {
+		first, second = share(source), share(source)
+		if first != second || first == share(informertest.NewSource(pod("a", "one"))) {
 			t.Errorf("one server: %v; a source was not shared with itself, or was with another", one)
 		}
 	}

@@ -69,24 +69,6 @@ func (c *cluster) build() {
 	}
 }
 
-// withoutNetwork takes the network configuration away while do runs.
-func (c *cluster) withoutNetwork(do func()) {
-	c.t.Helper()
-	turn := func(how string) {
-		if text, err := exec.Command("./setup.sh", "network", how).CombinedOutput(); err != nil {
-			c.t.Fatalf("%v: %s", err, text)
-		}
-	}
-	r := openCRI(c.t)
-	turn("off")
-	defer func() {
-		turn("on")
-		eventually(c.t, "the runtime knows its network", func() bool { _, network := r.Ready(c.t.Context()); return network == "" })
-	}()
-	eventually(c.t, "the runtime has no network", func() bool { _, network := r.Ready(c.t.Context()); return network != "" })
-	do()
-}
-
 func (c *cluster) kubeconfig() string { return filepath.Join(c.folder, "data", "kubeconfig") }
 func (c *cluster) manifests() string  { return filepath.Join(c.folder, "manifests") }
 

@@ -125,10 +125,9 @@ func (a *Agent) say(level slog.Level, what, why string) {
 
 // peer is what the network needs of a node. It can be compared.
 type peer struct {
-	name     string
-	address  [2]netip.Addr   // by family; invalid: none
-	ranges   [2]netip.Prefix // of its pods
-	deleting bool
+	name    string
+	address [2]netip.Addr   // by family; invalid: none
+	ranges  [2]netip.Prefix // of its pods
 }
 
 // The families are places in arrays.
