@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,12 +44,44 @@ func (f *serverFlags) serve(ctx context.Context, out io.Writer, o millrace.Optio
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	tidying.Go(func() { giveBackWhenQuiet(ctx, files) })
+	tidying.Go(func() { keepKubeconfig(ctx, cluster, path, o.Logger) })
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Ending.")
 		return cluster.Close()
 	case err := <-cluster.Failed():
 		return errors.Join(err, cluster.Close())
+	}
+}
+
+// rewriteEvery is how often the kubeconfig is looked at.
+const rewriteEvery = 6 * time.Hour
+
+// kubeconfigWriter is a cluster whose kubeconfig changes when its certificates are renewed.
+type kubeconfigWriter interface {
+	Kubeconfig() []byte
+	WriteKubeconfig(path string) error
+}
+
+// keepKubeconfig writes the kubeconfig again whenever its certificate has been renewed, until ctx ends.
+func keepKubeconfig(ctx context.Context, c kubeconfigWriter, path string, log *slog.Logger) {
+	tick := time.NewTicker(rewriteEvery)
+	defer tick.Stop()
+	for written := c.Kubeconfig(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		next := c.Kubeconfig()
+		if bytes.Equal(next, written) {
+			continue
+		}
+		if err := c.WriteKubeconfig(path); err != nil {
+			log.Error("the kubeconfig with the renewed certificate cannot be written", "file", path, "error", err)
+			continue
+		}
+		written = next
 	}
 }
 
