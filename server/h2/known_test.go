@@ -158,9 +158,9 @@ func TestTrailersThatComeAreChargedForWhatTheyTake(t *testing.T) {
 func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		piece := make([]byte, 1000)
-		var served *conn
+		var served atomic.Pointer[conn]
 		a := pave(t, Options{MaxStreams: 1000}, admit(func(w http.ResponseWriter, r *http.Request) {
-			served = r.Context().Value(connKey{}).(*conn)
+			served.Store(r.Context().Value(connKey{}).(*conn))
 			for range 30 {
 				if _, err := w.Write(piece); err != nil {
 					return
@@ -177,7 +177,7 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 		b.must(b.WritePing(false, [8]byte{}))
 		b.until(func(f http2.Frame) bool { return f.Header().Type == http2.FramePing })
 		synctest.Wait()
-		if n, most := served.gathered.Load(), served.mostGathered(); n < most || n > most+900*2*leastGathered+mostKept {
+		if n, most := served.Load().gathered.Load(), served.Load().mostGathered(); n < most || n > most+900*2*leastGathered+mostKept {
 			t.Errorf("%d bytes are held", n)
 		}
 	})

@@ -3,6 +3,7 @@ package h2
 import (
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,10 +70,15 @@ func TestFramesThatComeSlowlyEndNoConnection(t *testing.T) {
 }
 
 // counted counts how often it is locked.
-type counted struct{ n int }
+type counted struct {
+	sync.Mutex
+	n int
+}
 
-func (c *counted) Lock()   { c.n++ }
-func (c *counted) Unlock() {}
+func (c *counted) Lock() {
+	c.Mutex.Lock()
+	c.n++
+}
 
 func TestSettingsWakeNoStreamWhoseWindowStaysClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,23 +86,30 @@ func TestSettingsWakeNoStreamWhoseWindowStaysClosed(t *testing.T) {
 		st := &stream{window: 0}
 		st.changed.L = &l
 		go func() {
+			l.Lock()
+			defer l.Unlock()
 			for st.window <= 0 {
 				st.changed.Wait()
 			}
 		}()
-		synctest.Wait()
-		for range 1000 {
-			st.widenLocked(-1)
-			st.widenLocked(1)
+		widen := func(by ...int64) (woken int) {
+			synctest.Wait()
+			l.Mutex.Lock()
+			before := l.n
+			for _, n := range by {
+				st.widenLocked(n)
+			}
+			l.Mutex.Unlock()
+			synctest.Wait()
+			l.Mutex.Lock()
+			defer l.Mutex.Unlock()
+			return l.n - before
 		}
-		synctest.Wait()
-		if l.n != 0 {
-			t.Errorf("woken %d times", l.n)
+		if n := widen(slices.Repeat([]int64{-1, 1}, 1000)...); n != 0 {
+			t.Errorf("woken %d times", n)
 		}
-		st.widenLocked(1)
-		synctest.Wait()
-		if l.n != 1 {
-			t.Errorf("woken %d times by a window that opens", l.n)
+		if n := widen(1); n != 1 {
+			t.Errorf("woken %d times by a window that opens", n)
 		}
 	})
 }
