@@ -80,6 +80,12 @@ func assign(old *corev1.Pod, b *corev1.Binding) (*corev1.Pod, error) {
 		}
 		maps.Copy(pod.Annotations, b.Annotations)
 	}
+	if len(b.Labels) > 0 {
+		if pod.Labels == nil {
+			pod.Labels = map[string]string{}
+		}
+		maps.Copy(pod.Labels, b.Labels)
+	}
 	setCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	return pod, nil
 }

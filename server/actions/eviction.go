@@ -49,6 +49,7 @@ func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, e
 	if options.Preconditions == nil {
 		options.Preconditions = &metav1.Preconditions{UID: &pod.UID}
 	}
+	c.Options.Admitted = true
 	if _, err := c.Storage.Delete(ctx, c.Namespace, c.Name, options, c.Options); err != nil {
 		return nil, 0, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/server/registry"
 )
@@ -31,30 +32,45 @@ var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegi
 // podTopologyLabels tells a pod where its node is.
 func (w *cluster) podTopologyLabels() registry.Admission {
 	return mutating("PodTopologyLabels", func(ctx context.Context, c *registry.Change) error {
-		if !is(c, "", "pods") || !(c.View == "binding" || c.View == "" && c.Operation == registry.Create) || c.Object == nil {
+		o, nodeName := placed(c)
+		if nodeName == "" {
 			return nil
 		}
-		pod := c.Object.(*corev1.Pod)
-		if pod.Spec.NodeName == "" {
-			return nil
-		}
-		_, node, err := w.nodes.find(ctx, "", pod.Spec.NodeName) // a decoded one of each node would be kept for its labels
+		_, node, err := w.nodes.find(ctx, "", nodeName) // a decoded one of each node would be kept for its labels
 		if err != nil {
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
 			return err
 		}
+		labels := o.GetLabels()
 		for _, key := range topologyLabels {
 			value, ok := node.Labels.Lookup(key)
 			if !ok {
 				continue
 			}
-			if pod.Labels == nil {
-				pod.Labels = map[string]string{}
+			if labels == nil {
+				labels = map[string]string{}
 			}
-			pod.Labels[key] = value
+			labels[key] = value
 		}
+		o.SetLabels(labels)
 		return nil
 	})
+}
+
+// placed is what gives a pod its node: the new pod itself, or its binding.
+func placed(c *registry.Change) (o metav1.Object, node string) {
+	if c.Operation != registry.Create || !is(c, "", "pods") {
+		return nil, ""
+	}
+	switch c.View {
+	case "":
+		pod := c.Object.(*corev1.Pod)
+		return pod, pod.Spec.NodeName
+	case "binding":
+		binding := c.Body.(*corev1.Binding)
+		return binding, binding.Target.Name
+	}
+	return nil, ""
 }

@@ -134,5 +134,6 @@ func (c *call) manager(o query.Write) string {
 
 // write is how the registry is told of a change.
 func (c *call) write(o query.Write) registry.WriteOptions {
-	return registry.WriteOptions{Face: c.Face, Manager: c.manager(o), DryRun: o.DryRun, Warn: c.warn}
+	return registry.WriteOptions{Face: c.Face, Manager: c.manager(o), DryRun: o.DryRun, Warn: c.warn,
+		Asked: registry.Asked{FieldManager: o.Manager, FieldValidation: o.Validation}}
 }

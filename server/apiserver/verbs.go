@@ -304,8 +304,16 @@ func (c *call) act(name string, storage func() (*registry.Storage, error)) error
 	if err != nil {
 		return err
 	}
-	answer, code, err := action.Act(c.ctx(o.DryRun), &ActionCall{
-		Registry: c.s.o.Registry, Storage: st, Namespace: c.t.Namespace, Name: c.t.Name, Body: into, Options: c.write(o), User: c.user,
+	change := &registry.Change{
+		Operation: registry.Create, Kind: c.Kind, View: c.t.View, Namespace: c.t.Namespace, Name: c.t.Name,
+		Body: into, BodyKind: gvk, WriteOptions: c.write(o),
+	}
+	within := c.ctx(o.DryRun)
+	if err := c.s.o.Registry.Admit(within, change); err != nil {
+		return err
+	}
+	answer, code, err := action.Act(within, &ActionCall{
+		Registry: c.s.o.Registry, Storage: st, Namespace: c.t.Namespace, Name: c.t.Name, Body: change.Body, Options: change.WriteOptions, User: c.user,
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -188,7 +189,8 @@ func (c *Connections) admit(q request, options runtime.Object) error {
 		return fmt.Errorf("%s are not served", q.target.Resource)
 	}
 	return c.o.Registry.Admit(q.ctx, &registry.Change{
-		Operation: registry.Connect, Kind: kind, View: q.target.View, Namespace: q.target.Namespace, Name: q.target.Name, Body: options,
+		Operation: registry.Connect, Kind: kind, View: q.target.View, Namespace: q.target.Namespace, Name: q.target.Name,
+		Body: options, BodyKind: corev1.SchemeGroupVersion.WithKind(reflect.TypeOf(options).Elem().Name()),
 	})
 }
 

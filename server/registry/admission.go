@@ -4,35 +4,12 @@ import (
 	"context"
 
 	"github.com/millrace/millrace/server/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 )
-
-// Operation is what a request does to an object.
-type Operation string
-
-const (
-	Create  Operation = "CREATE"
-	Update  Operation = "UPDATE"
-	Delete  Operation = "DELETE"
-	Connect Operation = "CONNECT"
-)
-
-// Change is what is about to happen.
-type Change struct {
-	Operation       Operation
-	Kind            *resource.Kind
-	View            string // the subresource, if any
-	Namespace, Name string
-	// Object is the new state, nil for a delete; Old the present one, nil for a create. Body is what an action is given.
-	Object, Old resource.Object
-	Body        runtime.Object
-	DryRun      bool
-}
 
 // Admission has a say in changes. Either func may be nil.
 type Admission struct {
 	Name string
-	// Mutate may change the new object, before the kind's rules run.
+	// Mutate may change the new object or replace it, before the kind's rules run.
 	Mutate func(context.Context, *Change) error
 	// Validate may refuse it, after they have.
 	Validate func(context.Context, *Change) error

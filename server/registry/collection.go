@@ -18,6 +18,7 @@ func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.De
 	if err != nil {
 		return nil, err
 	}
+	opt.collection = true
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deletesAtOnce)
 	for i, item := range list.Objects {

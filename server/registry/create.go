@@ -20,8 +20,21 @@ type WriteOptions struct {
 	// Manager is on whose behalf fields are tracked; empty tracks nothing.
 	Manager string
 	DryRun  bool
+	// Asked are the options as the caller gave them.
+	Asked Asked
 	// Warn takes what should be told to the caller.
 	Warn func(string)
+	// Annotate takes what should stand in the audit event of the request.
+	Annotate func(key, value string)
+	// Admitted says that this change is the server's own part of a request that has been admitted as a whole.
+	Admitted bool
+
+	collection bool
+}
+
+// Asked are the options of a request that bear upon no change, but that webhooks are told of.
+type Asked struct {
+	FieldManager, FieldValidation string
 }
 
 func (o WriteOptions) warn(all []string) {
@@ -59,10 +72,11 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 	if err := s.track(opt, "", nil, o); err != nil {
 		return nil, err
 	}
-	change := &Change{Operation: Create, Kind: s.kind, Namespace: namespace, Name: o.GetName(), Object: o, DryRun: opt.DryRun}
+	change := &Change{Operation: Create, Kind: s.kind, Namespace: namespace, Name: o.GetName(), Object: o, WriteOptions: opt}
 	if err := s.registry.mutate(ctx, change); err != nil {
 		return nil, err
 	}
+	o = change.Object
 	s.fillMeta(o)
 	generate := o.GetName() == "" && o.GetGenerateName() != ""
 	for try := 1; ; try++ {

@@ -57,8 +57,7 @@ func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1
 	if err := s.checkPreconditions(do.Preconditions, o); err != nil {
 		return nil, err
 	}
-	change := &Change{Operation: Delete, Kind: s.kind, Namespace: o.GetNamespace(), Name: o.GetName(), Old: o, DryRun: opt.DryRun}
-	if err := s.registry.Admit(ctx, change); err != nil {
+	if err := s.admitDelete(ctx, o, do, opt); err != nil {
 		return nil, err
 	}
 	stays, err := s.beginDeletion(o, do)
@@ -85,6 +84,16 @@ func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1
 	o.SetResourceVersion(rev.String())
 	s.release(ctx, o)
 	return gone, nil
+}
+
+func (s *Storage) admitDelete(ctx context.Context, o resource.Object, do metav1.DeleteOptions, opt WriteOptions) error {
+	if opt.Admitted {
+		return nil
+	}
+	return s.registry.Admit(ctx, &Change{
+		Operation: Delete, Kind: s.kind, Namespace: o.GetNamespace(), Name: o.GetName(), Old: o,
+		Collection: opt.collection, WriteOptions: opt, deleting: &do,
+	})
 }
 
 // beginDeletion marks the object as being deleted and tells whether anything holds it.

@@ -29,8 +29,8 @@ type UpdateOptions struct {
 	MayCreate bool
 	// Tracked says that the updater has taken care of managed fields itself (apply).
 	Tracked bool
-	// Own marks a change that is the server's own (a binding): it is asked of the admission, and no rule of the kind, nor
-	// the generation, nor the owners of fields have to do with it.
+	// Own marks a change that is the server's own part of an action (a binding): no rule of the kind, no admission, nor the
+	// generation, nor the owners of fields have to do with it.
 	Own bool
 }
 
@@ -125,11 +125,12 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 	if err := s.checkVersion(o, old); err != nil {
 		return nil, err
 	}
-	change := &Change{Operation: Update, Kind: s.kind, View: opt.View, Namespace: old.GetNamespace(), Name: old.GetName(), Object: o, Old: old, DryRun: opt.DryRun}
+	change := &Change{Operation: Update, Kind: s.kind, View: opt.View, Namespace: old.GetNamespace(), Name: old.GetName(), Object: o, Old: old, WriteOptions: opt.WriteOptions}
 	undo, done, err := s.revise(ctx, change, opt)
 	if err != nil {
 		return nil, err
 	}
+	o = change.Object
 	if s.mayVanish(o, old) {
 		undo()
 		return s.deleteByUpdate(ctx, current, change, opt)
@@ -170,16 +171,17 @@ func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (und
 	o, old, rules := c.Object, c.Old, s.rules(opt.View)
 	carryMeta(o, old)
 	if opt.Own {
-		return nothing, nothing, s.registry.Admit(ctx, c)
+		return nothing, nothing, nil
 	}
 	if !opt.Tracked {
 		if err := s.track(opt.WriteOptions, opt.View, old, o); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := s.registry.mutate(ctx, c); err != nil {
+	if err := s.mutateUpdate(ctx, c); err != nil {
 		return nil, nil, err
 	}
+	o = c.Object
 	rules.PrepareUpdate(ctx, o, old)
 	undo, done = nothing, nothing
 	if opt.View == "" {
@@ -192,6 +194,16 @@ func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (und
 		return nil, nil, err
 	}
 	return undo, done, nil
+}
+
+// mutateUpdate lets the admission alter the new object. One that takes its place must be of the same version.
+func (s *Storage) mutateUpdate(ctx context.Context, c *Change) error {
+	given := c.Object
+	if err := s.registry.mutate(ctx, c); err != nil || c.Object == given {
+		return err
+	}
+	carryMeta(c.Object, c.Old)
+	return s.checkVersion(c.Object, c.Old)
 }
 
 func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error {

@@ -1,0 +1,87 @@
+package registry
+
+import (
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/resource"
+)
+
+// Operation is what a request does to an object.
+type Operation string
+
+const (
+	Create  Operation = "CREATE"
+	Update  Operation = "UPDATE"
+	Delete  Operation = "DELETE"
+	Connect Operation = "CONNECT"
+)
+
+// Change is what is about to happen. Who asks for it stands in the context (resource.CallFrom).
+type Change struct {
+	Operation Operation
+	Kind      *resource.Kind
+	// View is the subresource, if any.
+	View            string
+	Namespace, Name string
+	// Object is the new state, nil for a delete; Old the present one, nil for a create. Both are of the Kind, whatever the
+	// Face or the View. A mutating step may change Object or put another in its place: what stands here afterwards is stored.
+	Object, Old resource.Object
+	// Body is what an action or a connection is given, and BodyKind what that is. A mutating step may replace it.
+	Body     runtime.Object
+	BodyKind schema.GroupVersionKind
+	// Collection says that the object is deleted as one of many.
+	Collection bool
+	// WriteOptions are those of the request: among them the face, dry run, and whom to tell of warnings.
+	WriteOptions
+	// deleting are the options of a delete.
+	deleting *v1.DeleteOptions
+}
+
+// Served is the group and version that the caller speaks.
+func (c *Change) Served() *resource.Face {
+	if c.Face == nil && len(c.Kind.Faces) > 0 {
+		return c.Kind.Faces[0]
+	}
+	return c.Face
+}
+
+// Options are those of the request, as clients and webhooks know them; nil for a connection.
+func (c *Change) Options() runtime.Object {
+	var dryRun []string
+	if c.DryRun {
+		dryRun = []string{v1.DryRunAll}
+	}
+	kind := func(name string) v1.TypeMeta {
+		return v1.TypeMeta{APIVersion: v1.SchemeGroupVersion.String(), Kind: name}
+	}
+	switch c.Operation {
+	case Create:
+		return &v1.CreateOptions{TypeMeta: kind("CreateOptions"), DryRun: dryRun, FieldManager: c.Asked.FieldManager, FieldValidation: c.Asked.FieldValidation}
+	case Update:
+		return &v1.UpdateOptions{TypeMeta: kind("UpdateOptions"), DryRun: dryRun, FieldManager: c.Asked.FieldManager, FieldValidation: c.Asked.FieldValidation}
+	case Delete:
+		o := &v1.DeleteOptions{}
+		if c.deleting != nil {
+			o = c.deleting.DeepCopy()
+		}
+		o.TypeMeta = kind("DeleteOptions")
+		return o
+	}
+	return nil
+}
+
+// Tell adds a warning to the answer.
+func (c *Change) Tell(text string) {
+	if c.Warn != nil {
+		c.Warn(text)
+	}
+}
+
+// Note adds an annotation to the audit event of the request.
+func (c *Change) Note(key, value string) {
+	if c.Annotate != nil {
+		c.Annotate(key, value)
+	}
+}
