@@ -8,48 +8,58 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/auth/node"
 	"github.com/millrace/millrace/server/auth/rbac"
 	"github.com/millrace/millrace/server/registry"
 )
 
 // defaultAuthorization are the modes of a cluster that does not say otherwise.
-var defaultAuthorization = []string{"RBAC"}
+var defaultAuthorization = []string{"Node", "RBAC"}
 
 // permissions decide who may do what. There is one for the whole cluster.
 type permissions struct {
 	auth.Union
-	roles *rbac.Authorizer // nil without the mode RBAC
+	roles    *rbac.Authorizer // nil without the mode RBAC
+	nodes    *node.Authorizer // nil without the mode Node
+	registry func() *registry.Registry
 }
 
 // newPermissions makes the authorizers of some modes, which are asked in that order after the administrators' own.
 func newPermissions(modes []string, o rbac.Options) (*permissions, error) {
-	p := &permissions{Union: auth.Union{auth.MastersMay{}}}
+	p := &permissions{Union: auth.Union{auth.MastersMay{}}, registry: o.Registry}
 	for _, mode := range modes {
 		switch mode {
 		case "AlwaysAllow":
 			p.Union = append(p.Union, auth.Always(auth.Allow))
 		case "AlwaysDeny":
 			p.Union = append(p.Union, auth.Always(auth.NoOpinion))
+		case "Node":
+			p.nodes = node.New(o.Registry)
+			p.Union = append(p.Union, p.nodes)
 		case "RBAC":
 			p.roles = rbac.New(o)
 			p.Union = append(p.Union, p.roles)
 		default:
-			return nil, fmt.Errorf("authorization mode %q is none of AlwaysAllow, AlwaysDeny and RBAC", mode)
+			return nil, fmt.Errorf("authorization mode %q is none of AlwaysAllow, AlwaysDeny, Node and RBAC", mode)
 		}
 	}
 	return p, nil
 }
 
-// admission is what the permissions have to say of changes: nobody gives more than they have.
+// admission is what the permissions have to say of changes: nodes change what is theirs, and nobody gives more than they have.
 func (p *permissions) admission() []registry.Admission {
-	if p.roles == nil {
-		return nil
+	all := []registry.Admission{node.Restriction(p.registry, p)}
+	if p.roles != nil {
+		all = append(all, p.roles.Escalation(p))
 	}
-	return []registry.Admission{p.roles.Escalation(p)}
+	return all
 }
 
 // follow starts to follow the roles of the cluster, and returns when they are known.
 func (c *Cluster) follow(ctx context.Context, p *permissions) error {
+	if p.nodes != nil {
+		c.opened("permissions of nodes", func() error { p.nodes.Close(); return nil })
+	}
 	if p.roles == nil {
 		return nil
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	// TokenFile lists static tokens, as kube-apiserver's --token-auth-file does.
 	TokenFile string
 	// Authorization are the modes of authorization, in the order in which they are asked and in the words of kube-apiserver's
-	// --authorization-mode: by default RBAC. Members of system:masters may do everything, whatever the modes.
+	// --authorization-mode: by default Node and RBAC. Members of system:masters may do everything, whatever the modes.
 	Authorization []string
 	// Controllers selects the loops, in the words of kube-controller-manager's --controllers: "*" for all that are on by
 	// default, "foo" for one, "-foo" for all but one. Nil is "*"; an empty list runs none.

@@ -78,7 +78,7 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
 	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; without it everything comes from the store")
 	fl.StringSliceVar(&f.cacheSizes, "watch-cache-sizes", nil, "resource[.group]#size, with commas between; size 0 serves a resource from the store, others mean nothing")
-	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: AlwaysAllow, AlwaysDeny, RBAC (default: RBAC)")
+	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC (default: Node,RBAC)")
 	fl.StringSliceVar(&f.noAdmission, "disable-admission-plugins", nil, `"ServiceAccount" lets pods be without an account`)
 	fl.IntVar(&f.maxRequests, "max-requests-inflight", 400, "how many reads are served at the same time")
 	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")

@@ -103,3 +103,19 @@ func pathMatches(rule, path string) bool {
 	}
 	return rule == path
 }
+
+// Rules are rules that do not change, ready to be asked.
+type Rules struct{ role *role }
+
+// RulesOf are the rules of one of the policy's cluster roles. A policy that does not have it gives none.
+func (p *Policy) RulesOf(clusterRole string) *Rules {
+	for _, r := range p.ClusterRoles {
+		if r.Name == clusterRole {
+			return &Rules{compile(r.Rules)}
+		}
+	}
+	return &Rules{compile(nil)}
+}
+
+// Allow tells whether one of the rules is for a request.
+func (r *Rules) Allow(a *auth.Attributes) bool { return r.role.allows(a) }
