@@ -58,6 +58,7 @@ var arrows = map[string][]string{
 
 	// What stands beside the house.
 	"millracetest": {""},
+	"envtest":      {"", "server/pki"},
 	"proof":        {},
 	"examples":     {"loop", "informer", "scheduler"},
 	"faults":       {},

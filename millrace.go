@@ -47,6 +47,9 @@ type Cluster struct {
 // Start starts a cluster and returns when it is ready. ctx bounds the start only; Close ends the cluster.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o.setDefaults()
+	if err := o.checkBubble(); err != nil {
+		return nil, err
+	}
 	c := &Cluster{options: o, failed: make(chan error, 1)}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())

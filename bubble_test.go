@@ -1,0 +1,29 @@
+package millrace_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/millrace/millrace"
+)
+
+// In virtual time nothing that waits for the world outside would ever come, so it is refused in words.
+func TestWhatCannotBeVirtualIsRefused(t *testing.T) {
+	for word, o := range map[string]millrace.Options{
+		"a port":              {},
+		"an etcd cluster":     {Listen: "none", Etcd: millrace.EtcdOptions{Servers: []string{"http://127.0.0.1:1"}}},
+		"the embedded etcd":   {Listen: "none", Data: "folder"},
+		"a container runtime": {Listen: "none", Runtime: "unix:///run/nobody.sock"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster, err := millrace.Start(t.Context(), o)
+			if err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "synctest") {
+				t.Errorf("%s: %v", word, err)
+			}
+			if err == nil {
+				cluster.Close()
+			}
+		})
+	}
+}
