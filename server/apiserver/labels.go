@@ -2,13 +2,11 @@ package apiserver
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/server/apiserver/internal/query"
-	"github.com/millrace/millrace/server/resource"
 )
 
 func (c *call) labels() Labels {
@@ -56,10 +54,10 @@ func (c *call) verbLabel() string {
 // knownView is the subresource, unless there is no such one.
 func (c *call) knownView() string {
 	view := c.t.View
-	if view == "" || view == "scale" {
+	if view == "" {
 		return view
 	}
-	if _, ok := c.Kind.Views[view]; ok || slices.ContainsFunc(c.Kind.Actions, func(a resource.Action) bool { return a.Name == view }) {
+	if _, ok := c.Kind.Subresource(view); ok {
 		return view
 	}
 	return "other"

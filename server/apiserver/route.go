@@ -3,10 +3,12 @@ package apiserver
 import (
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
 )
 
 func (c *call) dispatch() error {
@@ -18,10 +20,10 @@ func (c *call) dispatch() error {
 		name += "/" + c.t.View
 	}
 	if connection, ok := c.s.o.Connections[name]; ok && c.t.View != "" && c.t.Name != "" {
-		return connection.Connect(c.Writer, auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user)), c.t)
+		return c.connect(connection)
 	}
 	var err error
-	if c.Format, err = negotiate.Choose(c.Request, negotiate.Offer{Stream: c.verb == "watch", NoTables: c.unstored(), Watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
+	if c.Format, err = negotiate.Choose(c.Request, negotiate.Offer{Stream: c.verb == "watch", NoTables: c.Kind.Unstored(), Watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
 		return err
 	}
 	if c.Kind.Custom && c.Format.Media == negotiate.Protobuf && c.Format.Shape == negotiate.Object && c.verb != "delete" {
@@ -30,8 +32,8 @@ func (c *call) dispatch() error {
 	if err := c.checkScope(); err != nil {
 		return err
 	}
-	if c.unstored() {
-		return c.act(c.Kind.GroupResource().String(), func() (storage *registry.Storage, err error) { return nil, nil })
+	if c.Kind.Unstored() {
+		return c.act(c.Kind.GroupResource().String(), resource.Subresource{Verbs: c.Kind.Verbs}, nil)
 	}
 	if c.storage, err = c.s.o.Registry.Storage(c.Kind); err != nil {
 		return err
@@ -42,6 +44,18 @@ func (c *call) dispatch() error {
 	return c.serveMain()
 }
 
+// connect lets a connection answer, if it offers the method.
+func (c *call) connect(connection Connection) error {
+	sub, ok := c.Kind.Subresource(c.t.View)
+	if !ok || sub.Action == nil {
+		return status.NotFound()
+	}
+	if !slices.Contains(sub.Action.Methods(), c.Request.Method) {
+		return apierrors.NewMethodNotSupported(c.t.WithResource(c.t.Resource).GroupResource(), c.Request.Method)
+	}
+	return connection.Connect(c.Writer, auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user)), c.t)
+}
+
 // checkScope refuses paths that name a namespace for what has none, and the other way round: who may do something in one
 // namespace must not do it everywhere by asking like that.
 func (c *call) checkScope() error {
@@ -50,16 +64,23 @@ func (c *call) checkScope() error {
 		return status.NotFound()
 	case c.t.Watch && c.verb != "watch", c.t.Watch && !c.Kind.Offers("watch"):
 		return watchPath(c)
-	case c.t.Watch && c.Kind.Namespaced && c.t.Namespace == "" && c.t.Name != "":
+	case c.Kind.Namespaced && c.t.Namespace == "" && c.t.Name != "":
 		return status.NotFound()
-	case c.unstored() && (c.t.Name != "" || c.Kind.Namespaced && c.t.Namespace == ""):
-		return status.NotFound()
-	case c.unstored() || !c.Kind.Namespaced || c.t.Namespace != "" || c.verb == "list" || c.verb == "watch":
-		return nil
-	case c.t.Name != "":
+	case c.Kind.Unstored() && c.place() != resource.Collection:
 		return status.NotFound()
 	}
-	return status.MethodNotAllowed()
+	return nil
+}
+
+// place is what the path names, if it has no subresource.
+func (c *call) place() resource.Place {
+	switch {
+	case c.t.Name != "":
+		return resource.OneObject
+	case c.Kind.Namespaced && c.t.Namespace == "":
+		return resource.AllNamespaces
+	}
+	return resource.Collection
 }
 
 // watchPath refuses what is not a watch on a path for watches.
@@ -70,11 +91,8 @@ func watchPath(c *call) error {
 	return status.NotFound()
 }
 
-// unstored tells kinds that can only be posted: reviews.
-func (c *call) unstored() bool { return slices.Equal(c.Kind.Verbs, []string{"create"}) }
-
 func (c *call) serveMain() error {
-	if !c.Kind.Offers(c.verb) {
+	if !c.Kind.OffersAt(c.place(), c.verb) {
 		return status.MethodNotAllowed()
 	}
 	switch c.verb {
@@ -85,19 +103,10 @@ func (c *call) serveMain() error {
 	case "watch":
 		return c.watch()
 	case "create":
-		if c.t.Name != "" {
-			return status.MethodNotAllowed()
-		}
 		return c.create()
 	case "update":
-		if c.t.Name == "" {
-			return status.MethodNotAllowed()
-		}
 		return c.update("")
 	case "patch":
-		if c.t.Name == "" {
-			return status.MethodNotAllowed()
-		}
 		return c.patch("")
 	case "delete":
 		return c.delete()
@@ -111,20 +120,16 @@ func (c *call) serveView(name string) error {
 	if c.t.Name == "" {
 		return status.MethodNotAllowed()
 	}
-	if c.t.View == "scale" && c.Kind.Scale != nil {
-		return c.scale()
-	}
-	for _, a := range c.Kind.Actions {
-		if a.Name == c.t.View {
-			return c.act(name, func() (*registry.Storage, error) { return c.storage, nil })
-		}
-	}
-	rules, ok := c.Kind.Views[c.t.View]
-	if !ok {
+	sub, ok := c.Kind.Subresource(c.t.View)
+	switch {
+	case !ok:
 		return status.NotFound()
-	}
-	if !slices.Contains(rules.Verbs, c.verb) {
+	case sub.Action != nil:
+		return c.act(name, sub, c.storage)
+	case !sub.Offers(c.verb):
 		return status.MethodNotAllowed()
+	case sub.View == nil:
+		return c.scale()
 	}
 	switch c.verb {
 	case "get":

@@ -90,7 +90,7 @@ type ActionCall struct {
 	User            auth.User
 }
 
-// Connection serves a subresource that streams. An error says that nothing has been sent, and is sent.
+// Connection serves a subresource that streams, by the methods of its action. An error says that nothing has been sent, and is sent.
 type Connection interface {
 	Connect(w http.ResponseWriter, r *http.Request, t Target) error
 }

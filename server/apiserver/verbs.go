@@ -252,30 +252,27 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, query.Write, error) {
 }
 
 func (c *call) scale() error {
-	gvk := schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
-	switch c.verb {
-	case "get":
-		o, err := c.storage.Get(c.Within, c.t.Namespace, c.t.Name, registry.Freshness{})
-		if err != nil {
-			return err
-		}
-		obj, err := c.Kind.Decode(c.Within, o.Value(), o.Revision.String())
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		return c.Send(http.StatusOK, c.Kind.Scale.Get(obj), gvk)
-	case "update", "patch":
-		return c.setScale(gvk)
+	if c.verb != "get" {
+		return c.setScale(resource.ScaleKind)
 	}
-	return status.MethodNotAllowed()
+	o, err := c.storage.Get(c.Within, c.t.Namespace, c.t.Name, registry.Freshness{})
+	if err != nil {
+		return err
+	}
+	obj, err := c.Kind.Decode(c.Within, o.Value(), o.Revision.String())
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return c.Send(http.StatusOK, c.Kind.Scale.Get(obj), resource.ScaleKind)
 }
 
-func (c *call) act(name string, storage func() (*registry.Storage, error)) error {
+// act serves an action: a subresource of a stored object, or a kind that is not stored.
+func (c *call) act(name string, sub resource.Subresource, storage *registry.Storage) error {
 	action, ok := c.s.o.Actions[name]
 	if !ok {
 		return status.NotFound()
 	}
-	if c.verb != "create" {
+	if !sub.Offers(c.verb) {
 		return status.MethodNotAllowed()
 	}
 	o, err := query.ParseWrite(c.Request.URL.Query(), "CreateOptions")
@@ -283,10 +280,8 @@ func (c *call) act(name string, storage func() (*registry.Storage, error)) error
 		return err
 	}
 	gvk, model := c.Face.GroupVersionKind, c.Face.New
-	for _, a := range c.Kind.Actions {
-		if a.Name == c.t.View {
-			gvk, model = a.Body, a.New
-		}
+	if sub.Action != nil {
+		gvk, model = sub.Action.Body, sub.Action.New
 	}
 	in, err := c.s.bodies.Read(c.Writer, c.Request)
 	if err != nil {
@@ -300,10 +295,6 @@ func (c *call) act(name string, storage func() (*registry.Storage, error)) error
 	if err := body.Report(strict, o.Validation, gvk, c.warn); err != nil {
 		return err
 	}
-	st, err := storage()
-	if err != nil {
-		return err
-	}
 	change := &registry.Change{
 		Operation: registry.Create, Kind: c.Kind, View: c.t.View, Namespace: c.t.Namespace, Name: c.t.Name,
 		Body: into, BodyKind: gvk, WriteOptions: c.write(o),
@@ -313,7 +304,7 @@ func (c *call) act(name string, storage func() (*registry.Storage, error)) error
 		return err
 	}
 	answer, code, err := action.Act(within, &ActionCall{
-		Registry: c.s.o.Registry, Storage: st, Namespace: c.t.Namespace, Name: c.t.Name, Body: change.Body, Options: change.WriteOptions, User: c.user,
+		Registry: c.s.o.Registry, Storage: storage, Namespace: c.t.Namespace, Name: c.t.Name, Body: change.Body, Options: change.WriteOptions, User: c.user,
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -135,25 +134,21 @@ func (c *Connections) enter(parent context.Context) (ctx context.Context, leave 
 
 // All are the connections by the names of their subresources.
 func (c *Connections) All() map[string]apiserver.Connection {
-	read := []string{http.MethodGet, http.MethodHead}
-	session := []string{http.MethodGet, http.MethodPost}
-	proxy := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 	return map[string]apiserver.Connection{
-		"pods/log":         &connection{c, read, c.logs},
-		"pods/exec":        &connection{c, session, c.exec},
-		"pods/attach":      &connection{c, session, c.attach},
-		"pods/portforward": &connection{c, session, c.portForward},
-		"pods/proxy":       &connection{c, proxy, c.proxyPod},
-		"nodes/proxy":      &connection{c, proxy, c.proxyNode},
-		"services/proxy":   &connection{c, proxy, c.proxyService},
+		"pods/log":         &connection{c, c.logs},
+		"pods/exec":        &connection{c, c.exec},
+		"pods/attach":      &connection{c, c.attach},
+		"pods/portforward": &connection{c, c.portForward},
+		"pods/proxy":       &connection{c, c.proxyPod},
+		"nodes/proxy":      &connection{c, c.proxyNode},
+		"services/proxy":   &connection{c, c.proxyService},
 	}
 }
 
 // connection is one subresource.
 type connection struct {
-	of      *Connections
-	methods []string
-	serve   func(request) error
+	of    *Connections
+	serve func(request) error
 }
 
 // request is one request for it.
@@ -166,9 +161,6 @@ type request struct {
 
 // Connect implements apiserver.Connection.
 func (c *connection) Connect(w http.ResponseWriter, r *http.Request, t apiserver.Target) error {
-	if !slices.Contains(c.methods, r.Method) {
-		return apierrors.NewMethodNotSupported(schema.GroupResource{Group: t.Group, Resource: t.Resource}, r.Method)
-	}
 	if (t.Namespace == "") != (t.Resource == "nodes") {
 		return notFound()
 	}

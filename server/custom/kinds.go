@@ -143,8 +143,6 @@ func schemaOf(name string, read func() (*v1.CustomResourceDefinition, error)) *s
 	})
 }
 
-var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-
 // kind is what is served in one version.
 func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, storage string, topology topology) *resource.Kind {
 	names := def.Status.AcceptedNames
@@ -152,7 +150,7 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 	k := &resource.Kind{
 		Identity: d.identity,
 		Version:  v.Name, Kind: names.Kind, ListKind: names.ListKind, Singular: names.Singular,
-		ShortNames: names.ShortNames, Categories: names.Categories, Verbs: verbs, Generation: true, FreeFinalizers: true,
+		ShortNames: names.ShortNames, Categories: names.Categories, Verbs: resource.AllVerbs(), Generation: true, FreeFinalizers: true,
 		Name:  validation.NameIsDNSSubdomain,
 		Held:  func(resource.Object) bool { return false },
 		Views: map[string]*resource.RuleSet{},

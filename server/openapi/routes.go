@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -59,9 +58,7 @@ func routesOf(f *resource.Face, model, list string) []Path {
 	base, scoped := groupPath(f.GroupVersion()), groupPath(f.GroupVersion())
 	if r.kind.Namespaced {
 		scoped += "/namespaces/{namespace}"
-		if r.kind.Offers("list") {
-			r.add(base+"/"+f.Resource, r.listing("list", "ForAllNamespaces"))
-		}
+		r.add(base+"/"+f.Resource, r.listing("list", "ForAllNamespaces", resource.AllNamespaces))
 	}
 	r.collection(scoped + "/" + f.Resource)
 	r.object(scoped + "/" + f.Resource + "/{name}")
@@ -140,8 +137,8 @@ func (o *Operation) answers(s *Schema, codes ...string) *Operation {
 	return o
 }
 
-func (r *routes) listing(verb, suffix string) *Operation {
-	if !r.kind.Offers("list") {
+func (r *routes) listing(verb, suffix string, at resource.Place) *Operation {
+	if !r.kind.OffersAt(at, "list") {
 		return nil
 	}
 	o := r.operation("get", "list", r.id(verb, "", suffix), "list or watch objects of kind "+r.face.Kind)
@@ -150,11 +147,11 @@ func (r *routes) listing(verb, suffix string) *Operation {
 }
 
 func (r *routes) collection(path string) {
-	r.add(path, r.listing("list", ""), r.creation(), r.deletionOfAll())
+	r.add(path, r.listing("list", "", resource.Collection), r.creation(), r.deletionOfAll())
 }
 
 func (r *routes) creation() *Operation {
-	if !r.kind.Offers("create") {
+	if !r.kind.OffersAt(resource.Collection, "create") {
 		return nil
 	}
 	o := r.operation("post", "post", r.id("create", "", ""), "create "+article(r.face.Kind))
@@ -171,7 +168,7 @@ func article(kind string) string {
 }
 
 func (r *routes) deletionOfAll() *Operation {
-	if !r.kind.Offers("deletecollection") {
+	if !r.kind.OffersAt(resource.Collection, "deletecollection") {
 		return nil
 	}
 	o := r.operation("delete", "deletecollection", r.id("delete", "Collection", ""), "delete collection of "+r.face.Kind)
@@ -183,16 +180,16 @@ func (r *routes) deletionOfAll() *Operation {
 func (r *routes) object(path string) {
 	k := r.face.Kind
 	var get, put, remove, change *Operation
-	if r.kind.Offers("get") {
+	if r.kind.OffersAt(resource.OneObject, "get") {
 		get = r.operation("get", "get", r.id("read", "", ""), "read the specified "+k).answers(&Schema{Ref: r.model}, "200")
 	}
-	if r.kind.Offers("update") {
+	if r.kind.OffersAt(resource.OneObject, "update") {
 		put = r.replacing(r.id("replace", "", ""), "replace the specified "+k, r.model)
 	}
-	if r.kind.Offers("patch") {
+	if r.kind.OffersAt(resource.OneObject, "patch") {
 		change = r.patching(r.id("patch", "", ""), "partially update the specified "+k, r.model)
 	}
-	if r.kind.Offers("delete") {
+	if r.kind.OffersAt(resource.OneObject, "delete") {
 		remove = r.operation("delete", "delete", r.id("delete", "", ""), "delete "+article(k))
 		remove.Parameters, remove.Consumes, remove.Body = query[metav1.DeleteOptions](), anyType, options
 		answer := status
@@ -220,42 +217,37 @@ func (r *routes) patching(id, text, model string) *Operation {
 
 // subresources adds the views, the scale and the actions of a kind.
 func (r *routes) subresources(prefix string) {
-	var names []string
-	for n := range r.kind.Views {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	for _, n := range names {
-		r.view(prefix+n, n, r.model, r.kind.Views[n].Verbs, r.face.GroupVersionKind)
-	}
-	if r.kind.Scale != nil {
-		r.view(prefix+"scale", "scale", name(scaleType), []string{"get", "patch", "update"},
-			autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
-	}
-	for _, a := range r.kind.Actions {
-		r.action(prefix+a.Name, a)
+	for _, s := range r.kind.Subresources() {
+		switch {
+		case s.Action != nil:
+			r.action(prefix+s.Name, s.Action)
+		case s.View != nil:
+			r.view(prefix+s.Name, s, r.model)
+		default:
+			r.view(prefix+s.Name, s, name(scaleType))
+		}
 	}
 }
 
-func (r *routes) view(path, view, model string, verbs []string, gvk schema.GroupVersionKind) {
+func (r *routes) view(path string, s resource.Subresource, model string) {
 	var ops []*Operation
-	suffix, what := title(view), view+" of the specified "+r.face.Kind
-	if slices.Contains(verbs, "get") {
+	suffix, what := title(s.Name), s.Name+" of the specified "+r.face.Kind
+	if s.Offers("get") {
 		ops = append(ops, r.operation("get", "get", r.id("read", "", suffix), "read "+what).answers(&Schema{Ref: model}, "200"))
 	}
-	if slices.Contains(verbs, "update") {
+	if s.Offers("update") {
 		ops = append(ops, r.replacing(r.id("replace", "", suffix), "replace "+what, model))
 	}
-	if slices.Contains(verbs, "patch") {
+	if s.Offers("patch") {
 		ops = append(ops, r.patching(r.id("patch", "", suffix), "partially update "+what, model))
 	}
 	for _, o := range ops {
-		o.Extensions[1] = extension(gvkExtension, gvkOf(gvk))
+		o.Extensions[1] = extension(gvkExtension, gvkOf(s.KindAs(r.face)))
 	}
 	r.add(path, ops...)
 }
 
-func (r *routes) action(path string, a resource.Action) {
+func (r *routes) action(path string, a *resource.Action) {
 	suffix := title(a.Name)
 	gvk := extension(gvkExtension, gvkOf(a.Body))
 	switch {
@@ -278,9 +270,10 @@ func (r *routes) action(path string, a resource.Action) {
 }
 
 // connection adds the methods through which a subresource is connected to.
-func (r *routes) connection(path, suffix string, a resource.Action, gvk Extension) {
+func (r *routes) connection(path, suffix string, a *resource.Action, gvk Extension) {
 	var ops []*Operation
-	for _, m := range connectMethods(a.Verbs) {
+	for _, m := range a.Methods() {
+		m = strings.ToLower(m)
 		o := r.operation(m, "connect", r.id("connect", title(m), suffix), "connect "+strings.ToUpper(m)+" requests to "+a.Name+" of "+r.face.Kind)
 		if t, ok := connections[a.Body.Kind]; ok {
 			o.Parameters = queryOf(t)
@@ -292,20 +285,6 @@ func (r *routes) connection(path, suffix string, a resource.Action, gvk Extensio
 		ops = append(ops, o.answers(plain, "200"))
 	}
 	r.add(path, ops...)
-}
-
-func connectMethods(verbs []string) []string {
-	if slices.Contains(verbs, "delete") {
-		return []string{"get", "put", "post", "delete", "options", "head", "patch"}
-	}
-	var out []string
-	if slices.Contains(verbs, "get") {
-		out = append(out, "get")
-	}
-	if slices.Contains(verbs, "create") {
-		out = append(out, "post")
-	}
-	return out
 }
 
 // watches adds the old paths that can only be watched.

@@ -64,11 +64,6 @@ func (k *Kind) GroupVersion() schema.GroupVersion {
 // GroupVersionKind names the kind in full.
 func (k *Kind) GroupVersionKind() schema.GroupVersionKind { return k.GroupVersion().WithKind(k.Kind) }
 
-// Offers tells whether the kind has this verb.
-func (k *Kind) Offers(verb string) bool { return slices.Contains(k.Verbs, verb) }
-
-var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-
 // Define turns a description into a kind. It panics when the description contradicts its Go type: that is a mistake in
 // the program.
 func Define[P Object](d Description[P]) *Kind {

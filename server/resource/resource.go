@@ -152,7 +152,7 @@ type Action struct {
 	Name string
 	// Body is the kind that is posted, and whose name discovery shows.
 	Body schema.GroupVersionKind
-	// Verbs as discovery shows them: "create", or "get" and "create" for a connection.
+	// Verbs are what it offers: "create", or "get" and "create" for a session.
 	Verbs []string
 	// New makes an empty body; nil for connections.
 	New func() runtime.Object

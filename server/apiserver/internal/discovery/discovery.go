@@ -143,22 +143,17 @@ func resourcesOf(f *resource.Face, storageHash string) []metav1.APIResource {
 		Name: k.Resource, SingularName: k.Singular, Namespaced: k.Namespaced, Kind: f.Kind, Verbs: k.Verbs,
 		ShortNames: k.ShortNames, Categories: k.Categories,
 	}
-	if slices.Contains(k.Verbs, "watch") {
+	if k.Offers("watch") {
 		main.StorageVersionHash = storageHash
 	}
 	out := []metav1.APIResource{main}
-	for name, rules := range k.Views {
-		verbs := slices.Sorted(slices.Values(rules.Verbs))
-		out = append(out, metav1.APIResource{Name: k.Resource + "/" + name, Namespaced: k.Namespaced, Kind: f.Kind, Verbs: verbs})
-	}
-	if k.Scale != nil {
-		out = append(out, metav1.APIResource{Name: k.Resource + "/scale", Namespaced: k.Namespaced, Group: "autoscaling", Version: "v1", Kind: "Scale",
-			Verbs: metav1.Verbs{"get", "patch", "update"}})
-	}
-	for _, a := range k.Actions {
-		sub := metav1.APIResource{Name: k.Resource + "/" + a.Name, Namespaced: k.Namespaced, Kind: a.Body.Kind, Verbs: a.Verbs}
-		if a.Body.Group != k.Group || a.Body.Version != k.Version {
-			sub.Group, sub.Version = a.Body.Group, a.Body.Version
+	for _, s := range k.Subresources() {
+		kind := s.KindAs(f)
+		sub := metav1.APIResource{
+			Name: k.Resource + "/" + s.Name, Namespaced: k.Namespaced, Kind: kind.Kind, Verbs: slices.Sorted(slices.Values(s.Verbs)),
+		}
+		if s.View == nil && kind.GroupVersion() != k.GroupVersion() {
+			sub.Group, sub.Version = kind.Group, kind.Version
 		}
 		out = append(out, sub)
 	}
