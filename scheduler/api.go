@@ -10,19 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // API is what the scheduler asks of an API server, besides watching.
 type API interface {
 	// Bind gives a pod its node.
-	Bind(ctx context.Context, pod *cluster.Pod, node string) error
+	Bind(ctx context.Context, pod *plugin.Pod, node string) error
 	// Read returns the pod as it is now.
-	Read(ctx context.Context, key cluster.Key) (*corev1.Pod, error)
-	// Report writes a condition into the pod's status. It is a conflict if the
-	// pod has changed since the version that is given: the condition might be
-	// out of date.
-	Report(ctx context.Context, pod *cluster.Pod, condition corev1.PodCondition) error
+	Read(ctx context.Context, key types.NamespacedName) (*corev1.Pod, error)
+	// Report writes into the pod's status. It is a conflict if the pod has changed since the version that is given: what is
+	// written might be out of date.
+	Report(ctx context.Context, pod *plugin.Pod, status Status) error
+	// Preempt writes a condition into the status of a pod that has to leave, and deletes it.
+	Preempt(ctx context.Context, victim *plugin.Pod, condition corev1.PodCondition) error
+}
+
+// Status is what the scheduler writes into the status of a pod without a node.
+type Status struct {
+	Condition     *corev1.PodCondition // nil: it stays
+	NominatedNode *string              // nil: it stays
 }
 
 // Server returns the API of a client.
@@ -36,7 +43,7 @@ type server struct {
 }
 
 // Bind names the pod's UID, so that it never binds another pod of the same name.
-func (s server) Bind(ctx context.Context, pod *cluster.Pod, node string) error {
+func (s server) Bind(ctx context.Context, pod *plugin.Pod, node string) error {
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Key.Namespace, Name: pod.Key.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
@@ -49,13 +56,27 @@ func (s server) Bind(ctx context.Context, pod *cluster.Pod, node string) error {
 	return s.client.Pods(pod.Key.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 }
 
-func (s server) Read(ctx context.Context, key cluster.Key) (*corev1.Pod, error) {
+func (s server) Read(ctx context.Context, key types.NamespacedName) (*corev1.Pod, error) {
 	return s.client.Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
 // Report sends a patch that leaves the other conditions alone, and the time of
 // the last transition too unless the condition sets it.
-func (s server) Report(ctx context.Context, pod *cluster.Pod, condition corev1.PodCondition) error {
+func (s server) Report(ctx context.Context, pod *plugin.Pod, status Status) error {
+	fields := map[string]any{}
+	if status.Condition != nil {
+		fields["conditions"] = []any{conditionFields(status.Condition)}
+	}
+	if n := status.NominatedNode; n != nil {
+		fields["nominatedNodeName"] = nil
+		if *n != "" {
+			fields["nominatedNodeName"] = *n
+		}
+	}
+	return s.patchStatus(ctx, pod, pod.ResourceVersion, fields)
+}
+
+func conditionFields(condition *corev1.PodCondition) map[string]any {
 	fields := map[string]any{
 		"type": condition.Type, "status": condition.Status,
 		"reason": condition.Reason, "message": condition.Message,
@@ -65,14 +86,31 @@ func (s server) Report(ctx context.Context, pod *cluster.Pod, condition corev1.P
 		fields["lastProbeTime"] = nil
 		fields["lastTransitionTime"] = condition.LastTransitionTime
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
-		"status":   map[string]any{"conditions": []any{fields}},
-	})
+	return fields
+}
+
+// patchStatus writes fields of a pod's status, if it is still that pod and, unless version is empty, that version of it.
+func (s server) patchStatus(ctx context.Context, pod *plugin.Pod, version string, fields map[string]any) error {
+	meta := map[string]any{"uid": pod.UID}
+	if version != "" {
+		meta["resourceVersion"] = version
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": meta, "status": fields})
 	if err != nil {
-		return fmt.Errorf("encode condition: %w", err)
+		return fmt.Errorf("encode a pod's status: %w", err)
 	}
 	_, err = s.client.Pods(pod.Key.Namespace).Patch(ctx, pod.Key.Name, types.StrategicMergePatchType, patch,
 		metav1.PatchOptions{}, "status")
 	return err
+}
+
+func (s server) Preempt(ctx context.Context, victim *plugin.Pod, condition corev1.PodCondition) error {
+	condition.LastTransitionTime = metav1.Now()
+	fields := map[string]any{"conditions": []any{conditionFields(&condition)}}
+	if err := s.patchStatus(ctx, victim, "", fields); err != nil {
+		return err
+	}
+	return s.client.Pods(victim.Key.Namespace).Delete(ctx, victim.Key.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(victim.UID)),
+	})
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 // TestConditionsAreThoseOfKubernetes looks at what goes over the wire.
@@ -34,7 +34,7 @@ func TestConditionsAreThoseOfKubernetes(t *testing.T) {
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no",
 		ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(time.Unix(0, 0)),
 	}
-	if err := api.Report(t.Context(), pod, condition); err != nil {
+	if err := api.Report(t.Context(), pod, Status{Condition: &condition}); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"metadata":{"resourceVersion":"42","uid":"17"},"status":{"conditions":[{"lastProbeTime":null,` +

@@ -14,7 +14,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/informer/informertest"
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 // ledger is an API that binds at once and tells the watch so.
@@ -45,7 +45,9 @@ func (l *ledger) Read(_ context.Context, key cluster.Key) (*corev1.Pod, error) {
 	return l.pods[key], nil
 }
 
-func (l *ledger) Report(context.Context, *cluster.Pod, corev1.PodCondition) error { return nil }
+func (l *ledger) Report(context.Context, *cluster.Pod, Status) error { return nil }
+
+func (l *ledger) Preempt(context.Context, *cluster.Pod, corev1.PodCondition) error { return nil }
 
 // BenchmarkSchedule takes pods from the watch to the watch: everything but the server and the wire.
 func BenchmarkSchedule(b *testing.B) {

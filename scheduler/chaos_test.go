@@ -13,8 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/millrace/millrace/scheduler/backlog"
 )
 
 // TestNoNodeGetsMoreThanFitsWhateverFails binds pods to nodes that are nearly
@@ -38,7 +36,7 @@ const (
 )
 
 // patient does not try pods again for no reason, which would hide that a reason was missed.
-var patient = Options{Backlog: backlog.Options{MaxWait: 1000 * time.Hour}}
+var patient = Options{Backlog: Backlog{MaxWait: 1000 * time.Hour}}
 
 func chaos(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 2))

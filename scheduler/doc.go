@@ -18,9 +18,10 @@
 // It does not guarantee that two schedulers which run at once for the same
 // pods agree on what is free: run one, or elect a leader (package loop).
 //
+// If a pod finds no node where pods of a lower priority are in its way, the fewest and least important of these are deleted
+// (preemption), their disruption budgets kept as far as possible. What they leave is kept for it, except from pods of its
+// priority or a higher one.
+//
 // Rules are plugins: see package plugin for how to write one, and [Profile] for
-// putting them to use. Two places are kept for larger guests: [BeforeBind] for
-// what has to happen between decision and binding, such as binding volumes,
-// and [AfterFailure] for what can be done about a pod without a node, such as
-// asking others to leave.
+// putting them to use. [BeforeBind] is for what has to happen between decision and binding.
 package scheduler

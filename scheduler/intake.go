@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace/millrace/informer"
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 // following is a membership in an informer, of whatever type.
@@ -167,6 +167,7 @@ func (t *term) podChanged(key informer.Key) {
 
 func (t *term) podGone(key cluster.Key) {
 	t.backlog.Remove(key)
+	t.unnominate(&cluster.Pod{Key: key})
 	if node, ok := t.state.Remove(key); ok {
 		t.helps(cluster.PodGone, node)
 	}
@@ -175,6 +176,9 @@ func (t *term) podGone(key cluster.Key) {
 func (t *term) podPlaced(pod *cluster.Pod) {
 	t.backlog.Remove(pod.Key)
 	_, was, _, known := t.state.Placed(pod.Key)
+	if t.state.Nominated(pod.Key) != pod.Node {
+		t.unnominate(pod)
+	}
 	change := t.state.Observe(pod)
 	if known && was.Name != pod.Node {
 		t.helps(cluster.PodGone, was)
@@ -195,11 +199,25 @@ func (t *term) podWithoutNode(pod *cluster.Pod) {
 	}
 	if _, ours := t.profiles[pod.SchedulerName]; !ours || pod.Terminating {
 		t.backlog.Remove(pod.Key)
+		t.unnominate(pod)
 		return
 	}
+	t.followNomination(pod, t.backlog.Pod(pod.Key))
 	t.backlog.Set(pod, time.Now())
 	if len(pod.Gates) > 0 {
 		t.reporter.gated(pod)
+	}
+}
+
+// followNomination takes over what the API says of the node that a pod waits for, if that is news. What the scheduler has
+// decided since stays until the API shows it.
+func (t *term) followNomination(pod, old *cluster.Pod) {
+	if old != nil && old.UID == pod.UID && old.NominatedNode == pod.NominatedNode {
+		return
+	}
+	t.unnominate(pod)
+	if pod.NominatedNode != "" {
+		t.state.Nominate(pod, pod.NominatedNode)
 	}
 }
 

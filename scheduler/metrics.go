@@ -14,6 +14,10 @@ type Metrics interface {
 	Bound(attempts int, waited time.Duration)
 	// Pending: so many pods are in one part of the queue: active, backoff, unschedulable or gated.
 	Pending(queue string, pods int)
+	// PreemptionAttempt: others were looked at that could leave for a pod.
+	PreemptionAttempt()
+	// Preempted: so many pods have to leave for one.
+	Preempted(victims int)
 }
 
 // Result is how an attempt ended.
@@ -32,3 +36,5 @@ func (noMetrics) Attempt(string, Result, time.Duration) {}
 func (noMetrics) Decided(time.Duration)                 {}
 func (noMetrics) Bound(int, time.Duration)              {}
 func (noMetrics) Pending(string, int)                   {}
+func (noMetrics) PreemptionAttempt()                    {}
+func (noMetrics) Preempted(int)                         {}

@@ -8,13 +8,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/scheduler/backlog"
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/backlog"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
-	"github.com/millrace/millrace/scheduler/placement"
 	"github.com/millrace/millrace/scheduler/plugin"
 	"github.com/millrace/millrace/scheduler/rules"
 )
@@ -33,7 +32,7 @@ type Options struct {
 	// kube-scheduler.
 	Profiles []Profile
 	// Backlog holds the times after which pods are tried again.
-	Backlog backlog.Options
+	Backlog Backlog
 	// Parallelism is how many bindings may be on their way at once. 0 means 128.
 	Parallelism int
 	// Grace is how long Run waits at its end for the answers to bindings. 0 means 5 s.
@@ -42,6 +41,9 @@ type Options struct {
 	Metrics Metrics      // nil means nobody counts
 	Logger  *slog.Logger // nil means discard
 }
+
+// Backlog holds the times after which pods are tried again. The zero value has kube-scheduler's.
+type Backlog = backlog.Options
 
 // For returns the options for scheduling with a process's clients. It is to be
 // called before these are run.
@@ -56,6 +58,7 @@ func For(c *loop.Clients) Options {
 			ReplicationControllers: loop.Informer(c, informer.For(c.Kube.CoreV1().ReplicationControllers(""))),
 			ReplicaSets:            loop.Informer(c, informer.For(c.Kube.AppsV1().ReplicaSets(""))),
 			StatefulSets:           loop.Informer(c, informer.For(c.Kube.AppsV1().StatefulSets(""))),
+			Budgets:                loop.Informer(c, informer.For(c.Kube.PolicyV1().PodDisruptionBudgets(""))),
 		},
 		API:      Server(c.Kube.CoreV1()),
 		Recorder: c.Recorder,
@@ -65,7 +68,7 @@ func For(c *loop.Clients) Options {
 
 // Watched is what a scheduler reads. Pods and Nodes must be there. Without
 // Namespaces no affinity selects namespaces by label; without the others the pods that
-// they select are not spread by default.
+// they select are not spread by default, and without Budgets nobody is protected from preemption.
 type Watched struct {
 	Pods                   *informer.Shared[*corev1.Pod]
 	Nodes                  *informer.Shared[*corev1.Node]
@@ -74,6 +77,7 @@ type Watched struct {
 	ReplicationControllers *informer.Shared[*corev1.ReplicationController]
 	ReplicaSets            *informer.Shared[*appsv1.ReplicaSet]
 	StatefulSets           *informer.Shared[*appsv1.StatefulSet]
+	Budgets                *informer.Shared[*policyv1.PodDisruptionBudget]
 }
 
 // Profile is how the pods of one scheduler name are placed.
@@ -81,7 +85,7 @@ type Profile struct {
 	SchedulerName string      // empty: default-scheduler
 	Rules         *plugin.Set // nil: those of kube-scheduler
 	BeforeBind    []BeforeBind
-	AfterFailure  AfterFailure // nil: nothing can be done
+	NoPreemption  bool // no pod has to leave for one of these
 
 	compiled *ruleset.Set
 }
@@ -90,14 +94,7 @@ type Profile struct {
 // chosen for it. It may take its time: the pod counts on the node meanwhile,
 // and other pods are placed. On an error the pod is not bound and tried again later.
 type BeforeBind interface {
-	BeforeBind(ctx context.Context, pod *cluster.Pod, node string) error
-}
-
-// AfterFailure does something about a pod that found no node, and says what, to
-// be added to the message that users read. It is called while the state stands
-// still, and must be quick.
-type AfterFailure interface {
-	AfterFailure(pod *cluster.Pod, state *cluster.State, failure *placement.Failure) string
+	BeforeBind(ctx context.Context, pod *plugin.Pod, node string) error
 }
 
 func (o Options) withDefaults() Options {

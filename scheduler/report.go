@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/queue"
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 // reporter tells users, through events and conditions, what becomes of their
@@ -24,8 +25,8 @@ type reporter struct {
 }
 
 type report struct {
-	pod       *cluster.Pod
-	condition corev1.PodCondition
+	pod    *cluster.Pod
+	status Status
 }
 
 // writers is how many conditions are written at once. Bindings go first.
@@ -68,7 +69,7 @@ func (r *reporter) write(ctx context.Context, key cluster.Key) error {
 // known of the version that the condition is written to: a report that is late
 // must not contradict the binding.
 func (r *reporter) send(ctx context.Context, report report) error {
-	err := r.options.API.Report(ctx, report.pod, report.condition)
+	err := r.options.API.Report(ctx, report.pod, report.status)
 	if !apierrors.IsConflict(err) {
 		return err
 	}
@@ -81,21 +82,33 @@ func (r *reporter) send(ctx context.Context, report report) error {
 	}
 	pod := *report.pod
 	pod.ResourceVersion = now.ResourceVersion
-	return r.options.API.Report(ctx, &pod, report.condition)
+	return r.options.API.Report(ctx, &pod, report.status)
 }
 
-func (r *reporter) unschedulable(pod *cluster.Pod, message string) {
+// unschedulable tells that a pod found no node. nominated is the node that it waits for from now on; nil if that stays as it is.
+func (r *reporter) unschedulable(pod *cluster.Pod, message string, nominated *string) {
 	r.event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
-	r.condition(pod, corev1.PodReasonUnschedulable, message)
+	r.condition(pod, corev1.PodReasonUnschedulable, message, nominated)
+}
+
+// unnominated tells that a pod does not wait for a node any more.
+func (r *reporter) unnominated(pod *cluster.Pod) {
+	nobody := ""
+	r.add(pod, Status{NominatedNode: &nobody})
+}
+
+// preempted tells the users of a victim for whom it had to leave.
+func (r *reporter) preempted(victim, by *cluster.Pod, node string) {
+	r.event(victim, corev1.EventTypeNormal, "Preempted", fmt.Sprintf("Preempted by pod %s on node %s", by.UID, node))
 }
 
 func (r *reporter) failed(pod *cluster.Pod, message string) {
 	r.event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
-	r.condition(pod, corev1.PodReasonSchedulerError, message)
+	r.condition(pod, corev1.PodReasonSchedulerError, message, nil)
 }
 
 func (r *reporter) gated(pod *cluster.Pod) {
-	r.condition(pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")
+	r.condition(pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates", nil)
 }
 
 func (r *reporter) scheduled(pod *cluster.Pod, node string) {
@@ -115,19 +128,40 @@ func (r *reporter) event(pod *cluster.Pod, kind, reason, message string) {
 	}, kind, reason, "%s", message)
 }
 
-func (r *reporter) condition(pod *cluster.Pod, reason, message string) {
-	if pod.Reason == reason && pod.Message == message {
-		return // the API says so already
+func (r *reporter) condition(pod *cluster.Pod, reason, message string, nominated *string) {
+	if nominated != nil && *nominated == pod.NominatedNode {
+		nominated = nil
 	}
-	condition := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-		Reason: reason, Message: message, ObservedGeneration: pod.Generation,
+	status := Status{NominatedNode: nominated}
+	if pod.Reason != reason || pod.Message != message {
+		status.Condition = &corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: reason, Message: message, ObservedGeneration: pod.Generation,
+		}
+		if pod.Reason == "" {
+			status.Condition.LastTransitionTime = metav1.Now()
+		}
 	}
-	if pod.Reason == "" {
-		condition.LastTransitionTime = metav1.Now()
-	}
+	r.add(pod, status)
+}
+
+// add has a status written, together with what of an earlier one it does not replace.
+func (r *reporter) add(pod *cluster.Pod, status Status) {
 	r.mu.Lock()
-	r.pending[pod.Key] = report{pod: pod, condition: condition}
+	if old, ok := r.pending[pod.Key]; ok && old.pod.UID == pod.UID {
+		if status.Condition == nil {
+			status.Condition = old.status.Condition
+		}
+		if status.NominatedNode == nil {
+			status.NominatedNode = old.status.NominatedNode
+		}
+	}
+	needed := status.Condition != nil || status.NominatedNode != nil
+	if needed {
+		r.pending[pod.Key] = report{pod: pod, status: status}
+	}
 	r.mu.Unlock()
-	r.keys.Add(pod.Key)
+	if needed {
+		r.keys.Add(pod.Key)
+	}
 }

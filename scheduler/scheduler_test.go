@@ -13,8 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/scheduler/cluster"
-	"github.com/millrace/millrace/scheduler/placement"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/plugin"
 	"github.com/millrace/millrace/scheduler/rules"
 )
@@ -58,7 +57,7 @@ func TestPodThatFindsNoNodeIsTriedAgainWhenThereIsRoom(t *testing.T) {
 			t.Fatalf("second is on %q though there is no room", node)
 		}
 		pod, _ := w.Read(t.Context(), cluster.Key{Namespace: "default", Name: "second"})
-		const message = "0/1 nodes are available: 1 Insufficient cpu."
+		const message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
 		if c := pod.Status.Conditions; len(c) != 1 || c[0].Reason != "Unschedulable" || c[0].Message != message {
 			t.Errorf("conditions: %+v", c)
 		}
@@ -147,7 +146,7 @@ func TestHigherPriorityGetsTheLastRoom(t *testing.T) {
 	})
 }
 
-// hook is what a guest does before binding and after failing.
+// hook is something that must happen before a pod is bound.
 type hook struct {
 	err    error
 	called []string
@@ -160,21 +159,17 @@ func (h *hook) BeforeBind(_ context.Context, pod *cluster.Pod, node string) erro
 	return err
 }
 
-func (h *hook) AfterFailure(*cluster.Pod, *cluster.State, *placement.Failure) string {
-	return "preemption: nobody can help."
-}
-
-func TestGuestsAreAskedBeforeBindingAndAfterFailing(t *testing.T) {
+func TestHooksAreCalledBeforeBinding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.nodes.Add(testNode("node", "1"))
 		w.pods.Add(testPod("small", "1"))
 		h := &hook{err: errors.New("volume is not ready")}
-		stop := w.start(t, Options{Profiles: []Profile{{BeforeBind: []BeforeBind{h}, AfterFailure: h}}})
+		stop := w.start(t, Options{Profiles: []Profile{{BeforeBind: []BeforeBind{h}}}})
 		defer stop()
 		time.Sleep(500 * time.Millisecond)
 		if node := w.nodeOf(t, "small"); node != "" {
-			t.Fatalf("bound to %q though a guest objected", node)
+			t.Fatalf("bound to %q though the hook failed", node)
 		}
 		time.Sleep(time.Second)
 		w.pods.Add(testPod("large", "2"))
@@ -182,7 +177,7 @@ func TestGuestsAreAskedBeforeBindingAndAfterFailing(t *testing.T) {
 		want := []string{
 			"Warning FailedScheduling small: binding rejected: volume is not ready",
 			"Normal Scheduled small: Successfully assigned default/small to node",
-			"Warning FailedScheduling large: 0/1 nodes are available: 1 Insufficient cpu. preemption: nobody can help.",
+			"Warning FailedScheduling large: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
 		}
 		if got := w.eventLog(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("events:\n%q\nwant\n%q", got, want)
@@ -232,7 +227,7 @@ func TestUsersCanAddAPluginThatReadsAnnotations(t *testing.T) {
 			}
 		}
 		if events := w.eventLog(); !slices.Contains(events,
-			"Warning FailedScheduling pod-4: 0/4 nodes are available: 4 node(s) were in another rack.") {
+			"Warning FailedScheduling pod-4: 0/4 nodes are available: 4 node(s) were in another rack. preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod.") {
 			t.Errorf("events: %q", events)
 		}
 	})
@@ -245,7 +240,7 @@ func (oneEach) Name() string { return "OneEach" }
 
 var second = plugin.Verdict{Plugin: "OneEach", Reasons: []string{"node(s) had such a pod"}}
 
-func (oneEach) Survey(shape *cluster.Shape, state *cluster.State) plugin.Survey {
+func (oneEach) Survey(shape *plugin.Shape, state plugin.Cluster) plugin.Survey {
 	taken := map[string]bool{}
 	for pod, node := range state.Pods() {
 		if pod.Shape.Labels.String() == shape.Labels.String() {
@@ -284,7 +279,7 @@ func TestUsersCanAddARuleThatLooksAtTheWholeCluster(t *testing.T) {
 			}
 		}
 		if events := w.eventLog(); !slices.ContainsFunc(events, func(e string) bool {
-			return strings.HasSuffix(e, ": 0/3 nodes are available: 3 node(s) had such a pod.")
+			return strings.Contains(e, ": 0/3 nodes are available: 3 node(s) had such a pod. preemption: ")
 		}) {
 			t.Errorf("events: %q", events)
 		}

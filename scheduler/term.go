@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/scheduler/backlog"
-	"github.com/millrace/millrace/scheduler/cluster"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/scheduler/internal/backlog"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/placement"
 )
@@ -25,6 +27,12 @@ type term struct {
 	backlog  *backlog.Queue      // guarded by mu
 	profiles map[string]*profile // the engines in it are guarded by mu
 	sizes    backlog.Sizes       // guarded by mu: as last told to the metrics
+	random   *rand.Rand          // guarded by mu
+
+	preempting map[types.UID]struct{} // guarded by mu: pods whose victims are being deleted
+	evicting   context.Context        // of those deletions
+	evictions  sync.WaitGroup
+	evictors   chan struct{} // bounds them
 }
 
 type profile struct {
@@ -40,6 +48,10 @@ func newTerm(options Options) *term {
 		wake:     make(chan struct{}, 1),
 		backlog:  backlog.New(options.Backlog),
 		profiles: make(map[string]*profile),
+		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+
+		preempting: make(map[types.UID]struct{}),
+		evictors:   make(chan struct{}, options.Parallelism),
 	}
 	for _, p := range options.Profiles {
 		t.read(p.compiled.Readers())
@@ -67,6 +79,8 @@ func (t *term) run(ctx context.Context) {
 	binding, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { t.grace(ctx, binding, stop) })
 	defer stop()
+	t.evicting = binding
+	defer t.evictions.Wait()
 	var bindings sync.WaitGroup
 	defer bindings.Wait()
 
@@ -182,26 +196,36 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	}
 	pod := entry.Pod
 	p := t.profiles[pod.SchedulerName]
-	node, failure := p.engine.Place(pod.Shape)
+	node, failure := t.place(p, pod, nil)
 	t.options.Metrics.Decided(time.Since(now))
 	if failure != nil {
 		t.unplaced(entry, p, failure, now)
 		return decision{}, false, now
 	}
-	t.state.Assume(pod, node)
+	t.assume(pod, node)
 	return decision{entry: entry, pod: pod, node: node.Name, profile: p, begun: now}, true, now
+}
+
+// assume lets a pod count on its node. If it has waited for another one, others may have that.
+func (t *term) assume(pod *cluster.Pod, node *cluster.Node) {
+	if t.state.Nominated(pod.Key) != node.Name {
+		t.unnominate(pod)
+	}
+	t.state.Assume(pod, node)
 }
 
 // unplaced puts a pod aside that found no node, and says why.
 func (t *term) unplaced(entry *backlog.Entry, p *profile, failure *placement.Failure, now time.Time) {
 	message := failure.Error()
-	if p.AfterFailure != nil {
-		if done := p.AfterFailure.AfterFailure(entry.Pod, &t.state, failure); done != "" {
-			message += " " + done
+	var nominated *string
+	if t.state.Nodes() > 0 {
+		var note string
+		if note, nominated = t.preempt(p, entry.Pod, nil); note != "" {
+			message += " preemption: " + note
 		}
 	}
 	t.backlog.Fail(entry, failure.Refused, now)
-	t.reporter.unschedulable(entry.Pod, message)
+	t.reporter.unschedulable(entry.Pod, message, nominated)
 	t.options.Metrics.Attempt(p.SchedulerName, Unschedulable, time.Since(now))
 }
 

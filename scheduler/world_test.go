@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/informer/informertest"
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 var podResource = schema.GroupResource{Resource: "pods"}
@@ -35,6 +36,9 @@ type world struct {
 	fault func() fault
 	// overfull hears of each node that was given more than fits.
 	overfull func(node string, pods []string)
+	// preemptFault, if set, decides what becomes of a preemption.
+	preemptFault func() error
+	budgets      *informertest.Source[*policyv1.PodDisruptionBudget]
 }
 
 // fault is how a binding goes wrong. The zero value is that it does not.
@@ -51,6 +55,7 @@ func newWorld() *world {
 		nodes:      informertest.NewSource[*corev1.Node](),
 		namespaces: informertest.NewSource[*corev1.Namespace](),
 		services:   informertest.NewSource[*corev1.Service](),
+		budgets:    informertest.NewSource[*policyv1.PodDisruptionBudget](),
 	}
 }
 
@@ -160,7 +165,7 @@ func (w *world) Read(_ context.Context, key cluster.Key) (*corev1.Pod, error) {
 	return w.find(key)
 }
 
-func (w *world) Report(_ context.Context, pod *cluster.Pod, condition corev1.PodCondition) error {
+func (w *world) Report(_ context.Context, pod *cluster.Pod, status Status) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	object, err := w.find(pod.Key)
@@ -170,7 +175,32 @@ func (w *world) Report(_ context.Context, pod *cluster.Pod, condition corev1.Pod
 	if object.UID != pod.UID || object.ResourceVersion != pod.ResourceVersion {
 		return apierrors.NewConflict(podResource, pod.Key.Name, fmt.Errorf("has changed"))
 	}
+	if status.Condition != nil {
+		setCondition(object, *status.Condition)
+	}
+	if status.NominatedNode != nil {
+		object.Status.NominatedNodeName = *status.NominatedNode
+	}
+	w.pods.Modify(object)
+	return nil
+}
+
+// Preempt marks the victim as ending; it stays until the test lets it go.
+func (w *world) Preempt(_ context.Context, victim *cluster.Pod, condition corev1.PodCondition) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	object, err := w.find(victim.Key)
+	if err != nil {
+		return err
+	}
+	if w.preemptFault != nil {
+		if err := w.preemptFault(); err != nil {
+			return err
+		}
+	}
 	setCondition(object, condition)
+	now := metav1.Now()
+	object.DeletionTimestamp = &now
 	w.pods.Modify(object)
 	return nil
 }
@@ -195,10 +225,11 @@ func (w *world) start(t *testing.T, options Options) (stop func()) {
 		Nodes:      informer.New(w.nodes, informer.Options[*corev1.Node]{}),
 		Namespaces: informer.New(w.namespaces, informer.Options[*corev1.Namespace]{}),
 		Services:   informer.New(w.services, informer.Options[*corev1.Service]{}),
+		Budgets:    informer.New(w.budgets, informer.Options[*policyv1.PodDisruptionBudget]{}),
 	}
 	options.API, options.Recorder = w, w
 	for _, run := range []func(context.Context) error{
-		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, options.Watched.Services.Run, New(options).Run,
+		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, options.Watched.Services.Run, options.Watched.Budgets.Run, New(options).Run,
 	} {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {

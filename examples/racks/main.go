@@ -16,7 +16,6 @@ import (
 
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/scheduler"
-	"github.com/millrace/millrace/scheduler/cluster"
 	"github.com/millrace/millrace/scheduler/plugin"
 	"github.com/millrace/millrace/scheduler/rules"
 )
@@ -56,12 +55,12 @@ func (racks) Name() string                   { return "Racks" }
 func (racks) ReadPod(pod *corev1.Pod) string { return pod.Annotations["rack"] }
 
 // Skip leaves out the pods that name no rack.
-func (r racks) Skip(demand *cluster.Demand) bool { return demand.Read(r.Name()) == "" }
+func (r racks) Skip(demand *plugin.Demand) bool { return demand.Read(r.Name()) == "" }
 
 // Lasting says that preempting other pods on the node would not help.
 var elsewhere = plugin.Verdict{Plugin: "Racks", Reasons: []string{"node(s) were in another rack"}, Lasting: true}
 
-func (r racks) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+func (r racks) Filter(demand *plugin.Demand, node *plugin.Node) *plugin.Verdict {
 	if node.Labels["rack"] != demand.Read(r.Name()) {
 		return &elsewhere
 	}

@@ -3,7 +3,7 @@ package placement
 import (
 	"slices"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
@@ -17,7 +17,7 @@ var elsewhere = plugin.Verdict{
 // placeAmong places a pod that names its nodes, such as those of a daemon set.
 // Such a demand is hardly ever met again, so nothing is kept for it, and only
 // the nodes that it names are looked at.
-func (e *Engine) placeAmong(shape *cluster.Shape, names []string) (*cluster.Node, *Failure) {
+func (e *Engine) placeAmong(shape *cluster.Shape, names []string, admits Admission) (*cluster.Node, *Failure) {
 	var nodes []*cluster.Node
 	for _, name := range names {
 		if node, ok := e.state.NodeNamed(name); ok && node.Present {
@@ -37,11 +37,12 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string) (*cluster.Node
 	for i := range nodes {
 		r.totals.set(i, r.total(i))
 	}
-	if i, ok := r.best(e.random); ok {
+	i, verdicts := r.bestAdmitted(e, admits)
+	if verdicts == nil {
 		return nodes[i], nil
 	}
 	reasons := tally{reasons: make(map[string]int)}
-	for _, v := range r.verdicts {
+	for _, v := range verdicts {
 		reasons.count(v, e.rules)
 	}
 	for range e.state.Nodes() - len(nodes) {

@@ -3,7 +3,7 @@ package placement
 import (
 	"math/rand/v2"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
@@ -41,15 +41,24 @@ func New(state *cluster.State, set *ruleset.Set, random *rand.Rand) *Engine {
 
 // Place returns the best node for a pod of this shape, or why there is none.
 func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
+	return e.PlaceWhere(shape, nil)
+}
+
+// PlaceWhere is Place for one pod that more is to be asked for than for others of its shape. It is asked about the nodes that
+// pass the rules, best first, until it admits one. nil admits all.
+func (e *Engine) PlaceWhere(shape *cluster.Shape, admits Admission) (*cluster.Node, *Failure) {
 	if e.state.Nodes() == 0 {
 		return nil, noNodes
 	}
 	e.clock++
 	if names, named := shape.Match.Names(); named {
-		return e.placeAmong(shape, names)
+		return e.placeAmong(shape, names, admits)
 	}
 	r := e.ranking(shape)
 	r.refresh(e.state)
+	if admits != nil {
+		return e.admitted(r, admits)
+	}
 	if i, ok := r.best(e.random); ok {
 		return e.state.Node(i), nil
 	}

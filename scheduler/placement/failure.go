@@ -54,6 +54,9 @@ func (t *tally) failure() *Failure {
 	return &f
 }
 
+// Explain sums up why nodes were refused.
+func (e *Engine) Explain(verdicts []*plugin.Verdict) *Failure { return e.explain(verdicts) }
+
 func (e *Engine) explain(verdicts []*plugin.Verdict) *Failure {
 	// Nodes share verdicts, so these are counted before their texts are looked at.
 	counts := make(map[*plugin.Verdict]int)

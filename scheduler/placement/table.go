@@ -1,7 +1,7 @@
 package placement
 
 import (
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
@@ -40,12 +40,7 @@ type column struct {
 var absent = plugin.Verdict{}
 
 func newTable(demand *cluster.Demand, set *ruleset.Set) *table {
-	t := &table{demand: demand}
-	for _, f := range set.Filters {
-		if !ruleset.Skips(f, demand) {
-			t.filters = append(t.filters, f)
-		}
-	}
+	t := &table{demand: demand, filters: filtersFor(demand, set)}
 	for _, s := range set.Scores {
 		if ruleset.Skips(s.Plugin, demand) {
 			continue
@@ -57,6 +52,17 @@ func newTable(demand *cluster.Demand, set *ruleset.Set) *table {
 		}
 	}
 	return t
+}
+
+// filtersFor returns the filters that have something to say about a demand.
+func filtersFor(demand *cluster.Demand, set *ruleset.Set) []plugin.Filter {
+	var filters []plugin.Filter
+	for _, f := range set.Filters {
+		if !ruleset.Skips(f, demand) {
+			filters = append(filters, f)
+		}
+	}
+	return filters
 }
 
 // refresh takes the table up to date.

@@ -2,8 +2,6 @@ package plugin
 
 import (
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/millrace/millrace/scheduler/cluster"
 )
 
 // Plugin is a rule with a name, which metrics and logs show.
@@ -16,13 +14,13 @@ type Filter interface {
 	Plugin
 	// Filter returns nil if the pod may go there, and otherwise why not. What it
 	// returns often is worth making once: a verdict is kept for each node.
-	Filter(demand *cluster.Demand, node *cluster.Node) *Verdict
+	Filter(demand *Demand, node *Node) *Verdict
 }
 
 // Score says how good a node is for a pod; higher is better.
 type Score interface {
 	Plugin
-	Score(demand *cluster.Demand, node *cluster.Node) int64
+	Score(demand *Demand, node *Node) int64
 }
 
 // MaxScore is the best score there is, once normalised.
@@ -37,14 +35,14 @@ type Normalizer interface {
 // Skipper has nothing to say about some pods. It is not asked about them, which
 // saves the time and, for scores, keeps a constant out of all sums.
 type Skipper interface {
-	Skip(demand *cluster.Demand) bool
+	Skip(demand *Demand) bool
 }
 
 // Requeuer says after which changes in the cluster its filter may admit a pod
 // that it has refused. The pods that wait for it are tried again then. Those that wait for a
 // filter that is no Requeuer are tried again after any change.
 type Requeuer interface {
-	RequeuesOn() cluster.Change
+	RequeuesOn() Change
 }
 
 // PodReader reads parts of a pod that neither demands nor shapes hold, such as
@@ -74,12 +72,12 @@ type ClusterRule interface {
 	Plugin
 	// Survey looks at the cluster for pods of a shape. It is called before such a
 	// pod is placed whenever anything has changed, so it costs most if it looks at all nodes.
-	Survey(shape *cluster.Shape, state *cluster.State) Survey
+	Survey(shape *Shape, state Cluster) Survey
 }
 
 // Survey is what a ClusterRule has found. What is nil it has no opinion on.
 type Survey struct {
-	Filter    func(*cluster.Node) *Verdict
-	Score     func(*cluster.Node) int64
+	Filter    func(*Node) *Verdict
+	Score     func(*Node) int64
 	Normalize func(raw, lowest, highest int64) int64
 }

@@ -20,6 +20,8 @@ type Metrics struct {
 	tries    prometheus.Histogram
 	waited   *prometheus.HistogramVec
 	pending  *prometheus.GaugeVec
+	preempts prometheus.Counter
+	victims  prometheus.Histogram
 }
 
 // New makes the metrics and registers them with each registerer given.
@@ -41,6 +43,12 @@ func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 			Subsystem: "scheduler", Name: "pending_pods",
 			Help: "Number of pods without a node, by the part of the queue that they are in.",
 		}, []string{"queue"}),
+		preempts: prometheus.NewCounter(prometheus.CounterOpts{
+			Subsystem: "scheduler", Name: "preemption_attempts_total",
+			Help: "How often pods were looked for that could leave for another one.",
+		}),
+		victims: histogram("preemption_victims",
+			"How many pods had to leave for one.", prometheus.ExponentialBuckets(1, 2, 7)),
 	}
 	for _, r := range registerers {
 		if err := r.Register(m); err != nil {
@@ -87,8 +95,14 @@ func (m *Metrics) Pending(queue string, pods int) {
 	m.pending.WithLabelValues(queue).Set(float64(pods))
 }
 
+// PreemptionAttempt implements [scheduler.Metrics].
+func (m *Metrics) PreemptionAttempt() { m.preempts.Inc() }
+
+// Preempted implements [scheduler.Metrics].
+func (m *Metrics) Preempted(victims int) { m.victims.Observe(float64(victims)) }
+
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.attempts, m.took, m.decided, m.tries, m.waited, m.pending}
+	return []prometheus.Collector{m.attempts, m.took, m.decided, m.tries, m.waited, m.pending, m.preempts, m.victims}
 }
 
 // Describe lists what Collect will send.

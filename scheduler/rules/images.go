@@ -1,7 +1,7 @@
 package rules
 
 import (
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
@@ -15,7 +15,7 @@ type Images struct{}
 func (Images) Name() string { return "ImageLocality" }
 
 // Version follows the images of all nodes.
-func (Images) Version(_ *cluster.Shape, state *cluster.State) uint64 { return state.ImageEpoch() }
+func (Images) Version(_ *cluster.Shape, state *cluster.State) uint64 { return state.ImagesVersion() }
 
 // Relations returns nothing if no node has any of the images.
 func (Images) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {

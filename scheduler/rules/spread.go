@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
@@ -61,7 +61,7 @@ func (s *Spread) Version(shape *cluster.Shape, state *cluster.State) uint64 {
 }
 
 func (s *Spread) defaultOf(shape *cluster.Shape, state *cluster.State) defaultSpread {
-	epoch := state.WorkloadEpoch(shape.Namespace)
+	epoch := state.WorkloadsVersion(shape.Namespace)
 	d, ok := s.defaults[shape]
 	if ok && d.epoch == epoch {
 		return d

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 // surroundings is what pods that are already placed want of the pods of one shape.
@@ -17,7 +17,7 @@ type surroundings struct {
 }
 
 func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroundings {
-	epoch := state.OpinionEpoch()
+	epoch := state.AffinityVersion()
 	s, ok := p.known[shape]
 	if ok && s.epoch == epoch {
 		return s
@@ -29,7 +29,7 @@ func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroun
 	s.epoch = epoch
 	var h maphash.Hash
 	h.SetSeed(p.seed)
-	maphash.WriteComparable(&h, state.NamespaceEpoch())
+	maphash.WriteComparable(&h, state.NamespacesVersion())
 	for _, keys := range [][]string{s.apart, s.scored} {
 		for _, key := range keys {
 			maphash.WriteComparable(&h, key)
@@ -43,7 +43,7 @@ func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroun
 
 func lookAround(shape *cluster.Shape, state *cluster.State) surroundings {
 	apart, scored := make(map[string]bool), make(map[string]bool)
-	for other := range state.Opinions() {
+	for other := range state.WithAffinity() {
 		for i := range other.AntiAffinity {
 			if t := &other.AntiAffinity[i]; state.Selects(t, shape) {
 				apart[t.TopologyKey] = true

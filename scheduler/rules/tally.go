@@ -3,7 +3,7 @@ package rules
 import (
 	"math"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 // tally adds up, for each value of one node label (each zone, each host), what

@@ -3,7 +3,7 @@ package ruleset
 import (
 	"fmt"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 

@@ -27,6 +27,14 @@ type Pod struct {
 
 	// What the API says about why it has no node.
 	Reason, Message string
+
+	// NominatedNode is what the API says of the node that it waits for.
+	NominatedNode string
+	NeverPreempts bool
+	// Started is when its node has taken it over; zero before.
+	Started time.Time
+	// Preempted says that it ends because a scheduler has preempted it.
+	Preempted bool
 }
 
 // Pod makes a Pod of what the API shows.
@@ -49,12 +57,21 @@ func (in *Interner) Pod(pod *corev1.Pod) *Pod {
 	if pod.Spec.Priority != nil {
 		p.Priority = *pod.Spec.Priority
 	}
+	p.NominatedNode = pod.Status.NominatedNodeName
+	p.NeverPreempts = pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
+	if pod.Status.StartTime != nil {
+		p.Started = pod.Status.StartTime.Time
+	}
 	for _, gate := range pod.Spec.SchedulingGates {
 		p.Gates = append(p.Gates, gate.Name)
 	}
 	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+		c := &pod.Status.Conditions[i]
+		switch {
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
 			p.Reason, p.Message = c.Reason, c.Message
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			p.Preempted = c.Reason == corev1.PodReasonPreemptionByScheduler
 		}
 	}
 	return p

@@ -16,16 +16,19 @@ type State struct {
 	placed  map[Key]*placement
 	changes changeLog
 
-	zones      map[zone]int // the number of each zone that was ever seen
-	images     map[string]*Image
-	imageEpoch uint64
+	zones         map[zone]int // the number of each zone that was ever seen
+	images        map[string]*Image
+	imagesVersion uint64
 
-	namespaces map[string]labels.Set
-	namespace  uint64         // epoch of the above
-	opinions   map[*Shape]int // shapes of placed pods that care about other pods, and how many pods
-	opinion    uint64         // epoch of the above
+	namespaces        map[string]labels.Set
+	namespacesVersion uint64
+	affine            map[*Shape]int // shapes of placed pods with pod affinity or anti-affinity, and how many pods have it
+	affineVersion     uint64
 
 	workloads map[string]*workloads // by namespace
+
+	priorities  map[int32]int // how many placed pods have each
+	nominations nominations
 }
 
 // Node returns the node at an index, or nil if the slot is free.
@@ -70,7 +73,7 @@ func (s *State) SetNode(object *corev1.Node) (*Node, Change) {
 	node.Zone = s.zone(object.Labels)
 	if !was {
 		s.present++
-		s.imageEpoch++
+		s.imagesVersion++
 	}
 	imagesChanged := s.setImages(node, object.Status.Images)
 	if change != 0 || imagesChanged {
@@ -88,7 +91,7 @@ func (s *State) RemoveNode(name string) bool {
 	s.setImages(node, nil)
 	node.vacate()
 	s.present--
-	s.imageEpoch++
+	s.imagesVersion++
 	s.touch(node)
 	s.release(node)
 	return true

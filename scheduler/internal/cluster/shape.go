@@ -23,9 +23,9 @@ type Shape struct {
 	Spread                []SpreadConstraint
 }
 
-// Opinionated says whether the pod cares which pods run near it, so that pods
+// HasPodAffinity says whether the pod cares which pods run near it, so that pods
 // that do not care about it must ask it nevertheless.
-func (s *Shape) Opinionated() bool {
+func (s *Shape) HasPodAffinity() bool {
 	return len(s.Affinity) > 0 || len(s.AntiAffinity) > 0 ||
 		len(s.PreferredAffinity) > 0 || len(s.PreferredAntiAffinity) > 0
 }

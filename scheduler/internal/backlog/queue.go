@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
@@ -98,6 +98,14 @@ func (q *Queue) Remove(key cluster.Key) {
 // Has says whether a pod is in the queue, in flight included.
 func (q *Queue) Has(key cluster.Key) bool { return q.entries[key] != nil }
 
+// Pod returns the newest version of a pod that is in the queue, or nil.
+func (q *Queue) Pod(key cluster.Key) *cluster.Pod {
+	if e, ok := q.entries[key]; ok {
+		return e.Pod
+	}
+	return nil
+}
+
 // Pop takes the pod that is to be tried next, and counts an attempt.
 func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 	e := q.active.first()
@@ -138,6 +146,13 @@ func (q *Queue) Wake(now time.Time, may func(Group) bool) {
 		for e := range members {
 			q.wake(e, now)
 		}
+	}
+}
+
+// WakeOne makes one pod be tried again, if it is unschedulable.
+func (q *Queue) WakeOne(key cluster.Key, now time.Time) {
+	if e, ok := q.entries[key]; ok && e.place == unschedulable {
+		q.wake(e, now)
 	}
 }
 

@@ -20,7 +20,7 @@ func (s *State) SetNamespace(name string, set map[string]string) bool {
 	} else {
 		s.namespaces[name] = set
 	}
-	s.namespace++
+	s.namespacesVersion++
 	return true
 }
 
@@ -38,27 +38,27 @@ func (s *State) inNamespaces(term *Term, namespace string) bool {
 	return term.NamespacesBy != nil && term.NamespacesBy.Matches(s.namespaces[namespace])
 }
 
-// Opinions ranges over the shapes of placed pods that care about other pods.
-func (s *State) Opinions() iter.Seq[*Shape] { return maps.Keys(s.opinions) }
+// WithAffinity ranges over the shapes of placed pods that have pod affinity or anti-affinity.
+func (s *State) WithAffinity() iter.Seq[*Shape] { return maps.Keys(s.affine) }
 
-// OpinionEpoch changes when Opinions or the labels of namespaces do.
-func (s *State) OpinionEpoch() uint64 { return s.opinion + s.namespace }
+// AffinityVersion changes when WithAffinity or the labels of namespaces do.
+func (s *State) AffinityVersion() uint64 { return s.affineVersion + s.namespacesVersion }
 
-// NamespaceEpoch changes when the labels of namespaces do, and with them what Selects says.
-func (s *State) NamespaceEpoch() uint64 { return s.namespace }
+// NamespacesVersion changes when the labels of namespaces do, and with them what Selects says.
+func (s *State) NamespacesVersion() uint64 { return s.namespacesVersion }
 
-func (s *State) countOpinion(shape *Shape, by int) {
-	if s.opinions == nil {
-		s.opinions = make(map[*Shape]int)
+func (s *State) countAffinity(shape *Shape, by int) {
+	if s.affine == nil {
+		s.affine = make(map[*Shape]int)
 	}
-	before := s.opinions[shape]
+	before := s.affine[shape]
 	switch after := before + by; after {
 	case 0:
-		delete(s.opinions, shape)
+		delete(s.affine, shape)
 	default:
-		s.opinions[shape] = after
+		s.affine[shape] = after
 	}
 	if before == 0 || before+by == 0 {
-		s.opinion++
+		s.affineVersion++
 	}
 }

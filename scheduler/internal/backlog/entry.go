@@ -3,7 +3,7 @@ package backlog
 import (
 	"time"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 

@@ -10,8 +10,8 @@ func (s *State) Image(name string) (*Image, bool) {
 	return image, ok
 }
 
-// ImageEpoch changes when nodes come or go or have other images.
-func (s *State) ImageEpoch() uint64 { return s.imageEpoch }
+// ImagesVersion changes when nodes come or go or have other images.
+func (s *State) ImagesVersion() uint64 { return s.imagesVersion }
 
 // setImages returns whether the node has other images than before.
 func (s *State) setImages(node *Node, list []corev1.ContainerImage) bool {
@@ -29,7 +29,7 @@ func (s *State) setImages(node *Node, list []corev1.ContainerImage) bool {
 			node.Images = append(node.Images, s.haveImage(name, list[i].SizeBytes))
 		}
 	}
-	s.imageEpoch++
+	s.imagesVersion++
 	return true
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -114,20 +115,46 @@ func (s *State) place(pod *Pod, node *Node, assumed bool) {
 	if s.placed == nil {
 		s.placed = make(map[Key]*placement)
 	}
-	s.placed[pod.Key] = &placement{pod: pod, node: node, assumed: assumed}
+	p := &placement{pod: pod, node: node, assumed: assumed}
+	s.placed[pod.Key] = p
+	node.placed = append(node.placed, p)
+	s.countPriority(pod.Priority, 1)
+	s.Unnominate(pod.Key)
 	node.add(pod)
-	if pod.Shape.Opinionated() {
-		s.countOpinion(pod.Shape, 1)
+	if pod.Shape.HasPodAffinity() {
+		s.countAffinity(pod.Shape, 1)
 	}
 	s.touch(node)
 }
 
 func (s *State) unplace(p *placement) {
 	delete(s.placed, p.pod.Key)
+	i := slices.Index(p.node.placed, p)
+	p.node.placed = slices.Delete(p.node.placed, i, i+1)
+	s.countPriority(p.pod.Priority, -1)
 	p.node.remove(p.pod)
-	if p.pod.Shape.Opinionated() {
-		s.countOpinion(p.pod.Shape, -1)
+	if p.pod.Shape.HasPodAffinity() {
+		s.countAffinity(p.pod.Shape, -1)
 	}
 	s.touch(p.node)
 	s.release(p.node)
+}
+
+func (s *State) countPriority(priority int32, by int) {
+	if s.priorities == nil {
+		s.priorities = make(map[int32]int)
+	}
+	if s.priorities[priority] += by; s.priorities[priority] == 0 {
+		delete(s.priorities, priority)
+	}
+}
+
+// HasBelow says whether a placed pod has a lower priority.
+func (s *State) HasBelow(priority int32) bool {
+	for p := range s.priorities {
+		if p < priority {
+			return true
+		}
+	}
+	return false
 }

@@ -29,6 +29,19 @@ type Node struct {
 	Pods      int
 	Residents []Resident
 	Ports     demand.PortSet
+
+	placed []*placement
+}
+
+// Below returns the pods on the node that have a lower priority.
+func (n *Node) Below(priority int32) []*Pod {
+	var pods []*Pod
+	for _, p := range n.placed {
+		if p.pod.Priority < priority {
+			pods = append(pods, p.pod)
+		}
+	}
+	return pods
 }
 
 // Resident is how many pods of one shape a node has. Those that are ending

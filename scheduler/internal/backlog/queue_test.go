@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace/millrace/scheduler/cluster"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -8,22 +8,22 @@ import (
 type workloads struct {
 	services map[string]labels.Selector
 	owners   map[Owner]labels.Selector
-	epoch    uint64
+	version  uint64
 }
 
 // SetService takes in the selector of a service; nil if it has none or has gone.
 func (s *State) SetService(namespace, name string, selector labels.Selector) {
 	w := s.workload(namespace)
-	set(w.services, name, selector, &w.epoch)
+	set(w.services, name, selector, &w.version)
 }
 
 // SetOwner takes in the selector of an owner; nil if it has gone.
 func (s *State) SetOwner(namespace string, owner Owner, selector labels.Selector) {
 	w := s.workload(namespace)
-	set(w.owners, owner, selector, &w.epoch)
+	set(w.owners, owner, selector, &w.version)
 }
 
-func set[K comparable](selectors map[K]labels.Selector, key K, selector labels.Selector, epoch *uint64) {
+func set[K comparable](selectors map[K]labels.Selector, key K, selector labels.Selector, version *uint64) {
 	old, ok := selectors[key]
 	switch {
 	case selector == nil && !ok:
@@ -35,7 +35,7 @@ func set[K comparable](selectors map[K]labels.Selector, key K, selector labels.S
 	default:
 		selectors[key] = selector
 	}
-	*epoch++
+	*version++
 }
 
 func (s *State) workload(namespace string) *workloads {
@@ -50,10 +50,10 @@ func (s *State) workload(namespace string) *workloads {
 	return w
 }
 
-// WorkloadEpoch changes when WorkloadSelector may return something else for shapes in a namespace.
-func (s *State) WorkloadEpoch(namespace string) uint64 {
+// WorkloadsVersion changes when WorkloadSelector may return something else for shapes in a namespace.
+func (s *State) WorkloadsVersion(namespace string) uint64 {
 	if w, ok := s.workloads[namespace]; ok {
-		return w.epoch
+		return w.version
 	}
 	return 0
 }

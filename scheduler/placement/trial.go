@@ -1,0 +1,81 @@
+package placement
+
+import (
+	"github.com/millrace/millrace/scheduler/internal/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Trial asks the filters about single nodes in a state that may have an overlay. It is right for as long as nothing changes
+// but the pods of the node that it is asked about, and those are put back before it is asked about another one.
+type Trial struct {
+	demand    *cluster.Demand
+	filters   []plugin.Filter
+	relations []filtering
+	last      int32 // the node that was asked about before: what it had then may have been an overlay
+}
+
+// filtering is a relation that filters.
+type filtering struct {
+	ruleset.Relation
+	ruleset.Filter
+}
+
+// Try begins a trial for pods of a shape. Nothing of it is kept.
+func (e *Engine) Try(shape *cluster.Shape) *Trial {
+	t := &Trial{demand: shape.Demand, filters: filtersFor(shape.Demand, e.set)}
+	for _, r := range e.relate(shape) {
+		f, ok := r.Relation.(ruleset.Filter)
+		if !ok {
+			continue
+		}
+		r.Refresh(everyIndex(e.state.Slots()))
+		t.relations = append(t.relations, filtering{r.Relation, f})
+	}
+	return t
+}
+
+// Verdict returns nil if the filters admit the node, and otherwise why not.
+func (t *Trial) Verdict(node *cluster.Node) *plugin.Verdict {
+	for _, f := range t.filters {
+		if v := f.Filter(t.demand, node); v != nil {
+			return v
+		}
+	}
+	changed := []int32{t.last, int32(node.Index)}
+	t.last = int32(node.Index)
+	for i := range t.relations {
+		r := &t.relations[i]
+		r.Refresh(changed)
+		if v := r.Filter.Filter(node.Index); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// Crowded returns the nodes that refuse a shape because of the pods that are there: it would help if some of these left.
+func (e *Engine) Crowded(shape *cluster.Shape) []*cluster.Node {
+	var nodes []*cluster.Node
+	if names, named := shape.Match.Names(); named {
+		trial := e.Try(shape)
+		for _, name := range names {
+			node, ok := e.state.NodeNamed(name)
+			if !ok || !node.Present {
+				continue
+			}
+			if v := trial.Verdict(node); v != nil && !v.Lasting {
+				nodes = append(nodes, node)
+			}
+		}
+		return nodes
+	}
+	r := e.ranking(shape)
+	r.refresh(e.state)
+	for i, v := range r.verdicts {
+		if v != nil && v != &absent && !v.Lasting {
+			nodes = append(nodes, e.state.Node(i))
+		}
+	}
+	return nodes
+}
