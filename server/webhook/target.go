@@ -1,0 +1,71 @@
+package webhook
+
+import (
+	"crypto/sha256"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Target is what a configuration names: a URL or a service.
+type Target struct {
+	URL     string
+	Service *Service
+	// CABundle holds the authorities, in PEM, of which one must have signed the server's certificate. Empty are those of the machine.
+	CABundle []byte
+	// Timeout is told to the server and ends the call; zero leaves that to the context.
+	Timeout time.Duration
+}
+
+// Service names a port of a service, and a path behind it.
+type Service struct {
+	Namespace, Name, Path string
+	// Port is 443 if it is zero.
+	Port int32
+}
+
+const defaultPort = 443
+
+func (s *Service) port() int32 {
+	if s.Port == 0 {
+		return defaultPort
+	}
+	return s.Port
+}
+
+// host is the name that the certificate of the service must have.
+func (s *Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
+
+// address is the URL as it stands in errors and, but for the host of a service, in the request.
+func (t *Target) address() (*url.URL, error) {
+	u := &url.URL{Scheme: "https"}
+	if s := t.Service; s != nil {
+		u.Host = net.JoinHostPort(s.host(), strconv.Itoa(int(s.port())))
+		u.Path = "/" + strings.TrimPrefix(s.Path, "/")
+	} else {
+		var err error
+		if u, err = url.Parse(t.URL); err != nil {
+			return nil, err
+		}
+	}
+	if t.Timeout > 0 {
+		u.RawQuery = "timeout=" + t.Timeout.String()
+	}
+	return u, nil
+}
+
+// trust is what connections have in common that may serve the same calls.
+type trust struct {
+	authorities [sha256.Size]byte
+	serverName  string
+}
+
+func (t *Target) trust() trust {
+	k := trust{authorities: sha256.Sum256(t.CABundle)}
+	if t.Service != nil {
+		k.serverName = t.Service.host()
+	}
+	return k
+}
