@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/network/dns"
 	"github.com/millrace/millrace/network/pods"
+	"github.com/millrace/millrace/network/policies"
 	"github.com/millrace/millrace/network/services"
 )
 
@@ -19,7 +20,7 @@ const dnsPort = 10053
 var errRoot = errors.New("it changes links, routes and nf_tables, and that needs root")
 
 func parts(o Options) []part {
-	return []part{o.pods(), o.services(), o.dns()}
+	return []part{o.pods(), o.services(), o.policies(), o.dns()}
 }
 
 func (o Options) pods() part {
@@ -46,6 +47,16 @@ func (o Options) services() part {
 	p.runner, p.err = made(services.New(services.Options{
 		Clients: o.Clients.As("kube-proxy"), Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, Logger: o.Logger,
 	}))
+	return p
+}
+
+func (o Options) policies() part {
+	p := part{name: "policies"}
+	if os.Getuid() != 0 {
+		p.err = errRoot
+		return p
+	}
+	p.runner, p.err = made(policies.New(policies.Options{Clients: o.Clients.As("network-policies"), Node: o.Node, Logger: o.Logger}))
 	return p
 }
 

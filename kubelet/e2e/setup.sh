@@ -7,12 +7,17 @@
 #   kubelet/e2e/setup.sh restart    ends and starts containerd only; containers go on running
 #   kubelet/e2e/setup.sh image NAME    makes one more image
 #   kubelet/e2e/setup.sh network on|off    configures the pods' network (CNI: bridge, host-local, portmap), as start does, or takes it away
+#
+# MILLRACE_E2E_DIR is the folder of all of it. With MILLRACE_E2E_NETWORK=own the pods' network is left to whoever uses the runtime: its
+# configuration belongs in the folder cni of that folder, and its plugins in the folder plugins.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=${MILLRACE_E2E_DIR:-${TMPDIR:-/tmp}/millrace-e2e}
 socket=$root/containerd.sock
 bridge=millrace-e2e
+plugins=/usr/lib/cni
+[ "${MILLRACE_E2E_NETWORK:-bridge}" = bridge ] || plugins=$root/plugins
 
 packages() {
 	if command -v containerd >/dev/null && command -v runc >/dev/null && command -v busybox >/dev/null &&
@@ -24,7 +29,7 @@ packages() {
 }
 
 configure() {
-	mkdir -p "$root/root" "$root/state" "$root/opt" "$root/cni" "$root/images"
+	mkdir -p "$root/root" "$root/state" "$root/opt" "$root/cni" "$root/plugins" "$root/images"
 	cat >"$root/config.toml" <<CONFIG
 version = 2
 root = "$root/root"
@@ -39,7 +44,7 @@ state = "$root/state"
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     conf_dir = "$root/cni"
-    bin_dir = "/usr/lib/cni"
+    bin_dir = "$plugins"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "${MILLRACE_E2E_SNAPSHOTTER:-overlayfs}"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
@@ -103,6 +108,7 @@ clear_tasks() {
 }
 
 network() {
+	[ "${MILLRACE_E2E_NETWORK:-bridge}" = bridge ] || return 0
 	if [ "$1" = on ]; then
 		cat >"$root/cni/10-e2e.conflist" <<CNI
 {"cniVersion": "0.4.0", "name": "$bridge", "plugins": [

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network"
+)
+
+// networkFlags are the flags of `millrace network`, under the names that kubelets and kube-proxy have for the same.
+type networkFlags struct {
+	clientFlags
+	name, address, clusterCIDR, dns string
+	options                         network.Options
+}
+
+func networkCommand() *cobra.Command {
+	f := &networkFlags{}
+	c := &cobra.Command{
+		Use:   "network",
+		Short: "Make this machine part of a cluster's network",
+		Long: "Make this machine part of a cluster's network, beside its kubelet: pods get addresses and reach those of other nodes, services\n" +
+			"and their names work. It takes its range from the node's spec.podCIDRs. Needs root. A CNI configuration of somebody else is left\n" +
+			"alone. Links, routes and tables stay when it ends, so that nothing is cut by a restart.",
+		Args: cobra.NoArgs,
+		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if err := f.complete(); err != nil {
+				return err
+			}
+			clients, _, err := f.clients(c.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			f.options.Clients, f.options.Logger = clients, clients.Log
+			node, err := network.New(f.options)
+			if err != nil {
+				return err
+			}
+			return loop.Run(ctx, clients, node, loop.Func(tidy))
+		}),
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: this machine's)")
+	fl.StringVar(&f.address, "node-ip", "", "address of the node (default: the machine's first)")
+	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "10.244.0.0/16", "where the cluster's pods are, one range for each family with a comma between")
+	fl.StringVar(&f.dns, "cluster-dns", "10.96.0.10", "address of the service that answers names, as the kubelet's --cluster-dns says it")
+	fl.StringVar(&f.options.Domain, "cluster-domain", "cluster.local", "domain of the cluster")
+	fl.StringVar(&f.options.ConfigurationFolder, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
+	fl.StringVar(&f.options.PluginFolder, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
+	fl.StringVar(&f.options.Folder, "root-dir", "/var/lib/millrace/network", "folder that keeps which addresses are given out")
+	return c
+}
+
+// complete reads the flags that are not plain text.
+func (f *networkFlags) complete() error {
+	o := &f.options
+	if o.Node = strings.ToLower(f.name); o.Node == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("find the node's name: %w", err)
+		}
+		o.Node = strings.ToLower(name)
+	}
+	var err error
+	if o.Address, err = netip.ParseAddr(cmp.Or(f.address, kubelet.OwnAddress())); err != nil {
+		return fmt.Errorf("--node-ip: %q is not an address", f.address)
+	}
+	if o.DNS, err = netip.ParseAddr(f.dns); err != nil {
+		return fmt.Errorf("--cluster-dns: %q is not an address", f.dns)
+	}
+	o.ClusterCIDRs, err = prefixes("cluster-cidr", f.clusterCIDR)
+	return err
+}

@@ -1,0 +1,123 @@
+package policies
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/watchlist"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+// pod is what policies look at of a Pod.
+type pod struct {
+	namespace, name, node string
+	labels                labels.Set
+	addresses             []netip.Addr // none: it has ended, has no address yet, or uses its node's network
+	ports                 []namedPort
+}
+
+// namedPort is a port of a container that has a name.
+type namedPort struct {
+	name     string
+	protocol uint8
+	number   uint16
+}
+
+func podOf(p *corev1.Pod) *pod {
+	out := &pod{namespace: p.Namespace, name: p.Name, node: p.Spec.NodeName, labels: p.Labels}
+	if p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return out
+	}
+	for _, ip := range p.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil {
+			out.addresses = append(out.addresses, a)
+		}
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		for _, port := range c.Ports {
+			if port.Name != "" {
+				out.ports = append(out.ports, namedPort{port.Name, protocolNumber(port.Protocol), uint16(port.ContainerPort)})
+			}
+		}
+	}
+	return out
+}
+
+func (p *pod) same(other *pod) bool {
+	return p.node == other.node && maps.Equal(p.labels, other.labels) && slices.Equal(p.addresses, other.addresses) && slices.Equal(p.ports, other.ports)
+}
+
+// The numbers of protocols in packets.
+const (
+	tcp  = 6
+	udp  = 17
+	sctp = 132
+)
+
+func protocolNumber(p corev1.Protocol) uint8 {
+	switch cmp.Or(p, corev1.ProtocolTCP) {
+	case corev1.ProtocolUDP:
+		return udp
+	case corev1.ProtocolSCTP:
+		return sctp
+	}
+	return tcp
+}
+
+// namespace is what policies look at of a Namespace.
+type namespace struct{ labels labels.Set }
+
+func namespaceOf(n *corev1.Namespace) *namespace { return &namespace{n.Labels} }
+
+// view is the informers that the agent reads.
+type view struct {
+	policies   *informer.Shared[*networkingv1.NetworkPolicy]
+	pods       *informer.Shared[*pod]
+	namespaces *informer.Shared[*namespace]
+}
+
+func newView(c *loop.Clients) view {
+	paged := watchlist.DoesClientNotSupportWatchListSemantics(c.Kube)
+	return view{
+		policies: loop.Informer(c, informer.For(c.Kube.NetworkingV1().NetworkPolicies(""))),
+		pods: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Pods("")), podOf, informer.Options[*pod]{
+			Name: "policy pods", Logger: c.Log, DisableStreaming: paged,
+		}),
+		namespaces: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Namespaces()), namespaceOf, informer.Options[*namespace]{
+			Name: "policy namespaces", Logger: c.Log, DisableStreaming: paged,
+		}),
+	}
+}
+
+// world is the state at one moment.
+type world struct {
+	policies   []*networkingv1.NetworkPolicy // sorted by namespace and name
+	pods       map[string][]*pod             // by namespace
+	namespaces map[string]labels.Set
+}
+
+func (v view) world() *world {
+	w := &world{pods: map[string][]*pod{}, namespaces: map[string]labels.Set{}}
+	for p := range v.policies.List() {
+		w.policies = append(w.policies, p)
+	}
+	slices.SortFunc(w.policies, func(a, b *networkingv1.NetworkPolicy) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for p := range v.pods.List() {
+		if len(p.addresses) > 0 {
+			w.pods[p.namespace] = append(w.pods[p.namespace], p)
+		}
+	}
+	for key, n := range v.namespaces.Snapshot().All() {
+		w.namespaces[key.Name] = n.labels
+	}
+	return w
+}

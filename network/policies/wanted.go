@@ -1,0 +1,127 @@
+package policies
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// wanted is what the table of one family should hold. It can be compared with another.
+type wanted struct {
+	// leads are the isolated pods of the node, by direction: from an address to the chain that judges its packets.
+	leads [2]map[netip.Addr]string
+	// own are the addresses of the node's isolated pods, which reach themselves.
+	own    map[netip.Addr]bool
+	chains map[string]chain
+	sets   map[string]set
+}
+
+// direction tells packets to a pod from those it sends.
+type direction uint8
+
+const (
+	ingress direction = iota
+	egress
+)
+
+// chain is a chain of rules that ends with dropping, or with going back to its caller.
+type chain struct {
+	direction direction
+	rules     []rule
+	drop      bool
+}
+
+func (c chain) same(other chain) bool {
+	return c.direction == other.direction && c.drop == other.drop && slices.Equal(c.rules, other.rules)
+}
+
+// rule accepts what is in all the sets that it names, or jumps.
+type rule struct {
+	peers, ports string // names of sets; empty: all
+	named        string // a set of addresses of the destination with protocol and port
+	jump         string
+}
+
+// set is a set of one shape.
+type set struct {
+	shape shape
+	// Exactly one of these is used, by shape.
+	addresses map[netip.Addr]bool
+	blocks    []netip.Prefix
+	ports     []portRange
+	named     map[namedTarget]bool
+}
+
+type shape uint8
+
+const (
+	ofAddresses shape = iota
+	ofBlocks
+	ofPorts
+	ofNamed
+)
+
+// portRange is a range of ports of one protocol, both ends included.
+type portRange struct {
+	protocol    uint8
+	first, last uint16
+}
+
+// namedTarget is a port of a pod that a policy calls by its name.
+type namedTarget struct {
+	address  netip.Addr
+	protocol uint8
+	port     uint16
+}
+
+func (s set) same(other set) bool {
+	return s.shape == other.shape && maps.Equal(s.addresses, other.addresses) && slices.Equal(s.blocks, other.blocks) &&
+		slices.Equal(s.ports, other.ports) && maps.Equal(s.named, other.named)
+}
+
+func newWanted() *wanted {
+	w := &wanted{own: map[netip.Addr]bool{}, chains: map[string]chain{}, sets: map[string]set{}}
+	for d := range w.leads {
+		w.leads[d] = map[netip.Addr]string{}
+	}
+	return w
+}
+
+// merged joins ranges that overlap or touch, as the kernel asks for.
+func merged(all []portRange) []portRange {
+	slices.SortFunc(all, func(a, b portRange) int {
+		return int(a.protocol)<<16 + int(a.first) - int(b.protocol)<<16 - int(b.first)
+	})
+	var out []portRange
+	for _, r := range all {
+		if n := len(out); n > 0 && out[n-1].protocol == r.protocol && int(r.first) <= int(out[n-1].last)+1 {
+			out[n-1].last = max(out[n-1].last, r.last)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// without is a block less its exceptions.
+func without(block netip.Prefix, exceptions []netip.Prefix) []netip.Prefix {
+	for _, e := range exceptions {
+		if e.Bits() <= block.Bits() && e.Overlaps(block) {
+			return nil
+		}
+	}
+	if !slices.ContainsFunc(exceptions, block.Overlaps) {
+		return []netip.Prefix{block}
+	}
+	low, high := halves(block)
+	return append(without(low, exceptions), without(high, exceptions)...)
+}
+
+// halves splits a block that holds more than one address.
+func halves(p netip.Prefix) (low, high netip.Prefix) {
+	bytes := p.Masked().Addr().AsSlice()
+	low = netip.PrefixFrom(p.Masked().Addr(), p.Bits()+1)
+	bytes[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	middle, _ := netip.AddrFromSlice(bytes)
+	return low, netip.PrefixFrom(middle, p.Bits()+1)
+}
