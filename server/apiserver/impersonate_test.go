@@ -74,3 +74,23 @@ func TestOneRefusalEndsAnImpersonation(t *testing.T) {
 		}
 	}
 }
+
+func TestHeadersThatNameNobodyMakeNobodyElseOfAClient(t *testing.T) {
+	for _, h := range []http.Header{
+		{"Impersonate-User": {""}},
+		{"Impersonate-Anything": {"x"}},
+		{"Impersonate-": {"x"}},
+		{"Impersonate-Group": {}},
+	} {
+		p := &permits{verdict: func(auth.Attributes) auth.Verdict { return auth.Verdict{} }}
+		in := callFor(p, "GET", "/api/v1/pods")
+		in.Request.Header, in.user = h, auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
+		var seen auth.User
+		if err := impersonate(in, func(c *call) error { seen = c.user; return nil }); err != nil {
+			t.Errorf("%v: %v", h, err)
+		}
+		if seen.Name != auth.Anonymous || seen.In(auth.Authenticated) || in.impersonator != nil {
+			t.Errorf("%v makes %+v of a stranger", h, seen)
+		}
+	}
+}
