@@ -21,8 +21,9 @@ const (
 	evicted       = "Evicted"
 )
 
-// guard keeps the node from running short: it removes what nobody needs, and evicts pods when that is not enough. What
-// pods store is measured apart: to walk through large folders takes minutes, and memory can run out meanwhile.
+// guard keeps the node from running short: it removes what nobody needs, and evicts pods when that is not enough. Memory is
+// looked at apart from the disk, and both apart from what pods store: to walk through large folders and to remove images take
+// minutes, and memory can run out meanwhile.
 func (k *Kubelet) guard(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -32,7 +33,10 @@ func (k *Kubelet) guard(ctx context.Context) error {
 			k.evictStored(ctx)
 		})
 	})
-	atOnceAndEvery(ctx, pressureEvery, k.relieve)
+	all.Go(func() {
+		atOnceAndEvery(ctx, pressureEvery, func(ctx context.Context) { k.relieve(ctx, k.measure.disk) })
+	})
+	atOnceAndEvery(ctx, pressureEvery, func(ctx context.Context) { k.relieve(ctx, k.measure.memory) })
 	return nil
 }
 
@@ -42,14 +46,24 @@ func atOnceAndEvery(ctx context.Context, period time.Duration, do func(context.C
 }
 
 // levels are how much is left of what a node can run short of.
-func (k *Kubelet) levels(ctx context.Context) map[pressure.Signal]pressure.Level {
-	all := map[pressure.Signal]pressure.Level{}
+type levels = map[pressure.Signal]pressure.Level
+
+// measures find out how much is left: of memory and process numbers at once, of disks with the help of the runtime.
+type measures struct{ memory, disk func(context.Context) levels }
+
+func memoryLevels(context.Context) levels {
+	all := levels{}
 	if m := stats.MachineMemory(); m != nil {
 		all[pressure.Memory] = pressure.Level{Available: *m.Available, Capacity: *m.Available + m.WorkingSet}
 	}
 	if p := stats.Tasks(); p != nil {
 		all[pressure.PIDs] = pressure.Level{Available: uint64(max(p.Most-p.Current, 0)), Capacity: uint64(p.Most)}
 	}
+	return all
+}
+
+func (k *Kubelet) diskLevels(ctx context.Context) levels {
+	all := levels{}
 	fill := func(path string, space, inodes pressure.Signal) {
 		fs := stats.Disk(path)
 		if fs == nil {
@@ -75,22 +89,17 @@ func (k *Kubelet) holdsImages(ctx context.Context, s pressure.Signal) bool {
 	return s.Condition() == corev1.NodeDiskPressure && sameDisk(k.options.Root, k.images.where(ctx))
 }
 
-func (k *Kubelet) relieve(ctx context.Context) {
-	short := k.options.Eviction.Short(k.levels(ctx))
+// relieve looks at some levels, and does something about the first that is too low.
+func (k *Kubelet) relieve(ctx context.Context, measure func(context.Context) levels) {
+	short := k.options.Eviction.Short(measure(ctx))
 	if len(short) > 0 {
 		k.announce(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim %s", short[0].Signal.Resource())
 	}
 	if len(short) > 0 && k.holdsImages(ctx, short[0].Signal) && k.config.Ready() {
 		k.images.drop(ctx, 0)
-		short = k.options.Eviction.Short(k.levels(ctx))
+		short = k.options.Eviction.Short(measure(ctx))
 	}
-	before := k.pressed.Conditions()
-	if k.pressed.Note(short, time.Now(), k.options.PressureHolds) {
-		now := k.pressed.Conditions()
-		k.options.Logger.Info("what the node is short of", "conditions", now)
-		k.announcePressure(before, now)
-		k.health.tell()
-	}
+	k.notePressure(short)
 	if len(short) == 0 || !k.config.Ready() {
 		return
 	}
@@ -100,6 +109,19 @@ func (k *Kubelet) relieve(ctx context.Context) {
 	}
 	k.options.Logger.Warn("pod is evicted", "pod", informer.KeyOf(victim.Pod), "signal", short[0].Signal, "available", short[0].Available)
 	k.evict(victim.Pod, victim.Message(short[0]))
+}
+
+// notePressure notes what is short, and tells if that changes what the node says of itself.
+func (k *Kubelet) notePressure(short []pressure.Shortage) {
+	k.noting.Lock()
+	defer k.noting.Unlock()
+	before := k.pressed.Conditions()
+	if k.pressed.Note(short, time.Now(), k.options.PressureHolds) {
+		now := k.pressed.Conditions()
+		k.options.Logger.Info("what the node is short of", "conditions", now)
+		k.announcePressure(before, now)
+		k.health.tell()
+	}
 }
 
 func (k *Kubelet) evict(pod *corev1.Pod, message string) {

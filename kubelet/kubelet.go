@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,8 @@ type Kubelet struct {
 	server   *server.Server
 	services *informer.Shared[*corev1.Service]
 	self     *informer.Shared[*corev1.Node]
+	measure  measures
+	noting   sync.Mutex // held while pressed changes and that is told
 	pressed  pressure.Hold
 	images   *imageKeeper
 	rates    stats.Rates
@@ -61,6 +64,7 @@ func New(o Options) (*Kubelet, error) {
 		}
 	}
 	k.images = &imageKeeper{runtime: k.runtime, used: used, rest: o.ImageRest, low: o.ImageLowUse, log: o.Logger}
+	k.measure = measures{memory: memoryLevels, disk: k.diskLevels}
 	k.health = newHealth(k.runtime, o.Logger, k.announceReady)
 	k.sources()
 	k.furnish = furnish.New(furnish.Options{

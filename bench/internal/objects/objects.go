@@ -170,7 +170,22 @@ func pod() *corev1.Pod {
 // Pod is a pod without a node, in JSON.
 func Pod() Template { return New(encode(pod())) }
 
-// PodProto is the same in protobuf.
+// UnlikePod is a pod of which hardly anything is said by another one of a different number. It has no holes but its name.
+func UnlikePod(n int) Template {
+	p, seed := pod(), uint64(n)*100
+	p.Labels = map[string]string{"app": fmt.Sprintf("app-%d", n)}
+	p.Annotations = map[string]string{"note": words(300, seed)}
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		c.Image = fmt.Sprintf("registry.example/app-%d:%d", n, i)
+		for j := range c.Env {
+			c.Env[j].Value = words(20, seed+uint64(1+i*12+j))
+		}
+	}
+	return New(encode(p))
+}
+
+// PodProto is Pod in protobuf.
 func PodProto() Template { return New(envelope("v1", "Pod", pod())) }
 
 // PlacedPod is a pod whose node is called as its shard.

@@ -49,6 +49,7 @@ type Server struct {
 
 	tls      *tls.Config
 	dir      string
+	place    place
 	children []*child
 }
 
@@ -72,7 +73,8 @@ func (t Target) Start(ctx context.Context, below string, pods int) (*Server, err
 	return s, nil
 }
 
-const startPatience = 90 * time.Second
+// startTimeout is how long a server may take to be ready.
+const startTimeout = 90 * time.Second
 
 func (s *Server) start(ctx context.Context, pods int) error {
 	p := place{dir: s.dir, pki: filepath.Join(s.dir, "data", "pki"), pods: pods}
@@ -85,16 +87,21 @@ func (s *Server) start(ctx context.Context, pods int) error {
 		return err
 	}
 	p.address, p.ports = ports[0], ports[1:]
-	s.Address = p.address
+	s.Address, s.place = p.address, p
 	pair, err := tls.X509KeyPair(keys.Admin.CertPEM, keys.Admin.KeyPEM)
 	if err != nil {
 		return err
 	}
 	s.tls = &tls.Config{RootCAs: keys.Clients(), Certificates: []tls.Certificate{pair}, ServerName: "127.0.0.1"}
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	return s.run(ctx)
+}
+
+// run starts the processes, and notes how long it takes until all is ready.
+func (s *Server) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	began := time.Now()
-	if err := s.launch(p); err != nil {
+	if err := s.launch(s.place); err != nil {
 		return err
 	}
 	if err := s.waitReady(ctx); err != nil {
@@ -223,8 +230,20 @@ func (s *Server) ResetPeak() error {
 	return nil
 }
 
-// endPatience is how long a process may take to end in order.
-const endPatience = 5 * time.Second
+// endTimeout is how long a process may take to end in order.
+const endTimeout = 5 * time.Second
+
+// Restart kills the processes, as kill -9 does, and starts them again on what they have left on disk.
+func (s *Server) Restart(ctx context.Context) error {
+	for _, c := range s.children {
+		if err := c.command.Process.Kill(); err != nil {
+			return err
+		}
+		<-c.ended
+	}
+	s.children = nil
+	return s.run(ctx)
+}
 
 // Stop ends the processes, the last first, waits for them and removes their folder.
 func (s *Server) Stop() {
@@ -233,7 +252,7 @@ func (s *Server) Stop() {
 		c.command.Process.Signal(os.Interrupt)
 		select {
 		case <-c.ended:
-		case <-time.After(endPatience):
+		case <-time.After(endTimeout):
 			c.command.Process.Kill()
 			<-c.ended
 		}
