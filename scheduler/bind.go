@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +45,11 @@ func (t *term) bind(ctx context.Context, d decision) {
 		t.options.Metrics.Attempt(d.profile.SchedulerName, Scheduled, time.Since(d.begun))
 		t.options.Metrics.Bound(d.entry.Attempts, time.Since(d.entry.Added))
 	case rejected:
-		t.reporter.failed(d.pod, fmt.Sprintf("binding rejected: %v", err))
+		message := fmt.Sprintf("binding rejected: %v", err)
+		if unprepared := (*prepareError)(nil); errors.As(err, &unprepared) {
+			message = err.Error()
+		}
+		t.reporter.failed(d.pod, message)
 		t.options.Metrics.Attempt(d.profile.SchedulerName, Failed, time.Since(d.begun))
 		t.options.Logger.WarnContext(ctx, "binding rejected", "pod", d.pod.Key, "node", d.node, "err", err)
 	case unknown:
@@ -54,6 +59,7 @@ func (t *term) bind(ctx context.Context, d decision) {
 
 // giveBack frees what the pod would have taken, unless the watch shows that it has it.
 func (t *term) giveBack(d decision) {
+	d.cases.unreserve()
 	if t.state.Forget(d.pod.Key, d.pod.UID) {
 		node, _ := t.state.NodeNamed(d.node)
 		t.helps(cluster.PodGone, node)
@@ -68,6 +74,9 @@ func (t *term) drop(d decision) {
 }
 
 func (t *term) carryOut(ctx context.Context, d decision) (fate, error) {
+	if err := t.prepare(ctx, d); err != nil {
+		return rejected, err
+	}
 	for _, b := range d.profile.BeforeBind {
 		if err := b.BeforeBind(ctx, d.pod, d.node); err != nil {
 			return rejected, err

@@ -36,7 +36,7 @@ func (t *term) follow() audience {
 	if w.Namespaces != nil {
 		a = append(a, follow(t, w.Namespaces, t.namespaceChanged))
 	}
-	return append(a, t.followWorkloads()...)
+	return append(append(a, t.followWorkloads()...), t.followStorage()...)
 }
 
 // followWorkloads joins the informers of what spreads its pods by default.

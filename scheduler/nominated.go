@@ -7,24 +7,25 @@ import (
 )
 
 // place finds the node for a pod: the one that it waits for if that will do, and otherwise the best one.
-func (t *term) place(p *profile, pod *cluster.Pod, admits placement.Admission) (*cluster.Node, *placement.Failure) {
+func (t *term) place(p *profile, pod *cluster.Pod, x placement.Extra) (*cluster.Node, *placement.Failure) {
 	if !t.state.AnyNominated() {
-		return p.engine.PlaceWhere(pod.Shape, admits)
+		return p.engine.PlaceWhere(pod.Shape, x)
 	}
-	all := func(node *cluster.Node) *plugin.Verdict {
-		if admits != nil {
-			if v := admits(node); v != nil {
+	after := x.After
+	x.After = func(node *cluster.Node) *plugin.Verdict {
+		if after != nil {
+			if v := after(node); v != nil {
 				return v
 			}
 		}
 		return t.leavesRoom(p, pod, node)
 	}
 	if node, ok := t.state.NodeNamed(t.state.Nominated(pod.Key)); ok && node.Present {
-		if p.engine.Try(pod.Shape).Verdict(node) == nil && all(node) == nil {
+		if p.engine.Try(pod.Shape).Verdict(node) == nil && x.Verdict(node) == nil {
 			return node, nil
 		}
 	}
-	return p.engine.PlaceWhere(pod.Shape, all)
+	return p.engine.PlaceWhere(pod.Shape, x)
 }
 
 // leavesRoom refuses a node where the pod would take what others wait for that go before it.

@@ -24,6 +24,8 @@ type Options struct {
 	Watched Watched
 	// API is where it writes.
 	API API
+	// Writer writes what rules for single pods have decided: about volumes, for instance. nil means that no such pod is bound.
+	Writer plugin.Writer
 	// Recorder records events about pods. nil means nobody does.
 	Recorder loop.Recorder
 
@@ -59,8 +61,10 @@ func For(c *loop.Clients) Options {
 			ReplicaSets:            loop.Informer(c, informer.For(c.Kube.AppsV1().ReplicaSets(""))),
 			StatefulSets:           loop.Informer(c, informer.For(c.Kube.AppsV1().StatefulSets(""))),
 			Budgets:                loop.Informer(c, informer.For(c.Kube.PolicyV1().PodDisruptionBudgets(""))),
+			Storage:                storageOf(c),
 		},
 		API:      Server(c.Kube.CoreV1()),
+		Writer:   writer{c.Kube},
 		Recorder: c.Recorder,
 		Logger:   c.Log,
 	}
@@ -78,6 +82,7 @@ type Watched struct {
 	ReplicaSets            *informer.Shared[*appsv1.ReplicaSet]
 	StatefulSets           *informer.Shared[*appsv1.StatefulSet]
 	Budgets                *informer.Shared[*policyv1.PodDisruptionBudget]
+	Storage                Storage
 }
 
 // Profile is how the pods of one scheduler name are placed.
@@ -86,9 +91,14 @@ type Profile struct {
 	Rules         *plugin.Set // nil: those of kube-scheduler
 	BeforeBind    []BeforeBind
 	NoPreemption  bool // no pod has to leave for one of these
+	// Candidates says how many nodes are compared for a preemption. nil means kube-scheduler's numbers.
+	Candidates *Candidates
 
 	compiled *ruleset.Set
 }
+
+// Candidates is how many nodes are compared for a preemption: Percent of those where pods could leave, and at least Least.
+type Candidates struct{ Percent, Least int }
 
 // BeforeBind does what must be done before a pod is bound to the node that was
 // chosen for it. It may take its time: the pod counts on the node meanwhile,
@@ -106,6 +116,9 @@ func (o Options) withDefaults() Options {
 		p.SchedulerName = cmp.Or(p.SchedulerName, corev1.DefaultSchedulerName)
 		if p.Rules == nil {
 			p.Rules = rules.Defaults()
+		}
+		if p.Candidates == nil {
+			p.Candidates = &Candidates{Percent: comparedPercent, Least: comparedLeast}
 		}
 		profiles[i] = p
 	}

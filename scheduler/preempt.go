@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,19 +24,23 @@ const (
 var unhelpful = &plugin.Verdict{Reasons: []string{"Preemption is not helpful for scheduling"}, Lasting: true}
 
 // preempt looks for pods that can leave for one that found no node, and sends them away. It returns what users are told, and
-// the node that the pod is nominated to from now on; nil if that stays as it is.
-func (t *term) preempt(p *profile, pod *cluster.Pod, admits placement.Admission) (note string, nominated *string) {
+// the node that the pod is nominated to from now on; nil if that stays as it is. hopeless means that no node can do whoever leaves.
+func (t *term) preempt(p *profile, pod *cluster.Pod, x placement.Extra, hopeless bool) (note string, nominated *string) {
 	if p.NoPreemption {
 		return "", nil
 	}
 	if pod.NeverPreempts {
 		return "not eligible due to preemptionPolicy=Never.", nil
 	}
-	if t.awaitsVictims(pod) {
+	if t.awaitsVictims(p, pod, x, hopeless) {
 		return "not eligible due to a terminating pod on the nominated node.", nil
 	}
 	t.options.Metrics.PreemptionAttempt()
-	found, verdicts := t.searchVictims(p, pod, admits)
+	var found *preemption.Candidate
+	var verdicts []*plugin.Verdict
+	if !hopeless {
+		found, verdicts = t.searchVictims(p, pod, x)
+	}
 	if found == nil {
 		nobody := ""
 		t.unnominate(pod)
@@ -48,26 +53,29 @@ func (t *term) preempt(p *profile, pod *cluster.Pod, admits placement.Admission)
 	return fmt.Sprintf("found a potential placement for pod on node %v, preempting %d victims", found.Node.Name, len(found.Victims)), &found.Node.Name
 }
 
-// awaitsVictims says whether pods are still leaving for this one.
-func (t *term) awaitsVictims(pod *cluster.Pod) bool {
+// awaitsVictims says whether pods are still leaving for this one, from a node that will do without them.
+func (t *term) awaitsVictims(p *profile, pod *cluster.Pod, x placement.Extra, hopeless bool) bool {
 	if _, sending := t.preempting[pod.UID]; sending {
 		return true
 	}
 	node, ok := t.state.NodeNamed(t.state.Nominated(pod.Key))
-	if !ok {
+	if !ok || !node.Present || hopeless {
 		return false
 	}
-	for _, other := range node.Below(pod.Priority) {
-		if other.Terminating && other.Preempted {
-			return true
-		}
+	leaving := slices.ContainsFunc(node.Below(pod.Priority), func(other *cluster.Pod) bool { return other.Terminating && other.Preempted })
+	if !leaving {
+		return false
 	}
-	return false
+	v := p.engine.Try(pod.Shape).Verdict(node)
+	if v == nil {
+		v = x.Verdict(node)
+	}
+	return v == nil || !v.Lasting
 }
 
 // searchVictims finds the best node for a preemption. The search begins at a random node, so that not all pods compare the same ones.
-func (t *term) searchVictims(p *profile, pod *cluster.Pod, admits placement.Admission) (*preemption.Candidate, []*plugin.Verdict) {
-	nodes := p.engine.Crowded(pod.Shape)
+func (t *term) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*preemption.Candidate, []*plugin.Verdict) {
+	nodes := p.engine.Crowded(pod.Shape, x)
 	if !t.state.HasBelow(pod.Priority) {
 		verdicts := make([]*plugin.Verdict, len(nodes))
 		for i := range verdicts {
@@ -82,12 +90,12 @@ func (t *term) searchVictims(p *profile, pod *cluster.Pod, admits placement.Admi
 	trial := p.engine.Try(pod.Shape)
 	search := &preemption.Search{
 		State: &t.state, Pod: pod, Budgets: t.budgets(),
-		Enough: max(len(nodes)*comparedPercent/100, comparedLeast),
+		Enough: max(len(nodes)*p.Candidates.Percent/100, p.Candidates.Least),
 		Ask: func(node *cluster.Node) *plugin.Verdict {
-			if v := t.verdictWithNominated(p, trial, pod, node); v != nil || admits == nil {
+			if v := t.verdictWithNominated(p, trial, pod, node); v != nil {
 				return v
 			}
-			return admits(node)
+			return x.Verdict(node)
 		},
 	}
 	return search.Run(nodes)

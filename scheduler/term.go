@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/placement"
+	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // term is one run of a scheduler: what it knows, and what it is about.
@@ -33,6 +36,8 @@ type term struct {
 	evicting   context.Context        // of those deletions
 	evictions  sync.WaitGroup
 	evictors   chan struct{} // bounds them
+
+	stored chan struct{} // guarded by mu: closed when something about volumes has changed; nil if nobody waits for that
 }
 
 type profile struct {
@@ -98,6 +103,12 @@ func (t *term) run(ctx context.Context) {
 		if !ok {
 			return
 		}
+		if d.cases.prepare() {
+			// It may wait for minutes, for its volumes for instance, and takes nobody's slot meanwhile.
+			<-slots
+			bindings.Go(func() { t.bind(binding, d) })
+			continue
+		}
 		select {
 		case decisions <- d:
 			continue
@@ -141,6 +152,7 @@ type decision struct {
 	pod     *cluster.Pod
 	node    string
 	profile *profile
+	cases   cases
 	begun   time.Time
 }
 
@@ -196,14 +208,40 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	}
 	pod := entry.Pod
 	p := t.profiles[pod.SchedulerName]
-	node, failure := t.place(p, pod, nil)
-	t.options.Metrics.Decided(time.Since(now))
-	if failure != nil {
-		t.unplaced(entry, p, failure, now)
-		return decision{}, false, now
+	d = decision{entry: entry, pod: pod, profile: p, begun: now}
+	var node *cluster.Node
+	var failure *placement.Failure
+	opened, rule, err := p.compiled.Open(pod, &t.state)
+	if err == nil {
+		d.cases = opened
+		node, failure = t.place(p, pod, d.cases.extra())
 	}
-	t.assume(pod, node)
-	return decision{entry: entry, pod: pod, node: node.Name, profile: p, begun: now}, true, now
+	t.options.Metrics.Decided(time.Since(now))
+	var refusal plugin.Refusal
+	switch {
+	case errors.As(err, &refusal) && t.state.Nodes() > 0:
+		t.unplaced(entry, p, p.engine.Refused(rule, err.Error()), placement.Extra{}, true, now)
+	case err != nil:
+		t.broken(entry, p, fmt.Sprintf("running PreFilter plugin %q: %v", rule, err), now)
+	case failure != nil:
+		t.unplaced(entry, p, failure, d.cases.extra(), false, now)
+	default:
+		if rule, err := d.cases.reserve(node); err != nil {
+			t.broken(entry, p, fmt.Sprintf("running Reserve plugin %q: %v", rule, err), now)
+			break
+		}
+		t.assume(pod, node)
+		d.node = node.Name
+		return d, true, now
+	}
+	return decision{}, false, now
+}
+
+// broken tries a pod again later that no decision could be made for.
+func (t *term) broken(entry *backlog.Entry, p *profile, message string, now time.Time) {
+	t.backlog.Retry(entry, now)
+	t.reporter.failed(entry.Pod, message)
+	t.options.Metrics.Attempt(p.SchedulerName, Failed, time.Since(now))
 }
 
 // assume lets a pod count on its node. If it has waited for another one, others may have that.
@@ -215,12 +253,12 @@ func (t *term) assume(pod *cluster.Pod, node *cluster.Node) {
 }
 
 // unplaced puts a pod aside that found no node, and says why.
-func (t *term) unplaced(entry *backlog.Entry, p *profile, failure *placement.Failure, now time.Time) {
+func (t *term) unplaced(entry *backlog.Entry, p *profile, failure *placement.Failure, x placement.Extra, hopeless bool, now time.Time) {
 	message := failure.Error()
 	var nominated *string
 	if t.state.Nodes() > 0 {
 		var note string
-		if note, nominated = t.preempt(p, entry.Pod, nil); note != "" {
+		if note, nominated = t.preempt(p, entry.Pod, x, hopeless); note != "" {
 			message += " preemption: " + note
 		}
 	}
@@ -230,7 +268,10 @@ func (t *term) unplaced(entry *backlog.Entry, p *profile, failure *placement.Fai
 }
 
 // helps wakes the pods that may be placed after a change of node, or of something else if node is nil.
-func (t *term) helps(change cluster.Change, node *cluster.Node) {
+func (t *term) helps(change cluster.Change, node *cluster.Node) { t.helpsSome(change, node, nil) }
+
+// helpsSome is helps for those pods only that some is true for; nil means all.
+func (t *term) helpsSome(change cluster.Change, node *cluster.Node, some func(*cluster.Pod) bool) {
 	if change == 0 || t.backlog.Sizes().Unschedulable == 0 {
 		return
 	}
@@ -240,7 +281,7 @@ func (t *term) helps(change cluster.Change, node *cluster.Node) {
 	t.backlog.Wake(time.Now(), func(g backlog.Group) bool {
 		p := t.profiles[g.SchedulerName]
 		return p.engine.Helps(g.Refused&p.requeued, g.Shape, node)
-	})
+	}, some)
 }
 
 // count tells the metrics how many pods wait where, as far as that has changed.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,14 @@ type world struct {
 	overfull func(node string, pods []string)
 	// preemptFault, if set, decides what becomes of a preemption.
 	preemptFault func() error
-	budgets      *informertest.Source[*policyv1.PodDisruptionBudget]
+	// claimFault, if set, decides what becomes of a claim that is written.
+	claimFault func() error
+	budgets    *informertest.Source[*policyv1.PodDisruptionBudget]
+
+	claims  *informertest.Source[*corev1.PersistentVolumeClaim]
+	volumes *informertest.Source[*corev1.PersistentVolume]
+	classes *informertest.Source[*storagev1.StorageClass]
+	drivers *informertest.Source[*storagev1.CSINode]
 }
 
 // fault is how a binding goes wrong. The zero value is that it does not.
@@ -56,6 +64,10 @@ func newWorld() *world {
 		namespaces: informertest.NewSource[*corev1.Namespace](),
 		services:   informertest.NewSource[*corev1.Service](),
 		budgets:    informertest.NewSource[*policyv1.PodDisruptionBudget](),
+		claims:     informertest.NewSource[*corev1.PersistentVolumeClaim](),
+		volumes:    informertest.NewSource[*corev1.PersistentVolume](),
+		classes:    informertest.NewSource[*storagev1.StorageClass](),
+		drivers:    informertest.NewSource[*storagev1.CSINode](),
 	}
 }
 
@@ -226,10 +238,18 @@ func (w *world) start(t *testing.T, options Options) (stop func()) {
 		Namespaces: informer.New(w.namespaces, informer.Options[*corev1.Namespace]{}),
 		Services:   informer.New(w.services, informer.Options[*corev1.Service]{}),
 		Budgets:    informer.New(w.budgets, informer.Options[*policyv1.PodDisruptionBudget]{}),
+		Storage: Storage{
+			Claims:  informer.New(w.claims, informer.Options[*corev1.PersistentVolumeClaim]{}),
+			Volumes: informer.New(w.volumes, informer.Options[*corev1.PersistentVolume]{}),
+			Classes: informer.New(w.classes, informer.Options[*storagev1.StorageClass]{}),
+			Nodes:   informer.New(w.drivers, informer.Options[*storagev1.CSINode]{}),
+		},
 	}
-	options.API, options.Recorder = w, w
+	options.API, options.Recorder, options.Writer = w, w, w
 	for _, run := range []func(context.Context) error{
-		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, options.Watched.Services.Run, options.Watched.Budgets.Run, New(options).Run,
+		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, options.Watched.Services.Run, options.Watched.Budgets.Run,
+		options.Watched.Storage.Claims.Run, options.Watched.Storage.Volumes.Run, options.Watched.Storage.Classes.Run, options.Watched.Storage.Nodes.Run,
+		New(options).Run,
 	} {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {

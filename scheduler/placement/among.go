@@ -17,7 +17,7 @@ var elsewhere = plugin.Verdict{
 // placeAmong places a pod that names its nodes, such as those of a daemon set.
 // Such a demand is hardly ever met again, so nothing is kept for it, and only
 // the nodes that it names are looked at.
-func (e *Engine) placeAmong(shape *cluster.Shape, names []string, admits Admission) (*cluster.Node, *Failure) {
+func (e *Engine) placeAmong(shape *cluster.Shape, names []string, x *Extra) (*cluster.Node, *Failure) {
 	var nodes []*cluster.Node
 	for _, name := range names {
 		if node, ok := e.state.NodeNamed(name); ok && node.Present {
@@ -37,7 +37,7 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string, admits Admissi
 	for i := range nodes {
 		r.totals.set(i, r.total(i))
 	}
-	i, verdicts := r.bestAdmitted(e, admits)
+	i, verdicts := r.bestAdmitted(e, x)
 	if verdicts == nil {
 		return nodes[i], nil
 	}

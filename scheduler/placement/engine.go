@@ -41,23 +41,23 @@ func New(state *cluster.State, set *ruleset.Set, random *rand.Rand) *Engine {
 
 // Place returns the best node for a pod of this shape, or why there is none.
 func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
-	return e.PlaceWhere(shape, nil)
+	return e.PlaceWhere(shape, Extra{})
 }
 
-// PlaceWhere is Place for one pod that more is to be asked for than for others of its shape. It is asked about the nodes that
-// pass the rules, best first, until it admits one. nil admits all.
-func (e *Engine) PlaceWhere(shape *cluster.Shape, admits Admission) (*cluster.Node, *Failure) {
+// PlaceWhere is Place for one pod that more is to be asked for than for others of its shape. Unless it scores, it is asked
+// about the nodes that pass the rules, best first, until it admits one.
+func (e *Engine) PlaceWhere(shape *cluster.Shape, x Extra) (*cluster.Node, *Failure) {
 	if e.state.Nodes() == 0 {
 		return nil, noNodes
 	}
 	e.clock++
 	if names, named := shape.Match.Names(); named {
-		return e.placeAmong(shape, names, admits)
+		return e.placeAmong(shape, names, &x)
 	}
 	r := e.ranking(shape)
 	r.refresh(e.state)
-	if admits != nil {
-		return e.admitted(r, admits)
+	if !x.none() {
+		return e.admitted(r, &x)
 	}
 	if i, ok := r.best(e.random); ok {
 		return e.state.Node(i), nil

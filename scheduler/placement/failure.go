@@ -26,6 +26,15 @@ var noNodes = &Failure{Refused: ruleset.All, message: "no nodes available to sch
 // "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
 func (f *Failure) Error() string { return f.message }
 
+// Refused is the failure of a rule that refuses all nodes at once.
+func (e *Engine) Refused(rule, reason string) *Failure {
+	nodes := e.state.Nodes()
+	return &Failure{
+		Refused: e.rules[rule], Nodes: nodes, Lasting: nodes,
+		message: fmt.Sprintf("0/%d nodes are available: %s.", nodes, reason),
+	}
+}
+
 // tally counts reasons.
 type tally struct {
 	Failure

@@ -54,8 +54,8 @@ func (t *Trial) Verdict(node *cluster.Node) *plugin.Verdict {
 	return nil
 }
 
-// Crowded returns the nodes that refuse a shape because of the pods that are there: it would help if some of these left.
-func (e *Engine) Crowded(shape *cluster.Shape) []*cluster.Node {
+// Crowded returns the nodes that refuse a pod because of the pods that are there: it would help if some of these left.
+func (e *Engine) Crowded(shape *cluster.Shape, x Extra) []*cluster.Node {
 	var nodes []*cluster.Node
 	if names, named := shape.Match.Names(); named {
 		trial := e.Try(shape)
@@ -66,6 +66,8 @@ func (e *Engine) Crowded(shape *cluster.Shape) []*cluster.Node {
 			}
 			if v := trial.Verdict(node); v != nil && !v.Lasting {
 				nodes = append(nodes, node)
+			} else if v == nil && refusesForNow(&x, node) {
+				nodes = append(nodes, node)
 			}
 		}
 		return nodes
@@ -73,9 +75,23 @@ func (e *Engine) Crowded(shape *cluster.Shape) []*cluster.Node {
 	r := e.ranking(shape)
 	r.refresh(e.state)
 	for i, v := range r.verdicts {
-		if v != nil && v != &absent && !v.Lasting {
-			nodes = append(nodes, e.state.Node(i))
+		switch {
+		case v == &absent, v != nil && v.Lasting:
+		case v == nil:
+			if node := e.state.Node(i); refusesForNow(&x, node) {
+				nodes = append(nodes, node)
+			}
+		default:
+			if first := r.before(e, &x, i); first == nil || !first.Lasting {
+				nodes = append(nodes, e.state.Node(i))
+			}
 		}
 	}
 	return nodes
+}
+
+// refusesForNow says whether a node is refused because of the pods that are there.
+func refusesForNow(x *Extra, node *cluster.Node) bool {
+	v := x.Verdict(node)
+	return v != nil && !v.Lasting
 }

@@ -8,10 +8,8 @@ import (
 // affinityScore holds what one shape prefers, and what others prefer about it.
 type affinityScore struct{ tallies }
 
-// requiredWeight is what it adds that a pod nearby insists on this one's company.
-const requiredWeight = 1
-
-func newAffinityScore(shape *cluster.Shape, state *cluster.State, keys []string) *affinityScore {
+// newAffinityScore returns the score. requiredWeight is what it adds that a pod nearby insists on this one's company.
+func newAffinityScore(shape *cluster.Shape, state *cluster.State, keys []string, requiredWeight int64) *affinityScore {
 	s := &affinityScore{}
 	for _, key := range keys {
 		s.add(state, key, func(other *cluster.Shape) int64 {

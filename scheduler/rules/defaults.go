@@ -4,7 +4,7 @@ import "github.com/millrace/millrace/scheduler/plugin"
 
 // Defaults returns kube-scheduler's rules with their order and weights.
 func Defaults() *plugin.Set {
-	resources := NewResources()
+	resources := NewResources(ResourcesOptions{})
 	return &plugin.Set{
 		Filters: []plugin.Filter{
 			Unschedulable{}, Taints{}, NodeAffinity{}, Ports{}, resources,
@@ -16,9 +16,12 @@ func Defaults() *plugin.Set {
 			{Plugin: Balance{}, Weight: 1},
 		},
 		Relations: []plugin.Weighted[plugin.Relational]{
-			{Plugin: NewSpread(), Weight: 2},
-			{Plugin: NewPodAffinity(), Weight: 2},
+			{Plugin: NewSpread(SpreadOptions{}), Weight: 2},
+			{Plugin: NewPodAffinity(PodAffinityOptions{}), Weight: 2},
 			{Plugin: Images{}, Weight: 1},
+		},
+		Pods: []plugin.Weighted[plugin.PodRule]{
+			{Plugin: VolumeRestrictions{}}, {Plugin: VolumeLimits{}}, {Plugin: VolumeBinding{}, Weight: 1}, {Plugin: VolumeZone{}},
 		},
 	}
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
@@ -56,18 +57,48 @@ func (NodeAffinity) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 // RequeuesOn lists new nodes and labels.
 func (NodeAffinity) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.NodeLabels }
 
-// PreferredNodes scores by the weights of the preferred terms that a node matches.
-type PreferredNodes struct{ NodeAffinity }
+// AddedNodes keeps pods on the nodes that the scheduler's configuration names, whatever they say themselves.
+type AddedNodes struct {
+	NodeAffinity
+	Match demand.NodeMatch
+}
 
-// Skip says whether the pod prefers nothing.
-func (PreferredNodes) Skip(demand *cluster.Demand) bool { return len(demand.Preferred) == 0 }
+var offAddedAffinity = plugin.Verdict{
+	Plugin:  NodeAffinity{}.Name(),
+	Reasons: []string{"node(s) didn't match scheduler-enforced node affinity"},
+	Lasting: true,
+}
+
+// Filter refuses other nodes.
+func (a AddedNodes) Filter(_ *cluster.Demand, node *cluster.Node) *plugin.Verdict {
+	if !a.Match.Matches(node.Name, node.Labels) {
+		return &offAddedAffinity
+	}
+	return nil
+}
+
+// PreferredNodes scores by the weights of the preferred terms that a node matches.
+type PreferredNodes struct {
+	NodeAffinity
+	// Added are preferences that all pods have.
+	Added []demand.WeightedNodeTerm
+}
+
+// Skip says whether nothing is preferred.
+func (p PreferredNodes) Skip(demand *cluster.Demand) bool {
+	return len(demand.Preferred)+len(p.Added) == 0
+}
 
 // Score adds up the weights.
-func (PreferredNodes) Score(demand *cluster.Demand, node *cluster.Node) int64 {
+func (p PreferredNodes) Score(demand *cluster.Demand, node *cluster.Node) int64 {
+	return weightOf(p.Added, node) + weightOf(demand.Preferred, node)
+}
+
+func weightOf(terms []demand.WeightedNodeTerm, node *cluster.Node) int64 {
 	var sum int64
-	for i := range demand.Preferred {
-		if demand.Preferred[i].Matches(node.Name, node.Labels) {
-			sum += demand.Preferred[i].Weight
+	for i := range terms {
+		if terms[i].Matches(node.Name, node.Labels) {
+			sum += terms[i].Weight
 		}
 	}
 	return sum

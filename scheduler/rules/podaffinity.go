@@ -10,13 +10,29 @@ import (
 
 // PodAffinity keeps pods together and apart as they and the pods around them ask for.
 type PodAffinity struct {
-	seed  maphash.Seed
-	known map[*cluster.Shape]surroundings
+	options PodAffinityOptions
+	seed    maphash.Seed
+	known   map[*cluster.Shape]surroundings
+}
+
+// PodAffinityOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
+type PodAffinityOptions struct {
+	// RequiredWeight is what it adds to a node's score that a pod nearby insists on the company of the one that is placed. nil means 1.
+	RequiredWeight *int64
+	// IgnorePreferred leaves out what pods prefer that are placed already, for pods that prefer nothing themselves.
+	IgnorePreferred bool
+}
+
+func (o *PodAffinityOptions) requiredWeight() int64 {
+	if o.RequiredWeight == nil {
+		return 1
+	}
+	return *o.RequiredWeight
 }
 
 // NewPodAffinity returns the rule.
-func NewPodAffinity() *PodAffinity {
-	return &PodAffinity{seed: maphash.MakeSeed(), known: make(map[*cluster.Shape]surroundings)}
+func NewPodAffinity(options PodAffinityOptions) *PodAffinity {
+	return &PodAffinity{options: options, seed: maphash.MakeSeed(), known: make(map[*cluster.Shape]surroundings)}
 }
 
 var (
@@ -57,7 +73,7 @@ func (p *PodAffinity) Relations(shape *cluster.Shape, state *cluster.State) []ru
 		relations = append(relations, newAffinityFilter(shape, state, s.apart))
 	}
 	if len(s.scored) > 0 {
-		relations = append(relations, newAffinityScore(shape, state, s.scored))
+		relations = append(relations, newAffinityScore(shape, state, s.scored, p.options.requiredWeight()))
 	}
 	return relations
 }

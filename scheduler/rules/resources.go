@@ -11,13 +11,29 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Resources keeps pods on nodes that have room for them, and prefers those with most room left.
+// Resources keeps pods on nodes that have room for them, and prefers those with most room left, or what its strategy says.
 type Resources struct {
+	options  ResourcesOptions
 	verdicts map[string]*plugin.Verdict // by what is short
 }
 
+// ResourcesOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
+type ResourcesOptions struct {
+	// Ignored are extended resources that are not looked at, IgnoredGroups the parts of names before the slash.
+	Ignored, IgnoredGroups []string
+	Strategy               Strategy
+}
+
 // NewResources returns the rule.
-func NewResources() *Resources { return &Resources{verdicts: make(map[string]*plugin.Verdict)} }
+func NewResources(options ResourcesOptions) *Resources {
+	return &Resources{options: options, verdicts: make(map[string]*plugin.Verdict)}
+}
+
+// ignores says whether an extended resource is not looked at.
+func (r *Resources) ignores(name corev1.ResourceName) bool {
+	group, _, _ := strings.Cut(string(name), "/")
+	return slices.Contains(r.options.Ignored, string(name)) || slices.Contains(r.options.IgnoredGroups, group)
+}
 
 // Name is NodeResourcesFit.
 func (*Resources) Name() string { return "NodeResourcesFit" }
@@ -34,6 +50,9 @@ func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 	s.check(corev1.ResourceEphemeralStorage, need.EphemeralStorage, have.EphemeralStorage, used.EphemeralStorage)
 	if len(need.Extended) > 0 {
 		for _, name := range slices.Sorted(maps.Keys(need.Extended)) {
+			if r.ignores(name) {
+				continue
+			}
 			s.check(name, need.Extended[name], have.Extended[name], used.Extended[name])
 		}
 	}
@@ -88,8 +107,11 @@ func (r *Resources) verdict(s *shortage) *plugin.Verdict {
 	return v
 }
 
-// Score is the share of cpu and memory that would be left, in percent.
-func (*Resources) Score(demand *cluster.Demand, node *cluster.Node) int64 {
+// Score is what the strategy says. By default it is the share of cpu and memory that would be left, in percent.
+func (r *Resources) Score(demand *cluster.Demand, node *cluster.Node) int64 {
+	if !r.options.Strategy.isDefault() {
+		return r.options.Strategy.score(demand, node)
+	}
 	var sum, count int64
 	left := func(need, have, used int64) {
 		if have == 0 {

@@ -103,26 +103,26 @@ func TestFilters(t *testing.T) {
 		reasons []string
 		lasting bool
 	}{
-		{name: "enough of everything", filter: NewResources(),
+		{name: "enough of everything", filter: NewResources(ResourcesOptions{}),
 			scene: scene{node: offers("cpu", "1", "memory", "1Gi", "pods", "1"), pod: asks("cpu", "1", "memory", "1Gi")}},
-		{name: "too little of two", filter: NewResources(),
+		{name: "too little of two", filter: NewResources(ResourcesOptions{}),
 			scene:   scene{node: offers("cpu", "2", "memory", "2Gi", "pods", "9"), runs: []corev1.PodSpec{asks("cpu", "1500m", "memory", "1536Mi")}, pod: asks("cpu", "1", "memory", "1Gi")},
 			reasons: []string{"Insufficient cpu", "Insufficient memory"}},
-		{name: "more than the node ever had", filter: NewResources(),
+		{name: "more than the node ever had", filter: NewResources(ResourcesOptions{}),
 			scene: scene{node: offers("cpu", "1", "pods", "9"), pod: asks("cpu", "2")}, reasons: []string{"Insufficient cpu"}, lasting: true},
-		{name: "too many pods", filter: NewResources(),
+		{name: "too many pods", filter: NewResources(ResourcesOptions{}),
 			scene:   scene{node: offers("cpu", "4", "pods", "1"), runs: []corev1.PodSpec{asks()}, pod: asks()},
 			reasons: []string{"Too many pods"}},
-		{name: "a device that the node lacks", filter: NewResources(),
+		{name: "a device that the node lacks", filter: NewResources(ResourcesOptions{}),
 			scene:   scene{node: offers("cpu", "4", "pods", "9"), pod: asks("example.com/gpu", "1")},
 			reasons: []string{"Insufficient example.com/gpu"}, lasting: true},
-		{name: "a device that is taken", filter: NewResources(),
+		{name: "a device that is taken", filter: NewResources(ResourcesOptions{}),
 			scene:   scene{node: offers("example.com/gpu", "1", "pods", "9"), runs: []corev1.PodSpec{asks("example.com/gpu", "1")}, pod: asks("example.com/gpu", "1")},
 			reasons: []string{"Insufficient example.com/gpu"}},
-		{name: "ephemeral storage", filter: NewResources(),
+		{name: "ephemeral storage", filter: NewResources(ResourcesOptions{}),
 			scene:   scene{node: offers("ephemeral-storage", "1Gi", "pods", "9"), pod: asks("ephemeral-storage", "2Gi")},
 			reasons: []string{"Insufficient ephemeral-storage"}, lasting: true},
-		{name: "asking for nothing fits an overfull node", filter: NewResources(),
+		{name: "asking for nothing fits an overfull node", filter: NewResources(ResourcesOptions{}),
 			scene: scene{node: offers("cpu", "1", "pods", "9"), runs: []corev1.PodSpec{asks("cpu", "2")}, pod: asks()}},
 
 		{name: "node selector", filter: NodeAffinity{},
@@ -193,9 +193,9 @@ func TestScores(t *testing.T) {
 		scene scene
 		want  int64
 	}{
-		{"half of both is left", NewResources(), scene{node: offers("cpu", "4", "memory", "4Gi"), runs: []corev1.PodSpec{asks("cpu", "1", "memory", "1Gi")}, pod: asks("cpu", "1", "memory", "1Gi")}, 50},
-		{"a quarter and three quarters", NewResources(), scene{node: offers("cpu", "4", "memory", "4Gi"), pod: asks("cpu", "3", "memory", "1Gi")}, 50},
-		{"nothing asked counts a little", NewResources(), scene{node: offers("cpu", "1", "memory", "2000Mi"), pod: asks()}, 90},
+		{"half of both is left", NewResources(ResourcesOptions{}), scene{node: offers("cpu", "4", "memory", "4Gi"), runs: []corev1.PodSpec{asks("cpu", "1", "memory", "1Gi")}, pod: asks("cpu", "1", "memory", "1Gi")}, 50},
+		{"a quarter and three quarters", NewResources(ResourcesOptions{}), scene{node: offers("cpu", "4", "memory", "4Gi"), pod: asks("cpu", "3", "memory", "1Gi")}, 50},
+		{"nothing asked counts a little", NewResources(ResourcesOptions{}), scene{node: offers("cpu", "1", "memory", "2000Mi"), pod: asks()}, 90},
 		{"balance is kept", Balance{}, scene{node: offers("cpu", "4", "memory", "4Gi"), pod: asks("cpu", "1", "memory", "1Gi")}, 75},
 		{"balance is spoiled", Balance{}, scene{node: offers("cpu", "4", "memory", "4Gi"), pod: asks("cpu", "4", "memory", "0")}, 50},
 		{"balance is mended", Balance{}, scene{node: offers("cpu", "4", "memory", "4Gi"), runs: []corev1.PodSpec{asks("cpu", "4")}, pod: asks("memory", "4Gi")}, 100},

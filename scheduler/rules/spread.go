@@ -15,6 +15,7 @@ import (
 // Pods without constraints of their own that belong to a service or a workload
 // are spread over hosts and zones, as far as other scores let them.
 type Spread struct {
+	options  SpreadOptions
 	seed     maphash.Seed
 	defaults map[*cluster.Shape]defaultSpread
 }
@@ -26,9 +27,17 @@ type defaultSpread struct {
 	stand    uint64
 }
 
+// SpreadOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
+type SpreadOptions struct {
+	// Listed says that Default is for pods without constraints of their own, instead of constraints that should hold for
+	// hosts and zones. Their selectors are those of the pod's services and owner.
+	Listed  bool
+	Default []corev1.TopologySpreadConstraint
+}
+
 // NewSpread returns the rule.
-func NewSpread() *Spread {
-	return &Spread{seed: maphash.MakeSeed(), defaults: make(map[*cluster.Shape]defaultSpread)}
+func NewSpread(options SpreadOptions) *Spread {
+	return &Spread{options: options, seed: maphash.MakeSeed(), defaults: make(map[*cluster.Shape]defaultSpread)}
 }
 
 var (
@@ -85,7 +94,7 @@ func (s *Spread) Relations(shape *cluster.Shape, state *cluster.State) []ruleset
 		if selector == nil {
 			return nil
 		}
-		constraints, own = defaultConstraints(selector), false
+		constraints, own = s.defaultConstraints(selector), s.options.Listed
 	}
 	var hard, soft []cluster.SpreadConstraint
 	for _, c := range constraints {
@@ -105,7 +114,14 @@ func (s *Spread) Relations(shape *cluster.Shape, state *cluster.State) []ruleset
 	return relations
 }
 
-func defaultConstraints(selector labels.Selector) []cluster.SpreadConstraint {
+func (s *Spread) defaultConstraints(selector labels.Selector) []cluster.SpreadConstraint {
+	if s.options.Listed {
+		listed := cluster.SpreadConstraints(s.options.Default, nil)
+		for i := range listed {
+			listed[i].Selector = selector
+		}
+		return listed
+	}
 	soft := func(key string, skew int64) cluster.SpreadConstraint {
 		return cluster.SpreadConstraint{TopologyKey: key, MaxSkew: skew, MinDomains: 1, Selector: selector, HonorAffinity: true}
 	}

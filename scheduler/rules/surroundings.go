@@ -25,7 +25,7 @@ func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroun
 	if len(p.known) > 4096 {
 		clear(p.known) // most of these shapes will be gone
 	}
-	s = lookAround(shape, state)
+	s = p.lookAround(shape, state)
 	s.epoch = epoch
 	var h maphash.Hash
 	h.SetSeed(p.seed)
@@ -41,7 +41,7 @@ func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroun
 	return s
 }
 
-func lookAround(shape *cluster.Shape, state *cluster.State) surroundings {
+func (p *PodAffinity) lookAround(shape *cluster.Shape, state *cluster.State) surroundings {
 	apart, scored := make(map[string]bool), make(map[string]bool)
 	for other := range state.WithAffinity() {
 		for i := range other.AntiAffinity {
@@ -50,7 +50,7 @@ func lookAround(shape *cluster.Shape, state *cluster.State) surroundings {
 			}
 		}
 		for i := range other.Affinity {
-			if t := &other.Affinity[i]; state.Selects(t, shape) {
+			if t := &other.Affinity[i]; p.options.requiredWeight() != 0 && state.Selects(t, shape) {
 				scored[t.TopologyKey] = true
 			}
 		}
@@ -66,6 +66,9 @@ func lookAround(shape *cluster.Shape, state *cluster.State) surroundings {
 		for i := range terms {
 			scored[terms[i].TopologyKey] = true
 		}
+	}
+	if p.options.IgnorePreferred && len(shape.PreferredAffinity)+len(shape.PreferredAntiAffinity) == 0 {
+		clear(scored)
 	}
 	return surroundings{apart: slices.Sorted(maps.Keys(apart)), scored: slices.Sorted(maps.Keys(scored))}
 }

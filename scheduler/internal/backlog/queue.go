@@ -137,14 +137,17 @@ func (q *Queue) Retry(e *Entry, now time.Time) {
 	q.put(e, backingOff, now)
 }
 
-// Wake makes those groups of unschedulable pods be tried again that may do now.
-func (q *Queue) Wake(now time.Time, may func(Group) bool) {
+// Wake makes those groups of unschedulable pods be tried again that may do now; of their pods those that some is true for, or
+// all if it is nil.
+func (q *Queue) Wake(now time.Time, may func(Group) bool, some func(*cluster.Pod) bool) {
 	for group, members := range q.groups {
 		if !may(group) {
 			continue
 		}
 		for e := range members {
-			q.wake(e, now)
+			if some == nil || some(e.Pod) {
+				q.wake(e, now)
+			}
 		}
 	}
 }

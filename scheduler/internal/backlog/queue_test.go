@@ -97,13 +97,13 @@ func TestUnschedulablePodsWakeByGroupAndAfterTheirBackoff(t *testing.T) {
 	b, _ := q.Pop(start)
 	q.Fail(a, 1, start)
 	q.Fail(b, 2, start)
-	q.Wake(start.Add(time.Millisecond), func(g Group) bool { return g.Refused == 2 })
+	q.Wake(start.Add(time.Millisecond), func(g Group) bool { return g.Refused == 2 }, nil)
 	if s := q.Sizes(); s.Unschedulable != 1 || s.BackingOff != 1 {
 		t.Errorf("%+v", s)
 	}
 	q.Advance(start.Add(time.Second))
 	expect(t, drain(q, start.Add(time.Second)), "b")
-	q.Wake(start.Add(time.Minute), func(g Group) bool { return true })
+	q.Wake(start.Add(time.Minute), func(g Group) bool { return true }, nil)
 	expect(t, drain(q, start.Add(time.Minute)), "a")
 }
 
@@ -190,7 +190,7 @@ func TestEveryPodIsInExactlyOnePlace(t *testing.T) {
 			}
 			flying = flying[:0]
 		case 6:
-			q.Wake(now, func(Group) bool { return r.IntN(2) == 0 })
+			q.Wake(now, func(Group) bool { return r.IntN(2) == 0 }, nil)
 		case 7:
 			now = now.Add(time.Duration(r.IntN(5000)) * time.Millisecond)
 			q.Advance(now)

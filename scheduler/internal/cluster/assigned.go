@@ -121,6 +121,7 @@ func (s *State) place(pod *Pod, node *Node, assumed bool) {
 	s.countPriority(pod.Priority, 1)
 	s.Unnominate(pod.Key)
 	node.add(pod)
+	s.countClaims(pod, 1)
 	if pod.Shape.HasPodAffinity() {
 		s.countAffinity(pod.Shape, 1)
 	}
@@ -133,6 +134,7 @@ func (s *State) unplace(p *placement) {
 	p.node.placed = slices.Delete(p.node.placed, i, i+1)
 	s.countPriority(p.pod.Priority, -1)
 	p.node.remove(p.pod)
+	s.countClaims(p.pod, -1)
 	if p.pod.Shape.HasPodAffinity() {
 		s.countAffinity(p.pod.Shape, -1)
 	}

@@ -29,6 +29,8 @@ type Node struct {
 	Pods      int
 	Residents []Resident
 	Ports     demand.PortSet
+	// WithVolumes are the pods that have volumes which restrict where they can go.
+	WithVolumes []*Pod
 
 	placed []*placement
 }
@@ -64,6 +66,9 @@ func (n *Node) add(pod *Pod) {
 	n.Requested.Add(pod.Shape.Requests)
 	n.Scored.Add(pod.Shape.Scored)
 	n.Ports.Add(pod.Shape.Ports)
+	if len(pod.Volumes) > 0 {
+		n.WithVolumes = append(n.WithVolumes, pod)
+	}
 	if i := n.residents(pod); i >= 0 {
 		n.Residents[i].Count++
 		return
@@ -76,6 +81,9 @@ func (n *Node) remove(pod *Pod) {
 	n.Requested.Subtract(pod.Shape.Requests)
 	n.Scored.Subtract(pod.Shape.Scored)
 	n.Ports.Remove(pod.Shape.Ports)
+	if len(pod.Volumes) > 0 {
+		n.WithVolumes = slices.DeleteFunc(n.WithVolumes, func(p *Pod) bool { return p.Key == pod.Key && p.UID == pod.UID })
+	}
 	i := n.residents(pod)
 	if n.Residents[i].Count--; n.Residents[i].Count == 0 {
 		n.Residents = slices.Delete(n.Residents, i, i+1)
@@ -90,7 +98,7 @@ func (n *Node) residents(pod *Pod) int {
 
 // Change says what about the cluster has changed, as far as it may let a pod
 // be placed that could not be placed before.
-type Change uint16
+type Change uint32
 
 // The changes that matter.
 const (
@@ -103,6 +111,10 @@ const (
 	PodChanged              // labels of a placed pod
 	NamespaceChanged        // labels of a namespace
 	NodeGone                // a node has gone
+	ClaimChanged            // a persistent volume claim
+	VolumeChanged           // a persistent volume
+	ClassChanged            // a storage class
+	DriverChanged           // what drivers say: of nodes, of themselves, of what they can still provision or have attached
 )
 
 // describe takes over what the API shows of the node and says what that changes.

@@ -48,6 +48,7 @@ func (o *Overlay) carryOut(s step) {
 		s.node.remove(s.pod)
 		by = -1
 	}
+	o.state.countClaims(s.pod, by)
 	if s.pod.Shape.HasPodAffinity() {
 		o.state.countAffinity(s.pod.Shape, by)
 	}

@@ -35,6 +35,9 @@ type Pod struct {
 	Started time.Time
 	// Preempted says that it ends because a scheduler has preempted it.
 	Preempted bool
+
+	// Volumes are those that restrict where the pod can go.
+	Volumes []Volume
 }
 
 // Pod makes a Pod of what the API shows.
@@ -62,6 +65,7 @@ func (in *Interner) Pod(pod *corev1.Pod) *Pod {
 	if pod.Status.StartTime != nil {
 		p.Started = pod.Status.StartTime.Time
 	}
+	p.Volumes = volumesOf(pod)
 	for _, gate := range pod.Spec.SchedulingGates {
 		p.Gates = append(p.Gates, gate.Name)
 	}

@@ -60,15 +60,20 @@ type SpreadConstraint struct {
 }
 
 func spreadOf(pod *corev1.Pod) []SpreadConstraint {
+	return SpreadConstraints(pod.Spec.TopologySpreadConstraints, pod.Labels)
+}
+
+// SpreadConstraints reads the constraints of a pod with these labels.
+func SpreadConstraints(list []corev1.TopologySpreadConstraint, own map[string]string) []SpreadConstraint {
 	var constraints []SpreadConstraint
-	for i := range pod.Spec.TopologySpreadConstraints {
-		c := &pod.Spec.TopologySpreadConstraints[i]
+	for i := range list {
+		c := &list[i]
 		constraint := SpreadConstraint{
 			TopologyKey:   c.TopologyKey,
 			MaxSkew:       int64(c.MaxSkew),
 			MinDomains:    1,
 			Hard:          c.WhenUnsatisfiable != corev1.ScheduleAnyway,
-			Selector:      withLabelKeys(c.LabelSelector, pod.Labels, c.MatchLabelKeys, nil),
+			Selector:      withLabelKeys(c.LabelSelector, own, c.MatchLabelKeys, nil),
 			HonorAffinity: c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor,
 			HonorTaints:   c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor,
 		}

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace/millrace/scheduler/internal/storage"
 )
 
 // State is the picture. The zero value is an empty cluster.
@@ -29,6 +31,10 @@ type State struct {
 
 	priorities  map[int32]int // how many placed pods have each
 	nominations nominations
+
+	// Storage is what is known about volumes.
+	Storage    storage.Picture
+	claimUsers map[Key]int // how many placed pods use each claim
 }
 
 // Node returns the node at an index, or nil if the slot is free.

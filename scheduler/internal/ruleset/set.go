@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Bits is a set of rules, one bit each: the filters of a Set first, its relational rules after them.
+// Bits is a set of rules, one bit each: the filters of a Set first, its relational rules after them, those for single pods last.
 type Bits uint64
 
 const (
@@ -22,14 +22,15 @@ type Set struct {
 	Filters   []plugin.Filter
 	Scores    []plugin.Weighted[plugin.Score]
 	Relations []plugin.Weighted[Rule]
+	Pods      []plugin.Weighted[plugin.PodRule]
 }
 
 // Compile reads a set. It is an error if there are too many rules, or a relational one that the engine cannot use.
 func Compile(from *plugin.Set) (*Set, error) {
-	if len(from.Filters)+len(from.Relations) > Max {
+	if len(from.Filters)+len(from.Relations)+len(from.Pods) > Max {
 		return nil, fmt.Errorf("more than %d filters", Max)
 	}
-	set := &Set{Filters: from.Filters, Scores: from.Scores}
+	set := &Set{Filters: from.Filters, Scores: from.Scores, Pods: from.Pods}
 	for _, r := range from.Relations {
 		var rule Rule
 		switch p := r.Plugin.(type) {
@@ -45,7 +46,7 @@ func Compile(from *plugin.Set) (*Set, error) {
 	return set, nil
 }
 
-// Named returns the bits of each filter and relational rule by name.
+// Named returns the bits of each rule that refuses nodes, by name.
 func (s *Set) Named() map[string]Bits {
 	names := make(map[string]Bits)
 	for i, f := range s.Filters {
@@ -53,6 +54,9 @@ func (s *Set) Named() map[string]Bits {
 	}
 	for i, r := range s.Relations {
 		names[r.Plugin.Name()] |= 1 << (len(s.Filters) + i)
+	}
+	for i, r := range s.Pods {
+		names[r.Plugin.Name()] |= 1 << (len(s.Filters) + len(s.Relations) + i)
 	}
 	return names
 }
@@ -68,6 +72,11 @@ func (s *Set) RequeuedBy(change cluster.Change) Bits {
 	for i, r := range s.Relations {
 		if requeues(r.Plugin, change) {
 			bits |= 1 << (len(s.Filters) + i)
+		}
+	}
+	for i, r := range s.Pods {
+		if requeues(r.Plugin, change) {
+			bits |= 1 << (len(s.Filters) + len(s.Relations) + i)
 		}
 	}
 	return bits

@@ -1,0 +1,145 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/scheduler/internal/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
+	"github.com/millrace/millrace/scheduler/placement"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// cases are the rules at work on one pod.
+type cases []ruleset.Opened
+
+// extra is what the engine is to ask for the pod.
+func (c cases) extra() placement.Extra {
+	var x placement.Extra
+	var scores []ruleset.Opened
+	for _, o := range c {
+		at := &x.Before
+		if o.Late {
+			at = &x.After
+		}
+		*at = both(*at, o.Filter)
+		if s, ok := o.Case.(plugin.CaseScore); ok && o.Weight != 0 && s.Scores() {
+			scores = append(scores, o)
+		}
+	}
+	if len(scores) > 0 {
+		x.Score = func(node *cluster.Node) int64 {
+			var sum int64
+			for _, o := range scores {
+				sum += o.Weight * o.Case.(plugin.CaseScore).Score(node)
+			}
+			return sum
+		}
+	}
+	return x
+}
+
+// both admits what both admit; the first may be nil.
+func both(first, second placement.Admission) placement.Admission {
+	if first == nil {
+		return second
+	}
+	return func(node *cluster.Node) *plugin.Verdict {
+		if v := first(node); v != nil {
+			return v
+		}
+		return second(node)
+	}
+}
+
+// reserve lets all of them take what the pod will use; none, and whose error it is, if one fails.
+func (c cases) reserve(node *cluster.Node) (rule string, err error) {
+	for i, o := range c {
+		r, ok := o.Case.(plugin.Reserver)
+		if !ok {
+			continue
+		}
+		if err := r.Reserve(node); err != nil {
+			c[:i].unreserve()
+			return o.Rule, err
+		}
+	}
+	return "", nil
+}
+
+func (c cases) unreserve() {
+	for i := len(c) - 1; i >= 0; i-- {
+		if r, ok := c[i].Case.(plugin.Reserver); ok {
+			r.Unreserve()
+		}
+	}
+}
+
+// prepare says whether something has to be done before the pod is bound.
+func (c cases) prepare() bool {
+	for _, o := range c {
+		if p, ok := o.Case.(plugin.Preparer); ok && p.Prepares() {
+			return true
+		}
+	}
+	return false
+}
+
+// prepareError is what went wrong before a binding was sent.
+type prepareError struct {
+	rule string
+	err  error
+}
+
+func (e *prepareError) Error() string {
+	return fmt.Sprintf("running PreBind plugin %q: %v", e.rule, e.err)
+}
+
+func (e *prepareError) Unwrap() error { return e.err }
+
+// prepare does what has to be done before a pod is bound.
+func (t *term) prepare(ctx context.Context, d decision) error {
+	for _, o := range d.cases {
+		p, ok := o.Case.(plugin.Preparer)
+		if !ok || !p.Prepares() {
+			continue
+		}
+		if t.options.Writer == nil {
+			return &prepareError{o.Rule, errors.New("there is no writer")}
+		}
+		if err := p.Prepare(ctx, access{t.options.Writer, t}); err != nil {
+			return &prepareError{o.Rule, err}
+		}
+	}
+	return nil
+}
+
+// access implements [plugin.Access].
+type access struct {
+	plugin.Writer
+	*term
+}
+
+func (a access) Look(look func(*cluster.State)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	look(&a.state)
+}
+
+func (a access) Changed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stored == nil {
+		a.stored = make(chan struct{})
+	}
+	return a.stored
+}
+
+// storedNews tells those who wait for volumes that something about them has changed.
+func (t *term) storedNews() {
+	if t.stored != nil {
+		close(t.stored)
+		t.stored = nil
+	}
+}
