@@ -16,6 +16,15 @@ type Admission struct {
 }
 
 func (r *Registry) mutate(ctx context.Context, c *Change) error {
+	err := r.mutateOnce(ctx, c)
+	if err != nil || !c.again {
+		return err
+	}
+	c.Round = 1
+	return r.mutateOnce(ctx, c)
+}
+
+func (r *Registry) mutateOnce(ctx context.Context, c *Change) error {
 	for _, a := range r.Admission {
 		if a.Mutate == nil {
 			continue

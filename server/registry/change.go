@@ -35,8 +35,25 @@ type Change struct {
 	Collection bool
 	// WriteOptions are those of the request: among them the face, dry run, and whom to tell of warnings.
 	WriteOptions
+	// Round counts how often the mutating steps are asked: a second time, 1, if one of them wanted that (AskAgain).
+	Round int
+	// Kept is what steps keep until the second round, by their names.
+	Kept map[string]any
+
+	again bool
 	// deleting are the options of a delete.
 	deleting *v1.DeleteOptions
+}
+
+// AskAgain lets all mutating steps be asked once more after the last, because the object has changed under those that were asked already.
+func (c *Change) AskAgain() { c.again = true }
+
+// Keep keeps something of a step until the second round.
+func (c *Change) Keep(step string, what any) {
+	if c.Kept == nil {
+		c.Kept = map[string]any{}
+	}
+	c.Kept[step] = what
 }
 
 // Served is the group and version that the caller speaks.

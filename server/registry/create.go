@@ -77,6 +77,9 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 		return nil, err
 	}
 	o = change.Object
+	if err := s.adoptNamespace(o, namespace); err != nil { // it may have been moved
+		return nil, err
+	}
 	s.fillMeta(o)
 	generate := o.GetName() == "" && o.GetGenerateName() != ""
 	for try := 1; ; try++ {

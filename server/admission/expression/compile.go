@@ -1,0 +1,154 @@
+package expression
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// checkFrequency is after how many steps of a loop an evaluation looks whether it shall end.
+const checkFrequency = 100
+
+// Expression is compiled, or says why it could not be.
+type Expression struct {
+	Text string
+	// Err is what is wrong with the expression.
+	Err     *apiservercel.Error
+	output  *cel.Type
+	program cel.Program
+}
+
+// Compiler compiles expressions that share variables. It is used by one goroutine; what it has compiled, by any.
+type Compiler struct {
+	root      *environment.EnvSet
+	mode      environment.Type
+	envs      map[Variables]*environment.EnvSet
+	composed  *apiservercel.DeclType // of the variables; nil if there can be none
+	variables map[string]*Expression
+}
+
+// conditions compiles all conditions of webhooks, which have no variables of their own.
+var conditions = struct {
+	mu       sync.Mutex
+	compiler *Compiler
+}{}
+
+// Condition compiles a condition of a webhook.
+func Condition(text string) *Expression {
+	conditions.mu.Lock()
+	defer conditions.mu.Unlock()
+	if conditions.compiler == nil {
+		conditions.compiler = &Compiler{root: base(), mode: environment.StoredExpressions, envs: map[Variables]*environment.EnvSet{}}
+	}
+	return conditions.compiler.Compile(text, Variables{Authorizer: true}, cel.BoolType)
+}
+
+// New is a compiler for the expressions of a policy. Those that are new must not use what the version before did not know.
+func New(added bool) (*Compiler, error) {
+	mode := environment.StoredExpressions
+	if added {
+		mode = environment.NewExpressions
+	}
+	composed := apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})
+	root, err := base().Extend(environment.VersionedOptions{
+		IntroducedVersion: always, EnvOptions: []cel.EnvOption{cel.Variable(variablesName, composed.CelType())},
+		DeclTypes: []*apiservercel.DeclType{composed},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Compiler{root: root, mode: mode, envs: map[Variables]*environment.EnvSet{}, composed: composed, variables: map[string]*Expression{}}, nil
+}
+
+func (c *Compiler) env(v Variables) (*cel.Env, error) {
+	set := c.envs[v]
+	if set == nil {
+		var err error
+		if set, err = extend(c.root, v); err != nil {
+			return nil, err
+		}
+		c.envs[v] = set
+	}
+	return set.Env(c.mode)
+}
+
+func invalid(text string, cause error) *apiservercel.Error {
+	return &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: text, Cause: cause}
+}
+
+func internal(text string) *apiservercel.Error {
+	return &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: text}
+}
+
+// Compile compiles an expression that must come to one of some types.
+func (c *Compiler) Compile(text string, v Variables, returns ...*cel.Type) *Expression {
+	e := &Expression{Text: text}
+	env, err := c.env(v)
+	if err != nil {
+		e.Err = internal(fmt.Sprintf("unexpected error loading CEL environment: %v", err))
+		return e
+	}
+	ast, issues := env.Compile(text)
+	if issues != nil {
+		e.Err = invalid("compilation failed: "+issues.String(), apiservercel.NewCompilationError(issues))
+		return e
+	}
+	if !fits(ast.OutputType(), returns) {
+		if len(returns) == 1 {
+			e.Err = invalid(fmt.Sprintf("must evaluate to %v but got %v", returns[0], ast.OutputType()), nil)
+		} else {
+			e.Err = invalid(fmt.Sprintf("must evaluate to one of %v but got %v", returns, ast.OutputType()), nil)
+		}
+		return e
+	}
+	if e.program, err = env.Program(ast, cel.InterruptCheckFrequency(checkFrequency)); err != nil {
+		e.Err = internal("program instantiation failed: " + err.Error())
+		return e
+	}
+	e.output = ast.OutputType()
+	return e
+}
+
+func fits(is *cel.Type, wanted []*cel.Type) bool {
+	for _, w := range wanted {
+		if is.IsExactType(w) || cel.AnyType.IsExactType(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// Variable compiles an expression that those after it can use by a name.
+func (c *Compiler) Variable(name, text string, v Variables) *Expression {
+	e := c.Compile(text, v, cel.AnyType, cel.DynType)
+	c.composed.Fields[name] = apiservercel.NewDeclField(name, declared(e.output), true, nil, nil)
+	c.variables[name] = e
+	return e
+}
+
+// scalars are the types without parameters, as the types of variables name them.
+var scalars = map[*cel.Type]*apiservercel.DeclType{
+	cel.AnyType: apiservercel.AnyType, cel.BoolType: apiservercel.BoolType, cel.BytesType: apiservercel.BytesType, cel.DoubleType: apiservercel.DoubleType,
+	cel.DurationType: apiservercel.DurationType, cel.IntType: apiservercel.IntType, cel.NullType: apiservercel.NullType, cel.StringType: apiservercel.StringType,
+	cel.TimestampType: apiservercel.TimestampType, cel.UintType: apiservercel.UintType,
+}
+
+// declared is a type as the types of variables name it.
+func declared(t *cel.Type) *apiservercel.DeclType {
+	if known, ok := scalars[t]; ok {
+		return known
+	}
+	if t != nil {
+		switch inner := t.Parameters(); {
+		case t.Kind() == types.ListKind && len(inner) == 1:
+			return apiservercel.NewListType(declared(inner[0]), -1)
+		case t.Kind() == types.MapKind && len(inner) == 2:
+			return apiservercel.NewMapType(declared(inner[0]), declared(inner[1]), -1)
+		}
+	}
+	return apiservercel.DynType
+}

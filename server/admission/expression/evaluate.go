@@ -1,0 +1,181 @@
+package expression
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/lazy"
+
+	"github.com/millrace/millrace/server/admission/attributes"
+	"github.com/millrace/millrace/server/auth"
+)
+
+const (
+	// Budget is what all expressions of a policy may cost for one binding and parameter.
+	Budget = 10_000_000
+	// ConditionBudget is what the match conditions of a webhook or of a policy may cost.
+	ConditionBudget = 2_500_000
+)
+
+// Input is what expressions are about.
+type Input struct {
+	Version *attributes.Version
+	// Params is the parameter of a policy, or nil.
+	Params runtime.Object
+	// Namespace is that of the object, or nil.
+	Namespace *corev1.Namespace
+	// Authorize answers questions about permissions; nil if none may be asked.
+	Authorize auth.Authorizer
+	// Plain shows objects as maps of plain values, out of which patches can be made.
+	Plain bool
+}
+
+// Activation is the values of variables for one request.
+type Activation struct {
+	values map[string]any
+	ctx    context.Context
+	spent  uint64 // by variables since it was looked at last
+}
+
+// Activate prepares values for expressions of a compiler; a nil compiler is that of conditions.
+func Activate(ctx context.Context, c *Compiler, in Input) (*Activation, error) {
+	a := &Activation{ctx: ctx}
+	object, err := value(in.Version.New, in.Plain)
+	if err != nil {
+		return nil, fmt.Errorf("failed to prepare object variable for evaluation: %w", err)
+	}
+	old, err := value(in.Version.Before, in.Plain)
+	if err != nil {
+		return nil, fmt.Errorf("failed to prepare oldObject variable for evaluation: %w", err)
+	}
+	a.values = map[string]any{
+		objectName: object, oldObjectName: old, paramsName: types.NullValue,
+		requestName: common.SchemalessTypedToVal(Review(in.Version)), namespaceName: common.SchemalessTypedToVal(exposed(in.Namespace)),
+	}
+	if in.Params != nil {
+		a.values[paramsName] = common.SchemalessTypedToVal(in.Params)
+	}
+	if in.Authorize != nil {
+		a.authorizer(in)
+	}
+	if c != nil && c.composed != nil {
+		a.values[variablesName] = a.variables(c)
+	}
+	return a, nil
+}
+
+// value is an object for expressions.
+func value(o runtime.Object, plain bool) (any, error) {
+	if o == nil {
+		return types.NullValue, nil
+	}
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return types.DefaultTypeAdapter.NativeToValue(u.Object), nil
+	}
+	if !plain {
+		return common.SchemalessTypedToVal(o), nil
+	}
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	return types.DefaultTypeAdapter.NativeToValue(tree), nil
+}
+
+// Review is what expressions see of a request.
+func Review(v *attributes.Version) *admissionv1.AdmissionRequest {
+	r := v.Review("")
+	r.RequestSubResource = v.View
+	if o := v.Options(); o != nil {
+		r.Options = runtime.RawExtension{Object: o}
+	}
+	return r
+}
+
+// exposed is a namespace with what expressions may see of it.
+func exposed(n *corev1.Namespace) *corev1.Namespace {
+	if n == nil {
+		return nil
+	}
+	out := *n
+	out.ManagedFields, out.OwnerReferences, out.SelfLink = nil, nil, ""
+	return &out
+}
+
+// ResolveName implements interpreter.Activation.
+func (a *Activation) ResolveName(name string) (any, bool) {
+	v, ok := a.values[name]
+	return v, ok
+}
+
+// Parent implements interpreter.Activation.
+func (a *Activation) Parent() interpreter.Activation { return nil }
+
+// variables are evaluated when they are used, once.
+func (a *Activation) variables(c *Compiler) ref.Val {
+	all := lazy.NewMapValue(c.composed)
+	for name, e := range c.variables {
+		all.Append(name, func(*lazy.MapValue) ref.Val { return a.variable(name, e) })
+	}
+	return all
+}
+
+func (a *Activation) variable(name string, e *Expression) ref.Val {
+	if e.Err != nil {
+		return types.NewErr("composited variable %q fails to compile: %v", name, e.Err)
+	}
+	v, details, err := e.program.ContextEval(a.ctx, a)
+	if details == nil {
+		return types.NewErr("unable to get evaluation details of variable %q", name)
+	}
+	cost := details.ActualCost()
+	if cost == nil {
+		return types.NewErr("unable to calculate cost of variable %q", name)
+	}
+	a.spent += min(*cost, math.MaxInt64)
+	if err != nil {
+		return types.NewErr("composited variable %q fails to evaluate: %v", name, err)
+	}
+	return v
+}
+
+var errBudget = invalid("validation failed due to running out of cost budget, no further validation rules will be run", apiservercel.ErrOutOfBudget)
+
+// Evaluate comes to a value, or to why there is none. It takes what that costs from a budget; an err means that the budget is spent.
+func (a *Activation) Evaluate(e *Expression, budget *int64) (out ref.Val, failed, err error) {
+	switch {
+	case e.Err != nil:
+		return nil, invalid(fmt.Sprintf("compilation error: %v", e.Err), e.Err), nil
+	case e.program == nil:
+		return nil, internal("unexpected internal error compiling expression"), nil
+	}
+	out, details, failed := e.program.ContextEval(a.ctx, a)
+	spent := a.spent
+	a.spent = 0
+	var cost *uint64
+	if details != nil {
+		cost = details.ActualCost()
+	}
+	if cost == nil {
+		return nil, nil, invalid(fmt.Sprintf("runtime cost could not be calculated for expression: %v, no further expression will be run", e.Text), apiservercel.ErrOutOfBudget)
+	}
+	if spent > uint64(*budget) || *cost > uint64(*budget)-spent {
+		*budget = -1
+		return nil, nil, errBudget
+	}
+	*budget -= int64(spent + *cost)
+	if failed != nil {
+		return nil, invalid(fmt.Sprintf("expression '%v' resulted in error: %v", e.Text, failed), nil), nil
+	}
+	return out, nil, nil
+}
