@@ -35,6 +35,7 @@ type Cluster struct {
 	inside       *inprocess.Transport
 	metrics      *metrics.Metrics
 	permissions  *permissions // who may do what
+	extensions   extensions
 	// definitions serves custom resources.
 	definitions *custom.Definitions
 

@@ -154,7 +154,7 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 
 // admission are the plugins that have a say in changes.
 func (c *Cluster) admission(current func() *registry.Registry) []registry.Admission {
-	all := admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions})
+	all := admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions, Extensions: c.extend(current)})
 	return append(all, c.permissions.admission()...)
 }
 

@@ -69,6 +69,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		return nil, err
 	}
 	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
+	c.metrics.Registry.MustRegister(c.extensions.metrics)
 	extra, err := c.documents(reg, issuer)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,8 @@ type Options struct {
 	ServiceAccounts bool
 	// Authorize tells who may approve and sign certificates; nil lets everybody who may change the request.
 	Authorize auth.Authorizer
+	// Extensions are asked right before the quotas: webhooks and policies.
+	Extensions []registry.Admission
 }
 
 // Default are the plugins that are on by default, in the order in which they are asked.
@@ -39,7 +41,7 @@ func Default(o Options) []registry.Admission {
 	if o.ServiceAccounts {
 		all = append(all, c.serviceAccount())
 	}
-	return append(all,
+	all = append(all,
 		taintNodesByCondition(),
 		c.priority(),
 		defaultTolerationSeconds(),
@@ -52,8 +54,8 @@ func Default(o Options) []registry.Admission {
 		certificateSubjectRestriction(),
 		c.defaultIngressClass(),
 		c.podTopologyLabels(),
-		c.resourceQuota(),
 	)
+	return append(append(all, o.Extensions...), c.resourceQuota())
 }
 
 // creates tells that a new object of the kind is about to be.

@@ -1,0 +1,29 @@
+package millrace
+
+import (
+	"github.com/millrace/millrace/server/admission/webhooks"
+	"github.com/millrace/millrace/server/metrics"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/webhook"
+)
+
+// extensions are what objects of the cluster add to its admission.
+type extensions struct {
+	client   *webhook.Client
+	webhooks *webhooks.Webhooks
+	metrics  *metrics.Admission
+}
+
+// extend makes what calls webhooks, and the plugins that do, in their order.
+func (c *Cluster) extend(current func() *registry.Registry) []registry.Admission {
+	e := &c.extensions
+	e.metrics = metrics.NewAdmission()
+	e.client = webhook.New(webhook.Options{Registry: current})
+	c.opened("calls of webhooks", func() error { e.client.Close(); return nil })
+	shared := len(c.options.Etcd.Servers) > 0
+	e.webhooks = webhooks.New(webhooks.Options{
+		Registry: current, Client: e.client, Authorize: c.permissions, Shared: shared, Metrics: e.metrics, Logger: c.options.Logger,
+	})
+	c.opened("configurations of webhooks", func() error { e.webhooks.Close(); return nil })
+	return []registry.Admission{e.webhooks.Mutating(), e.webhooks.Validating()}
+}
