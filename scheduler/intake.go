@@ -36,7 +36,9 @@ func (t *term) follow() audience {
 	if w.Namespaces != nil {
 		a = append(a, follow(t, w.Namespaces, t.namespaceChanged))
 	}
-	return append(append(a, t.followWorkloads()...), t.followStorage()...)
+	a = append(a, t.followWorkloads()...)
+	a = append(a, t.followStorage()...)
+	return append(a, t.followDevices()...)
 }
 
 // followWorkloads joins the informers of what spreads its pods by default.

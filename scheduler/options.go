@@ -62,6 +62,7 @@ func For(c *loop.Clients) Options {
 			StatefulSets:           loop.Informer(c, informer.For(c.Kube.AppsV1().StatefulSets(""))),
 			Budgets:                loop.Informer(c, informer.For(c.Kube.PolicyV1().PodDisruptionBudgets(""))),
 			Storage:                storageOf(c),
+			Devices:                devicesOf(c),
 		},
 		API:      Server(c.Kube.CoreV1()),
 		Writer:   writer{c.Kube},
@@ -83,6 +84,7 @@ type Watched struct {
 	StatefulSets           *informer.Shared[*appsv1.StatefulSet]
 	Budgets                *informer.Shared[*policyv1.PodDisruptionBudget]
 	Storage                Storage
+	Devices                Devices
 }
 
 // Profile is how the pods of one scheduler name are placed.

@@ -218,7 +218,10 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	}
 	t.options.Metrics.Decided(time.Since(now))
 	var refusal plugin.Refusal
+	var pending plugin.Pending
 	switch {
+	case errors.As(err, &pending):
+		t.backlog.Fail(entry, p.engine.Refused(rule, "").Refused, now)
 	case errors.As(err, &refusal) && t.state.Nodes() > 0:
 		t.unplaced(entry, p, p.engine.Refused(rule, err.Error()), placement.Extra{}, true, now)
 	case err != nil:

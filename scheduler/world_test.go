@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,6 +48,10 @@ type world struct {
 	volumes *informertest.Source[*corev1.PersistentVolume]
 	classes *informertest.Source[*storagev1.StorageClass]
 	drivers *informertest.Source[*storagev1.CSINode]
+
+	resourceClaims *informertest.Source[*resourcev1.ResourceClaim]
+	slices         *informertest.Source[*resourcev1.ResourceSlice]
+	deviceClasses  *informertest.Source[*resourcev1.DeviceClass]
 }
 
 // fault is how a binding goes wrong. The zero value is that it does not.
@@ -68,6 +73,10 @@ func newWorld() *world {
 		volumes:    informertest.NewSource[*corev1.PersistentVolume](),
 		classes:    informertest.NewSource[*storagev1.StorageClass](),
 		drivers:    informertest.NewSource[*storagev1.CSINode](),
+
+		resourceClaims: informertest.NewSource[*resourcev1.ResourceClaim](),
+		slices:         informertest.NewSource[*resourcev1.ResourceSlice](),
+		deviceClasses:  informertest.NewSource[*resourcev1.DeviceClass](),
 	}
 }
 
@@ -245,10 +254,16 @@ func (w *world) start(t *testing.T, options Options) (stop func()) {
 			Nodes:   informer.New(w.drivers, informer.Options[*storagev1.CSINode]{}),
 		},
 	}
+	options.Watched.Devices = Devices{
+		Claims:  informer.New(w.resourceClaims, informer.Options[*resourcev1.ResourceClaim]{}),
+		Slices:  informer.New(w.slices, informer.Options[*resourcev1.ResourceSlice]{}),
+		Classes: informer.New(w.deviceClasses, informer.Options[*resourcev1.DeviceClass]{}),
+	}
 	options.API, options.Recorder, options.Writer = w, w, w
 	for _, run := range []func(context.Context) error{
 		options.Watched.Pods.Run, options.Watched.Nodes.Run, options.Watched.Namespaces.Run, options.Watched.Services.Run, options.Watched.Budgets.Run,
 		options.Watched.Storage.Claims.Run, options.Watched.Storage.Volumes.Run, options.Watched.Storage.Classes.Run, options.Watched.Storage.Nodes.Run,
+		options.Watched.Devices.Claims.Run, options.Watched.Devices.Slices.Run, options.Watched.Devices.Classes.Run,
 		New(options).Run,
 	} {
 		running.Go(func() {

@@ -2,38 +2,113 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/scheduler"
+	"github.com/millrace/millrace/scheduler/config"
 )
 
+// schedulerFlags are the flags of `millrace scheduler`, under kube-scheduler's names.
+type schedulerFlags struct {
+	clientFlags
+	electionFlags
+	file, writeTo string
+	maxWait       time.Duration
+}
+
 func schedulerCommand() *cobra.Command {
-	var f clientFlags
-	var e electionFlags
+	f := &schedulerFlags{}
 	c := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Run the scheduler alone",
 		Long:  "Run the scheduler alone, with the flags of kube-scheduler, against any Kubernetes API server.",
 		Args:  cobra.NoArgs,
-		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
-			election, err := e.election()
-			if err != nil {
-				return err
-			}
-			clients, _, err := f.clients(c.OutOrStdout())
-			if err != nil {
-				return err
-			}
-			var runner loop.Runner = scheduler.New(scheduler.For(clients))
-			if election != nil {
-				runner = loop.Elected(clients, *election, runner)
-			}
-			return loop.Run(ctx, clients, runner)
-		}),
+		RunE:  untilSignal(func(ctx context.Context, c *cobra.Command) error { return f.run(ctx, c) }),
 	}
-	f.add(c)
-	e.add(c, "kube-scheduler")
+	f.clientFlags.add(c)
+	f.electionFlags.add(c, "kube-scheduler")
+	fl := c.Flags()
+	fl.StringVar(&f.file, "config", "", "file with a KubeSchedulerConfiguration; flags that are given go before what it says")
+	fl.StringVar(&f.writeTo, "write-config-to", "", "write the configuration with all defaults to this file, and end")
+	fl.DurationVar(&f.maxWait, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "how long a pod that found no node waits when nothing changes")
 	return c
+}
+
+func (f *schedulerFlags) run(ctx context.Context, c *cobra.Command) error {
+	file := config.Default()
+	if f.file != "" {
+		var err error
+		if file, err = config.Load(f.file); err != nil {
+			return fmt.Errorf("--config: %w", err)
+		}
+		f.take(c, file)
+	}
+	if f.writeTo != "" {
+		return writeConfig(f.writeTo, file)
+	}
+	election, err := f.election()
+	if err != nil {
+		return err
+	}
+	runners, clients, err := f.runners(c.OutOrStdout(), file)
+	if err != nil {
+		return err
+	}
+	if election != nil {
+		runners = loop.Elected(clients, *election, runners)
+	}
+	return loop.Run(ctx, clients, runners)
+}
+
+// take lets a file say what the command line leaves open.
+func (f *schedulerFlags) take(c *cobra.Command, file *config.File) {
+	given := func(name string) bool { return c.Flags().Changed(name) }
+	e := &file.LeaderElection
+	for name, set := range map[string]func(){
+		"kubeconfig":                      func() { f.kubeconfig = file.ClientConnection.Kubeconfig },
+		"leader-elect":                    func() { f.elect = *e.LeaderElect },
+		"leader-elect-lease-duration":     func() { f.lease = e.LeaseDuration.Duration },
+		"leader-elect-renew-deadline":     func() { f.renew = e.RenewDeadline.Duration },
+		"leader-elect-retry-period":       func() { f.retry = e.RetryPeriod.Duration },
+		"leader-elect-resource-name":      func() { f.name = e.ResourceName },
+		"leader-elect-resource-namespace": func() { f.namespace = e.ResourceNamespace },
+	} {
+		if !given(name) {
+			set()
+		}
+	}
+}
+
+// runners connects to the API server and makes the scheduler.
+func (f *schedulerFlags) runners(out io.Writer, file *config.File) (loop.Runner, *loop.Clients, error) {
+	if f.maxWait <= 0 {
+		return nil, nil, errors.New("--pod-max-in-unschedulable-pods-duration is not more than 0")
+	}
+	o := scheduler.Options{Backlog: scheduler.Backlog{MaxWait: f.maxWait}}
+	if err := config.Apply(file, &o); err != nil {
+		return nil, nil, err
+	}
+	clients, _, err := f.clients(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	made := scheduler.For(clients)
+	made.Profiles, made.Backlog = o.Profiles, o.Backlog
+	return scheduler.New(made), clients, nil
+}
+
+func writeConfig(path string, file *config.File) error {
+	text, err := yaml.Marshal(file)
+	if err != nil {
+		return fmt.Errorf("--write-config-to: %w", err)
+	}
+	return os.WriteFile(path, text, 0o600)
 }

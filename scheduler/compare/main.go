@@ -2,7 +2,7 @@
 // in turns, and says how fast each was, what CPU time it took, and how even the result is.
 //
 //	compare --millrace PATH [--kube-scheduler PATH] [--server memory|etcd | --kubeconfig FILE]
-//	        [--nodes 1000,5000] [--pods 5000] [--kinds plain,spread,service] [--runs 1] [--binder 128]
+//	        [--nodes 1000,5000] [--pods 5000] [--kinds plain,spread,service,apart,volume,preempt] [--runs 1] [--binder 128]
 //
 // The server is one of this project, in memory or with an embedded etcd, unless a kubeconfig names another. kube-scheduler
 // waits for all kinds that it watches; where there is no resource.k8s.io, it is told to do without, which must be a version that can.

@@ -46,7 +46,7 @@ func parse() (o options, err error) {
 	}
 	o.kinds = strings.Split(kinds, ",")
 	for _, kind := range o.kinds {
-		if kindsOfPods[kind] == nil {
+		if kindsOfPods[kind].pod == nil {
 			return o, fmt.Errorf("--kinds: there is no kind %s", kind)
 		}
 	}

@@ -22,6 +22,9 @@ const atMost = 5 * time.Minute
 func (w *world) round(ctx context.Context, c contender, kind string, pods int) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
+	if most := kindsOfPods[kind].most; most != nil {
+		pods = min(pods, most(w.nodes))
+	}
 	if err := w.empty(ctx); err != nil {
 		return result{}, err
 	}
@@ -141,7 +144,7 @@ func (w *world) observe(ctx context.Context, seen *sightings) <-chan struct{} {
 // pod notes where a pod is.
 func (s *sightings) pod(p *corev1.Pod) {
 	i, err := strconv.Atoi(strings.TrimPrefix(p.Spec.NodeName, "compare-"))
-	if err != nil || i >= len(s.result.byNode) || s.placed[p.Name] {
+	if err != nil || i >= len(s.result.byNode) || s.placed[p.Name] || p.Labels["kind"] == "" {
 		return
 	}
 	if len(s.placed) == 0 {

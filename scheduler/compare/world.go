@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -70,43 +71,39 @@ func (w *world) node(ctx context.Context, i int) error {
 	return err
 }
 
-// kindsOfPods are what is placed.
-var kindsOfPods = map[string]func(*corev1.Pod){
-	// plain pods ask for a little CPU and memory.
-	"plain": func(*corev1.Pod) {},
-	// spread pods may not be more than one apart between zones, and should be even between nodes.
-	"spread": func(p *corev1.Pod) {
-		even := func(key string, otherwise corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
-			return corev1.TopologySpreadConstraint{
-				MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: otherwise, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+// fill makes pods that wait for a scheduler.
+func (w *world) fill(ctx context.Context, name string, count int) error {
+	k := kindsOfPods[name]
+	if k.first != nil {
+		if err := k.first(ctx, w); err != nil {
+			return err
+		}
+	}
+	return each(ctx, count, func(ctx context.Context, i int) error {
+		p := w.pod(fmt.Sprintf("%s-%06d", name, i), map[string]string{"kind": name})
+		if k.before != nil {
+			if err := k.before(ctx, w, p.Name); err != nil {
+				return err
 			}
 		}
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
-			even(corev1.LabelTopologyZone, corev1.DoNotSchedule), even(corev1.LabelHostname, corev1.ScheduleAnyway),
-		}
-	},
-	// service pods are spread by default, as those of a service.
-	"service": func(p *corev1.Pod) { p.Labels["served"] = "yes" },
-}
-
-// fill makes pods that wait for a scheduler.
-func (w *world) fill(ctx context.Context, kind string, count int) error {
-	yes := false
-	return each(ctx, count, func(ctx context.Context, i int) error {
-		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%06d", kind, i), Labels: map[string]string{"kind": kind}},
-			Spec: corev1.PodSpec{
-				NodeSelector:                 map[string]string{"compare-schedulers": "node"},
-				AutomountServiceAccountToken: &yes,
-				Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-					corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
-				}}}},
-			},
-		}
-		kindsOfPods[kind](p)
+		k.pod(p)
 		_, err := w.kube.CoreV1().Pods(w.namespace).Create(ctx, p, metav1.CreateOptions{})
 		return err
 	})
+}
+
+func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
+	yes := false
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: corev1.PodSpec{
+			NodeSelector:                 map[string]string{"compare-schedulers": "node"},
+			AutomountServiceAccountToken: &yes,
+			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			}}}},
+		},
+	}
 }
 
 // empty deletes the pods, and the events about them.
@@ -118,9 +115,40 @@ func (w *world) empty(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.dropVolumes(ctx); err != nil {
+		return err
+	}
 	return remove(func() error {
 		return w.kube.CoreV1().Events(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
+}
+
+// dropVolumes deletes claims and volumes. Finalizers that nobody would take away are taken away first.
+func (w *world) dropVolumes(ctx context.Context) error {
+	kube := w.kube.CoreV1()
+	none, mine := []byte(`{"metadata":{"finalizers":null}}`), metav1.ListOptions{LabelSelector: "compare-schedulers=volume"}
+	volumes, err := kube.PersistentVolumes().List(ctx, mine)
+	if err != nil || len(volumes.Items) == 0 {
+		return err
+	}
+	err = each(ctx, len(volumes.Items), func(ctx context.Context, i int) error {
+		v := &volumes.Items[i]
+		if _, err := kube.PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, none, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+		_, err := kube.PersistentVolumeClaims(w.namespace).Patch(ctx, v.Spec.ClaimRef.Name, types.MergePatchType, none, metav1.PatchOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = remove(func() error {
+		return kube.PersistentVolumeClaims(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
+	if err != nil {
+		return err
+	}
+	return remove(func() error { return kube.PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, mine) })
 }
 
 // remove deletes many objects. A slow server may need several requests for that, since it bounds the time of each.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
@@ -16,7 +17,7 @@ type State = cluster.State
 type PodRule interface {
 	Plugin
 	// Open looks at a pod that is to be placed. It returns nil if it has nothing to say about the pod. The error is a [Refusal]
-	// if no node at all will do.
+	// if no node at all will do, and [Pending] if the pod is to wait.
 	Open(pod *Pod, state *State) (Case, error)
 }
 
@@ -24,6 +25,12 @@ type PodRule interface {
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
+
+// Pending is the error of a [PodRule] about a pod that is not to be tried yet, because something is still to be made for it.
+// Nobody is told.
+type Pending string
+
+func (p Pending) Error() string { return string(p) }
 
 // Case is a [PodRule] at work on one pod. It may also be a [Reserver], a [Preparer] and a [CaseScore].
 type Case interface {
@@ -67,4 +74,7 @@ type Access interface {
 type Writer interface {
 	UpdateVolume(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error)
 	UpdateClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error)
+	// ChangeResourceClaim changes a claim and its status, beginning with the version that is given. If there is a newer one
+	// change is asked again.
+	ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(now *resourcev1.ResourceClaim) error) error
 }

@@ -2,6 +2,7 @@ package backlog
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/scheduler/internal/cluster"
@@ -74,7 +75,7 @@ func (q *Queue) Set(pod *cluster.Pod, now time.Time) {
 	case e.place != gated && e.place != inFlight && len(pod.Gates) > 0:
 		q.take(e)
 		q.put(e, gated, now)
-	case e.place == unschedulable && old.Shape != pod.Shape:
+	case e.place == unschedulable && (old.Shape != pod.Shape || !slices.Equal(old.Claims, pod.Claims)):
 		q.wake(e, now)
 	}
 }

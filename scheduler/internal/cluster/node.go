@@ -114,7 +114,8 @@ const (
 	ClaimChanged            // a persistent volume claim
 	VolumeChanged           // a persistent volume
 	ClassChanged            // a storage class
-	DriverChanged           // what drivers say: of nodes, of themselves, of what they can still provision or have attached
+	DeviceChanged           // resource claims, device classes, and what drivers publish of devices
+	DriverChanged           // what drivers of volumes say: of nodes, of themselves, of what they can still provision or have attached
 )
 
 // describe takes over what the API shows of the node and says what that changes.

@@ -38,6 +38,8 @@ type Pod struct {
 
 	// Volumes are those that restrict where the pod can go.
 	Volumes []Volume
+	// Claims are the pod's resource claims.
+	Claims []PodClaim
 }
 
 // Pod makes a Pod of what the API shows.
@@ -65,7 +67,7 @@ func (in *Interner) Pod(pod *corev1.Pod) *Pod {
 	if pod.Status.StartTime != nil {
 		p.Started = pod.Status.StartTime.Time
 	}
-	p.Volumes = volumesOf(pod)
+	p.Volumes, p.Claims = volumesOf(pod), claimsOf(pod)
 	for _, gate := range pod.Spec.SchedulingGates {
 		p.Gates = append(p.Gates, gate.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace/millrace/scheduler/internal/devices"
 	"github.com/millrace/millrace/scheduler/internal/storage"
 )
 
@@ -33,7 +34,9 @@ type State struct {
 	nominations nominations
 
 	// Storage is what is known about volumes.
-	Storage    storage.Picture
+	Storage storage.Picture
+	// Devices is what is known about devices.
+	Devices    devices.Picture
 	claimUsers map[Key]int // how many placed pods use each claim
 }
 

@@ -1,0 +1,198 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ChangeResourceClaim writes a claim with its status.
+func (w *world) ChangeResourceClaim(_ context.Context, was *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, now := range w.resourceClaims.Objects() {
+		if now.Name == was.Name {
+			now = now.DeepCopy()
+			if err := change(now); err != nil {
+				return err
+			}
+			w.resourceClaims.Modify(now)
+			return nil
+		}
+	}
+	return fmt.Errorf("no claim %s", was.Name)
+}
+
+func (w *world) resourceClaim(name string) *resourcev1.ResourceClaim {
+	for _, c := range w.resourceClaims.Objects() {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// publish says which devices a node has.
+func (w *world) publish(node string, devices ...string) {
+	slice := &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "of-" + node},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: "gpu.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+		},
+	}
+	for _, name := range devices {
+		model := strings.Split(name, "-")[0]
+		slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{
+			Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: &model}},
+		})
+	}
+	w.slices.Add(slice)
+}
+
+// asksFor is a claim for devices of a model.
+func asksFor(name, model string, count int64) *resourcev1.ResourceClaim {
+	c := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{
+				DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count,
+			},
+		}}}},
+	}
+	if model != "" {
+		c.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+			Expression: fmt.Sprintf(`device.attributes["gpu.example.com"].model == %q`, model),
+		}}}
+	}
+	return c
+}
+
+func claiming(name string, claims ...string) *corev1.Pod {
+	pod := ranked(name, "100m", 0)
+	for _, claim := range claims {
+		pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: claim, ResourceClaimName: &claim})
+	}
+	return pod
+}
+
+func deviceWorld() *world {
+	w := newWorld()
+	for _, name := range []string{"n1", "n2", "n3"} {
+		w.nodes.Add(testNode(name, "4"))
+	}
+	w.deviceClasses.Add(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+	return w
+}
+
+func TestAPodGoesWhereItsDevicesAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n1", "small-1", "small-2")
+		w.publish("n2", "large-1")
+		w.resourceClaims.Add(asksFor("large", "large", 1))
+		w.resourceClaims.Add(asksFor("two", "small", 2))
+		w.resourceClaims.Add(asksFor("more", "large", 1))
+		w.pods.Add(claiming("a", "large"))
+		w.pods.Add(claiming("b", "two"))
+		defer w.start(t, Options{})()
+		time.Sleep(time.Second)
+		if a, b := w.nodeOf(t, "a"), w.nodeOf(t, "b"); a != "n2" || b != "n1" {
+			t.Fatalf("a is on %q, b on %q: %q", a, b, w.eventLog())
+		}
+		claim := w.resourceClaim("two")
+		if got := claim.Status.Allocation.Devices.Results; len(got) != 2 || got[0].Device == got[1].Device {
+			t.Errorf("allocated: %+v", got)
+		}
+		if !slices.Contains(claim.Finalizers, resourcev1.Finalizer) || claim.Status.ReservedFor[0].Name != "b" {
+			t.Errorf("claim: %+v", claim)
+		}
+		// There is no second large one, until the first pod has gone and its claim has been given back.
+		w.pods.Add(claiming("c", "more"))
+		time.Sleep(time.Minute)
+		if log := w.eventLog(); w.nodeOf(t, "c") != "" || !strings.HasSuffix(log[len(log)-1],
+			"FailedScheduling c: 0/3 nodes are available: 3 cannot allocate all claims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.") {
+			t.Errorf("c is on %q: %q", w.nodeOf(t, "c"), log)
+		}
+		free := w.resourceClaim("large").DeepCopy()
+		free.Status = resourcev1.ResourceClaimStatus{}
+		w.pods.Delete(claiming("a"))
+		w.resourceClaims.Modify(free)
+		time.Sleep(time.Minute)
+		if c := w.nodeOf(t, "c"); c != "n2" {
+			t.Errorf("c is on %q", c)
+		}
+	})
+}
+
+// Pods that come at once never get the same device, and all of them share a claim that they name together.
+func TestNoDeviceIsAllocatedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n1", "small-1", "small-2", "small-3")
+		w.publish("n2", "small-1", "small-2", "small-3")
+		for i := range 8 {
+			w.resourceClaims.Add(asksFor(fmt.Sprint("c", i), "", 1))
+			w.pods.Add(claiming(fmt.Sprint("p", i), fmt.Sprint("c", i)))
+		}
+		w.pods.Add(claiming("x", "c0"))
+		defer w.start(t, Options{})()
+		time.Sleep(time.Minute)
+		seen, placed := make(map[string]bool), 0
+		for i := range 8 {
+			c := w.resourceClaim(fmt.Sprint("c", i))
+			if w.nodeOf(t, fmt.Sprint("p", i)) == "" {
+				continue
+			}
+			placed++
+			r := c.Status.Allocation.Devices.Results[0]
+			if id := r.Pool + "/" + r.Device; seen[id] || r.Pool != w.nodeOf(t, fmt.Sprint("p", i)) {
+				t.Errorf("%s is allocated twice or elsewhere", id)
+			} else {
+				seen[id] = true
+			}
+		}
+		if placed != 6 {
+			t.Errorf("%d pods are placed", placed)
+		}
+		if p0 := w.nodeOf(t, "p0"); p0 != "" && w.nodeOf(t, "x") != p0 {
+			t.Errorf("p0 is on %q, x on %q", p0, w.nodeOf(t, "x"))
+		}
+	})
+}
+
+// A pod whose claim is still to be made waits without a word.
+func TestAPodWaitsForItsClaimToBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n3", "small-1")
+		pod := ranked("web", "1", 0)
+		template, made := "small", "web-gpu-x"
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: &template}}
+		w.pods.Add(pod)
+		defer w.start(t, Options{})()
+		time.Sleep(time.Minute)
+		if log := w.eventLog(); len(log) > 0 {
+			t.Errorf("events: %q", log)
+		}
+		claim := asksFor(made, "", 1)
+		yes := true
+		claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: pod.UID, Controller: &yes}}
+		w.resourceClaims.Add(claim)
+		pod = pod.DeepCopy()
+		pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: &made}}
+		w.pods.Modify(pod)
+		time.Sleep(20 * time.Second)
+		if node := w.nodeOf(t, "web"); node != "n3" {
+			t.Errorf("on %q: %q", node, w.eventLog())
+		}
+	})
+}

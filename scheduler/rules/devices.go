@@ -1,0 +1,198 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/millrace/millrace/scheduler/internal/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Devices keeps pods where their resource claims can have their devices, and allocates these.
+type Devices struct{ expressions *cel.Cache }
+
+// NewDevices returns the rule.
+func NewDevices() *Devices {
+	return &Devices{expressions: cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true})}
+}
+
+// allocatorFeatures are those that are on by default in Kubernetes, but for binding conditions.
+var allocatorFeatures = structured.Features{
+	AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, ConsumableCapacity: true,
+}
+
+var (
+	notOnNode = plugin.Verdict{
+		Plugin: (*Devices)(nil).Name(), Reasons: []string{"resourceclaim not available on the node"}, Lasting: true,
+	}
+	noDevices = plugin.Verdict{
+		Plugin: (*Devices)(nil).Name(), Reasons: []string{"cannot allocate all claims"}, Lasting: true,
+	}
+)
+
+// Name is DynamicResources.
+func (*Devices) Name() string { return "DynamicResources" }
+
+// Late says that it is named behind affinity.
+func (*Devices) Late() {}
+
+// RequeuesOn lists all about devices, new nodes and labels.
+func (*Devices) RequeuesOn() cluster.Change {
+	return cluster.DeviceChanged | cluster.NodeAdded | cluster.NodeLabels
+}
+
+// Open finds the pod's claims.
+func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
+	if len(pod.Claims) == 0 {
+		return nil, nil
+	}
+	a := &allocation{rule: r, pod: pod, state: state}
+	for i := range pod.Claims {
+		c, err := claimOf(pod, &pod.Claims[i], state)
+		switch {
+		case err != nil:
+			return nil, err
+		case c == nil:
+			continue
+		case c.Status.Allocation == nil:
+			if err := checkClasses(c, state); err != nil {
+				return nil, err
+			}
+			a.open = append(a.open, c)
+		default:
+			had, err := newAllocated(c)
+			if err != nil {
+				return nil, err
+			}
+			a.had = append(a.had, had)
+		}
+	}
+	if len(a.open)+len(a.had) == 0 {
+		return nil, nil
+	}
+	return a, nil
+}
+
+// claimOf finds a claim; nil if the pod does not need it.
+func claimOf(pod *cluster.Pod, ref *cluster.PodClaim, state *cluster.State) (*resourcev1.ResourceClaim, error) {
+	if ref.Pending {
+		return nil, plugin.Pending(fmt.Sprintf("pod %q: ResourceClaim not created yet", pod.Key))
+	}
+	if ref.Name == "" {
+		return nil, nil
+	}
+	c, ok := state.Devices.Claim(cluster.Key{Namespace: pod.Key.Namespace, Name: ref.Name})
+	switch {
+	case !ok:
+		return nil, plugin.Pending(fmt.Sprintf("resourceclaim.resource.k8s.io %q not found", ref.Name))
+	case c.DeletionTimestamp != nil:
+		return nil, plugin.Pending(fmt.Sprintf("resourceclaim %q is being deleted", c.Name))
+	case ref.Own && !metav1.IsControlledBy(c, &metav1.ObjectMeta{UID: pod.UID, Name: pod.Key.Name}):
+		return nil, plugin.Pending(fmt.Sprintf("ResourceClaim %s/%s was not created for Pod %s (Pod is not owner)", c.Namespace, c.Name, pod.Key))
+	}
+	return c, nil
+}
+
+func checkClasses(c *resourcev1.ResourceClaim, state *cluster.State) error {
+	check := func(request, class string) error {
+		if class == "" {
+			return fmt.Errorf("request %s: unsupported request type", request)
+		}
+		if _, err := state.Devices.Get(class); err != nil {
+			return plugin.Refusal(fmt.Sprintf("request %s: device class %s does not exist", request, class))
+		}
+		return nil
+	}
+	for i := range c.Spec.Devices.Requests {
+		request := &c.Spec.Devices.Requests[i]
+		switch {
+		case request.Exactly != nil:
+			if err := check(request.Name, request.Exactly.DeviceClassName); err != nil {
+				return err
+			}
+		case len(request.FirstAvailable) == 0:
+			return plugin.Refusal(fmt.Sprintf("resource claim %s/%s, request %s: unknown request type", c.Namespace, c.Name, request.Name))
+		}
+		for j := range request.FirstAvailable {
+			sub := &request.FirstAvailable[j]
+			if err := check(request.Name+"/"+sub.Name, sub.DeviceClassName); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// allocation is the rule at work on one pod.
+type allocation struct {
+	rule  *Devices
+	pod   *cluster.Pod
+	state *cluster.State
+	open  []*resourcev1.ResourceClaim // that have no devices yet
+	had   []allocated
+
+	reserved []claimChange
+}
+
+// claimChange is a claim as it was when the node was chosen, and as it is to be.
+type claimChange struct{ was, wanted *resourcev1.ResourceClaim }
+
+// allocated is a claim that has its devices, and where these can be used; nil: everywhere.
+type allocated struct {
+	claim *resourcev1.ResourceClaim
+	nodes *nodeaffinity.NodeSelector
+}
+
+func newAllocated(c *resourcev1.ResourceClaim) (allocated, error) {
+	a := allocated{claim: c}
+	if selector := c.Status.Allocation.NodeSelector; selector != nil {
+		nodes, err := nodeaffinity.NewNodeSelector(selector)
+		if err != nil {
+			return allocated{}, err
+		}
+		a.nodes = nodes
+	}
+	return a, nil
+}
+
+func nodeObject(node *cluster.Node) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
+}
+
+// Filter refuses nodes where devices that are allocated cannot be used, and where none can be allocated.
+func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
+	for _, had := range a.had {
+		if had.nodes != nil && !had.nodes.Match(nodeObject(node)) {
+			return &notOnNode
+		}
+	}
+	results, err := a.allocate(node)
+	switch {
+	case err != nil:
+		return &plugin.Verdict{Plugin: a.rule.Name(), Reasons: []string{err.Error()}, Lasting: true}
+	case results == nil && len(a.open) > 0:
+		return &noDevices
+	}
+	return nil
+}
+
+// allocate finds devices on a node for the claims that have none; nil if there are none.
+func (a *allocation) allocate(node *cluster.Node) ([]resourcev1.AllocationResult, error) {
+	if len(a.open) == 0 {
+		return nil, nil
+	}
+	ctx := context.Background() // the allocator logs with it, and works in memory
+	devices := &a.state.Devices
+	allocator, err := structured.NewAllocator(ctx, allocatorFeatures, devices.Taken(), devices, devices.SlicesFor(node.Name), a.rule.expressions)
+	if err != nil {
+		return nil, err
+	}
+	return allocator.Allocate(ctx, nodeObject(node), a.open)
+}

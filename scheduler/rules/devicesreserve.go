@@ -1,0 +1,102 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/scheduler/internal/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Reserve assumes the allocation on the node, and that the pod uses its claims.
+func (a *allocation) Reserve(node *cluster.Node) error {
+	a.reserved = nil
+	results, err := a.allocate(node)
+	if err != nil {
+		return err
+	}
+	if len(results) != len(a.open) {
+		return errors.New("claim allocation not found for node")
+	}
+	for i, c := range a.open {
+		changed := c.DeepCopy()
+		changed.Status.Allocation = results[i].DeepCopy()
+		a.take(c, changed)
+	}
+	for _, had := range a.had {
+		if !a.uses(had.claim) {
+			a.take(had.claim, had.claim.DeepCopy())
+		}
+	}
+	return nil
+}
+
+func (a *allocation) uses(c *resourcev1.ResourceClaim) bool {
+	return slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == a.pod.UID })
+}
+
+func (a *allocation) consumer() resourcev1.ResourceClaimConsumerReference {
+	return resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: a.pod.Key.Name, UID: a.pod.UID}
+}
+
+func (a *allocation) take(was, wanted *resourcev1.ResourceClaim) {
+	wanted.Status.ReservedFor = append(wanted.Status.ReservedFor, a.consumer())
+	a.state.Devices.Assume(wanted)
+	a.reserved = append(a.reserved, claimChange{was, wanted})
+}
+
+// Unreserve takes the assumptions back.
+func (a *allocation) Unreserve() {
+	for _, c := range a.reserved {
+		a.state.Devices.Restore(cluster.Key{Namespace: c.was.Namespace, Name: c.was.Name})
+	}
+}
+
+// Prepares says whether claims are to be written.
+func (a *allocation) Prepares() bool { return len(a.reserved) > 0 }
+
+// Prepare writes the claims: a finalizer, so that none goes with its devices in use, and what has been decided.
+func (a *allocation) Prepare(ctx context.Context, access plugin.Access) error {
+	for _, c := range a.reserved {
+		if err := access.ChangeResourceClaim(ctx, c.was, func(now *resourcev1.ResourceClaim) error { return a.change(now, c.wanted) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change makes a claim as it is wanted, unless somebody else has changed it so that this would be wrong.
+func (a *allocation) change(now, wanted *resourcev1.ResourceClaim) error {
+	switch {
+	case now.UID != wanted.UID:
+		return fmt.Errorf("claim %s/%s got deleted in the meantime", wanted.Namespace, wanted.Name)
+	case a.isNew(wanted) && now.Status.Allocation != nil && !a.uses(now):
+		return fmt.Errorf("claim %s/%s got allocated elsewhere in the meantime", wanted.Namespace, wanted.Name)
+	case !a.isNew(wanted) && now.Status.Allocation == nil:
+		return fmt.Errorf("claim %s/%s got deallocated elsewhere in the meantime", wanted.Namespace, wanted.Name)
+	}
+	if a.isNew(wanted) && now.Status.Allocation == nil {
+		now.Status.Allocation = wanted.Status.Allocation
+		if !slices.Contains(now.Finalizers, resourcev1.Finalizer) {
+			now.Finalizers = append(now.Finalizers, resourcev1.Finalizer)
+		}
+		if now.Status.Allocation.AllocationTimestamp == nil {
+			stamp := metav1.Now()
+			now.Status.Allocation.AllocationTimestamp = &stamp
+		}
+	}
+	if !a.uses(now) {
+		now.Status.ReservedFor = append(now.Status.ReservedFor, a.consumer())
+	}
+	return nil
+}
+
+// isNew says whether the devices of a claim are allocated for this pod.
+func (a *allocation) isNew(wanted *resourcev1.ResourceClaim) bool {
+	return slices.ContainsFunc(a.open, func(c *resourcev1.ResourceClaim) bool { return c.UID == wanted.UID })
+}

@@ -1,0 +1,42 @@
+package rules
+
+import (
+	"github.com/millrace/millrace/scheduler/internal/cluster"
+	"github.com/millrace/millrace/scheduler/internal/ruleset"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Part is a rule of this package that depends on pods elsewhere, of which only the filters or only the scores are used.
+func Part(rule plugin.Relational, filters, scores bool) plugin.Relational {
+	whole, ok := rule.(ruleset.Rule)
+	if !ok {
+		return rule
+	}
+	return &part{whole, filters, scores}
+}
+
+type part struct {
+	ruleset.Rule
+	filters, scores bool
+}
+
+// Relations leaves out what is not used.
+func (p *part) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {
+	var used []ruleset.Relation
+	for _, r := range p.Rule.Relations(shape, state) {
+		_, filters := r.(ruleset.Filter)
+		_, scores := r.(ruleset.Score)
+		if filters && p.filters || scores && p.scores {
+			used = append(used, r)
+		}
+	}
+	return used
+}
+
+// RequeuesOn is the whole rule's.
+func (p *part) RequeuesOn() cluster.Change {
+	if r, ok := p.Rule.(plugin.Requeuer); ok {
+		return r.RequeuesOn()
+	}
+	return ^cluster.Change(0)
+}
