@@ -80,6 +80,7 @@ func asAdministrator(ctx context.Context) context.Context {
 func policy() *rbac.Policy {
 	p := rbac.DefaultPolicy()
 	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding("millrace:kubelet-api-admin", "system:kubelet-api-admin", kubeletClient))
+	addJoining(p)
 	return p
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/controllers"
+	signing "github.com/millrace/millrace/controllers/certificates"
 	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet"
@@ -30,7 +31,10 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
-		o := controllers.Options{RootCA: c.certificates.keys.Keys().Authority.CertPEM}
+		authority := c.certificates.keys.Keys().Authority
+		o := controllers.Options{RootCA: authority.CertPEM, Signing: signing.Signing{Authority: func() (signing.Authority, error) {
+			return signing.Authority{Certificate: authority.Certificate, Key: authority.Key}, nil
+		}}}
 		if o.Ranges.ClusterCIDRs, err = podRanges(c.options.PodRange); err != nil {
 			return err
 		}

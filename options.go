@@ -31,7 +31,7 @@ type Options struct {
 	// --authorization-mode: by default Node and RBAC. Members of system:masters may do everything, whatever the modes.
 	Authorization []string
 	// Controllers selects the loops, in the words of kube-controller-manager's --controllers: "*" for all that are on by
-	// default, "foo" for one, "-foo" for all but one. Nil is "*"; an empty list runs none.
+	// default, "foo" for one, "-foo" for all but one. Nil is "*" and the loops of bootstrap tokens; an empty list runs none.
 	Controllers []string
 	// ControllersElsewhere says that they run in another process, so that pods get accounts as if they ran here.
 	ControllersElsewhere bool
@@ -123,7 +123,7 @@ func (o *Options) setDefaults() {
 		o.ServiceRange = "10.96.0.0/16"
 	}
 	if o.Controllers == nil {
-		o.Controllers = []string{"*"}
+		o.Controllers = []string{"*", "bootstrap-signer-controller", "token-cleaner-controller"}
 	}
 	if o.Authorization == nil {
 		o.Authorization = defaultAuthorization

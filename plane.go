@@ -78,6 +78,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := bootstrap(ctx, reg, c.options.ServiceRange, c.port()); err != nil {
 		return err
 	}
+	if err := c.publish(ctx, reg); err != nil {
+		return err
+	}
 	if err := rbac.Reconcile(ctx, reg, policy()); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/server/actions"
 	"github.com/millrace/millrace/server/apiserver"
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/auth/bootstraptoken"
 	"github.com/millrace/millrace/server/connections"
 	"github.com/millrace/millrace/server/h2"
 	"github.com/millrace/millrace/server/inprocess"
@@ -64,7 +65,7 @@ func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, str
 // api is what answers requests.
 func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *connections.Connections) (api *apiserver.Server, err error) {
 	issuer := &actions.Issuer{Key: c.certificates.signing, Name: c.options.Serving.Issuer, Registry: func() *registry.Registry { return reg }, Now: time.Now}
-	tokens, err := c.tokens(issuer)
+	tokens, err := c.tokens(issuer, reg)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +96,8 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 }
 
 // tokens are who is believed without a certificate.
-func (c *Cluster) tokens(issuer *actions.Issuer) (auth.Sources, error) {
-	tokens := auth.Sources{issuer}
+func (c *Cluster) tokens(issuer *actions.Issuer, reg *registry.Registry) (auth.Sources, error) {
+	tokens := auth.Sources{issuer, &bootstraptoken.Tokens{Registry: reg}}
 	if c.options.TokenFile == "" {
 		return tokens, nil
 	}

@@ -7,6 +7,8 @@
 package controllers
 
 import (
+	"github.com/millrace/millrace/controllers/bootstraptoken"
+	"github.com/millrace/millrace/controllers/certificates"
 	"github.com/millrace/millrace/controllers/clusterrole"
 	"github.com/millrace/millrace/controllers/cronjob"
 	"github.com/millrace/millrace/controllers/daemonset"
@@ -48,11 +50,18 @@ type Options struct {
 	Ranges nodeipam.Options
 	// Pods says how many finished ones may stay.
 	Pods podgc.Options
+	// Signing says by whom certificates are signed. Without an authority none are.
+	Signing certificates.Signing
 }
 
 // All returns the entries of all loops, for a [loop.Group].
 func All(options Options) []loop.Entry {
 	return []loop.Entry{
+		bootstraptoken.Cleaner,
+		bootstraptoken.Signer,
+		certificates.Approving,
+		certificates.Cleaner,
+		options.Signing.Entry(),
 		clusterrole.Entry,
 		cronjob.Entry,
 		daemonset.Entry,

@@ -24,6 +24,7 @@ type controllersFlags struct {
 	clusterCIDR  string
 	workers      []workersFlag
 	measures     controllers.Options
+	signing      signingFlags
 }
 
 // workersFlag says how many keys a loop works on at the same time.
@@ -64,6 +65,7 @@ func controllersCommand() *cobra.Command {
 		f.workers = append(f.workers, w)
 	}
 	f.addMeasures(c)
+	f.signing.add(c)
 	return c
 }
 
@@ -135,6 +137,9 @@ func (f *controllersFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	measures, err := f.chosen()
 	if err != nil {
+		return err
+	}
+	if measures.Signing, err = f.signing.signing(); err != nil {
 		return err
 	}
 	clients, config, err := f.clients(out)

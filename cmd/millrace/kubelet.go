@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/kubelet/credentials"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/kubelet/logs"
 	"github.com/millrace/millrace/kubelet/pressure"
@@ -43,6 +43,7 @@ type kubeletFlags struct {
 	eviction                    []string
 	reserved                    map[string]string
 	cgroupRoot                  string
+	joining                     joinFlags
 }
 
 func kubeletCommand() *cobra.Command {
@@ -57,6 +58,7 @@ func kubeletCommand() *cobra.Command {
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error { return f.run(ctx, c.OutOrStdout()) }),
 	}
 	f.add(c)
+	f.joining.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.runtime, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock", "socket of the container runtime")
 	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: the machine's); what the names of hollow nodes begin with (default: hollow)")
@@ -106,14 +108,14 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	if f.port < 0 || f.port > 65535 {
 		return fmt.Errorf("--port %d is not a port", f.port)
 	}
-	if f.nodes == 0 && f.kubeconfig == "" && f.manifests+f.manifestURL != "" {
+	if f.nodes == 0 && f.kubeconfig == "" && f.joining.bootstrap == "" && f.manifests+f.manifestURL != "" {
 		return f.alone(ctx)
 	}
-	clients, config, err := f.clients(out)
+	clients, config, identity, err := f.join(ctx, out)
 	if err != nil {
 		return err
 	}
-	access, err := f.access(config.CAData)
+	access, certificates, err := f.access(config.CAData, clients)
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return loop.Run(ctx, clients, node, loop.Func(tidy))
+	return loop.Run(ctx, clients, node, identity, certificates, loop.Func(tidy))
 }
 
 // rest is how long a kubelet goes on before it gives memory back: soon after its start, and then every few minutes. It
@@ -222,29 +224,36 @@ func quantities(words map[string]string) (corev1.ResourceList, error) {
 	return all, nil
 }
 
-// access lets in whom the authorities of --client-ca-file, or else those of the kubeconfig, have signed.
-func (f *kubeletFlags) access(authorities []byte) (server.Access, error) {
+// access lets in whom the authorities of --client-ca-file, or else those of the kubeconfig, have signed. The runner keeps the certificate
+// that the server shows.
+func (f *kubeletFlags) access(authorities []byte, clients *loop.Clients) (server.Access, loop.Runner, error) {
 	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}}
 	if f.clientCA != "" {
 		text, err := os.ReadFile(f.clientCA)
 		if err != nil {
-			return a, fmt.Errorf("--client-ca-file: %w", err)
+			return a, nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		authorities = text
 	}
 	if len(authorities) > 0 {
 		if a.Clients = x509.NewCertPool(); !a.Clients.AppendCertsFromPEM(authorities) {
-			return a, fmt.Errorf("--client-ca-file: %s holds no PEM certificate", cmp.Or(f.clientCA, "the kubeconfig"))
+			return a, nil, fmt.Errorf("--client-ca-file: %s holds no PEM certificate", cmp.Or(f.clientCA, "the kubeconfig"))
 		}
 	}
-	if f.certFile == "" && f.keyFile == "" {
-		return a, nil
+	switch {
+	case f.certFile != "" || f.keyFile != "":
+		pair, err := credentials.WatchFiles(f.certFile, f.keyFile, clients.Log)
+		if err != nil {
+			return a, nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
+		}
+		a.Present = pair.Get
+		return a, pair, nil
+	case f.joining.rotateServing && f.nodes == 0:
+		serving, err := f.serving(clients)
+		a.Present = serving.Get
+		return a, serving, err
 	}
-	var err error
-	if a.Certificate, err = tls.LoadX509KeyPair(f.certFile, f.keyFile); err != nil {
-		return a, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
-	}
-	return a, nil
+	return a, loop.Func(func(context.Context) error { return nil }), nil
 }
 
 // parseTaints reads key=value:effect and key:effect.

@@ -50,7 +50,7 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.podRange, "cluster-cidr", "10.244.0.0/16", `where pods of a real node get their addresses; "none" leaves this machine's network alone`)
 	fl.StringVar(&f.cni.ConfigurationFolder, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
 	fl.StringVar(&f.cni.PluginFolder, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
-	fl.StringVar(&f.controllers, "controllers", "*", `loops to run: "*" all, "foo" one, "-foo" all but one`)
+	fl.StringVar(&f.controllers, "controllers", "*,bootstrap-signer-controller,token-cleaner-controller", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one`)
 	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "leave pods without a node")
 	return c
 }

@@ -56,6 +56,8 @@ type Options struct {
 	// Listener is where requests come from. The Server closes it.
 	Listener    net.Listener
 	Certificate tls.Certificate
+	// Present, if set, is asked for the certificate with each connection, instead of Certificate.
+	Present func() (*tls.Certificate, error)
 	// Clients signs the certificates of those who may call, and Names are the common names that they may have. Without
 	// names every certificate of that authority will do.
 	Clients *x509.CertPool
@@ -69,6 +71,8 @@ type Access struct {
 	Listen string
 	// Certificate is shown to callers. Without one it is made, and signed by itself.
 	Certificate tls.Certificate
+	// Present, if set, is asked for the certificate with each connection, instead of Certificate: one that is exchanged while the server runs.
+	Present func() (*tls.Certificate, error)
 	// Clients signs the certificates of those who may call. Without it there is no server.
 	Clients *x509.CertPool
 	// Names are the common names that callers may have. None means any of that authority.
@@ -81,7 +85,7 @@ func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, err
 		return nil, nil
 	}
 	certificate := a.Certificate
-	if len(certificate.Certificate) == 0 {
+	if len(certificate.Certificate) == 0 && a.Present == nil {
 		var err error
 		if certificate, err = selfSigned(hosts); err != nil {
 			return nil, fmt.Errorf("make a certificate for the node's server: %w", err)
@@ -91,7 +95,7 @@ func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s for the API server: %w", a.Listen, err)
 	}
-	return New(Options{Node: node, Listener: listener, Certificate: certificate, Clients: a.Clients, Names: a.Names, Logger: log}), nil
+	return New(Options{Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names, Logger: log}), nil
 }
 
 // Server answers the API server. It is a loop.Runner.
@@ -178,7 +182,7 @@ func (s *Server) Run(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{
-			Certificates: []tls.Certificate{s.Certificate}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
+			GetCertificate: s.certificate, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
 			NextProtos: []string{"http/1.1"}, // streams are upgraded connections, which HTTP/2 has not
 			MinVersion: tls.VersionTLS12,
 		},
@@ -199,6 +203,14 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// certificate is the present one.
+func (s *Server) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if s.Present != nil {
+		return s.Present()
+	}
+	return &s.Certificate, nil
 }
 
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {

@@ -32,6 +32,10 @@ const (
 	// Nodes is the group of all kubelets; a kubelet's name is NodePrefix and the name of its node.
 	Nodes      = "system:nodes"
 	NodePrefix = "system:node:"
+	// BootstrapTokens is the group of all who come with a bootstrap token, BootstrapNodes of those who may join as nodes: the one
+	// that kubeadm gives to its tokens.
+	BootstrapTokens = "system:bootstrappers"
+	BootstrapNodes  = "system:bootstrappers:kubeadm:default-node-token"
 	// AccountPrefix begins the name of a service account, "system:serviceaccount:NAMESPACE:NAME".
 	AccountPrefix = "system:serviceaccount:"
 	// Accounts is the group of all service accounts; AccountsPrefix and a namespace is the group of those in it.

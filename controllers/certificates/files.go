@@ -1,0 +1,23 @@
+package certificates
+
+import (
+	"crypto"
+	"crypto/tls"
+	"fmt"
+)
+
+// Files is an authority in a file of its certificate and one of its key, which are read for each certificate that is signed: so
+// the authority may be exchanged at any time.
+func Files(certificate, key string) func() (Authority, error) {
+	return func() (Authority, error) {
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			return Authority{}, fmt.Errorf("read the authority that signs: %w", err)
+		}
+		signer, ok := pair.PrivateKey.(crypto.Signer)
+		if !ok {
+			return Authority{}, ErrNoKey
+		}
+		return Authority{Certificate: pair.Leaf, Key: signer}, nil
+	}
+}

@@ -1,0 +1,25 @@
+package certificates
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/loop"
+)
+
+// syncing looks at one request, which it must not change.
+type syncing func(ctx context.Context, key loop.Key, r *request) (loop.Result, error)
+
+// each calls sync for requests that exist, once the cache shows what was written to them.
+func (r *requests) each(sync syncing) func(context.Context, loop.Key) (loop.Result, error) {
+	return func(ctx context.Context, key loop.Key) (loop.Result, error) {
+		if err := r.writes.Settled(ctx, key); err != nil {
+			return loop.Result{}, err
+		}
+		found, ok := r.cache.Lookup(key)
+		if !ok || found.DeletionTimestamp != nil {
+			r.writes.Forget(key)
+			return loop.Result{}, nil
+		}
+		return sync(ctx, key, found)
+	}
+}

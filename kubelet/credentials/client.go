@@ -1,0 +1,104 @@
+package credentials
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+)
+
+// ClientOptions say who a node's client is. Node and either Bootstrap or a certificate in the folder are needed.
+type ClientOptions struct {
+	// Bootstrap is how the API server is reached while there is no certificate yet, as with a bootstrap token. Later only its address
+	// and authorities are used.
+	Bootstrap *rest.Config
+	Node      string
+	Folder    string
+	// Life is how long certificates are to be good: the signer's choice by default.
+	Life   time.Duration
+	Logger *slog.Logger
+}
+
+// Client is the identity by which a node calls the API server. It is a loop.Runner, which replaces the certificate before it ends.
+type Client struct {
+	*Rotating
+	bootstrap *rest.Config
+	dialer    *connrotation.Dialer
+	config    *rest.Config
+}
+
+const dialTimeout = 30 * time.Second
+
+// NewClient opens the identity. There may be no certificate yet: see Ensure.
+func NewClient(o ClientOptions) (*Client, error) {
+	c := &Client{bootstrap: rest.CopyConfig(o.Bootstrap)}
+	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
+	c.dialer = connrotation.NewDialer(plain.DialContext)
+	template := func() *x509.CertificateRequest {
+		return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + o.Node, Organization: []string{"system:nodes"}}}
+	}
+	c.Rotating = Open(Options{
+		Folder: o.Folder, Name: "kubelet-client", Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Life: o.Life, Template: template, Kube: c.kube,
+		Usages:    []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		Exchanged: c.dialer.CloseAll, Logger: o.Logger,
+	})
+	return c, c.configure()
+}
+
+// configure makes the configuration of the clients: its transport asks for the present certificate with each connection.
+func (c *Client) configure() error {
+	base, err := rest.TLSConfigFor(rest.AnonymousClientConfig(c.bootstrap))
+	if err != nil {
+		return fmt.Errorf("the authorities of the API server: %w", err)
+	}
+	if base == nil {
+		return errors.New("a node needs an API server that speaks TLS")
+	}
+	base.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if present := c.Certificate(); present != nil {
+			return present, nil
+		}
+		return &tls.Certificate{}, nil // without one the server will say what it thinks of that
+	}
+	c.config = &rest.Config{Host: c.bootstrap.Host, APIPath: c.bootstrap.APIPath, Transport: &http.Transport{
+		TLSClientConfig: base, DialContext: c.dialer.DialContext, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+	}}
+	c.config.CAData = c.bootstrap.CAData
+	return nil
+}
+
+// Config is how the API server is reached as this node.
+func (c *Client) Config() *rest.Config {
+	config := rest.CopyConfig(c.config)
+	config.TLSClientConfig = rest.TLSClientConfig{} // is the transport's
+	return config
+}
+
+// Close ends the connections.
+func (c *Client) Close() { c.dialer.CloseAll() }
+
+// kube is who asks for certificates: the node itself while it can, or else whoever it bootstraps as.
+func (c *Client) kube() (kubernetes.Interface, error) {
+	if c.Good() {
+		return kubernetes.NewForConfig(c.Config())
+	}
+	return kubernetes.NewForConfig(c.bootstrap)
+}
+
+// Run keeps the certificate good until ctx ends.
+func (c *Client) Run(ctx context.Context) error {
+	defer c.Close()
+	return c.Rotating.Run(ctx)
+}

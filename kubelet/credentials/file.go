@@ -1,0 +1,60 @@
+package credentials
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is where the certificate and its key are kept, or empty.
+func (r *Rotating) File() string {
+	if r.options.Folder == "" {
+		return ""
+	}
+	return filepath.Join(r.options.Folder, r.options.Name+"-current.pem")
+}
+
+// read reads the file; without one there is no certificate.
+func (r *Rotating) read() (*tls.Certificate, error) {
+	if r.options.Folder == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(r.File())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.File(), err)
+	}
+	return &pair, nil
+}
+
+// write replaces the file as a whole.
+func (r *Rotating) write(text []byte) error {
+	if r.options.Folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(r.options.Folder, 0o755); err != nil {
+		return fmt.Errorf("keep the certificate: %w", err)
+	}
+	f, err := os.CreateTemp(r.options.Folder, r.options.Name+"-*.tmp") // readable by its owner alone
+	if err != nil {
+		return fmt.Errorf("keep the certificate: %w", err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), r.File())
+	}
+	if err != nil {
+		return fmt.Errorf("keep the certificate: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	firstPause = 2 * time.Second
+	mostPause  = time.Minute
+	// lookEvery is how often what is wanted may change unnoticed, such as the addresses of a node.
+	lookEvery = time.Minute
+)
+
+// Ensure waits until there is a certificate that can be used.
+func (r *Rotating) Ensure(ctx context.Context) error {
+	for pause := firstPause; !r.Good(); pause = min(2*pause, mostPause) {
+		err := r.Renew(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+		r.options.Logger.Warn("no certificate yet", "certificate", r.options.Name, "err", err)
+		if !wait(ctx, pause) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+	return nil
+}
+
+// Run keeps the certificate good until ctx ends.
+func (r *Rotating) Run(ctx context.Context) error {
+	for {
+		if err := r.Ensure(ctx); err != nil {
+			return nil // ctx has ended
+		}
+		due := renewal(r.Certificate().Leaf)
+		for r.Good() && time.Now().Before(due) {
+			if !wait(ctx, min(time.Until(due), lookEvery)) {
+				return nil
+			}
+		}
+		for pause := firstPause; r.Good(); pause = min(2*pause, mostPause) {
+			err := r.Renew(ctx)
+			if err == nil {
+				break
+			}
+			r.options.Logger.Warn("a certificate could not be renewed", "certificate", r.options.Name, "until", r.Certificate().Leaf.NotAfter, "err", err)
+			if !wait(ctx, pause) {
+				return nil
+			}
+		}
+	}
+}
+
+// Renew gets a certificate, keeps it and puts it into use.
+func (r *Rotating) Renew(ctx context.Context) error {
+	certificate, text, err := r.request(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.write(text); err != nil {
+		return err
+	}
+	r.current.Store(certificate)
+	r.options.Logger.Info("a certificate was issued", "certificate", r.options.Name, "until", certificate.Leaf.NotAfter)
+	if r.options.Exchanged != nil {
+		r.options.Exchanged()
+	}
+	return nil
+}
+
+// wait waits for d; it is false if ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

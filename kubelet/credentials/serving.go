@@ -1,0 +1,60 @@
+package credentials
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// ServingOptions say what a node's server is called.
+type ServingOptions struct {
+	Kube   kubernetes.Interface
+	Node   string
+	Folder string
+	// Hosts are the names and addresses of the node.
+	Hosts  func() []string
+	Logger *slog.Logger
+}
+
+// Serving is the certificate of a node's server. Somebody has to approve the requests for it.
+type Serving struct{ *Rotating }
+
+// NewServing opens the certificate. It is asked for while Run runs.
+func NewServing(o ServingOptions) Serving {
+	return Serving{Open(Options{
+		Folder: o.Folder, Name: "kubelet-server", Signer: certificatesv1.KubeletServingSignerName, Logger: o.Logger,
+		Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+		Kube:     func() (kubernetes.Interface, error) { return o.Kube, nil },
+		Template: func() *x509.CertificateRequest { return servingRequest(o.Node, o.Hosts()) },
+	})}
+}
+
+func servingRequest(node string, hosts []string) *x509.CertificateRequest {
+	r := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			r.IPAddresses = append(r.IPAddresses, ip)
+		} else if !slices.Contains(r.DNSNames, h) {
+			r.DNSNames = append(r.DNSNames, h)
+		}
+	}
+	return r
+}
+
+// ErrNoServing says that a node's server has no certificate yet.
+var ErrNoServing = errors.New("no serving certificate available for the kubelet")
+
+// Get is the certificate for a connection.
+func (s Serving) Get() (*tls.Certificate, error) {
+	if c := s.Certificate(); c != nil {
+		return c, nil
+	}
+	return nil, ErrNoServing
+}
