@@ -17,7 +17,7 @@ const module = "github.com/millrace/millrace"
 // arrows names, for each room of the house, the rooms that it may import. A room that is not on the list is an error, and so is
 // an arrow that the list does not have: who adds one decides on purpose.
 var arrows = map[string][]string{
-	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer"},
+	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue"},
 	"":    {"server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "internal"},
 
 	// The server wing, from top to bottom.
@@ -26,8 +26,9 @@ var arrows = map[string][]string{
 	"server/endpoints":   {"server/store"},
 	"server/connections": {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
-	"server/apiserver":   {"server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
+	"server/apiserver":   {"server/auth", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/webhook", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
+	"server/fairness":    {"server/auth", "server/registry", "server/resource"},
 	"server/webhook":     {"server/registry", "server/resource", "server/store", "server/watchcache"},
 	"server/custom":      {"server/webhook", "server/registry", "server/resource", "server/store", "server/watchcache"},
 	"server/allocation":  {"server/registry", "server/resource", "server/store"},

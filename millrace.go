@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/server/custom"
+	"github.com/millrace/millrace/server/fairness"
 	"github.com/millrace/millrace/server/inprocess"
 	"github.com/millrace/millrace/server/metrics"
 )
@@ -34,7 +35,8 @@ type Cluster struct {
 	advertised   netip.AddrPort // where pods reach it, if they can
 	inside       *inprocess.Transport
 	metrics      *metrics.Metrics
-	permissions  *permissions // who may do what
+	permissions  *permissions         // who may do what
+	fairness     *fairness.Dispatcher // nil if requests are only counted
 	extensions   extensions
 	// definitions serves custom resources.
 	definitions *custom.Definitions

@@ -91,8 +91,10 @@ type ServingOptions struct {
 	// Issuer is the issuer of service account tokens, https://kubernetes.default.svc.cluster.local by default, and SigningKeyFile the
 	// key that signs them, sa.key in the folder of keys by default.
 	Issuer, SigningKeyFile string
-	// MaxInFlight and MaxMutatingInFlight bound the requests that are served at the same time: 400 and 200 by default.
+	// MaxInFlight and MaxMutatingInFlight bound the requests that are served at the same time: 400 and 200 by default. Their sum is
+	// divided by the FlowSchemas and PriorityLevelConfigurations of the cluster; with NoFairness they are two bounds for all together.
 	MaxInFlight, MaxMutatingInFlight int
+	NoFairness                       bool
 	// RequestTimeout ends requests that are not long-running, after a minute by default; MinRequestTimeout is the least time
 	// that a watch stays open, half an hour by default.
 	RequestTimeout, MinRequestTimeout time.Duration

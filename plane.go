@@ -94,6 +94,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.run("definitions of custom resources", c.definitions.Run)
+	if err := c.divide(ctx, reg); err != nil {
+		return err
+	}
 	if err := c.serve(listener, reg, cache); err != nil {
 		return err
 	}

@@ -79,6 +79,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Registry:     reg,
 		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens}}},
 		Authorize:    c.permissions,
+		Fairness:     c.fairness,
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
 		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),
@@ -122,6 +123,10 @@ func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map
 	}
 	maps.Copy(all, published)
 	all["/metrics"] = c.metrics.Handler()
+	if c.fairness != nil {
+		c.metrics.Registry.MustRegister(c.fairness)
+		maps.Copy(all, c.fairness.Handlers())
+	}
 	return all, nil
 }
 

@@ -33,6 +33,7 @@ type apiserverFlags struct {
 	cacheSizes, noAdmission      []string
 	authorization                []string
 	maxRequests, maxChanges      int
+	fairness                     bool
 	requestTimeout               time.Duration
 	compactionInterval           time.Duration
 	minRequestTimeout            int
@@ -82,6 +83,7 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringSliceVar(&f.noAdmission, "disable-admission-plugins", nil, `"ServiceAccount" lets pods be without an account`)
 	fl.IntVar(&f.maxRequests, "max-requests-inflight", 400, "how many reads are served at the same time")
 	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")
+	fl.BoolVar(&f.fairness, "enable-priority-and-fairness", true, "divide --max-requests-inflight and --max-mutating-requests-inflight by the FlowSchemas of the cluster")
 	fl.DurationVar(&f.compactionInterval, "etcd-compaction-interval", 5*time.Minute, "how long etcd keeps history; 0 never compacts")
 	fl.DurationVar(&f.requestTimeout, "request-timeout", time.Minute, "how long a request may take that is no watch")
 	fl.IntVar(&f.minRequestTimeout, "min-request-timeout", 1800, "how many seconds a watch stays open at least")
@@ -117,6 +119,7 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.Serving.Issuer, o.Serving.SigningKeyFile = f.issuer, f.signingKey
 	f.servePairOf(&o)
 	o.Serving.MaxInFlight, o.Serving.MaxMutatingInFlight = f.maxRequests, f.maxChanges
+	o.Serving.NoFairness = !f.fairness
 	o.Serving.RequestTimeout, o.Serving.MinRequestTimeout = f.requestTimeout, time.Duration(f.minRequestTimeout)*time.Second
 	return o, err
 }

@@ -30,6 +30,9 @@ type call struct {
 	// impersonator is who really calls, if user is somebody else.
 	impersonator *auth.User
 
+	// begun gives back the place of a watch, which is needed only until it has begun; nil if there is none.
+	begun func()
+
 	storage *registry.Storage
 	meter   Meter
 	warned  int // bytes of warnings

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/fairness"
 	"github.com/millrace/millrace/server/registry"
 )
 
@@ -44,6 +45,8 @@ type Options struct {
 	CatchUp func(context.Context) error
 	// Checks make up /livez, /readyz and /healthz.
 	Checks []Check
+	// Fairness gives requests their places. Without it MaxInFlight and MaxMutatingInFlight bound them, whoever asks.
+	Fairness *fairness.Dispatcher
 	// Metrics counts requests and the events of watches; nil counts nothing.
 	Metrics Metrics
 	Version version.Info
@@ -130,6 +133,7 @@ type Server struct {
 	discovery         *discovery.Documents
 	sockets           sync.WaitGroup
 	serving           atomic.Int64
+	flights           flights
 }
 
 // New makes a server.
@@ -217,7 +221,9 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 }
 
 // InFlight tells how many requests are being served that are not watches.
-func (s *Server) InFlight() (reading, changing int) { return len(s.reading), len(s.changing) }
+func (s *Server) InFlight() (reading, changing int) {
+	return int(s.flights.reading.Load()), int(s.flights.changing.Load())
+}
 
 type noMetrics struct{}
 

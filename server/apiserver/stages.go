@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -20,7 +19,7 @@ type handler func(*call) error
 type stage func(c *call, next handler) error
 
 // stages are what each request goes through, in this order. What comes behind them is a matter of the verb.
-var stages = []stage{identify, limit, impersonate, authorize}
+var stages = []stage{identify, impersonate, limit, authorize}
 
 // chain makes one handler of stages and what comes behind them.
 func chain(last handler, stages ...stage) handler {
@@ -61,43 +60,6 @@ func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 	e := apierrors.NewServiceUnavailable("the credentials could not be checked, please try again later")
 	e.ErrStatus.Details = retryIn(1)
 	return auth.User{}, e
-}
-
-// limit bounds how many requests are served at the same time, and for how long. Those for health and the like are never
-// refused, and streams have bounds of their own.
-func limit(c *call, next handler) error {
-	if !c.isResource || c.Face == nil {
-		return next(c)
-	}
-	c.boundAnswer()
-	if c.longRunning {
-		return next(c)
-	}
-	leave, err := c.s.enter(c.verb)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	within, cancel := context.WithTimeout(c.Within, c.s.o.RequestTimeout)
-	defer cancel()
-	c.Within = within
-	return next(c)
-}
-
-// enter takes a place among the requests that are served at the same time.
-func (s *Server) enter(verb string) (leave func(), err error) {
-	places := s.reading
-	switch verb {
-	case "get", "list":
-	default:
-		places = s.changing
-	}
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	default:
-		return nil, tooMany()
-	}
 }
 
 // respond answers a request that may be answered.

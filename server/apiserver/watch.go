@@ -39,6 +39,9 @@ func (c *call) watch() error {
 		return err
 	}
 	defer w.Close()
+	if c.begun != nil {
+		c.begun()
+	}
 	st.Serve(w)
 	return nil
 }

@@ -186,6 +186,14 @@ func (s *Storage) Empty() bool {
 	return s.cached != nil && s.cached.Ready() && s.cached.Snapshot().Len() == 0
 }
 
+// Size tells how many objects the cache knows of, and how many watches see each change of one of them. Both are zero without a cache.
+func (s *Storage) Size() (objects, watched int) {
+	if s.cached == nil || !s.cached.Ready() {
+		return 0, 0
+	}
+	return s.cached.Snapshot().Len(), s.cached.Watched()
+}
+
 // view is a state to read from: a snapshot of the cache, or of the store.
 type view interface {
 	Revision() store.Revision

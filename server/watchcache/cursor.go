@@ -24,12 +24,16 @@ type Cursor struct {
 	// floor is a revision at or below which nothing will come.
 	floor store.Revision
 	err   error
+	broad bool // it was begun for all events of the kind
 }
 
 // newCursorLocked places a cursor on a link of the list of all events. Nothing at or below from will come.
 func (k *Kind) newCursorLocked(topic Topic, at *link, from store.Revision) *Cursor {
 	k.cursors.Add(1)
 	c := &Cursor{kind: k, history: k.history, topic: topic, at: at, floor: from, direct: !k.threaded(topic)}
+	if c.broad = c.direct; c.broad {
+		k.broad.Add(1)
+	}
 	c.joinLocked()
 	return c
 }
@@ -100,6 +104,9 @@ func (c *Cursor) Close() {
 	}
 	c.closed = true
 	c.kind.cursors.Add(-1)
+	if c.broad {
+		c.kind.broad.Add(-1)
+	}
 	c.release()
 	if c.err == nil {
 		c.err = errCursorClosed

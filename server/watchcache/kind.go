@@ -55,6 +55,7 @@ type Kind struct {
 	ended   chan struct{} // closed when there will be no more
 
 	cursors    atomic.Int64
+	broad      atomic.Int64 // those cursors that see each event
 	events     atomic.Int64
 	complaints atomic.Int64 // about values, or their attributes, that cannot be read
 
@@ -172,6 +173,9 @@ func (k *Kind) servingLocked() error {
 	}
 	return nil
 }
+
+// Watched is how many watches see each event of the kind, whatever it is about.
+func (k *Kind) Watched() int { return int(k.broad.Load()) }
 
 // threaded tells whether a topic has a list of its own.
 func (k *Kind) threaded(t Topic) bool {

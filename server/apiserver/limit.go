@@ -1,0 +1,184 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/server/fairness"
+)
+
+// flights counts the requests that are served, for metrics.
+type flights struct{ reading, changing atomic.Int64 }
+
+func (f *flights) of(verb string) *atomic.Int64 {
+	switch verb {
+	case "get", "list", "watch":
+		return &f.reading
+	}
+	return &f.changing
+}
+
+// limit bounds how many requests are served at the same time, and for how long. Streams have bounds of their own.
+func limit(c *call, next handler) error {
+	bounded := c.isResource && c.Face != nil
+	if bounded {
+		c.boundAnswer()
+	}
+	if c.longRunning && c.verb != "watch" {
+		return next(c)
+	}
+	leave, err := c.enter(bounded)
+	if err != nil {
+		return c.refused(err)
+	}
+	defer leave()
+	if !bounded || c.longRunning {
+		return next(c)
+	}
+	flying := c.s.flights.of(c.verb)
+	flying.Add(1)
+	defer flying.Add(-1)
+	within, cancel := context.WithTimeout(c.Within, c.s.o.RequestTimeout)
+	defer cancel()
+	c.Within = within
+	return next(c)
+}
+
+// enter takes a place, by the rules of fairness or, without them, among all.
+func (c *call) enter(bounded bool) (leave func(), err error) {
+	switch {
+	case c.s.o.Fairness != nil:
+		return c.enterFairly()
+	case !bounded || c.longRunning:
+		return func() {}, nil
+	}
+	return c.s.enter(c.verb)
+}
+
+// enter takes a place among the requests that are served at the same time.
+func (s *Server) enter(verb string) (leave func(), err error) {
+	places := s.reading
+	switch verb {
+	case "get", "list":
+	default:
+		places = s.changing
+	}
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	default:
+		return nil, tooMany()
+	}
+}
+
+// enterFairly waits for a place in the level of the request.
+func (c *call) enterFairly() (leave func(), err error) {
+	q := fairness.Request{User: &c.user, Verb: c.verb, IsResource: c.isResource, Path: c.Request.URL.Path}
+	if c.isResource {
+		q.Group, q.Resource, q.Subresource, q.Namespace = c.t.Group, c.t.Resource, c.t.View, c.t.Namespace
+		if q.Group == "" && q.Resource == "namespaces" { // a namespace is in itself
+			q.Namespace = c.t.Name
+		}
+	}
+	flow := c.s.o.Fairness.Classify(&q)
+	flow.Tell(c.Writer.Header())
+	place, err := c.s.o.Fairness.Enter(c.Within, flow, c.work(flow), c.detail)
+	if err != nil {
+		return nil, err
+	}
+	if !c.longRunning {
+		return place.Leave, nil
+	}
+	left := false
+	c.begun = func() {
+		if !left {
+			left = true
+			place.Leave()
+		}
+	}
+	return c.begun, nil
+}
+
+// detail is what dumps tell of the request while it waits.
+func (c *call) detail() fairness.Detail {
+	return fairness.Detail{
+		User: c.user.Name, Verb: c.verb, Path: c.Request.URL.Path, Namespace: c.t.Namespace, Name: c.t.Name,
+		APIVersion: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View,
+	}
+}
+
+const (
+	objectsPerSeat = 100 // that a list reads
+	watchesPerSeat = 10  // that a change wakes, each for eventTime
+	eventTime      = 5 * time.Millisecond
+)
+
+// work estimates how much there is to do for the request.
+func (c *call) work(flow fairness.Classified) fairness.Work {
+	w := fairness.Work{Seats: 1}
+	if c.Face == nil || flow.Exempt() {
+		return w
+	}
+	switch c.verb {
+	case "get":
+		return w
+	case "watch":
+		if !c.initialEvents() {
+			return w
+		}
+	}
+	s, err := c.s.o.Registry.Storage(c.Kind)
+	if err != nil {
+		return w
+	}
+	objects, watched := s.Size()
+	switch c.verb {
+	case "list", "watch":
+		if c.t.Name == "" && !strings.Contains(c.Request.URL.RawQuery, "metadata.name") && objects > objectsPerSeat {
+			w.Seats = min(seatsFor(c.atMost(objects), objectsPerSeat), flow.MostSeats())
+		}
+	default:
+		if watched >= watchesPerSeat && c.t.View != "token" {
+			wide := seatsFor(watched, watchesPerSeat)
+			w.Final = min(wide, flow.MostSeats())
+			w.After = eventTime * time.Duration(wide) / time.Duration(w.Final)
+		}
+	}
+	return w
+}
+
+func seatsFor(n, perSeat int) int { return max((n+perSeat-1)/perSeat, 1) }
+
+// initialEvents tells whether a watch begins with the state.
+func (c *call) initialEvents() bool {
+	q := c.Request.URL.Query()
+	version := q.Get("resourceVersion")
+	return version == "" || version == "0" || q.Get("sendInitialEvents") == "true"
+}
+
+// atMost is how many objects a list reads.
+func (c *call) atMost(objects int) int {
+	if !strings.Contains(c.Request.URL.RawQuery, "limit=") {
+		return objects
+	}
+	if n, err := strconv.Atoi(c.Request.URL.Query().Get("limit")); err == nil && n > 0 {
+		return min(n, objects)
+	}
+	return objects
+}
+
+// refused answers a request for which there is no place.
+func (c *call) refused(err error) error {
+	var r *fairness.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	c.Writer.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
+	http.Error(c.Writer, "Too many requests, please try again later.", http.StatusTooManyRequests)
+	return nil
+}
