@@ -30,8 +30,10 @@ import (
 	"github.com/millrace/millrace/controllers/resourcequota"
 	"github.com/millrace/millrace/controllers/rootca"
 	"github.com/millrace/millrace/controllers/serviceaccount"
+	"github.com/millrace/millrace/controllers/servicecidr"
 	"github.com/millrace/millrace/controllers/statefulset"
 	"github.com/millrace/millrace/controllers/tainteviction"
+	"github.com/millrace/millrace/controllers/ttl"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -83,8 +85,10 @@ func All(options Options) []loop.Entry {
 		pvprotection.Entry,
 		resourcequota.Entry,
 		rootca.Entry(options.RootCA),
+		servicecidr.Entry,
 		serviceaccount.Entry,
 		statefulset.Entry,
 		tainteviction.Entry,
+		ttl.Entry,
 	}
 }

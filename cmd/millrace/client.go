@@ -93,3 +93,11 @@ func (f *electionFlags) election() (*loop.Election, error) {
 		Lease: loop.Key{Namespace: f.namespace, Name: f.name}, LeaseDuration: f.lease, RenewDeadline: f.renew, RetryPeriod: f.retry,
 	}, nil
 }
+
+// told is what /configz says of the election.
+func (f *electionFlags) told() map[string]any {
+	return map[string]any{
+		"LeaderElect": f.elect, "LeaseDuration": f.lease.String(), "RenewDeadline": f.renew.String(), "RetryPeriod": f.retry.String(),
+		"ResourceLock": "leases", "ResourceName": f.name, "ResourceNamespace": f.namespace,
+	}
+}

@@ -25,6 +25,7 @@ type controllersFlags struct {
 	workers      []workersFlag
 	measures     controllers.Options
 	signing      signingFlags
+	secure       secureFlags
 }
 
 // workersFlag says how many keys a loop works on at the same time.
@@ -66,6 +67,7 @@ func controllersCommand() *cobra.Command {
 	}
 	f.addMeasures(c)
 	f.signing.add(c)
+	f.secure.add(c, 10257)
 	return c
 }
 
@@ -152,11 +154,21 @@ func (f *controllersFlags) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
+	told, err := newTelling(clients, func() map[string]any {
+		return map[string]any{"kubecontrollermanager.config.k8s.io": map[string]any{"Generic": map[string]any{"Controllers": words, "LeaderElection": f.electionFlags.told()}}}
+	})
+	if err != nil {
+		return err
+	}
+	tells, err := f.secure.serve(ctx, clients, config.CAData, told)
+	if err != nil {
+		return err
+	}
 	group := &loop.Group{Clients: clients.As(controllers.Program), Entries: f.entries(measures), Select: words, Election: election}
 	if len(words) == 0 {
 		group.Entries = nil // an empty list runs none
 	}
-	return loop.Run(ctx, clients, group)
+	return loop.Run(ctx, clients, group, tells)
 }
 
 func (f *controllersFlags) entries(measures controllers.Options) []loop.Entry {

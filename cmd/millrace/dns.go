@@ -15,6 +15,7 @@ type dnsFlags struct {
 	clientFlags
 	options        dns.Options
 	forward, stubs []string
+	plain          plainFlags
 }
 
 func dnsCommand() *cobra.Command {
@@ -38,10 +39,15 @@ func dnsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return loop.Run(ctx, clients, server, loop.Func(tidy))
+			tells, err := f.plain.serve(ctx, clients)
+			if err != nil {
+				return err
+			}
+			return loop.Run(ctx, clients, server, tells, loop.Func(tidy))
 		}),
 	}
 	f.add(c)
+	f.plain.add(c, "", "")
 	fl := c.Flags()
 	fl.StringSliceVar(&f.options.Listen, "listen", []string{":53"}, "addresses to listen on, for UDP and TCP")
 	fl.StringVar(&f.options.Domain, "cluster-domain", "cluster.local", "domain of the cluster")

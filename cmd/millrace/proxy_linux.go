@@ -19,6 +19,7 @@ type proxyFlags struct {
 	name, mode, clusterCIDR string
 	masqueradeAll, cleanup  bool
 	nodePorts               []string
+	plain                   plainFlags
 }
 
 func proxyCommand() *cobra.Command {
@@ -46,10 +47,15 @@ func proxyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return loop.Run(ctx, clients, proxy, loop.Func(tidy))
+			tells, err := f.plain.serve(ctx, clients)
+			if err != nil {
+				return err
+			}
+			return loop.Run(ctx, clients, proxy, tells, loop.Func(tidy))
 		}),
 	}
 	f.add(c)
+	f.plain.add(c, "0.0.0.0:10256", "127.0.0.1:10249")
 	fl := c.Flags()
 	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: this machine's)")
 	fl.StringVar(&f.mode, "proxy-mode", "nftables", "nftables is the only one")

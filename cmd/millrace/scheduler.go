@@ -14,12 +14,14 @@ import (
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/scheduler"
 	"github.com/millrace/millrace/scheduler/config"
+	"github.com/millrace/millrace/scheduler/prommetrics"
 )
 
 // schedulerFlags are the flags of `millrace scheduler`, under kube-scheduler's names.
 type schedulerFlags struct {
 	clientFlags
 	electionFlags
+	secure        secureFlags
 	file, writeTo string
 	maxWait       time.Duration
 }
@@ -35,6 +37,7 @@ func schedulerCommand() *cobra.Command {
 	}
 	f.clientFlags.add(c)
 	f.electionFlags.add(c, "kube-scheduler")
+	f.secure.add(c, 10259)
 	fl := c.Flags()
 	fl.StringVar(&f.file, "config", "", "file with a KubeSchedulerConfiguration; flags that are given go before what it says")
 	fl.StringVar(&f.writeTo, "write-config-to", "", "write the configuration with all defaults to this file, and end")
@@ -58,14 +61,14 @@ func (f *schedulerFlags) run(ctx context.Context, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	runners, clients, err := f.runners(c.OutOrStdout(), file)
+	runners, tells, clients, err := f.runners(ctx, c.OutOrStdout(), file)
 	if err != nil {
 		return err
 	}
 	if election != nil {
 		runners = loop.Elected(clients, *election, runners)
 	}
-	return loop.Run(ctx, clients, runners)
+	return loop.Run(ctx, clients, runners, tells)
 }
 
 // take lets a file say what the command line leaves open.
@@ -87,22 +90,30 @@ func (f *schedulerFlags) take(c *cobra.Command, file *config.File) {
 	}
 }
 
-// runners connects to the API server and makes the scheduler.
-func (f *schedulerFlags) runners(out io.Writer, file *config.File) (loop.Runner, *loop.Clients, error) {
+// runners connects to the API server and makes the scheduler, and what tells of it.
+func (f *schedulerFlags) runners(ctx context.Context, out io.Writer, file *config.File) (schedules, tells loop.Runner, clients *loop.Clients, err error) {
 	if f.maxWait <= 0 {
-		return nil, nil, errors.New("--pod-max-in-unschedulable-pods-duration is not more than 0")
+		return nil, nil, nil, errors.New("--pod-max-in-unschedulable-pods-duration is not more than 0")
 	}
 	o := scheduler.Options{Backlog: scheduler.Backlog{MaxWait: f.maxWait}}
 	if err := config.Apply(file, &o); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	clients, _, err := f.clients(out)
+	clients, reached, err := f.clients(out)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	told, err := newTelling(clients, func() map[string]any { return map[string]any{"componentconfig": file} })
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	made := scheduler.For(clients)
 	made.Profiles, made.Backlog = o.Profiles, o.Backlog
-	return scheduler.New(made), clients, nil
+	if made.Metrics, err = prommetrics.New(told.metrics); err != nil {
+		return nil, nil, nil, err
+	}
+	tells, err = f.secure.serve(ctx, clients, reached.CAData, told)
+	return scheduler.New(made), tells, clients, err
 }
 
 func writeConfig(path string, file *config.File) error {

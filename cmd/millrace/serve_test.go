@@ -110,8 +110,8 @@ func TestPartsThatRunAloneAreOneCluster(t *testing.T) {
 	server := begin(t, "apiserver", "--storage-backend=memory", "--bind-address=127.0.0.1", "--secure-port=0")
 	path := server.kubeconfig(t)
 	parts := []*running{
-		begin(t, "controllers", "--kubeconfig="+path, "--controllers=deployment,replicaset,serviceaccount,nodelifecycle", "--concurrent-replicaset-syncs=2"),
-		begin(t, "scheduler", "--kubeconfig="+path),
+		begin(t, "controllers", "--kubeconfig="+path, "--controllers=deployment,replicaset,serviceaccount,nodelifecycle", "--concurrent-replicaset-syncs=2", "--secure-port=0"),
+		begin(t, "scheduler", "--kubeconfig="+path, "--secure-port=0"),
 		begin(t, "kubelet", "--kubeconfig="+path, "--nodes=1"),
 	}
 	for _, p := range parts {

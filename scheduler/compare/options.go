@@ -74,7 +74,7 @@ const (
 )
 
 func (o *options) contenders(namespace string) []contender {
-	all := []contender{{ours, []string{o.millrace, "scheduler", "--kubeconfig", o.kubeconfig, "--leader-elect=false"}}}
+	all := []contender{{ours, []string{o.millrace, "scheduler", "--kubeconfig", o.kubeconfig, "--leader-elect=false", "--secure-port=0"}}}
 	if o.binder > 0 {
 		all = append(all, contender{bareBinder, []string{os.Args[0], bareBinder, o.kubeconfig, namespace, strconv.Itoa(o.binder)}})
 	}

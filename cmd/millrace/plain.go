@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/loop"
+)
+
+// plainFlags say where a program of a node tells of itself without TLS, under kube-proxy's names.
+type plainFlags struct{ health, metrics string }
+
+func (f *plainFlags) add(c *cobra.Command, health, metrics string) {
+	c.Flags().StringVar(&f.health, "healthz-bind-address", health, "address and port to serve /healthz and /livez on; empty: none")
+	c.Flags().StringVar(&f.metrics, "metrics-bind-address", metrics, "address and port to serve /metrics on; empty: none")
+}
+
+// serve opens the ports. The runner answers there.
+func (f *plainFlags) serve(ctx context.Context, clients *loop.Clients) (loop.Runner, error) {
+	told, err := newTelling(clients, nil)
+	if err != nil {
+		return nil, err
+	}
+	var all []loop.Runner
+	for _, one := range []struct {
+		flag, address string
+		metrics       prometheus.Gatherer
+	}{{"healthz-bind-address", f.health, nil}, {"metrics-bind-address", f.metrics, told.metrics}} {
+		if one.address == "" {
+			continue
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", one.address)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", one.flag, err)
+		}
+		all = append(all, loop.Serve(listener, loop.Endpoints(clients, one.metrics)))
+	}
+	return loop.Join(all...), nil
+}
+
+// buildInfo is a metric that tells what was built.
+func buildInfo() prometheus.Collector {
+	v := millrace.Version()
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kubernetes_build_info", Help: "What was built: version, Go, compiler, platform.",
+		ConstLabels: prometheus.Labels{
+			"major": v.Major, "minor": v.Minor, "git_version": v.GitVersion, "git_commit": v.GitCommit, "git_tree_state": v.GitTreeState,
+			"build_date": v.BuildDate, "go_version": v.GoVersion, "compiler": v.Compiler, "platform": v.Platform,
+		},
+	}, func() float64 { return 1 })
+}

@@ -1,0 +1,214 @@
+// Package servicecidr looks after the ranges from which services get their addresses.
+//
+// What is guaranteed: a ServiceCIDR that is not being deleted has the finalizer networking.k8s.io/service-cidr-finalizer and is Ready.
+// One that is being deleted goes when no address depends on it alone, ten seconds after it was deleted at the earliest, so that every
+// API server has stopped giving out its addresses.
+package servicecidr
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	applynetworking "k8s.io/client-go/applyconfigurations/networking/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const (
+	name      = "service-cidr-controller"
+	finalizer = "networking.k8s.io/service-cidr-finalizer"
+	allocator = "ipallocator.k8s.io"
+	grace     = 10 * time.Second
+)
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, New: New}
+
+type controller struct {
+	kube      kubernetes.Interface
+	now       func() time.Time
+	recorder  loop.Recorder
+	ranges    *informer.Shared[*networkingv1.ServiceCIDR]
+	addresses *informer.Shared[*networkingv1.IPAddress]
+	writes    loop.Writes
+}
+
+// New makes the loop. Its keys are ServiceCIDRs.
+func New(c *loop.Clients) (loop.Runner, error) {
+	r := &controller{
+		kube: c.Kube, now: c.Now, recorder: c.Recorder,
+		ranges:    loop.Informer(c, informer.For(c.Kube.NetworkingV1().ServiceCIDRs())),
+		addresses: loop.Informer(c, informer.For(c.Kube.NetworkingV1().IPAddresses())),
+	}
+	return &loop.Loop{
+		Name: name, Clients: c, Workers: 5, Sync: r.sync,
+		Watches: []loop.Watch{
+			loop.Self(r.ranges),
+			loop.Mapped(r.ranges, r.overlapping),
+			loop.Changes(r.addresses, r.released),
+		},
+	}, nil
+}
+
+// overlapping are the ranges that may depend on a change of another one: those that are being deleted.
+func (r *controller) overlapping(changed *networkingv1.ServiceCIDR) []loop.Key {
+	var keys []loop.Key
+	for other := range r.ranges.List() {
+		if other.DeletionTimestamp != nil && other.Name != changed.Name {
+			keys = append(keys, informer.KeyOf(other))
+		}
+	}
+	return keys
+}
+
+// released are the ranges that an address, which is gone, may have held.
+func (r *controller) released(before, after *networkingv1.IPAddress) []loop.Key {
+	if after != nil || before == nil {
+		return nil
+	}
+	address, err := netip.ParseAddr(before.Name)
+	if err != nil {
+		return nil
+	}
+	var keys []loop.Key
+	for c := range r.ranges.List() {
+		if c.DeletionTimestamp != nil && slices.ContainsFunc(prefixes(c), func(p netip.Prefix) bool { return p.Contains(address) }) {
+			keys = append(keys, informer.KeyOf(c))
+		}
+	}
+	return keys
+}
+
+func prefixes(c *networkingv1.ServiceCIDR) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range c.Spec.CIDRs {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := r.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	c, ok := r.ranges.Lookup(key)
+	if !ok {
+		r.writes.Forget(key)
+		return loop.Result{}, nil
+	}
+	if c.DeletionTimestamp != nil {
+		return r.release(ctx, key, c)
+	}
+	if !slices.Contains(c.Finalizers, finalizer) {
+		changed := c.DeepCopy()
+		changed.Finalizers = append(changed.Finalizers, finalizer)
+		if err := r.update(ctx, key, changed); err != nil {
+			return loop.Result{}, err
+		}
+	}
+	err := r.condition(ctx, key, c, metav1.Condition{
+		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready",
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		r.recorder.Eventf(c, corev1.EventTypeWarning, "KubernetesServiceCIDRError", "The ServiceCIDR Status can not be set to Ready=True")
+	}
+	return loop.Result{}, err
+}
+
+// release lets a range go that is being deleted, as soon as it may.
+func (r *controller) release(ctx context.Context, key loop.Key, c *networkingv1.ServiceCIDR) (loop.Result, error) {
+	if !slices.Contains(c.Finalizers, finalizer) {
+		return loop.Result{}, nil
+	}
+	if r.needed(c) {
+		return loop.Result{}, r.condition(ctx, key, c, metav1.Condition{
+			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionFalse, Reason: networkingv1.ServiceCIDRReasonTerminating,
+			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
+		})
+	}
+	if left := grace - r.now().Sub(c.DeletionTimestamp.Time); left > 0 {
+		return loop.Result{After: left}, nil
+	}
+	changed := c.DeepCopy()
+	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == finalizer })
+	return loop.Result{}, r.update(ctx, key, changed)
+}
+
+// needed tells whether an address would be in no range without this one.
+func (r *controller) needed(c *networkingv1.ServiceCIDR) bool {
+	others := r.others(c)
+	inside := func(within netip.Prefix, p netip.Prefix) bool {
+		return within.Bits() <= p.Bits() && within.Contains(p.Addr())
+	}
+	var alone []netip.Prefix
+	for _, p := range prefixes(c) {
+		if !slices.ContainsFunc(others, func(o netip.Prefix) bool { return inside(o, p) }) {
+			alone = append(alone, p)
+		}
+	}
+	if len(alone) == 0 {
+		return false
+	}
+	for a := range r.addresses.List() {
+		address, err := netip.ParseAddr(a.Name)
+		if err != nil || a.Labels[networkingv1.LabelManagedBy] != allocator {
+			continue
+		}
+		holds := func(p netip.Prefix) bool { return p.Contains(address) }
+		if slices.ContainsFunc(alone, holds) && !slices.ContainsFunc(others, holds) {
+			return true
+		}
+	}
+	return false
+}
+
+// others are all ranges but those of one ServiceCIDR.
+func (r *controller) others(c *networkingv1.ServiceCIDR) []netip.Prefix {
+	var out []netip.Prefix
+	for other := range r.ranges.List() {
+		if other.Name != c.Name {
+			out = append(out, prefixes(other)...)
+		}
+	}
+	return out
+}
+
+func (r *controller) update(ctx context.Context, key loop.Key, changed *networkingv1.ServiceCIDR) error {
+	written, err := r.kube.NetworkingV1().ServiceCIDRs().Update(ctx, changed, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("update the finalizers of service CIDR %s: %w", key.Name, err)
+	}
+	r.writes.Wrote(key, r.ranges, written.ResourceVersion)
+	return nil
+}
+
+// condition writes a condition, unless it is there.
+func (r *controller) condition(ctx context.Context, key loop.Key, c *networkingv1.ServiceCIDR, wanted metav1.Condition) error {
+	if has := apimeta.FindStatusCondition(c.Status.Conditions, wanted.Type); has != nil && has.Status == wanted.Status && has.Reason == wanted.Reason && has.Message == wanted.Message {
+		return nil
+	}
+	apply := applynetworking.ServiceCIDR(c.Name).WithStatus(applynetworking.ServiceCIDRStatus().WithConditions(
+		applymeta.Condition().WithType(wanted.Type).WithStatus(wanted.Status).WithReason(wanted.Reason).WithMessage(wanted.Message).WithLastTransitionTime(metav1.NewTime(r.now()))))
+	written, err := r.kube.NetworkingV1().ServiceCIDRs().ApplyStatus(ctx, apply, metav1.ApplyOptions{FieldManager: name, Force: true})
+	if err != nil {
+		return fmt.Errorf("write the condition of service CIDR %s: %w", key.Name, err)
+	}
+	r.writes.Wrote(key, r.ranges, written.ResourceVersion)
+	return nil
+}

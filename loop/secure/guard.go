@@ -1,0 +1,152 @@
+package secure
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	anonymous       = "system:anonymous"
+	authenticated   = "system:authenticated"
+	unauthenticated = "system:unauthenticated"
+)
+
+// identity is who asks.
+type identity struct {
+	name, uid string
+	groups    []string
+	extra     map[string]authorizationv1.ExtraValue
+}
+
+var errUnauthorized = errors.New("unauthorized")
+
+// guard lets those pass who may ask for the path.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.open(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		who, err := s.identify(r)
+		if errors.Is(err, errUnauthorized) {
+			refuse(w, apierrors.NewUnauthorized("Unauthorized"))
+			return
+		}
+		allowed := false
+		if err == nil {
+			allowed, err = s.allowed(r.Context(), who, strings.ToLower(r.Method), r.URL.Path)
+		}
+		switch {
+		case err != nil:
+			s.o.Logger.Warn("a client could not be checked", "path", r.URL.Path, "err", err)
+			refuse(w, apierrors.NewInternalError(err))
+		case !allowed:
+			refuse(w, forbidden(who, r))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// open tells whether everybody may ask for a path.
+func (s *Server) open(path string) bool {
+	return slices.ContainsFunc(s.o.Open, func(p string) bool {
+		below, all := strings.CutSuffix(p, "*")
+		return p == path || all && strings.HasPrefix(path, below)
+	})
+}
+
+// identify finds out who asks.
+func (s *Server) identify(r *http.Request) (identity, error) {
+	if s.o.Clients != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		leaf, others := r.TLS.PeerCertificates[0], x509.NewCertPool()
+		for _, c := range r.TLS.PeerCertificates[1:] {
+			others.AddCert(c)
+		}
+		_, err := leaf.Verify(x509.VerifyOptions{
+			Roots: s.o.Clients, Intermediates: others, CurrentTime: s.o.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		})
+		if err != nil || leaf.Subject.CommonName == "" {
+			return identity{}, errUnauthorized
+		}
+		return identity{name: leaf.Subject.CommonName, groups: append(slices.Clone(leaf.Subject.Organization), authenticated)}, nil
+	}
+	kind, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		return identity{name: anonymous, groups: []string{unauthenticated}}, nil
+	}
+	return s.who.get(s.o.Now(), sum(token), func() (identity, error) { return s.review(r.Context(), strings.TrimSpace(token)) })
+}
+
+// sum keeps what a client sent out of memory.
+func sum(words ...string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(strings.Join(words, "\x00")))
+}
+
+// review asks the API server whose a token is.
+func (s *Server) review(ctx context.Context, token string) (identity, error) {
+	if s.o.Kube == nil || token == "" {
+		return identity{}, errUnauthorized
+	}
+	answer, err := s.o.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return identity{}, fmt.Errorf("ask whose a token is: %w", err)
+	}
+	if !answer.Status.Authenticated {
+		return identity{}, errUnauthorized
+	}
+	u := answer.Status.User
+	who := identity{name: u.Username, uid: u.UID, groups: u.Groups, extra: map[string]authorizationv1.ExtraValue{}}
+	for name, values := range u.Extra {
+		who.extra[name] = authorizationv1.ExtraValue(values)
+	}
+	return who, nil
+}
+
+// allowed asks the API server whether somebody may ask for a path. Members of system:masters may, whatever it says.
+func (s *Server) allowed(ctx context.Context, who identity, verb, path string) (bool, error) {
+	if slices.Contains(who.groups, "system:masters") {
+		return true, nil
+	}
+	if s.o.Kube == nil {
+		return false, nil
+	}
+	at := sum(append([]string{verb, path, who.name, who.uid}, who.groups...)...)
+	return s.may.get(s.o.Now(), at, func() (bool, error) {
+		answer, err := s.o.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: who.name, UID: who.uid, Groups: who.groups, Extra: who.extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			return false, fmt.Errorf("ask whether %s may: %w", who.name, err)
+		}
+		return answer.Status.Allowed, nil
+	})
+}
+
+func forbidden(who identity, r *http.Request) *apierrors.StatusError {
+	e := apierrors.NewForbidden(metav1.Unversioned.WithResource("").GroupResource(), "", nil)
+	e.ErrStatus.Message = fmt.Sprintf("forbidden: User %q cannot %s path %q", who.name, strings.ToLower(r.Method), r.URL.Path)
+	e.ErrStatus.Details = &metav1.StatusDetails{}
+	return e
+}
+
+func refuse(w http.ResponseWriter, e *apierrors.StatusError) {
+	e.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(int(e.ErrStatus.Code))
+	_ = json.NewEncoder(w).Encode(e.ErrStatus) // the client has gone
+}

@@ -1,0 +1,45 @@
+package secure
+
+import (
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	remembered = 10 * time.Second
+	mostKept   = 4096
+)
+
+// memory keeps answers for a while, by the hash of the question. What could not be answered is not kept; a refusal is.
+type memory[T any] struct {
+	mu   sync.Mutex // guards kept
+	kept map[[sha256.Size]byte]remembrance[T]
+}
+
+type remembrance[T any] struct {
+	value T
+	err   error
+	until time.Time
+}
+
+func (m *memory[T]) get(now time.Time, at [sha256.Size]byte, ask func() (T, error)) (T, error) {
+	m.mu.Lock()
+	known, ok := m.kept[at]
+	m.mu.Unlock()
+	if ok && now.Before(known.until) {
+		return known.value, known.err
+	}
+	value, err := ask()
+	if err != nil && !errors.Is(err, errUnauthorized) {
+		return value, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kept == nil || len(m.kept) >= mostKept {
+		m.kept = map[[sha256.Size]byte]remembrance[T]{}
+	}
+	m.kept[at] = remembrance[T]{value, err, now.Add(remembered)}
+	return value, err
+}
