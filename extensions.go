@@ -1,8 +1,10 @@
 package millrace
 
 import (
+	"github.com/millrace/millrace/server/admission/policies"
 	"github.com/millrace/millrace/server/admission/webhooks"
 	"github.com/millrace/millrace/server/metrics"
+	"github.com/millrace/millrace/server/ownership"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/webhook"
 )
@@ -11,6 +13,7 @@ import (
 type extensions struct {
 	client   *webhook.Client
 	webhooks *webhooks.Webhooks
+	policies *policies.Policies
 	metrics  *metrics.Admission
 }
 
@@ -25,5 +28,9 @@ func (c *Cluster) extend(current func() *registry.Registry) []registry.Admission
 		Registry: current, Client: e.client, Authorize: c.permissions, Shared: shared, Metrics: e.metrics, Logger: c.options.Logger,
 	})
 	c.opened("configurations of webhooks", func() error { e.webhooks.Close(); return nil })
-	return []registry.Admission{e.webhooks.Mutating(), e.webhooks.Validating()}
+	e.policies = policies.New(policies.Options{
+		Registry: current, Authorize: c.permissions, Types: ownership.Types, Shared: shared, Metrics: e.metrics, Logger: c.options.Logger,
+	})
+	c.opened("policies", func() error { e.policies.Close(); return nil })
+	return []registry.Admission{e.policies.Mutating(), e.webhooks.Mutating(), e.policies.Validating(), e.webhooks.Validating()}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/seam"
 	"github.com/millrace/millrace/server/admission"
+	"github.com/millrace/millrace/server/admission/policies"
 	"github.com/millrace/millrace/server/allocation"
 	"github.com/millrace/millrace/server/auth/rbac"
 	"github.com/millrace/millrace/server/custom"
@@ -168,7 +169,9 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	cache := watchcache.New(s, watchcache.Options{
 		Root: registry.Root, WindowBytes: windowBytes, FormBudget: formBytes, Logger: c.options.Logger,
 	})
-	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
+	kinds := builtin.Kinds()
+	policies.Complete(kinds)
+	catalogue, err := resource.NewCatalogue(kinds...)
 	if err != nil {
 		return nil, nil, nil, err
 	}

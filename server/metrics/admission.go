@@ -1,14 +1,17 @@
 package metrics
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Admission counts what webhooks do.
+// Admission counts what webhooks and policies do.
 type Admission struct {
+	policies, mutations                        *prometheus.CounterVec
+	policyDurations, mutationDurations         *prometheus.HistogramVec
 	durations                                  *prometheus.HistogramVec
 	requests, rejections, open, failed, passed *prometheus.CounterVec
 }
@@ -18,7 +21,14 @@ func NewAdmission() *Admission {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_admission_" + name, Help: help}, labels)
 	}
-	return &Admission{
+	policy := []string{"policy", "policy_binding", "error_type"}
+	action := append(slices.Clone(policy), "enforcement_action")
+	counted := func(of string, labels []string) (*prometheus.CounterVec, *prometheus.HistogramVec) {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_" + of + "_check_total", Help: "Decisions of policies."}, labels),
+			prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "apiserver_" + of + "_check_duration_seconds", Help: "How long decisions of policies took.",
+				Buckets: []float64{0.0000005, 0.001, 0.01, 0.1, 1}}, labels)
+	}
+	a := &Admission{
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "How long calls of admission webhooks took.",
 			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25},
@@ -29,10 +39,14 @@ func NewAdmission() *Admission {
 		failed:     counter("match_condition_evaluation_errors_total", "Match conditions that could not be evaluated.", "name", "kind", "type", "operation"),
 		passed:     counter("match_condition_exclusions_total", "Requests that a webhook was not called for, because of its match conditions.", "name", "kind", "type", "operation"),
 	}
+	a.policies, a.policyDurations = counted("validating_admission_policy", action)
+	a.mutations, a.mutationDurations = counted("mutating_admission_policy", policy)
+	return a
 }
 
 func (a *Admission) all() []prometheus.Collector {
-	return []prometheus.Collector{a.durations, a.requests, a.rejections, a.open, a.failed, a.passed}
+	return []prometheus.Collector{a.durations, a.requests, a.rejections, a.open, a.failed, a.passed,
+		a.policies, a.policyDurations, a.mutations, a.mutationDurations}
 }
 
 // Describe implements prometheus.Collector.
@@ -77,4 +91,16 @@ func (a *Admission) ConditionFailed(name, step, operation string) {
 // Excluded implements webhooks.Metrics.
 func (a *Admission) Excluded(name, step, operation string) {
 	a.passed.WithLabelValues(name, "webhook", step, operation).Inc()
+}
+
+// Checked implements policies.Metrics.
+func (a *Admission) Checked(policy, binding, errorType, action string, took time.Duration) {
+	a.policies.WithLabelValues(policy, binding, errorType, action).Inc()
+	a.policyDurations.WithLabelValues(policy, binding, errorType, action).Observe(took.Seconds())
+}
+
+// Mutated implements policies.Metrics.
+func (a *Admission) Mutated(policy, binding, errorType string, took time.Duration) {
+	a.mutations.WithLabelValues(policy, binding, errorType).Inc()
+	a.mutationDurations.WithLabelValues(policy, binding, errorType).Observe(took.Seconds())
 }

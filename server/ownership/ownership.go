@@ -54,6 +54,14 @@ var types = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
 
+// Types is the schema by which objects of a face are merged; nil if there is none.
+func Types(face *resource.Face) (managedfields.TypeConverter, error) {
+	if face.Of.Topology != nil {
+		return face.Of.Topology()
+	}
+	return types(), nil
+}
+
 // Track notes in obj what manager changed between old and obj, as an update. old is nil for a create.
 func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Object, manager string) error {
 	d := w.desk(face, view)

@@ -57,6 +57,9 @@ func (r *Request) Version(as schema.GroupVersionResource) (*Version, error) {
 	return v, nil
 }
 
+// Face is where the objects are served in this version.
+func (v *Version) Face() *resource.Face { return v.face }
+
 // renew shows the new object as it is now.
 func (v *Version) renew() (err error) {
 	if v.Body != nil {

@@ -22,37 +22,47 @@ type Expression struct {
 	program cel.Program
 }
 
-// Compiler compiles expressions that share variables. It is used by one goroutine; what it has compiled, by any.
+// Compiler compiles expressions that share variables.
 type Compiler struct {
 	root      *environment.EnvSet
 	mode      environment.Type
-	envs      map[Variables]*environment.EnvSet
 	composed  *apiservercel.DeclType // of the variables; nil if there can be none
-	variables map[string]*Expression
+	variables map[string]*Expression // complete before anything is evaluated
+
+	mu   sync.Mutex // guards envs
+	envs map[Variables]*environment.EnvSet
 }
 
 // conditions compiles all conditions of webhooks, which have no variables of their own.
-var conditions = struct {
-	mu       sync.Mutex
-	compiler *Compiler
-}{}
+var conditions = sync.OnceValue(func() *Compiler {
+	return &Compiler{root: base(), mode: environment.StoredExpressions, envs: map[Variables]*environment.EnvSet{}}
+})
 
 // Condition compiles a condition of a webhook.
 func Condition(text string) *Expression {
-	conditions.mu.Lock()
-	defer conditions.mu.Unlock()
-	if conditions.compiler == nil {
-		conditions.compiler = &Compiler{root: base(), mode: environment.StoredExpressions, envs: map[Variables]*environment.EnvSet{}}
-	}
-	return conditions.compiler.Compile(text, Variables{Authorizer: true}, cel.BoolType)
+	return conditions().Compile(text, Variables{Authorizer: true}, cel.BoolType)
 }
 
-// New is a compiler for the expressions of a policy. Those that are new must not use what the version before did not know.
-func New(added bool) (*Compiler, error) {
-	mode := environment.StoredExpressions
+// plain are the compilers of all policies without variables: an environment takes milliseconds to make, and much memory.
+var plain = [2]func() (*Compiler, error){
+	sync.OnceValues(func() (*Compiler, error) { return compose(environment.StoredExpressions) }),
+	sync.OnceValues(func() (*Compiler, error) { return compose(environment.NewExpressions) }),
+}
+
+// New is a compiler for the expressions of a policy, which may have variables. Those that are added must not use what the version before did
+// not know.
+func New(added, variables bool) (*Compiler, error) {
+	mode, shared := environment.StoredExpressions, plain[0]
 	if added {
-		mode = environment.NewExpressions
+		mode, shared = environment.NewExpressions, plain[1]
 	}
+	if !variables {
+		return shared()
+	}
+	return compose(mode)
+}
+
+func compose(mode environment.Type) (*Compiler, error) {
 	composed := apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})
 	root, err := base().Extend(environment.VersionedOptions{
 		IntroducedVersion: always, EnvOptions: []cel.EnvOption{cel.Variable(variablesName, composed.CelType())},
@@ -65,6 +75,8 @@ func New(added bool) (*Compiler, error) {
 }
 
 func (c *Compiler) env(v Variables) (*cel.Env, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	set := c.envs[v]
 	if set == nil {
 		var err error

@@ -3,6 +3,7 @@ package expression
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/google/cel-go/common/types"
@@ -45,11 +46,12 @@ type Activation struct {
 	values map[string]any
 	ctx    context.Context
 	spent  uint64 // by variables since it was looked at last
+	from   *Compiler
 }
 
 // Activate prepares values for expressions of a compiler; a nil compiler is that of conditions.
 func Activate(ctx context.Context, c *Compiler, in Input) (*Activation, error) {
-	a := &Activation{ctx: ctx}
+	a := &Activation{ctx: ctx, from: c}
 	object, err := value(in.Version.New, in.Plain)
 	if err != nil {
 		return nil, fmt.Errorf("failed to prepare object variable for evaluation: %w", err)
@@ -68,10 +70,22 @@ func Activate(ctx context.Context, c *Compiler, in Input) (*Activation, error) {
 	if in.Authorize != nil {
 		a.authorizer(in)
 	}
-	if c != nil && c.composed != nil {
-		a.values[variablesName] = a.variables(c)
-	}
+	a.compose()
 	return a, nil
+}
+
+// compose adds the variables of the compiler, if there are any.
+func (a *Activation) compose() {
+	if a.from != nil && a.from.composed != nil {
+		a.values[variablesName] = a.variables(a.from)
+	}
+}
+
+// Afresh has the same values, and variables that are not evaluated yet: what they cost counts again.
+func (a *Activation) Afresh() *Activation {
+	again := &Activation{values: maps.Clone(a.values), ctx: a.ctx, from: a.from}
+	again.compose()
+	return again
 }
 
 // value is an object for expressions.
