@@ -145,6 +145,8 @@ type ListOptions struct {
 	Revision Revision
 	// Stale allows an answer that misses the newest writes, if that is cheaper. It has no meaning with a Revision.
 	Stale bool
+	// Uncounted says that Page.Remaining is not looked at, and may be anything. To count what follows a page, a store goes through all of it.
+	Uncounted bool
 }
 
 // Page is a part of the entries below a prefix, by ascending key.
@@ -154,7 +156,7 @@ type Page struct {
 	Revision Revision
 	// More says that entries follow; the next page starts right after the last key.
 	More bool
-	// Remaining counts the entries that follow, if More.
+	// Remaining counts the entries that follow, if More and unless ListOptions.Uncounted.
 	Remaining int64
 }
 

@@ -56,12 +56,11 @@ func (c *Cache) fillNew(ctx context.Context) error {
 	return nil
 }
 
-// A page of a fill begins with so many entries and grows up to so many bytes or entries. Etcd goes through the whole rest of the range for each
-// page, so that pages of 500 make a fill of 30,000 pods take 1.5 times as long, and that grows with the square. Two pages are in memory at the
-// same time.
+// A page of a fill begins with so many entries and grows up to so many bytes or entries. Two pages are in memory at the same time, and twice as
+// much may wait to be collected.
 const (
 	firstPage    = 500
-	pageBytes    = 16 << 20
+	pageBytes    = 4 << 20
 	largestPage  = 10_000
 	smallestPage = 10
 )
@@ -84,7 +83,7 @@ func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, 
 	limit := cmp.Or(k.cache.options.PageSize, firstPage)
 	for from := ""; ; {
 		page, err := k.cache.store.List(ctx, k.options.Prefix, store.ListOptions{
-			From: from, Limit: limit, Revision: rev,
+			From: from, Limit: limit, Revision: rev, Uncounted: true,
 		})
 		if err != nil {
 			return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)

@@ -9,7 +9,7 @@ import (
 func TestPagesOfAFillAreAsBigAsTheirEntriesAllow(t *testing.T) {
 	for _, c := range []struct{ entries, bytes, fixed, want int }{
 		{entries: 500, bytes: 100, want: largestPage},
-		{entries: 500, bytes: 32 << 10, want: 512},
+		{entries: 500, bytes: 8 << 10, want: 512},
 		{entries: 500, bytes: 4 << 20, want: smallestPage},
 		{entries: 500, bytes: 100, fixed: 7, want: 7},
 		{entries: 0, want: smallestPage},

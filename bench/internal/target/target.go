@@ -45,7 +45,10 @@ type Server struct {
 	Address string
 	// Took is how long it was from the first process' start to the first answer that all is ready.
 	Took time.Duration
-	Wire h2.Wire
+	// MostAnon is the most that its processes had written to memory meanwhile. The rest of Memory's peak are pages of files, which the
+	// system may take back.
+	MostAnon int64
+	Wire     h2.Wire
 
 	tls      *tls.Config
 	dir      string
@@ -100,6 +103,7 @@ func (s *Server) start(ctx context.Context, pods int) error {
 func (s *Server) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	s.MostAnon = 0
 	began := time.Now()
 	if err := s.launch(s.place); err != nil {
 		return err
@@ -161,6 +165,9 @@ var errEnded = errors.New("the process has ended")
 func (s *Server) waitReady(ctx context.Context) error {
 	for {
 		err := s.askReady(ctx)
+		if m, err := s.Memory(); err == nil {
+			s.MostAnon = max(s.MostAnon, m.Anon)
+		}
 		if err == nil {
 			return nil
 		}

@@ -113,12 +113,21 @@ func (e *embedded) get(ctx context.Context, key string, _ bool) (*mvccpb.KeyValu
 
 func (e *embedded) list(ctx context.Context, q query) (answer, error) {
 	return ask(ctx, e, func(m *member) (answer, error) {
-		r, err := m.kv.Range(ctx, q.start, rangeEnd(q.end), mvcc.RangeOptions{Limit: q.limit, Rev: q.rev, WithTotalCount: true})
+		o := mvcc.RangeOptions{Limit: q.limit, Rev: q.rev, WithTotalCount: !q.uncounted}
+		if q.uncounted {
+			o.Limit++ // the last one tells that there is more
+		}
+		r, err := m.kv.Range(ctx, q.start, rangeEnd(q.end), o)
 		if err != nil {
 			return answer{}, err
 		}
 		e.looked(m, r.KVs)
-		return answer{kvs: r.KVs, count: int64(r.Count), rev: r.Rev}, nil
+		a := answer{kvs: r.KVs, count: int64(r.Count), rev: r.Rev}
+		if q.uncounted {
+			a.count = int64(len(r.KVs))
+			a.kvs = r.KVs[:min(a.count, q.limit)]
+		}
+		return a, nil
 	})
 }
 

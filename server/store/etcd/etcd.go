@@ -45,6 +45,7 @@ type query struct {
 	limit      int64
 	rev        int64
 	stale      bool
+	uncounted  bool // only whether there is more shall be known
 }
 
 type answer struct {

@@ -29,6 +29,9 @@ var setDatabaseOptions = sync.OnceFunc(func() {
 	databaseOptions.OpenFile = databases.open
 	// All of a database of 600 MB would be resident at once: see dropPages.
 	databaseOptions.MmapFlags = 0
+	// Etcd leaves the list of free pages to be found out at the next start, by a walk through all of the database: half of a start on
+	// 600 MB. The list is short, and commits are few.
+	databaseOptions.NoFreelistSync = false
 })
 
 // databases are the database files that etcd has opened in this process.

@@ -34,6 +34,21 @@ func TestFilesOfARunningMemberCanBeReached(t *testing.T) {
 	}
 }
 
+func TestTheNextStartNeedsNoWalkThroughTheDatabase(t *testing.T) {
+	s, err := Embed(t.Context(), EmbedOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	db, err := database(s.engine.(*embedded).member().server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if db.NoFreelistSync {
+		t.Error("which pages are free is not kept on disk")
+	}
+}
+
 // TestRevivalLeavesAllOtherFilesAlone lets members give up again and again while other files are opened and closed, whose descriptors get the
 // numbers that etcd's had.
 func TestRevivalLeavesAllOtherFilesAlone(t *testing.T) {

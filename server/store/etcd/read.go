@@ -42,7 +42,7 @@ func (s *Store) list(ctx context.Context, prefix string, o store.ListOptions) (s
 		end:   after(s.root + prefix),
 		limit: int64(o.Limit),
 		rev:   int64(o.Revision),
-		stale: o.Stale,
+		stale: o.Stale, uncounted: o.Uncounted && o.Limit > 0,
 	}
 	if len(q.start) == 0 {
 		q.start = []byte{0}

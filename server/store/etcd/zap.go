@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -59,6 +60,10 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if e.Level >= zapcore.ErrorLevel {
 		level = slog.LevelError
 	}
+	if e.Message == publishing {
+		time.Sleep(publishPause)
+		return nil
+	}
 	ctx := context.Background()
 	if b.quiet != nil && b.quiet.Load() || beside(e) || !b.log.Enabled(ctx, level) {
 		return nil
@@ -66,6 +71,14 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	b.log.Log(ctx, level, e.Message, append(attrs(fields), slog.String("component", "etcd"))...)
 	return nil
 }
+
+// A member tells its name through its own log when it starts. While it has yet to apply what it wrote before it was killed, etcd refuses that,
+// and tries again at once, for as long as it takes, with a warning each time: a thousand of them, beside the work that it waits for. It
+// is slowed down where it can be, and nobody needs to know.
+const (
+	publishing   = "failed to publish local member to cluster through raft"
+	publishPause = 5 * time.Millisecond
+)
 
 // beside says whether a message is beside the point here: raft's warnings are about elections among several, etcd wants
 // the folder to be closed to others though its files are, and asks a new folder for the version of its layout before the

@@ -50,6 +50,21 @@ var snapshotChecks = []check{
 			t.Errorf("pages show\n%v, want\n%v", got, want)
 		}
 	}},
+	{"pages whose rest is not counted end exactly, too", func(t *testing.T, s store.Store) {
+		for i := range 20 {
+			mustCreate(t, s, fmt.Sprintf("/a/%02d", i), "x")
+		}
+		for _, limit := range []int{1, 7, 10, 19, 20, 21} {
+			from, got := "", 0
+			for more := true; more; {
+				page := mustList(t, s, "/a/", store.ListOptions{From: from, Limit: limit, Uncounted: true})
+				if got += len(page.Entries); len(page.Entries) == 0 || len(page.Entries) > limit || page.More != (got < 20) {
+					t.Fatalf("%d of a page of %d, more %v after %d", len(page.Entries), limit, page.More, got)
+				}
+				from, more = page.Entries[len(page.Entries)-1].Key+"\x00", page.More
+			}
+		}
+	}},
 	{"pages come in the order of keys and end exactly", func(t *testing.T, s store.Store) {
 		var want []string
 		for i := range 20 {
