@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/server/aggregation"
 	"github.com/millrace/millrace/server/custom"
 	"github.com/millrace/millrace/server/fairness"
 	"github.com/millrace/millrace/server/inprocess"
@@ -40,6 +41,7 @@ type Cluster struct {
 	extensions   extensions
 	// definitions serves custom resources.
 	definitions *custom.Definitions
+	aggregator  *aggregation.Aggregator // who else serves groups of the API
 
 	// stages are what runs, in the order in which it was started. They end in the reverse order.
 	stages []*stage

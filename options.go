@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/apiserver"
 )
 
@@ -57,10 +58,28 @@ type Options struct {
 	Window func(groupResource string) (events, bytes int)
 	// CompactEvery is how long the store keeps history: five minutes by default, for ever if less than zero.
 	CompactEvery time.Duration
+	// Admission chooses and sets up the plugins that have a say in changes.
+	Admission AdmissionOptions
 	// Serving bounds what is served, and by which certificates.
 	Serving ServingOptions
 	// Logger gets what happens; nil discards it.
 	Logger *slog.Logger
+}
+
+// AdmissionOptions are the flags of kube-apiserver for admission plugins. The zero value is the default set.
+type AdmissionOptions struct {
+	// Enable and Disable name plugins that are not as they are by default.
+	Enable, Disable []string
+	// ConfigFile is an AdmissionConfiguration.
+	ConfigFile string
+}
+
+// configuration reads the file, if there is one.
+func (o AdmissionOptions) configuration() (admission.Configuration, error) {
+	if o.ConfigFile == "" {
+		return nil, nil
+	}
+	return admission.ReadConfiguration(o.ConfigFile)
 }
 
 // CNIOptions are the folders of a container runtime's network.

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/server/admission/policies"
 	"github.com/millrace/millrace/server/allocation"
 	"github.com/millrace/millrace/server/auth/rbac"
+	objects "github.com/millrace/millrace/server/bootstrap"
 	"github.com/millrace/millrace/server/custom"
 	"github.com/millrace/millrace/server/ownership"
 	"github.com/millrace/millrace/server/registry"
@@ -85,6 +86,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := rbac.Reconcile(ctx, reg, policy()); err != nil {
 		return err
 	}
+	flows := &objects.Flows{Registry: reg, Logger: c.options.Logger}
+	if err := flows.Ensure(ctx); err != nil {
+		return err
+	}
+	c.run("flow control objects", flows.Run)
 	if err := c.follow(ctx, c.permissions); err != nil {
 		return err
 	}
@@ -96,6 +102,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	c.run("definitions of custom resources", c.definitions.Run)
 	if err := c.divide(ctx, reg); err != nil {
+		return err
+	}
+	if err := c.aggregate(ctx, reg); err != nil {
 		return err
 	}
 	if err := c.serve(listener, reg, cache); err != nil {
@@ -160,9 +169,16 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 }
 
 // admission are the plugins that have a say in changes.
-func (c *Cluster) admission(current func() *registry.Registry) []registry.Admission {
-	all := admission.Default(admission.Options{Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions, Extensions: c.extend(current)})
-	return append(all, c.permissions.admission()...)
+func (c *Cluster) admission(current func() *registry.Registry) ([]registry.Admission, error) {
+	o := c.options.Admission
+	configuration, err := o.configuration()
+	if err != nil {
+		return nil, err
+	}
+	return admission.New(admission.Options{
+		Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions, Enable: o.Enable, Disable: o.Disable,
+		Configuration: configuration, Extensions: append(c.extend(current), c.permissions.admission()...),
+	})
 }
 
 func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Cache, *allocation.Services, error) {
@@ -192,9 +208,13 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	if c.permissions, err = newPermissions(c.options.Authorization, rbac.Options{Registry: current, Logger: c.options.Logger}); err != nil {
 		return nil, nil, nil, err
 	}
+	plugins, err := c.admission(current)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	reg, err = registry.New(registry.Options{
 		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window,
-		Admission: append(c.admission(current), custom.Admission(func() *custom.Definitions { return c.definitions })),
+		Admission: append(plugins, custom.Admission(func() *custom.Definitions { return c.definitions })),
 		Allocate:  alloc, Logger: c.options.Logger,
 	})
 	return reg, cache, alloc, err

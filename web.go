@@ -85,6 +85,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),
 		Checks:       checks(reg, cache),
 		Extra:        extra,
+		Delegate:     c.aggregator,
 		CatchUp:      c.definitions.CatchUp,
 		Metrics:      c.metrics.Requests(),
 		Version:      Version(),
@@ -113,6 +114,7 @@ func (c *Cluster) tokens(issuer *actions.Issuer, reg *registry.Registry) (auth.S
 func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map[string]http.Handler, error) {
 	documents := openapi.New(openapi.Options{
 		Catalogue: reg.Catalogue, Version: Version().GitVersion,
+		Others: c.aggregator.Documents, Other: c.aggregator.Document,
 		Schema: func(f *resource.Face) *openapi.Schema { return openapi.FromDefinition(c.definitions.Schema(f)) },
 	})
 	c.opened("openapi", func() error { documents.Close(); return nil })

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/server/admission"
 )
 
 // registryPrefix is where kube-apiserver keeps its objects, and the only place where these are kept.
@@ -30,7 +31,8 @@ type apiserverFlags struct {
 	signingKey, tokenKey         string
 	backend, prefix              string
 	watchCache                   bool
-	cacheSizes, noAdmission      []string
+	cacheSizes                   []string
+	admission                    millrace.AdmissionOptions
 	authorization                []string
 	maxRequests, maxChanges      int
 	fairness                     bool
@@ -80,7 +82,9 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; without it everything comes from the store")
 	fl.StringSliceVar(&f.cacheSizes, "watch-cache-sizes", nil, "resource[.group]#size, with commas between; size 0 serves a resource from the store, others mean nothing")
 	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC (default: Node,RBAC)")
-	fl.StringSliceVar(&f.noAdmission, "disable-admission-plugins", nil, `"ServiceAccount" lets pods be without an account`)
+	fl.StringSliceVar(&f.admission.Enable, "enable-admission-plugins", nil, "admission plugins to ask besides those that are on by default; their order does not matter")
+	fl.StringSliceVar(&f.admission.Disable, "disable-admission-plugins", nil, "admission plugins not to ask though they are on by default")
+	fl.StringVar(&f.admission.ConfigFile, "admission-control-config-file", "", "file that sets up admission plugins")
 	fl.IntVar(&f.maxRequests, "max-requests-inflight", 400, "how many reads are served at the same time")
 	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")
 	fl.BoolVar(&f.fairness, "enable-priority-and-fairness", true, "divide --max-requests-inflight and --max-mutating-requests-inflight by the FlowSchemas of the cluster")
@@ -114,7 +118,8 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	}
 	o.Authorization = f.authorization
 	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
-	o.ControllersElsewhere = !slices.Contains(f.noAdmission, "ServiceAccount")
+	o.ControllersElsewhere = !slices.Contains(f.admission.Disable, "ServiceAccount")
+	o.Admission = f.admission
 	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
 	o.Serving.Issuer, o.Serving.SigningKeyFile = f.issuer, f.signingKey
 	f.servePairOf(&o)
@@ -163,12 +168,10 @@ func (f *apiserverFlags) check() error {
 	if f.requestTimeout <= 0 {
 		return fmt.Errorf("--request-timeout %v is not more than 0", f.requestTimeout)
 	}
-	for _, plugin := range f.noAdmission {
-		if plugin != "ServiceAccount" {
-			return fmt.Errorf("--disable-admission-plugins: %s cannot be disabled, only ServiceAccount can", plugin)
-		}
+	if err := admission.CheckNames(f.admission.Enable, f.admission.Disable); err != nil {
+		return err
 	}
-	return files(map[string]string{"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA,
+	return files(map[string]string{"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA, "admission-control-config-file": f.admission.ConfigFile,
 		"service-account-signing-key-file": f.signingKey, "service-account-key-file": f.tokenKey})
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // ignoredServerFlags are flags of kube-apiserver that test suites set, and that mean nothing here.
-var ignoredServerFlags = []string{"feature-gates", "runtime-config", "enable-admission-plugins", "profiling", "emulated-version"}
+var ignoredServerFlags = []string{"feature-gates", "runtime-config", "profiling", "emulated-version"}
 
 // assetServerCommand is the API server as envtest starts it: with kube-apiserver's flags, in memory beside a stand-in for etcd.
 func assetServerCommand() *cobra.Command {

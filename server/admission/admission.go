@@ -27,35 +27,21 @@ type Options struct {
 	ServiceAccounts bool
 	// Authorize tells who may approve and sign certificates; nil lets everybody who may change the request.
 	Authorize auth.Authorizer
-	// Extensions are asked right before the quotas: webhooks and policies.
+	// Enable and Disable name plugins that are not as they are by default; Configuration sets some of them up.
+	Enable, Disable []string
+	Configuration   Configuration
+	// Extensions are plugins of other rooms: webhooks and policies, and what nodes may change. They are asked where Kubernetes asks the
+	// plugin of their name; those with other names come last.
 	Extensions []registry.Admission
 }
 
-// Default are the plugins that are on by default, in the order in which they are asked.
+// Default are the plugins that are on by default. It panics if the options are wrong, which only New checks.
 func Default(o Options) []registry.Admission {
-	c := newCluster(o.Registry)
-	all := []registry.Admission{
-		c.namespaceLifecycle(),
-		c.limitRanger(),
+	all, err := New(o)
+	if err != nil {
+		panic(fmt.Sprintf("admission: %v", err))
 	}
-	if o.ServiceAccounts {
-		all = append(all, c.serviceAccount())
-	}
-	all = append(all,
-		taintNodesByCondition(),
-		c.priority(),
-		defaultTolerationSeconds(),
-		c.defaultStorageClass(),
-		storageObjectInUseProtection(),
-		c.persistentVolumeClaimResize(),
-		c.runtimeClass(),
-		certificateApproval(o.Authorize),
-		certificateSigning(o.Authorize),
-		certificateSubjectRestriction(),
-		c.defaultIngressClass(),
-		c.podTopologyLabels(),
-	)
-	return append(append(all, o.Extensions...), c.resourceQuota())
+	return all
 }
 
 // creates tells that a new object of the kind is about to be.

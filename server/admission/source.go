@@ -26,6 +26,7 @@ type cluster struct {
 	quotas          *source[*corev1.ResourceQuota]
 	accounts        *source[*corev1.ServiceAccount]
 	nodes           *source[*corev1.Node]
+	pods            *source[*corev1.Pod]
 	priorityClasses *source[*schedulingv1.PriorityClass]
 	runtimeClasses  *source[*nodev1.RuntimeClass]
 	storageClasses  *source[*storagev1.StorageClass]
@@ -40,6 +41,7 @@ func newCluster(r func() *registry.Registry) *cluster {
 		quotas:          from[*corev1.ResourceQuota](r, "", "resourcequotas"),
 		accounts:        from[*corev1.ServiceAccount](r, "", "serviceaccounts"),
 		nodes:           from[*corev1.Node](r, "", "nodes"),
+		pods:            from[*corev1.Pod](r, "", "pods"),
 		priorityClasses: from[*schedulingv1.PriorityClass](r, "scheduling.k8s.io", "priorityclasses"),
 		runtimeClasses:  from[*nodev1.RuntimeClass](r, "node.k8s.io", "runtimeclasses"),
 		storageClasses:  from[*storagev1.StorageClass](r, "storage.k8s.io", "storageclasses"),

@@ -25,6 +25,7 @@ type call struct {
 	t           Target
 	verb        string
 	longRunning bool
+	delegate    http.Handler // who else answers for the group version, if somebody does
 
 	user auth.User
 	// impersonator is who really calls, if user is somebody else.
@@ -46,9 +47,13 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	}}
 	if c.t, c.isResource = parseTarget(r.URL.Path); !c.isResource {
 		c.verb = strings.ToLower(r.Method)
+		c.delegate = s.delegateOf(groupVersionOf(r.URL.Path))
 		return c
 	}
 	c.verb = c.verbOf()
+	if c.delegate = s.delegateOf(c.t.GroupVersion); c.delegate != nil {
+		return c
+	}
 	at := c.t.WithResource(c.t.Resource)
 	face, ok := s.o.Registry.Catalogue.Face(at)
 	if !ok && s.catchUp(r.Context()) {

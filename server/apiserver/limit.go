@@ -25,6 +25,9 @@ func (f *flights) of(verb string) *atomic.Int64 {
 
 // limit bounds how many requests are served at the same time, and for how long. Streams have bounds of their own.
 func limit(c *call, next handler) error {
+	if c.delegate != nil {
+		return next(c) // who answers has bounds of its own, and must not take places here while it does not
+	}
 	bounded := c.isResource && c.Face != nil
 	if bounded {
 		c.boundAnswer()

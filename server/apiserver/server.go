@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
@@ -40,6 +41,8 @@ type Options struct {
 	Connections map[string]Connection
 	// Extra serves further paths that are not resources: "/openapi/v2".
 	Extra map[string]http.Handler
+	// Delegate answers for group versions that are not served here; nil if there are none.
+	Delegate Delegate
 	// CatchUp makes known all kinds that were defined before it is called; nil if kinds are never defined. It is asked before
 	// a path is said not to exist, and before anybody is told which kinds there are.
 	CatchUp func(context.Context) error
@@ -69,6 +72,18 @@ type Options struct {
 	Now    func() time.Time
 	Logger *slog.Logger
 }
+
+// Delegate knows who else answers for group versions.
+type Delegate interface {
+	// Handler answers for a group version, to callers who may ask; nil says that it is served here. The caller is found in the
+	// context of a request.
+	Handler(schema.GroupVersion) http.Handler
+	// Groups are all of them, as discovery shows them, and a number that changes when they do.
+	Groups() (version int, all []DelegatedGroup)
+}
+
+// DelegatedGroup is what discovery shows of a group version that somebody else answers for.
+type DelegatedGroup = discovery.Group
 
 // Action does what posting a body to a subresource means. The answer is sent with the code.
 type Action interface {
@@ -159,6 +174,9 @@ func New(o Options) *Server {
 		discovery: &discovery.Documents{Catalogue: o.Registry.Catalogue, Address: o.Address},
 		reading:   make(chan struct{}, o.MaxInFlight), changing: make(chan struct{}, o.MaxMutatingInFlight),
 		identifying: make(chan struct{}, o.MaxInFlight+o.MaxMutatingInFlight),
+	}
+	if o.Delegate != nil {
+		s.discovery.Others = o.Delegate.Groups
 	}
 	s.ends, s.stop = context.WithCancelCause(context.Background())
 	return s

@@ -65,6 +65,8 @@ func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 // respond answers a request that may be answered.
 func respond(c *call) error {
 	switch {
+	case c.delegate != nil:
+		return c.handOn()
 	case !c.isResource:
 		c.s.servePath(c.Writer, c.Request)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"crypto/sha512"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,10 @@ type Options struct {
 	Version string
 	// Schema gives the schema of a custom resource; nil if it has none. Answers for one face never change.
 	Schema func(*resource.Face) *Schema
+	// Others are documents of version 3 that other servers have: where they are, by the path of their group version. Other answers for
+	// one of them; nil if it is none.
+	Others func() map[string]string
+	Other  func(id string) http.Handler
 	// Keep is how long a document stays after it was last asked for, by default three minutes.
 	Keep time.Duration
 }

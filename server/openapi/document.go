@@ -105,7 +105,7 @@ func (d *document) writeSchemas(w writer) error {
 	}
 	all := append(slices.Collect(maps.Keys(found)), slices.Collect(maps.Keys(own))...)
 	slices.Sort(all)
-	types := newTypes()
+	types := newTypes(d.faces)
 	for _, name := range slices.Compact(all) {
 		s := own[name]
 		if s == nil {

@@ -32,6 +32,12 @@ func (d *Documents) serveV3(w http.ResponseWriter, r *http.Request) {
 		d.serveIndex(w, r)
 		return
 	}
+	if d.o.Other != nil {
+		if h := d.o.Other(id); h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+	}
 	d.serve(w, r, id, false)
 }
 
@@ -52,6 +58,11 @@ func (d *Documents) serveIndex(w http.ResponseWriter, r *http.Request) {
 	out := index{Paths: map[string]indexed{}}
 	for id, hash := range hashes {
 		out.Paths[id] = indexed{address(id, hash)}
+	}
+	if d.o.Others != nil {
+		for id, at := range d.o.Others() {
+			out.Paths[id] = indexed{at}
+		}
 	}
 	b, err := json.Marshal(out)
 	if err != nil {

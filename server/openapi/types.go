@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/millrace/millrace/server/resource"
 )
 
 // types makes schemas of Go types.
@@ -21,11 +23,16 @@ type types struct {
 	kinds map[reflect.Type][]schema.GroupVersionKind
 }
 
-func newTypes() *types {
+func newTypes(faces []*resource.Face) *types {
 	t := &types{facts: readFacts(), kinds: map[reflect.Type][]schema.GroupVersionKind{}}
 	for k, goType := range scheme.Scheme.AllKnownTypes() {
 		if k.Version != runtime.APIVersionInternal {
 			t.kinds[goType] = append(t.kinds[goType], k)
+		}
+	}
+	for _, f := range faces { // not all of them are types of client-go's
+		if t.kinds[goType(f)] == nil && !f.Of.Custom {
+			t.kinds[goType(f)] = []schema.GroupVersionKind{f.GroupVersionKind}
 		}
 	}
 	return t

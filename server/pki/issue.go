@@ -22,6 +22,19 @@ func authorityTemplate(t *x509.Certificate) {
 	t.NotAfter = t.NotBefore.Add(authorityLife)
 }
 
+func proxyAuthorityTemplate(t *x509.Certificate) {
+	authorityTemplate(t)
+	t.Subject = pkix.Name{CommonName: "front-proxy-ca"}
+}
+
+// ProxyName is whom other API servers know the front proxy as.
+const ProxyName = "front-proxy-client"
+
+func proxyTemplate(t *x509.Certificate) {
+	t.Subject = pkix.Name{CommonName: ProxyName}
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+}
+
 func servingTemplate(t *x509.Certificate, hosts []string) {
 	t.Subject = pkix.Name{CommonName: "kube-apiserver"}
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} // and not for clients: a stolen one must not open the API

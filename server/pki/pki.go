@@ -1,5 +1,5 @@
 // Package pki makes, keeps and renews the keys of a small cluster: an authority, the server's certificate, an administrator's
-// client certificate, and the key that signs service account tokens.
+// client certificate, an authority and a certificate of the front proxy, and the key that signs service account tokens.
 //
 // What is guaranteed:
 //
@@ -44,6 +44,9 @@ type Keys struct {
 	Authority Pair
 	Serving   Pair
 	Admin     Pair
+	// ProxyAuthority and Proxy are by which other API servers know that requests come from this one, for whoever it says.
+	ProxyAuthority Pair
+	Proxy          Pair
 	// Signing signs service account tokens.
 	Signing *ecdsa.PrivateKey
 }
@@ -69,6 +72,12 @@ func open(s storage, hosts []string, now time.Time) (*Keys, error) {
 		return nil, err
 	}
 	if k.Admin, err = pair(s, "admin", &k.Authority, now, adminTemplate); err != nil {
+		return nil, err
+	}
+	if k.ProxyAuthority, err = pair(s, "front-proxy-ca", nil, now, proxyAuthorityTemplate); err != nil {
+		return nil, err
+	}
+	if k.Proxy, err = pair(s, "front-proxy-client", &k.ProxyAuthority, now, proxyTemplate); err != nil {
 		return nil, err
 	}
 	k.Signing, err = s.signing()

@@ -149,7 +149,7 @@ func TestKeysAreReadableByTheirOwnerAlone(t *testing.T) {
 	folder := t.TempDir()
 	openKeys(t, folder, time.Now())
 	keys, err := filepath.Glob(filepath.Join(folder, "*.key"))
-	if err != nil || len(keys) != 4 {
+	if err != nil || len(keys) != 6 {
 		t.Fatalf("keys are %v (%v)", keys, err)
 	}
 	for _, k := range keys {

@@ -54,6 +54,9 @@ func (r *Rotating) Keys() *Keys { return r.current.Load() }
 // Serving is the server's present certificate.
 func (r *Rotating) Serving() *tls.Certificate { return r.Keys().Serving.TLS() }
 
+// Proxy is the present certificate of the front proxy.
+func (r *Rotating) Proxy() *tls.Certificate { return r.Keys().Proxy.TLS() }
+
 // Client makes a client certificate that Run renews.
 func (r *Rotating) Client(name string, groups []string) (*Client, error) {
 	c := &Client{name: name, groups: groups}
@@ -101,7 +104,7 @@ func (r *Rotating) rotate(now time.Time) {
 		return
 	}
 	next.Signing = old.Signing // tokens that were given out stay valid
-	if !next.Serving.Certificate.Equal(old.Serving.Certificate) || !next.Admin.Certificate.Equal(old.Admin.Certificate) {
+	if !next.Serving.Certificate.Equal(old.Serving.Certificate) || !next.Admin.Certificate.Equal(old.Admin.Certificate) || !next.Proxy.Certificate.Equal(old.Proxy.Certificate) {
 		r.current.Store(next)
 		r.log.Info("certificates were renewed", "expires", next.Serving.Certificate.NotAfter)
 	}

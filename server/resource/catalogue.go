@@ -15,6 +15,7 @@ type Catalogue struct {
 	kinds   map[schema.GroupResource][]*Kind
 	faces   map[schema.GroupVersionResource]*Face
 	version int
+	changed chan struct{} // closed at the next change; nil while nobody waits for it
 }
 
 // NewCatalogue makes a catalogue of some kinds, of which no two may be served at the same place.
@@ -62,6 +63,10 @@ func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 		delete(c.kinds, r)
 	}
 	c.version++
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
 	endLives(old, kinds)
 	return nil
 }
@@ -110,6 +115,16 @@ func (c *Catalogue) Version() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.version
+}
+
+// Changed hands out a channel that is closed at the next change.
+func (c *Catalogue) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.changed
 }
 
 // GroupVersionResource is where a face is served.

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/admissionregistration"
 	"github.com/millrace/millrace/server/resource/apiextensions"
+	"github.com/millrace/millrace/server/resource/apiregistration"
 	"github.com/millrace/millrace/server/resource/apps"
 	"github.com/millrace/millrace/server/resource/authentication"
 	"github.com/millrace/millrace/server/resource/authorization"
@@ -15,13 +16,16 @@ import (
 	"github.com/millrace/millrace/server/resource/certificates"
 	"github.com/millrace/millrace/server/resource/coordination"
 	"github.com/millrace/millrace/server/resource/core"
+	"github.com/millrace/millrace/server/resource/devices"
 	"github.com/millrace/millrace/server/resource/discovery"
+	"github.com/millrace/millrace/server/resource/flowcontrol"
 	"github.com/millrace/millrace/server/resource/networking"
 	"github.com/millrace/millrace/server/resource/node"
 	"github.com/millrace/millrace/server/resource/policy"
 	"github.com/millrace/millrace/server/resource/rbac"
 	"github.com/millrace/millrace/server/resource/scheduling"
 	"github.com/millrace/millrace/server/resource/storage"
+	"github.com/millrace/millrace/server/resource/storagemigration"
 )
 
 // Kinds are all kinds that are always served.
@@ -30,6 +34,7 @@ func Kinds() []*resource.Kind {
 		core.Kinds(),
 		admissionregistration.Kinds(),
 		apiextensions.Kinds(),
+		apiregistration.Kinds(),
 		apps.Kinds(),
 		authentication.Kinds(),
 		authorization.Kinds(),
@@ -37,12 +42,15 @@ func Kinds() []*resource.Kind {
 		batch.Kinds(),
 		certificates.Kinds(),
 		coordination.Kinds(),
+		devices.Kinds(),
 		discovery.Kinds(),
+		flowcontrol.Kinds(),
 		networking.Kinds(),
 		node.Kinds(),
 		policy.Kinds(),
 		rbac.Kinds(),
 		scheduling.Kinds(),
 		storage.Kinds(),
+		storagemigration.Kinds(),
 	)
 }

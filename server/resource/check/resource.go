@@ -109,3 +109,6 @@ func PositiveQuantity(q resource.Quantity, path *field.Path) field.ErrorList {
 	}
 	return field.ErrorList{field.Invalid(path, q.String(), "must be greater than zero")}
 }
+
+// IsExtendedResource tells whether a name is that of a resource that Kubernetes only counts.
+func IsExtendedResource(name string) bool { return extended(name) }

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -25,16 +26,26 @@ import (
 type Documents struct {
 	Catalogue *resource.Catalogue
 	Address   string
+	// Others are the group versions that other servers answer for, and a number that changes with them; nil if there are none.
+	Others func() (version int, all []Group)
 
 	mu      sync.Mutex // guards what follows
-	version int
+	version [2]int
 	made    *discovery
+}
+
+// Group is a group version that another server answers for.
+type Group struct {
+	schema.GroupVersion
+	Priority  resource.Priority
+	Discovery discoveryv2.APIVersionDiscovery
 }
 
 // discovery is what the server says of itself.
 type discovery struct {
 	groups    []metav1.APIGroup // without the core group
 	resources map[schema.GroupVersion]*metav1.APIResourceList
+	others    map[schema.GroupVersion]Group
 	core      aggregated
 	named     aggregated
 }
@@ -46,11 +57,15 @@ type aggregated struct {
 }
 
 func (c *Documents) discover() *discovery {
-	version := c.Catalogue.Version()
+	version := [2]int{c.Catalogue.Version()}
+	var others []Group
+	if c.Others != nil {
+		version[1], others = c.Others()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil || c.version != version {
-		c.made, c.version = makeDiscovery(c.Catalogue.Kinds()), version
+		c.made, c.version = makeDiscovery(c.Catalogue.Kinds(), others), version
 	}
 	return c.made
 }
@@ -58,20 +73,8 @@ func (c *Documents) discover() *discovery {
 // Groups are all groups but the core.
 func (c *Documents) Groups() []metav1.APIGroup { return c.discover().groups }
 
-// groupOrder is Kubernetes' order of preference; clients that look for a kind by a short name take the first.
-var groupOrder = []string{"", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
-	"certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io",
-	"apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io"}
-
-func groupRank(group string) int {
-	if i := slices.Index(groupOrder, group); i >= 0 {
-		return i
-	}
-	return len(groupOrder)
-}
-
-func makeDiscovery(kinds []*resource.Kind) *discovery {
-	d := &discovery{resources: map[schema.GroupVersion]*metav1.APIResourceList{}}
+func makeDiscovery(kinds []*resource.Kind, others []Group) *discovery {
+	d := &discovery{resources: map[schema.GroupVersion]*metav1.APIResourceList{}, others: map[schema.GroupVersion]Group{}}
 	stored := map[*resource.Identity]string{}
 	for _, k := range kinds {
 		if _, later := stored[k.Identity]; !later { // objects are stored in the first of several versions
@@ -87,20 +90,13 @@ func makeDiscovery(kinds []*resource.Kind) *discovery {
 		slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
 	}
-	var names []string
-	for name, versions := range byGroup {
-		names = append(names, name)
-		// v2 before v1, and both before v3beta1: the newest stable one is preferred.
-		slices.SortFunc(versions, func(a, b schema.GroupVersion) int {
-			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
-		})
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		if r := groupRank(a) - groupRank(b); r != 0 {
-			return r
+	for _, g := range others {
+		d.others[g.GroupVersion] = g
+		if d.resources[g.GroupVersion] == nil {
+			byGroup[g.Group] = append(byGroup[g.Group], g.GroupVersion)
 		}
-		return strings.Compare(a, b)
-	})
+	}
+	names := d.order(byGroup)
 	var core, named discoveryv2.APIGroupDiscoveryList
 	for _, name := range names {
 		entry := d.aggregate(name, byGroup[name])
@@ -113,6 +109,36 @@ func makeDiscovery(kinds []*resource.Kind) *discovery {
 	}
 	d.core, d.named = finishAggregate(core), finishAggregate(named)
 	return d
+}
+
+// priority is how much a group version is preferred.
+func (d *discovery) priority(gv schema.GroupVersion) resource.Priority {
+	if g, other := d.others[gv]; other {
+		return g.Priority
+	}
+	return resource.PriorityOf(gv)
+}
+
+// order lists groups as they are preferred, and sorts their versions: clients that look for a kind by a short name take the first
+// group. Of versions of the same priority v2 comes before v1, and both before v3beta1.
+func (d *discovery) order(byGroup map[string][]schema.GroupVersion) (names []string) {
+	rank := map[string]int32{}
+	for name, versions := range byGroup {
+		names = append(names, name)
+		for _, gv := range versions {
+			rank[name] = max(rank[name], d.priority(gv).Group)
+		}
+		slices.SortFunc(versions, func(a, b schema.GroupVersion) int {
+			if by := d.priority(b).Version - d.priority(a).Version; by != 0 {
+				return int(by)
+			}
+			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+		})
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank[b], rank[a]), strings.Compare(a, b))
+	})
+	return names
 }
 
 func (d *discovery) list(gv schema.GroupVersion) *metav1.APIResourceList {
@@ -169,6 +195,10 @@ func storageHash(gvk schema.GroupVersionKind) string {
 func (d *discovery) aggregate(name string, versions []schema.GroupVersion) discoveryv2.APIGroupDiscovery {
 	g := discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, gv := range versions {
+		if other, ok := d.others[gv]; ok {
+			g.Versions = append(g.Versions, other.Discovery)
+			continue
+		}
 		v := discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}
 		at := map[string]int{}
 		for _, r := range d.resources[gv].APIResources {

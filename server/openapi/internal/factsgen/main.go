@@ -22,7 +22,7 @@ func main() {
 	var out strings.Builder
 	for _, p := range []struct{ module, pattern string }{
 		{"k8s.io/api", "*/v[12]"}, {"k8s.io/apimachinery", "pkg/apis/meta/v1"},
-		{"k8s.io/apiextensions-apiserver", "pkg/apis/apiextensions/v1"},
+		{"k8s.io/apiextensions-apiserver", "pkg/apis/apiextensions/v1"}, {"k8s.io/kube-aggregator", "pkg/apis/apiregistration/v1"},
 	} {
 		root := folder(p.module)
 		found, err := filepath.Glob(filepath.Join(root, p.pattern))

@@ -1,0 +1,35 @@
+package millrace
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/server/aggregation"
+	objects "github.com/millrace/millrace/server/bootstrap"
+	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/server/registry"
+)
+
+// aggregate lets other servers answer for groups of the API, and tells them whom to believe.
+func (c *Cluster) aggregate(ctx context.Context, reg *registry.Registry) error {
+	keys := c.certificates.keys
+	trust := &objects.Trust{
+		Registry: reg, Logger: c.options.Logger, ProxyNames: []string{pki.ProxyName},
+		Clients: func() []byte { return keys.Keys().Authority.CertPEM },
+		Proxies: func() []byte { return keys.Keys().ProxyAuthority.CertPEM },
+	}
+	if err := trust.Ensure(ctx); err != nil {
+		return err
+	}
+	c.aggregator = aggregation.New(aggregation.Options{
+		Registry: reg, Certificate: keys.Proxy, CatchUp: c.definitions.CatchUp, Logger: c.options.Logger,
+	})
+	if err := c.aggregator.Register(ctx); err != nil {
+		return err
+	}
+	tracking := &objects.Tracking{Registry: reg, Logger: c.options.Logger}
+	if err := tracking.Ensure(ctx); err != nil {
+		return err
+	}
+	c.run("aggregation", trust.Run, tracking.Run, c.aggregator.Run, c.aggregator.KeepRegistered)
+	return nil
+}

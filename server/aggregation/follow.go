@@ -1,0 +1,138 @@
+package aggregation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/watchcache"
+)
+
+// retryAfter is how long Run waits before it reads all APIServices anew after a failure.
+const retryAfter = 100 * time.Millisecond
+
+func (a *Aggregator) storage() (*registry.Storage, error) {
+	return storageOf(a.o.Registry, "apiregistration.k8s.io", "apiservices")
+}
+
+// follow makes a snapshot after each change.
+func (a *Aggregator) follow(ctx context.Context) error {
+	defer a.stopAll()
+	for ctx.Err() == nil {
+		if err := a.followOnce(ctx); ctx.Err() == nil {
+			a.log.Info("API services are read again", "reason", err)
+			wait(ctx, retryAfter)
+		}
+	}
+	return ctx.Err()
+}
+
+func (a *Aggregator) followOnce(ctx context.Context) error {
+	storage, err := a.storage()
+	if err != nil {
+		return err
+	}
+	w, err := storage.Watch(ctx, registry.WatchQuery{Freshness: registry.Freshness{Any: true}, Initial: true})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	all := map[string]*v1.APIService{}
+	for _, o := range w.Initial {
+		a.note(ctx, storage, all, o)
+	}
+	w.Initial = nil
+	for {
+		a.publish(ctx, all)
+		select {
+		case <-w.Wake():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for {
+			e, ok, err := w.Next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			if e.Type == apiwatch.Deleted {
+				delete(all, e.Object.Name())
+				continue
+			}
+			a.note(ctx, storage, all, e.Object)
+		}
+	}
+}
+
+func (a *Aggregator) note(ctx context.Context, s *registry.Storage, all map[string]*v1.APIService, o *watchcache.Object) {
+	made, err := s.Kind().Decode(ctx, o.Value(), o.Revision.String())
+	if err != nil {
+		a.log.Error("an API service cannot be read", "name", o.Name(), "error", err)
+		return
+	}
+	all[o.Name()] = made.(*v1.APIService)
+}
+
+// publish exchanges the snapshot, and has a checker for each remote.
+func (a *Aggregator) publish(ctx context.Context, all map[string]*v1.APIService) {
+	before := a.now.Load()
+	now := a.snapshotOf(before, all)
+	a.now.Store(now)
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+	for name, r := range before.remotes {
+		if next := now.remotes[name]; next == nil || next.connections != r.connections {
+			r.connections.close()
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, c := range a.checkers {
+		if r := now.remotes[name]; r == nil || r.connections != c.connections {
+			c.stop()
+			delete(a.checkers, name)
+		}
+	}
+	for name, r := range now.remotes {
+		if a.checkers[name] == nil {
+			a.checkers[name] = a.startChecker(ctx, r)
+		}
+	}
+}
+
+func (a *Aggregator) stopAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, c := range a.checkers {
+		c.stop()
+		delete(a.checkers, name)
+	}
+	for _, r := range a.now.Load().remotes {
+		r.connections.close()
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func storageOf(r *registry.Registry, group, of string) (*registry.Storage, error) {
+	kind, ok := r.Catalogue.Kind(groupResource(group, of))
+	if !ok {
+		return nil, fmt.Errorf("%s are not served", of)
+	}
+	return r.Storage(kind)
+}

@@ -1,0 +1,82 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/server/registry"
+)
+
+// TrustName is the config map in kube-system by which other API servers learn whom to believe.
+const TrustName = "extension-apiserver-authentication"
+
+// Trust keeps that config map. What other servers of the cluster have put into it stays.
+type Trust struct {
+	Registry *registry.Registry
+	// Clients are the authorities of clients, Proxies those of front proxies, in PEM.
+	Clients, Proxies func() []byte
+	// ProxyNames are the front proxies that are believed.
+	ProxyNames []string
+	Logger     *slog.Logger
+}
+
+// Run looks after the config map until the context ends.
+func (t *Trust) Run(ctx context.Context) error {
+	return repeat(ctx, t.Ensure, func(err error) { t.Logger.Warn("the authorities could not be published", "error", err) })
+}
+
+// Ensure writes what is missing.
+func (t *Trust) Ensure(ctx context.Context) error {
+	return keepConfigMap(ctx, t.Registry, TrustName, t.complete)
+}
+
+// complete adds what this server wants others to know.
+func (t *Trust) complete(o *corev1.ConfigMap) {
+	bundles := map[string][]byte{"client-ca-file": t.Clients(), "requestheader-client-ca-file": t.Proxies()}
+	for key, text := range bundles {
+		o.Data[key] = joined(o.Data[key], text)
+	}
+	lists := map[string][]string{
+		"requestheader-username-headers": {"X-Remote-User"}, "requestheader-uid-headers": {"X-Remote-Uid"},
+		"requestheader-group-headers": {"X-Remote-Group"}, "requestheader-extra-headers-prefix": {"X-Remote-Extra-"},
+		"requestheader-allowed-names": t.ProxyNames,
+	}
+	for key, values := range lists {
+		o.Data[key] = listed(o.Data[key], values)
+	}
+}
+
+// joined is a bundle with the certificates of another one that it lacks.
+func joined(present string, more []byte) string {
+	for block, rest := pem.Decode(more); block != nil; block, rest = pem.Decode(rest) {
+		if text := string(pem.EncodeToMemory(block)); !strings.Contains(present, text) {
+			present += text
+		}
+	}
+	return present
+}
+
+// listed is a list in JSON with the values of another one that it lacks.
+func listed(present string, more []string) string {
+	var all []string
+	if json.Unmarshal([]byte(present), &all) != nil {
+		all = nil // it was no list
+	}
+	for _, v := range more {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(fmt.Sprintf("bootstrap: strings cannot be encoded: %v", err))
+	}
+	return string(text)
+}
