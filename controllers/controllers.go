@@ -33,6 +33,7 @@ import (
 	"github.com/millrace/millrace/controllers/servicecidr"
 	"github.com/millrace/millrace/controllers/statefulset"
 	"github.com/millrace/millrace/controllers/tainteviction"
+	"github.com/millrace/millrace/controllers/trustbundle"
 	"github.com/millrace/millrace/controllers/ttl"
 	"github.com/millrace/millrace/loop"
 )
@@ -89,6 +90,7 @@ func All(options Options) []loop.Entry {
 		serviceaccount.Entry,
 		statefulset.Entry,
 		tainteviction.Entry,
+		trustbundle.Entry(options.RootCA),
 		ttl.Entry,
 	}
 }

@@ -23,13 +23,15 @@ import (
 
 // joinFlags say how a kubelet gets its certificates, under the kubelet's names.
 type joinFlags struct {
-	bootstrap, folder     string
+	bootstrap, token      string
+	folder                string
 	rotate, rotateServing bool
 }
 
 func (f *joinFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.bootstrap, "bootstrap-kubeconfig", "", "how to ask for a client certificate while --kubeconfig is not there yet; that file is then written")
+	fl.StringVar(&f.token, "bootstrap-token", "", "a bootstrap token, instead of --bootstrap-kubeconfig: what --master says of itself is believed if it is signed by the token")
 	fl.StringVar(&f.folder, "cert-dir", "", "folder of the certificates that the kubelet asks for (default: pki in --root-dir)")
 	fl.BoolVar(&f.rotate, "rotate-certificates", true, "ask for a new client certificate before the present one of --cert-dir ends")
 	fl.BoolVar(&f.rotateServing, "rotate-server-certificates", false, "ask for the certificate to serve, too; somebody has to approve such requests")
@@ -56,7 +58,7 @@ func (f *kubeletFlags) nodeName() (string, error) {
 // that certificate good.
 func (f *kubeletFlags) join(ctx context.Context, out io.Writer) (*loop.Clients, *rest.Config, loop.Runner, error) {
 	nothing := loop.Func(func(context.Context) error { return nil })
-	if f.joining.bootstrap == "" {
+	if f.joining.bootstrap == "" && f.joining.token == "" {
 		clients, config, err := f.clients(out)
 		return clients, config, nothing, err
 	}
@@ -67,7 +69,7 @@ func (f *kubeletFlags) join(ctx context.Context, out io.Writer) (*loop.Clients, 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	bootstrap, err := f.readBootstrap()
+	bootstrap, err := f.bootstrap(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -105,6 +107,27 @@ func (f *kubeletFlags) joiningName() (string, error) {
 		return f.hollowName(), nil
 	}
 	return f.nodeName()
+}
+
+// bootstrap is how the API server is reached while there is no certificate yet.
+func (f *kubeletFlags) bootstrap(ctx context.Context) (*rest.Config, error) {
+	if f.joining.token == "" {
+		return f.readBootstrap()
+	}
+	if f.kubeconfig != "" {
+		if _, err := os.Stat(f.kubeconfig); err == nil { // it has joined
+			f.joining.bootstrap = f.kubeconfig
+			return f.readBootstrap()
+		}
+	}
+	if f.master == "" {
+		return nil, errors.New("--bootstrap-token needs the address of the API server in --master")
+	}
+	config, err := credentials.Discover(ctx, f.master, f.joining.token)
+	if err != nil {
+		return nil, fmt.Errorf("--bootstrap-token: %w", err)
+	}
+	return config, nil
 }
 
 // readBootstrap reads --bootstrap-kubeconfig. Where it has been used up, the kubeconfig that was written tells where the API server is.

@@ -108,7 +108,7 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	if f.port < 0 || f.port > 65535 {
 		return fmt.Errorf("--port %d is not a port", f.port)
 	}
-	if f.nodes == 0 && f.kubeconfig == "" && f.joining.bootstrap == "" && f.manifests+f.manifestURL != "" {
+	if f.nodes == 0 && f.kubeconfig == "" && f.joining.bootstrap+f.joining.token == "" && f.manifests+f.manifestURL != "" {
 		return f.alone(ctx)
 	}
 	clients, config, identity, err := f.join(ctx, out)

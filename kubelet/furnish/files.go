@@ -57,6 +57,13 @@ func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev
 		}
 		all[s.ServiceAccountToken.Path] = file{[]byte(token), tokenMode(pod, mode)}
 		return nil
+	case s.ClusterTrustBundle != nil:
+		text, err := f.bundle(ctx, pod, s.ClusterTrustBundle)
+		if err != nil {
+			return err
+		}
+		all[s.ClusterTrustBundle.Path] = file{text, modeOf(nil, mode)}
+		return nil
 	}
 	return ErrUnsupported
 }

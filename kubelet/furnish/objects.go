@@ -24,7 +24,7 @@ var ErrAlone = errors.New("this kubelet runs without an API server")
 // firstLook is how long a pod waits for the first state of an object.
 const firstLook = 10 * time.Second
 
-// objects are the config maps and secrets that pods of this node use. Each is watched by itself, once for all pods, as
+// objects are the config maps, secrets and trust bundles that pods of this node use. Each is watched by itself, once for all pods, as
 // long as a pod uses it: nothing else is asked of the server, and changes come at once. While the server is away the
 // last content is good.
 type objects struct {
@@ -157,7 +157,9 @@ func (o *objects) release(uid string) {
 // watch follows one object until ctx ends.
 func (o *objects) watch(ctx context.Context, key object, e *entry) {
 	var err error
-	if key.kind == "secret" {
+	if key.kind == bundleKind || key.kind == signerKind {
+		err = o.watchBundles(ctx, key, e)
+	} else if key.kind == "secret" {
 		err = follow(ctx, o, key, e, informer.For(o.kube.CoreV1().Secrets(key.namespace)), func(s *corev1.Secret) map[string][]byte { return contentOf(nil, s.Data) })
 	} else {
 		err = follow(ctx, o, key, e, informer.For(o.kube.CoreV1().ConfigMaps(key.namespace)), func(c *corev1.ConfigMap) map[string][]byte { return contentOf(c.Data, c.BinaryData) })

@@ -142,6 +142,7 @@ func build(o *Options) map[string]maker {
 		"RuntimeClass":                         plain(c.runtimeClass),
 		"CertificateApproval":                  plain(func() registry.Admission { return certificateApproval(o.Authorize) }),
 		"CertificateSigning":                   plain(func() registry.Admission { return certificateSigning(o.Authorize) }),
+		"ClusterTrustBundleAttest":             plain(func() registry.Admission { return trustBundleAttest(o.Authorize) }),
 		"CertificateSubjectRestriction":        plain(certificateSubjectRestriction),
 		"DefaultIngressClass":                  plain(c.defaultIngressClass),
 		"DenyServiceExternalIPs":               plain(denyExternalIPs),

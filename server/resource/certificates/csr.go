@@ -18,7 +18,7 @@ import (
 )
 
 // Kinds are the kinds of the group.
-func Kinds() []*resource.Kind { return []*resource.Kind{SigningRequests()} }
+func Kinds() []*resource.Kind { return []*resource.Kind{SigningRequests(), TrustBundles()} }
 
 type request = certificatesv1.CertificateSigningRequest
 

@@ -1,0 +1,109 @@
+// Package trustbundle publishes the authorities by which clients know the API server, as a ClusterTrustBundle of the signer
+// kubernetes.io/kube-apiserver-serving.
+//
+// What is guaranteed: there is one ClusterTrustBundle of this signer, which holds these authorities and is named after them; who
+// changes or deletes it gets it back, and others of the signer are deleted.
+package trustbundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const (
+	name   = "kube-apiserver-serving-clustertrustbundle-publisher-controller"
+	signer = "kubernetes.io/kube-apiserver-serving"
+)
+
+// Entry is this loop among the others, for certificates in PEM. Without any there is nothing to publish, and the loop does not run.
+func Entry(certificates []byte) loop.Entry {
+	return loop.Entry{Name: name, New: func(c *loop.Clients) (loop.Runner, error) {
+		if len(certificates) == 0 {
+			return nil, nil
+		}
+		return New(c, certificates), nil
+	}}
+}
+
+type controller struct {
+	kube    kubernetes.Interface
+	wanted  *certificatesv1.ClusterTrustBundle
+	bundles *informer.Shared[*certificatesv1.ClusterTrustBundle]
+	writes  loop.Writes
+}
+
+var all = loop.Key{Name: "all"} // bundles of the signer are looked at together
+
+// New makes the loop.
+func New(c *loop.Clients, certificates []byte) loop.Runner {
+	sum := sha256.Sum256(certificates)
+	p := &controller{
+		kube: c.Kube,
+		wanted: &certificatesv1.ClusterTrustBundle{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s:%x", strings.ReplaceAll(signer, "/", ":"), sum[:12])},
+			Spec:       certificatesv1.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: string(certificates)},
+		},
+		bundles: loop.Informer(c, informer.For(c.Kube.CertificatesV1().ClusterTrustBundles()), loop.Selection{Fields: "spec.signerName=" + signer}),
+	}
+	return &loop.Loop{
+		Name: name, Clients: c, Sync: p.sync, Start: []loop.Key{all},
+		Watches: []loop.Watch{loop.Mapped(p.bundles, func(*certificatesv1.ClusterTrustBundle) []loop.Key { return []loop.Key{all} })},
+	}
+}
+
+func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := p.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	if err := p.publish(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	var failed error
+	for b := range p.bundles.List() {
+		if b.Name == p.wanted.Name {
+			continue
+		}
+		err := p.kube.CertificatesV1().ClusterTrustBundles().Delete(ctx, b.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			failed = errors.Join(failed, fmt.Errorf("delete the trust bundle %s: %w", b.Name, err))
+		}
+	}
+	return loop.Result{}, failed
+}
+
+// publish makes the bundle, or makes it what it was.
+func (p *controller) publish(ctx context.Context, key loop.Key) error {
+	bundles := p.kube.CertificatesV1().ClusterTrustBundles()
+	present, ok := p.bundles.Lookup(loop.Key{Name: p.wanted.Name})
+	var written *certificatesv1.ClusterTrustBundle
+	var err error
+	switch {
+	case !ok:
+		written, err = bundles.Create(ctx, p.wanted, metav1.CreateOptions{})
+	case present.Spec.TrustBundle != p.wanted.Spec.TrustBundle:
+		changed := present.DeepCopy()
+		changed.Spec.TrustBundle = p.wanted.Spec.TrustBundle
+		written, err = bundles.Update(ctx, changed, metav1.UpdateOptions{})
+	default:
+		return nil
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return loop.ErrBehind // made by another replica; look at it when the cache shows it
+	}
+	if err != nil {
+		return fmt.Errorf("publish the trust bundle %s: %w", p.wanted.Name, err)
+	}
+	p.writes.Wrote(key, p.bundles, written.ResourceVersion)
+	return nil
+}
