@@ -75,7 +75,7 @@ func TestRangesAreReadyAndGoWhenNoAddressNeedsThem(t *testing.T) {
 		expect("at first", "alone", "True ")
 		expect("at first", "narrow", "True ")
 		remove("alone")
-		time.Sleep(time.Hour)
+		time.Sleep(30 * time.Second)
 		expect("with an address", "alone", "False Terminating")
 		if err := s.Kube.NetworkingV1().IPAddresses().Delete(t.Context(), "192.168.0.7", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
