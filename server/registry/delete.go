@@ -42,8 +42,11 @@ func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.D
 		case fresh || errors.Is(failed, store.ErrNotFound) || lost(failed):
 			return nil, statusOf(failed, s.kind.GroupResource(), name)
 		default: // The refusal rests on what the cache said, which may be old.
-			current, err = s.registry.Store.Get(ctx, key, store.GetOptions{})
-			fresh = true
+			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
+			if getErr == nil && newer.Revision == current.Revision {
+				return nil, statusOf(failed, s.kind.GroupResource(), name)
+			}
+			current, fresh, err = newer, true, getErr
 		}
 	}
 	return nil, conflict(s.kind.GroupResource(), name)

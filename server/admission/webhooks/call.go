@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/server/admission/attributes"
 )
@@ -61,14 +63,34 @@ func (w *Webhooks) call(ctx context.Context, h *hook, v *attributes.Version, mut
 	if err != nil {
 		return nil, fail(codeOf(err), "failed to call webhook: %w", err)
 	}
-	answer := &admissionv1.AdmissionReview{}
-	if err := json.Unmarshal(text, answer); err != nil {
-		return nil, fail(503, "failed to call webhook: %w", fmt.Errorf("couldn't get version/kind; json parse error: %w", err))
+	answer, err := understand(text)
+	if err != nil {
+		return nil, fail(503, "failed to call webhook: %w", err)
 	}
 	if err := check(answer, uid, version, mutating); err != nil {
 		return nil, fail(503, "received invalid webhook response: %w", err)
 	}
 	return answer.Response, nil
+}
+
+// understand reads an answer. As in Kubernetes it may be YAML.
+func understand(text []byte) (*admissionv1.AdmissionReview, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		converted, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			return nil, err
+		}
+		text = converted
+	}
+	var said struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	answer := &admissionv1.AdmissionReview{}
+	return answer, json.Unmarshal(text, answer)
 }
 
 func codeOf(err error) int {

@@ -26,7 +26,7 @@ func TestWhatGoesWrongEndsTheRequestInTheWordsOfKubernetes(t *testing.T) {
 		say  answer
 		want string
 	}{
-		"nonsense":     {raw("nonsense", 200), calling + "failed to call webhook: couldn't get version/kind; json parse error: invalid character"},
+		"nonsense":     {raw("nonsense", 200), calling + "failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value"},
 		"no answer":    {raw(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 200), calling + "received invalid webhook response: webhook response was absent"},
 		"no kind":      {raw(`{"response":{"uid":"","allowed":true}}`, 200), calling + `received invalid webhook response: expected response.uid="`},
 		"not found":    {raw("", 404), calling + "failed to call webhook: the server could not find the requested resource"},

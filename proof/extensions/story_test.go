@@ -1,0 +1,303 @@
+package extensions_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/millracetest"
+)
+
+var (
+	peer   = flag.String("peer", "", "URL of a kube-apiserver whose answers are recorded")
+	bearer = flag.String("bearer", "", "token of its administrator")
+)
+
+const recorded = "testdata/answers.json"
+
+// step is a request. Body and path may name {HOOK}, the base of the webhook's URL, and {CA}, its certificate.
+type step struct {
+	Method, Path, Body string
+	// Settles says that the peer needs a moment until it acts by what was written.
+	Settles bool
+}
+
+// outcome is what came of a step: what was answered, and what webhooks were asked meanwhile.
+type outcome struct {
+	Code     int      `json:"code"`
+	Answer   any      `json:"answer,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Asked    []string `json:"asked,omitempty"`
+}
+
+// api is where steps are sent.
+type api struct {
+	testing.TB
+	client *http.Client
+	base   string
+	token  string
+	hook   *hook
+	wait   time.Duration
+}
+
+func (a *api) do(s step) outcome {
+	a.Helper()
+	a.hook.reset()
+	text := strings.NewReplacer("{HOOK}", a.hook.URL, "{CA}", a.hook.ca).Replace(s.Body)
+	request, err := http.NewRequestWithContext(a.Context(), s.Method, a.base+s.Path, strings.NewReader(text))
+	if err != nil {
+		a.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if s.Method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	if a.token != "" {
+		request.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		a.Fatal(err)
+	}
+	if s.Settles && response.StatusCode < 300 {
+		time.Sleep(a.wait)
+	}
+	o := outcome{Code: response.StatusCode, Warnings: response.Header["Warning"], Asked: a.hook.asked()}
+	var tree any
+	if json.Unmarshal(body, &tree) != nil {
+		tree = string(body)
+	}
+	o.Answer = a.normal(tree)
+	return o
+}
+
+// volatile are fields that differ from run to run, or that other tests look at.
+var volatile = []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink", "time"}
+
+var (
+	uuids    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	suffixes = regexp.MustCompile(`(gen-)[a-z0-9]{5}`)
+	ports    = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+)
+
+func (a *api) normal(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range volatile {
+			delete(v, name)
+		}
+		for k, inner := range v {
+			if v[k] = a.normal(inner); v[k] == nil {
+				delete(v, k)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = a.normal(v[i])
+		}
+	case string:
+		v = strings.ReplaceAll(v, a.hook.ca, "CA")
+		return suffixes.ReplaceAllString(ports.ReplaceAllString(uuids.ReplaceAllString(v, "UUID"), "HOST"), "${1}XXXXX")
+	}
+	return v
+}
+
+// hook is a webhook whose behaviour is the last part of the path by which it is called.
+type hook struct {
+	*httptest.Server
+	ca string
+	of *api
+
+	mu   sync.Mutex
+	seen []string
+}
+
+func newHook(t testing.TB) *hook {
+	h := &hook{}
+	h.Server = httptest.NewUnstartedServer(h)
+	h.Config.ErrorLog = log.New(io.Discard, "", 0)
+	h.StartTLS()
+	t.Cleanup(h.Close)
+	h.ca = encoded(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw}))
+	return h
+}
+
+func encoded(b []byte) string {
+	text, _ := json.Marshal(b)
+	return strings.Trim(string(text), `"`)
+}
+
+func (h *hook) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = nil
+}
+
+func (h *hook) asked() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slices.Sort(h.seen)
+	return h.seen
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var review struct {
+		APIVersion string         `json:"apiVersion"`
+		Kind       string         `json:"kind"`
+		Request    map[string]any `json:"request"`
+	}
+	if err := json.Unmarshal(body, &review); err != nil {
+		h.of.Errorf("a webhook got %s: %v", body, err)
+		return
+	}
+	uid, _ := review.Request["uid"].(string)
+	if user, ok := review.Request["userInfo"].(map[string]any); ok {
+		delete(review.Request, "userInfo")
+		review.Request["by"] = user["username"] != ""
+	}
+	shown, _ := json.Marshal(h.of.normal(review.Request))
+	h.mu.Lock()
+	h.seen = append(h.seen, r.URL.Path+" "+string(shown))
+	h.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	answer := func(fields string) {
+		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":%q,%s}}`, review.APIVersion, uid, fields)
+	}
+	patch := func(text string) {
+		answer(`"allowed":true,"patchType":"JSONPatch","patch":"` + encoded([]byte(text)) + `"`)
+	}
+	switch how := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]; how {
+	case "allow":
+		answer(`"allowed":true,"warnings":["mind this"]`)
+	case "deny":
+		answer(`"allowed":false,"status":{"code":403,"message":"not here","reason":"Forbidden"}`)
+	case "wordless":
+		answer(`"allowed":false`)
+	case "teapot":
+		answer(`"allowed":false,"status":{"code":418,"reason":"Teapot","details":{"causes":[{"message":"short"}]}}`)
+	case "label":
+		patch(`[{"op":"add","path":"/metadata/labels","value":{"patched":"yes"}}]`)
+	case "badpath":
+		patch(`[{"op":"remove","path":"/none/at/all"}]`)
+	case "badtype":
+		patch(`[{"op":"add","path":"/data","value":7}]`)
+	case "invalid":
+		patch(`[{"op":"add","path":"/metadata/labels","value":{"not valid!":"yes"}}]`)
+	case "rename":
+		patch(`[{"op":"replace","path":"/metadata/name","value":"renamed"}]`)
+	case "five":
+		patch(`[{"op":"replace","path":"/spec/replicas","value":5}]`)
+	case "nonsense":
+		io.WriteString(w, "nonsense")
+	case "empty":
+		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"AdmissionReview"}`, review.APIVersion)
+	case "wronguid":
+		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":"other","allowed":true}}`, review.APIVersion)
+	case "nokind":
+		fmt.Fprintf(w, `{"response":{"uid":%q,"allowed":true}}`, uid)
+	case "nopatchtype":
+		answer(`"allowed":true,"patch":"W10="`)
+	case "error":
+		http.Error(w, "it is broken", http.StatusInternalServerError)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// where is the server that is tested, or the one that is recorded.
+func where(t *testing.T) *api {
+	a := &api{TB: t, hook: newHook(t)}
+	a.hook.of = a
+	if *peer != "" {
+		a.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		a.base, a.token, a.wait = *peer, *bearer, 2*time.Second
+		return a
+	}
+	cluster := millracetest.Start(t, millrace.Options{Controllers: []string{}, NoScheduler: true})
+	config := cluster.Config()
+	through, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.client, a.base = &http.Client{Transport: through}, config.Host
+	return a
+}
+
+// different are stories that end in another way on purpose, or are not told to the end.
+var different = map[string]string{
+	"a token": "a webhook is shown a request for a token as it was sent, without the account's name and the default of an hour",
+}
+
+func TestAnswersAreThoseOfKubernetes(t *testing.T) {
+	a := where(t)
+	var want map[string][]outcome
+	if text, err := os.ReadFile(recorded); err == nil {
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string][]outcome{}
+	for _, s := range stories() {
+		for _, one := range s.steps {
+			got[s.name] = append(got[s.name], a.do(one))
+		}
+		for _, one := range s.after {
+			a.do(one)
+		}
+	}
+	if *peer != "" {
+		text, err := json.MarshalIndent(got, "", " ")
+		if err == nil {
+			err = os.WriteFile(recorded, append(text, '\n'), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, s := range stories() {
+		if different[s.name] != "" {
+			continue
+		}
+		for i, one := range s.steps {
+			if i >= len(want[s.name]) {
+				t.Errorf("%s: step %d was not recorded", s.name, i)
+				continue
+			}
+			if w, g := text(want[s.name][i]), text(got[s.name][i]); w != g {
+				t.Errorf("%s: %s %s\n got %s\nwant %s", s.name, one.Method, one.Path, g, w)
+			}
+		}
+	}
+}
+
+func text(o outcome) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(o) // nothing in it can fail
+	return b.String()
+}
