@@ -228,7 +228,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // where is the server that is tested, or the one that is recorded.
-func where(t *testing.T) *api {
+func where(t testing.TB) *api {
 	a := &api{TB: t, hook: newHook(t)}
 	a.hook.of = a
 	if *peer != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"sync"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -44,6 +45,7 @@ type Input struct {
 // Activation is the values of variables for one request.
 type Activation struct {
 	values map[string]any
+	lazy   map[string]func() any
 	ctx    context.Context
 	spent  uint64 // by variables since it was looked at last
 	from   *Compiler
@@ -60,10 +62,8 @@ func Activate(ctx context.Context, c *Compiler, in Input) (*Activation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to prepare oldObject variable for evaluation: %w", err)
 	}
-	a.values = map[string]any{
-		objectName: object, oldObjectName: old, paramsName: types.NullValue,
-		requestName: common.SchemalessTypedToVal(Review(in.Version)), namespaceName: common.SchemalessTypedToVal(exposed(in.Namespace)),
-	}
+	a.values = map[string]any{objectName: object, oldObjectName: old, paramsName: types.NullValue}
+	a.later(in)
 	if in.Params != nil {
 		a.values[paramsName] = common.SchemalessTypedToVal(in.Params)
 	}
@@ -83,7 +83,7 @@ func (a *Activation) compose() {
 
 // Afresh has the same values, and variables that are not evaluated yet: what they cost counts again.
 func (a *Activation) Afresh() *Activation {
-	again := &Activation{values: maps.Clone(a.values), ctx: a.ctx, from: a.from}
+	again := &Activation{values: maps.Clone(a.values), lazy: a.lazy, ctx: a.ctx, from: a.from}
 	again.compose()
 	return again
 }
@@ -126,8 +126,19 @@ func exposed(n *corev1.Namespace) *corev1.Namespace {
 	return &out
 }
 
+// later prepares what most expressions do not name: it is made when one does.
+func (a *Activation) later(in Input) {
+	a.lazy = map[string]func() any{
+		requestName:   sync.OnceValue(func() any { return common.SchemalessTypedToVal(Review(in.Version)) }),
+		namespaceName: sync.OnceValue(func() any { return common.SchemalessTypedToVal(exposed(in.Namespace)) }),
+	}
+}
+
 // ResolveName implements interpreter.Activation.
 func (a *Activation) ResolveName(name string) (any, bool) {
+	if produce, ok := a.lazy[name]; ok {
+		return produce(), true
+	}
 	v, ok := a.values[name]
 	return v, ok
 }

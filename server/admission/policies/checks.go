@@ -149,6 +149,9 @@ const longestMessage = 5 << 10
 
 // explain says why rules have denied.
 func (c *checks) explain(a *expression.Activation, out *result, budget int64) {
+	if len(out.findings) == 0 {
+		return // which is what happens most
+	}
 	a = a.Afresh()
 	var spent error
 	for i := range out.findings {
