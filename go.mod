@@ -3,6 +3,11 @@ module github.com/millrace/millrace
 go 1.26.8
 
 require (
+	github.com/container-storage-interface/spec v1.13.0
+	k8s.io/kubelet v0.37.2
+)
+
+require (
 	github.com/fsnotify/fsnotify v1.9.0
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/gnostic-models v0.7.0

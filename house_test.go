@@ -52,6 +52,8 @@ var arrows = map[string][]string{
 
 	"network": {"loop", "informer", "queue"},
 
+	"metricsapi": {},
+
 	// The libraries.
 	"loop":     {"informer", "queue"},
 	"informer": {"watch", "internal"},

@@ -35,6 +35,9 @@ func (c *Cluster) startLoops(context.Context) error {
 		o := controllers.Options{RootCA: authority.CertPEM, Signing: signing.Signing{Authority: func() (signing.Authority, error) {
 			return signing.Authority{Certificate: authority.Certificate, Key: authority.Key}, nil
 		}}}
+		if c.options.Nodes > 0 || c.options.Runtime != "" {
+			o.Volumes.Class = "standard"
+		}
 		if o.Ranges.ClusterCIDRs, err = podRanges(c.options.PodRange); err != nil {
 			return err
 		}

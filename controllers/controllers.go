@@ -7,6 +7,8 @@
 package controllers
 
 import (
+	"github.com/millrace/millrace/controllers/attachdetach"
+	"github.com/millrace/millrace/controllers/attributesclassprotection"
 	"github.com/millrace/millrace/controllers/bootstraptoken"
 	"github.com/millrace/millrace/controllers/certificates"
 	"github.com/millrace/millrace/controllers/clusterrole"
@@ -17,11 +19,15 @@ import (
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
 	"github.com/millrace/millrace/controllers/endpointslicemirroring"
+	"github.com/millrace/millrace/controllers/ephemeralvolume"
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/job"
+	"github.com/millrace/millrace/controllers/localvolume"
 	"github.com/millrace/millrace/controllers/namespace"
 	"github.com/millrace/millrace/controllers/nodeipam"
 	"github.com/millrace/millrace/controllers/nodelifecycle"
+	"github.com/millrace/millrace/controllers/persistentvolume"
+	"github.com/millrace/millrace/controllers/podautoscaler"
 	"github.com/millrace/millrace/controllers/podgc"
 	"github.com/millrace/millrace/controllers/pvcprotection"
 	"github.com/millrace/millrace/controllers/pvprotection"
@@ -35,6 +41,7 @@ import (
 	"github.com/millrace/millrace/controllers/tainteviction"
 	"github.com/millrace/millrace/controllers/trustbundle"
 	"github.com/millrace/millrace/controllers/ttl"
+	"github.com/millrace/millrace/controllers/volumeexpand"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -51,6 +58,10 @@ type Options struct {
 	Nodes nodelifecycle.Options
 	// Ranges says where nodes get the ranges for their pods from. Without any, nodes get none.
 	Ranges nodeipam.Options
+	// Volumes says what the provisioner of local volumes makes of its own accord.
+	Volumes localvolume.Options
+	// Autoscaling says how often and how eagerly workloads are scaled.
+	Autoscaling podautoscaler.Options
 	// Pods says how many finished ones may stay.
 	Pods podgc.Options
 	// Signing says by whom certificates are signed. Without an authority none are.
@@ -82,6 +93,13 @@ func All(options Options) []loop.Entry {
 		options.Ranges.Entry(),
 		options.Nodes.Entry(),
 		options.Pods.Entry(),
+		options.Volumes.Entry(),
+		options.Autoscaling.Entry(),
+		persistentvolume.Entry,
+		ephemeralvolume.Entry,
+		volumeexpand.Entry,
+		attachdetach.Entry,
+		attributesclassprotection.Entry,
 		pvcprotection.Entry,
 		pvprotection.Entry,
 		resourcequota.Entry,

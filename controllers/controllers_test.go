@@ -22,6 +22,10 @@ import (
 func TestNamesAreThoseOfKubernetes(t *testing.T) {
 	all, _ := loop.Names(controllers.All(controllers.Options{}))
 	want := []string{
+		"bootstrap-signer-controller",
+		"certificatesigningrequest-approving-controller",
+		"certificatesigningrequest-cleaner-controller",
+		"certificatesigningrequest-signing-controller",
 		"clusterrole-aggregation-controller",
 		"cronjob-controller",
 		"daemonset-controller",
@@ -30,11 +34,17 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"endpoints-controller",
 		"endpointslice-controller",
 		"endpointslice-mirroring-controller",
+		"ephemeral-volume-controller",
 		"garbage-collector-controller",
+		"horizontal-pod-autoscaler-controller",
 		"job-controller",
+		"local-volume-provisioner-controller", // our own
 		"namespace-controller",
 		"node-ipam-controller",
 		"node-lifecycle-controller",
+		"persistentvolume-attach-detach-controller",
+		"persistentvolume-binder-controller",
+		"persistentvolume-expander-controller",
 		"persistentvolume-protection-controller",
 		"persistentvolumeclaim-protection-controller",
 		"pod-garbage-collector-controller",
@@ -42,10 +52,14 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"replicationcontroller-controller",
 		"resourcequota-controller",
 		"root-ca-certificate-publisher-controller",
+		"service-cidr-controller",
 		"serviceaccount-controller",
 		"statefulset-controller",
 		"taint-eviction-controller",
+		"token-cleaner-controller",
 		"ttl-after-finished-controller",
+		"ttl-controller",
+		"volumeattributesclass-protection-controller",
 	}
 	slices.Sort(all)
 	if !slices.Equal(all, want) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet/cri"
+	"github.com/millrace/millrace/kubelet/csi"
 	"github.com/millrace/millrace/kubelet/furnish"
 	"github.com/millrace/millrace/kubelet/node"
 	"github.com/millrace/millrace/kubelet/pressure"
@@ -30,6 +31,7 @@ type Kubelet struct {
 	config   *source.Config
 	crew     *worker.Crew
 	furnish  *furnish.Furnisher
+	drivers  *csi.Drivers // nil without an API server
 	api      *source.Server
 	reporter *worker.Reporter
 	mirrors  *mirrors
@@ -67,11 +69,17 @@ func New(o Options) (*Kubelet, error) {
 	k.measure = measures{memory: memoryLevels, disk: k.diskLevels}
 	k.health = newHealth(k.runtime, o.Logger, k.announceReady)
 	k.sources()
-	k.furnish = furnish.New(furnish.Options{
+	volumes := furnish.Options{
 		Root: o.Root, Kube: k.kube(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
 		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Logger: o.Logger, ImageUser: k.runtime.User,
 		Streaming: k.streaming(), Changed: func(key worker.Key) { k.crew.Changed(key) },
-	})
+	}
+	if o.Clients != nil {
+		k.drivers = csi.New(csi.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Changed: k.health.tell, Logger: o.Logger})
+		volumes.Drivers = k.drivers
+		k.runners = append(k.runners, k.drivers)
+	}
+	k.furnish = furnish.New(volumes)
 	k.crew = worker.New(worker.Options{
 		Runtime: k.runtime, Images: k.runtime, Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
 		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Resize: k.resize, Record: k.recorder(), Static: source.Static,

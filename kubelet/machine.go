@@ -84,12 +84,16 @@ func (k *Kubelet) capacity() corev1.ResourceList {
 func (k *Kubelet) facts() node.Facts {
 	f := node.Facts{
 		Name: k.options.Name, Addresses: k.options.Addresses, Labels: k.options.Labels, Taints: k.options.Taints,
-		Capacity: k.capacity(), Reserved: k.options.Reserved, Info: k.machine.info,
+		Annotations: map[string]string{node.LocalVolumes: k.furnish.LocalFolder()},
+		Capacity:    k.capacity(), Reserved: k.options.Reserved, Info: k.machine.info,
 	}
 	if k.server != nil {
 		f.Port = k.server.Port()
 	}
 	f.Pressure = k.pressed.Conditions()
+	if k.drivers != nil {
+		f.InUse = k.drivers.InUse()
+	}
 	f.NotReady, f.Info.ContainerRuntimeVersion, f.Images = k.health.report()
 	return f
 }

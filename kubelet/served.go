@@ -209,3 +209,10 @@ func (q sizeQueue) Next() *remotecommand.TerminalSize {
 		return nil
 	}
 }
+
+// removeVolume removes a local volume that has been released.
+func (s served) removeVolume(w http.ResponseWriter, r *http.Request) {
+	if err := s.furnish.RemoveLocal(r.PathValue("name")); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}

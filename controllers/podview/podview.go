@@ -39,6 +39,10 @@ type Pod struct {
 	IPs           []string
 	Ports         []Port
 	Tolerations   []corev1.Toleration
+	// Claims are the persistent volume claims that the pod uses, those of its ephemeral volumes among them.
+	Claims []string
+	// Ephemeral says that some of the claims are made for the pod alone.
+	Ephemeral bool
 
 	// Ready is the state of the Ready condition, ReadyChanged when it became so.
 	Ready        bool
@@ -130,6 +134,7 @@ func Of(pod *corev1.Pod) *Pod {
 		Ports:         ports(&pod.Spec),
 		Tolerations:   pod.Spec.Tolerations,
 	}
+	p.volumes(pod)
 	for _, ip := range pod.Status.PodIPs {
 		p.IPs = append(p.IPs, ip.IP)
 	}

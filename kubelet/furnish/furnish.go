@@ -40,9 +40,18 @@ type Options struct {
 	ImageUser func(ctx context.Context, ref string) (uid *int64, name string, err error)
 	// Streaming says that the server gives the first state of a watch in the watch.
 	Streaming bool
+	// Drivers give the volumes of CSI drivers. Nil has none.
+	Drivers Drivers
 	// Changed hears of pods whose config maps or secrets have changed. Nil hears nothing.
 	Changed func(worker.Key)
 	Logger  *slog.Logger
+}
+
+// Drivers make volumes ready that somebody else provides, and take them away from a pod.
+type Drivers interface {
+	Persistent(ctx context.Context, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, readOnly bool) (string, error)
+	Inline(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error)
+	Release(ctx context.Context, uid string) error
 }
 
 // Furnisher furnishes the pods of one node. It is a loop.Runner.
@@ -96,8 +105,13 @@ func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // Release removes what a pod had.
-func (f *Furnisher) Release(_ context.Context, _ worker.Key, uid string) error {
+func (f *Furnisher) Release(ctx context.Context, _ worker.Key, uid string) error {
 	folder := f.podFolder(uid)
+	if f.Drivers != nil {
+		if err := errors.Join(f.clearSubPaths(uid), f.Drivers.Release(ctx, uid)); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(f.clearSubPaths(uid), os.RemoveAll(filepath.Join(folder, "complete"))); err != nil {
 		return err
 	}

@@ -215,17 +215,18 @@ func (o *objects) take(e *entry, data map[string][]byte) {
 	}
 }
 
-// claim is the volume behind a claim.
-func (o *objects) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolume, error) {
+// claim is a claim, and the volume behind it.
+func (o *objects) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
 	if o.kube == nil {
-		return nil, ErrAlone
+		return nil, nil, ErrAlone
 	}
 	c, err := o.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.Status.Phase != corev1.ClaimBound || c.Spec.VolumeName == "" {
-		return nil, fmt.Errorf("claim %q is not bound", name)
+		return nil, nil, fmt.Errorf("claim %q is not bound", name)
 	}
-	return o.kube.CoreV1().PersistentVolumes().Get(ctx, c.Spec.VolumeName, metav1.GetOptions{})
+	pv, err := o.kube.CoreV1().PersistentVolumes().Get(ctx, c.Spec.VolumeName, metav1.GetOptions{})
+	return c, pv, err
 }

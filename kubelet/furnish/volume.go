@@ -26,6 +26,9 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
 		_, err := f.claimed(ctx, pod, v)
 		return err
+	case v.CSI != nil && f.Drivers != nil:
+		_, err := f.Drivers.Inline(ctx, pod, v)
+		return err
 	}
 	return ErrUnsupported
 }
@@ -37,6 +40,8 @@ func (f *Furnisher) source(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		return v.HostPath.Path, nil
 	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
 		return f.claimed(ctx, pod, v)
+	case v.CSI != nil && f.Drivers != nil:
+		return f.Drivers.Inline(ctx, pod, v)
 	}
 	return f.volumeFolder(string(pod.UID), v.Name), nil
 }
@@ -47,7 +52,7 @@ func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volu
 	if v.PersistentVolumeClaim != nil {
 		name = v.PersistentVolumeClaim.ClaimName
 	}
-	pv, err := f.objects.claim(ctx, pod.Namespace, name)
+	claim, pv, err := f.objects.claim(ctx, pod.Namespace, name)
 	if err != nil {
 		return "", err
 	}
@@ -55,8 +60,9 @@ func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volu
 	case pv.Spec.HostPath != nil:
 		return pv.Spec.HostPath.Path, hostPath(pv.Spec.HostPath)
 	case pv.Spec.Local != nil:
-		_, err := os.Stat(pv.Spec.Local.Path)
-		return pv.Spec.Local.Path, err
+		return f.localVolume(pv.Spec.Local.Path)
+	case pv.Spec.CSI != nil && f.Drivers != nil:
+		return f.Drivers.Persistent(ctx, pod, claim, pv, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
 	}
 	return "", ErrUnsupported
 }

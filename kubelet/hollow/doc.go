@@ -27,6 +27,11 @@
 //	hollow.millrace.dev/unhealthy-after  when its liveness probe begins to fail
 //	hollow.millrace.dev/log              what it prints when it starts
 //	hollow.millrace.dev/message          what it leaves as its termination message: by default the end of its log after a failure, where the policy says so
+//	hollow.millrace.dev/cpu              what it uses of the CPU, as metrics.k8s.io tells: 1m by default
+//	hollow.millrace.dev/shared-cpu       what all running pods of the same controller use together, in equal parts
+//	hollow.millrace.dev/memory           what it uses of memory: 8Mi by default
+//
+// What is used is read anew each time: kubectl annotate changes the load of a pod that runs.
 //
 // Init containers end at once, and well, unless a script of their own says otherwise.
 package hollow

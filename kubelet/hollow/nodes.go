@@ -182,7 +182,8 @@ func (n *Nodes) facts(i int) node.Facts {
 	name := n.options.NamePrefix + strconv.Itoa(i)
 	f := node.Facts{
 		Name: name, Addresses: n.addresses(name), Labels: n.options.Labels, Taints: n.options.Taints,
-		Capacity: n.options.Capacity, PodCIDR: n.podRange(name), ProviderID: "hollow://" + name,
+		Annotations: map[string]string{node.LocalVolumes: "/var/lib/millrace/local"}, // which is pretended, too
+		Capacity:    n.options.Capacity, PodCIDR: n.podRange(name), ProviderID: "hollow://" + name,
 		Info: corev1.NodeSystemInfo{
 			MachineID: fmt.Sprintf("%032x", i+1), SystemUUID: fmt.Sprintf("00000000-0000-0000-0000-%012x", i+1), BootID: fmt.Sprintf("00000000-0000-0000-0001-%012x", i+1),
 			KernelVersion: "6.0.0-hollow", OSImage: "Hollow", ContainerRuntimeVersion: "hollow://1.0.0",

@@ -32,6 +32,14 @@ func (s served) Pods() []*corev1.Pod {
 	return all
 }
 
+// Routes are what the nodes' server tells besides. There is nothing to remove of a volume that was pretended.
+func (s served) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /stats/summary":          s.summary,
+		"DELETE /localVolumes/{name}": func(http.ResponseWriter, *http.Request) {},
+	}
+}
+
 func (s served) Healthy(context.Context) error { return nil }
 
 // Logs writes the scripted text of a run.

@@ -13,6 +13,9 @@ import (
 // Version is the version of Kubernetes that a node claims to speak.
 const Version = "v1.37.0"
 
+// LocalVolumes is the annotation by which a node says below which folder it keeps volumes that the cluster's provisioner places on it.
+const LocalVolumes = "millrace.dev/local-volumes"
+
 // Facts are what a node says of itself.
 type Facts struct {
 	Name string
@@ -37,6 +40,8 @@ type Facts struct {
 	Pressure map[corev1.NodeConditionType]bool
 	// Unschedulable registers the node cordoned.
 	Unschedulable bool
+	// InUse are the attached volumes that pods of the node have.
+	InUse []corev1.UniqueVolumeName
 }
 
 // Node is a node as it is registered.
@@ -101,6 +106,7 @@ func (f *Facts) fill(s *corev1.NodeStatus, now time.Time) {
 		s.NodeInfo.KubeletVersion = Version
 	}
 	s.Images = f.Images
+	s.VolumesInUse = f.InUse
 	for _, c := range f.conditions() {
 		setCondition(s, c, metav1.Time{Time: now.Truncate(time.Second)})
 	}

@@ -1,0 +1,134 @@
+// Package attributesclassprotection keeps volume attributes classes that volumes or claims use, and lets go those that are deleted when
+// none does.
+//
+// What is guaranteed: a class that is not being deleted has the finalizer kubernetes.io/vac-protection; one that is being deleted loses it when the
+// API, which is asked, shows no volume and no claim that names it.
+package attributesclassprotection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const (
+	name      = "volumeattributesclass-protection-controller"
+	finalizer = "kubernetes.io/vac-protection"
+)
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, New: New}
+
+type controller struct {
+	kube    kubernetes.Interface
+	classes *informer.Shared[*storagev1.VolumeAttributesClass]
+	writer  *loop.Writer[*storagev1.VolumeAttributesClass]
+}
+
+// New makes the loop. Its keys are classes.
+func New(c *loop.Clients) (loop.Runner, error) {
+	r := &controller{kube: c.Kube, classes: loop.Informer(c, informer.For(c.Kube.StorageV1().VolumeAttributesClasses()))}
+	r.writer = loop.NewWriter(informer.ResourceOf[*storagev1.VolumeAttributesClass](c.Kube.StorageV1().RESTClient(), "volumeattributesclasses"), r.classes, "")
+	return &loop.Loop{
+		Name: name, Clients: c, Sync: r.sync,
+		Watches: []loop.Watch{
+			loop.Self(r.classes),
+			loop.Changes(loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))), func(before, after *corev1.PersistentVolumeClaim) []loop.Key {
+				return left(ofClaim(before), ofClaim(after))
+			}),
+			loop.Changes(loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumes())), func(before, after *corev1.PersistentVolume) []loop.Key {
+				return left(ofVolume(before), ofVolume(after))
+			}),
+		},
+	}, nil
+}
+
+// ofClaim are the classes that a claim names: the one it wants, the one it has, and the one that it is about to get.
+func ofClaim(c *corev1.PersistentVolumeClaim) []string {
+	if c == nil {
+		return nil
+	}
+	var all []string
+	for _, name := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
+		if name != nil && *name != "" {
+			all = append(all, *name)
+		}
+	}
+	if s := c.Status.ModifyVolumeStatus; s != nil && s.TargetVolumeAttributesClassName != "" {
+		all = append(all, s.TargetVolumeAttributesClassName)
+	}
+	return all
+}
+
+func ofVolume(v *corev1.PersistentVolume) []string {
+	if v == nil || v.Spec.VolumeAttributesClassName == nil || *v.Spec.VolumeAttributesClassName == "" {
+		return nil
+	}
+	return []string{*v.Spec.VolumeAttributesClassName}
+}
+
+// left are the classes that are not named any more.
+func left(before, after []string) []loop.Key {
+	var keys []loop.Key
+	for _, name := range before {
+		if !slices.Contains(after, name) {
+			keys = append(keys, loop.Key{Name: name})
+		}
+	}
+	return keys
+}
+
+// sync gives a class its finalizer, or takes it away.
+func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	class, ok := r.classes.Lookup(key)
+	if !ok {
+		return loop.Result{}, nil
+	}
+	at := slices.Index(class.Finalizers, finalizer)
+	if at >= 0 == (class.DeletionTimestamp == nil) {
+		return loop.Result{}, nil
+	}
+	changed := class.DeepCopy()
+	if at >= 0 {
+		if used, err := r.used(ctx, class.Name); used || err != nil {
+			return loop.Result{}, err
+		}
+		changed.Finalizers = slices.Delete(changed.Finalizers, at, at+1)
+	} else {
+		changed.Finalizers = append(changed.Finalizers, finalizer)
+	}
+	if _, err := r.writer.Update(ctx, changed); err != nil {
+		return loop.Result{}, fmt.Errorf("update the finalizers of class %s: %w", class.Name, err)
+	}
+	return loop.Result{}, nil
+}
+
+func (r *controller) used(ctx context.Context, class string) (bool, error) {
+	volumes, err := r.kube.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the volumes that may use class %s: %w", class, err)
+	}
+	for i := range volumes.Items {
+		if slices.Contains(ofVolume(&volumes.Items[i]), class) {
+			return true, nil
+		}
+	}
+	claims, err := r.kube.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the claims that may use class %s: %w", class, err)
+	}
+	for i := range claims.Items {
+		if slices.Contains(ofClaim(&claims.Items[i]), class) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,47 @@
+package podview
+
+import (
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/informer"
+)
+
+// byClaim finds pods by the claims that they use.
+var byClaim = informer.NewIndex(func(p *Pod) []string {
+	var keys []string
+	for _, claim := range p.Claims {
+		keys = append(keys, p.Namespace+"/"+claim)
+	}
+	return keys
+})
+
+// IndexClaims prepares an informer for [WithClaim].
+func IndexClaims(pods *informer.Shared[*Pod]) { pods.AddIndex(byClaim) }
+
+// WithClaim ranges over the pods that use a claim, whatever became of them.
+func WithClaim(pods *informer.Shared[*Pod], namespace, claim string) iter.Seq[*Pod] {
+	return pods.By(byClaim, namespace+"/"+claim)
+}
+
+// ClaimOf is the claim behind a volume of a pod, or nothing.
+func ClaimOf(pod string, v *corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return pod + "-" + v.Name
+	}
+	return ""
+}
+
+func (p *Pod) volumes(pod *corev1.Pod) {
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if claim := ClaimOf(pod.Name, v); claim != "" {
+			p.Claims = append(p.Claims, claim)
+		}
+		p.Ephemeral = p.Ephemeral || v.Ephemeral != nil
+	}
+}

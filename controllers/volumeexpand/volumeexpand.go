@@ -1,0 +1,72 @@
+// Package volumeexpand tells whom a claim waits for that asks for more than it has.
+//
+// What is guaranteed: when a bound claim asks for more than its status says, an event tells that an external resizer has to do it, once for
+// each change of the claim. Nothing is expanded here: of the volumes that Kubernetes' own loop could expand itself, none are left.
+package volumeexpand
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
+)
+
+const name = "persistentvolume-expander-controller"
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"persistentvolume-expander"}, Source: "volume_expand", New: New}
+
+type controller struct {
+	recorder loop.Recorder
+	claims   *informer.Shared[*corev1.PersistentVolumeClaim]
+	volumes  *informer.Shared[*corev1.PersistentVolume]
+}
+
+// New makes the loop. Its keys are claims.
+func New(c *loop.Clients) (loop.Runner, error) {
+	r := &controller{
+		recorder: c.Recorder,
+		claims:   loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))),
+		volumes:  loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumes())),
+	}
+	return &loop.Loop{
+		Name: name, Clients: c, Sync: r.sync,
+		Watches: []loop.Watch{loop.Self(r.claims, grows), loop.Reads(r.volumes)},
+	}, nil
+}
+
+// grows lets pass a claim that asks for more than before, or for more than it has when it is seen first.
+func grows(before, after *corev1.PersistentVolumeClaim) bool {
+	if after == nil || after.Status.Phase != corev1.ClaimBound {
+		return false
+	}
+	now := after.Spec.Resources.Requests[corev1.ResourceStorage]
+	than := after.Status.Capacity[corev1.ResourceStorage]
+	if before != nil {
+		than = before.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	return now.Cmp(than) > 0
+}
+
+func (r *controller) sync(_ context.Context, key loop.Key) (loop.Result, error) {
+	claim, ok := r.claims.Lookup(key)
+	if !ok || claim.Status.Phase != corev1.ClaimBound {
+		return loop.Result{}, nil
+	}
+	volume, ok := r.volumes.Get("", claim.Spec.VolumeName)
+	if !ok || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID {
+		return loop.Result{}, nil
+	}
+	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+	if wanted.Cmp(has) <= 0 {
+		return loop.Result{}, nil
+	}
+	severity := corev1.EventTypeWarning
+	if volume.Spec.CSI != nil || volume.Spec.FlexVolume != nil {
+		severity = corev1.EventTypeNormal
+	}
+	r.recorder.Eventf(claim, severity, "ExternalExpanding", "waiting for an external controller to expand this PVC")
+	return loop.Result{}, nil
+}

@@ -1,0 +1,352 @@
+package csi_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	csipb "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/millrace/millrace/kubelet/csi"
+)
+
+const driverName = "disks.example.com"
+
+// plugin is a small driver. It makes folders, and notes what it is asked for.
+type plugin struct {
+	csipb.UnimplementedNodeServer
+	registration.UnimplementedRegistrationServer
+	socket string
+
+	mu      sync.Mutex
+	calls   []string // guarded by mu, as all below
+	context map[string]string
+	refuse  error // of unpublishing
+	status  chan *registration.RegistrationStatus
+}
+
+func (p *plugin) note(call string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, call)
+}
+
+// took returns the calls since it was called last.
+func (p *plugin) took() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := strings.Join(p.calls, " ")
+	p.calls = nil
+	return all
+}
+
+func (p *plugin) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: driverName, Endpoint: p.socket, SupportedVersions: []string{"1.0.0"}}, nil
+}
+
+func (p *plugin) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+	p.status <- s
+	return &registration.RegistrationStatusResponse{}, nil
+}
+
+func (p *plugin) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilitiesRequest) (*csipb.NodeGetCapabilitiesResponse, error) {
+	answer := &csipb.NodeGetCapabilitiesResponse{}
+	for _, kind := range []csipb.NodeServiceCapability_RPC_Type{csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, csipb.NodeServiceCapability_RPC_EXPAND_VOLUME} {
+		answer.Capabilities = append(answer.Capabilities, &csipb.NodeServiceCapability{Type: &csipb.NodeServiceCapability_Rpc{Rpc: &csipb.NodeServiceCapability_RPC{Type: kind}}})
+	}
+	return answer, nil
+}
+
+func (p *plugin) NodeGetInfo(context.Context, *csipb.NodeGetInfoRequest) (*csipb.NodeGetInfoResponse, error) {
+	return &csipb.NodeGetInfoResponse{NodeId: "id-of-n", MaxVolumesPerNode: 7, AccessibleTopology: &csipb.Topology{Segments: map[string]string{"disks.example.com/rack": "r1"}}}, nil
+}
+
+func (p *plugin) NodeStageVolume(_ context.Context, r *csipb.NodeStageVolumeRequest) (*csipb.NodeStageVolumeResponse, error) {
+	p.note("stage:" + r.VolumeId)
+	return &csipb.NodeStageVolumeResponse{}, nil
+}
+
+func (p *plugin) NodeUnstageVolume(_ context.Context, r *csipb.NodeUnstageVolumeRequest) (*csipb.NodeUnstageVolumeResponse, error) {
+	p.note("unstage:" + r.VolumeId)
+	return &csipb.NodeUnstageVolumeResponse{}, nil
+}
+
+func (p *plugin) NodePublishVolume(_ context.Context, r *csipb.NodePublishVolumeRequest) (*csipb.NodePublishVolumeResponse, error) {
+	p.note("publish:" + r.VolumeId)
+	p.mu.Lock()
+	p.context = r.VolumeContext
+	p.mu.Unlock()
+	if err := os.MkdirAll(r.TargetPath, 0o755); err != nil {
+		return nil, err
+	}
+	return &csipb.NodePublishVolumeResponse{}, os.WriteFile(filepath.Join(r.TargetPath, "data"), nil, 0o600)
+}
+
+func (p *plugin) NodeUnpublishVolume(_ context.Context, r *csipb.NodeUnpublishVolumeRequest) (*csipb.NodeUnpublishVolumeResponse, error) {
+	p.mu.Lock()
+	refuse := p.refuse
+	p.mu.Unlock()
+	if refuse != nil {
+		return nil, refuse
+	}
+	p.note("unpublish:" + r.VolumeId)
+	return &csipb.NodeUnpublishVolumeResponse{}, os.RemoveAll(r.TargetPath)
+}
+
+func (p *plugin) NodeExpandVolume(_ context.Context, r *csipb.NodeExpandVolumeRequest) (*csipb.NodeExpandVolumeResponse, error) {
+	p.note("expand:" + r.VolumeId)
+	return &csipb.NodeExpandVolumeResponse{CapacityBytes: r.CapacityRange.RequiredBytes}, nil
+}
+
+// world is a node with one driver.
+type world struct {
+	*testing.T
+	kube    *fake.Clientset
+	plugin  *plugin
+	drivers *csi.Drivers
+	root    string
+}
+
+// start makes a node, and waits until its driver has registered.
+func start(t *testing.T) *world {
+	t.Helper()
+	root, err := os.MkdirTemp("", "csi") // short: a socket's path has 108 bytes at the most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	w := &world{T: t, root: root, kube: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}})}
+	w.plugin = &plugin{socket: filepath.Join(root, "plugins_registry", "disks.sock"), status: make(chan *registration.RegistrationStatus, 1)}
+	if err := os.MkdirAll(filepath.Dir(w.plugin.socket), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", w.plugin.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	csipb.RegisterNodeServer(server, w.plugin)
+	registration.RegisterRegistrationServer(server, w.plugin)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() { server.Stop(); <-served })
+	w.run()
+	return w
+}
+
+// run runs the drivers of the node, as a kubelet that begins.
+func (w *world) run() (stop func()) {
+	w.Helper()
+	w.drivers = csi.New(csi.Options{Kube: w.kube, Node: "n", Root: w.root})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.drivers.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	w.Cleanup(stop)
+	if s := <-w.plugin.status; !s.PluginRegistered {
+		w.Fatal(s.Error)
+	}
+	return stop
+}
+
+func pod(uid string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p-" + uid, UID: types.UID(uid)}, Spec: corev1.PodSpec{ServiceAccountName: "default"}}
+}
+
+func volume() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}, Status: corev1.PersistentVolumeClaimStatus{Capacity: size}}
+	return claim, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: corev1.PersistentVolumeSpec{
+		Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driverName, VolumeHandle: "h"}},
+	}}
+}
+
+// attaches says whether the driver wants volumes to be attached.
+func (w *world) attaches(attaches bool, edit func(*storagev1.CSIDriverSpec)) {
+	w.Helper()
+	d := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driverName}, Spec: storagev1.CSIDriverSpec{
+		AttachRequired: &attaches, VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral},
+	}}
+	if edit != nil {
+		edit(&d.Spec)
+	}
+	if _, err := w.kube.StorageV1().CSIDrivers().Create(w.Context(), d, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) mount(uid string) string {
+	w.Helper()
+	claim, pv := volume()
+	path, err := w.drivers.Persistent(w.Context(), pod(uid), claim, pv, false)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) called(want string) {
+	w.Helper()
+	if got := w.plugin.took(); got != want {
+		w.Errorf("the driver was asked for %q, want %q", got, want)
+	}
+}
+
+func TestADriverAppearsInItsNode(t *testing.T) {
+	w := start(t)
+	n, err := w.kube.StorageV1().CSINodes().Get(t.Context(), "n", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := n.Spec.Drivers[0]
+	if d.Name != driverName || d.NodeID != "id-of-n" || *d.Allocatable.Count != 7 || !slices.Equal(d.TopologyKeys, []string{"disks.example.com/rack"}) || n.OwnerReferences[0].UID != "u" {
+		t.Errorf("the CSINode is %+v", n)
+	}
+	node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+	if err != nil || node.Labels["disks.example.com/rack"] != "r1" || node.Annotations["csi.volume.kubernetes.io/nodeid"] != `{"disks.example.com":"id-of-n"}` {
+		t.Errorf("the node is %+v, %v", node, err)
+	}
+}
+
+func TestAVolumeIsStagedOnceAndPublishedForEachPod(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	first := w.mount("1")
+	w.called("stage:h publish:h")
+	if w.mount("1") != first {
+		t.Error("the volume is somewhere else the second time")
+	}
+	w.called("")
+	w.mount("2")
+	w.called("stage:h publish:h") // a driver answers at once that it is staged
+	if err := w.drivers.Release(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	w.called("unpublish:h")
+	if err := w.drivers.Release(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
+	w.called("unpublish:h unstage:h")
+	left, _ := filepath.Glob(filepath.Join(w.root, "pods", "*", "volumes", "kubernetes.io~csi", "*"))
+	if staged, _ := filepath.Glob(filepath.Join(w.root, "plugins/kubernetes.io/csi", driverName, "*")); len(left)+len(staged) != 0 {
+		t.Errorf("left are %v and %v", left, staged)
+	}
+}
+
+func TestDataStaysWhileADriverDoesNotLetGo(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	path := w.mount("1")
+	w.plugin.mu.Lock()
+	w.plugin.refuse = errors.New("busy")
+	w.plugin.mu.Unlock()
+	if err := w.drivers.Release(t.Context(), "1"); err == nil {
+		t.Error("a volume was released that its driver keeps")
+	}
+	if _, err := os.Stat(filepath.Join(path, "data")); err != nil {
+		t.Errorf("its data has gone: %v", err)
+	}
+}
+
+func TestAKubeletThatStartsAnewReleasesWhatWasThere(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	w.mount("1")
+	w.plugin.took()
+	w.run() // another one, which knows nothing
+	if err := w.drivers.Release(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	w.called("unpublish:h unstage:h")
+}
+
+func TestAVolumeWaitsForItsAttachment(t *testing.T) {
+	w := start(t)
+	claim, pv := volume()
+	if _, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false); err == nil {
+		t.Fatal("a volume was published that is not attached")
+	}
+	w.called("")
+	use := w.drivers.InUse()
+	if len(use) != 1 || use[0] != "kubernetes.io/csi/"+driverName+"^h" {
+		t.Errorf("the node says that it uses %v", use)
+	}
+	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachment(t, w)}, Status: storagev1.VolumeAttachmentStatus{Attached: true}}
+	if _, err := w.kube.StorageV1().VolumeAttachments().Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.mount("1")
+	w.called("stage:h publish:h")
+}
+
+// attachment is the name under which the node looks for the attachment.
+func attachment(t *testing.T, w *world) string {
+	t.Helper()
+	for _, action := range slices.Backward(w.kube.Actions()) {
+		if get, ok := action.(interface{ GetName() string }); ok && action.GetResource().Resource == "volumeattachments" {
+			return get.GetName()
+		}
+	}
+	t.Fatal("nobody asked for an attachment")
+	return ""
+}
+
+func TestAnInlineVolumeIsToldOfItsPod(t *testing.T) {
+	w := start(t)
+	yes := true
+	w.attaches(true, func(s *storagev1.CSIDriverSpec) { s.PodInfoOnMount = &yes })
+	v := &corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: driverName, VolumeAttributes: map[string]string{"size": "1"}}}}
+	if _, err := w.drivers.Inline(t.Context(), pod("1"), v); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.plugin.took(); !strings.HasPrefix(got, "publish:csi-") {
+		t.Errorf("the driver was asked for %q", got)
+	}
+	c := w.plugin.context
+	if c["csi.storage.k8s.io/ephemeral"] != "true" || c["csi.storage.k8s.io/pod.name"] != "p-1" || c["size"] != "1" {
+		t.Errorf("the driver was told %v", c)
+	}
+}
+
+func TestAFileSystemGrowsWithItsVolume(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	claim, pv := volume()
+	if _, err := w.kube.CoreV1().PersistentVolumeClaims("a").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	if _, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false); err != nil {
+		t.Fatal(err)
+	}
+	w.called("stage:h publish:h expand:h")
+	after, err := w.kube.CoreV1().PersistentVolumeClaims("a").Get(t.Context(), "c", metav1.GetOptions{})
+	if q := after.Status.Capacity[corev1.ResourceStorage]; err != nil || q.String() != "2Gi" {
+		t.Errorf("the claim has %v, %v", q.String(), err)
+	}
+}
+
+func TestADriverThatIsNotThereIsTold(t *testing.T) {
+	w := start(t)
+	claim, pv := volume()
+	pv.Spec.CSI.Driver = "other"
+	_, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false)
+	if err == nil || !strings.Contains(err.Error(), "driver name other not found in the list of registered CSI drivers") {
+		t.Errorf("the error is %v", err)
+	}
+}

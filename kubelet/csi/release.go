@@ -1,0 +1,81 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	csipb "github.com/container-storage-interface/spec/lib/go/csi"
+)
+
+// Release takes from a pod the volumes that drivers have given it. It fails as long as one of them is there.
+func (d *Drivers) Release(ctx context.Context, uid string) error {
+	all, err := d.records(uid)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var failed error
+	for folder, r := range all {
+		failed = errors.Join(failed, d.unpublish(ctx, folder, r))
+	}
+	d.Changed()
+	return failed
+}
+
+// unpublish undoes what was done for one pod, and, if it was the last one, for the node.
+func (d *Drivers) unpublish(ctx context.Context, folder string, r *record) error {
+	defer d.volumes.lock(r.Driver + "/" + r.Handle)()
+	x, err := d.find(r.Driver)
+	if err != nil {
+		return fmt.Errorf("take volume %s from a pod: %w", r.Name, err)
+	}
+	if _, err := x.node.NodeUnpublishVolume(ctx, &csipb.NodeUnpublishVolumeRequest{VolumeId: r.Handle, TargetPath: filepath.Join(folder, "mount")}); err != nil {
+		return fmt.Errorf("unpublish volume %s: %w", r.Name, err)
+	}
+	// Only what is empty is removed: whatever still is in the way of that is not ours.
+	for _, name := range []string{"mount", "published", recordName, ""} {
+		if name == recordName {
+			if err := d.unstage(ctx, x, folder, r); err != nil {
+				return err
+			}
+		}
+		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the folder of volume %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+// unstage has a volume unstaged if no other pod of the node has it.
+func (d *Drivers) unstage(ctx context.Context, x *driver, folder string, r *record) error {
+	if !x.can[csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
+		return nil
+	}
+	path := d.staging(r.Driver, r.Handle)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil // it was never staged
+	}
+	all, err := d.records("*")
+	if err != nil {
+		return err
+	}
+	for other, o := range all {
+		if other != folder && o.Driver == r.Driver && o.Handle == r.Handle {
+			return nil
+		}
+	}
+	if _, err := x.node.NodeUnstageVolume(ctx, &csipb.NodeUnstageVolumeRequest{VolumeId: r.Handle, StagingTargetPath: path}); err != nil {
+		return fmt.Errorf("unstage volume %s: %w", r.Name, err)
+	}
+	for _, p := range []string{path, filepath.Join(filepath.Dir(path), recordName), filepath.Dir(path)} {
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove where volume %s was staged: %w", r.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package hollow
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/kubelet/container"
+	"github.com/millrace/millrace/kubelet/stats"
+)
+
+const (
+	// What a container uses that says nothing, and a node beside its containers.
+	idleCPU, idleMemory = int64(1), int64(8 << 20)
+	nodeCPU, nodeMemory = int64(50), int64(256 << 20)
+)
+
+// summary tells what the pods of a node pretend to use. All nodes have one server, so the node is named in the question; the first one
+// is meant otherwise.
+func (s served) summary(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("node")
+	if name == "" {
+		name = s.options.NamePrefix + "0"
+	}
+	if !s.has(name) {
+		http.Error(w, "there is no node "+name, http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(s.figures(r, name)) // whoever asked has gone
+}
+
+func (s served) figures(r *http.Request, node string) *stats.Summary {
+	now := metav1.Now()
+	cpu, memory := nodeCPU, nodeMemory
+	all := &stats.Summary{Pods: []stats.Pod{}}
+	shares := map[types.UID]int64{}
+	for pod := range s.pods.List() {
+		if pod.Spec.NodeName != node || pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		state, err := s.runtime.Pod(r.Context(), pod.UID)
+		if err != nil {
+			continue
+		}
+		p := stats.Pod{Ref: stats.Reference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}, Containers: []stats.Container{}}
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			run := state.Container(c.Name)
+			if run == nil || run.State != container.Running {
+				continue
+			}
+			usedCPU, usedMemory := s.use(pod, c, shares)
+			cpu, memory = cpu+usedCPU, memory+usedMemory
+			p.Containers = append(p.Containers, stats.Container{
+				Name: c.Name, StartTime: metav1.Time{Time: run.StartedAt},
+				CPU: pretendedCPU(now, run.StartedAt, usedCPU), Memory: &stats.Memory{Time: now, WorkingSet: uint64(usedMemory)},
+			})
+		}
+		p.Sum()
+		all.Pods = append(all.Pods, p)
+	}
+	all.Node = stats.Node{Name: node, CPU: pretendedCPU(now, now.Time, cpu), Memory: &stats.Memory{Time: now, WorkingSet: uint64(memory)}}
+	return all
+}
+
+func pretendedCPU(now metav1.Time, since time.Time, milli int64) *stats.CPU {
+	nano := uint64(milli) * 1e6
+	return &stats.CPU{Time: now, NanoCores: &nano, Total: uint64(now.Sub(since).Seconds() * float64(nano))}
+}
+
+// use is what a container uses: thousandths of a CPU, and bytes.
+func (s served) use(pod *corev1.Pod, c *corev1.Container, shares map[types.UID]int64) (cpu, memory int64) {
+	cpu, memory = idleCPU, idleMemory
+	if len(pod.Annotations) == 0 {
+		return cpu, memory
+	}
+	r := reader{pod.Annotations, c.Name, false}
+	if q, ok := r.quantity("cpu"); ok {
+		cpu = q.MilliValue()
+	}
+	if q, ok := r.quantity("memory"); ok {
+		memory = q.Value()
+	}
+	if q, ok := r.quantity("shared-cpu"); ok {
+		cpu = q.MilliValue() / s.siblings(pod, shares)
+	}
+	return cpu, memory
+}
+
+// siblings is how many pods share a load: those of one controller that run.
+func (s served) siblings(pod *corev1.Pod, known map[types.UID]int64) int64 {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return 1
+	}
+	if known[owner.UID] == 0 {
+		for other := range s.pods.ListNamespace(pod.Namespace) {
+			if o := metav1.GetControllerOfNoCopy(other); o != nil && o.UID == owner.UID && other.Status.Phase == corev1.PodRunning && other.DeletionTimestamp == nil {
+				known[owner.UID]++
+			}
+		}
+	}
+	return max(1, known[owner.UID])
+}
+
+func (r reader) quantity(name string) (resource.Quantity, bool) {
+	text, ok := r.text(name)
+	if !ok {
+		return resource.Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil && q.Sign() >= 0
+}
