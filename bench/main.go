@@ -119,7 +119,7 @@ func (o *options) setDefaults() {
 }
 
 func measure(ctx context.Context, args []string) error {
-	// What the client needs is missing to the servers beside it: it keeps little, and need not tidy up all the time.
+	// CPU time that this client uses is not there for the servers beside it. It keeps little, so its garbage is collected rarely.
 	debug.SetGCPercent(800)
 	o, err := parse(args)
 	if err != nil {
@@ -232,7 +232,7 @@ func (o options) report(scale suite.Scale, outcomes []suite.Outcome) error {
 	machine := suite.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Processors: runtime.NumCPU(), When: time.Now()}
 	r := suite.Report{Machine: machine, Scale: scale, Rows: suite.Rows(outcomes), Raw: outcomes}
 	if len(r.Rows) == 0 {
-		return nil // whoever asks has been told why
+		return nil // the reason has been printed
 	}
 	if err := suite.WriteTable(os.Stdout, r.Rows); err != nil {
 		return err

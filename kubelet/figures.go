@@ -46,7 +46,7 @@ func (s served) summarize(write func(http.ResponseWriter, *stats.Summary) error)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_ = write(w, all) // whoever asked has gone
+		_ = write(w, all) // an error means that the client has gone
 	}
 }
 

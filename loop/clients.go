@@ -106,7 +106,7 @@ func ClientsFor(kube kubernetes.Interface) *Clients {
 
 // share makes what all loops have in common.
 func (c *Clients) share() {
-	// Whoever As makes has a client of its own, and must not have a copy of all pods because of that.
+	// The clients that As returns differ from these, and must not get informers of their own, with a copy of all pods, because of that.
 	c.Informers = informer.NewFactory(informer.FactoryOptions{OneServer: true})
 	c.Events = NewEvents(c.Kube.CoreV1(), nil)
 	c.Recorder = c.Events.For(corev1.EventSource{})

@@ -30,7 +30,7 @@ type BroadcasterOptions struct {
 // receivers see one order.
 type Broadcaster[T any] struct {
 	options BroadcasterOptions
-	sending chan struct{} // holds one token; whoever has it may deliver. Taken before mu.
+	sending chan struct{} // holds one token; the sender that has taken it may deliver. Taken before mu.
 
 	mu        sync.Mutex
 	receivers map[*Receiver[T]]struct{} // guarded by mu

@@ -87,7 +87,7 @@ func (d *decoded[T]) explain(ctx context.Context, err error) error {
 
 func (d *decoded[T]) close() {
 	if d.closing.stop() {
-		// What closing says is of no use to a receiver that has left.
+		// A receiver that has left has no use for the error of Close.
 		_ = d.decoder.Close()
 	}
 }

@@ -101,7 +101,7 @@ func (a *alone) execute(path string, command []string, o remotecommand.StreamOpt
 		if s, ok := o.Stdin.(io.Seeker); ok {
 			_, _ = s.Seek(0, io.SeekStart)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		results[name] = executor.StreamWithContext(ctx, o)
 		cancel()
 	}

@@ -176,7 +176,7 @@ func (p *process) end(s syscall.Signal) {
 	_ = p.cmd.Process.Signal(s)
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		p.t.Errorf("%s does not end; it said\n%s", p.cmd.Args[1], p.said())
 		_ = p.cmd.Process.Kill()
 		<-p.ended
@@ -192,7 +192,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 func soon(holds func() bool) bool {
-	for end := time.Now().Add(patience); !holds(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			return false
 		}
@@ -260,7 +260,7 @@ func (r *room) try(env []string, input string, args ...string) (out, errs string
 	if err = r.begun(cmd, input); err != nil {
 		return "", "", err
 	}
-	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(testTimeout, func() { _ = cmd.Process.Kill() })
 	err = cmd.Wait()
 	if !timer.Stop() {
 		err = errors.Join(err, context.DeadlineExceeded)

@@ -32,7 +32,7 @@ func TestHollowNodesAnswerTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- loop.Run(ctx, clients, n) }()

@@ -150,7 +150,7 @@ func (a *alone) start() {
 
 func (a *alone) until(what string, holds func() bool) {
 	a.t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(50 * time.Millisecond) { // real containers keep real time
+	for end := time.Now().Add(testTimeout); !holds(); time.Sleep(50 * time.Millisecond) { // real containers keep real time
 		if time.Now().After(end) {
 			a.t.Fatalf("it never was that %s", what)
 		}

@@ -114,7 +114,7 @@ func acting(p play) func() *corev1.Pod {
 func TestHollowRuntimeKeepsItsPromises(t *testing.T) {
 	r := hollow.NewRuntime(func(string) string { return "10.64.0.0/24" })
 	conformance.Run(t, &conformance.Subject{
-		Runtime: r, Images: r, Image: image, Patience: time.Minute,
+		Runtime: r, Images: r, Image: image, Timeout: time.Minute,
 		Running: acting(play{lasts: true}), Ending: acting(play{after: 10 * time.Millisecond, code: 3}),
 	})
 }
@@ -122,7 +122,7 @@ func TestHollowRuntimeKeepsItsPromises(t *testing.T) {
 func TestContainerRuntimeKeepsItsPromises(t *testing.T) {
 	r := openCRI(t)
 	conformance.Run(t, &conformance.Subject{
-		Runtime: r, Images: r, Image: image, Patience: time.Minute,
+		Runtime: r, Images: r, Image: image, Timeout: time.Minute,
 		Running: acting(play{lasts: true}), Ending: acting(play{after: 300 * time.Millisecond, code: 3}),
 	})
 }

@@ -32,11 +32,11 @@ type stage struct {
 	events []string
 }
 
-// patience bounds what real containers take on a machine that has other work.
-const patience = 2 * time.Minute
+// testTimeout bounds what real containers take on a machine that has other work.
+const testTimeout = 2 * time.Minute
 
 func newStage(t *testing.T, runtime container.Runtime, images container.Images, real bool) *stage {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	s := &stage{t: t, ctx: ctx, pods: map[worker.Key]*corev1.Pod{}, news: make(chan struct{})}
 	s.options = worker.Options{
 		Runtime: runtime, Images: images, Wanted: s.wanted, Report: s.report, Addresses: func(string) []string { return []string{"127.0.0.1"} },

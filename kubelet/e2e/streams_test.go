@@ -188,7 +188,7 @@ func (x *terminal) sees(text string) bool {
 
 func (x *terminal) close() error {
 	defer x.master.Close()
-	timer := time.AfterFunc(patience, func() { _ = x.cmd.Process.Kill() })
+	timer := time.AfterFunc(testTimeout, func() { _ = x.cmd.Process.Kill() })
 	defer timer.Stop()
 	go func() {
 		for range x.text { // what nobody looked at

@@ -181,7 +181,7 @@ func (f *Furnisher) messageFile(spec *container.Spec) error {
 	if err := os.WriteFile(path, nil, 0o666); err != nil {
 		return err
 	}
-	if err := os.Chmod(path, 0o666); err != nil { // whoever the container runs as
+	if err := os.Chmod(path, 0o666); err != nil { // whatever user the container runs as
 		return err
 	}
 	spec.Mounts = append(spec.Mounts, container.Mount{Container: spec.Container.TerminationMessagePath, Host: path})

@@ -30,7 +30,7 @@ func replace(folder string, files map[string]file, group *int64) error {
 			return err
 		}
 	}
-	// Also for a set that is there already: whoever made it may have been killed before this.
+	// Also for a set that is there already: the kubelet that made it may have been killed before this.
 	return errors.Join(names(folder, files), dropSets(folder, present))
 }
 

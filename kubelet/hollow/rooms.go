@@ -10,23 +10,23 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// rooms keeps account of what pods take of each node: to add it up for each pod that comes would cost more than all else
-// that is done for it.
+// rooms counts what the pods of each node have taken. To add it up anew for each pod that is admitted would cost more than
+// everything else that is done for the pod.
 type rooms struct {
 	each gate.Room
 
-	mu     sync.Mutex // guards what follows
-	taken  map[string]*gate.Taken
-	guests map[worker.Key]guest
+	mu       sync.Mutex // guards what follows
+	taken    map[string]*gate.Taken
+	admitted map[worker.Key]admittedPod
 }
 
-type guest struct {
+type admittedPod struct {
 	node  string
 	claim gate.Claim
 }
 
 func newRooms(capacity corev1.ResourceList) *rooms {
-	return &rooms{each: gate.RoomOf(capacity), taken: map[string]*gate.Taken{}, guests: map[worker.Key]guest{}}
+	return &rooms{each: gate.RoomOf(capacity), taken: map[string]*gate.Taken{}, admitted: map[worker.Key]admittedPod{}}
 }
 
 // let lets a pod in, or says why not.
@@ -43,7 +43,7 @@ func (r *rooms) let(pod *corev1.Pod) *worker.Rejection {
 		return why
 	}
 	taken.Add(&claim)
-	r.guests[informer.KeyOf(pod)] = guest{pod.Spec.NodeName, claim}
+	r.admitted[informer.KeyOf(pod)] = admittedPod{pod.Spec.NodeName, claim}
 	return nil
 }
 
@@ -51,9 +51,9 @@ func (r *rooms) let(pod *corev1.Pod) *worker.Rejection {
 func (r *rooms) leave(key worker.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if g, ok := r.guests[key]; ok {
+	if g, ok := r.admitted[key]; ok {
 		r.taken[g.node].Remove(&g.claim)
-		delete(r.guests, key)
+		delete(r.admitted, key)
 	}
 }
 
@@ -65,7 +65,7 @@ func (r *rooms) resize(pod *corev1.Pod) *worker.Rejection {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g, ok := r.guests[key]
+	g, ok := r.admitted[key]
 	if !ok {
 		return nil // it has ended
 	}
@@ -76,7 +76,7 @@ func (r *rooms) resize(pod *corev1.Pod) *worker.Rejection {
 		return &worker.Rejection{Reason: corev1.PodReasonDeferred, Message: why.Message}
 	}
 	taken.Add(&claim)
-	r.guests[key] = guest{g.node, claim}
+	r.admitted[key] = admittedPod{g.node, claim}
 	return nil
 }
 

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	conformance.Run(t, &conformance.Subject{
-		Runtime: r, Images: r, Image: "example.com/app:1", Patience: 30 * time.Second,
+		Runtime: r, Images: r, Image: "example.com/app:1", Timeout: 30 * time.Second,
 		Running: pod(nil), Ending: pod(map[string]string{hollow.Prefix + "run-for": "100ms", hollow.Prefix + "exit-code": "3"}),
 	})
 }

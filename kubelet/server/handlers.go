@@ -45,7 +45,7 @@ func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
 		list.Items = append(list.Items, *pod)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(&list) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(&list) // an error means that the client has gone
 }
 
 func answer(w http.ResponseWriter, err error) {

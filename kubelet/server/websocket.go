@@ -106,7 +106,7 @@ func resize(ctx context.Context, from io.Reader, sizes chan<- remotecommand.Term
 	}
 }
 
-// tellEnd tells how a command ended. Whoever does not hear it has gone.
+// tellEnd tells how a command ended. An error of the write means that the client has gone.
 func tellEnd(to io.Writer, protocol string, err error) {
 	switch protocol {
 	case "v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io":

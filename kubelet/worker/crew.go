@@ -195,7 +195,7 @@ func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
 	l := c.life(key)
 	pod, ok := c.Wanted(key)
 	if l.uid != "" && (!ok || pod.UID != l.uid) {
-		gone, err := c.bury(ctx, key, l)
+		gone, err := c.removePod(ctx, key, l)
 		if err != nil || !gone {
 			return loop.Result{After: l.wake(c.now())}, err
 		}

@@ -137,9 +137,9 @@ func (t *turn) kill(ctx context.Context, c *corev1.Container, run *container.Con
 	})
 }
 
-// bury ends what is left of a pod that is wanted no more, and removes it. It is true once nothing is left.
-func (c *Crew) bury(ctx context.Context, key Key, l *life) (bool, error) {
-	pod := l.farewell
+// removePod stops what still runs of a pod that is no longer wanted, and removes it. It returns true once nothing is left.
+func (c *Crew) removePod(ctx context.Context, key Key, l *life) (bool, error) {
+	pod := l.lastDefinition
 	if pod == nil {
 		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: l.uid}}
 	}

@@ -24,7 +24,7 @@ func (t *turn) keep(ctx context.Context, c *corev1.Container, initial bool) erro
 		return nil
 	case run.State == container.Created && t.life.of(run.ID).begun:
 		return nil
-	case run.State == container.Created: // whoever made it did not live to start it
+	case run.State == container.Created: // the kubelet that made it ended before it could start it
 		if err := t.crew.Runtime.Remove(ctx, run.ID); err != nil {
 			return err
 		}

@@ -17,18 +17,18 @@ import (
 // API are enough to go on. Only the turn that has the key touches the fields above the mutex.
 type life struct {
 	uid types.UID
-	// farewell is kept for pods whose end needs their definition, after it is gone.
-	farewell *corev1.Pod
-	admitted bool
-	prepared bool
+	// lastDefinition is kept for pods whose end needs their definition, after it is gone.
+	lastDefinition *corev1.Pod
+	admitted       bool
+	prepared       bool
 	// failed says why the pod failed, if the kubelet decided so.
 	failed *Rejection
 	// endBy is when the pod's grace is over, once it is to end.
 	endBy time.Time
 	// ended: nothing runs any more and nothing will.
 	ended bool
-	// farewellTold: the end of a pod that is being deleted has been reported, and needs no repetition.
-	farewellTold bool
+	// endReported: the end of a pod that is being deleted has been reported, and needs no repetition.
+	endReported bool
 	// status is what was told last.
 	status *corev1.PodStatus
 	// toldAt is the version of the pod for which it was told.

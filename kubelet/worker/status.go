@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// told is the status that was told last: by us, or else by whoever was here before.
+// told is the status that was told last: by this kubelet, or by the one that ran before.
 func (t *turn) told() *corev1.PodStatus {
 	if t.life.status != nil {
 		return t.life.status
@@ -40,7 +40,7 @@ func (t *turn) tell() {
 	before := t.told()
 	status := t.status(before)
 	ended := t.life.ended && !t.state.Runs()
-	owed := ended && t.pod.DeletionTimestamp != nil && !t.life.farewellTold
+	owed := ended && t.pod.DeletionTimestamp != nil && !t.life.endReported
 	if !owed && before.StartTime != nil && equality.Semantic.DeepEqual(ownPart(before), ownPart(status)) {
 		if t.crew.Furnish != nil && t.life.last.Load() == nil {
 			t.life.last.Store(before)
@@ -53,7 +53,7 @@ func (t *turn) tell() {
 	if t.crew.Furnish != nil {
 		t.life.last.Store(status)
 	}
-	t.life.farewellTold = ended && t.pod.DeletionTimestamp != nil
+	t.life.endReported = ended && t.pod.DeletionTimestamp != nil
 	t.crew.Report(t.pod, status, ended)
 }
 

@@ -95,12 +95,12 @@ func (t *turn) attend(ctx context.Context) error {
 // keepDefinition keeps a pod whose containers must be told before they end.
 func (t *turn) keepDefinition() {
 	if t.crew.Furnish != nil {
-		t.life.farewell = t.pod
+		t.life.lastDefinition = t.pod
 		return
 	}
 	for i := range t.pod.Spec.Containers {
 		if l := t.pod.Spec.Containers[i].Lifecycle; l != nil && l.PreStop != nil {
-			t.life.farewell = t.pod
+			t.life.lastDefinition = t.pod
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// What is kept at the longest: an answer, that there is none, and an old answer in case that nobody can be asked.
+// The longest time that is kept: an answer, the fact that there is none, and an expired answer that is used when no server can be reached.
 const (
 	longestAnswer   = time.Hour
 	longestNegative = 30 * time.Minute

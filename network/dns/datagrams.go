@@ -41,7 +41,7 @@ func (s *Server) read(ctx context.Context, conn *net.UDPConn) {
 		}
 		request := new(wire.Msg)
 		if request.Unpack(in[:n]) != nil || request.Response {
-			continue // whoever sends that does not understand an error either
+			continue // a client that sends this would not understand an error either
 		}
 		d := datagram{conn: conn, from: from, source: source(control[:c])}
 		if reply := s.answer(request); reply != nil {

@@ -198,7 +198,7 @@ func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (re
 	if err != nil {
 		return nil, err
 	}
-	// What is said to be missing may only have come a moment ago.
+	// An object that the cache does not have may have been created a moment ago: the store is asked.
 	cached, err := storage.Get(ctx, namespace, name, registry.Freshness{Any: true})
 	if apierrors.IsNotFound(err) {
 		cached, err = storage.Get(ctx, namespace, name, registry.Freshness{})

@@ -95,7 +95,7 @@ func candidates(slice *discoveryv1.EndpointSlice, port string) []candidate {
 	return out
 }
 
-// belongs tells that an address is that of the pod which it is said to be: whoever may write slices must not thereby reach
+// belongs tells that an address is that of the pod which it is said to be: a user who may write slices must not thereby reach
 // what only the server can.
 func (c *Connections) belongs(q request, e candidate) bool {
 	if e.pod == nil || e.pod.Kind != "Pod" || e.pod.Namespace != q.target.Namespace || allowed(e.address) != nil {

@@ -53,7 +53,7 @@ func appendField(fields []hpack.HeaderField, wire string, values []string) []hpa
 	}
 	for _, v := range values {
 		if httpguts.ValidHeaderFieldValue(v) {
-			// What is different each time would only push the rest out of the table of fields that were sent before.
+			// Values that differ in each answer would only push the others out of the header table.
 			fields = append(fields, hpack.HeaderField{Name: wire, Value: v, Sensitive: wire == "content-length" || wire == "audit-id"})
 		}
 	}

@@ -46,7 +46,7 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	return c.beginLocked(f, size)
 }
 
-// What is made of a request takes memory that has little to do with the bytes on the wire, which may be references to the header table:
+// The memory that a request takes has little to do with its bytes on the wire, which may be references to the header table:
 // a request with its context and its answer, a field in an http.Header, a name in the map of announced trailers. These are measured
 // and rounded up.
 const requestMemory, fieldMemory, trailerMemory = 2 << 10, 128, 128

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// desk is a listener that outlives those who serve what it accepts.
-type desk struct {
+// sharedListener is a listener that outlives those who serve what it accepts.
+type sharedListener struct {
 	net.Listener
 	accepted chan net.Conn
 }
 
-func open(t *testing.T) desk {
+func open(t *testing.T) sharedListener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := desk{l, make(chan net.Conn)}
+	d := sharedListener{l, make(chan net.Conn)}
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
 		defer close(d.accepted)
@@ -47,9 +47,9 @@ func open(t *testing.T) desk {
 	return d
 }
 
-// shift is how long one server stands at a desk.
+// shift is the time for which one server serves a shared listener.
 type shift struct {
-	desk
+	sharedListener
 	over chan struct{}
 	once *sync.Once
 }
@@ -70,9 +70,9 @@ func (s shift) Close() error {
 	return nil
 }
 
-// relay lets one server after the other stand at a desk.
+// relay lets one server after the other serve a shared listener.
 type relay struct {
-	desk
+	sharedListener
 	handler  http.Handler
 	answered chan struct{} // a piece for each request that was answered
 	finished chan struct{} // closed when nobody asks any more
@@ -86,7 +86,7 @@ func (r *relay) run(t *testing.T) {
 		s := New(Options{})
 		web := &http.Server{Handler: r.handler, TLSConfig: &tls.Config{Certificates: certificates()}}
 		s.Serve(web)
-		served := shift{r.desk, make(chan struct{}), new(sync.Once)}
+		served := shift{r.sharedListener, make(chan struct{}), new(sync.Once)}
 		var serving sync.WaitGroup
 		serving.Go(func() { web.ServeTLS(served, "", "") })
 		goesOn := r.wait(20)
@@ -121,7 +121,7 @@ func (r *relay) wait(requests int) bool {
 func TestNothingIsDoneTwiceOrNotAtAllWhenServersTakeOver(t *testing.T) {
 	const clients, requests = 4, 100
 	var done sync.Map // how often each request was served
-	r := &relay{desk: open(t), answered: make(chan struct{}, 2*clients*requests), finished: make(chan struct{})}
+	r := &relay{sharedListener: open(t), answered: make(chan struct{}, 2*clients*requests), finished: make(chan struct{})}
 	r.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		times, _ := done.LoadOrStore(req.URL.Path, new(atomic.Int32))
 		times.(*atomic.Int32).Add(1)

@@ -126,7 +126,7 @@ func same(tags, hash string) bool {
 	return false
 }
 
-// send sends compressed bytes as they are to whoever takes them so.
+// send sends compressed bytes as they are to clients that accept them.
 func send(w http.ResponseWriter, r *http.Request, text []byte) {
 	if acceptsGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Whoever applies mostly applies the same fields again, with other values or with none that are new. Then nothing comes and
+// A client that applies mostly applies the same fields again, with other values or with none that are new. Then nothing comes and
 // goes, nobody else is concerned, and merging is copying values to where they are already: that is done here, without the
 // library, which needs a millisecond for it. It is left to the library as soon as there is more to it.
 

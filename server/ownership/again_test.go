@@ -79,7 +79,7 @@ func TestApplyingAgainAgreesWithTheLibrary(t *testing.T) {
 
 func (h *history) applyAgain() (again, all int) {
 	h.live = nil
-	obj, d := h.changed(), h.owners.desk(h.face, "")
+	obj, d := h.changed(), h.owners.tracker(h.face, "")
 	if d.quick == nil || d.track(h.face, nil, obj, "creator") != nil {
 		return 0, 0
 	}
@@ -152,7 +152,7 @@ func BenchmarkApplyAgain(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d := w.desk(kind.Faces[0], "")
+	d := w.tracker(kind.Faces[0], "")
 	b.Run("here", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

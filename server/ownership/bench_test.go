@@ -44,7 +44,7 @@ func pod(kind *resource.Kind) *corev1.Pod {
 func both(b *testing.B, kind *resource.Kind, view string, old, obj resource.Object) {
 	face := kind.Faces[0]
 	var w Owners
-	d := w.desk(face, view)
+	d := w.tracker(face, view)
 	if _, err := d.library(); err != nil {
 		b.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func (c *comparison) bare(s *shape, v reflect.Value, is state) bool {
 	at := base(v)
 	for i := range s.fields {
 		f := &s.fields[i]
-		if f.glance.sees(at) {
+		if f.emptyCheck.sure(at) {
 			continue
 		}
 		if _, is := f.of(v, present); is != absent {
@@ -192,7 +192,7 @@ func (c *comparison) structure(s *shape, p pair, to ref) {
 	}
 	for i := range s.fields {
 		f := &s.fields[i]
-		if (p.ls != present || f.glance.sees(l)) && (p.rs != present || f.glance.sees(r)) {
+		if (p.ls != present || f.emptyCheck.sure(l)) && (p.rs != present || f.emptyCheck.sure(r)) {
 			continue
 		}
 		var q pair

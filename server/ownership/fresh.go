@@ -32,7 +32,7 @@ func (w *writer) fields(s *shape, v reflect.Value, zero, any bool) bool {
 	at := base(v)
 	for i := range s.fields {
 		f := &s.fields[i]
-		if f.glance.sees(at) {
+		if f.emptyCheck.sure(at) {
 			continue
 		}
 		value, is := f.of(v, present)

@@ -31,8 +31,8 @@ import (
 
 // Owners tracks the fields of all kinds. The zero value is ready.
 type Owners struct {
-	mu    sync.RWMutex // guards desks
-	desks map[place]*desk
+	mu       sync.RWMutex // guards trackers
+	trackers map[place]*tracker
 }
 
 // place is where objects are changed: where a face is served, and a subresource of it.
@@ -41,8 +41,8 @@ type place struct {
 	view   string
 }
 
-// desk is what handles the changes at one place.
-type desk struct {
+// tracker keeps the managed fields of the objects at one place.
+type tracker struct {
 	face  *resource.Face
 	quick *quick // nil if everything is left to the library
 	// library is made when it is needed. It is nil for kinds that are not in its schema: reviews and bindings.
@@ -64,7 +64,7 @@ func Types(face *resource.Face) (managedfields.TypeConverter, error) {
 
 // Track notes in obj what manager changed between old and obj, as an update. old is nil for a create.
 func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Object, manager string) error {
-	d := w.desk(face, view)
+	d := w.tracker(face, view)
 	if d.quick != nil {
 		var before []metav1.ManagedFieldsEntry
 		var left any
@@ -94,7 +94,7 @@ func faced(face *resource.Face, o resource.Object) any {
 }
 
 // track has the library do it.
-func (d *desk) track(face *resource.Face, old, obj resource.Object, manager string) error {
+func (d *tracker) track(face *resource.Face, old, obj resource.Object, manager string) error {
 	m, err := d.library()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func named(face *resource.Face, o resource.Object) runtime.Object {
 // Apply merges a configuration into live on behalf of manager. live is nil if there is no object yet. A conflict is an API
 // status that names the fields and their owners. What changes nothing but times changes nothing.
 func (w *Owners) Apply(face *resource.Face, view string, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
-	d := w.desk(face, view)
+	d := w.tracker(face, view)
 	if live != nil && face.From == nil && d.quick != nil {
 		if merged, ok := d.quick.again(face, live, configuration, manager); ok {
 			keepTimes(merged, live)
@@ -153,7 +153,7 @@ func (w *Owners) Apply(face *resource.Face, view string, live resource.Object, c
 }
 
 // apply has the library do it.
-func (d *desk) apply(face *resource.Face, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
+func (d *tracker) apply(face *resource.Face, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
 	m, err := d.library()
 	if err != nil {
 		return nil, err
@@ -208,29 +208,29 @@ func keepTimes(merged, live resource.Object) {
 	kind.SetGroupVersionKind(mergedKind)
 }
 
-func (w *Owners) desk(face *resource.Face, view string) *desk {
+func (w *Owners) tracker(face *resource.Face, view string) *tracker {
 	at := place{face.GroupVersionResource(), view}
 	w.mu.RLock()
-	d := w.desks[at]
+	d := w.trackers[at]
 	w.mu.RUnlock()
 	if d != nil && d.face == face {
 		return d
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.desks[at]; d != nil && d.face == face {
+	if d := w.trackers[at]; d != nil && d.face == face {
 		return d
 	}
-	d = newDesk(face, view)
-	if w.desks == nil {
-		w.desks = map[place]*desk{}
+	d = newTracker(face, view)
+	if w.trackers == nil {
+		w.trackers = map[place]*tracker{}
 	}
-	w.desks[at] = d
+	w.trackers[at] = d
 	return d
 }
 
-func newDesk(face *resource.Face, view string) *desk {
-	d := &desk{face: face, library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+func newTracker(face *resource.Face, view string) *tracker {
+	d := &tracker{face: face, library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
 		if face.Of.Topology != nil {
 			return ownManager(face, view)
 		}

@@ -71,7 +71,7 @@ func (h *history) step() {
 	}
 	obj := h.changed()
 	manager := []string{"kubectl", "controller", "kubelet"}[h.IntN(3)]
-	d := h.owners.desk(h.face, view)
+	d := h.owners.tracker(h.face, view)
 	want := obj.DeepCopyObject().(resource.Object)
 	unreadable := d.track(h.face, h.copy(), want, manager)
 	switch m, err := d.library(); {
@@ -95,7 +95,7 @@ func (h *history) copy() resource.Object {
 	return h.live.DeepCopyObject().(resource.Object)
 }
 
-func (h *history) compare(d *desk, obj, want resource.Object, manager, view string) {
+func (h *history) compare(d *tracker, obj, want resource.Object, manager, view string) {
 	var before []metav1.ManagedFieldsEntry
 	var old any
 	if h.live != nil {

@@ -75,7 +75,7 @@ func (c *comparison) sameStructure(s *shape, l, r reflect.Value) bool {
 	x, y := base(l), base(r)
 	for i := range s.fields {
 		f := &s.fields[i]
-		if !c.strict && f.glance.sees(x) && f.glance.sees(y) {
+		if !c.strict && f.emptyCheck.sure(x) && f.emptyCheck.sure(y) {
 			continue
 		}
 		a, as := f.of(l, present)

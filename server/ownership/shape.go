@@ -52,7 +52,7 @@ type field struct {
 	name                string
 	index               []int
 	omitEmpty, omitZero bool
-	glance              glance
+	emptyCheck          emptyCheck
 	shape               *shape
 }
 
@@ -160,7 +160,7 @@ func (s shapes) addFields(out *shape, t reflect.Type, index []int, offset uintpt
 			part := field{name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"),
 				omitZero: strings.Contains(options, "omitzero"), shape: s.related(f.Type, about.fields[name])}
 			if part.omitEmpty {
-				part.glance = glanceAt(f.Type, offset+f.Offset)
+				part.emptyCheck = emptyCheckAt(f.Type, offset+f.Offset)
 			}
 			out.fields = append(out.fields, part)
 		}

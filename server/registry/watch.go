@@ -94,13 +94,13 @@ func watchError(err error, s *Storage) error {
 	return statusOf(err, s.kind.GroupResource(), "")
 }
 
-// patience is how many events in a row may be left out before the caller gets to look around.
-const patience = 1000
+// mostSkipped is how many events in a row may be left out before Next returns, so that the caller can send a bookmark or end.
+const mostSkipped = 1000
 
 // Next returns the next selected event; ok is false when there is none right now, or none among many: then it is worth
 // calling again at once, and Wake says so.
 func (w *Watcher) Next() (e Event, ok bool, err error) {
-	for range patience {
+	for range mostSkipped {
 		source, ok, err := w.feed.Next()
 		if err != nil || !ok {
 			return Event{}, false, err
@@ -113,7 +113,7 @@ func (w *Watcher) Next() (e Event, ok bool, err error) {
 	return Event{}, false, nil
 }
 
-// see tells what an event is to somebody who sees only the selection.
+// see tells what an event is to a client that watches only the selected objects.
 func (s *Selection) see(source *watchcache.Event) (Event, bool) {
 	e := Event{Source: source, Object: source.Object, Revision: source.Revision}
 	now := source.Type != watchcache.Deleted && s.Matches(source.Object)

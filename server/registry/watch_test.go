@@ -51,7 +51,7 @@ func TestABookmarkIsNeverBehindTheLastEvent(t *testing.T) {
 
 func TestEventsThatNobodySelectsDoNotKeepAWatchFromLookingAround(t *testing.T) {
 	feed := &script{}
-	for i := range 3 * patience {
+	for i := range 3 * mostSkipped {
 		feed.events = append(feed.events, added("other", store.Revision(i+1)))
 	}
 	feed.events = append(feed.events, added("wanted", 1_000_000))

@@ -13,5 +13,5 @@ func (o *objects) note(rev store.Revision) {
 }
 
 // Wrote is the revision of the last change that this server has made to an object of the kind; zero if it has made none.
-// It is known before the change is acknowledged: whoever waits until they have seen it has seen all that was acknowledged.
+// It is known before the change is acknowledged: a caller that waits until it has seen that revision has seen all that was acknowledged.
 func (s *Storage) Wrote() store.Revision { return store.Revision(s.wrote.Load()) }

@@ -109,7 +109,7 @@ type Description[P Object] struct {
 	Columns []metav1.TableColumnDefinition
 	Row     func(obj P) Row
 
-	// Deprecated is the warning that whoever uses the kind gets with every answer.
+	// Deprecated is the warning that clients of the kind get with every answer.
 	Deprecated string
 
 	// Also are further versions or groups under which the same objects are served.

@@ -53,7 +53,7 @@ func (k *Kind) complain(what string, e store.Entry, err error) {
 		slog.String("kind", k.options.Name), slog.String("key", e.Key), slog.Int64("rev", int64(e.Revision)), slog.Any("err", err))
 }
 
-// commit applies the changes of a batch that goes up to rev, all at once for whoever looks at the state.
+// commit applies the changes of a batch that goes up to rev, all at once for readers of the state.
 func (k *Kind) commit(changes []change, rev store.Revision, sleepers *[]chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 var errCursorClosed = errors.New("cursor is closed")
 
-// Cursor is one watch: a place in the history of a kind. It has no buffer and no goroutine; whoever owns it reads as
+// Cursor is one watch: a place in the history of a kind. It has no buffer and no goroutine; its owner reads as
 // fast as it can. It must be closed. One goroutine may use it at a time.
 type Cursor struct {
 	kind    *Kind

@@ -44,7 +44,7 @@ func (e *Event) cost() int {
 	return eventOverhead + int(e.Previous.size)
 }
 
-// retire drops the forms that nobody who starts from here on can ask for.
+// retire drops the forms that no watch which starts from now on can ask for.
 func (e *Event) retire() {
 	e.forms.drop()
 	if e.Previous != nil {

@@ -64,7 +64,7 @@ func (h *history) afterLocked(rev store.Revision) *link {
 	return h.window.at(i - 1).link
 }
 
-// endLocked closes the history: whoever follows it gets the end's error, now or when it reads on.
+// endLocked closes the history: its cursors get the error of the end, now or at their next read.
 func (h *history) endLocked(end *link, sleepers *[]chan struct{}) {
 	if h.end != nil {
 		return

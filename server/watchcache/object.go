@@ -93,7 +93,7 @@ func (o *Object) Field(i int) string {
 }
 
 // Form returns the object in one wire form. Editions are versions of the kind, and what is said of it at different times: each
-// has forms of its own. A form is made when it is first asked for; whoever asks meanwhile waits for it. If build fails nothing
+// has forms of its own. A form is made when it is first asked for; other callers wait for it meanwhile. If build fails nothing
 // is kept. It may ask for another form of the same object.
 func (o *Object) Form(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error) {
 	return o.forms.get(edition, slot, build)

@@ -55,7 +55,7 @@ func (q *question) join() (a *answer, mine bool) {
 	return q.next, true
 }
 
-// startLocked gives the turn to whoever waits for it.
+// startLocked lets one of the waiting callers ask the store.
 func (q *question) startLocked() {
 	q.busy = q.next != nil
 	if q.busy {

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// What follows each other on a watch is alike: objects of one kind, often of one template. Deflate may refer to up to 32
+// Events that follow each other on a watch are alike: objects of one kind, often of one template. Deflate may refer to up to 32
 // KiB of text that the reader has already, so a frame can be compressed against the one before it: a pod of 6 KB becomes
 // a hundred bytes or two, instead of 1.4 KB. Watches that follow the same topic get the same frames in the same order,
-// and share the result; whoever had another frame before gets the one that stands alone.
+// and share the result; a watcher that was sent another frame before gets the one that stands alone.
 
 // Frame is an event of a watch: an object in its own version, and what is said of it.
 type Frame struct {

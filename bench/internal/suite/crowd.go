@@ -19,12 +19,12 @@ type crowd struct {
 	idleLimit time.Duration // how long nothing may come; stuck if zero
 }
 
-// openPatience is how long all watches of a crowd may take to open.
-const openPatience = 2 * time.Minute
+// openTimeout is how long all watches of a crowd may take to open.
+const openTimeout = 2 * time.Minute
 
 // open opens a watch for each follower, some of which share a connection, and waits until all have been answered.
 func (b *Bench) open(ctx context.Context, k *crowd, path func(i int) string, header []hpack.HeaderField) error {
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	var c *h2.Conn
 	room := 0

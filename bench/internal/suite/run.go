@@ -246,7 +246,7 @@ func (r *runner) turn(ctx context.Context, c Case, t target.Target, servers []*t
 	b := r.bench(s, c)
 	err := run(ctx, b)
 	if err == nil {
-		err = ctx.Err() // whoever waited has given up
+		err = ctx.Err() // the caller has given up
 	}
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {

@@ -79,7 +79,7 @@ func patches(header []hpack.HeaderField) runFunc {
 	}
 }
 
-// updates writes back what the server answered before, changed: as whoever reads, thinks and writes does.
+// updates writes back what the server answered before, changed: as a client that reads, decides and writes does.
 func updates(path string, t objects.Template) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		names, answers, err := b.own(ctx, path, t)

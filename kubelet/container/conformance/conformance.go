@@ -25,8 +25,8 @@ type Subject struct {
 	// Running is a pod whose one container, "main", runs until it is stopped and then ends at once; Ending one whose
 	// container ends with 3 by itself, soon but not at once.
 	Running, Ending func() *corev1.Pod
-	// Patience is how long anything may take: a bound, not a measure.
-	Patience time.Duration
+	// Timeout is how long any step may take. It only bounds the test: nothing is measured by it.
+	Timeout time.Duration
 }
 
 // Run runs the suite.
@@ -39,7 +39,7 @@ func Run(t *testing.T, s *Subject) {
 		{"Resizable", resizable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
 			defer cancel()
 			test.check(t, s, ctx)
 		})
@@ -86,7 +86,7 @@ func begin(t *testing.T, s *Subject, ctx context.Context, pod *corev1.Pod) *begu
 }
 
 func (b *begun) clear() {
-	ctx, cancel := context.WithTimeout(context.Background(), b.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), b.Timeout)
 	defer cancel()
 	for _, do := range []func() error{
 		func() error { return b.Runtime.Stop(ctx, b.id, 0) },

@@ -2,7 +2,7 @@ package attacks
 
 import "golang.org/x/net/http2"
 
-// resets are the attacks that end streams early: whoever counts only the streams that are open lets the client begin any number.
+// resets are the attacks that end streams early: a server that counts only open streams lets the client begin any number.
 var resets = []Attack{
 	{Name: "rapid reset of refusals", CVE: "CVE-2023-44487", Run: func(a *Attacker) { a.reset(pathAnonymous) }},
 	{Name: "rapid reset", CVE: "CVE-2023-44487", Run: func(a *Attacker) { a.reset(sized(2000)) }},

@@ -35,7 +35,7 @@ func keepAllocated(s, old *corev1.Service) {
 	}
 }
 
-// keepFamilies keeps the families of whoever does not speak of them.
+// keepFamilies keeps the IP families of a service if the update does not set them.
 func keepFamilies(spec, was *corev1.ServiceSpec) {
 	if spec.IPFamilyPolicy == nil && slices.Equal(spec.ClusterIPs, was.ClusterIPs) {
 		spec.IPFamilyPolicy = was.IPFamilyPolicy

@@ -7,7 +7,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// What is in etcd's log need not be in its database at once. By itself etcd commits ten times a second, with two syncs each
+// A write that is in etcd's log need not be in its database at once. By itself etcd commits ten times a second, with two syncs each
 // time that the log's own have to wait for: here it is done when that much has been written, or after that long.
 const (
 	commitEvery  = 5 * time.Second

@@ -50,7 +50,7 @@ func (e *embedded) replace(m *member) bool {
 	return true
 }
 
-// ask puts a question to the member. Whoever asks is let go when the member gives up, since it may never answer then.
+// ask calls a function on the member. It returns when the member gives up, since the function may never return then.
 func ask[T any](ctx context.Context, e *embedded, question func(*member) (T, error)) (T, error) {
 	var none T
 	m := e.member()

@@ -18,14 +18,14 @@ const closeTime = 2 * time.Second
 // waiting for ever, and must not write any more once that one runs.
 //
 // The files are closed as files, never by the numbers of their descriptors: a number may belong to a client's connection by the time that
-// something is done to it. So whoever writes to them later, and be it in the middle of a write, finds them closed.
+// something is done to it. So a goroutine that writes to them later, or is in the middle of a write, gets an error.
 func takeFiles(dir string, m *member) error {
 	err := databases.take(databaseFile(dir))
 	if m != nil && m.server != nil {
 		err = errors.Join(err, closeLog(m.server))
 	}
 	err = errors.Join(err, removeSpare(dir))
-	// What a start that failed had opened, nobody can reach any more: its files are closed as they are collected.
+	// Files that a failed start has opened cannot be reached any more: the garbage collector closes them.
 	runtime.GC()
 	for end := time.Now().Add(closeTime); ; time.Sleep(10 * time.Millisecond) {
 		path, open := stillOpen(dir)

@@ -10,7 +10,7 @@ import (
 // live that are written within a window share one; it lasts as much longer as the window is wide, so that none of them
 // goes too early.
 type leases struct {
-	// turn holds a token: whoever has it may use current. It is a channel so that a caller's context ends its wait.
+	// turn holds a token: the goroutine that has taken it may use current. It is a channel so that a caller's context ends its wait.
 	turn    chan struct{}
 	current map[time.Duration]*lease
 }

@@ -57,7 +57,7 @@ func (o *openFiles) open(path string, flag int, mode os.FileMode) (*os.File, err
 	return f, nil
 }
 
-// take closes all files of a path, whoever uses them, and forgets them.
+// take closes all files of a path, also those in use, and forgets them.
 func (o *openFiles) take(path string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -147,7 +147,7 @@ func (v *view) undo(from, to *change) error {
 	return nil
 }
 
-// keep remembers a view, since whoever reads in pages will soon ask for it again.
+// keep remembers a view, since a client that reads in pages will soon ask for it again.
 func (s *Store) keep(v *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// A batch ends after so many events or bytes, so that whoever is far behind begins to work before all is collected.
+// A batch ends after so many events or bytes, so that a watcher that is far behind can begin before all events are collected.
 const (
 	maxBatchEvents = 1000
 	maxBatchBytes  = 4 << 20

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// patience is how long a check waits for what must come; it never decides whether a store is fast enough.
-const patience = 30 * time.Second
+// checkTimeout is how long a check waits for an event or an answer that has to come. It does not decide whether a store is fast enough.
+const checkTimeout = 30 * time.Second
 
 // A check is one sentence about a fresh, empty store.
 type check struct {
@@ -76,7 +76,7 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 
 // within gives a context that ends the check if the store does not answer.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), checkTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }

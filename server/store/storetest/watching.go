@@ -73,7 +73,7 @@ func (w *watching) take(b store.Batch) error {
 // until waits for something to become true of what has been seen.
 func (w *watching) until(what string, true_ func() bool) {
 	w.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(checkTimeout)
 	for {
 		w.mu.Lock()
 		done, changed := true_(), w.changed
@@ -122,7 +122,7 @@ func (w *watching) reason() error {
 	w.t.Helper()
 	select {
 	case <-w.ended:
-	case <-time.After(patience):
+	case <-time.After(checkTimeout):
 		w.t.Fatal("the watch goes on")
 	}
 	return w.err

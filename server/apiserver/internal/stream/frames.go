@@ -92,7 +92,7 @@ func (f *frames) flush() {
 // sending is how many watches have something to send, each with a buffer that it keeps until its client has taken it.
 var sending atomic.Int64
 
-// What a watch that has fallen behind sends at a time is its part of what they may all have gathered, within bounds.
+// A watch that has fallen behind gathers at most its share of the bytes that all watches together may gather, within bounds.
 const (
 	gathered  = 32 << 20
 	leastPart = 4 << 10

@@ -6,10 +6,10 @@ import (
 )
 
 // Most fields of most objects are empty, and most of the time would go into finding that out by reflection, at some 15 ns
-// each. A glance is a look at the field's first words in memory, which takes one or two.
+// each. An emptyCheck is a look at the field's first words in memory, which takes one or two.
 
-// glance says how to see that a field is empty.
-type glance struct {
+// emptyCheck says how to find out cheaply that a field is empty.
+type emptyCheck struct {
 	offset uintptr
 	look   look
 }
@@ -25,9 +25,9 @@ const (
 	atWord                // of 64 bits
 )
 
-// glanceAt is how to look at a field that omitempty may leave out.
-func glanceAt(t reflect.Type, offset uintptr) glance {
-	g := glance{offset: offset}
+// emptyCheckAt is how to look at a field that omitempty may leave out.
+func emptyCheckAt(t reflect.Type, offset uintptr) emptyCheck {
+	g := emptyCheck{offset: offset}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Map:
 		g.look = atPointer
@@ -51,8 +51,8 @@ func base(v reflect.Value) unsafe.Pointer {
 	return unsafe.Pointer(v.UnsafeAddr())
 }
 
-// sees tells that the field of the struct at p is empty. If not, it may still be.
-func (g glance) sees(p unsafe.Pointer) bool {
+// sure is true if the field of the struct at p is certainly empty. If it is false, the field may be empty all the same.
+func (g emptyCheck) sure(p unsafe.Pointer) bool {
 	if p == nil {
 		return false
 	}
