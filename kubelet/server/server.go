@@ -128,8 +128,9 @@ func (s *Server) route() {
 		{"GET /containerLogs/{namespace}/{pod}/{container}", s.onPod(s.logs)},
 		{"/exec/{namespace}/{pod}/{container}", s.onPod(s.exec)},
 		{"/exec/{namespace}/{pod}/{uid}/{container}", s.onPod(s.exec)},
-		{"/run/{namespace}/{pod}/{container}", s.onPod(s.run)},
-		{"/run/{namespace}/{pod}/{uid}/{container}", s.onPod(s.run)},
+		// A user who may only get through the proxy of a node must not run commands by that.
+		{"POST /run/{namespace}/{pod}/{container}", s.onPod(s.run)},
+		{"POST /run/{namespace}/{pod}/{uid}/{container}", s.onPod(s.run)},
 		{"/attach/{namespace}/{pod}/{container}", s.onPod(s.attach)},
 		{"/attach/{namespace}/{pod}/{uid}/{container}", s.onPod(s.attach)},
 		{"/portForward/{namespace}/{pod}", s.onPod(s.forward)},

@@ -147,7 +147,7 @@ func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host
 	return failure
 }
 
-// noticing remembers that a connection was refused.
+// noticing remembers that a connection was refused, and bounds pages.
 type noticing struct {
 	next    http.RoundTripper
 	refused error
@@ -159,7 +159,14 @@ func (n *noticing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refused, ok := refusedDial(err); ok {
 		n.refused = refused
 	}
-	return answer, err
+	if err != nil || r.Method == http.MethodHead {
+		return answer, err
+	}
+	if err := boundPage(answer); err != nil {
+		answer.Body.Close()
+		return nil, err
+	}
+	return answer, nil
 }
 
 func rewrite(r *httputil.ProxyRequest, to *url.URL) {

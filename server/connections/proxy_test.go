@@ -1,6 +1,7 @@
 package connections
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -37,6 +38,30 @@ func TestLinksInPagesLeadBackThroughTheProxy(t *testing.T) {
 	const want = `<a href="/api/v1/nodes/node/proxy/rewriteme">test</a>`
 	if code, body, _ := w.do(w.request("GET", "/api/v1/nodes/node/proxy/", "")); code != 200 || body != want {
 		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestPagesAreUnpackedAndBounded(t *testing.T) {
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		fmt.Fprint(z, `<a href="/rewriteme">test</a>`)
+		if r.URL.Path == "/bomb" {
+			for blank := make([]byte, 1<<20); r.Context().Err() == nil; {
+				if _, err := z.Write(blank); err != nil {
+					return
+				}
+			}
+		}
+	}), Options{})
+	const want = `<a href="/api/v1/nodes/node/proxy/rewriteme">test</a>`
+	if code, body, header := w.do(w.request("GET", "/api/v1/nodes/node/proxy/page", "")); code != 200 || body != want || header.Get("Content-Encoding") != "" {
+		t.Errorf("%d %s %v", code, body, header)
+	}
+	if code, body, _ := w.do(w.request("GET", "/api/v1/nodes/node/proxy/bomb", "")); code != 500 || !strings.Contains(body, "too long") {
+		t.Errorf("a page without an end: %d %.200s", code, body)
 	}
 }
 
