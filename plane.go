@@ -94,7 +94,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.follow(ctx, c.permissions); err != nil {
 		return err
 	}
-	if c.definitions, err = custom.New(custom.Options{Registry: reg, Fresh: cache.Fresh, Logger: c.options.Logger}); err != nil {
+	if c.definitions, err = custom.New(custom.Options{Registry: reg, Fresh: cache.Fresh, Webhooks: c.extensions.client, Logger: c.options.Logger}); err != nil {
 		return err
 	}
 	if err := c.definitions.CatchUp(ctx); err != nil {

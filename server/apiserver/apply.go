@@ -8,7 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	strictjson "sigs.k8s.io/json"
 
 	"github.com/millrace/millrace/server/apiserver/internal/body"
 	"github.com/millrace/millrace/server/apiserver/internal/decode"
@@ -36,9 +37,6 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 			return nil, misfit
 		}
 		merged.GetObjectKind().SetGroupVersionKind(c.Kind.GroupVersionKind())
-		if _, err := body.Clean(c.Kind, merged, nil); err != nil {
-			return nil, err
-		}
 		c.Kind.Default(merged)
 		if old == nil {
 			merged.SetResourceVersion("")
@@ -54,6 +52,14 @@ func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstru
 	if plainJSON(text) && c.Kind.Clean == nil && decode.JSON(text, into) && json.Unmarshal(text, &content) == nil {
 		configuration := &unstructured.Unstructured{Object: content}
 		return configuration, nil, c.checkConfiguration(configuration)
+	}
+	if plainJSON(text) && c.Kind.Clean != nil {
+		// A tree is what the text says, and what merging takes.
+		if strict, err := strictjson.UnmarshalStrict(text, &content); err == nil && len(strict) == 0 {
+			configuration := &unstructured.Unstructured{Object: content}
+			return configuration, nil, c.checkConfiguration(configuration)
+		}
+		clear(content)
 	}
 	if err := yaml.Unmarshal(text, &content); err != nil {
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))

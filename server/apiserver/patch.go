@@ -116,7 +116,7 @@ func (c *call) patchUpdater(kind types.PatchType, text []byte, o query.Write) re
 			return nil, err
 		}
 		if strict, err = body.Clean(c.Kind, into, append(slices.Clone(findings), strict...)); err != nil {
-			return nil, err
+			return nil, patch.Invalid(kind, text, after, err.Error())
 		}
 		switch {
 		case len(strict) > 0 && o.Validation == metav1.FieldValidationStrict:

@@ -27,7 +27,7 @@ func (c *call) dispatch() error {
 		return err
 	}
 	if c.Kind.Custom && c.Format.Media == negotiate.Protobuf && c.Format.Shape == negotiate.Object && c.verb != "delete" {
-		return status.Unacceptable("object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message")
+		return status.Unacceptable("only the following media types are accepted: " + negotiate.ObjectTypes)
 	}
 	if err := c.checkScope(); err != nil {
 		return err
@@ -122,6 +122,8 @@ func (c *call) serveView(name string) error {
 	}
 	sub, ok := c.Kind.Subresource(c.t.View)
 	switch {
+	case !ok && c.Kind.Custom:
+		return apierrors.NewNotFound(c.Kind.GroupResource(), c.t.Name)
 	case !ok:
 		return status.NotFound()
 	case sub.Action != nil:

@@ -40,7 +40,7 @@ func (c *call) setScale(gvk schema.GroupVersionKind) error {
 		if err := change(scale); err != nil {
 			return nil, err
 		}
-		if scale.Spec.Replicas < 0 {
+		if scale.Spec.Replicas < 0 && !c.Kind.Scale.Checked {
 			return nil, apierrors.NewInvalid(gvk.GroupKind(), scale.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0")})
 		}

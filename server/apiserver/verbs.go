@@ -88,7 +88,7 @@ func (c *call) understand(b body.Body, o query.Write) (resource.Object, error) {
 		return nil, err
 	}
 	if strict, err = body.Clean(c.Kind, into, strict); err != nil {
-		return nil, err
+		return nil, body.Unfit(c.Kind, err)
 	}
 	if err := body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn); err != nil {
 		return nil, err
@@ -262,6 +262,11 @@ func (c *call) scale() error {
 	obj, err := c.Kind.Decode(c.Within, o.Value(), o.Revision.String())
 	if err != nil {
 		return apierrors.NewInternalError(err)
+	}
+	if c.Kind.Scale.Missing != nil {
+		if err := c.Kind.Scale.Missing(obj); err != nil {
+			return apierrors.NewInternalError(err)
+		}
 	}
 	return c.Send(http.StatusOK, c.Kind.Scale.Get(obj), resource.ScaleKind)
 }

@@ -1,22 +1,74 @@
 package custom
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"errors"
+	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace/millrace/server/custom/conversion"
 	"github.com/millrace/millrace/server/resource/tree"
+	"github.com/millrace/millrace/server/webhook"
 )
 
-// converterOf is how the objects of a definition get from one version to another.
-func converterOf(d *v1.CustomResourceDefinition) tree.Converter {
-	if d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == v1.WebhookConverter {
-		return refusal{d.Name}
+// convertedBytes bounds what is kept of objects that webhooks have converted, for all definitions together.
+const convertedBytes = 128 << 20
+
+// conversions are what the conversions of all definitions share.
+type conversions struct {
+	webhooks *webhook.Client // nil calls none
+	kept     *tree.Converted
+}
+
+// converterOf is how the objects of a definition get from one version to another, and where is kept what came of it: nowhere if
+// that costs nothing.
+func (c *conversions) converterOf(d *v1.CustomResourceDefinition) (tree.Converter, *tree.Converted) {
+	if !hasWebhook(d) {
+		return relabel{d.Spec.Group}, nil
 	}
-	return relabel{d.Spec.Group}
+	target := targetOf(d.Spec.Conversion.Webhook.ClientConfig)
+	return conversion.New(conversion.Options{
+		Group: d.Spec.Group, Reviews: d.Spec.Conversion.Webhook.ConversionReviewVersions,
+		Post: func(ctx context.Context, timeout time.Duration, body []byte) ([]byte, error) {
+			if c.webhooks == nil {
+				return nil, errNoWebhooks
+			}
+			t := target
+			t.Timeout = timeout
+			return c.webhooks.Post(ctx, t, body)
+		},
+	}), c.kept
+}
+
+var errNoWebhooks = errors.New("this server does not call webhooks")
+
+func hasWebhook(d *v1.CustomResourceDefinition) bool {
+	c := d.Spec.Conversion
+	return c != nil && c.Strategy == v1.WebhookConverter && c.Webhook != nil && c.Webhook.ClientConfig != nil
+}
+
+// targetOf is whom a definition wants to be called.
+func targetOf(c *v1.WebhookClientConfig) webhook.Target {
+	t := webhook.Target{CABundle: c.CABundle}
+	if len(bytes.TrimSpace(c.CABundle)) == 0 {
+		t.CABundle = nil
+	}
+	if c.URL != nil {
+		t.URL = *c.URL
+	}
+	if s := c.Service; s != nil {
+		t.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name}
+		if s.Path != nil {
+			t.Service.Path = *s.Path
+		}
+		if s.Port != nil {
+			t.Service.Port = *s.Port
+		}
+	}
+	return t
 }
 
 // relabel converts by changing nothing but the version's name, as the strategy None says.
@@ -27,12 +79,4 @@ func (r relabel) Convert(_ context.Context, objects []*unstructured.Unstructured
 		o.SetAPIVersion(r.group + "/" + toVersion)
 	}
 	return objects, nil
-}
-
-// refusal converts nothing: webhooks are not called, and an object that is not converted must not be taken for one that is.
-// Requests for the version in which objects are stored go on.
-type refusal struct{ definition string }
-
-func (r refusal) Convert(context.Context, []*unstructured.Unstructured, string) ([]*unstructured.Unstructured, error) {
-	return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s failed: this server does not call conversion webhooks", r.definition))
 }

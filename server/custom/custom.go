@@ -25,21 +25,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource/tree"
 	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/server/webhook"
 )
 
 // Options are what definitions are served with.
 type Options struct {
 	Registry *registry.Registry
 	// Fresh tells how far the log was when it was asked, once the cache is as far.
-	Fresh  func(context.Context) (store.Revision, error)
-	Logger *slog.Logger
+	Fresh func(context.Context) (store.Revision, error)
+	// Webhooks call the webhooks that convert objects. Without it objects stay in the version that they are stored in.
+	Webhooks *webhook.Client
+	Logger   *slog.Logger
 }
 
 // Definitions serves what the definitions in a registry define.
 type Definitions struct {
-	o       Options
-	storage *registry.Storage
+	o           Options
+	storage     *registry.Storage
+	conversions conversions
 
 	mu      sync.Mutex // guards what follows
 	watcher *registry.Watcher
@@ -77,7 +82,8 @@ func New(o Options) (*Definitions, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Definitions{o: o, storage: storage, known: map[string]*record{}, todo: map[string]bool{}, more: make(chan struct{})}, nil
+	convert := conversions{webhooks: o.Webhooks, kept: tree.NewConverted(convertedBytes)}
+	return &Definitions{o: o, storage: storage, conversions: convert, known: map[string]*record{}, todo: map[string]bool{}, more: make(chan struct{})}, nil
 }
 
 // decode reads a stored definition.

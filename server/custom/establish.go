@@ -58,6 +58,7 @@ func (d *Definitions) settleOne(ctx context.Context, name string) error {
 	now, err := d.change(ctx, name, func(def *v1.CustomResourceDefinition) {
 		d.accept(def)
 		establish(def)
+		approve(def)
 		ending = def.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(def, v1.CustomResourceCleanupFinalizer)
 	})
 	if err != nil || now == nil {
@@ -94,13 +95,24 @@ func (d *Definitions) change(ctx context.Context, name string, f func(*v1.Custom
 	_, _, err := d.storage.Update(ctx, "", name, func(_ context.Context, old resource.Object) (resource.Object, error) {
 		now = old.DeepCopyObject().(*v1.CustomResourceDefinition)
 		f(now)
-		return now, nil
+		return now, d.own(old, now)
 	}, registry.UpdateOptions{View: "status", Own: true})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	return now, err
 }
+
+// own notes that the fields that have changed are this server's.
+func (d *Definitions) own(old resource.Object, now *v1.CustomResourceDefinition) error {
+	if d.o.Registry.Track == nil || equality.Semantic.DeepEqual(old, now) {
+		return nil
+	}
+	return d.o.Registry.Track.Track(d.storage.Kind().Faces[0], "status", old, now, manager)
+}
+
+// manager is the name under which definitions are changed.
+const manager = "kube-apiserver"
 
 // accept takes the names that a definition wants, unless another has taken them.
 func (d *Definitions) accept(def *v1.CustomResourceDefinition) {

@@ -134,7 +134,7 @@ func (d *Definitions) serveLocked(def *v1.CustomResourceDefinition, o *watchcach
 	read := func() (*v1.CustomResourceDefinition, error) {
 		return d.decode(context.Background(), o.Value(), o.Revision)
 	}
-	made, err := define(def, read, r.served)
+	made, err := d.conversions.define(def, read, r.served)
 	if err == nil {
 		err = d.o.Registry.Exchange(groupResource(def), made.kinds...)
 	}

@@ -2,6 +2,7 @@ package custom
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apihelpers "k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -48,7 +49,7 @@ func isServed(d *v1.CustomResourceDefinition) bool {
 }
 
 // define makes the kinds of a definition. What has not changed since before, which may be nil, is carried on.
-func define(d *v1.CustomResourceDefinition, read func() (*v1.CustomResourceDefinition, error), before *definition) (*definition, error) {
+func (c *conversions) define(d *v1.CustomResourceDefinition, read func() (*v1.CustomResourceDefinition, error), before *definition) (*definition, error) {
 	out := &definition{name: d.Name, identity: identify(d, before), versions: map[string]*version{}, read: read}
 	storage := ""
 	for i := range d.Spec.Versions {
@@ -63,12 +64,17 @@ func define(d *v1.CustomResourceDefinition, read func() (*v1.CustomResourceDefin
 		}
 	}
 	topology := out.topology(d.Status.AcceptedNames.Kind)
+	convert, kept := c.converterOf(d)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		if !v.Served && !v.Storage {
 			continue
 		}
-		k := out.kind(d, v, storage, topology)
+		k := out.kind(d, v, topology)
+		k.Representation = tree.New(tree.Options{
+			Identity: out.identity, Version: v.Name, Storage: storage, Kind: k.Kind, Edition: k.Edition,
+			Convert: convert, Converted: kept, Refine: out.refine, Whole: out.whole,
+		})
 		if v.Name == storage {
 			out.kinds = append([]*resource.Kind{k}, out.kinds...)
 		} else {
@@ -143,14 +149,17 @@ func schemaOf(name string, read func() (*v1.CustomResourceDefinition, error)) *s
 	})
 }
 
+// verbs are those of all custom resources, in the order in which discovery has always shown them.
+var verbs = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+
 // kind is what is served in one version.
-func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, storage string, topology topology) *resource.Kind {
+func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, topology topology) *resource.Kind {
 	names := def.Status.AcceptedNames
 	s := d.versions[v.Name].schema
 	k := &resource.Kind{
 		Identity: d.identity,
 		Version:  v.Name, Kind: names.Kind, ListKind: names.ListKind, Singular: names.Singular,
-		ShortNames: names.ShortNames, Categories: names.Categories, Verbs: resource.AllVerbs(), Generation: true, FreeFinalizers: true,
+		ShortNames: names.ShortNames, Categories: names.Categories, Verbs: slices.Clone(verbs), Generation: true, FreeFinalizers: true,
 		Name:  validation.NameIsDNSSubdomain,
 		Held:  func(resource.Object) bool { return false },
 		Views: map[string]*resource.RuleSet{},
@@ -160,9 +169,6 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 		Clean:   func(o resource.Object) ([]error, error) { return s.Prune(content(o)) },
 		Edition: d.versions[v.Name].edition, Life: d.versions[v.Name].life,
 	}
-	k.Representation = tree.New(tree.Options{
-		Identity: d.identity, Version: v.Name, Storage: storage, Kind: names.Kind, Convert: converterOf(def), Refine: d.refine,
-	})
 	k.Changed = changed
 	k.Topology = topology
 	k.Main = mainRules(k, s)
@@ -208,10 +214,13 @@ func (d *definition) refine(version string, object map[string]any) error {
 	if v == nil {
 		return fmt.Errorf("it is stored in version %q, which its definition does not have", version)
 	}
-	if err := v.schema.PruneStored(object); err != nil {
-		return err
-	}
-	return v.schema.Default(object)
+	return v.schema.Complete(object)
+}
+
+// whole tells that refining would change nothing.
+func (d *definition) whole(version string, text []byte) bool {
+	v := d.versions[version]
+	return v != nil && v.schema.Whole(text)
 }
 
 func content(o resource.Object) map[string]any { return o.(*unstructured.Unstructured).Object }

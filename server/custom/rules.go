@@ -32,6 +32,9 @@ func ruleSet() *resource.RuleSet {
 func mainRules(k *resource.Kind, s *structure.Schema) *resource.RuleSet {
 	r := ruleSet()
 	r.Verbs = k.Verbs
+	r.PrepareCreate = func(_ context.Context, o resource.Object) {
+		_ = s.Default(content(o)) // the status that was sent is gone, and may have a default
+	}
 	r.Validate = func(ctx context.Context, o resource.Object) field.ErrorList { return s.Validate(ctx, content(o)) }
 	r.ValidateUpdate = func(ctx context.Context, o, old resource.Object) field.ErrorList {
 		return s.ValidateUpdate(ctx, content(o), content(old))

@@ -21,6 +21,13 @@ func steps(path string) []string { return strings.Split(strings.TrimPrefix(path,
 func scaleOf(s *v1.CustomResourceSubresourceScale) *resource.Scaling {
 	wanted, present := steps(s.SpecReplicasPath), steps(s.StatusReplicasPath)
 	return &resource.Scaling{
+		Checked: true,
+		Missing: func(o resource.Object) error {
+			if _, found, err := unstructured.NestedInt64(content(o), wanted...); err != nil || !found {
+				return fmt.Errorf("the spec replicas field %q does not exist", s.SpecReplicasPath)
+			}
+			return nil
+		},
 		Set: func(o resource.Object, n int32) { _ = unstructured.SetNestedField(content(o), int64(n), wanted...) },
 		Get: func(o resource.Object) *autoscalingv1.Scale {
 			out := &autoscalingv1.Scale{

@@ -14,7 +14,7 @@ type topology = func() (managedfields.TypeConverter, error)
 // topology is made when something is first tracked.
 func (d *definition) topology(kind string) topology {
 	return sync.OnceValues(func() (managedfields.TypeConverter, error) {
-		models := map[string]*spec.Schema{}
+		models := map[string]*spec.Schema{metadataModel: metadata()}
 		for name, v := range d.versions {
 			tree, err := v.schema.Tree()
 			if err != nil {
@@ -35,6 +35,10 @@ func (d *definition) topology(kind string) topology {
 	})
 }
 
+// metadataModel is the name of what all objects have in common. It stands by itself: what an object lets pass that has it does not hold
+// for the metadata.
+const metadataModel = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
 // asResource adds what every object has.
 func asResource(s *spec.Schema) {
 	if s.Properties == nil {
@@ -42,7 +46,7 @@ func asResource(s *spec.Schema) {
 	}
 	s.Properties["apiVersion"] = *spec.StringProperty()
 	s.Properties["kind"] = *spec.StringProperty()
-	s.Properties["metadata"] = *metadata()
+	s.Properties["metadata"] = *spec.RefSchema("#/components/schemas/" + metadataModel)
 }
 
 // embed adds to objects within an object what every object has.

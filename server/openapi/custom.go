@@ -8,8 +8,7 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// FromDefinition is the schema of a custom resource as its definition gives it. Of validations those are shown that the
-// documents have words for.
+// FromDefinition is the schema of a custom resource as its definition gives it.
 func FromDefinition(p *v1.JSONSchemaProps) *Schema {
 	if p == nil {
 		return nil
@@ -25,8 +24,37 @@ func FromDefinition(p *v1.JSONSchemaProps) *Schema {
 		of := p.Properties[name]
 		s.Properties = append(s.Properties, Property{name, *FromDefinition(&of)})
 	}
-	s.Extensions = extensionsOf(p)
+	s.Extensions, s.Demands = extensionsOf(p), demandsOf(p)
 	return s
+}
+
+// demandsOf are validations, under their own names.
+func demandsOf(p *v1.JSONSchemaProps) []Extension {
+	var out []Extension
+	add := func(name string, said bool, value any) {
+		if said {
+			out = append(out, extension(name, value))
+		}
+	}
+	add("title", p.Title != "", p.Title)
+	add("nullable", p.Nullable, true)
+	add("minimum", p.Minimum != nil, p.Minimum)
+	add("exclusiveMinimum", p.ExclusiveMinimum, true)
+	add("maximum", p.Maximum != nil, p.Maximum)
+	add("exclusiveMaximum", p.ExclusiveMaximum, true)
+	add("multipleOf", p.MultipleOf != nil, p.MultipleOf)
+	add("minLength", p.MinLength != nil, p.MinLength)
+	add("maxLength", p.MaxLength != nil, p.MaxLength)
+	add("pattern", p.Pattern != "", p.Pattern)
+	add("minItems", p.MinItems != nil, p.MinItems)
+	add("maxItems", p.MaxItems != nil, p.MaxItems)
+	add("minProperties", p.MinProperties != nil, p.MinProperties)
+	add("maxProperties", p.MaxProperties != nil, p.MaxProperties)
+	add("allOf", len(p.AllOf) > 0, p.AllOf)
+	add("anyOf", len(p.AnyOf) > 0, p.AnyOf)
+	add("oneOf", len(p.OneOf) > 0, p.OneOf)
+	add("not", p.Not != nil, p.Not)
+	return out
 }
 
 func preserves(p *v1.JSONSchemaProps) bool {

@@ -137,6 +137,9 @@ func (j *jsonText) members(s *Schema) {
 		}
 		j.close('}')
 	}
+	if !j.v2 {
+		j.extensions(s.Demands)
+	}
 	j.extensions(s.Extensions)
 }
 

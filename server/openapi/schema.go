@@ -23,6 +23,8 @@ type Schema struct {
 	Items      *Schema
 	Additional *Schema // of a map's values
 	Extensions []Extension
+	// Demands are validations, which only documents of version 3 show, and those in JSON alone.
+	Demands []Extension
 }
 
 // Property is a named part of an object.

@@ -17,7 +17,10 @@ func ignored(kind *resource.Kind, view string) [][]string {
 	if _, has := kind.Views["status"]; !has {
 		return nil
 	}
-	if view == "status" {
+	switch {
+	case view == "status" && kind.Custom:
+		return [][]string{{"spec"}, {"metadata"}}
+	case view == "status":
 		return [][]string{{"spec"}}
 	}
 	return [][]string{{"status"}}

@@ -80,6 +80,7 @@ func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Objec
 	if err := d.track(face, old, obj, manager); !errors.Is(err, errUnreadable) {
 		return err
 	}
+	obj.SetManagedFields(nil) // as kube-apiserver: nobody is said to own what cannot be compared
 	return nil
 }
 

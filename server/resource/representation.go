@@ -23,6 +23,35 @@ type Representation interface {
 	Same(a, b Object, part string) bool
 }
 
+// Texts is what a representation also is whose stored bytes may be what clients shall see.
+type Texts interface {
+	// Body is the JSON of a stored object behind its kind and version, under a resource version. ok is false where the object has
+	// to be decoded and encoded.
+	Body(ctx context.Context, stored, resourceVersion []byte) (body []byte, ok bool)
+}
+
+// Foreign is what a representation also is whose objects others may have to convert.
+type Foreign interface {
+	// Foreign tells whether that is so.
+	Foreign() bool
+	// Prepare has objects converted in few requests and at the same time, so that Decode finds them converted.
+	Prepare(ctx context.Context, stored [][]byte) error
+}
+
+// IsForeign tells that decoding objects of a kind may take a request to somebody else, each time unless they are prepared.
+func IsForeign(k *Kind) bool {
+	f, ok := k.Representation.(Foreign)
+	return ok && f.Foreign()
+}
+
+// Prepare has objects ready to be decoded, if that takes requests.
+func Prepare(ctx context.Context, k *Kind, stored [][]byte) error {
+	if f, ok := k.Representation.(Foreign); ok {
+		return f.Prepare(ctx, stored)
+	}
+	return nil
+}
+
 // Stored is the bytes of an object, and the resource version that they have.
 type Stored struct {
 	Bytes           []byte

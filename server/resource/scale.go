@@ -9,6 +9,10 @@ import (
 type Scaling struct {
 	Get func(Object) *autoscalingv1.Scale
 	Set func(Object, int32)
+	// Missing says what an object lacks that has no number of replicas to show; nil if all have one.
+	Missing func(Object) error
+	// Checked says that the rules of the kind check the number themselves.
+	Checked bool
 }
 
 func (s *Scale[P]) erase() *Scaling {

@@ -23,6 +23,9 @@ func makeJSON(ctx context.Context, k *resource.Kind, stored []byte, rev store.Re
 	if form, ok := transcoded(k, stored, rev); ok {
 		return form, nil
 	}
+	if form, ok := storedText(ctx, k, stored, rev); ok {
+		return form, nil
+	}
 	o, err := k.Decode(ctx, stored, version(rev))
 	if err != nil {
 		return nil, err
@@ -32,7 +35,7 @@ func makeJSON(ctx context.Context, k *resource.Kind, stored []byte, rev store.Re
 
 // AppendStored appends the JSON form of an entry to a beginning by AppendTypeMeta. The object that it holds is at hand, for
 // the case that the bytes do not do.
-func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Object) ([]byte, error) {
+func AppendStored(ctx context.Context, begun []byte, k *resource.Kind, e store.Entry, o resource.Object) ([]byte, error) {
 	if plan, message := planOf(k, e.Value); plan != nil {
 		var digits [20]byte
 		// The members bring their commas along.
@@ -40,8 +43,23 @@ func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Obje
 			return text, nil
 		}
 	}
+	if !resource.IsForeign(k) { // or it would be converted again
+		if form, ok := storedText(ctx, k, e.Value, e.Revision); ok {
+			return append(begun, form...), nil
+		}
+	}
 	form, err := BodyJSON(o)
 	return append(begun, form...), err
+}
+
+// storedText makes the JSON form of what is stored as JSON, if that is possible without reading it.
+func storedText(ctx context.Context, k *resource.Kind, stored []byte, rev store.Revision) ([]byte, bool) {
+	texts, ok := k.Representation.(resource.Texts)
+	if !ok || rev == 0 {
+		return nil, false
+	}
+	var digits [20]byte
+	return texts.Body(ctx, stored, appendVersion(digits[:0], rev))
 }
 
 // BodyJSON is the JSON form of an object that is at hand.

@@ -43,7 +43,7 @@ func TestFormsAreThoseOfTheDecodedObject(t *testing.T) {
 			t.Errorf("%s: %v, %s, want %s", k.Kind, err, got, want)
 		}
 		o.SetResourceVersion("7")
-		whole, err := AppendStored(AppendTypeMeta(nil, k.Kind, "v"), k, store.Entry{Value: stored, Revision: 7}, o)
+		whole, err := AppendStored(t.Context(), AppendTypeMeta(nil, k.Kind, "v"), k, store.Entry{Value: stored, Revision: 7}, o)
 		if want := append(AppendTypeMeta(nil, k.Kind, "v"), want...); err != nil || !bytes.Equal(whole, want) && isWhole(k, stored) {
 			t.Errorf("%s: %v, %s, want %s", k.Kind, err, whole, want)
 		}
@@ -57,7 +57,7 @@ func TestWhatIsNotStoredHasNoVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := AppendStored(AppendTypeMeta(nil, "A", "b"), k, store.Entry{Value: stored}, o)
+	got, err := AppendStored(t.Context(), AppendTypeMeta(nil, "A", "b"), k, store.Entry{Value: stored}, o)
 	got = bytes.TrimPrefix(got, AppendTypeMeta(nil, "A", "b"))
 	if want := `"metadata":{"name":"c"}}`; err != nil || string(got) != want {
 		t.Errorf("%v, %s, want %s", err, got, want)

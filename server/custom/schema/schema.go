@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+
+	"github.com/millrace/millrace/server/custom/schema/plan"
 )
 
 // Schema is the schema of one version.
@@ -27,6 +29,8 @@ type compiled struct {
 	// tree is nil if the definition has no schema.
 	tree     *structural.Structural
 	preserve bool
+	// plan finds at little cost that nothing has to be done; nil finds nothing.
+	plan *plan.Plan
 	// whole checks an object, status that part alone; it is nil if the schema says nothing of it.
 	whole, status validation.SchemaValidator
 	rules         func() *cel.Validator // CEL
@@ -78,6 +82,9 @@ func compile(from *v1.CustomResourceValidation, preserve bool) (*compiled, error
 				return nil, fmt.Errorf("compile the schema of the status: %w", err)
 			}
 		}
+	}
+	if !c.preserve {
+		c.plan = plan.Compile(c.tree)
 	}
 	c.rules = sync.OnceValue(func() *cel.Validator {
 		if c.tree == nil {

@@ -26,7 +26,7 @@ func (s *Schema) PruneStored(object map[string]any) error {
 
 func (s *Schema) prune(object map[string]any, stored bool) (unknown []error, err error) {
 	c, err := s.compile()
-	if err != nil {
+	if err != nil || c.plan.Complete(object) && !stored {
 		return nil, err
 	}
 	kind, hasKind := object["kind"]
@@ -65,10 +65,34 @@ func (s *Schema) prune(object map[string]any, stored bool) (unknown []error, err
 	return unknown, nil
 }
 
+// Complete makes of an object that was stored, perhaps under another schema, what it is under this one.
+func (s *Schema) Complete(object map[string]any) error {
+	c, err := s.compile()
+	if err != nil || c.plan.Complete(object) && hasGeneration(object) {
+		return err
+	}
+	if err := s.PruneStored(object); err != nil {
+		return err
+	}
+	return s.Default(object)
+}
+
+// hasGeneration tells that an object has one. Those that were stored before there were any get their first when they are read.
+func hasGeneration(object map[string]any) bool {
+	meta, _ := object["metadata"].(map[string]any)
+	return meta["generation"] != nil
+}
+
+// Whole tells that Complete would leave an object as it is, which is given as text.
+func (s *Schema) Whole(text []byte) bool {
+	c, err := s.compile()
+	return err == nil && c.plan.Whole(text)
+}
+
 // Default fills in what was left out.
 func (s *Schema) Default(object map[string]any) error {
 	c, err := s.compile()
-	if err != nil {
+	if err != nil || c.plan.Complete(object) {
 		return err
 	}
 	defaulting.Default(object, c.tree)

@@ -24,6 +24,9 @@ func (s *Schema) Validate(ctx context.Context, object map[string]any) field.Erro
 	if err != nil {
 		return broken(err)
 	}
+	if c.plan.Valid(object) {
+		return c.checkRules(ctx, nil, object, nil)
+	}
 	errs := validation.ValidateCustomResource(nil, object, c.whole)
 	errs = append(errs, objectmeta.Validate(ctx, nil, object, c.tree, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.tree, object)...)
@@ -37,6 +40,9 @@ func (s *Schema) ValidateUpdate(ctx context.Context, object, old map[string]any)
 		return broken(err)
 	}
 	ratchet := common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.tree})
+	if c.plan.Valid(object) {
+		return c.checkRules(ctx, nil, object, old, cel.WithRatcheting(ratchet))
+	}
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, c.whole, validation.WithRatcheting(ratchet))
 	errs = append(errs, objectmeta.Validate(ctx, nil, object, c.tree, false)...)
 	errs = append(errs, c.checkLists(object, old)...)
@@ -50,6 +56,9 @@ func (s *Schema) ValidateStatusUpdate(ctx context.Context, object, old map[strin
 		return broken(err)
 	}
 	ratchet := common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.tree})
+	if c.plan.Valid(object) {
+		return c.checkRules(ctx, nil, object, old, cel.WithRatcheting(ratchet))
+	}
 	var errs field.ErrorList
 	if status, ok := object["status"]; ok && c.status != nil {
 		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], c.status, validation.WithRatcheting(ratchet.Key("status")))

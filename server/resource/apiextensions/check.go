@@ -25,7 +25,31 @@ func check(ctx context.Context, d *v1.CustomResourceDefinition) field.ErrorList 
 	if err != nil {
 		return field.ErrorList{err}
 	}
-	return withoutMetadata(validation.ValidateCustomResourceDefinition(ctx, now))
+	return withoutMetadata(guarded(now, func() field.ErrorList { return validation.ValidateCustomResourceDefinition(ctx, now) }))
+}
+
+// guarded runs the published rules, which panic at selectable fields of a schema that is not structural. What else is wrong, and that
+// is something then, is found without these fields.
+func guarded(d *apiextensions.CustomResourceDefinition, rules func() field.ErrorList) (errs field.ErrorList) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			if !dropSelectableFields(d) {
+				panic(problem)
+			}
+			errs = rules()
+		}
+	}()
+	return rules()
+}
+
+func dropSelectableFields(d *apiextensions.CustomResourceDefinition) (any bool) {
+	any = len(d.Spec.SelectableFields) > 0
+	d.Spec.SelectableFields = nil
+	for i := range d.Spec.Versions {
+		any = any || len(d.Spec.Versions[i].SelectableFields) > 0
+		d.Spec.Versions[i].SelectableFields = nil
+	}
+	return any
 }
 
 func checkUpdate(ctx context.Context, d, old *v1.CustomResourceDefinition) field.ErrorList {
@@ -46,7 +70,7 @@ func onBoth(ctx context.Context, d, old *v1.CustomResourceDefinition,
 	if err != nil {
 		return field.ErrorList{err}
 	}
-	return withoutMetadata(f(ctx, now, before))
+	return withoutMetadata(guarded(now, func() field.ErrorList { return f(ctx, now, before) }))
 }
 
 // withoutMetadata leaves out what the registry says of all objects' metadata. That the name belongs to what is defined, it

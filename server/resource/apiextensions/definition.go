@@ -46,8 +46,10 @@ func Definitions() *resource.Kind {
 	return k
 }
 
-// prepareDelete keeps a definition until its objects are gone.
+// prepareDelete keeps a definition until its objects are gone. That makes no new generation, and there is no grace period.
 func prepareDelete(d *v1.CustomResourceDefinition) {
+	d.DeletionGracePeriodSeconds = nil
+	d.Generation--
 	if !apihelpers.CRDHasFinalizer(d, v1.CustomResourceCleanupFinalizer) {
 		d.Finalizers = append(d.Finalizers, v1.CustomResourceCleanupFinalizer)
 	}

@@ -17,6 +17,7 @@ import (
 // warnings tell of what is new in a definition and will not do what its author may think.
 func warnings(_ context.Context, d, old *v1.CustomResourceDefinition) []string {
 	formats, sets := oddities(d)
+	formats = distinct(formats)
 	if old != nil {
 		knownFormats, knownSets := oddities(old)
 		known := func(all []string) func(string) bool {
@@ -25,6 +26,16 @@ func warnings(_ context.Context, d, old *v1.CustomResourceDefinition) []string {
 		formats, sets = slices.DeleteFunc(formats, known(knownFormats)), slices.DeleteFunc(sets, known(knownSets))
 	}
 	return append(formats, sets...)
+}
+
+// distinct leaves out what has been said already.
+func distinct(all []string) []string {
+	said := map[string]bool{}
+	return slices.DeleteFunc(all, func(text string) bool {
+		before := said[text]
+		said[text] = true
+		return before
+	})
 }
 
 // oddities are formats that nobody checks, and sets of what cannot be compared.

@@ -11,7 +11,7 @@ import (
 // attributesOf reads labels and fields from the text of an object.
 func attributesOf(text []byte, paths [][]string) resource.Attributes {
 	var a resource.Attributes
-	members(member(member(text, "metadata"), "labels"), func(name, value []byte) bool {
+	Members(member(member(text, "metadata"), "labels"), func(name, value []byte) bool {
 		if key, ok := unquote(name); ok {
 			label, _ := unquote(value)
 			a.Labels = append(a.Labels, key, label)

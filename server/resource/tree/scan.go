@@ -84,30 +84,56 @@ func (s *scanner) skipNested() {
 	}
 }
 
-// members hands out the names and values of an object, until f is content. It does nothing if there is no object.
-func members(text []byte, f func(name, value []byte) (more bool)) {
+// Members hands out the quoted names and the values of an object, until f has enough, and tells whether the object came to its end. It
+// does nothing if there is no object.
+func Members(text []byte, f func(name, value []byte) (more bool)) (ended bool) {
 	s := scanner{text: text}
 	if s.space() != '{' {
-		return
+		return false
 	}
 	s.at++
 	for s.space() == '"' {
 		name := s.skip()
 		if s.space() != ':' {
-			return
+			return false
 		}
 		s.at++
+		s.space()
 		value := s.skip()
-		if len(value) == 0 || !f(name, value) || s.space() != ',' {
-			return
+		if len(value) == 0 || !f(name, value) {
+			return false
+		}
+		if s.space() != ',' {
+			break
 		}
 		s.at++
 	}
+	return s.space() == '}'
+}
+
+// Elements hands out the elements of a list, until f has enough, and tells whether the list came to its end.
+func Elements(text []byte, f func(value []byte) (more bool)) (ended bool) {
+	s := scanner{text: text}
+	if s.space() != '[' {
+		return false
+	}
+	s.at++
+	for s.space() != ']' {
+		value := s.skip()
+		if len(value) == 0 || !f(value) {
+			return false
+		}
+		if s.space() != ',' {
+			break
+		}
+		s.at++
+	}
+	return s.space() == ']'
 }
 
 // member is the value of one member of an object; nil if there is none.
 func member(text []byte, name string) (found []byte) {
-	members(text, func(n, value []byte) bool {
+	Members(text, func(n, value []byte) bool {
 		if named(n, name) {
 			found = value
 		}

@@ -29,5 +29,13 @@ func (a *Answer) Unlike() error {
 	if a.Format.Shape == negotiate.PartialList {
 		return status.Unacceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%s)", body.InternalName(a.Kind.Group), a.Kind.Kind))
 	}
-	return status.Unacceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s.%s)", body.InternalName(a.Kind.Group), a.Kind.ListKind))
+	return status.Unacceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s)", a.listType()))
+}
+
+// listType is how kube-apiserver calls a list in Go.
+func (a *Answer) listType() string {
+	if a.Kind.Custom {
+		return "unstructured.UnstructuredList"
+	}
+	return body.InternalName(a.Kind.Group) + "." + a.Kind.ListKind
 }

@@ -35,12 +35,21 @@ func (a *Answer) sendPartialList(l *registry.List) error {
 // converted is a list of whatever the caller's version is, for the formats that are not put together from forms.
 type converted struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata"`
+	Metadata        any              `json:"metadata"`
 	Items           []runtime.Object `json:"items"`
 }
 
+// treeListMeta is the metadata of a list of trees, which says that nothing follows.
+type treeListMeta struct {
+	Continue string `json:"continue"`
+	metav1.ListMeta
+}
+
 func (a *Answer) sendConverted(l *registry.List) error {
-	list := converted{ListMeta: listMeta(l), Items: make([]runtime.Object, 0, len(l.Objects))}
+	list := converted{Metadata: listMeta(l), Items: make([]runtime.Object, 0, len(l.Objects))}
+	if a.Kind.Custom {
+		list.Metadata = treeListMeta{Continue: l.Continue, ListMeta: listMeta(l)}
+	}
 	list.Kind, list.APIVersion = a.Face.ListKind, a.Face.GroupVersion().String()
 	for _, o := range l.Objects {
 		obj, err := a.decode(o)

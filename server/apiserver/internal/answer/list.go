@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
@@ -16,6 +15,11 @@ import (
 
 // SendList answers with a page of objects.
 func (a *Answer) SendList(l *registry.List) error {
+	if a.Format.Shape == negotiate.Object || a.Format.Shape == negotiate.Table {
+		if err := wire.Prepare(a.Within, a.Kind, l.Objects); err != nil {
+			return internal(err)
+		}
+	}
 	switch {
 	case a.Format.Shape == negotiate.Table:
 		return a.sendTable(l)
@@ -36,12 +40,13 @@ type items struct {
 	listKind, apiVersion string
 	head                 []byte // begins an item in JSON
 	none                 string // an empty list's items in JSON
+	tree                 bool
 	json                 func(*watchcache.Object) ([]byte, error)
 	proto                func(*watchcache.Object) (wire.Message, error)
 }
 
 func (a *Answer) ownItems() items {
-	it := items{listKind: a.Face.ListKind, apiVersion: a.Face.GroupVersion().String(), head: a.itemHead(), none: "[]",
+	it := items{listKind: a.Face.ListKind, apiVersion: a.Face.GroupVersion().String(), head: a.itemHead(), none: "[]", tree: a.Kind.Custom,
 		json: func(o *watchcache.Object) ([]byte, error) { return wire.JSON(a.Within, a.Kind, o) }}
 	if a.StoredProto() {
 		it.proto = func(o *watchcache.Object) (wire.Message, error) { return wire.Proto(a.Within, a.Kind, o) }
@@ -74,10 +79,14 @@ func listMeta(l *registry.List) metav1.ListMeta {
 	return m
 }
 
-// listHead is a JSON list up to its items.
-func listHead(b []byte, l *registry.List, kind, apiVersion string) []byte {
+// listHead is a JSON list up to its items. Lists of trees say that nothing follows.
+func listHead(b []byte, l *registry.List, kind, apiVersion string, tree bool) []byte {
 	b = wire.AppendTypeMeta(b, kind, apiVersion)
-	b = append(b, `"metadata":{"resourceVersion":"`...)
+	if tree && l.Continue == "" {
+		b = append(b, `"metadata":{"continue":"","resourceVersion":"`...)
+	} else {
+		b = append(b, `"metadata":{"resourceVersion":"`...)
+	}
 	b = strconv.AppendInt(b, int64(l.Revision), 10)
 	b = append(b, '"')
 	if l.Continue != "" {
@@ -109,7 +118,7 @@ func (a *Answer) Head(contentType string) {
 func (a *Answer) sendJSONList(l *registry.List, it items) error {
 	out := a.newChunked()
 	defer out.end()
-	out.b.Bytes = listHead(out.b.Bytes, l, it.listKind, it.apiVersion)
+	out.b.Bytes = listHead(out.b.Bytes, l, it.listKind, it.apiVersion, it.tree)
 	for i, o := range l.Objects {
 		form, err := it.json(o)
 		if err != nil {
@@ -140,7 +149,7 @@ func (a *Answer) sendJSONList(l *registry.List, it items) error {
 func (a *Answer) broken(out *chunked, err error) error {
 	out.b.Bytes = out.b.Bytes[:0]
 	if a.Writer.Code == 0 {
-		return apierrors.NewInternalError(err)
+		return internal(err)
 	}
 	a.Log.Error("an object could not be encoded in the middle of a list", "kind", a.Kind.GroupResource(), "error", err)
 	panic(http.ErrAbortHandler)
@@ -154,7 +163,7 @@ func (a *Answer) sendGzipList(l *registry.List) error {
 	defer out.end()
 	var g wire.Gzip
 	out.b.Bytes = g.AppendHead(out.b.Bytes)
-	out.b.Bytes = g.AppendText(out.b.Bytes, listHead(nil, l, a.Face.ListKind, a.Face.GroupVersion().String()))
+	out.b.Bytes = g.AppendText(out.b.Bytes, listHead(nil, l, a.Face.ListKind, a.Face.GroupVersion().String(), a.Kind.Custom))
 	chain := wire.ListChain{Kind: a.Kind, Between: append([]byte(","), a.itemHead()...)}
 	for i, o := range l.Objects {
 		block, chained, err := chain.Next(a.Within, o)

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"encoding/json"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func (a *Answer) SendCached(code int, o *watchcache.Object) error {
 		case a.Format.Plain():
 			form, err := wire.JSON(a.Within, a.Kind, o)
 			if err != nil {
-				return apierrors.NewInternalError(err)
+				return internal(err)
 			}
 			return a.sendJSON(code, a.Face.GroupVersionKind, form)
 		case a.Format.Media == negotiate.Protobuf && a.StoredProto():
@@ -55,9 +56,18 @@ func (a *Answer) StoredProto() bool { return a.Kind.Stored == resource.StoredPro
 func (a *Answer) decode(o *watchcache.Object) (resource.Object, error) {
 	obj, err := a.Kind.Decode(a.Within, o.Value(), o.Revision.String())
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, internal(err)
 	}
 	return obj, nil
+}
+
+// internal is an error that no client has caused, and what is an answer already: a conversion may fail with one.
+func internal(err error) error {
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		return err
+	}
+	return apierrors.NewInternalError(err)
 }
 
 // sendJSON sends a JSON form as what it is.
@@ -104,7 +114,7 @@ func (a *Answer) sendStoredJSON(code int, stored *registry.Stored) (err error) {
 	b := GetBuffer()
 	defer b.Free()
 	b.Bytes = wire.AppendTypeMeta(b.Bytes, a.Face.Kind, a.Face.GroupVersion().String())
-	if b.Bytes, err = wire.AppendStored(b.Bytes, a.Kind, stored.Entry, stored.Object); err != nil {
+	if b.Bytes, err = wire.AppendStored(a.Within, b.Bytes, a.Kind, stored.Entry, stored.Object); err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	b.Bytes = append(b.Bytes, '\n')

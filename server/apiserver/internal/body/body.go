@@ -221,6 +221,11 @@ func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
 	return mismatch(gv.WithKind(kind), want)
 }
 
+// Unfit says of what has come as an object of a kind that it is none.
+func Unfit(of *resource.Kind, why error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", of.Kind, of.Version, of.Kind, why))
+}
+
 // Clean drops from an object of a kind what the kind does not know, where decoding does not, and adds that to the findings.
 func Clean(of *resource.Kind, o runtime.Object, found []error) (strict []error, err error) {
 	if of.Clean == nil {
@@ -228,7 +233,7 @@ func Clean(of *resource.Kind, o runtime.Object, found []error) (strict []error, 
 	}
 	unknown, err := of.Clean(o.(resource.Object))
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", of.Kind, of.Version, of.Kind, err))
+		return nil, err
 	}
 	return append(found, unknown...), nil
 }

@@ -87,7 +87,7 @@ func makeDiscovery(kinds []*resource.Kind, others []Group) *discovery {
 	}
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv, list := range d.resources {
-		slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(mainOf(a), mainOf(b)) })
 		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
 	}
 	for _, g := range others {
@@ -183,7 +183,16 @@ func resourcesOf(f *resource.Face, storageHash string) []metav1.APIResource {
 		}
 		out = append(out, sub)
 	}
+	if !k.Custom { // of those the status comes before the scale
+		slices.SortFunc(out[1:], func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	}
 	return out
+}
+
+// mainOf is the name of the resource that a resource is or is part of.
+func mainOf(r metav1.APIResource) string {
+	name, _, _ := strings.Cut(r.Name, "/")
+	return name
 }
 
 // storageHash changes when the version in which a kind is stored does.

@@ -75,7 +75,7 @@ func unsupportedField(kind *resource.Kind, label string) error {
 	switch {
 	case kind.Resource == "jobs" && kind.Group == "batch":
 		return apierrors.NewBadRequest(fmt.Sprintf("field label %q not supported for Job", label))
-	case len(kind.Fields) > 0:
+	case len(kind.Fields) > 0, kind.Custom:
 		return apierrors.NewBadRequest("field label not supported: " + label)
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, label))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/watchcache"
 )
 
@@ -145,10 +147,13 @@ func (s *Stream) bookmark() {
 // initial writes the state, and its end's mark if the caller asked for it.
 func (s *Stream) initial() bool {
 	s.Meter.Initial(len(s.watcher.Initial))
-	for _, o := range s.watcher.Initial {
-		s.frames.added(o)
-		if s.frames.err != nil {
-			return false
+	for some := range slices.Chunk(s.watcher.Initial, foresight) {
+		s.prepare(some)
+		for _, o := range some {
+			s.frames.added(o)
+			if s.frames.err != nil {
+				return s.failed()
+			}
 		}
 	}
 	s.watcher.Initial = nil
@@ -163,6 +168,9 @@ const turn = 1000
 
 // drain writes the events that are there, or as many as are a turn, and flushes them. It tells whether the watch goes on.
 func (s *Stream) drain() bool {
+	if resource.IsForeign(s.Answer.Kind) {
+		return s.drainForeign()
+	}
 	for range turn {
 		e, ok, err := s.watcher.Next()
 		switch {
@@ -174,11 +182,21 @@ func (s *Stream) drain() bool {
 			return s.frames.err == nil
 		}
 		if s.frames.event(e); s.frames.err != nil {
-			return false
+			return s.failed()
 		}
 	}
 	s.frames.flush()
 	return s.frames.err == nil
+}
+
+// failed ends the stream because of an event that could not be written: with a word about it if that was not the client's doing.
+func (s *Stream) failed() bool {
+	var known apierrors.APIStatus
+	if errors.As(s.frames.err, &known) {
+		s.frames.err = nil
+		s.frames.fault(status.Of(known.(error)))
+	}
+	return false
 }
 
 // over ends the stream: with a word about it if the client has to list again because it was too slow.
