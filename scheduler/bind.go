@@ -129,6 +129,9 @@ func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (fate, e
 func (t *term) postOnce(ctx context.Context, pod *cluster.Pod, node string) (fate, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
+	if e, object := t.binderOf(pod); e != nil {
+		return t.bindExtended(ctx, e, object, pod, node)
+	}
 	err := t.options.API.Bind(ctx, pod, node)
 	switch {
 	case err == nil:

@@ -86,6 +86,27 @@ func (c cases) prepare() bool {
 	return false
 }
 
+// rescue gives back what keeps a pod from being placed, while other pods are placed. It returns what users are told.
+func (t *term) rescue(d decision) string {
+	for _, o := range d.cases {
+		r, ok := o.Case.(plugin.Rescuer)
+		if !ok || t.options.Writer == nil {
+			continue
+		}
+		note, do := r.Rescue()
+		if do == nil {
+			continue
+		}
+		t.evictions.Go(func() {
+			if err := do(t.evicting, access{t.options.Writer, t}); err != nil {
+				t.options.Logger.Warn("a pod that found no node could not be helped", "pod", d.pod.Key, "rule", o.Rule, "err", err)
+			}
+		})
+		return note
+	}
+	return ""
+}
+
 // prepareError is what went wrong before a binding was sent.
 type prepareError struct {
 	rule string

@@ -196,3 +196,52 @@ func TestAPodWaitsForItsClaimToBeMade(t *testing.T) {
 		}
 	})
 }
+
+// Devices that were allocated where the pod cannot go any more are given back, and allocated elsewhere.
+func TestDevicesThatCannotBeUsedAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n1", "small-1")
+		w.publish("n2", "small-1")
+		claim := asksFor("gpu", "", 1)
+		claim.Status.Allocation = &resourcev1.AllocationResult{
+			Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{
+				Request: "gpu", Driver: "gpu.example.com", Pool: "n1", Device: "small-1",
+			}}},
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+				Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"},
+			}}}}},
+		}
+		w.resourceClaims.Add(claim)
+		w.pods.Add(running("full", "4", 100, "n1", 1))
+		pod := claiming("web", "gpu")
+		w.pods.Add(pod)
+		defer w.start(t, Options{})()
+		time.Sleep(time.Minute)
+		if node := w.nodeOf(t, "web"); node != "n2" || w.resourceClaim("gpu").Status.Allocation.Devices.Results[0].Pool != "n2" {
+			t.Errorf("on %q: %q", node, w.eventLog())
+		}
+		const note = "deallocation of ResourceClaim completed, preemption: 0/3 nodes are available"
+		if log := w.eventLog(); !strings.Contains(log[0], note) {
+			t.Errorf("events: %q", log)
+		}
+	})
+}
+
+// A selector with an error at run time refuses no node: nothing can be decided.
+func TestASelectorThatFailsIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n1", "small-1")
+		claim := asksFor("bad", "small", 1)
+		claim.Spec.Devices.Requests[0].Exactly.Selectors[0].CEL.Expression = `device.attributes["gpu.example.com"].nope == "x"`
+		w.resourceClaims.Add(claim)
+		w.pods.Add(claiming("web", "bad"))
+		defer w.start(t, Options{})()
+		time.Sleep(time.Second)
+		const begins, contains = `Warning FailedScheduling web: running "DynamicResources" filter plugin: claim default/bad: selector #0`, "no such key: nope"
+		if log := w.eventLog(); len(log) == 0 || !strings.HasPrefix(log[0], begins) || !strings.Contains(log[0], contains) {
+			t.Errorf("events: %q", log)
+		}
+	})
+}

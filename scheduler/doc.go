@@ -22,6 +22,10 @@
 // (preemption), their disruption budgets kept as far as possible. What they leave is kept for it, except from pods of its
 // priority or a higher one.
 //
+// Volumes and devices of a pod are taken for it with its node, and given back if it does not get that. What has to be written
+// before it is bound, such as which claim gets which volume, is written while other pods are placed.
+//
 // Rules are plugins: see package plugin for how to write one, and [Profile] for
-// putting them to use. [BeforeBind] is for what has to happen between decision and binding.
+// putting them to use; package config makes profiles of a KubeSchedulerConfiguration. Extenders (package extender) have a say
+// without being part of the process. [BeforeBind] is for what has to happen between decision and binding.
 package scheduler

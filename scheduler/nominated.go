@@ -11,21 +11,21 @@ func (t *term) place(p *profile, pod *cluster.Pod, x placement.Extra) (*cluster.
 	if !t.state.AnyNominated() {
 		return p.engine.PlaceWhere(pod.Shape, x)
 	}
-	after := x.After
-	x.After = func(node *cluster.Node) *plugin.Verdict {
-		if after != nil {
-			if v := after(node); v != nil {
-				return v
-			}
-		}
-		return t.leavesRoom(p, pod, node)
-	}
+	x = t.withNominated(p, pod, x)
 	if node, ok := t.state.NodeNamed(t.state.Nominated(pod.Key)); ok && node.Present {
 		if p.engine.Try(pod.Shape).Verdict(node) == nil && x.Verdict(node) == nil {
 			return node, nil
 		}
 	}
 	return p.engine.PlaceWhere(pod.Shape, x)
+}
+
+// withNominated asks too that the pod leaves room for those that wait for a node.
+func (t *term) withNominated(p *profile, pod *cluster.Pod, x placement.Extra) placement.Extra {
+	if t.state.AnyNominated() {
+		x.After = both(x.After, func(node *cluster.Node) *plugin.Verdict { return t.leavesRoom(p, pod, node) })
+	}
+	return x
 }
 
 // leavesRoom refuses a node where the pod would take what others wait for that go before it.

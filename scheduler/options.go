@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/scheduler/extender"
 	"github.com/millrace/millrace/scheduler/internal/backlog"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/plugin"
@@ -33,6 +34,8 @@ type Options struct {
 	// that they name. None means one, for default-scheduler, with the rules of
 	// kube-scheduler.
 	Profiles []Profile
+	// Extenders are programs beside the scheduler that have a say. While they are asked about a pod no other is placed.
+	Extenders []*extender.Extender
 	// Backlog holds the times after which pods are tried again.
 	Backlog Backlog
 	// Parallelism is how many bindings may be on their way at once. 0 means 128.

@@ -151,12 +151,12 @@ func TestWhatVolumesForbid(t *testing.T) {
 		{
 			name:  "a claim that is not there",
 			setup: func(*world) {},
-			note:  `0/3 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.`,
+			note:  `0/3 nodes are available: persistentvolumeclaim "data" not found. not found`,
 		},
 		{
 			name:  "a claim that is not bound yet",
 			setup: func(w *world) { w.claims.Add(testClaim("data", "now")) },
-			note:  "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+			note:  "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
 		},
 		{
 			name: "a volume of one node",
@@ -177,7 +177,7 @@ func TestWhatVolumesForbid(t *testing.T) {
 		{
 			name:  "a volume that is gone",
 			setup: func(w *world) { w.claims.Add(boundTo(testClaim("data", "now"), "v")) },
-			note:  `0/3 nodes are available: persistentvolume "v" not found. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.`,
+			note:  `0/3 nodes are available: persistentvolume "v" not found. not found`,
 		},
 		{
 			name: "a static class without a volume that is large enough",

@@ -35,7 +35,8 @@ type term struct {
 	preempting map[types.UID]struct{} // guarded by mu: pods whose victims are being deleted
 	evicting   context.Context        // of those deletions
 	evictions  sync.WaitGroup
-	evictors   chan struct{} // bounds them
+	evictors   chan struct{}   // bounds them
+	consulting context.Context // of requests to extenders
 
 	stored chan struct{} // guarded by mu: closed when something about volumes has changed; nil if nobody waits for that
 }
@@ -84,7 +85,7 @@ func (t *term) run(ctx context.Context) {
 	binding, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { t.grace(ctx, binding, stop) })
 	defer stop()
-	t.evicting = binding
+	t.evicting, t.consulting = binding, ctx
 	defer t.evictions.Wait()
 	var bindings sync.WaitGroup
 	defer bindings.Wait()
@@ -214,20 +215,25 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	opened, rule, err := p.compiled.Open(pod, &t.state)
 	if err == nil {
 		d.cases = opened
-		node, failure = t.place(p, pod, d.cases.extra())
+		node, failure, err = t.findNode(p, entry, d.cases.extra())
 	}
 	t.options.Metrics.Decided(time.Since(now))
 	var refusal plugin.Refusal
 	var pending plugin.Pending
 	switch {
+	case errors.Is(err, errGone):
+	case rule == "" && err != nil:
+		t.broken(entry, p, err.Error(), now)
 	case errors.As(err, &pending):
 		t.backlog.Fail(entry, p.engine.Refused(rule, "").Refused, now)
 	case errors.As(err, &refusal) && t.state.Nodes() > 0:
-		t.unplaced(entry, p, p.engine.Refused(rule, err.Error()), placement.Extra{}, true, now)
+		t.unplaced(d, p.engine.Refused(rule, err.Error()), rule, now)
 	case err != nil:
 		t.broken(entry, p, fmt.Sprintf("running PreFilter plugin %q: %v", rule, err), now)
+	case failure != nil && failure.Broken:
+		t.broken(entry, p, failure.Error(), now)
 	case failure != nil:
-		t.unplaced(entry, p, failure, d.cases.extra(), false, now)
+		t.unplaced(d, failure, "", now)
 	default:
 		if rule, err := d.cases.reserve(node); err != nil {
 			t.broken(entry, p, fmt.Sprintf("running Reserve plugin %q: %v", rule, err), now)
@@ -238,6 +244,15 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 		return d, true, now
 	}
 	return decision{}, false, now
+}
+
+// findNode finds the node for a pod, with the help of extenders if there are any for it.
+func (t *term) findNode(p *profile, entry *backlog.Entry, x placement.Extra) (*cluster.Node, *placement.Failure, error) {
+	if asked, object := t.extendersOf(entry.Pod); len(asked) > 0 && t.state.Nodes() > 0 {
+		return t.placeExtended(p, entry, x, asked, object)
+	}
+	node, failure := t.place(p, entry.Pod, x)
+	return node, failure, nil
 }
 
 // broken tries a pod again later that no decision could be made for.
@@ -255,19 +270,46 @@ func (t *term) assume(pod *cluster.Pod, node *cluster.Node) {
 	t.state.Assume(pod, node)
 }
 
-// unplaced puts a pod aside that found no node, and says why.
-func (t *term) unplaced(entry *backlog.Entry, p *profile, failure *placement.Failure, x placement.Extra, hopeless bool, now time.Time) {
+// unplaced puts a pod aside that found no node, and says why. rule is the one that has refused all nodes at once, if one has.
+func (t *term) unplaced(d decision, failure *placement.Failure, rule string, now time.Time) {
 	message := failure.Error()
 	var nominated *string
 	if t.state.Nodes() > 0 {
 		var note string
-		if note, nominated = t.preempt(p, entry.Pod, x, hopeless); note != "" {
-			message += " preemption: " + note
+		if note, nominated = t.afterwards(d, rule); note != "" {
+			message += " " + note
 		}
 	}
-	t.backlog.Fail(entry, failure.Refused, now)
-	t.reporter.unschedulable(entry.Pod, message, nominated)
-	t.options.Metrics.Attempt(p.SchedulerName, Unschedulable, time.Since(now))
+	t.backlog.Fail(d.entry, failure.Refused, now)
+	t.reporter.unschedulable(d.pod, message, nominated)
+	t.options.Metrics.Attempt(d.profile.SchedulerName, Unschedulable, time.Since(now))
+}
+
+// afterwards does what may let the pod be placed another time: its claims are given back, and others leave. It returns what users are told.
+func (t *term) afterwards(d decision, rule string) (note string, nominated *string) {
+	if last := d.profile.lastRule(); rule != "" && last != "" && rule != last {
+		// kube-scheduler's rule for devices has not looked at the pod then, and says so before it comes to a preemption.
+		return "not found", nil
+	}
+	rescued := t.rescue(d)
+	note, nominated = t.preempt(d.profile, d.pod, d.cases.extra(), rule != "")
+	if note != "" {
+		note = "preemption: " + note
+	}
+	if rescued != "" && note != "" {
+		rescued += ", "
+	}
+	return rescued + note, nominated
+}
+
+// lastRule is the name of the last rule for single pods if it stands behind the others, as that for devices does; else nothing.
+func (p *profile) lastRule() string {
+	for _, r := range p.compiled.Pods {
+		if _, late := r.Plugin.(plugin.Late); late {
+			return r.Plugin.Name()
+		}
+	}
+	return ""
 }
 
 // helps wakes the pods that may be placed after a change of node, or of something else if node is nil.

@@ -108,7 +108,7 @@ func (f *schedulerFlags) runners(ctx context.Context, out io.Writer, file *confi
 		return nil, nil, nil, err
 	}
 	made := scheduler.For(clients)
-	made.Profiles, made.Backlog = o.Profiles, o.Backlog
+	made.Profiles, made.Backlog, made.Extenders = o.Profiles, o.Backlog, o.Extenders
 	if made.Metrics, err = prommetrics.New(told.metrics); err != nil {
 		return nil, nil, nil, err
 	}

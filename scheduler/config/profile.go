@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/scheduler"
+	"github.com/millrace/millrace/scheduler/extender"
 	"github.com/millrace/millrace/scheduler/plugin"
 	"github.com/millrace/millrace/scheduler/rules"
 )
@@ -18,11 +19,18 @@ import (
 func Apply(file *File, o *scheduler.Options) error {
 	o.Profiles = nil
 	for i := range file.Profiles {
-		p, err := profileOf(&file.Profiles[i])
+		p, err := profileOf(&file.Profiles[i], ignoredBy(file.Extenders))
 		if err != nil {
 			return fmt.Errorf("initializing profiles: creating profile for scheduler name %s: %w", *file.Profiles[i].SchedulerName, err)
 		}
 		o.Profiles = append(o.Profiles, p)
+	}
+	for i := range file.Extenders {
+		e, err := extender.New(file.Extenders[i])
+		if err != nil {
+			return err
+		}
+		o.Extenders = append(o.Extenders, e)
 	}
 	o.Backlog.Backoff = time.Duration(*file.PodInitialBackoffSeconds) * time.Second
 	o.Backlog.MaxBackoff = time.Duration(*file.PodMaxBackoffSeconds) * time.Second
@@ -39,7 +47,20 @@ type profile struct {
 	relationsSeen map[string]bool
 }
 
-func profileOf(from *configv1.KubeSchedulerProfile) (scheduler.Profile, error) {
+// ignoredBy are the resources that extenders alone look at.
+func ignoredBy(extenders []configv1.Extender) []string {
+	var ignored []string
+	for i := range extenders {
+		for _, r := range extenders[i].ManagedResources {
+			if r.IgnoredByScheduler {
+				ignored = append(ignored, r.Name)
+			}
+		}
+	}
+	return ignored
+}
+
+func profileOf(from *configv1.KubeSchedulerProfile, ignored []string) (scheduler.Profile, error) {
 	p := &profile{args: make(map[string]any), relationsSeen: make(map[string]bool)}
 	for i := range from.PluginConfig {
 		p.args[from.PluginConfig[i].Name] = from.PluginConfig[i].Args.Object
@@ -60,7 +81,9 @@ func profileOf(from *configv1.KubeSchedulerProfile) (scheduler.Profile, error) {
 		return scheduler.Profile{}, fmt.Errorf("at least one bind plugin is needed for profile with scheduler name %q", *from.SchedulerName)
 	}
 	p.filters, p.scores = enabled["FilterPlugin"], enabled["ScorePlugin"]
-	p.resources = rules.NewResources(resourcesOf(argsOf[configv1.NodeResourcesFitArgs](p, "NodeResourcesFit")))
+	fit := resourcesOf(argsOf[configv1.NodeResourcesFitArgs](p, "NodeResourcesFit"))
+	fit.Ignored = append(fit.Ignored, ignored...)
+	p.resources = rules.NewResources(fit)
 	for _, f := range p.filters {
 		p.addFilter(f.Name)
 	}

@@ -17,6 +17,9 @@ type Failure struct {
 	// Nodes is how many nodes were looked at, and Lasting on how many of them it would not help if other pods left.
 	Nodes, Lasting int
 
+	// Broken says that a filter had an error. The message is that.
+	Broken bool
+
 	message string
 }
 
@@ -46,7 +49,11 @@ func (t *tally) count(v *plugin.Verdict, rules map[string]ruleset.Bits) {
 	if v.Lasting {
 		t.Lasting++
 	}
-	t.Refused |= rules[v.Plugin]
+	bits, ok := rules[v.Plugin]
+	if !ok {
+		bits = ruleset.All // nobody knows what would change its mind
+	}
+	t.Refused |= bits
 	for _, reason := range v.Reasons {
 		t.reasons[reason]++
 	}
@@ -76,6 +83,9 @@ func (e *Engine) explain(verdicts []*plugin.Verdict) *Failure {
 	}
 	t := tally{reasons: make(map[string]int)}
 	for v, count := range maps.All(counts) {
+		if v.Broken {
+			return &Failure{Refused: ruleset.All, Broken: true, message: fmt.Sprintf("running %q filter plugin: %s", v.Plugin, v.Reasons[0])}
+		}
 		for range count {
 			t.count(v, e.rules)
 		}

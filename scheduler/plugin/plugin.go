@@ -59,6 +59,8 @@ type Verdict struct {
 	// Lasting says that the node would refuse the pod even if no other pod were
 	// there: preempting other pods does not help.
 	Lasting bool
+	// Broken says that this is no refusal but an error, and that nothing can be decided about the pod.
+	Broken bool
 }
 
 // Relational is a rule that depends on pods and nodes elsewhere: one of those

@@ -54,6 +54,12 @@ type Preparer interface {
 	Prepare(ctx context.Context, access Access) error
 }
 
+// Rescuer can give back what keeps the pod from being placed.
+type Rescuer interface {
+	// Rescue is called when no node has been found. do is nil if there is nothing to give back; note is what users are told.
+	Rescue() (note string, do func(ctx context.Context, access Access) error)
+}
+
 // CaseScore says how good a node is for the pod, from 0 to [MaxScore]. It is asked about all nodes that are admitted.
 type CaseScore interface {
 	// Scores says whether there is anything to score.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,6 +149,8 @@ type claimChange struct{ was, wanted *resourcev1.ResourceClaim }
 type allocated struct {
 	claim *resourcev1.ResourceClaim
 	nodes *nodeaffinity.NodeSelector
+	// unavailable says that a node was refused because of it.
+	unavailable bool
 }
 
 func newAllocated(c *resourcev1.ResourceClaim) (allocated, error) {
@@ -168,15 +171,18 @@ func nodeObject(node *cluster.Node) *corev1.Node {
 
 // Filter refuses nodes where devices that are allocated cannot be used, and where none can be allocated.
 func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
-	for _, had := range a.had {
+	for i := range a.had {
+		had := &a.had[i]
 		if had.nodes != nil && !had.nodes.Match(nodeObject(node)) {
+			had.unavailable = true
 			return &notOnNode
 		}
 	}
 	results, err := a.allocate(node)
 	switch {
 	case err != nil:
-		return &plugin.Verdict{Plugin: a.rule.Name(), Reasons: []string{err.Error()}, Lasting: true}
+		failed := errors.Is(err, structured.ErrFailedAllocationOnNode)
+		return &plugin.Verdict{Plugin: a.rule.Name(), Reasons: []string{err.Error()}, Lasting: true, Broken: !failed}
 	case results == nil && len(a.open) > 0:
 		return &noDevices
 	}

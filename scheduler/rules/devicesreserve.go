@@ -96,6 +96,26 @@ func (a *allocation) change(now, wanted *resourcev1.ResourceClaim) error {
 	return nil
 }
 
+// Rescue gives back the devices of one claim that cannot be used where the pod could go, if no other pod uses them.
+func (a *allocation) Rescue() (string, func(context.Context, plugin.Access) error) {
+	for _, had := range a.had {
+		users := had.claim.Status.ReservedFor
+		if !had.unavailable || len(users) > 1 || len(users) == 1 && !a.uses(had.claim) {
+			continue
+		}
+		return "deallocation of ResourceClaim completed", func(ctx context.Context, access plugin.Access) error {
+			return access.ChangeResourceClaim(ctx, had.claim, func(now *resourcev1.ResourceClaim) error {
+				if users := now.Status.ReservedFor; len(users) > 1 || len(users) == 1 && !a.uses(now) {
+					return errors.New("somebody else uses it by now")
+				}
+				now.Status = resourcev1.ResourceClaimStatus{}
+				return nil
+			})
+		}
+	}
+	return "", nil
+}
+
 // isNew says whether the devices of a claim are allocated for this pod.
 func (a *allocation) isNew(wanted *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(a.open, func(c *resourcev1.ResourceClaim) bool { return c.UID == wanted.UID })

@@ -144,7 +144,7 @@ type binding struct {
 	shape          Shape
 	bound, delayed []*corev1.PersistentVolumeClaim
 
-	candidates map[string][]*corev1.PersistentVolume // of the classes of delayed claims
+	candidates map[string]*candidates // by class
 
 	// What has been reserved.
 	node    string
@@ -234,14 +234,14 @@ func (c *binding) match(claim *corev1.PersistentVolumeClaim, node *cluster.Node,
 	class := volume.GetPersistentVolumeClaimClass(claim)
 	list, ok := c.candidates[class]
 	if !ok {
-		list = c.state.Storage.VolumesOf(class)
+		list = c.candidatesOf(class)
 		if c.candidates == nil {
-			c.candidates = make(map[string][]*corev1.PersistentVolume)
+			c.candidates = make(map[string]*candidates)
 		}
 		c.candidates[class] = list
 	}
 	at := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
-	v, err := volume.FindMatchingVolume(claim, list, at, taken, true, true)
+	v, err := volume.FindMatchingVolume(claim, list.near(node), at, taken, true, true)
 	if err != nil {
 		return nil
 	}

@@ -102,6 +102,9 @@ func (c *binding) isBound() (bool, error) {
 	if !ok || !node.Present {
 		return false, fmt.Errorf("failed to get node %q: node %q not found", c.node, c.node)
 	}
+	if pod, _, _, placed := c.state.Placed(c.pod.Key); !placed || pod.UID != c.pod.UID {
+		return false, fmt.Errorf("pod does not exist any more: pod %q not found", c.pod.Key.Name)
+	}
 	for _, wanted := range c.volumes {
 		done, err := c.volumeIsBound(wanted, node)
 		if !done || err != nil {
@@ -167,7 +170,7 @@ func suits(v *corev1.PersistentVolume, node *cluster.Node) error {
 func (c *binding) Scores() bool {
 	for _, claim := range c.delayed {
 		class := volume.GetPersistentVolumeClaimClass(claim)
-		if len(c.state.Storage.VolumesOf(class)) > 0 {
+		if c.state.Storage.HasVolumes(class) {
 			return true
 		}
 		for range c.state.Storage.Capacities(class) {

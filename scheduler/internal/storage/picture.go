@@ -184,6 +184,9 @@ func (p *Picture) VolumesOf(class string) []*corev1.PersistentVolume {
 	return list
 }
 
+// HasVolumes says whether a class has volumes.
+func (p *Picture) HasVolumes(class string) bool { return len(p.byClass[class]) > 0 }
+
 // AssumeVolume lets a changed volume count until the API shows a newer one.
 func (p *Picture) AssumeVolume(v *corev1.PersistentVolume) {
 	if k, ok := p.volumes[v.Name]; ok {

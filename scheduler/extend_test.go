@@ -1,0 +1,90 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/millrace/millrace/scheduler/extender"
+	"github.com/millrace/millrace/scheduler/internal/cluster"
+)
+
+// extenderServer answers filter, prioritize and bind: it refuses bad nodes and likes one of them.
+func extenderServer(t *testing.T, w *world, bad, likes string) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	answer := func(rw http.ResponseWriter, v any) { _ = json.NewEncoder(rw).Encode(v) }
+	mux.HandleFunc("POST /v1/filter", func(rw http.ResponseWriter, r *http.Request) {
+		var args extenderv1.ExtenderArgs
+		if err := json.NewDecoder(r.Body).Decode(&args); err != nil {
+			t.Error(err)
+		}
+		result := extenderv1.ExtenderFilterResult{Nodes: &corev1.NodeList{}, FailedNodes: extenderv1.FailedNodesMap{}}
+		for _, node := range args.Nodes.Items {
+			if strings.Contains(bad, node.Name) {
+				result.FailedNodes[node.Name] = "node(s) smell of paint"
+			} else {
+				result.Nodes.Items = append(result.Nodes.Items, node)
+			}
+		}
+		answer(rw, result)
+	})
+	mux.HandleFunc("POST /v1/prioritize", func(rw http.ResponseWriter, _ *http.Request) {
+		answer(rw, extenderv1.HostPriorityList{{Host: likes, Score: 10}})
+	})
+	mux.HandleFunc("POST /v1/bind", func(rw http.ResponseWriter, r *http.Request) {
+		var args extenderv1.ExtenderBindingArgs
+		if err := json.NewDecoder(r.Body).Decode(&args); err != nil {
+			t.Error(err)
+		}
+		if err := w.carryOut(&cluster.Pod{Key: keyOf(args.PodName), UID: args.PodUID}, args.Node); err != nil {
+			t.Error(err)
+		}
+		answer(rw, extenderv1.ExtenderBindingResult{})
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestExtendersHaveASay(t *testing.T) {
+	for _, c := range []struct{ name, bad, want, note string }{
+		{"one refuses a node and likes another", "n1", "n3", ""},
+		{"one refuses all", "n1 n2 n3", "", "0/3 nodes are available: 3 node(s) smell of paint."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld()
+			for _, name := range []string{"n1", "n2", "n3"} {
+				w.nodes.Add(testNode(name, "4"))
+			}
+			server := extenderServer(t, w, c.bad, "n3")
+			e, err := extender.New(configv1.Extender{URLPrefix: server.URL + "/v1", FilterVerb: "filter", PrioritizeVerb: "prioritize", BindVerb: "bind", Weight: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.start(t, Options{Extenders: []*extender.Extender{e}})()
+			w.pods.Add(testPod("web", "1"))
+			eventually(t, func() bool {
+				return c.want != "" && w.nodeOf(t, "web") == c.want || c.note != "" && strings.Contains(strings.Join(w.eventLog(), " "), c.note)
+			})
+		})
+	}
+}
+
+// eventually waits for something that a server outside of the test's time has a part in.
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it has not come about")
+		}
+		<-time.After(time.Millisecond)
+	}
+}
