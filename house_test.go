@@ -17,7 +17,7 @@ const module = "github.com/millrace/millrace"
 // arrows names, for each room of the house, the rooms that it may import. A room that is not on the list is an error, and so is
 // an arrow that the list does not have: who adds one decides on purpose.
 var arrows = map[string][]string{
-	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue"},
+	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults"},
 	"":    {"server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "internal"},
 
 	// The server wing, from top to bottom.

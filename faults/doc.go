@@ -9,6 +9,10 @@
 //	transport := faults.New(plan)
 //	config.Wrap(transport.Wrap)
 //
+// [Search] looks for a plan that breaks a test, makes it as short as it can, and says what the program takes for granted.
+// [Transport.Run] starts a program anew that crashes by plan. `millrace faults` is the same in front of an API server, for programs in
+// other languages.
+//
 // Guarantees:
 //
 //   - Repeatable: what happens to a request depends on the seed, on what the request is about and on how many such requests

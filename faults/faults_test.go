@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,16 +80,16 @@ func TestEachFaultDoesWhatItSays(t *testing.T) {
 
 func TestRulesSelectByVerbResourceAndName(t *testing.T) {
 	for _, test := range []struct{ rule, method, path string }{
-		{"error:get:pods:ns/web:#1", "GET", pod},
-		{"error:list:pods:*:#1", "GET", "/api/v1/pods?limit=5"},
-		{"error:watch:pods:*:#1", "GET", "/api/v1/namespaces/ns/pods?watch=true"},
-		{"error:update:pods/status:ns/web:#1", "PUT", pod + "/status"},
-		{"error:patch:deployments:ns/web:#1", "PATCH", "/apis/apps/v1/namespaces/ns/deployments/web"},
-		{"error:create:nodes:*:#1", "POST", "/api/v1/nodes"},
-		{"error:get:namespaces:ns:#1", "GET", "/api/v1/namespaces/ns"},
-		{"error:update:namespaces/finalize:ns:#1", "PUT", "/api/v1/namespaces/ns/finalize"},
-		{"error:delete:pods:ns/web:#1", "DELETE", pod},
-		{"error:deletecollection:pods:*:#1", "DELETE", "/api/v1/namespaces/ns/pods"},
+		{"error:get:pods:ns/web:*:#1", "GET", pod},
+		{"error:list:pods:*:*:#1", "GET", "/api/v1/pods?limit=5"},
+		{"error:watch:pods:*:*:#1", "GET", "/api/v1/namespaces/ns/pods?watch=true"},
+		{"error:update:pods/status:ns/web:*:#1", "PUT", pod + "/status"},
+		{"error:patch:deployments:ns/web:*:#1", "PATCH", "/apis/apps/v1/namespaces/ns/deployments/web"},
+		{"error:create:nodes:*:*:#1", "POST", "/api/v1/nodes"},
+		{"error:get:namespaces:ns:*:#1", "GET", "/api/v1/namespaces/ns"},
+		{"error:update:namespaces/finalize:ns:*:#1", "PUT", "/api/v1/namespaces/ns/finalize"},
+		{"error:delete:pods:ns/web:*:#1", "DELETE", pod},
+		{"error:deletecollection:pods:*:*:#1", "DELETE", "/api/v1/namespaces/ns/pods"},
 	} {
 		plan, err := faults.Parse(test.rule)
 		if err != nil {
@@ -158,7 +159,7 @@ func TestPlansAreReadAsTheyAreWritten(t *testing.T) {
 	if parsed, err := faults.Parse(plan.String()); err != nil || !reflect.DeepEqual(parsed, plan) {
 		t.Errorf("%q became %v, %v", plan, parsed, err)
 	}
-	for _, wrong := range []string{"seed=x", "error", "nonsense:*:*:*:#1", "error:*:*:*:often", "hold@x:*:*:*:1"} {
+	for _, wrong := range []string{"seed=x", "error", "nonsense:*:*:*:*:#1", "error:*:*:*:*:often", "hold@x:*:*:*:*:1", "error:*:*:*:#1"} {
 		if _, err := faults.Parse(wrong); err == nil {
 			t.Errorf("%q was accepted", wrong)
 		}
@@ -187,4 +188,95 @@ func TestAHealedConnectionHasNoFaults(t *testing.T) {
 	if code, _, err := send(t, transport.Wrap(&server{}), "GET", pod); code != 200 || err != nil {
 		t.Errorf("%d %v", code, err)
 	}
+}
+
+func TestNamesWithColonsSurviveALine(t *testing.T) {
+	want := faults.Plan{Seed: 3, Rules: []faults.Rule{{Resource: "clusterroles", Name: "system:node", User: "system:serviceaccount:ns:web", Nth: 2, Fault: faults.Error}}}
+	got, err := faults.Parse(want.String())
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s became %+v (%v)", want, got, err)
+	}
+}
+
+func TestRulesKnowWhoAsks(t *testing.T) {
+	transport := faults.New(faults.Plan{Rules: []faults.Rule{{User: "operator", Nth: 1, Fault: faults.Error}}})
+	if code, _, _ := send(t, transport.WrapAs("somebody")(&server{}), "PUT", pod); code != 200 {
+		t.Errorf("somebody else got %d", code)
+	}
+	if code, _, _ := send(t, transport.WrapAs("operator")(&server{}), "PUT", pod); code != 500 {
+		t.Errorf("the operator got %d", code)
+	}
+}
+
+func TestAFullStoreRefusesWritesOnly(t *testing.T) {
+	transport := faults.New(faults.Plan{Rules: []faults.Rule{{Chance: 1, Fault: faults.Full}}})
+	through := transport.Wrap(&server{})
+	if code, _, _ := send(t, through, "GET", pod); code != 200 {
+		t.Errorf("a read got %d", code)
+	}
+	if code, body, _ := send(t, through, "PUT", pod); code != 500 || !strings.Contains(body, "database space exceeded") {
+		t.Errorf("a write got %d %s", code, body)
+	}
+}
+
+// endless is a server whose watches never end by themselves.
+type endless struct{ server }
+
+func (s *endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("watch") == "" {
+		return s.server.RoundTrip(r)
+	}
+	reader, writer := io.Pipe()
+	context.AfterFunc(r.Context(), func() { writer.CloseWithError(context.Cause(r.Context())) })
+	return &http.Response{StatusCode: 200, Body: reader, Request: r}, nil
+}
+
+func TestARestartOfTheServerCutsWatchesAndRefusesForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := faults.New(faults.Plan{Rules: []faults.Rule{{Verb: "update", Nth: 1, Fault: faults.Down, For: 5 * time.Second}}})
+		through := transport.Wrap(&endless{})
+		watched := make(chan error, 1)
+		go func() {
+			_, _, err := send(t, through, "GET", "/api/v1/pods?watch=true")
+			watched <- err
+		}()
+		synctest.Wait()
+		if _, _, err := send(t, through, "PUT", pod); err == nil {
+			t.Error("the request that met the restart was answered")
+		}
+		if err := <-watched; !errors.Is(err, faults.ErrInjected) {
+			t.Errorf("the watch ended with %v", err)
+		}
+		time.Sleep(4 * time.Second)
+		if _, _, err := send(t, through, "GET", pod); err == nil {
+			t.Error("a request was answered while the server was away")
+		}
+		time.Sleep(2 * time.Second)
+		if code, _, err := send(t, through, "GET", pod); code != 200 {
+			t.Errorf("after the restart: %d %v", code, err)
+		}
+	})
+}
+
+func TestAProgramThatCrashesIsStartedAnewAndWritesNothingMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		transport := faults.New(faults.Plan{Rules: []faults.Rule{{Verb: "update", Nth: 1, Fault: faults.Crash}}})
+		through := transport.Wrap(s)
+		starts := 0
+		err := transport.Run(t.Context(), func(ctx context.Context) error {
+			starts++
+			for range 3 {
+				_, _, err := send(t, through, "PUT", pod)
+				if err == nil {
+					return nil
+				}
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if err != nil || starts != 2 || len(s.asked) != 2 {
+			t.Errorf("%d starts, the server was asked %v, error %v", starts, s.asked, err)
+		}
+	})
 }

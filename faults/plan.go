@@ -2,6 +2,8 @@ package faults
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,27 +30,71 @@ const (
 	Cut Fault = "cut"
 	// Hold lets nothing of an answer arrive for a while: a cache that is behind.
 	Hold Fault = "hold"
-	// Expire answers 410, as a server does that has forgotten where a watch was.
+	// Expire answers 410, as a server does that has forgotten where a watch was: it has compacted its store.
 	Expire Fault = "expire"
+	// Full answers writes as a server does whose store has no room.
+	Full Fault = "full"
+	// Down is a restart of the server: watches are cut, and for a while no request reaches it.
+	Down Fault = "down"
+	// Crash is the end of the client: the request is done, and from then on the client's process is gone, until it is started again.
+	// See [Transport.Run].
+	Crash Fault = "crash"
+	// CrashBefore is the same before the request is done.
+	CrashBefore Fault = "crash-before"
 )
 
-var all = []Fault{Error, Conflict, Busy, LostRequest, LostAnswer, Delay, Cut, Hold, Expire}
-
-// Rule says when a fault happens. Empty fields match anything.
-type Rule struct {
-	Verb     string // get, list, watch, create, update, patch, delete, deletecollection
-	Resource string // pods, or pods/status
-	Name     string // namespace/name or name
-	Nth      int    // of the requests about the same thing, from 1: the one that is struck. Zero: any
-	Chance   float64
-	For      time.Duration // of Delay and Hold; zero: a second
-	Fault    Fault
+// assumptions say of each fault what a program takes for granted that does not stand it.
+var assumptions = map[Fault]string{
+	Error:       "that a request succeeds, or that a failed one need not be tried again",
+	Conflict:    "that nobody else writes between its reading and its writing",
+	Busy:        "that the server has room for every request",
+	LostRequest: "that a request arrives, or that a failed one need not be tried again",
+	LostAnswer:  "that a request which failed has done nothing",
+	Delay:       "that requests are done in the order and at the time in which it sends them",
+	Cut:         "that a watch goes on for ever, or that it shows every change",
+	Hold:        "that its cache shows what it has just written",
+	Expire:      "that a watch can always be continued where it ended",
+	Full:        "that there is always room for a write",
+	Down:        "that the server is always there",
+	Crash:       "that what it does after a write is done as well",
+	CrashBefore: "that what it has begun is done, or that it hears again of what it was about to do",
 }
+
+// Assumption says what a program takes for granted that does not stand a fault.
+func (f Fault) Assumption() string { return assumptions[f] }
+
+func known(f Fault) bool { return assumptions[f] != "" }
+
+// faults are their names, sorted.
+func faults() []Fault { return slices.Sorted(maps.Keys(assumptions)) }
 
 // Plan is what goes wrong. The first rule that strikes counts. A rule with Nth strikes always, any other by chance.
 type Plan struct {
 	Seed  uint64
 	Rules []Rule
+}
+
+// Usual is a plan of everything that happens to programs in production, more often than there.
+func Usual(seed uint64) Plan {
+	return Plan{Seed: seed, Rules: []Rule{
+		{Verb: "create", Chance: 0.1, Fault: Crash},
+		{Verb: "update", Chance: 0.1, Fault: Crash},
+		{Verb: "patch", Chance: 0.1, Fault: Crash},
+		{Verb: "delete", Chance: 0.1, Fault: Crash},
+		{Verb: "delete", Chance: 0.2, Fault: CrashBefore},
+		{Verb: "update", Chance: 0.05, Fault: CrashBefore},
+		{Verb: "create", Chance: 0.2, Fault: LostAnswer},
+		{Verb: "update", Chance: 0.2, Fault: LostAnswer},
+		{Verb: "update", Chance: 0.3, Fault: Conflict},
+		{Verb: "watch", Chance: 0.3, Fault: Hold, For: 20 * time.Second},
+		{Verb: "watch", Chance: 0.2, Fault: Cut},
+		{Verb: "watch", Chance: 0.2, Fault: Expire},
+		{Chance: 0.05, Fault: Error},
+		{Chance: 0.05, Fault: LostRequest},
+		{Chance: 0.02, Fault: Full},
+		{Chance: 0.02, Fault: Busy},
+		{Chance: 0.02, Fault: Down, For: 5 * time.Second},
+	}}
 }
 
 // String is one line that Parse reads.
@@ -58,27 +104,6 @@ func (p Plan) String() string {
 		words = append(words, r.String())
 	}
 	return strings.Join(words, " ")
-}
-
-// String is fault:verb:resource:name:when, with * for any, where when is #N, or a chance such as 0.2, and @DURATION may
-// follow the fault.
-func (r Rule) String() string {
-	fault := string(r.Fault)
-	if r.For > 0 {
-		fault += "@" + r.For.String()
-	}
-	when := strconv.FormatFloat(r.Chance, 'g', -1, 64)
-	if r.Nth > 0 {
-		when = "#" + strconv.Itoa(r.Nth)
-	}
-	return strings.Join([]string{fault, star(r.Verb), star(r.Resource), star(r.Name), when}, ":")
-}
-
-func star(s string) string {
-	if s == "" {
-		return "*"
-	}
-	return s
 }
 
 // Parse reads what Plan.String writes.
@@ -100,45 +125,6 @@ func Parse(line string) (Plan, error) {
 		p.Rules = append(p.Rules, r)
 	}
 	return p, nil
-}
-
-func parseRule(word string) (r Rule, err error) {
-	parts := strings.Split(word, ":")
-	if len(parts) != 5 {
-		return r, fmt.Errorf("it has %d parts, not 5: fault:verb:resource:name:when", len(parts))
-	}
-	fault, lasts, _ := strings.Cut(parts[0], "@")
-	if lasts != "" {
-		if r.For, err = time.ParseDuration(lasts); err != nil {
-			return r, err
-		}
-	}
-	if r.Fault = Fault(fault); !known(r.Fault) {
-		return r, fmt.Errorf("there is no fault %q; there are %v", fault, all)
-	}
-	r.Verb, r.Resource, r.Name = unstar(parts[1]), unstar(parts[2]), unstar(parts[3])
-	if nth, ok := strings.CutPrefix(parts[4], "#"); ok {
-		r.Nth, err = strconv.Atoi(nth)
-	} else {
-		r.Chance, err = strconv.ParseFloat(parts[4], 64)
-	}
-	return r, err
-}
-
-func known(f Fault) bool {
-	for _, one := range all {
-		if f == one {
-			return true
-		}
-	}
-	return false
-}
-
-func unstar(s string) string {
-	if s == "*" {
-		return ""
-	}
-	return s
 }
 
 // Shrink leaves rules out of a plan for as long as the test that it makes fail still fails, and returns what cannot be

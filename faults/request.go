@@ -7,7 +7,7 @@ import (
 
 // subject is what a request is about.
 type subject struct {
-	verb, resource, name string
+	verb, resource, name, user string
 }
 
 // subjectOf reads a request's path as the API's paths are built. It is empty for other paths.
@@ -57,9 +57,4 @@ func verbOf(r *http.Request, named bool) string {
 		return "get"
 	}
 	return "list"
-}
-
-func (r Rule) matches(s subject) bool {
-	return s.verb != "" && (r.Verb == "" || r.Verb == s.verb) && (r.Resource == "" || r.Resource == s.resource) &&
-		(r.Name == "" || r.Name == s.name)
 }

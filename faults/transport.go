@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -30,13 +31,26 @@ type Transport struct {
 	counts   map[subject]int // guarded by mu: how many requests there were about each subject
 	happened []Rule          // guarded by mu
 	healed   bool            // guarded by mu
+	downTill time.Time       // guarded by mu: until then no request reaches the server
+	crashed  bool            // guarded by mu: the client has crashed and has not been started again
+	onCrash  func()          // guarded by mu: tells Run; may be nil
+
+	// watches are what ends the watches that are open. Guarded by mu.
+	watches map[*watching]context.CancelCauseFunc
 }
 
 // New returns a transport that carries a plan out.
-func New(plan Plan) *Transport { return &Transport{plan: plan, counts: map[subject]int{}} }
+func New(plan Plan) *Transport {
+	return &Transport{plan: plan, counts: map[subject]int{}, watches: map[*watching]context.CancelCauseFunc{}}
+}
 
 // Wrap returns a round tripper over another one: rest.Config.Wrap takes this method.
-func (t *Transport) Wrap(next http.RoundTripper) http.RoundTripper { return &tripper{t, next} }
+func (t *Transport) Wrap(next http.RoundTripper) http.RoundTripper { return &tripper{t, "", next} }
+
+// WrapAs is Wrap for one of several clients, whom the rules know by a name.
+func (t *Transport) WrapAs(user string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return &tripper{t, user, next} }
+}
 
 // Happened is the plan of exactly those faults that have struck so far: under the same requests it makes the same happen.
 func (t *Transport) Happened() Plan {
@@ -65,7 +79,7 @@ func (t *Transport) strike(s subject) (Rule, bool) {
 		if !r.matches(s) || r.Nth != 0 && r.Nth != nth || r.Nth == 0 && t.chance(i, s, nth) >= r.Chance {
 			continue
 		}
-		struck := Rule{Verb: s.verb, Resource: s.resource, Name: s.name, Nth: nth, For: r.For, Fault: r.Fault}
+		struck := Rule{Verb: s.verb, Resource: s.resource, Name: s.name, User: s.user, Nth: nth, For: r.For, Fault: r.Fault}
 		t.happened = append(t.happened, struck)
 		return struck, true
 	}
@@ -86,6 +100,7 @@ func (t *Transport) chance(rule int, s subject, nth int) float64 {
 // tripper is a round tripper with faults.
 type tripper struct {
 	faults *Transport
+	user   string
 	next   http.RoundTripper
 }
 
@@ -95,9 +110,13 @@ func (t *tripper) WrappedRoundTripper() http.RoundTripper { return t.next }
 // RoundTrip implements http.RoundTripper.
 func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	s := subjectOf(r)
+	s.user = cmp.Or(r.Header.Get("Impersonate-User"), t.user)
+	if err := t.faults.reachable(); err != nil {
+		return nil, err
+	}
 	rule, struck := t.faults.strike(s)
 	if !struck {
-		return t.next.RoundTrip(r)
+		return t.send(r, s)
 	}
 	if status := rule.status(s); status != nil {
 		return answer(r, status), nil
@@ -105,20 +124,29 @@ func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch rule.Fault {
 	case LostRequest:
 		return nil, rule.failure()
+	case CrashBefore:
+		t.faults.crash(rule)
+		return nil, rule.failure()
+	case Down:
+		t.faults.restart(rule)
+		return nil, rule.failure()
 	case Delay:
 		if err := pause(r.Context(), rule.lasts()); err != nil {
 			return nil, err
 		}
-		return t.next.RoundTrip(r)
+		return t.send(r, s)
 	}
-	response, err := t.next.RoundTrip(r)
+	response, err := t.send(r, s)
 	if err != nil {
 		return nil, err
 	}
 	switch rule.Fault {
-	case LostAnswer:
+	case LostAnswer, Crash:
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)) // so that the server has done it
 		_ = response.Body.Close()
+		if rule.Fault == Crash {
+			t.faults.crash(rule)
+		}
 		return nil, rule.failure()
 	case Cut:
 		response.Body = &cut{ReadCloser: response.Body, left: 1, rule: rule}
@@ -126,6 +154,39 @@ func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = &held{ReadCloser: response.Body, ctx: r.Context(), lasts: rule.lasts()}
 	}
 	return response, nil
+}
+
+// send sends a request to the server. A watch ends when the server restarts or the client crashes.
+func (t *tripper) send(r *http.Request, s subject) (*http.Response, error) {
+	if s.verb != "watch" {
+		return t.next.RoundTrip(r)
+	}
+	ctx, end := context.WithCancelCause(r.Context())
+	w := &watching{faults: t.faults}
+	if err := t.faults.opened(w, end); err != nil {
+		end(err)
+		return nil, err
+	}
+	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		t.faults.closed(w)
+		return nil, err
+	}
+	w.ReadCloser = response.Body
+	response.Body = w
+	return response, nil
+}
+
+// watching is the body of a watch.
+type watching struct {
+	io.ReadCloser
+	faults *Transport
+}
+
+// Close implements io.Closer.
+func (w *watching) Close() error {
+	w.faults.closed(w)
+	return w.ReadCloser.Close()
 }
 
 func (r Rule) failure() error { return fmt.Errorf("%w: %s", ErrInjected, r) }
@@ -148,6 +209,8 @@ func (r Rule) status(s subject) *metav1.Status {
 		err = apierrors.NewConflict(resource, s.name, r.failure())
 	case Busy:
 		err = apierrors.NewTooManyRequests(r.failure().Error(), 1)
+	case Full:
+		err = apierrors.NewInternalError(errors.New("etcdserver: mvcc: database space exceeded"))
 	case Expire:
 		err = apierrors.NewResourceExpired(r.failure().Error())
 	default:

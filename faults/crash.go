@@ -1,0 +1,95 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// errCrashed is what requests of a client get that has crashed by plan.
+var errCrashed = fmt.Errorf("%w: the client has crashed", ErrInjected)
+
+// reachable tells why a request does not reach the server at all.
+func (t *Transport) reachable() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reachableLocked()
+}
+
+func (t *Transport) reachableLocked() error {
+	switch {
+	case t.crashed:
+		return errCrashed
+	case !t.healed && time.Now().Before(t.downTill):
+		return fmt.Errorf("%w: the server restarts", ErrInjected)
+	}
+	return nil
+}
+
+// opened notes a watch, with what ends it.
+func (t *Transport) opened(w *watching, end context.CancelCauseFunc) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.reachableLocked(); err != nil {
+		return err
+	}
+	t.watches[w] = end
+	return nil
+}
+
+func (t *Transport) closed(w *watching) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if end := t.watches[w]; end != nil {
+		end(io.EOF)
+		delete(t.watches, w)
+	}
+}
+
+func (t *Transport) cutWatchesLocked(why error) {
+	for w, end := range t.watches {
+		end(why)
+		delete(t.watches, w)
+	}
+}
+
+// restart lets no request through for a while, and cuts the watches.
+func (t *Transport) restart(r Rule) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.downTill = time.Now().Add(r.lasts())
+	t.cutWatchesLocked(r.failure())
+}
+
+func (t *Transport) crash(r Rule) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.crashed = true
+	t.cutWatchesLocked(r.failure())
+	if t.onCrash != nil {
+		t.onCrash()
+	}
+}
+
+// Run runs a program that uses this transport until it ends or ctx does. When it crashes by plan, its context ends, and when it has
+// returned it is started anew, with nothing but what the API has. No request of it reaches the server in between.
+func (t *Transport) Run(ctx context.Context, program func(context.Context) error) error {
+	for {
+		within, cancel := context.WithCancelCause(ctx)
+		t.starts(func() { cancel(errCrashed) })
+		err := program(within)
+		crashed := context.Cause(within) == errCrashed
+		cancel(context.Canceled)
+		if !crashed {
+			return err
+		}
+	}
+}
+
+// starts lets requests through again.
+func (t *Transport) starts(onCrash func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.crashed, t.onCrash = false, onCrash
+}

@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rule says when a fault happens. Empty fields match anything.
+type Rule struct {
+	Verb     string // get, list, watch, create, update, patch, delete, deletecollection
+	Resource string // pods, or pods/status
+	Name     string // namespace/name or name
+	User     string // who is impersonated, or what WrapAs calls the client
+	Nth      int    // of the requests about the same thing, from 1: the one that is struck. Zero: any
+	Chance   float64
+	For      time.Duration // of Delay, Hold and Down; zero: a second
+	Fault    Fault
+}
+
+// escapes keeps what separates out of names such as system:node:a.
+var (
+	escapes   = strings.NewReplacer("%", "%25", ":", "%3A", " ", "%20", "*", "%2A")
+	unescapes = strings.NewReplacer("%25", "%", "%3A", ":", "%20", " ", "%2A", "*")
+)
+
+// String is fault:verb:resource:name:user:when, with * for any, where when is #N, or a chance such as 0.2, and @DURATION may
+// follow the fault. A colon in a name is %3A.
+func (r Rule) String() string {
+	fault := string(r.Fault)
+	if r.For > 0 {
+		fault += "@" + r.For.String()
+	}
+	when := strconv.FormatFloat(r.Chance, 'g', -1, 64)
+	if r.Nth > 0 {
+		when = "#" + strconv.Itoa(r.Nth)
+	}
+	return strings.Join([]string{fault, star(r.Verb), star(r.Resource), star(r.Name), star(r.User), when}, ":")
+}
+
+func star(s string) string {
+	if s == "" {
+		return "*"
+	}
+	return escapes.Replace(s)
+}
+
+func unstar(s string) string {
+	if s == "*" {
+		return ""
+	}
+	return unescapes.Replace(s)
+}
+
+func parseRule(word string) (r Rule, err error) {
+	parts := strings.Split(word, ":")
+	if len(parts) != 6 {
+		return r, fmt.Errorf("it has %d parts, not 6: fault:verb:resource:name:user:when", len(parts))
+	}
+	fault, lasts, _ := strings.Cut(parts[0], "@")
+	if lasts != "" {
+		if r.For, err = time.ParseDuration(lasts); err != nil {
+			return r, err
+		}
+	}
+	if r.Fault = Fault(fault); !known(r.Fault) {
+		return r, fmt.Errorf("there is no fault %q; there are %v", fault, faults())
+	}
+	r.Verb, r.Resource, r.Name, r.User = unstar(parts[1]), unstar(parts[2]), unstar(parts[3]), unstar(parts[4])
+	if nth, ok := strings.CutPrefix(parts[5], "#"); ok {
+		r.Nth, err = strconv.Atoi(nth)
+	} else {
+		r.Chance, err = strconv.ParseFloat(parts[5], 64)
+	}
+	return r, err
+}
+
+// writes are the verbs that change something.
+var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+func (r Rule) matches(s subject) bool {
+	if r.Fault == Full && !slices.Contains(writes, s.verb) {
+		return false
+	}
+	return s.verb != "" && (r.Verb == "" || r.Verb == s.verb) && (r.Resource == "" || r.Resource == s.resource) &&
+		(r.Name == "" || r.Name == s.name) && (r.User == "" || r.User == s.user)
+}
