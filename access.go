@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/auth/node"
 	"github.com/millrace/millrace/server/auth/rbac"
+	"github.com/millrace/millrace/server/auth/webhook"
 	"github.com/millrace/millrace/server/registry"
 )
 
@@ -25,7 +26,7 @@ type permissions struct {
 }
 
 // newPermissions makes the authorizers of some modes, which are asked in that order after the administrators' own.
-func newPermissions(modes []string, o rbac.Options) (*permissions, error) {
+func newPermissions(modes []string, o rbac.Options, w webhook.AuthorizerOptions) (*permissions, error) {
 	p := &permissions{Union: auth.Union{auth.MastersMay{}}, registry: o.Registry}
 	for _, mode := range modes {
 		switch mode {
@@ -39,8 +40,14 @@ func newPermissions(modes []string, o rbac.Options) (*permissions, error) {
 		case "RBAC":
 			p.roles = rbac.New(o)
 			p.Union = append(p.Union, p.roles)
+		case "Webhook":
+			a, err := webhook.NewAuthorizer(w)
+			if err != nil {
+				return nil, err
+			}
+			p.Union = append(p.Union, a)
 		default:
-			return nil, fmt.Errorf("authorization mode %q is none of AlwaysAllow, AlwaysDeny, Node and RBAC", mode)
+			return nil, fmt.Errorf("authorization mode %q is none of AlwaysAllow, AlwaysDeny, Node, RBAC and Webhook", mode)
 		}
 	}
 	return p, nil
@@ -81,6 +88,7 @@ func policy() *rbac.Policy {
 	p := rbac.DefaultPolicy()
 	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding("millrace:kubelet-api-admin", "system:kubelet-api-admin", kubeletClient))
 	addJoining(p)
+	addComponents(p)
 	return p
 }
 

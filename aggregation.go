@@ -21,7 +21,7 @@ func (c *Cluster) aggregate(ctx context.Context, reg *registry.Registry) error {
 		return err
 	}
 	c.aggregator = aggregation.New(aggregation.Options{
-		Registry: reg, Certificate: keys.Proxy, CatchUp: c.definitions.CatchUp, Logger: c.options.Logger,
+		Registry: reg, Certificate: keys.Proxy, CatchUp: c.definitions.CatchUp, Backends: c.backends(), Logger: c.options.Logger,
 	})
 	if err := c.aggregator.Register(ctx); err != nil {
 		return err

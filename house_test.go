@@ -18,7 +18,7 @@ const module = "github.com/millrace/millrace"
 // an arrow that the list does not have: who adds one decides on purpose.
 var arrows = map[string][]string{
 	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults"},
-	"":    {"server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "internal"},
+	"":    {"server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "loop", "informer", "queue", "internal"},
 
 	// The server wing, from top to bottom.
 	"server/openapi":     {"server/resource"},
@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	"server/connections": {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/aggregation": {"server/apiserver", "server/auth", "server/registry", "server/resource", "server/watchcache"},
-	"server/apiserver":   {"server/auth", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
+	"server/apiserver":   {"server/audit", "server/auth", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/webhook", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/fairness":    {"server/auth", "server/registry", "server/resource"},
 	"server/webhook":     {"server/registry", "server/resource", "server/store", "server/watchcache"},
@@ -41,6 +41,8 @@ var arrows = map[string][]string{
 	"server/watchcache":  {"server/store", "internal"},
 	"server/store":       {"internal"},
 	"server/auth":        {"server/registry", "server/resource", "server/store", "server/watchcache"},
+	"server/audit":       {"server/auth"},
+	"server/encryption":  {},
 	"server/h2":          {"internal"},
 	"server/inprocess":   {"internal"},
 	"server/pki":         {"internal"},

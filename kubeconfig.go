@@ -2,21 +2,39 @@ package millrace
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/server/pki"
 )
 
 // Kubeconfig is a file with which kubectl and others reach the cluster, as its administrator. Its certificate is good for a year;
 // eleven months after its making this is another one.
 func (c *Cluster) Kubeconfig() []byte {
+	return encodeKubeconfig(c.URL(), c.authorities(), "admin", c.certificates.keys.Keys().Admin)
+}
+
+// UserKubeconfig is one for a user of some groups, with a certificate by the authority whose key is in a folder of keys.
+func UserKubeconfig(keys, server, user string, groups []string, life time.Duration) ([]byte, error) {
+	authority, err := pki.ReadAuthority(keys)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := pki.IssueClient(&authority, user, groups, time.Now(), life)
+	if err != nil {
+		return nil, fmt.Errorf("a certificate for %s: %w", user, err)
+	}
+	return encodeKubeconfig(server, authority.CertPEM, user, pair), nil
+}
+
+func encodeKubeconfig(server string, authorities []byte, user string, pair pki.Pair) []byte {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["millrace"] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: c.authorities()}
-	admin := c.certificates.keys.Keys().Admin
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: admin.CertPEM, ClientKeyData: admin.KeyPEM}
-	config.Contexts["millrace"] = &clientcmdapi.Context{Cluster: "millrace", AuthInfo: "admin"}
+	config.Clusters["millrace"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authorities}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.CertPEM, ClientKeyData: pair.KeyPEM}
+	config.Contexts["millrace"] = &clientcmdapi.Context{Cluster: "millrace", AuthInfo: user}
 	config.CurrentContext = "millrace"
 	b, err := clientcmd.Write(*config)
 	if err != nil {

@@ -2,8 +2,11 @@ package millrace
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/controllers"
 	signing "github.com/millrace/millrace/controllers/certificates"
@@ -15,6 +18,7 @@ import (
 	"github.com/millrace/millrace/queue/prommetrics"
 	"github.com/millrace/millrace/scheduler"
 	schedulermetrics "github.com/millrace/millrace/scheduler/prommetrics"
+	"github.com/millrace/millrace/server/auth"
 )
 
 // startLoops starts what works on the API from its other side. Nothing here touches the server but through the API.
@@ -22,7 +26,9 @@ func (c *Cluster) startLoops(context.Context) error {
 	if len(c.options.Controllers) == 0 && c.options.NoScheduler && c.options.Nodes == 0 && c.options.Runtime == "" {
 		return nil
 	}
-	clients, err := loop.NewClients(c.InProcess(), c.options.Logger)
+	config := c.InProcess()
+	config.Transport = otherwise{controllerUser, config.Transport} // discovery has contexts of its own
+	clients, err := loop.NewClients(config, c.options.Logger)
 	if err != nil {
 		return err
 	}
@@ -41,7 +47,7 @@ func (c *Cluster) startLoops(context.Context) error {
 		if o.Ranges.ClusterCIDRs, err = podRanges(c.options.PodRange); err != nil {
 			return err
 		}
-		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(o), Select: c.options.Controllers}
+		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(o), Select: c.options.Controllers, Identify: asAccount}
 		if _, err := loop.Select(group.Entries, group.Select); err != nil {
 			return err
 		}
@@ -52,14 +58,17 @@ func (c *Cluster) startLoops(context.Context) error {
 		if o.Metrics, err = schedulermetrics.New(c.metrics.Registry); err != nil {
 			return err
 		}
-		runners = append(runners, scheduler.New(o))
+		runners = append(runners, as(schedulerUser, scheduler.New(o)))
 	}
 	nodes, err := c.nodes(clients)
 	if err != nil {
 		return err
 	}
 	runners = append(runners, nodes...)
-	c.run("loops", func(ctx context.Context) error { return loop.Run(ctx, clients, runners...) })
+	// What the loops share reads, and writes events, as the controller manager.
+	c.run("loops", func(ctx context.Context) error {
+		return loop.Run(auth.WithUser(ctx, controllerUser), clients, runners...)
+	})
 	return nil
 }
 
@@ -68,7 +77,7 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	var all []loop.Runner
 	if c.options.Nodes > 0 {
 		pods := loop.Informer(clients, informer.For(clients.Kube.CoreV1().Pods("")))
-		nodes, err := hollow.New(hollow.Options{Clients: clients, Nodes: c.options.Nodes, Pods: pods, Server: c.access(), Logger: c.options.Logger})
+		nodes, err := hollow.New(hollow.Options{Clients: clients, Nodes: c.options.Nodes, Pods: pods, Server: c.access(), As: asNode, Logger: c.options.Logger})
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +86,12 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	if c.options.Runtime == "" {
 		return all, nil
 	}
-	o := kubelet.Options{Clients: clients.As("kubelet"), Socket: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find the node's name: %w", err)
+	}
+	name = strings.ToLower(name)
+	o := kubelet.Options{Name: name, Clients: clients.As("kubelet"), Socket: c.options.Runtime, Server: c.access(), Logger: c.options.Logger}
 	if c.options.Data != "" {
 		o.Root = filepath.Join(c.options.Data, "kubelet")
 	}
@@ -86,13 +100,13 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, network)
+		all = append(all, as(proxyUser, network))
 	}
 	machine, err := kubelet.New(o)
 	if err != nil {
 		return nil, err
 	}
-	return append(all, machine), nil
+	return append(all, loop.Func(func(ctx context.Context) error { return machine.Run(asNode(ctx, name)) })), nil
 }
 
 // makesAccounts tells whether a loop makes the accounts that pods need: without one, pods that must have an account could

@@ -3,7 +3,6 @@ package millrace
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -31,15 +30,11 @@ func (c *Cluster) network(clients *loop.Clients, o *kubelet.Options) (loop.Runne
 	for range dnsPlace - 1 {
 		dns = dns.Next()
 	}
-	name, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("find the node's name: %w", err)
-	}
 	address, err := netip.ParseAddr(kubelet.OwnAddress())
 	if err != nil {
 		return nil, err
 	}
-	o.Name, o.Addresses, o.ClusterDNS, o.ClusterDomain = strings.ToLower(name), []string{address.String()}, []string{dns.String()}, clusterDomain
+	o.Addresses, o.ClusterDNS, o.ClusterDomain = []string{address.String()}, []string{dns.String()}, clusterDomain
 	n := network.Options{
 		Clients: clients, Node: o.Name, Address: address, ClusterCIDRs: ranges, DNS: dns, Domain: clusterDomain,
 		ConfigurationFolder: c.options.CNI.ConfigurationFolder, PluginFolder: c.options.CNI.PluginFolder, Logger: c.options.Logger,

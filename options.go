@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/apiserver"
+	"github.com/millrace/millrace/server/auth/webhook"
 )
 
 // Options say what runs and where.
@@ -31,6 +32,10 @@ type Options struct {
 	// Authorization are the modes of authorization, in the order in which they are asked and in the words of kube-apiserver's
 	// --authorization-mode: by default Node and RBAC. Members of system:masters may do everything, whatever the modes.
 	Authorization []string
+	// AuthorizationWebhook is asked in the mode Webhook.
+	AuthorizationWebhook webhook.AuthorizerOptions
+	// Authentication says who is believed, beyond certificates and tokens of the cluster's own.
+	Authentication AuthenticationOptions
 	// Controllers selects the loops, in the words of kube-controller-manager's --controllers: "*" for all that are on by
 	// default, "foo" for one, "-foo" for all but one. Nil is "*" and the loops of bootstrap tokens; an empty list runs none.
 	Controllers []string
@@ -58,6 +63,9 @@ type Options struct {
 	Window func(groupResource string) (events, bytes int)
 	// CompactEvery is how long the store keeps history: five minutes by default, for ever if less than zero.
 	CompactEvery time.Duration
+	// Audit says what is written down of requests, and Encryption what is encrypted in the store.
+	Audit      AuditOptions
+	Encryption EncryptionOptions
 	// Admission chooses and sets up the plugins that have a say in changes.
 	Admission AdmissionOptions
 	// Serving bounds what is served, and by which certificates.

@@ -62,7 +62,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	s = seam.Wrap(ctx, s)
 	c.opened("store", s.Close)
-	reg, cache, alloc, err := c.newRegistry(s)
+	kept, err := c.encrypted(ctx, s)
+	if err != nil {
+		return err
+	}
+	reg, cache, alloc, err := c.newRegistry(kept)
 	if err != nil {
 		return err
 	}
@@ -205,7 +209,7 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	for _, name := range c.options.Uncached {
 		uncached[name] = true
 	}
-	if c.permissions, err = newPermissions(c.options.Authorization, rbac.Options{Registry: current, Logger: c.options.Logger}); err != nil {
+	if c.permissions, err = newPermissions(c.options.Authorization, rbac.Options{Registry: current, Logger: c.options.Logger}, c.options.AuthorizationWebhook); err != nil {
 		return nil, nil, nil, err
 	}
 	plugins, err := c.admission(current)

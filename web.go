@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/auth/bootstraptoken"
+	"github.com/millrace/millrace/server/auth/webhook"
 	"github.com/millrace/millrace/server/connections"
 	"github.com/millrace/millrace/server/h2"
 	"github.com/millrace/millrace/server/inprocess"
@@ -75,9 +76,21 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 	if err != nil {
 		return nil, err
 	}
+	proxy, err := c.frontProxy()
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.openAudit()
+	if err != nil {
+		return nil, err
+	}
+	if log != nil {
+		c.metrics.Registry.MustRegister(log)
+	}
 	o := apiserver.Options{
+		Audit:        log,
 		Registry:     reg,
-		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens}}},
+		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens, Proxy: proxy, NoAnonymous: c.options.Authentication.NoAnonymous}}},
 		Authorize:    c.permissions,
 		Fairness:     c.fairness,
 		Apply:        reg.Track.(*ownership.Owners),
@@ -100,14 +113,22 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 // tokens are who is believed without a certificate.
 func (c *Cluster) tokens(issuer *actions.Issuer, reg *registry.Registry) (auth.Sources, error) {
 	tokens := auth.Sources{issuer, &bootstraptoken.Tokens{Registry: reg}}
-	if c.options.TokenFile == "" {
-		return tokens, nil
+	if c.options.TokenFile != "" {
+		file, err := auth.ReadTokenFile(c.options.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		tokens = slices.Insert(tokens, 0, auth.Tokens(file))
 	}
-	file, err := auth.ReadTokenFile(c.options.TokenFile)
-	if err != nil {
-		return nil, err
+	if o := c.options.Authentication.TokenWebhook; o.ConfigFile != "" {
+		o.Audiences = []string{c.options.Serving.Issuer}
+		asked, err := webhook.NewTokens(o)
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, asked)
 	}
-	return slices.Insert(tokens, 0, auth.Tokens(file)), nil
+	return tokens, nil
 }
 
 // documents are what is served beside the resources.

@@ -4,6 +4,11 @@
 // The names are Kubernetes', so that a --controllers flag which works there works
 // here. Every loop needs nothing but the API: it runs against any Kubernetes, and
 // several replicas of it may run if a leader is elected.
+//
+// A loop runs with the permissions of a service account of its own in kube-system, which [Account] finds by the loop's name: a new
+// loop needs nothing but a name of Kubernetes'. What it may do is the role "system:controller:ACCOUNT" of the bootstrap policy. A loop
+// makes its requests with the context that its Run is given, by which the server knows it. Informers are shared and read as
+// system:kube-controller-manager.
 package controllers
 
 import (

@@ -32,6 +32,9 @@ type Group struct {
 	Select []string
 	// Election, if set, lets the loops run only in the process that leads.
 	Election *Election
+	// Identify, if set, makes the context in which the loop of a name runs, so that a transport can tell for whom a request is.
+	// What loops share (informers, events) runs in the context of [Run].
+	Identify func(ctx context.Context, name string) context.Context
 }
 
 // Run makes the selected loops and runs them until ctx ends or one fails.
@@ -42,7 +45,7 @@ func (g *Group) Run(ctx context.Context) error {
 	}
 	var elected, unelected []Runner
 	for _, entry := range entries {
-		runner, err := entry.make(g.Clients)
+		runner, err := entry.make(g.Clients, g.Identify)
 		switch {
 		case err != nil:
 			return err
@@ -63,8 +66,8 @@ func (g *Group) Run(ctx context.Context) error {
 // Make makes the loop, with clients that speak for it.
 func (e Entry) Make(c *Clients) (Runner, error) { return e.New(c.Named(cmp.Or(e.Source, e.Name))) }
 
-// make is Make, and has the loop's errors say whose they are.
-func (e Entry) make(c *Clients) (Runner, error) {
+// make is Make, and has the loop's requests and errors say whose they are.
+func (e Entry) make(c *Clients, identify func(context.Context, string) context.Context) (Runner, error) {
 	runner, err := e.Make(c)
 	if err != nil {
 		return nil, fmt.Errorf("make %s: %w", e.Name, err)
@@ -73,6 +76,9 @@ func (e Entry) make(c *Clients) (Runner, error) {
 		return nil, nil
 	}
 	return Func(func(ctx context.Context) error {
+		if identify != nil {
+			ctx = identify(ctx, e.Name)
+		}
 		if err := runner.Run(ctx); err != nil {
 			return fmt.Errorf("run %s: %w", e.Name, err)
 		}

@@ -81,7 +81,7 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
 	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; without it everything comes from the store")
 	fl.StringSliceVar(&f.cacheSizes, "watch-cache-sizes", nil, "resource[.group]#size, with commas between; size 0 serves a resource from the store, others mean nothing")
-	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC (default: Node,RBAC)")
+	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook (default: Node,RBAC)")
 	fl.StringSliceVar(&f.admission.Enable, "enable-admission-plugins", nil, "admission plugins to ask besides those that are on by default; their order does not matter")
 	fl.StringSliceVar(&f.admission.Disable, "disable-admission-plugins", nil, "admission plugins not to ask though they are on by default")
 	fl.StringVar(&f.admission.ConfigFile, "admission-control-config-file", "", "file that sets up admission plugins")

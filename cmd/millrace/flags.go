@@ -70,6 +70,8 @@ type serverFlags struct {
 	etcdTimeout                       time.Duration
 	advertise                         string
 	privileged                        bool
+	auditFlags                        auditFlags
+	authFlags                         authFlags
 	log                               logFlags
 }
 
@@ -88,6 +90,8 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "where services get their addresses")
 	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "further names and addresses in the server's certificate")
 	fl.BoolVar(&f.privileged, "allow-privileged", false, "let pods have privileged containers")
+	f.auditFlags.add(fl)
+	f.authFlags.add(fl)
 	f.log.add(c)
 }
 
@@ -98,8 +102,10 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 		Etcd:      millrace.EtcdOptions{Servers: f.etcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA, StartTimeout: f.etcdTimeout},
 		Advertise: f.advertise,
 		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
+		Audit: f.auditFlags.audit, Encryption: f.auditFlags.encryption,
 		Logger: log,
 	}
+	f.authFlags.apply(&o)
 	if f.data == "" {
 		return o, fmt.Errorf(`--data is empty: name a folder, or "memory"`)
 	}
@@ -114,6 +120,11 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 	}
 	if _, err := allocation.ParseRanges(f.serviceRange); err != nil {
 		return o, fmt.Errorf("--service-cluster-ip-range %q is not a range such as 10.96.0.0/16", f.serviceRange)
+	}
+	for _, byFlag := range []map[string]string{f.auditFlags.files(), f.authFlags.files()} {
+		if err := files(byFlag); err != nil {
+			return o, err
+		}
 	}
 	return o, files(map[string]string{
 		"etcd-certfile": f.etcdCert, "etcd-keyfile": f.etcdKey, "etcd-cafile": f.etcdCA, "token-auth-file": f.tokenFile, "client-ca-file": f.clientCA,

@@ -47,6 +47,6 @@ func root() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(upCommand(), apiserverCommand(), controllersCommand(), schedulerCommand(), kubeletCommand(), dnsCommand(), proxyCommand(), networkCommand(),
-		faultsCommand(), tokenCommand(), kubectlCommand(), assetsCommand(), versionCommand())
+		faultsCommand(), tokenCommand(), kubectlCommand(), kubeconfigCommand(), assetsCommand(), versionCommand())
 	return c
 }

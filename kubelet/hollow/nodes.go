@@ -50,7 +50,9 @@ type Options struct {
 	// EventRate is how many ordinary events are recorded a second, over all nodes; warnings are not counted. 0 means 20,
 	// a negative rate none.
 	EventRate float64
-	Logger    *slog.Logger
+	// As makes the context in which a node's requests are made, so that a transport can tell for which it is. Nil leaves it as it is.
+	As     func(ctx context.Context, node string) context.Context
+	Logger *slog.Logger
 }
 
 // Nodes are hollow nodes. They are a loop.Runner.
@@ -84,7 +86,7 @@ func New(o Options) (*Nodes, error) {
 	base := o.PodRange.Masked().Addr().As4()
 	n.first = uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8
 	n.runtime = NewRuntime(n.podRange)
-	n.reporter = worker.NewReporter(worker.ReporterOptions{Kube: o.Clients.Kube, Cached: n.pods.Lookup, Workers: o.Workers, Clients: o.Clients})
+	n.reporter = worker.NewReporter(worker.ReporterOptions{Kube: o.Clients.Kube, Cached: n.pods.Lookup, Workers: o.Workers, Clients: o.Clients, As: o.As})
 	n.crew = worker.New(worker.Options{
 		Runtime: n.runtime, Images: n.runtime, Wanted: n.wanted, Report: n.report, Gone: n.gone,
 		Addresses: n.addresses, Admit: n.admit, Resize: n.rooms.resize, Workers: o.Workers, Clients: o.Clients, Logger: o.Logger, Record: n.recorder(),
@@ -94,7 +96,7 @@ func New(o Options) (*Nodes, error) {
 		return nil, err
 	}
 	n.hearts = node.NewHearts(node.Options{
-		Kube: o.Clients.Kube, Count: o.Nodes, Facts: n.facts, LeaseEvery: o.LeaseEvery, Logger: o.Logger,
+		Kube: o.Clients.Kube, Count: o.Nodes, Facts: n.facts, LeaseEvery: o.LeaseEvery, As: o.As, Logger: o.Logger,
 	})
 	return n, nil
 }

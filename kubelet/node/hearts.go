@@ -24,6 +24,8 @@ type Options struct {
 	LeaseEvery, LeaseFor, StatusEvery time.Duration
 	// Writers is how many requests are under way at a time: 16 by default, and never more than nodes.
 	Writers int
+	// As makes the context in which requests for a node are made. Nil leaves it as it is.
+	As func(ctx context.Context, node string) context.Context
 	// Registered is told when all nodes are registered.
 	Registered func()
 	Logger     *slog.Logger

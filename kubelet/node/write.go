@@ -16,11 +16,19 @@ import (
 // requestTime bounds a heartbeat, so that one that hangs does not silence a node.
 const requestTime = 10 * time.Second
 
+// request is the context of a request for a node.
+func (h *Hearts) request(ctx context.Context, node string) (context.Context, context.CancelFunc) {
+	if h.As != nil {
+		ctx = h.As(ctx, node)
+	}
+	return context.WithTimeout(ctx, requestTime)
+}
+
 // register creates a node, or brings the one that exists up to date.
 func (h *Hearts) register(ctx context.Context, i int) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	facts := h.Facts(i)
+	ctx, cancel := h.request(ctx, facts.Name)
+	defer cancel()
 	wanted := facts.Node(time.Now())
 	_, err := h.Kube.CoreV1().Nodes().Create(ctx, wanted, metav1.CreateOptions{})
 	if err == nil {
@@ -61,9 +69,9 @@ func (h *Hearts) relabel(ctx context.Context, wanted *corev1.Node) error {
 
 // status writes a node's status. A node that somebody deleted is not made again.
 func (h *Hearts) status(ctx context.Context, i int) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	facts := h.Facts(i)
+	ctx, cancel := h.request(ctx, facts.Name)
+	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // loops write to the node as well
 		node, err := h.Kube.CoreV1().Nodes().Get(ctx, facts.Name, metav1.GetOptions{})
 		if err != nil {
@@ -81,9 +89,9 @@ func (h *Hearts) status(ctx context.Context, i int) error {
 
 // renew renews a node's lease.
 func (h *Hearts) renew(ctx context.Context, i int) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	name := h.Facts(i).Name
+	ctx, cancel := h.request(ctx, name)
+	defer cancel()
 	leases := h.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	lease := h.leaseOf(name)
 	if h.nodes[i].lease == "" {

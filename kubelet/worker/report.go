@@ -23,6 +23,8 @@ type ReporterOptions struct {
 	// Workers is how many writes are under way at a time: 64 by default.
 	Workers int
 	Clients *loop.Clients
+	// As makes the context in which a node's requests are made. Nil leaves it as it is.
+	As func(ctx context.Context, node string) context.Context
 }
 
 // Reporter writes statuses to the API server: for each pod the newest one, in one request. It waits as long as it must
@@ -76,6 +78,9 @@ func (r *Reporter) sync(ctx context.Context, key Key) (loop.Result, error) {
 	r.mu.Unlock()
 	if !ok {
 		return loop.Result{}, nil
+	}
+	if r.As != nil {
+		ctx = r.As(ctx, next.pod.Spec.NodeName)
 	}
 	if err := r.write(ctx, key, next); err != nil {
 		return loop.Result{}, err

@@ -35,6 +35,11 @@ func start(t *testing.T, o millrace.Options) *cluster {
 			t.Error(err)
 		}
 	})
+	return of(t, c)
+}
+
+func of(t *testing.T, c *millrace.Cluster) *cluster {
+	t.Helper()
 	out := &cluster{T: t, Cluster: c, ctx: t.Context()}
 	out.admin = out.client(c.Config())
 	return out

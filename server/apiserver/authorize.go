@@ -18,7 +18,9 @@ import (
 // authorize finds out whether the user may do what the request asks for.
 func authorize(c *call, next handler) error {
 	at := c.attributes()
-	if err := c.allowed(at); err != nil {
+	v := c.s.o.Authorize.Authorize(c.Within, at)
+	c.decided(v)
+	if err := verdict(at, v); err != nil {
 		return err
 	}
 	if c.opensSession() {
@@ -44,7 +46,11 @@ func (c *call) opensSession() bool {
 }
 
 func (c *call) allowed(at auth.Attributes) error {
-	v := c.s.o.Authorize.Authorize(c.Within, at)
+	return verdict(at, c.s.o.Authorize.Authorize(c.Within, at))
+}
+
+// verdict is the error that a decision comes to.
+func verdict(at auth.Attributes, v auth.Verdict) error {
 	switch {
 	case v.Allowed():
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
+	"github.com/millrace/millrace/server/audit"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
@@ -30,6 +31,11 @@ type call struct {
 	user auth.User
 	// impersonator is who really calls, if user is somebody else.
 	impersonator *auth.User
+
+	record   *audit.Record // nil if nothing is written down
+	copied   *audit.Body   // of the answer, if that is written down
+	failure  error         // that was answered
+	returned bool          // without a panic
 
 	// begun gives back the place of a watch, which is needed only until it has begun; nil if there is none.
 	begun func()
@@ -142,6 +148,6 @@ func (c *call) manager(o query.Write) string {
 
 // write is how the registry is told of a change.
 func (c *call) write(o query.Write) registry.WriteOptions {
-	return registry.WriteOptions{Face: c.Face, Manager: c.manager(o), DryRun: o.DryRun, Warn: c.warn,
+	return registry.WriteOptions{Face: c.Face, Manager: c.manager(o), DryRun: o.DryRun, Warn: c.warn, Annotate: c.annotate(),
 		Asked: registry.Asked{FieldManager: o.Manager, FieldValidation: o.Validation}}
 }

@@ -40,6 +40,7 @@ func impersonate(c *call, next handler) error {
 	}
 	real := c.user
 	c.user, c.impersonator = wanted.user(), &real
+	c.record.Impersonate(c.user)
 	c.Request = withoutImpersonation(c.Request)
 	return next(c)
 }

@@ -41,6 +41,7 @@ func (c *call) patch(view string) error {
 	if err != nil {
 		return err
 	}
+	c.record.Request(text)
 	opt := registry.UpdateOptions{WriteOptions: c.write(o), View: view}
 	var updater registry.Updater
 	if kind == types.ApplyYAMLPatchType {

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/discovery"
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
+	"github.com/millrace/millrace/server/audit"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/fairness"
 	"github.com/millrace/millrace/server/registry"
@@ -32,6 +33,8 @@ type Options struct {
 	// Authenticate finds out who is calling; Authorize whether they may. Both are required.
 	Authenticate auth.Authenticator
 	Authorize    auth.Authorizer
+	// Audit writes down what is asked for; nil writes nothing.
+	Audit *audit.Log
 	// Apply makes server-side apply work.
 	Apply Applier
 	// Actions are what posting to a subresource, or to a kind that is not stored, does: "pods/binding",
@@ -216,8 +219,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.serving.Add(-1)
 	c := s.newCall(w, r)
 	defer c.measure()()
+	defer c.endAudit()
 	defer s.recover(c.Writer, r)
-	if err := s.handle(c); err != nil {
+	err := s.handle(c)
+	if c.returned = true; err != nil {
+		c.failure = err
 		s.fail(c.Writer, c.Request, err)
 	}
 }

@@ -19,7 +19,7 @@ type handler func(*call) error
 type stage func(c *call, next handler) error
 
 // stages are what each request goes through, in this order. What comes behind them is a matter of the verb.
-var stages = []stage{identify, impersonate, limit, authorize}
+var stages = []stage{identify, audited, impersonate, limit, authorize}
 
 // chain makes one handler of stages and what comes behind them.
 func chain(last handler, stages ...stage) handler {
@@ -34,6 +34,7 @@ func chain(last handler, stages ...stage) handler {
 func identify(c *call, next handler) error {
 	u, err := c.s.authenticate(c.Request)
 	if err != nil {
+		c.unauthenticated(err)
 		return err
 	}
 	c.user = u

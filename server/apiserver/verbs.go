@@ -95,6 +95,7 @@ func (c *call) understand(b body.Body, o query.Write) (resource.Object, error) {
 	}
 	obj := c.hub(into)
 	c.oneOfEachOwner(obj, "", true)
+	c.received(obj, into)
 	return obj, nil
 }
 
@@ -242,6 +243,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, query.Write, error) {
 	}
 	if len(b.Bytes) > 0 {
 		err = b.DecodeOptions(o, "DeleteOptions")
+		c.record.Request(o)
 	} else {
 		err = query.FillDelete(c.Request.URL.Query(), o)
 	}
@@ -300,6 +302,7 @@ func (c *call) act(name string, sub resource.Subresource, storage *registry.Stor
 	if err := body.Report(strict, o.Validation, gvk, c.warn); err != nil {
 		return err
 	}
+	c.record.Request(into)
 	change := &registry.Change{
 		Operation: registry.Create, Kind: c.Kind, View: c.t.View, Namespace: c.t.Namespace, Name: c.t.Name,
 		Body: into, BodyKind: gvk, WriteOptions: c.write(o),

@@ -76,10 +76,7 @@ func (v *verified) place(c *x509.Certificate, h *holder) {
 
 // certificate finds out whom a chain names. The whole chain's time bounds how long that is believed.
 func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
-	now := time.Now()
-	if a.Now != nil {
-		now = a.Now()
-	}
+	now := a.now()
 	leaf, roots := chain[0], a.Clients()
 	if u, ok := a.verified.find(leaf, roots, now); ok {
 		return u, nil
@@ -106,4 +103,11 @@ func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
 	u := User{Name: leaf.Subject.CommonName, Groups: WithAuthenticated(leaf.Subject.Organization)}
 	a.verified.keep(leaf, &holder{u, until, roots})
 	return u, nil
+}
+
+func (a *Requests) now() time.Time {
+	if a.Now != nil {
+		return a.Now()
+	}
+	return time.Now()
 }

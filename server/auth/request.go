@@ -71,7 +71,9 @@ type Requests struct {
 	Tokens  Tokens
 	// NoAnonymous turns requests without a proof away.
 	NoAnonymous bool
-	Now         func() time.Time
+	// Proxy believes front proxies; nil believes none. They are asked first.
+	Proxy *FrontProxy
+	Now   func() time.Time
 
 	verified verified
 }
@@ -79,12 +81,19 @@ type Requests struct {
 // Authenticate implements Authenticator.
 func (a *Requests) Authenticate(r *http.Request) (User, error) {
 	var wrong error
+	if a.Proxy != nil {
+		u, ok, err := a.Proxy.authenticate(r, a.now())
+		if ok {
+			return u, nil
+		}
+		wrong = err
+	}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		u, err := a.certificate(r.TLS.PeerCertificates)
 		if err == nil {
 			return u, nil
 		}
-		wrong = err
+		wrong = errors.Join(wrong, err)
 	}
 	if token, given := Bearer(r); given {
 		u, err := a.token(r.Context(), token)

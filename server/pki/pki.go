@@ -144,6 +144,24 @@ func (k *Keys) Client(name string, groups []string, now time.Time) (Pair, error)
 	return Issue(clientTemplate(name, groups, now), &k.Authority)
 }
 
+// ReadAuthority reads the authority of a folder of keys, which must be there.
+func ReadAuthority(path string) (Pair, error) {
+	p, err := folder(path).read("ca")
+	if err != nil {
+		return Pair{}, fmt.Errorf("read the authority of %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// IssueClient makes a client certificate that is good for some time, and not longer than its authority.
+func IssueClient(authority *Pair, name string, groups []string, now time.Time, life time.Duration) (Pair, error) {
+	t := clientTemplate(name, groups, now)
+	if t.NotAfter = now.Add(life); authority.Certificate.NotAfter.Before(t.NotAfter) {
+		t.NotAfter = authority.Certificate.NotAfter
+	}
+	return Issue(t, authority)
+}
+
 // Clients are the authorities whose client certificates are believed.
 func (k *Keys) Clients() *x509.CertPool {
 	pool := x509.NewCertPool()

@@ -71,7 +71,7 @@ func (s *Storage) Update(ctx context.Context, namespace, name string, updater Up
 		default:
 			// The outcome rests on what the cache said, which may be old: a refusal, or nothing to do. Look again.
 			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
-			if getErr == nil && newer.Revision == current.Revision {
+			if getErr == nil && newer.Revision == current.Revision && !newer.Stale {
 				return stored, false, statusOf(err, s.kind.GroupResource(), name)
 			}
 			current, fresh, err = newer, true, getErr
@@ -277,7 +277,7 @@ func (s *Storage) replace(ctx context.Context, current store.Entry, o resource.O
 	if err != nil {
 		return nil, codecError("encode "+current.Key, err)
 	}
-	if opt.DryRun || bytes.Equal(value, current.Value) {
+	if opt.DryRun || bytes.Equal(value, current.Value) && !current.Stale {
 		o.SetResourceVersion(current.Revision.String())
 		return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: value, Revision: current.Revision}}, nil
 	}

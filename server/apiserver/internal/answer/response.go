@@ -2,6 +2,7 @@ package answer
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
 )
@@ -11,21 +12,34 @@ type Response struct {
 	http.ResponseWriter
 	Code  int
 	Bytes int64
+	// Started, if set, is told the code when the answer begins.
+	Started func(code int)
+	// Copy, if set, gets what is sent as well.
+	Copy io.Writer
+}
+
+func (w *Response) begin(code int) {
+	if w.Code != 0 {
+		return
+	}
+	w.Code = code
+	if w.Started != nil {
+		w.Started(code)
+	}
 }
 
 func (w *Response) WriteHeader(code int) {
-	if w.Code == 0 {
-		w.Code = code
-	}
+	w.begin(code)
 	w.ResponseWriter.WriteHeader(code)
 }
 
 func (w *Response) Write(b []byte) (int, error) {
-	if w.Code == 0 {
-		w.Code = http.StatusOK
-	}
+	w.begin(http.StatusOK)
 	n, err := w.ResponseWriter.Write(b)
 	w.Bytes += int64(n)
+	if w.Copy != nil {
+		_, _ = w.Copy.Write(b[:n])
+	}
 	return n, err
 }
 
@@ -36,7 +50,7 @@ func (w *Response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
-		w.Code = http.StatusSwitchingProtocols
+		w.begin(http.StatusSwitchingProtocols)
 	}
 	return conn, buffered, err
 }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/millrace/millrace"
+)
+
+// kubeconfigFlags are the flags of `millrace kubeconfig`.
+type kubeconfigFlags struct {
+	data, keys, server, user, out string
+	groups                        []string
+	life                          time.Duration
+}
+
+func kubeconfigCommand() *cobra.Command {
+	f := &kubeconfigFlags{}
+	c := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Write a kubeconfig for a user",
+		Long: "Write a kubeconfig for a user of some groups, who may do what the roles of the cluster say. It holds a client certificate\n" +
+			"that the cluster's own authority signs, whose key lies in the data folder.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.OutOrStdout()) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.user, "user", "", "name of the user")
+	fl.StringSliceVar(&f.groups, "group", nil, "groups of the user; may be repeated")
+	fl.StringVar(&f.data, "data", defaultData(), "data folder of the cluster")
+	fl.StringVar(&f.keys, "cert-dir", "", "folder of keys and certificates (default: pki in the data folder)")
+	fl.StringVar(&f.server, "server", "", "URL of the API (default: that of the administrator's kubeconfig in the data folder)")
+	fl.StringVarP(&f.out, "output", "o", "", "file to write (default: standard output)")
+	fl.DurationVar(&f.life, "valid-for", 365*24*time.Hour, "how long the certificate is good")
+	return c
+}
+
+func (f *kubeconfigFlags) run(out io.Writer) error {
+	if f.user == "" {
+		return errors.New("--user is needed")
+	}
+	if f.life <= 0 {
+		return fmt.Errorf("--valid-for %v is not more than 0", f.life)
+	}
+	if f.keys == "" {
+		f.keys = filepath.Join(f.data, "pki")
+	}
+	if f.server == "" {
+		var err error
+		if f.server, err = serverOf(filepath.Join(f.data, "kubeconfig")); err != nil {
+			return err
+		}
+	}
+	text, err := millrace.UserKubeconfig(f.keys, f.server, f.user, f.groups, f.life)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: name the folder of a cluster with --data", err)
+	}
+	if err != nil {
+		return err
+	}
+	if f.out == "" {
+		_, err = out.Write(text)
+		return err
+	}
+	return os.WriteFile(f.out, text, 0o600)
+}
+
+// serverOf is the server that a kubeconfig names.
+func serverOf(path string) (string, error) {
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return "", fmt.Errorf("find the server: %w: name it with --server", err)
+	}
+	at, ok := config.Contexts[config.CurrentContext]
+	if !ok || config.Clusters[at.Cluster] == nil {
+		return "", fmt.Errorf("find the server: %s names none: name it with --server", path)
+	}
+	return config.Clusters[at.Cluster].Server, nil
+}

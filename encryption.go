@@ -1,0 +1,59 @@
+package millrace
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/server/encryption"
+	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/server/resource/builtin"
+	"github.com/millrace/millrace/server/store"
+)
+
+// EncryptionOptions say what is encrypted in the store. Without a file nothing is.
+type EncryptionOptions struct {
+	// File is an EncryptionConfiguration of apiserver.config.k8s.io/v1. With Reload its changes are followed.
+	File   string
+	Reload bool
+}
+
+// encrypted is the store whose objects are encrypted as the options say.
+func (c *Cluster) encrypted(ctx context.Context, s store.Store) (store.Store, error) {
+	o := c.options.Encryption
+	if o.File == "" {
+		return s, nil
+	}
+	e, err := encryption.Open(ctx, encryption.Options{File: o.File, Reload: o.Reload, Resource: resourceOfKeys(), Logger: c.options.Logger})
+	if err != nil {
+		return nil, err
+	}
+	c.opened("encryption", e.Close)
+	c.run("encryption configuration", e.Run)
+	return store.Transform(s, e), nil
+}
+
+// resourceOfKeys finds out whose objects are kept under a key: those of built-in kinds below the names of Kubernetes, all others below
+// their group and resource.
+func resourceOfKeys() func(key string) (schema.GroupResource, bool) {
+	builtIn := map[string]schema.GroupResource{}
+	for _, k := range builtin.Kinds() {
+		builtIn[k.Prefix] = k.GroupResource()
+	}
+	return func(key string) (schema.GroupResource, bool) {
+		rest, ok := strings.CutPrefix(key, registry.Root)
+		if !ok {
+			return schema.GroupResource{}, false
+		}
+		first, rest, _ := strings.Cut(rest, "/")
+		if gr, ok := builtIn[first]; ok {
+			return gr, true
+		}
+		second, _, _ := strings.Cut(rest, "/")
+		if gr, ok := builtIn[first+"/"+second]; ok {
+			return gr, true
+		}
+		return schema.GroupResource{Group: first, Resource: second}, strings.Contains(first, ".")
+	}
+}

@@ -1,0 +1,178 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options say what is written and where. Policy is needed, and one of File and Webhook.
+type Options struct {
+	Policy  *Policy
+	File    FileOptions
+	Webhook WebhookOptions
+	Logger  *slog.Logger
+}
+
+// Log writes audit events. A nil Log writes none.
+type Log struct {
+	policy   *Policy
+	backends []*backend
+	buffers  sync.Pool
+
+	events   atomic.Int64
+	byLevel  [RequestResponse + 1]atomic.Int64
+	rejected atomic.Int64
+}
+
+// backend is a place where events go, in one of the modes.
+type backend struct {
+	name   string
+	strict bool
+	legacy bool
+	batch  *batch // nil writes at once
+	sink   sink
+	failed atomic.Int64
+}
+
+// sink takes encoded events.
+type sink interface {
+	write(ctx context.Context, events [][]byte) error
+	close() error
+}
+
+// Modes in which a backend writes.
+const (
+	Blocking       = "blocking"
+	BlockingStrict = "blocking-strict"
+	Batch          = "batch"
+)
+
+// Open makes a log. Run writes what is batched.
+func Open(o Options) (*Log, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{policy: o.Policy}
+	l.buffers.New = func() any { return new([]byte) }
+	if o.File.Path != "" {
+		b, err := o.File.open(o.Logger)
+		if err != nil {
+			return nil, err
+		}
+		l.backends = append(l.backends, b)
+	}
+	if o.Webhook.ConfigFile != "" {
+		b, err := o.Webhook.open(o.Logger)
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		l.backends = append(l.backends, b)
+	}
+	return l, nil
+}
+
+// Run writes batches until ctx ends.
+func (l *Log) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	for _, b := range l.backends {
+		if b.batch != nil {
+			all.Go(func() { b.run(ctx) })
+		}
+	}
+	<-ctx.Done()
+	all.Wait()
+	return ctx.Err()
+}
+
+// Close ends the log.
+func (l *Log) Close() error {
+	var err error
+	for _, b := range l.backends {
+		err = errors.Join(err, b.sink.close())
+	}
+	return err
+}
+
+// errUnwritten refuses a request whose beginning could not be written, in the mode blocking-strict.
+var errUnwritten = errors.New("the audit event could not be written")
+
+// emit hands an event to all backends.
+func (l *Log) emit(e *event) error {
+	l.events.Add(1)
+	buffer := l.buffers.Get().(*[]byte)
+	*buffer = e.append((*buffer)[:0])
+	var failed error
+	for _, b := range l.backends {
+		if err := b.take(e, *buffer); err != nil && b.strict && e.stage == RequestReceived {
+			failed = errUnwritten
+		}
+	}
+	if cap(*buffer) <= 64<<10 {
+		l.buffers.Put(buffer)
+	}
+	if failed != nil {
+		l.rejected.Add(1)
+	}
+	return failed
+}
+
+// take writes an encoded event, or has it written later.
+func (b *backend) take(e *event, encoded []byte) error {
+	if b.legacy {
+		encoded = e.line()
+	}
+	if b.batch != nil {
+		if !b.batch.add(encoded) {
+			b.failed.Add(1)
+		}
+		return nil
+	}
+	err := b.sink.write(context.Background(), [][]byte{encoded})
+	if err != nil {
+		b.failed.Add(1)
+	}
+	return err
+}
+
+// count counts a request by its level.
+func (l *Log) count(r *Rule) {
+	level := None
+	if r != nil {
+		level = r.level
+	}
+	l.byLevel[level].Add(1)
+}
+
+var (
+	eventTotal    = prometheus.NewDesc("apiserver_audit_event_total", "Audit events that were generated and sent to the backends.", nil, nil)
+	errorTotal    = prometheus.NewDesc("apiserver_audit_error_total", "Audit events that could not be written.", []string{"plugin"}, nil)
+	levelTotal    = prometheus.NewDesc("apiserver_audit_level_total", "Requests by the level of their audit.", []string{"level"}, nil)
+	rejectedTotal = prometheus.NewDesc("apiserver_audit_requests_rejected_total", "Requests that were refused because their audit failed.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (l *Log) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{eventTotal, errorTotal, levelTotal, rejectedTotal} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (l *Log) Collect(out chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, n *atomic.Int64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n.Load()), labels...)
+	}
+	counter(eventTotal, &l.events)
+	counter(rejectedTotal, &l.rejected)
+	for i, name := range levels {
+		counter(levelTotal, &l.byLevel[i], name)
+	}
+	for _, b := range l.backends {
+		counter(errorTotal, &b.failed, b.name)
+	}
+}

@@ -1,0 +1,272 @@
+package audit
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/server/auth"
+)
+
+// Record is what becomes known of a request while it is served. A nil Record writes nothing.
+type Record struct {
+	log  *Log
+	rule *Rule
+
+	mu    sync.Mutex // guards event: admission plugins may annotate from other goroutines
+	event event
+	at    auth.Attributes
+	begun bool // ResponseStarted has been written
+}
+
+// IDHeader names a request across servers.
+const IDHeader = "Audit-Id"
+
+// longestBody bounds what is kept of the body of a request or an answer.
+const longestBody = 1 << 20
+
+// truncated is the annotation of an event that lacks a body.
+const truncated = "audit.k8s.io/truncated"
+
+// ID is the request's, given by the client or made.
+func ID(r *http.Request) string {
+	if id := r.Header.Get(IDHeader); id != "" && len(id) <= 64 {
+		return id
+	}
+	return newID()
+}
+
+// ID names the request.
+func (r *Record) ID() string { return r.event.id }
+
+// Body takes a copy of what is sent, up to longestBody.
+type Body struct {
+	b    []byte
+	more bool
+}
+
+// Write implements io.Writer.
+func (b *Body) Write(p []byte) (int, error) {
+	if b.more = b.more || len(b.b)+len(p) > longestBody; !b.more {
+		b.b = append(b.b, p...)
+	}
+	return len(p), nil
+}
+
+// Bytes are what was sent, and whether that is all of it.
+func (b *Body) Bytes() (all []byte, whole bool) { return b.b, !b.more }
+
+// Begin writes that a request has come, if the policy wants that. An error says that the request must not go on.
+func (l *Log) Begin(r *http.Request, at auth.Attributes, received time.Time) (*Record, error) {
+	if l == nil {
+		return nil, nil
+	}
+	rec := l.record(r, at, received)
+	if rec == nil {
+		return nil, nil
+	}
+	return rec, rec.write(RequestReceived, received)
+}
+
+// Refuse writes that a client could not be authenticated.
+func (l *Log) Refuse(r *http.Request, at auth.Attributes, received time.Time, message string) {
+	rec := l.record(r, at, received)
+	if rec == nil {
+		return
+	}
+	rec.event.status = &metav1.Status{Status: metav1.StatusFailure, Message: message, Code: http.StatusUnauthorized}
+	_ = rec.write(ResponseStarted, time.Now()) // counted
+}
+
+// record finds the rule for a request. There is no record if nothing is to be written.
+func (l *Log) record(r *http.Request, at auth.Attributes, received time.Time) *Record {
+	rule := l.policy.find(&at)
+	l.count(rule)
+	if rule == nil || rule.level == None {
+		return nil
+	}
+	rec := &Record{log: l, rule: rule, at: at}
+	rec.event = event{
+		level: rule.level, at: &rec.at, id: ID(r), uri: r.URL.RequestURI(), agent: r.UserAgent(), sources: sources(r), received: received,
+	}
+	if len(rec.event.agent) > longestAgent {
+		rec.event.agent = rec.event.agent[:longestAgent] + "...TRUNCATED"
+	}
+	return rec
+}
+
+const longestAgent = 1024
+
+// sources are the addresses that a request came by, the client's first.
+func sources(r *http.Request) (all []string) {
+	add := func(text string) {
+		if ip := net.ParseIP(strings.TrimSpace(text)); ip != nil {
+			if s := ip.String(); len(all) == 0 || all[len(all)-1] != s {
+				all = append(all, s)
+			}
+		}
+	}
+	for part := range strings.SplitSeq(r.Header.Get("X-Forwarded-For"), ",") {
+		add(part)
+	}
+	if real := r.Header.Get("X-Real-Ip"); real != "" && len(all) == 0 {
+		add(real)
+	}
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		add(host)
+	} else {
+		add(r.RemoteAddr)
+	}
+	return all
+}
+
+// Annotate adds to the events that follow. A key that is there already stays.
+func (r *Record) Annotate(key, value string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.event.annotations == nil {
+		r.event.annotations = map[string]string{}
+	}
+	if _, ok := r.event.annotations[key]; !ok {
+		r.event.annotations[key] = value
+	}
+}
+
+// Impersonate says as whom the request goes on.
+func (r *Record) Impersonate(u auth.User) {
+	if r != nil {
+		r.event.impersonated = &u
+	}
+}
+
+// Object says which object a body is about, where the path does not.
+func (r *Record) Object(name, namespace, uid, version string) {
+	if r == nil {
+		return
+	}
+	if r.at.Name == "" {
+		r.at.Name = name
+	}
+	if r.at.Namespace == "" {
+		r.at.Namespace = namespace
+	}
+	r.event.uid, r.event.version = uid, version
+}
+
+// WantsRequest and WantsResponse tell whether bodies are written.
+func (r *Record) WantsRequest() bool { return r != nil && r.event.level >= Request }
+
+// WantsResponse is WantsRequest for the answer.
+func (r *Record) WantsResponse() bool { return r != nil && r.event.level >= RequestResponse }
+
+// Request notes the object of the request, or what can be made JSON of it.
+func (r *Record) Request(o any) {
+	if r.WantsRequest() {
+		r.event.request = r.body(o)
+	}
+}
+
+// Response notes the object of the answer.
+func (r *Record) Response(o any) {
+	if r.WantsResponse() {
+		r.event.response = r.body(o)
+	}
+}
+
+// Truncated says that a body is left out because it is too long.
+func (r *Record) Truncated() { r.Annotate(truncated, "true") }
+
+// body is an object as JSON, in one line. What is no JSON is left out.
+func (r *Record) body(o any) []byte {
+	text, given := o.([]byte)
+	if !given {
+		var err error
+		if text, err = json.Marshal(o); err != nil {
+			return nil
+		}
+	}
+	if len(text) > longestBody {
+		r.Truncated()
+		return nil
+	}
+	if given || r.rule.omitManagedFields {
+		var tree any
+		if json.Unmarshal(text, &tree) != nil {
+			return nil
+		}
+		if r.rule.omitManagedFields {
+			withoutManagedFields(tree)
+		}
+		text, _ = json.Marshal(tree)
+	}
+	return text
+}
+
+func withoutManagedFields(tree any) {
+	o, ok := tree.(map[string]any)
+	if !ok {
+		return
+	}
+	if meta, ok := o["metadata"].(map[string]any); ok {
+		delete(meta, "managedFields")
+	}
+	items, _ := o["items"].([]any)
+	for _, item := range items {
+		withoutManagedFields(item)
+	}
+}
+
+// Started says that an answer that may take long has begun.
+func (r *Record) Started(code int) {
+	if r == nil || r.begun {
+		return
+	}
+	r.begun = true
+	r.event.status = &metav1.Status{Code: int32(code)}
+	_ = r.write(ResponseStarted, time.Now()) // counted; the answer is on its way
+}
+
+// Complete says that the answer has been sent. Failure is the error that it told, or nil.
+func (r *Record) Complete(code int, failure *metav1.Status) {
+	if r == nil {
+		return
+	}
+	switch {
+	case failure != nil:
+		r.event.status = failure
+	case code == 0:
+		r.event.status = &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK, Message: "Connection closed early"}
+	default:
+		r.event.status = &metav1.Status{Code: int32(code)}
+	}
+	_ = r.write(ResponseComplete, time.Now())
+}
+
+// Panicked says that the request caused a panic.
+func (r *Record) Panicked() {
+	if r == nil {
+		return
+	}
+	r.event.status = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError,
+		Message: "APIServer panic'd: see the log"}
+	_ = r.write(Panic, time.Now())
+}
+
+// write hands an event on, unless its stage is left out.
+func (r *Record) write(s Stage, now time.Time) error {
+	if r.rule.omitted&(1<<s) != 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event.stage, r.event.happened = s, now
+	return r.log.emit(&r.event)
+}
