@@ -2,6 +2,7 @@ package millrace
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/server/admission"
@@ -30,7 +31,7 @@ type Options struct {
 	// TokenFile lists static tokens, as kube-apiserver's --token-auth-file does.
 	TokenFile string
 	// Authorization are the modes of authorization, in the order in which they are asked and in the words of kube-apiserver's
-	// --authorization-mode: by default Node and RBAC. Members of system:masters may do everything, whatever the modes.
+	// --authorization-mode: by default Node and RBAC. A cluster with nodes of its own has Node in any case. Members of system:masters may do everything, whatever the modes.
 	Authorization []string
 	// AuthorizationWebhook is asked in the mode Webhook.
 	AuthorizationWebhook webhook.AuthorizerOptions
@@ -156,6 +157,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Authorization == nil {
 		o.Authorization = defaultAuthorization
+	}
+	if ownNodes := o.Nodes > 0 || o.Runtime != ""; ownNodes && !slices.Contains(o.Authorization, "Node") {
+		o.Authorization = append([]string{"Node"}, o.Authorization...)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

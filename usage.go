@@ -34,4 +34,6 @@ func (c *Cluster) backends() map[schema.GroupVersion]aggregation.Backend {
 type later struct{ cluster *Cluster }
 
 // RoundTrip implements http.RoundTripper.
-func (l later) RoundTrip(r *http.Request) (*http.Response, error) { return l.cluster.inside.RoundTrip(r) }
+func (l later) RoundTrip(r *http.Request) (*http.Response, error) {
+	return l.cluster.inside.RoundTrip(r)
+}

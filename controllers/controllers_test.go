@@ -38,6 +38,7 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"garbage-collector-controller",
 		"horizontal-pod-autoscaler-controller",
 		"job-controller",
+		"kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"local-volume-provisioner-controller", // our own
 		"namespace-controller",
 		"node-ipam-controller",

@@ -175,7 +175,7 @@ func TestAPodNeedsNoAccountAndRunsOnlyWithANode(t *testing.T) {
 			time.Sleep(time.Minute)
 			pod, err := pods.Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil || pod.Status.Phase != test.phase {
-				t.Errorf("with %+v: %v, %v", test.loops, pod.Status.Phase, err)
+				t.Errorf("with %+v: %v, %v, %v", test.loops, pod.Status.Phase, pod.Status.Conditions, err)
 			}
 		})
 	}

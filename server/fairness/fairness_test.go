@@ -143,7 +143,8 @@ func TestSeatsCountAndNotRequests(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		stop()
 		all.Wait()
-		if n, w := narrow.Load(), wide.Load(); float64(n) < 3.5*float64(w) || float64(n) > 6.5*float64(w) {
+		// If seats did not count, there would be as many of both. How near to five it comes depends on the queues that both flows share.
+		if n, w := narrow.Load(), wide.Load(); float64(n) < 2*float64(w) || float64(n) > 8*float64(w) {
 			t.Errorf("%d narrow requests and %d of five seats", n, w)
 		}
 	})

@@ -30,7 +30,7 @@ func (r *Registry) mutateOnce(ctx context.Context, c *Change) error {
 			continue
 		}
 		if err := a.Mutate(ctx, c); err != nil {
-			return err
+			return statusOf(err, c.Kind.GroupResource(), c.Name)
 		}
 	}
 	return nil
@@ -42,7 +42,7 @@ func (r *Registry) validate(ctx context.Context, c *Change) error {
 			continue
 		}
 		if err := a.Validate(ctx, c); err != nil {
-			return err
+			return statusOf(err, c.Kind.GroupResource(), c.Name)
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (p *Policies) candidates(ctx context.Context, of *follow.Index[*table], c *
 	}
 	all, err := of.Now(ctx)
 	if err != nil {
-		return nil, nil, apierrors.NewInternalError(err)
+		return nil, nil, err // the store does not answer: the request fails as any other that needs it
 	}
 	if len(all.All) == 0 {
 		return nil, nil, nil

@@ -4,7 +4,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -124,8 +123,4 @@ func checkServiceCIDRUpdate(c, old *networkingv1.ServiceCIDR) field.ErrorList {
 		errs = append(errs, checkServiceCIDR(c)...)
 	}
 	return errs
-}
-
-func checkServiceCIDRStatus(c *networkingv1.ServiceCIDR) field.ErrorList {
-	return metav1validation.ValidateConditions(c.Status.Conditions, field.NewPath("status", "conditions"))
 }

@@ -2,8 +2,8 @@
 //
 // What is guaranteed: where a plan says yes, Kubernetes' published packages (k8s.io/apiextensions-apiserver) would change nothing in the
 // object and find nothing wrong, CEL rules aside. What may not be assumed: that a no means anything. Whatever is unusual gets one, and
-// the published packages decide, in their own words. Most objects are what their schema says, and a pass costs a fiftieth of what the
-// packages take to come to the same.
+// the published packages decide, in their own words. Most objects are what their schema says, and one pass
+// finds that without making a tree.
 package plan
 
 import (
