@@ -24,7 +24,7 @@ func ServiceCIDRs() *resource.Kind {
 				return checkServiceCIDRUpdate(c, old)
 			},
 		},
-		Status: &resource.Rules[*networkingv1.ServiceCIDR]{},
+		Status:  &resource.Rules[*networkingv1.ServiceCIDR]{},
 		Columns: []table.Column{table.Name(), table.Text("CIDRs", networkingv1.ServiceCIDRSpec{}.SwaggerDoc()["cidrs"]), table.Age()},
 		Row: func(c *networkingv1.ServiceCIDR) resource.Row {
 			return resource.Row{Cells: []any{c.Name, strings.Join(c.Spec.CIDRs, ","), table.Since(c.CreationTimestamp)}}
