@@ -76,9 +76,10 @@ start() {
 	done
 	keep up 1 "$dir/millrace" up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged \
 		--runtime "cri:unix://$dir/node-1/containerd.sock" --cni-conf-dir "$dir/node-1/cni" --cni-bin-dir "$dir/node-1/plugins"
-	local config=$dir/data/kubeconfig
+	local config=$dir/kubeconfig # the server's own names the loopback address of its node
 	for _ in $(seq 300); do
-		[ -s "$config" ] && "$dir/millrace" kubectl --kubeconfig "$config" get --raw /readyz >/dev/null 2>&1 && break
+		[ -s "$dir/data/kubeconfig" ] && sed "s/127\.0\.0\.1:6443/$(address 1):6443/" "$dir/data/kubeconfig" >"$config" &&
+			"$dir/millrace" kubectl --kubeconfig "$config" get --raw /readyz >/dev/null 2>&1 && break
 		sleep 0.1
 	done
 	keep kubelet 2 "$dir/millrace" kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir "$dir/node-2/kubelet" \
