@@ -53,18 +53,18 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 	if slices.Equal(p.Ports, model.Ports) {
 		p.Ports = model.Ports
 	}
-	shareOwners(p.OwnerReferences, model.OwnerReferences)
+	p.OwnerReferences = shareOwners(p.OwnerReferences, model.OwnerReferences)
 	if reflect.DeepEqual(p.Tolerations, model.Tolerations) {
 		p.Tolerations = model.Tolerations
 	}
 	return p, nil
 }
 
-// shareOwners shares what references point to, and not their list: an informer
-// writes into the lists of objects that it has just got.
-func shareOwners(own, model []metav1.OwnerReference) {
+// shareOwners shares what references point to, in a list of their own: an informer writes into the lists of objects that it has just
+// got, and the list that was there may already be read as another object's.
+func shareOwners(own, model []metav1.OwnerReference) []metav1.OwnerReference {
 	if !reflect.DeepEqual(own, model) {
-		return
+		return own
 	}
-	copy(own, model)
+	return slices.Clone(model)
 }
