@@ -2,58 +2,68 @@ package millrace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/auth/abac"
+	"github.com/millrace/millrace/server/auth/chain"
 	"github.com/millrace/millrace/server/auth/node"
 	"github.com/millrace/millrace/server/auth/rbac"
-	"github.com/millrace/millrace/server/auth/webhook"
 	"github.com/millrace/millrace/server/registry"
 )
 
-// defaultAuthorization are the modes of a cluster that does not say otherwise.
+// defaultAuthorization has the authorization modes if none are set.
 var defaultAuthorization = []string{"Node", "RBAC"}
 
-// permissions decide who may do what. There is one for the whole cluster.
+// permissions has the authorizers of the cluster. There is one instance.
 type permissions struct {
-	auth.Union
+	*chain.Chain
 	roles    *rbac.Authorizer // nil without the mode RBAC
 	nodes    *node.Authorizer // nil without the mode Node
 	registry func() *registry.Registry
 }
 
-// newPermissions makes the authorizers of some modes, which are asked in that order after the administrators' own.
-func newPermissions(modes []string, o rbac.Options, w webhook.AuthorizerOptions) (*permissions, error) {
-	p := &permissions{Union: auth.Union{auth.MastersMay{}}, registry: o.Registry}
-	for _, mode := range modes {
-		switch mode {
-		case "AlwaysAllow":
-			p.Union = append(p.Union, auth.Always(auth.Allow))
-		case "AlwaysDeny":
-			p.Union = append(p.Union, auth.Always(auth.NoOpinion))
-		case "Node":
-			p.nodes = node.New(o.Registry)
-			p.Union = append(p.Union, p.nodes)
-		case "RBAC":
-			p.roles = rbac.New(o)
-			p.Union = append(p.Union, p.roles)
-		case "Webhook":
-			a, err := webhook.NewAuthorizer(w)
-			if err != nil {
-				return nil, err
-			}
-			p.Union = append(p.Union, a)
-		default:
-			return nil, fmt.Errorf("authorization mode %q is none of AlwaysAllow, AlwaysDeny, Node, RBAC and Webhook", mode)
-		}
+// newPermissions makes the authorizers that the options say.
+func (c *Cluster) newPermissions(current func() *registry.Registry) (*permissions, error) {
+	p, o := &permissions{registry: current}, c.options
+	chained := chain.Options{File: o.AuthorizationConfig, Configuration: chain.Modes(o.Authorization), Webhook: o.AuthorizationWebhook, ServerID: c.identity(),
+		Own: func(kind string) (auth.Authorizer, error) { return p.own(kind, &o) }, Logger: o.Logger}
+	var err error
+	p.Chain, err = chain.New(chained)
+	if err == nil && p.nodes == nil && (o.Nodes > 0 || o.Runtime != "") {
+		err = errors.New("a cluster with nodes of its own needs an authorizer of the type Node")
 	}
-	return p, nil
+	return p, err
 }
 
-// admission is what the permissions have to say of changes: nodes change what is theirs, and nobody gives more than they have.
+// own makes an authorizer that is no webhook.
+func (p *permissions) own(kind string, o *Options) (auth.Authorizer, error) {
+	switch kind {
+	case chain.AlwaysAllow:
+		return auth.Always(auth.Allow), nil
+	case chain.AlwaysDeny:
+		return auth.Always(auth.NoOpinion), nil
+	case chain.ABAC:
+		if o.AuthorizationPolicyFile == "" {
+			return nil, errors.New("authorization-mode ABAC's authorization policy file not passed")
+		}
+		return abac.Read(o.AuthorizationPolicyFile)
+	case chain.Node:
+		p.nodes = node.New(p.registry)
+		return p.nodes, nil
+	case chain.RBAC:
+		p.roles = rbac.New(rbac.Options{Registry: p.registry, Logger: o.Logger})
+		return p.roles, nil
+	}
+	return nil, fmt.Errorf("authorization-mode %q is not a valid mode", kind)
+}
+
+// admission returns the admission plugins that depend on permissions: nodes may only change their own objects, and nobody can
+// grant permissions that they do not have.
 func (p *permissions) admission() []registry.Admission {
 	all := []registry.Admission{node.Restriction(p.registry, p)}
 	if p.roles != nil {
@@ -62,8 +72,9 @@ func (p *permissions) admission() []registry.Admission {
 	return all
 }
 
-// follow starts to follow the roles of the cluster, and returns when they are known.
+// follow starts to watch the cluster's roles, and returns when they are known.
 func (c *Cluster) follow(ctx context.Context, p *permissions) error {
+	c.run("authorization configuration", p.Run)
 	if p.nodes != nil {
 		c.opened("permissions of nodes", func() error { p.nodes.Close(); return nil })
 	}
@@ -74,7 +85,7 @@ func (c *Cluster) follow(ctx context.Context, p *permissions) error {
 	return p.roles.WaitReady(ctx)
 }
 
-// asAdministrator is how requests from inside come that do not say who makes them.
+// asAdministrator is the identity of in-process requests that name no user.
 func asAdministrator(ctx context.Context) context.Context {
 	if auth.UserFrom(ctx).Name != "" {
 		return ctx
@@ -82,8 +93,8 @@ func asAdministrator(ctx context.Context) context.Context {
 	return auth.WithUser(ctx, auth.User{Name: "system:millrace", Groups: []string{auth.Masters, auth.Authenticated}})
 }
 
-// policy is Kubernetes' own, and what this cluster's parts need beyond it: the API server, which is nobody's master, calls
-// kubelets that may ask what it is allowed.
+// policy is Kubernetes' bootstrap policy with additions for this cluster: the API server, which is not in system:masters, may
+// call kubelets, and kubelets may create reviews.
 func policy() *rbac.Policy {
 	p := rbac.DefaultPolicy()
 	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding("millrace:kubelet-api-admin", "system:kubelet-api-admin", kubeletClient))

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// aggregate lets other servers answer for groups of the API, and tells them whom to believe.
+// aggregate lets other servers serve API groups, and publishes how they can authenticate this server.
 func (c *Cluster) aggregate(ctx context.Context, reg *registry.Registry) error {
 	keys := c.certificates.keys
 	trust := &objects.Trust{

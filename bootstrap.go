@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/server/resource/scheduling"
 )
 
-// bootstrap makes what every cluster has: its namespaces, its priority classes, and the Service by which pods find the API servers,
-// which listen on port.
+// bootstrap makes the objects that every cluster has: namespaces, priority classes, and the Service of the API servers, which
+// listen on port.
 func bootstrap(ctx context.Context, r *registry.Registry, serviceRange string, port int) error {
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		if err := ensure(ctx, r, schema.GroupResource{Resource: "namespaces"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -58,7 +58,7 @@ func ensure(ctx context.Context, r *registry.Registry, gr schema.GroupResource, 
 	return nil
 }
 
-// firstAddress is the first usable one of the (first) service range: the API's service has it.
+// firstAddress returns the first usable address of the (first) service range: the one of the Service "kubernetes".
 func firstAddress(serviceRange string) (netip.Addr, error) {
 	ranges, err := allocation.ParseRanges(serviceRange)
 	if err != nil {

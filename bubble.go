@@ -6,14 +6,15 @@ import (
 	"runtime"
 )
 
-// insideBubble tells whether the caller runs in a bubble of testing/synctest. The head of a goroutine's stack says so.
+// insideBubble reports whether the caller runs in a testing/synctest bubble. The first line of a goroutine's stack shows it.
 func insideBubble() bool {
 	head := make([]byte, 128)
 	line, _, _ := bytes.Cut(head[:runtime.Stack(head, false)], []byte("\n"))
 	return bytes.Contains(line, []byte("synctest bubble"))
 }
 
-// checkBubble refuses, in a bubble of testing/synctest, what would wait for the world outside it: time would stand still for ever.
+// checkBubble returns an error, in a testing/synctest bubble, for options that would wait for something outside: virtual time
+// would never advance.
 func (o *Options) checkBubble() error {
 	for _, part := range []struct {
 		set bool

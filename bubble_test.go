@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// In virtual time nothing that waits for the world outside would ever come, so it is refused in words.
-func TestWhatCannotBeVirtualIsRefused(t *testing.T) {
+// In virtual time, anything that waits for the world outside would block for ever, so it is refused with a clear error.
+func TestOptionsThatCannotWorkInVirtualTimeAreRefused(t *testing.T) {
 	for word, o := range map[string]millrace.Options{
 		"a port":              {},
 		"an etcd cluster":     {Listen: "none", Etcd: millrace.EtcdOptions{Servers: []string{"http://127.0.0.1:1"}}},

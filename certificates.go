@@ -3,7 +3,7 @@ package millrace
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -19,15 +19,16 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// kubeletClient is the name by which kubelets know the API server.
+// kubeletClient is the common name of the API server's client certificate for kubelets.
 const kubeletClient = "kube-apiserver-kubelet-client"
 
-// certificates are by which the server and its clients know each other. They are renewed, and read again when files change.
+// certificates has the keys and certificates of the server, and the CAs for its clients. They are renewed, and read again when
+// files change.
 type certificates struct {
 	keys    *pki.Rotating
 	serving func() *tls.Certificate
 	clients func() *x509.CertPool
-	signing *ecdsa.PrivateKey // of service account tokens
+	signing crypto.Signer // signs service account tokens
 	runs    []func(context.Context) error
 }
 
@@ -55,8 +56,8 @@ func (c *Cluster) openCertificates() (err error) {
 		k.clients, k.runs = authorities.Get, append(k.runs, authorities.Run)
 	}
 	k.signing = k.keys.Keys().Signing
-	if o.SigningKeyFile != "" {
-		if k.signing, err = pki.ReadKey(o.SigningKeyFile); err != nil {
+	if o.Tokens.SigningKeyFile != "" {
+		if k.signing, err = pki.ReadSigner(o.Tokens.SigningKeyFile); err != nil {
 			return fmt.Errorf("key of service account tokens: %w", err)
 		}
 	}
@@ -72,7 +73,7 @@ func (c *Cluster) keyFolder() string {
 	return filepath.Join(c.options.Data, "pki")
 }
 
-// hosts are what the serving certificate is good for.
+// hosts returns the names and addresses in the serving certificate.
 func (c *Cluster) hosts() []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 	if host, _, err := net.SplitHostPort(c.address); err == nil {
@@ -92,18 +93,19 @@ func (c *Cluster) hosts() []string {
 	return append(hosts, c.options.Hosts...)
 }
 
-// authorities are those by which clients know the server: its own, and a certificate from elsewhere as such.
+// authorities returns the CA certificates with which clients verify the server: its own CA, and a serving certificate from a file
+// as such.
 func (c *Cluster) authorities() []byte {
 	all := [][]byte{c.certificates.keys.Keys().Authority.CertPEM}
 	if file := c.options.Serving.CertFile; file != "" {
-		if text, err := os.ReadFile(file); err == nil { // it was read at the start
+		if text, err := os.ReadFile(file); err == nil { // it was read at the start, so it exists
 			all = append(all, text)
 		}
 	}
 	return bytes.Join(all, nil)
 }
 
-// connections are how requests reach kubelets and what runs on nodes.
+// connections returns the transport to kubelets and to what runs on nodes.
 func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections, error) {
 	client, err := c.certificates.keys.Client(kubeletClient, nil)
 	if err != nil {
@@ -122,8 +124,8 @@ func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections,
 	return connections.New(o), nil
 }
 
-// owns tells whether the server listens at an address: at its port, on the address that it listens on or, if that is all of
-// them, on any of this machine.
+// owns reports whether the server listens at an address: at its port, on its listen address or, if that is unspecified, on any
+// address of this machine.
 func (c *Cluster) owns(at netip.AddrPort) bool {
 	listening, err := netip.ParseAddrPort(c.address)
 	if err != nil || at.Port() != listening.Port() {
@@ -137,7 +139,7 @@ func (c *Cluster) owns(at netip.AddrPort) bool {
 	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // and cannot be told from the others
+		return true // the addresses cannot be listed, so it may be ours
 	}
 	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
 		prefix, err := netip.ParsePrefix(a.String())
@@ -145,7 +147,8 @@ func (c *Cluster) owns(at netip.AddrPort) bool {
 	})
 }
 
-// access lets the API server, and nobody else, into the servers of this cluster's nodes. A cluster without a port has none of them.
+// access configures the servers of this cluster's nodes so that only the API server may call them. A cluster without a port has
+// no such servers.
 func (c *Cluster) access() server.Access {
 	if c.options.Listen == noPort {
 		return server.Access{}

@@ -12,14 +12,14 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// EncryptionOptions say what is encrypted in the store. Without a file nothing is.
+// EncryptionOptions configure encryption at rest. Without a file nothing is encrypted.
 type EncryptionOptions struct {
-	// File is an EncryptionConfiguration of apiserver.config.k8s.io/v1. With Reload its changes are followed.
+	// File is an EncryptionConfiguration of apiserver.config.k8s.io/v1. With Reload it is reloaded when it changes.
 	File   string
 	Reload bool
 }
 
-// encrypted is the store whose objects are encrypted as the options say.
+// encrypted wraps the store as the options say.
 func (c *Cluster) encrypted(ctx context.Context, s store.Store) (store.Store, error) {
 	o := c.options.Encryption
 	if o.File == "" {
@@ -34,8 +34,8 @@ func (c *Cluster) encrypted(ctx context.Context, s store.Store) (store.Store, er
 	return store.Transform(s, e), nil
 }
 
-// resourceOfKeys finds out whose objects are kept under a key: those of built-in kinds below the names of Kubernetes, all others below
-// their group and resource.
+// resourceOfKeys returns a function that finds the resource of a key: built-in kinds have Kubernetes' keys, all others their
+// group and resource.
 func resourceOfKeys() func(key string) (schema.GroupResource, bool) {
 	builtIn := map[string]schema.GroupResource{}
 	for _, k := range builtin.Kinds() {

@@ -11,7 +11,15 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// advertise is where pods reach this server. It is not valid if they cannot, or if nobody knows where.
+// keysAddress is where clients that check tokens themselves find the server's keys: at the address that pods can reach, if there is one.
+func (c *Cluster) keysAddress() string {
+	if c.advertised.IsValid() {
+		return c.advertised.String()
+	}
+	return c.address
+}
+
+// advertise returns the address at which pods reach this server. It is not valid if there is none.
 func (c *Cluster) advertise() (netip.AddrPort, error) {
 	if c.options.Advertise != "" {
 		address, err := netip.ParseAddr(c.options.Advertise)
@@ -39,7 +47,7 @@ func (c *Cluster) advertise() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(address.Unmap(), listening.Port()), nil
 }
 
-// keepEndpoints lets pods find this server by the Service "kubernetes".
+// keepEndpoints maintains the endpoints of the Service "kubernetes".
 func (c *Cluster) keepEndpoints(s store.Store) error {
 	if !c.advertised.IsValid() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/webhook"
 )
 
-// extensions are what objects of the cluster add to its admission.
+// extensions has the admission plugins that objects of the cluster configure.
 type extensions struct {
 	client   *webhook.Client
 	webhooks *webhooks.Webhooks
@@ -17,7 +17,7 @@ type extensions struct {
 	metrics  *metrics.Admission
 }
 
-// extend makes what calls webhooks, and the plugins that do, in their order.
+// extend makes the client for webhooks, and the plugins that use it, in their order.
 func (c *Cluster) extend(current func() *registry.Registry) []registry.Admission {
 	e := &c.extensions
 	e.metrics = metrics.NewAdmission()

@@ -9,10 +9,10 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// shareOfTimeout is the part of a request's time that it may wait for its turn.
+// A request may wait in a fairness queue for at most a quarter of its timeout.
 const shareOfTimeout = 4
 
-// divide gives requests their places by the FlowSchemas of the cluster, unless they are only to be counted.
+// divide starts API Priority and Fairness, unless requests are only limited by number.
 func (c *Cluster) divide(ctx context.Context, reg *registry.Registry) error {
 	o := c.options.Serving
 	if o.NoFairness {
@@ -32,7 +32,7 @@ func (c *Cluster) divide(ctx context.Context, reg *registry.Registry) error {
 	return nil
 }
 
-// or is a value, or another one if it is zero or less.
+// or returns v, or otherwise if v is zero or less.
 func or[T int | time.Duration](v, otherwise T) T {
 	if v > 0 {
 		return v

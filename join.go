@@ -24,8 +24,8 @@ const (
 	infoKey       = "kubeconfig"
 )
 
-// addJoining adds what new nodes need to join by a bootstrap token: those with a token of kubeadm's group ask for a client certificate
-// and get it, nodes renew theirs, and anybody may read cluster-info, which tells where the cluster is.
+// addJoining adds the permissions that nodes need to join with a bootstrap token: tokens of kubeadm's group may request client
+// certificates, which are approved; nodes may renew theirs; and everybody may read cluster-info.
 func addJoining(p *rbac.Policy) {
 	tokens := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: auth.BootstrapNodes}
 	nodes := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: auth.Nodes}
@@ -54,8 +54,8 @@ func addJoining(p *rbac.Policy) {
 	})
 }
 
-// publish tells in cluster-info where the cluster is, and by which authority it is known. On an etcd of others, where several servers
-// may stand side by side, what is there is left alone.
+// publish writes the server's address and CA certificate into cluster-info. On an external etcd, where several servers may share
+// the cluster, an existing cluster-info is kept.
 func (c *Cluster) publish(ctx context.Context, r *registry.Registry) error {
 	if c.options.Listen == noPort {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/server/h2"
 )
 
-// knownClients tells the HTTP/2 connection of each request whether its client has been authenticated: clients that nobody knows get few
-// requests at the same time, and a new connection for each answer.
+// knownClients tells the HTTP/2 connection of each request whether its client is authenticated. Unauthenticated clients may have
+// only a few requests at the same time, and their connection is closed after each answer.
 type knownClients struct{ auth.Authenticator }
 
 // Authenticate implements auth.Authenticator.

@@ -40,7 +40,7 @@ func connectionsFor(t *testing.T, config *rest.Config, requests int) (made int) 
 	return made
 }
 
-func TestClientsThatNobodyKnowsNeedAConnectionForEachAnswer(t *testing.T) {
+func TestUnauthenticatedClientsNeedAConnectionForEachRequest(t *testing.T) {
 	c := start(t, millrace.Options{})
 	known := c.Config()
 	stranger := rest.AnonymousClientConfig(known)

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace/millrace/server/pki"
 )
 
-// Kubeconfig is a file with which kubectl and others reach the cluster, as its administrator. Its certificate is good for a year;
-// eleven months after its making this is another one.
+// Kubeconfig returns a kubeconfig for the cluster's administrator. Its certificate is valid for a year. After eleven months a new
+// one is made.
 func (c *Cluster) Kubeconfig() []byte {
 	return encodeKubeconfig(c.URL(), c.authorities(), "admin", c.certificates.keys.Keys().Admin)
 }
 
-// UserKubeconfig is one for a user of some groups, with a certificate by the authority whose key is in a folder of keys.
+// UserKubeconfig returns a kubeconfig for a user with groups. Its certificate is signed by the CA in a folder of keys.
 func UserKubeconfig(keys, server, user string, groups []string, life time.Duration) ([]byte, error) {
 	authority, err := pki.ReadAuthority(keys)
 	if err != nil {
@@ -43,7 +43,7 @@ func encodeKubeconfig(server string, authorities []byte, user string, pair pki.P
 	return b
 }
 
-// WriteKubeconfig writes it to a file that only its owner can read.
+// WriteKubeconfig writes the kubeconfig to a file that only its owner can read.
 func (c *Cluster) WriteKubeconfig(path string) error {
 	if err := durable.WriteFile(path, c.Kubeconfig(), 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)

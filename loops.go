@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/controllers"
 	signing "github.com/millrace/millrace/controllers/certificates"
+	claimmetrics "github.com/millrace/millrace/controllers/resourceclaim/prommetrics"
 	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet"
@@ -21,13 +22,16 @@ import (
 	"github.com/millrace/millrace/server/auth"
 )
 
-// startLoops starts what works on the API from its other side. Nothing here touches the server but through the API.
+// kubeletPort is the kubelets' port.
+const kubeletPort = 10250
+
+// startLoops starts the components that use the API. They reach the server only through the API.
 func (c *Cluster) startLoops(context.Context) error {
 	if len(c.options.Controllers) == 0 && c.options.NoScheduler && c.options.Nodes == 0 && c.options.Runtime == "" {
 		return nil
 	}
 	config := c.InProcess()
-	config.Transport = otherwise{controllerUser, config.Transport} // discovery has contexts of its own
+	config.Transport = otherwise{controllerUser, config.Transport} // discovery makes contexts of its own, without a user
 	clients, err := loop.NewClients(config, c.options.Logger)
 	if err != nil {
 		return err
@@ -41,9 +45,13 @@ func (c *Cluster) startLoops(context.Context) error {
 		o := controllers.Options{RootCA: authority.CertPEM, Signing: signing.Signing{Authority: func() (signing.Authority, error) {
 			return signing.Authority{Certificate: authority.Certificate, Key: authority.Key}, nil
 		}}}
+		if o.Claims.Metrics, err = claimmetrics.New(c.metrics.Registry); err != nil {
+			return err
+		}
 		if c.options.Nodes > 0 || c.options.Runtime != "" {
 			o.Volumes.Class = "standard"
 		}
+		o.Balancers.Reserved = []int32{int32(c.port()), kubeletPort}
 		if o.Ranges.ClusterCIDRs, err = podRanges(c.options.PodRange); err != nil {
 			return err
 		}
@@ -65,14 +73,14 @@ func (c *Cluster) startLoops(context.Context) error {
 		return err
 	}
 	runners = append(runners, nodes...)
-	// What the loops share reads, and writes events, as the controller manager.
+	// What the loops share reads and writes events as the controller manager.
 	c.run("loops", func(ctx context.Context) error {
 		return loop.Run(auth.WithUser(ctx, controllerUser), clients, runners...)
 	})
 	return nil
 }
 
-// nodes are the hollow ones and this machine.
+// nodes returns the hollow nodes and this machine's node.
 func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	var all []loop.Runner
 	if c.options.Nodes > 0 {
@@ -109,8 +117,8 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	return append(all, loop.Func(func(ctx context.Context) error { return machine.Run(asNode(ctx, name)) })), nil
 }
 
-// makesAccounts tells whether a loop makes the accounts that pods need: without one, pods that must have an account could
-// not be created.
+// makesAccounts reports whether a loop makes default service accounts. Without one, the ServiceAccount admission plugin would
+// reject all pods.
 func (c *Cluster) makesAccounts() bool {
 	if len(c.options.Controllers) == 0 {
 		return c.options.ControllersElsewhere

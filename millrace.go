@@ -1,20 +1,20 @@
 // Package millrace runs a Kubernetes control plane inside the calling process: a store, an API server with a watch cache,
-// controllers, a scheduler and as many hollow nodes as wanted.
+// controllers, a scheduler and any number of hollow nodes.
 //
 //	cluster, err := millrace.Start(ctx, millrace.Options{})
 //	if err != nil { … }
 //	defer cluster.Close()
 //	clientset, err := kubernetes.NewForConfig(cluster.Config())
 //
-// What is guaranteed: when Start returns without an error the API answers, the default namespaces and the kubernetes
-// service exist; when Close returns no goroutine, file lock or port of the cluster is left. Clusters share nothing, so
-// that many can run side by side. The zero Options keep everything in memory and listen on a free port of the loopback
-// interface.
+// Guarantees: when Start returns without an error, the API answers and the default namespaces and the Service "kubernetes" exist.
+// When Close returns, no goroutine, file lock or port of the cluster is left. Clusters share nothing, so many can run side by
+// side. The zero Options keep everything in memory and listen on a free port of the loopback interface.
 package millrace
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -32,28 +32,31 @@ import (
 type Cluster struct {
 	options      Options
 	certificates *certificates
-	address      string         // where the server listens
-	advertised   netip.AddrPort // where pods reach it, if they can
+	address      string         // the listener's address
+	advertised   netip.AddrPort // where pods reach the server; invalid if they cannot
 	inside       *inprocess.Transport
 	metrics      *metrics.Metrics
-	permissions  *permissions         // who may do what
-	fairness     *fairness.Dispatcher // nil if requests are only counted
+	permissions  *permissions         // the authorizers
+	fairness     *fairness.Dispatcher // nil without API Priority and Fairness
 	extensions   extensions
 	// definitions serves custom resources.
 	definitions *custom.Definitions
-	aggregator  *aggregation.Aggregator // who else serves groups of the API
+	aggregator  *aggregation.Aggregator // serves aggregated API groups
 
-	// stages are what runs, in the order in which it was started. They end in the reverse order.
+	// stages are the running parts, in the order in which they were started. They are stopped in reverse order.
 	stages []*stage
 	once   sync.Once
 	failed chan error
 }
 
-// Start starts a cluster and returns when it is ready. ctx bounds the start only; Close ends the cluster.
+// Start starts a cluster and returns when it is ready. ctx only limits the start; Close stops the cluster.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o.setDefaults()
 	if err := o.checkBubble(); err != nil {
 		return nil, err
+	}
+	if b := o.LoadBalancer; b != "" && b != "none" && b != balancedByNodes {
+		return nil, fmt.Errorf("%q as the load balancer is neither node nor none", b)
 	}
 	c := &Cluster{options: o, failed: make(chan error, 1)}
 	if err := c.start(ctx); err != nil {
@@ -62,7 +65,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Config is how client-go reaches the cluster, as its administrator. Without a port it is what InProcess returns.
+// Config returns the administrator's client configuration. Without a port it is the one of InProcess.
 func (c *Cluster) Config() *rest.Config {
 	if c.options.Listen == noPort {
 		return c.InProcess()
@@ -75,14 +78,14 @@ func (c *Cluster) Config() *rest.Config {
 	}
 }
 
-// InProcess is a client configuration that reaches the API without a connection: the same API and the same bytes, less the
-// cost of a network. It ends with the cluster.
+// InProcess returns a client configuration that calls the API without a connection: the same API and the same bytes, without the
+// cost of a network. It can be used until the cluster is closed.
 func (c *Cluster) InProcess() *rest.Config {
 	return &rest.Config{Host: "https://in.process", Transport: c.inside, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }
 
-// URL is where the API is served, or empty if there is no port. A server that listens everywhere is reached by the loopback
-// interface.
+// URL returns the URL of the API, or "" if there is no port. For a server that listens on all addresses it has the loopback
+// address.
 func (c *Cluster) URL() string {
 	if c.options.Listen == noPort {
 		return ""
@@ -94,10 +97,10 @@ func (c *Cluster) URL() string {
 	return "https://127.0.0.1:" + port
 }
 
-// Failed yields an error if something that must run has ended by itself.
+// Failed receives an error if a part that must run has ended by itself.
 func (c *Cluster) Failed() <-chan error { return c.failed }
 
-// Close ends the cluster and waits until nothing of it is running.
+// Close stops the cluster and waits until nothing of it is running.
 func (c *Cluster) Close() error {
 	var err error
 	c.once.Do(func() {

@@ -45,7 +45,7 @@ func clientset(t testing.TB, c *millrace.Cluster) *kubernetes.Clientset {
 	return k
 }
 
-func TestNamespacesAndServiceAreThereAtOnce(t *testing.T) {
+func TestNamespacesAndTheServiceExistAfterTheStart(t *testing.T) {
 	k := clientset(t, start(t, millrace.Options{Controllers: []string{}}))
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		if _, err := k.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
@@ -72,7 +72,7 @@ func TestPrivilegedContainersRunWhereTheyMay(t *testing.T) {
 	}
 }
 
-func TestAHundredClustersSideBySideLeaveNothing(t *testing.T) {
+func TestAHundredClustersSideBySideLeaveNothingBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var wg sync.WaitGroup
 	for i := range 100 {
@@ -104,7 +104,7 @@ func TestAHundredClustersSideBySideLeaveNothing(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestClosingEndsOpenWatches(t *testing.T) {
+func TestCloseEndsOpenWatches(t *testing.T) {
 	c, err := millrace.Start(t.Context(), millrace.Options{Data: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestClosingEndsOpenWatches(t *testing.T) {
 	}
 }
 
-func TestWhatWasWrittenIsThereAfterASecondStart(t *testing.T) {
+func TestObjectsSurviveARestart(t *testing.T) {
 	folder := t.TempDir()
 	first, err := millrace.Start(t.Context(), millrace.Options{Data: folder, Controllers: []string{}})
 	if err != nil {
@@ -177,6 +177,14 @@ func TestTheAPIHasEndpointsWhereItIsAdvertised(t *testing.T) {
 		return
 	}
 	t.Error("no slice was made")
+}
+
+func TestTheKeysOfTokensAreFoundWhereTheAPIIsAdvertised(t *testing.T) {
+	c := start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, Advertise: "10.1.2.3"})
+	about, err := clientset(t, c).RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(about), `"jwks_uri":"https://10.1.2.3:`) {
+		t.Errorf("%s, %v", about, err)
+	}
 }
 
 func TestALoopbackAddressIsNotAdvertised(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace/millrace/network"
 )
 
-// clusterDomain is the end of all names of the cluster.
+// clusterDomain is the cluster's DNS domain.
 const clusterDomain = "cluster.local"
 
-// dnsPlace is which address of the service range the DNS service has, as is usual.
+// dnsPlace is the number of the DNS service's address in the service range, as is usual.
 const dnsPlace = 10
 
-// network is this machine's part of the cluster's network. The kubelet is told what its pods need to know.
+// network returns this machine's part of the cluster's network, and completes the kubelet's options for it.
 func (c *Cluster) network(clients *loop.Clients, o *kubelet.Options) (loop.Runner, error) {
 	ranges, err := podRanges(c.options.PodRange)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Cluster) network(clients *loop.Clients, o *kubelet.Options) (loop.Runne
 	return network.New(n)
 }
 
-// podRanges reads the ranges of pods.
+// podRanges parses the address ranges of pods.
 func podRanges(text string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for word := range strings.SplitSeq(text, ",") {

@@ -5,79 +5,89 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/controllers/loadbalancer"
 	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/apiserver"
 	"github.com/millrace/millrace/server/auth/webhook"
 )
 
-// Options say what runs and where.
+// Options configure a Cluster.
 type Options struct {
-	// Data is the folder that keeps the cluster: etcd's data and the keys. Empty, or "memory", keeps nothing.
+	// Data is the folder for etcd's data and the keys. If it is empty or "memory", nothing is stored.
 	Data string
 	// Keys is the folder of keys and certificates: "pki" in the data folder by default.
 	Keys string
-	// Etcd names the servers of an etcd cluster to use instead of the embedded one.
+	// Etcd configures an external etcd cluster instead of the embedded one.
 	Etcd EtcdOptions
-	// Listen is where the API is served: "127.0.0.1:0" by default. Port 0 takes a free one. With "none" there is no port, and the
-	// API is reached from this process alone. A cluster in memory that has no port, kubelets of real containers aside, touches
-	// nothing outside the process: it can live inside a bubble of testing/synctest, in virtual time.
+	// Listen is the address of the API: "127.0.0.1:0" by default. Port 0 means a free port. With "none" there is no port, and the
+	// API can only be called from this process. A cluster in memory without a port and without a container runtime uses nothing
+	// outside the process. It can run inside a testing/synctest bubble, in virtual time.
 	Listen string
-	// Advertise is the address by which pods and other servers reach this one: it stands in the endpoints of the Service "kubernetes".
-	// Empty is the address that the server listens on or, if that is a loopback or unspecified address, the one of the machine's
-	// default route. A server without a port has no endpoints, unless an address is given.
+	// Advertise is the address at which pods and other servers reach this one, as in the endpoints of the Service "kubernetes".
+	// By default it is the listen address or, if that is a loopback or unspecified address, the address of the machine's default
+	// route. A server without a port has no endpoints unless an address is given.
 	Advertise string
-	// Hosts are further names and addresses in the server's certificate.
+	// Hosts are additional names and addresses in the serving certificate.
 	Hosts []string
-	// TokenFile lists static tokens, as kube-apiserver's --token-auth-file does.
+	// TokenFile has static tokens, in the format of kube-apiserver's --token-auth-file.
 	TokenFile string
-	// Authorization are the modes of authorization, in the order in which they are asked and in the words of kube-apiserver's
-	// --authorization-mode: by default Node and RBAC. A cluster with nodes of its own has Node in any case. Members of system:masters may do everything, whatever the modes.
+	// Authorization has the authorization modes in the order in which they are asked, as in kube-apiserver's
+	// --authorization-mode: Node and RBAC by default. A cluster with nodes of its own always has Node. Members of system:masters
+	// may do everything in any mode.
 	Authorization []string
+	// AuthorizationConfig is an AuthorizationConfiguration of apiserver.config.k8s.io, which says instead who is asked. It is followed.
+	AuthorizationConfig string
+	// AuthorizationPolicyFile holds the policies of the mode ABAC.
+	AuthorizationPolicyFile string
 	// AuthorizationWebhook is asked in the mode Webhook.
 	AuthorizationWebhook webhook.AuthorizerOptions
-	// Authentication says who is believed, beyond certificates and tokens of the cluster's own.
+	// Authentication configures who is authenticated, besides certificates and tokens of the cluster itself.
 	Authentication AuthenticationOptions
-	// Controllers selects the loops, in the words of kube-controller-manager's --controllers: "*" for all that are on by
-	// default, "foo" for one, "-foo" for all but one. Nil is "*" and the loops of bootstrap tokens; an empty list runs none.
+	// Controllers selects the loops, as kube-controller-manager's --controllers does: "*" for all that are on by default, "foo"
+	// for one, "-foo" for all but one. Nil means "*" and the loops for bootstrap tokens; an empty list runs none.
 	Controllers []string
-	// ControllersElsewhere says that they run in another process, so that pods get accounts as if they ran here.
+	// ControllersElsewhere says that the controllers run in another process, so that service accounts are expected to be made.
 	ControllersElsewhere bool
-	// NoScheduler leaves pods without a node.
+	// NoScheduler runs no scheduler.
 	NoScheduler bool
-	// Nodes is how many hollow nodes run: nodes whose containers are pretended.
+	// Nodes is the number of hollow nodes: nodes with fake containers.
 	Nodes int
-	// Runtime is the socket of a container runtime (CRI). With it this machine becomes a node.
+	// Runtime is the socket of a container runtime (CRI). If it is set, this machine becomes a node.
 	Runtime string
-	// PodRange is where pods of real containers get their addresses, with a comma between two families. With it and a Runtime the
-	// machine becomes part of the cluster's network: pods, services and names work. Empty leaves the machine's network alone.
+	// PodRange is the address range of pods in real containers; two families are separated by a comma. With it and a Runtime, the
+	// machine becomes part of the cluster's network: pods, services and names work. If it is empty, the machine's network is not
+	// changed.
 	PodRange string
-	// CNI says where the container runtime looks for CNI configurations and plugins: /etc/cni/net.d and /opt/cni/bin by default.
+	// CNI has the folders in which the container runtime looks for CNI configurations and plugins: /etc/cni/net.d and
+	// /opt/cni/bin by default.
 	CNI CNIOptions
-	// ServiceRange is where services get their addresses: 10.96.0.0/16 by default.
+	// ServiceRange is the address range of services: 10.96.0.0/16 by default.
 	ServiceRange string
-	// AllowPrivileged lets pods have privileged containers.
+	// LoadBalancer selects who assigns addresses to services of type LoadBalancer. "node" assigns the nodes' addresses, on which
+	// their ports answer if the node uses our network. Empty, or "none", leaves this to another controller.
+	LoadBalancer string
+	// AllowPrivileged allows privileged containers.
 	AllowPrivileged bool
-	// Uncached names group-resources ("configmaps", "deployments.apps") that are served without a watch cache; "*" is all
-	// of them.
+	// Uncached has the resources ("configmaps", "deployments.apps") that are served without a watch cache; "*" means all.
 	Uncached []string
-	// Window bounds, for a group-resource, how much history the watch cache keeps. Nil, and zeros, are the defaults.
+	// Window limits, for a resource, how much history the watch cache keeps. Nil, and zeros, mean the defaults.
 	Window func(groupResource string) (events, bytes int)
-	// CompactEvery is how long the store keeps history: five minutes by default, for ever if less than zero.
+	// CompactEvery is how long the store keeps history: five minutes by default, for ever if negative.
 	CompactEvery time.Duration
-	// Audit says what is written down of requests, and Encryption what is encrypted in the store.
+	// Audit configures audit logging. Encryption configures encryption at rest.
 	Audit      AuditOptions
 	Encryption EncryptionOptions
-	// Admission chooses and sets up the plugins that have a say in changes.
+	// Admission selects and configures the admission plugins.
 	Admission AdmissionOptions
-	// Serving bounds what is served, and by which certificates.
+	// Serving has limits and certificates of the API server.
 	Serving ServingOptions
-	// Logger gets what happens; nil discards it.
+	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
 
-// AdmissionOptions are the flags of kube-apiserver for admission plugins. The zero value is the default set.
+// AdmissionOptions are kube-apiserver's flags for admission plugins. The zero value means the default plugins.
 type AdmissionOptions struct {
-	// Enable and Disable name plugins that are not as they are by default.
+	// Enable and Disable change the set of default plugins.
 	Enable, Disable []string
 	// ConfigFile is an AdmissionConfiguration.
 	ConfigFile string
@@ -91,15 +101,18 @@ func (o AdmissionOptions) configuration() (admission.Configuration, error) {
 	return admission.ReadConfiguration(o.ConfigFile)
 }
 
-// CNIOptions are the folders of a container runtime's network.
+// CNIOptions are the CNI folders of the container runtime.
 type CNIOptions struct {
 	ConfigurationFolder, PluginFolder string
 }
 
+// balancedByNodes is the value of LoadBalancer for the nodes' addresses.
+const balancedByNodes = "node"
+
 // noPort is the address of a server that does not listen.
 const noPort = "none"
 
-// EtcdOptions say how to reach an etcd cluster.
+// EtcdOptions configure the connection to an etcd cluster.
 type EtcdOptions struct {
 	Servers                   []string
 	CertFile, KeyFile, CAFile string
@@ -107,26 +120,42 @@ type EtcdOptions struct {
 	StartTimeout time.Duration
 }
 
-// ServingOptions say how the API is served beyond the ordinary. Zero values are the ordinary.
+// TokenOptions configure service account tokens. Zero values mean the defaults.
+type TokenOptions struct {
+	// Issuers are the issuers of tokens: the first makes them, all are accepted. The default is https://kubernetes.default.svc.cluster.local.
+	Issuers []string
+	// Audiences are what tokens for this API server are meant for: the issuers by default.
+	Audiences []string
+	// SigningKeyFile is the key that signs tokens, RSA or ECDSA: sa.key in the folder of keys by default. KeyFiles have public keys that verify tokens
+	// besides it.
+	SigningKeyFile string
+	KeyFiles       []string
+	// KeysURI is where clients find the public keys: this server by default.
+	KeysURI string
+	// MaxLife bounds how long tokens are valid; zero does not.
+	MaxLife time.Duration
+	// NoExtension lets tokens of pods expire when they are to be renewed. By default they are then valid for another year, as in Kubernetes.
+	NoExtension bool
+}
+
+// ServingOptions configure how the API is served. Zero values mean the defaults.
 type ServingOptions struct {
-	// CertFile and KeyFile are served instead of a certificate of the cluster's own authority.
+	// CertFile and KeyFile have the serving certificate. By default the cluster's own CA signs one.
 	CertFile, KeyFile string
-	// ClientCAFile holds authorities whose client certificates are believed besides the cluster's own.
+	// ClientCAFile has additional CA certificates for client certificates.
 	ClientCAFile string
-	// KubeletCAFile holds the authorities that must have signed the serving certificates of kubelets. Without it they are
-	// believed as they are.
+	// KubeletCAFile has the CA certificates that verify the kubelets' serving certificates. Without it they are not verified.
 	KubeletCAFile string
-	// Issuer is the issuer of service account tokens, https://kubernetes.default.svc.cluster.local by default, and SigningKeyFile the
-	// key that signs them, sa.key in the folder of keys by default.
-	Issuer, SigningKeyFile string
-	// MaxInFlight and MaxMutatingInFlight bound the requests that are served at the same time: 400 and 200 by default. Their sum is
-	// divided by the FlowSchemas and PriorityLevelConfigurations of the cluster; with NoFairness they are two bounds for all together.
+	// Tokens configure service account tokens.
+	Tokens TokenOptions
+	// MaxInFlight and MaxMutatingInFlight limit the requests that are served at the same time: 400 and 200 by default. API
+	// Priority and Fairness divides their sum. With NoFairness they are two limits for all clients together.
 	MaxInFlight, MaxMutatingInFlight int
 	NoFairness                       bool
-	// RequestTimeout ends requests that are not long-running, after a minute by default; MinRequestTimeout is the least time
-	// that a watch stays open, half an hour by default.
+	// RequestTimeout ends requests that are not long-running: after a minute by default. MinRequestTimeout is the minimum time
+	// that a watch stays open: half an hour by default.
 	RequestTimeout, MinRequestTimeout time.Duration
-	// BookmarkPeriod is how often a watch that asked for bookmarks gets one: every minute by default.
+	// BookmarkPeriod is how often a watch with bookmarks gets one: every minute by default.
 	BookmarkPeriod time.Duration
 }
 
@@ -146,8 +175,11 @@ func (o *Options) setDefaults() {
 	if o.Etcd.StartTimeout == 0 {
 		o.Etcd.StartTimeout = 20 * time.Second
 	}
-	if o.Serving.Issuer == "" {
-		o.Serving.Issuer = "https://kubernetes.default.svc.cluster.local"
+	if len(o.Serving.Tokens.Issuers) == 0 {
+		o.Serving.Tokens.Issuers = []string{"https://kubernetes.default.svc.cluster.local"}
+	}
+	if len(o.Serving.Tokens.Audiences) == 0 {
+		o.Serving.Tokens.Audiences = o.Serving.Tokens.Issuers
 	}
 	if o.ServiceRange == "" {
 		o.ServiceRange = "10.96.0.0/16"
@@ -160,6 +192,9 @@ func (o *Options) setDefaults() {
 	}
 	if ownNodes := o.Nodes > 0 || o.Runtime != ""; ownNodes && !slices.Contains(o.Authorization, "Node") {
 		o.Authorization = append([]string{"Node"}, o.Authorization...)
+	}
+	if o.LoadBalancer == balancedByNodes && len(o.Controllers) > 0 {
+		o.Controllers = append(slices.Clip(o.Controllers), loadbalancer.Name)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

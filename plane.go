@@ -27,21 +27,21 @@ import (
 )
 
 const (
-	// These bound what is kept beside the present state: in the store, which the watch cache alone follows, and for each kind
-	// in the watch cache. With 6 MiB there, watchers that read nothing for two seconds of a burst had lost their place.
+	// These limit the history beside the current state: in the store, which only the watch cache reads, and for each kind in the
+	// watch cache. With 6 MiB for each kind, watchers that read nothing for two seconds of a burst got 410 Gone.
 	historyBytes = 6 << 20
 	windowBytes  = 16 << 20
-	// formBytes bounds encoded answers, of all kinds. A list that does not fit is encoded anew each time, which costs four
-	// times as much; a form that no client asks for again is dropped.
+	// formBytes limits the cached encoded answers of all kinds. A list that does not fit is encoded for each request, which costs
+	// four times as much; an answer that no client requests again is dropped.
 	formBytes = 96 << 20
 	// graceToClose is how long connections may take to end in order.
 	graceToClose = time.Second
-	// flushTime is how long answers that have been written may take to reach the network.
+	// flushTime is how long written answers may take to reach the network.
 	flushTime = 10 * time.Millisecond
 )
 
 func (c *Cluster) start(ctx context.Context) error {
-	// The port comes first: if it is taken, nothing else needs to be undone, and nothing on disk has been touched.
+	// The port comes first: if it is in use, nothing else needs to be undone, and nothing on disk was touched.
 	listener, err := listen(ctx, c.options.Listen)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	c.run("watch cache", cache.Run)
 	if every := c.options.CompactEvery; every >= 0 {
-		c.run("compaction", func(ctx context.Context) error { return store.RunCompaction(ctx, s, every) })
+		c.run("compaction", func(ctx context.Context) error { return store.RunCompaction(ctx, s, every, cache.Compacted) })
 	}
 	if err := c.waitForCache(ctx, cache); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startLoops(ctx)
 }
 
-// waitForCache waits until the state of the store has been read. An etcd cluster that stops answering meanwhile is given up.
+// waitForCache waits until the state of the store was read. It gives up if an etcd cluster stops answering.
 func (c *Cluster) waitForCache(ctx context.Context, cache *watchcache.Cache) error {
 	if e := c.options.Etcd; len(e.Servers) > 0 {
 		var cancel context.CancelFunc
@@ -133,13 +133,13 @@ func (c *Cluster) waitForCache(ctx context.Context, cache *watchcache.Cache) err
 	return nil
 }
 
-// port is where servers of this cluster listen, as the Service "kubernetes" says.
+// port returns the port in the Service "kubernetes".
 func (c *Cluster) port() int {
 	const usual = 6443
 	if at, err := netip.ParseAddrPort(c.address); err == nil {
 		return int(at.Port())
 	}
-	return usual // nobody listens
+	return usual // there is no listener
 }
 
 func closeListener(l net.Listener) error {
@@ -149,7 +149,7 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
-// listen opens the port of an address, if it is one.
+// listen opens the port of an address, unless the address is "none".
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	if address == noPort {
 		return nil, nil
@@ -172,7 +172,7 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: filepath.Join(c.options.Data, "etcd"), Logger: c.options.Logger})
 }
 
-// admission are the plugins that have a say in changes.
+// admission returns the admission plugins in their order.
 func (c *Cluster) admission(current func() *registry.Registry) ([]registry.Admission, error) {
 	o := c.options.Admission
 	configuration, err := o.configuration()
@@ -209,7 +209,7 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	for _, name := range c.options.Uncached {
 		uncached[name] = true
 	}
-	if c.permissions, err = newPermissions(c.options.Authorization, rbac.Options{Registry: current, Logger: c.options.Logger}, c.options.AuthorizationWebhook); err != nil {
+	if c.permissions, err = c.newPermissions(current); err != nil {
 		return nil, nil, nil, err
 	}
 	plugins, err := c.admission(current)

@@ -10,10 +10,10 @@ import (
 
 const systemNamespace = "kube-system"
 
-// metricsUser is whom kubelets are asked as for what their pods use.
+// metricsUser is the user that reads usage from kubelets.
 const metricsUser = "system:metrics-server"
 
-// addComponents adds the roles of components that Kubernetes does not have, or that do more here.
+// addComponents adds roles for components that Kubernetes does not have, or that do more here.
 func addComponents(p *rbac.Policy) {
 	read := []string{"get", "list", "watch"}
 	addRole(p, "millrace:network", proxyUser.Name,
@@ -25,6 +25,12 @@ func addComponents(p *rbac.Policy) {
 		rbacv1.PolicyRule{Verbs: read, APIGroups: []string{""}, Resources: []string{"nodes", "pods"}},
 		rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes/proxy", "nodes/stats", "nodes/metrics"}},
 	)
+	addRole(p, "millrace:load-balancers", auth.AccountName(systemNamespace, "service-controller"),
+		rbacv1.PolicyRule{Verbs: read, APIGroups: []string{""}, Resources: []string{"nodes", "services"}},
+		rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"services/status"}},
+		rbacv1.PolicyRule{Verbs: read, APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}},
+		rbacv1.PolicyRule{Verbs: []string{"create", "patch", "update"}, APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}},
+	)
 	addRole(p, "millrace:local-volumes", auth.AccountName(systemNamespace, "local-volume-provisioner-controller"),
 		rbacv1.PolicyRule{Verbs: append([]string{"create", "update", "delete"}, read...), APIGroups: []string{""}, Resources: []string{"persistentvolumes"}},
 		rbacv1.PolicyRule{Verbs: append([]string{"update"}, read...), APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}},
@@ -33,7 +39,7 @@ func addComponents(p *rbac.Policy) {
 		rbacv1.PolicyRule{Verbs: append([]string{"create"}, read...), APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses"}},
 		rbacv1.PolicyRule{Verbs: []string{"create", "patch", "update"}, APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}},
 	)
-	// Names are published by a service and its slices.
+	// The DNS server publishes itself with a Service and its EndpointSlices.
 	const publisher = "millrace:dns"
 	p.Roles = append(p.Roles, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: publisher, Namespace: systemNamespace},
@@ -49,7 +55,7 @@ func addComponents(p *rbac.Policy) {
 	})
 }
 
-// addRole adds a cluster role and gives it to a user.
+// addRole adds a cluster role and binds it to a user.
 func addRole(p *rbac.Policy, name, user string, rules ...rbacv1.PolicyRule) {
 	p.ClusterRoles = append(p.ClusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
 	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding(name, name, user))

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// stage is one part of a cluster: goroutines that end with a context, and what is closed after them.
+// stage is one part of a cluster: goroutines that end with a context, and resources that are closed after them.
 type stage struct {
 	name    string
 	cancel  context.CancelCauseFunc
@@ -17,7 +17,7 @@ type stage struct {
 
 var errClosing = errors.New("the cluster is closing")
 
-// run starts a part. What ends before it is told to is reported.
+// run starts a part. If it ends before the cluster is closed, that is reported to Failed.
 func (c *Cluster) run(name string, parts ...func(context.Context) error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &stage{name: name, cancel: cancel}
@@ -36,7 +36,7 @@ func (c *Cluster) run(name string, parts ...func(context.Context) error) {
 	}
 }
 
-// opened notes something that is to be closed.
+// opened registers something that must be closed.
 func (c *Cluster) opened(name string, close func() error) {
 	c.stages = append(c.stages, &stage{name: name, cancel: func(error) {}, close: close})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/aggregation"
 )
 
-// backends answer for groups of the API in this process: what pods and nodes use, wherever loops run that may want it.
+// backends returns the API groups that are served in this process: metrics.k8s.io, if loops run that may need it.
 func (c *Cluster) backends() map[schema.GroupVersion]aggregation.Backend {
 	if len(c.options.Controllers) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (c *Cluster) backends() map[schema.GroupVersion]aggregation.Backend {
 	}
 }
 
-// later sends requests from inside as soon as they are served.
+// later sends in-process requests once they can be served.
 type later struct{ cluster *Cluster }
 
 // RoundTrip implements http.RoundTripper.

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/server/auth"
 )
 
-// User is how client-go reaches the cluster as a user of some groups, to whom the roles of the cluster apply. The user has a client
-// certificate, which is good for a year and which nobody renews; without a port, requests come from the user by themselves.
+// User returns a client configuration for a user with groups, to which the cluster's roles apply. It has a client certificate
+// that is valid for a year and is not renewed. Without a port, in-process requests carry the user directly.
 func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	if name == "" {
 		return nil, fmt.Errorf("a user needs a name")
@@ -31,7 +31,7 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return config, nil
 }
 
-// from sends requests from inside in the name of a user.
+// from sends in-process requests as a user.
 type from struct {
 	user auth.User
 	next http.RoundTripper

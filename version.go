@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Version is the Kubernetes version that the API is that of.
+// Version returns the Kubernetes version of the API.
 func Version() version.Info {
 	return version.Info{
 		Major: "1", Minor: "37", GitVersion: "v1.37.0+millrace", GitTreeState: "clean", GoVersion: runtime.Version(),

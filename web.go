@@ -2,6 +2,8 @@ package millrace
 
 import (
 	"context"
+	"crypto"
+	"fmt"
 	"log"
 	"log/slog"
 	"maps"
@@ -15,6 +17,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/auth/bootstraptoken"
+	"github.com/millrace/millrace/server/auth/oidc"
 	"github.com/millrace/millrace/server/auth/webhook"
 	"github.com/millrace/millrace/server/connections"
 	"github.com/millrace/millrace/server/h2"
@@ -28,7 +31,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// serve starts answering requests, from inside and, through a listener that is not nil, from the network.
+// serve starts serving requests: in-process and, through listener if it is not nil, from the network.
 func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *watchcache.Cache) error {
 	streams, err := c.connections(reg)
 	if err != nil {
@@ -49,7 +52,7 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 	return nil
 }
 
-// serveNetwork serves what comes through a listener.
+// serveNetwork serves the connections of a listener.
 func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, streams *connections.Connections) error {
 	config := pki.ServerTLS(c.certificates.serving, c.certificates.clients)
 	server := &http.Server{
@@ -63,15 +66,22 @@ func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, str
 	return nil
 }
 
-// api is what answers requests.
+// api returns the request handler.
 func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *connections.Connections) (api *apiserver.Server, err error) {
-	issuer := &actions.Issuer{Key: c.certificates.signing, Name: c.options.Serving.Issuer, Registry: func() *registry.Registry { return reg }, Now: time.Now}
-	tokens, err := c.tokens(issuer, reg)
+	issuer, err := c.issuer(reg)
 	if err != nil {
 		return nil, err
 	}
 	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
-	c.metrics.Registry.MustRegister(c.extensions.metrics)
+	c.metrics.Registry.MustRegister(c.extensions.metrics, c.permissions)
+	issuers, err := c.issuers()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := c.tokens(issuer, issuers, reg)
+	if err != nil {
+		return nil, err
+	}
 	extra, err := c.documents(reg, issuer)
 	if err != nil {
 		return nil, err
@@ -90,7 +100,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 	o := apiserver.Options{
 		Audit:        log,
 		Registry:     reg,
-		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens, Proxy: proxy, NoAnonymous: c.options.Authentication.NoAnonymous}}},
+		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens, Proxy: proxy, Anonymous: c.anonymous(issuers)}}},
 		Authorize:    c.permissions,
 		Fairness:     c.fairness,
 		Apply:        reg.Track.(*ownership.Owners),
@@ -110,8 +120,25 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 	return apiserver.New(o), nil
 }
 
-// tokens are who is believed without a certificate.
-func (c *Cluster) tokens(issuer *actions.Issuer, reg *registry.Registry) (auth.Sources, error) {
+// issuer returns what makes service account tokens and authenticates them.
+func (c *Cluster) issuer(reg *registry.Registry) (*actions.Issuer, error) {
+	o := c.options.Serving.Tokens
+	var keys []crypto.PublicKey
+	for _, path := range o.KeyFiles {
+		more, err := pki.ReadPublicKeys(path)
+		if err != nil {
+			return nil, fmt.Errorf("keys of service account tokens: %w", err)
+		}
+		keys = append(keys, more...)
+	}
+	return actions.NewIssuer(actions.IssuerOptions{
+		Key: c.certificates.signing, Keys: keys, Names: o.Issuers, Audiences: o.Audiences, MaxLife: o.MaxLife, NoExtension: o.NoExtension, KeysURI: o.KeysURI,
+		Registry: func() *registry.Registry { return reg }, Now: time.Now,
+	})
+}
+
+// tokens returns the authenticators for tokens.
+func (c *Cluster) tokens(issuer *actions.Issuer, others *oidc.Tokens, reg *registry.Registry) (auth.Sources, error) {
 	tokens := auth.Sources{issuer, &bootstraptoken.Tokens{Registry: reg}}
 	if c.options.TokenFile != "" {
 		file, err := auth.ReadTokenFile(c.options.TokenFile)
@@ -120,8 +147,11 @@ func (c *Cluster) tokens(issuer *actions.Issuer, reg *registry.Registry) (auth.S
 		}
 		tokens = slices.Insert(tokens, 0, auth.Tokens(file))
 	}
+	if others != nil {
+		tokens = append(tokens, others)
+	}
 	if o := c.options.Authentication.TokenWebhook; o.ConfigFile != "" {
-		o.Audiences = []string{c.options.Serving.Issuer}
+		o.Audiences = c.options.Serving.Tokens.Audiences
 		asked, err := webhook.NewTokens(o)
 		if err != nil {
 			return nil, err
@@ -131,16 +161,22 @@ func (c *Cluster) tokens(issuer *actions.Issuer, reg *registry.Registry) (auth.S
 	return tokens, nil
 }
 
-// documents are what is served beside the resources.
+// documents returns the handlers for paths that are not resources.
 func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map[string]http.Handler, error) {
 	documents := openapi.New(openapi.Options{
 		Catalogue: reg.Catalogue, Version: Version().GitVersion,
 		Others: c.aggregator.Documents, Other: c.aggregator.Document,
+		Foreign: func(ctx context.Context) (all []openapi.Foreign) {
+			for _, d := range c.aggregator.Descriptions(ctx) {
+				all = append(all, openapi.Foreign(d))
+			}
+			return all
+		},
 		Schema: func(f *resource.Face) *openapi.Schema { return openapi.FromDefinition(c.definitions.Schema(f)) },
 	})
 	c.opened("openapi", func() error { documents.Close(); return nil })
 	all := documents.Handlers()
-	published, err := issuer.Documents(c.address)
+	published, err := issuer.Documents(c.keysAddress())
 	if err != nil {
 		return nil, err
 	}
@@ -153,13 +189,13 @@ func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map
 	return all, nil
 }
 
-// endStreams ends what would go on for long.
+// endStreams ends watches and other long-running requests.
 func endStreams(api *apiserver.Server, streams *connections.Connections) {
 	api.End()
 	streams.End()
 }
 
-// shutDown ends the streams, lets the requests end that are under way, and then closes what is left.
+// shutDown ends the streams, waits for running requests, and then closes the rest.
 func shutDown(api *apiserver.Server, streams *connections.Connections, server *http.Server, multiplexed *h2.Server) {
 	endStreams(api, streams)
 	ctx, cancel := context.WithTimeout(context.Background(), graceToClose)

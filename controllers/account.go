@@ -1,7 +1,7 @@
 package controllers
 
-// Account is the service account of kube-system that a loop calls the API as. In Kubernetes each loop has one, with a role of the
-// bootstrap policy named "system:controller:" and the account. For most loops it is the loop's own name.
+// Account returns the service account in kube-system with which a loop calls the API. As in Kubernetes each loop has its own,
+// with the bootstrap role "system:controller:ACCOUNT". Usually it has the loop's name.
 func Account(loop string) string {
 	if other, ok := accounts[loop]; ok {
 		return other
@@ -9,7 +9,7 @@ func Account(loop string) string {
 	return loop
 }
 
-// accounts are those that Kubernetes names otherwise than their loops.
+// accounts has the service accounts with other names than their loops.
 var accounts = map[string]string{
 	"bootstrap-signer-controller":                                    "bootstrap-signer",
 	"certificatesigningrequest-approving-controller":                 "certificate-controller",

@@ -25,8 +25,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// All loops in one process that crashes at any of its writes; watches that are lost, late or expired; users who change their
-// minds, nodes that fall silent: in the end there is what was declared, nothing twice, and nothing of what is gone.
+// All loops run in one process that crashes at any of its writes. Watches are cut, delayed or expired, users change their minds,
+// nodes fall silent. In the end exactly the declared objects exist, and nothing is left of deleted ones.
 func TestWhateverHappensAllLoopsTogetherConverge(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestWhateverHappensAllLoopsTogetherConverge(t *testing.T) {
 	}
 }
 
-// users are those who declare, and what they declared.
+// users declares objects and remembers them.
 type users struct {
 	*testing.T
 	server   *looptest.Server
@@ -100,7 +100,7 @@ func (u *users) prepare() {
 // found makes a namespace with a quota.
 func (u *users) found(ns string) {
 	if _, err := u.kube.CoreV1().Namespaces().Create(u.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
-		return // it is still going
+		return // it is still being deleted
 	}
 	u.declared[ns] = map[string]int32{}
 	_, err := u.kube.CoreV1().ResourceQuotas(ns).Create(u.Context(), &corev1.ResourceQuota{
@@ -109,7 +109,7 @@ func (u *users) found(ns string) {
 	u.ok(err)
 }
 
-// pass lets time pass, in which nodes that are not silent say that they live, and that their pods do.
+// pass lets time pass. Nodes that are not silent renew their leases and their pods' readiness.
 func (u *users) pass(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(10*time.Second, time.Until(end))) {
 		for i := range nodes {
@@ -128,7 +128,7 @@ func (u *users) pass(d time.Duration) {
 	}
 }
 
-// readiness is the state of a pod's condition, which need not be its only one.
+// readiness returns the status of a pod's Ready condition.
 func readiness(p *corev1.Pod) corev1.ConditionStatus {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -165,7 +165,7 @@ func (u *users) act() {
 		u.declared[ns] = nil
 		maps.DeleteFunc(u.jobs, func(key string, _ int32) bool { return key[:1] == ns })
 	case 7:
-		_ = u.kube.CoreV1().ServiceAccounts(ns).Delete(u.Context(), "default", metav1.DeleteOptions{}) // it may be gone
+		_ = u.kube.CoreV1().ServiceAccounts(ns).Delete(u.Context(), "default", metav1.DeleteOptions{}) // it may not exist
 	case 8:
 		_ = u.kube.CoreV1().ConfigMaps(ns).Delete(u.Context(), "kube-root-ca.crt", metav1.DeleteOptions{})
 	case 9:
@@ -188,7 +188,7 @@ func (u *users) act() {
 	}
 }
 
-// declare makes or scales a deployment that has a service and a config map.
+// declare makes or scales a Deployment with a Service and a ConfigMap.
 func (u *users) declare(ns, name string, replicas int32) {
 	if _, there := u.declared[ns][name]; there {
 		looptest.Edit(u.server, "deployments", ns, name, func(d *appsv1.Deployment) {
@@ -208,14 +208,14 @@ func (u *users) declare(ns, name string, replicas int32) {
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return // the old one is still going
+		return // the old one is still being deleted
 	}
 	u.declared[ns][name] = replicas
 	owner := []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
 	_, _ = u.kube.CoreV1().Services(ns).Create(u.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
-	}, metav1.CreateOptions{}) // it may be there
+	}, metav1.CreateOptions{}) // it may exist
 	_, err = u.kube.CoreV1().ConfigMaps(ns).Create(u.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-", OwnerReferences: owner}}, metav1.CreateOptions{})
 	u.ok(err)
 }
@@ -232,7 +232,7 @@ func (u *users) remove(ns, name string) {
 	delete(u.declared[ns], name)
 }
 
-// work submits a job.
+// work makes a Job.
 func (u *users) work(ns string, completions int32) {
 	name, mode, limit := fmt.Sprint("job", len(u.jobs)), batchv1.NonIndexedCompletion, int32(6)
 	job, err := u.kube.BatchV1().Jobs(ns).Create(u.Context(), &batchv1.Job{
@@ -246,7 +246,7 @@ func (u *users) work(ns string, completions int32) {
 	u.jobs[ns+"/"+job.Name] = completions
 }
 
-// check compares what there is with what was declared.
+// check compares the objects with what was declared.
 func (u *users) check() {
 	u.nothingOfWhatIsGone()
 	for _, ns := range slices.Sorted(maps.Keys(u.declared)) {
@@ -298,7 +298,7 @@ func (u *users) nothingOfWhatIsGone() {
 	}
 }
 
-// furnished wants what each namespace has, and a quota that says what is used.
+// furnished checks the default objects of a namespace, and its quota.
 func (u *users) furnished(ns string) {
 	if _, err := u.kube.CoreV1().ServiceAccounts(ns).Get(u.Context(), "default", metav1.GetOptions{}); err != nil {
 		u.Error(err)
@@ -319,7 +319,7 @@ func (u *users) furnished(ns string) {
 	}
 }
 
-// asDeclared wants a deployment to have its pods, and its service to have them too.
+// asDeclared checks the pods of a Deployment and the endpoints of its Service.
 func (u *users) asDeclared(ns, name string, replicas int) {
 	ready := map[string]bool{}
 	for _, p := range looptest.All[corev1.Pod](u.server, "pods") {

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/controllers/cronjob"
 	"github.com/millrace/millrace/controllers/daemonset"
 	"github.com/millrace/millrace/controllers/deployment"
+	"github.com/millrace/millrace/controllers/devicetainteviction"
 	"github.com/millrace/millrace/controllers/disruption"
 	"github.com/millrace/millrace/controllers/endpoints"
 	"github.com/millrace/millrace/controllers/endpointslice"
@@ -27,6 +28,7 @@ import (
 	"github.com/millrace/millrace/controllers/ephemeralvolume"
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/job"
+	"github.com/millrace/millrace/controllers/loadbalancer"
 	"github.com/millrace/millrace/controllers/localvolume"
 	"github.com/millrace/millrace/controllers/namespace"
 	"github.com/millrace/millrace/controllers/nodeipam"
@@ -38,14 +40,17 @@ import (
 	"github.com/millrace/millrace/controllers/pvprotection"
 	"github.com/millrace/millrace/controllers/replicaset"
 	"github.com/millrace/millrace/controllers/replication"
+	"github.com/millrace/millrace/controllers/resourceclaim"
 	"github.com/millrace/millrace/controllers/resourcequota"
 	"github.com/millrace/millrace/controllers/rootca"
 	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/controllers/servicecidr"
 	"github.com/millrace/millrace/controllers/statefulset"
+	"github.com/millrace/millrace/controllers/storageversionmigrator"
 	"github.com/millrace/millrace/controllers/tainteviction"
 	"github.com/millrace/millrace/controllers/trustbundle"
 	"github.com/millrace/millrace/controllers/ttl"
+	"github.com/millrace/millrace/controllers/validatingadmissionpolicystatus"
 	"github.com/millrace/millrace/controllers/volumeexpand"
 	"github.com/millrace/millrace/loop"
 )
@@ -65,10 +70,14 @@ type Options struct {
 	Ranges nodeipam.Options
 	// Volumes says what the provisioner of local volumes makes of its own accord.
 	Volumes localvolume.Options
+	// Balancers says which ports no service of the type LoadBalancer gets on nodes. The loop is off by default.
+	Balancers loadbalancer.Options
 	// Autoscaling says how often and how eagerly workloads are scaled.
 	Autoscaling podautoscaler.Options
 	// Pods says how many finished ones may stay.
 	Pods podgc.Options
+	// Claims says who counts what becomes of resource claims.
+	Claims resourceclaim.Options
 	// Signing says by whom certificates are signed. Without an authority none are.
 	Signing certificates.Signing
 }
@@ -85,6 +94,7 @@ func All(options Options) []loop.Entry {
 		cronjob.Entry,
 		daemonset.Entry,
 		deployment.Entry,
+		devicetainteviction.Entry,
 		disruption.Entry,
 		replicaset.Entry,
 		replication.Entry,
@@ -100,6 +110,7 @@ func All(options Options) []loop.Entry {
 		options.Pods.Entry(),
 		options.Volumes.Entry(),
 		options.Autoscaling.Entry(),
+		options.Balancers.Entry(),
 		persistentvolume.Entry,
 		ephemeralvolume.Entry,
 		volumeexpand.Entry,
@@ -107,13 +118,16 @@ func All(options Options) []loop.Entry {
 		attributesclassprotection.Entry,
 		pvcprotection.Entry,
 		pvprotection.Entry,
+		options.Claims.Entry(),
 		resourcequota.Entry,
 		rootca.Entry(options.RootCA),
 		servicecidr.Entry,
 		serviceaccount.Entry,
 		statefulset.Entry,
+		storageversionmigrator.Entry,
 		tainteviction.Entry,
 		trustbundle.Entry(options.RootCA),
 		ttl.Entry,
+		validatingadmissionpolicystatus.Entry,
 	}
 }

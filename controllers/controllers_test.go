@@ -30,6 +30,7 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"cronjob-controller",
 		"daemonset-controller",
 		"deployment-controller",
+		"device-taint-eviction-controller",
 		"disruption-controller",
 		"endpoints-controller",
 		"endpointslice-controller",
@@ -51,15 +52,19 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"pod-garbage-collector-controller",
 		"replicaset-controller",
 		"replicationcontroller-controller",
+		"resourceclaim-controller",
 		"resourcequota-controller",
 		"root-ca-certificate-publisher-controller",
 		"service-cidr-controller",
+		"service-lb-controller", // our own, and off by default
 		"serviceaccount-controller",
 		"statefulset-controller",
+		"storage-version-migrator-controller",
 		"taint-eviction-controller",
 		"token-cleaner-controller",
 		"ttl-after-finished-controller",
 		"ttl-controller",
+		"validatingadmissionpolicy-status-controller",
 		"volumeattributesclass-protection-controller",
 	}
 	slices.Sort(all)

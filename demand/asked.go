@@ -4,18 +4,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ContainerRequests is what the containers of a pod ask for together, whatever the pod asks for as a whole.
+// ContainerRequests returns the sum of the containers' requests, and ignores pod-level requests.
 func ContainerRequests(spec *corev1.PodSpec) corev1.ResourceList {
 	return total(spec, func(c *corev1.Container) list { return listOf(c.Resources.Requests) }).ResourceList
 }
 
-// ContainerLimits is what the containers of a pod may use together, whatever the pod is limited to as a whole.
+// ContainerLimits returns the sum of the containers' limits, and ignores pod-level limits.
 func ContainerLimits(spec *corev1.PodSpec) corev1.ResourceList {
 	return total(spec, func(c *corev1.Container) list { return listOf(c.Resources.Limits) }).ResourceList
 }
 
-// Asked returns what a pod's spec asks for and what it is limited to, without
-// overhead and whatever its status says: what a LimitRange looks at.
+// Asked returns the requests and limits in a pod's spec, without overhead and without regard to its status. A LimitRange is applied to these.
 func Asked(spec *corev1.PodSpec) (requests, limits corev1.ResourceList) {
 	asked, limited := listOf(ContainerRequests(spec)), listOf(ContainerLimits(spec))
 	if r := spec.Resources; r != nil {

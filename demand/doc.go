@@ -1,11 +1,8 @@
-// Package demand says what a pod asks for: amounts of resources, ports of its
-// host, which nodes it accepts and which taints it tolerates.
+// Package demand computes what a pod needs: amounts of resources, host ports, which nodes it accepts and which taints it tolerates.
 //
-// What it guarantees: every function reads the pod that it is given and nothing
-// else. The scheduler, the kubelet, the quota admission and the quota loop all
-// ask here, so what one of them has counted the others count too.
+// Every function reads only the pod that it is given. The scheduler, the kubelet, the quota admission plugin and the quota loop all use this package,
+// so they get the same results.
 //
-// Amounts come in two forms. [Resources] are plain integers, for those who
-// compare many pods with many nodes. A [corev1.ResourceList] keeps the quantities
-// as the user has written them, for those who show them. One algorithm makes both.
+// Amounts have two forms. [Resources] are plain integers, for comparing many pods with many nodes. A [corev1.ResourceList] keeps the quantities as
+// the user has written them, for display. The same algorithm computes both.
 package demand

@@ -8,15 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// NodeMatch is what a pod requires of a node's labels and name: its nodeSelector
-// and its required node affinity. The zero value matches every node.
+// NodeMatch is what a pod requires of a node's labels and name: its nodeSelector and its required node affinity. The zero value matches every node.
 type NodeMatch struct {
-	selector labels.Selector // of the pod's nodeSelector; nil: none
-	affinity bool            // whether there are required terms at all
+	selector labels.Selector // from the pod's nodeSelector; nil if it has none
+	affinity bool            // whether there are required terms
 	terms    []NodeTerm
 }
 
-// NodeMatchOf reads a pod's requirements.
+// NodeMatchOf returns a pod's requirements.
 func NodeMatchOf(spec *corev1.PodSpec) NodeMatch {
 	var match NodeMatch
 	if len(spec.NodeSelector) > 0 {
@@ -36,7 +35,7 @@ func NodeMatchOf(spec *corev1.PodSpec) NodeMatch {
 	return match
 }
 
-// NodeSelectorMatch reads a node selector, such as that of a persistent volume.
+// NodeSelectorMatch converts a node selector, such as that of a persistent volume.
 func NodeSelectorMatch(selector *corev1.NodeSelector) NodeMatch {
 	match := NodeMatch{affinity: true}
 	for i := range selector.NodeSelectorTerms {
@@ -45,7 +44,7 @@ func NodeSelectorMatch(selector *corev1.NodeSelector) NodeMatch {
 	return match
 }
 
-// Matches says whether the pod accepts a node with this name and these labels.
+// Matches reports whether the pod accepts a node with this name and these labels.
 func (m *NodeMatch) Matches(name string, set map[string]string) bool {
 	if m.selector != nil && !m.selector.Matches(labels.Set(set)) {
 		return false
@@ -61,7 +60,7 @@ func (m *NodeMatch) Matches(name string, set map[string]string) bool {
 	return false
 }
 
-// Names returns the only nodes that can match, if all terms name some.
+// Names returns the only nodes that can match. named is false unless every term names nodes.
 func (m *NodeMatch) Names() (names []string, named bool) {
 	for i := range m.terms {
 		test := slices.IndexFunc(m.terms[i].names, func(t nameTest) bool { return !t.not })
@@ -80,7 +79,7 @@ type WeightedNodeTerm struct {
 	Weight int64
 }
 
-// PreferredNodes reads a pod's preferences. Those that weigh nothing are left out.
+// PreferredNodes returns a pod's preferences, without those of weight zero.
 func PreferredNodes(spec *corev1.PodSpec) []WeightedNodeTerm {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return nil
@@ -95,8 +94,7 @@ func PreferredNodes(spec *corev1.PodSpec) []WeightedNodeTerm {
 	return preferred
 }
 
-// NodeTerm is one alternative of a node affinity. It matches if all of its
-// expressions do. An empty one matches nothing.
+// NodeTerm is one alternative of a node affinity. It matches if all of its expressions do. An empty term matches nothing.
 type NodeTerm struct {
 	labels labels.Selector // nil: matches nothing
 	names  []nameTest
@@ -116,7 +114,7 @@ var selectionOperators = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpLt:           selection.LessThan,
 }
 
-// NodeTermOf reads a term. One with an invalid expression matches nothing.
+// NodeTermOf converts a term. A term with an invalid expression matches nothing.
 func NodeTermOf(term *corev1.NodeSelectorTerm) NodeTerm {
 	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
 		return NodeTerm{}
@@ -140,7 +138,7 @@ func NodeTermOf(term *corev1.NodeSelectorTerm) NodeTerm {
 	return t
 }
 
-// Matches says whether a node with this name and these labels satisfies the term.
+// Matches reports whether a node with this name and these labels satisfies the term.
 func (t *NodeTerm) Matches(name string, set map[string]string) bool {
 	if t.labels == nil || !t.labels.Matches(labels.Set(set)) {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/demand"
 )
 
-// dice makes random pods out of few values, so that equal and missing ones are frequent.
+// dice makes random pods from few values, so that equal and missing ones are frequent.
 type dice struct{ *rand.Rand }
 
 func (d dice) list() corev1.ResourceList {
@@ -120,7 +120,7 @@ func TestSumsAreThoseOfKubernetes(t *testing.T) {
 	}
 }
 
-// sameResources takes an amount of 0 for none.
+// sameResources compares amounts; zero equals a missing amount.
 func sameResources(a, b demand.Resources) bool {
 	for _, r := range []*demand.Resources{&a, &b} {
 		for name, amount := range r.Extended {

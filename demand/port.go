@@ -4,22 +4,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Port is a port of the host.
+// Port is a host port.
 type Port struct {
-	IP       string // 0.0.0.0: all addresses
+	IP       string // 0.0.0.0 means all addresses
 	Protocol corev1.Protocol
 	Number   int32
 }
 
 const anyAddress = "0.0.0.0"
 
-// Conflicts says whether both cannot be had on one node.
+// Conflicts reports whether the two ports cannot be used on the same node.
 func (p Port) Conflicts(other Port) bool {
 	return p.Number == other.Number && p.Protocol == other.Protocol &&
 		(p.IP == other.IP || p.IP == anyAddress || other.IP == anyAddress)
 }
 
-// HostPorts lists the host ports of a pod's containers and sidecars.
+// HostPorts returns the host ports of a pod's containers and sidecars.
 func HostPorts(spec *corev1.PodSpec) []Port {
 	var ports []Port
 	for i := range spec.Containers {
@@ -50,10 +50,10 @@ func appendPorts(ports []Port, c *corev1.Container) []Port {
 	return ports
 }
 
-// PortSet counts the host ports that are taken on a node. The zero value is empty.
+// PortSet counts the host ports that are used on a node. The zero value is empty.
 type PortSet map[Port]int
 
-// Add counts the ports as taken.
+// Add counts one more use of each port.
 func (s *PortSet) Add(ports []Port) {
 	for _, p := range ports {
 		if *s == nil {
@@ -63,7 +63,7 @@ func (s *PortSet) Add(ports []Port) {
 	}
 }
 
-// Remove counts the ports as taken once less.
+// Remove counts one use less of each port.
 func (s PortSet) Remove(ports []Port) {
 	for _, p := range ports {
 		if s[p]--; s[p] == 0 {
@@ -72,7 +72,7 @@ func (s PortSet) Remove(ports []Port) {
 	}
 }
 
-// Conflicts says whether one of the ports is taken.
+// Conflicts reports whether one of the ports is used.
 func (s PortSet) Conflicts(ports []Port) bool {
 	for _, p := range ports {
 		for taken := range s {

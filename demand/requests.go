@@ -6,32 +6,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Requests is what a pod needs of its node: the sum over its containers, with
-// those amounts that the pod asks for as a whole in place of the sum, and its overhead.
+// Requests returns what a pod needs of its node: the sum over its containers, replaced by pod-level requests where there are any, plus its overhead.
 func Requests(pod *corev1.Pod) Resources {
 	return requests(pod, ResourcesOf)
 }
 
-// RequestList is [Requests] as a resource list.
+// RequestList returns [Requests] as a resource list.
 func RequestList(pod *corev1.Pod) corev1.ResourceList {
 	return requests(pod, listOf).ResourceList
 }
 
-// SpecRequests is [Requests] by the spec alone: a kubelet that has granted other
-// amounts than the status says yet asks this.
+// SpecRequests returns [Requests] from the spec alone. A kubelet uses it when it has granted other amounts than the status already shows.
 func SpecRequests(spec *corev1.PodSpec) Resources {
 	return Requests(&corev1.Pod{Spec: *spec})
 }
 
-// What a container that names no request is scored with, so that a hundred of
-// them do not count as nothing.
+// The assumed requests of a container without requests, so that a hundred of them do not count as nothing in scores.
 const (
 	assumedMilliCPU = 100
 	assumedMemory   = 200 << 20
 )
 
-// ScoredRequests is the cpu and memory that a pod is scored with: [Requests], with
-// an assumed amount for each container that names none.
+// ScoredRequests returns the cpu and memory with which a pod is scored: [Requests], with an assumed amount for each container without a request.
 func ScoredRequests(pod *corev1.Pod) Resources {
 	r := requests(pod, func(list corev1.ResourceList) Resources {
 		r := ResourcesOf(list)
@@ -58,7 +54,7 @@ func requests[T any, A amounts[T]](pod *corev1.Pod, convert func(corev1.Resource
 	return sum
 }
 
-// LimitList is what a pod may use at most, by resource. The overhead is added to those that have a limit.
+// LimitList returns a pod's limits by resource. The overhead is added to those resources that have a limit.
 func LimitList(pod *corev1.Pod) corev1.ResourceList {
 	sum := largest(pod, limitsIn, []reader{limitsHad}, listOf)
 	if r := pod.Spec.Resources; r != nil {
@@ -74,7 +70,7 @@ func LimitList(pod *corev1.Pod) corev1.ResourceList {
 	return sum.ResourceList
 }
 
-// podLevel returns those amounts that a pod can ask for as a whole.
+// podLevel returns the amounts of those resources that can be requested at pod level.
 func podLevel(list corev1.ResourceList) corev1.ResourceList {
 	level := corev1.ResourceList{}
 	for name, quantity := range list {

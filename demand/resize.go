@@ -4,11 +4,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// While a resize of a pod is under way its node must hold the largest of what is
-// asked for, what the kubelet has granted, and what the containers have. A resize that
-// the kubelet has refused for good does not count.
+// During a resize of a pod its node must hold the largest of three amounts: the requested one, the one that the kubelet has granted, and the one that
+// the containers have. A resize that the kubelet has refused as infeasible does not count.
 
-// reader reads amounts of a container from its spec or its status. The status is nil if there is none.
+// reader reads a container's amounts from its spec or its status, which is nil if there is none.
 type reader func(*corev1.Container, *corev1.ContainerStatus) corev1.ResourceList
 
 func requestsIn(c *corev1.Container, _ *corev1.ContainerStatus) corev1.ResourceList {
@@ -37,7 +36,7 @@ func limitsHad(_ *corev1.Container, s *corev1.ContainerStatus) corev1.ResourceLi
 	return s.Resources.Limits
 }
 
-// largest returns the larger of what the spec asks for and what the statuses say.
+// largest returns the larger of the amounts in the spec and those in the statuses.
 func largest[T any, A amounts[T]](pod *corev1.Pod, asked reader, statuses []reader, convert func(corev1.ResourceList) T) T {
 	sum := total[T, A](&pod.Spec, func(c *corev1.Container) T { return convert(asked(c, nil)) })
 	if !resizing(pod, asked, statuses) {
@@ -64,7 +63,7 @@ func largest[T any, A amounts[T]](pod *corev1.Pod, asked reader, statuses []read
 	return sum
 }
 
-// resizing says whether a status differs from what the spec asks for, or may be the only thing that counts.
+// resizing reports whether a status differs from the spec, or may be the only one that counts.
 func resizing(pod *corev1.Pod, asked reader, statuses []reader) bool {
 	if resizeInfeasible(pod) {
 		return true

@@ -4,16 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Resources are amounts as plain integers. The zero value is nothing.
+// Resources are amounts as plain integers. The zero value means none.
 type Resources struct {
 	MilliCPU         int64
 	Memory           int64
 	EphemeralStorage int64
-	// Extended holds everything else by name, such as devices and huge pages. It is nil if there is nothing else.
+	// Extended holds all other resources by name, such as devices and huge pages. It is nil if there are none.
 	Extended map[corev1.ResourceName]int64
 }
 
-// ResourcesOf reads a resource list. The number of pods is not part of it.
+// ResourcesOf converts a resource list. The number of pods is ignored.
 func ResourcesOf(list corev1.ResourceList) Resources {
 	var r Resources
 	for name, quantity := range list {
@@ -32,7 +32,7 @@ func ResourcesOf(list corev1.ResourceList) Resources {
 	return r
 }
 
-// Get returns the amount of one resource, and whether there is any of it.
+// Get returns the amount of one resource, and whether there is any.
 func (r *Resources) Get(name corev1.ResourceName) (amount int64, ok bool) {
 	switch name {
 	case corev1.ResourceCPU:
@@ -72,7 +72,7 @@ func (r *Resources) Add(other Resources) {
 	}
 }
 
-// Subtract takes other from r. An extended resource of which nothing is left is removed.
+// Subtract subtracts other from r. An extended resource whose amount becomes zero is removed.
 func (r *Resources) Subtract(other Resources) {
 	r.MilliCPU -= other.MilliCPU
 	r.Memory -= other.Memory
@@ -86,7 +86,7 @@ func (r *Resources) Subtract(other Resources) {
 	}
 }
 
-// RaiseTo raises each amount to that of other where other has more.
+// RaiseTo sets each amount to the larger one of r and other.
 func (r *Resources) RaiseTo(other Resources) {
 	r.MilliCPU = max(r.MilliCPU, other.MilliCPU)
 	r.Memory = max(r.Memory, other.Memory)
@@ -98,7 +98,7 @@ func (r *Resources) RaiseTo(other Resources) {
 
 func (r *Resources) add(list corev1.ResourceList) { r.Add(ResourcesOf(list)) }
 
-// replace sets those amounts that a list names.
+// replace sets the amounts in a list.
 func (r *Resources) replace(list corev1.ResourceList) {
 	amounts := ResourcesOf(list)
 	for name := range list {

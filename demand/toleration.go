@@ -5,7 +5,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Tolerates says whether one of the tolerations tolerates a taint.
+// Tolerates reports whether one of the tolerations tolerates a taint.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 	for i := range tolerations {
 		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, true) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// amounts is what the algorithm below needs of a form of amounts.
+// amounts is what total needs of each form of amounts.
 type amounts[T any] interface {
 	*T
 	Add(T)
@@ -16,11 +16,10 @@ type amounts[T any] interface {
 	replace(corev1.ResourceList)
 }
 
-// total adds up what the containers of a pod need at a time.
+// total computes what the containers of a pod need at any one time.
 //
-// Containers run together, so their needs add up. Init containers run before
-// them one after the other, so the largest counts. A sidecar keeps running, so it
-// adds to all containers that start after it.
+// Containers run together, so their amounts are added. Init containers run before them one after the other, so the largest counts. A sidecar keeps
+// running, so it is added to all containers that start after it.
 func total[T any, A amounts[T]](spec *corev1.PodSpec, of func(*corev1.Container) T) T {
 	var running T
 	for i := range spec.Containers {
@@ -48,12 +47,12 @@ func total[T any, A amounts[T]](spec *corev1.PodSpec, of func(*corev1.Container)
 	return running
 }
 
-// Sidecar says whether an init container keeps running beside the pod's other containers.
+// Sidecar reports whether an init container keeps running beside the pod's other containers.
 func Sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// list is a resource list as amounts. It copies quantities before it changes them.
+// list is a resource list that implements amounts. It copies quantities before it changes them.
 type list struct{ corev1.ResourceList }
 
 func listOf(l corev1.ResourceList) list { return list{l} }
@@ -67,7 +66,7 @@ func (l *list) Add(other list) {
 	}
 }
 
-// RaiseTo raises each quantity to that of other where other has more.
+// RaiseTo sets each quantity to the larger one of l and other.
 func (l *list) RaiseTo(other list) {
 	for name, quantity := range other.ResourceList {
 		if is, ok := l.ResourceList[name]; !ok || is.Cmp(quantity) < 0 {

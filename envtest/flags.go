@@ -22,8 +22,8 @@ var defaultFlags = map[string][]string{
 
 // withoutMeaning are flags of kube-apiserver that suites set, and that change nothing here.
 var withoutMeaning = []string{
-	"advertise-address", "api-audiences", "emulated-version", "enable-admission-plugins", "feature-gates", "insecure-port", "log-flush-frequency",
-	"logging-format", "profiling", "runtime-config", "service-account-key-file", "v", "vmodule", "watch-cache-sizes",
+	"advertise-address", "emulated-version", "enable-admission-plugins", "feature-gates", "insecure-port", "log-flush-frequency",
+	"logging-format", "profiling", "runtime-config", "v", "vmodule", "watch-cache-sizes",
 }
 
 // flag sets an option from the words of a flag: its values, with those separated by commas taken apart.
@@ -39,8 +39,10 @@ var flags = map[string]flag{
 	"client-ca-file":                   text(func(o *millrace.Options) *string { return &o.Serving.ClientCAFile }),
 	"tls-cert-file":                    text(func(o *millrace.Options) *string { return &o.Serving.CertFile }),
 	"tls-private-key-file":             text(func(o *millrace.Options) *string { return &o.Serving.KeyFile }),
-	"service-account-issuer":           text(func(o *millrace.Options) *string { return &o.Serving.Issuer }),
-	"service-account-signing-key-file": text(func(o *millrace.Options) *string { return &o.Serving.SigningKeyFile }),
+	"service-account-issuer":           list(func(o *millrace.Options) *[]string { return &o.Serving.Tokens.Issuers }),
+	"service-account-key-file":         list(func(o *millrace.Options) *[]string { return &o.Serving.Tokens.KeyFiles }),
+	"service-account-signing-key-file": text(func(o *millrace.Options) *string { return &o.Serving.Tokens.SigningKeyFile }),
+	"api-audiences":                    list(func(o *millrace.Options) *[]string { return &o.Serving.Tokens.Audiences }),
 	"max-requests-inflight":            number(func(o *millrace.Options) *int { return &o.Serving.MaxInFlight }),
 	"max-mutating-requests-inflight":   number(func(o *millrace.Options) *int { return &o.Serving.MaxMutatingInFlight }),
 	"request-timeout": func(o *millrace.Options, words []string) (err error) {
@@ -111,6 +113,13 @@ func boolean(of func(*millrace.Options) *bool) flag {
 func text(of func(*millrace.Options) *string) flag {
 	return func(o *millrace.Options, words []string) error {
 		*of(o) = last(words)
+		return nil
+	}
+}
+
+func list(of func(*millrace.Options) *[]string) flag {
+	return func(o *millrace.Options, words []string) error {
+		*of(o) = words
 		return nil
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// errCrashed is what requests of a client get that has crashed by plan.
+// errCrashed is the error of requests of a client that has crashed by plan.
 var errCrashed = fmt.Errorf("%w: the client has crashed", ErrInjected)
 
-// reachable tells why a request does not reach the server at all.
+// reachable returns why a request does not reach the server at all, or nil.
 func (t *Transport) reachable() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +27,7 @@ func (t *Transport) reachableLocked() error {
 	return nil
 }
 
-// opened notes a watch, with what ends it.
+// opened registers a watch, with the function that ends it.
 func (t *Transport) opened(w *watching, end context.CancelCauseFunc) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +54,7 @@ func (t *Transport) cutWatchesLocked(why error) {
 	}
 }
 
-// restart lets no request through for a while, and cuts the watches.
+// restart blocks all requests for a while, and cuts the watches.
 func (t *Transport) restart(r Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,8 +72,8 @@ func (t *Transport) crash(r Rule) {
 	}
 }
 
-// Run runs a program that uses this transport until it ends or ctx does. When it crashes by plan, its context ends, and when it has
-// returned it is started anew, with nothing but what the API has. No request of it reaches the server in between.
+// Run runs a program that uses this transport until it ends or ctx does. When it crashes by plan, its context ends; when it has
+// returned it is started again, with nothing but what the API has. In between, none of its requests reaches the server.
 func (t *Transport) Run(ctx context.Context, program func(context.Context) error) error {
 	for {
 		within, cancel := context.WithCancelCause(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/faults"
 )
 
-// server answers everything with "done" and counts.
+// server answers every request with "done" and records it.
 type server struct{ asked []string }
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -42,7 +42,7 @@ func send(t *testing.T, through http.RoundTripper, method, path string) (code in
 
 const pod = "/api/v1/namespaces/ns/pods/web"
 
-func TestEachFaultDoesWhatItSays(t *testing.T) {
+func TestEachFaultDoesWhatItsCommentSays(t *testing.T) {
 	for _, test := range []struct {
 		fault  faults.Fault
 		code   int
@@ -127,7 +127,7 @@ func run(t *testing.T, transport *faults.Transport, shuffle uint64) []string {
 	return failed
 }
 
-func TestWhatHappensDependsOnTheSeedAndNotOnTheOrder(t *testing.T) {
+func TestFaultsDependOnTheSeedAndNotOnTheOrderOfRequests(t *testing.T) {
 	plan := faults.Plan{Seed: 5, Rules: []faults.Rule{{Verb: "update", Chance: 0.2, Fault: faults.Conflict}}}
 	first := faults.New(plan)
 	struck := run(t, first, 1)
@@ -151,7 +151,7 @@ func TestWhatHappensDependsOnTheSeedAndNotOnTheOrder(t *testing.T) {
 	}
 }
 
-func TestPlansAreReadAsTheyAreWritten(t *testing.T) {
+func TestAPlanCanBeParsedFromItsString(t *testing.T) {
 	plan := faults.Plan{Seed: 9, Rules: []faults.Rule{
 		{Verb: "watch", Resource: "pods", Fault: faults.Hold, For: 90 * time.Second, Chance: 0.25},
 		{Name: "ns/web", Nth: 3, Fault: faults.LostAnswer},
@@ -166,7 +166,7 @@ func TestPlansAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestShrinkingLeavesWhatMakesTheTestFail(t *testing.T) {
+func TestShrinkKeepsTheRulesThatMakeTheTestFail(t *testing.T) {
 	var plan faults.Plan
 	for i := range 50 {
 		plan.Rules = append(plan.Rules, faults.Rule{Name: fmt.Sprint("pod-", i), Nth: 1, Fault: faults.Error})
@@ -182,7 +182,7 @@ func TestShrinkingLeavesWhatMakesTheTestFail(t *testing.T) {
 	}
 }
 
-func TestAHealedConnectionHasNoFaults(t *testing.T) {
+func TestAHealedTransportHasNoFaults(t *testing.T) {
 	transport := faults.New(faults.Plan{Rules: []faults.Rule{{Chance: 1, Fault: faults.Error}}})
 	transport.Heal()
 	if code, _, err := send(t, transport.Wrap(&server{}), "GET", pod); code != 200 || err != nil {
@@ -190,7 +190,7 @@ func TestAHealedConnectionHasNoFaults(t *testing.T) {
 	}
 }
 
-func TestNamesWithColonsSurviveALine(t *testing.T) {
+func TestNamesWithColonsCanBeParsed(t *testing.T) {
 	want := faults.Plan{Seed: 3, Rules: []faults.Rule{{Resource: "clusterroles", Name: "system:node", User: "system:serviceaccount:ns:web", Nth: 2, Fault: faults.Error}}}
 	got, err := faults.Parse(want.String())
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -198,7 +198,7 @@ func TestNamesWithColonsSurviveALine(t *testing.T) {
 	}
 }
 
-func TestRulesKnowWhoAsks(t *testing.T) {
+func TestRulesSelectByUser(t *testing.T) {
 	transport := faults.New(faults.Plan{Rules: []faults.Rule{{User: "operator", Nth: 1, Fault: faults.Error}}})
 	if code, _, _ := send(t, transport.WrapAs("somebody")(&server{}), "PUT", pod); code != 200 {
 		t.Errorf("somebody else got %d", code)
@@ -208,7 +208,7 @@ func TestRulesKnowWhoAsks(t *testing.T) {
 	}
 }
 
-func TestAFullStoreRefusesWritesOnly(t *testing.T) {
+func TestAFullStoreRejectsOnlyWrites(t *testing.T) {
 	transport := faults.New(faults.Plan{Rules: []faults.Rule{{Chance: 1, Fault: faults.Full}}})
 	through := transport.Wrap(&server{})
 	if code, _, _ := send(t, through, "GET", pod); code != 200 {
@@ -231,7 +231,7 @@ func (s *endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: reader, Request: r}, nil
 }
 
-func TestARestartOfTheServerCutsWatchesAndRefusesForAWhile(t *testing.T) {
+func TestARestartOfTheServerCutsWatchesAndBlocksRequestsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := faults.New(faults.Plan{Rules: []faults.Rule{{Verb: "update", Nth: 1, Fault: faults.Down, For: 5 * time.Second}}})
 		through := transport.Wrap(&endless{})
@@ -258,7 +258,7 @@ func TestARestartOfTheServerCutsWatchesAndRefusesForAWhile(t *testing.T) {
 	})
 }
 
-func TestAProgramThatCrashesIsStartedAnewAndWritesNothingMeanwhile(t *testing.T) {
+func TestACrashedProgramIsRestartedAndWritesNothingMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}
 		transport := faults.New(faults.Plan{Rules: []faults.Rule{{Verb: "update", Nth: 1, Fault: faults.Crash}}})

@@ -16,65 +16,65 @@ type Fault string
 const (
 	// Error answers 500 without asking the server.
 	Error Fault = "error"
-	// Conflict answers 409, as if somebody else had written first.
+	// Conflict answers 409, as if another client had written first.
 	Conflict Fault = "conflict"
 	// Busy answers 429 with Retry-After.
 	Busy Fault = "busy"
-	// LostRequest fails before the server hears of the request.
+	// LostRequest fails before the request reaches the server.
 	LostRequest Fault = "lost-request"
-	// LostAnswer lets the server do what was asked, and fails.
+	// LostAnswer fails after the server has processed the request.
 	LostAnswer Fault = "lost-answer"
-	// Delay holds the request back for a while.
+	// Delay delays the request.
 	Delay Fault = "delay"
-	// Cut breaks a watch off after its first bytes. Other answers are cut in the middle.
+	// Cut ends a watch after its first bytes. Other answers are cut in the middle.
 	Cut Fault = "cut"
-	// Hold lets nothing of an answer arrive for a while: a cache that is behind.
+	// Hold delays all of an answer, so that a cache falls behind.
 	Hold Fault = "hold"
-	// Expire answers 410, as a server does that has forgotten where a watch was: it has compacted its store.
+	// Expire answers 410, like a server that has compacted the resource version of a watch.
 	Expire Fault = "expire"
-	// Full answers writes as a server does whose store has no room.
+	// Full answers writes like a server whose store has no space left.
 	Full Fault = "full"
 	// Down is a restart of the server: watches are cut, and for a while no request reaches it.
 	Down Fault = "down"
-	// Crash is the end of the client: the request is done, and from then on the client's process is gone, until it is started again.
+	// Crash is a crash of the client after the request was processed: from then on the client is gone until it is started again.
 	// See [Transport.Run].
 	Crash Fault = "crash"
-	// CrashBefore is the same before the request is done.
+	// CrashBefore is a crash of the client before the request is sent.
 	CrashBefore Fault = "crash-before"
 )
 
-// assumptions say of each fault what a program takes for granted that does not stand it.
+// assumptions has the wrong assumption of a program that a fault breaks.
 var assumptions = map[Fault]string{
-	Error:       "that a request succeeds, or that a failed one need not be tried again",
-	Conflict:    "that nobody else writes between its reading and its writing",
-	Busy:        "that the server has room for every request",
-	LostRequest: "that a request arrives, or that a failed one need not be tried again",
-	LostAnswer:  "that a request which failed has done nothing",
-	Delay:       "that requests are done in the order and at the time in which it sends them",
-	Cut:         "that a watch goes on for ever, or that it shows every change",
+	Error:       "that a request succeeds, or that a failed one need not be retried",
+	Conflict:    "that no other client writes between its read and its write",
+	Busy:        "that the server has capacity for every request",
+	LostRequest: "that a request arrives, or that a failed one need not be retried",
+	LostAnswer:  "that a failed request has changed nothing",
+	Delay:       "that requests are processed in the order and at the time in which it sends them",
+	Cut:         "that a watch never ends, or that it shows every change",
 	Hold:        "that its cache shows what it has just written",
 	Expire:      "that a watch can always be continued where it ended",
-	Full:        "that there is always room for a write",
-	Down:        "that the server is always there",
-	Crash:       "that what it does after a write is done as well",
-	CrashBefore: "that what it has begun is done, or that it hears again of what it was about to do",
+	Full:        "that the store always has space for a write",
+	Down:        "that the server can always be reached",
+	Crash:       "that what it does after a write is always done as well",
+	CrashBefore: "that what it has begun is always completed, or that the event comes again",
 }
 
-// Assumption says what a program takes for granted that does not stand a fault.
+// Assumption returns the wrong assumption of a program that the fault breaks.
 func (f Fault) Assumption() string { return assumptions[f] }
 
 func known(f Fault) bool { return assumptions[f] != "" }
 
-// faults are their names, sorted.
+// faults returns the names of all faults, sorted.
 func faults() []Fault { return slices.Sorted(maps.Keys(assumptions)) }
 
-// Plan is what goes wrong. The first rule that strikes counts. A rule with Nth strikes always, any other by chance.
+// Plan has the faults to inject. The first rule that matches decides. A rule with Nth always applies; any other by chance.
 type Plan struct {
 	Seed  uint64
 	Rules []Rule
 }
 
-// Usual is a plan of everything that happens to programs in production, more often than there.
+// Usual returns a plan of everything that happens in production, only more often.
 func Usual(seed uint64) Plan {
 	return Plan{Seed: seed, Rules: []Rule{
 		{Verb: "create", Chance: 0.1, Fault: Crash},
@@ -97,7 +97,7 @@ func Usual(seed uint64) Plan {
 	}}
 }
 
-// String is one line that Parse reads.
+// String returns the plan as one line that Parse reads.
 func (p Plan) String() string {
 	words := []string{"seed=" + strconv.FormatUint(p.Seed, 10)}
 	for _, r := range p.Rules {
@@ -127,8 +127,8 @@ func Parse(line string) (Plan, error) {
 	return p, nil
 }
 
-// Shrink leaves rules out of a plan for as long as the test that it makes fail still fails, and returns what cannot be
-// left out. It is meant for plans from [Transport.Happened], whose rules strike once each.
+// Shrink removes rules from a plan as long as the test still fails with it, and returns the rest. It is meant for plans from
+// [Transport.Happened], whose rules apply once each.
 func Shrink(p Plan, fails func(Plan) bool) Plan {
 	for size := max(1, len(p.Rules)/2); size >= 1; {
 		shrunk := false

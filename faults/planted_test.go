@@ -24,14 +24,14 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// The operators here keep a secret for each config map with a label, with the same text. One does it well; each of the others has one
-// of the bugs that operators have.
+// The operators in this file keep a Secret for each ConfigMap with a label, with the same text. One is correct; each of the
+// others has a typical bug.
 
 const (
 	namespace = "default"
 	original  = "copy"        // the label of config maps that are copied
 	made      = "copy-of"     // the label of a copy
-	finalizer = "example/end" // of an operator that cleans up itself
+	finalizer = "example/end" // used by an operator that cleans up itself
 )
 
 // operator is what the operators share.
@@ -39,7 +39,7 @@ type operator struct {
 	kube      kubernetes.Interface
 	originals *informer.Shared[*corev1.ConfigMap]
 	copies    *informer.Shared[*corev1.Secret]
-	made      int // copies by staleCache
+	made      int // counts the copies that staleCache has made
 }
 
 func newOperator(clients *loop.Clients) *operator {
@@ -59,7 +59,7 @@ func copyOf(m *corev1.ConfigMap) *corev1.Secret {
 	}, Data: map[string][]byte{"text": []byte(m.Data["text"])}}
 }
 
-// write makes a copy as it should be.
+// write creates or updates a copy.
 func (o *operator) write(ctx context.Context, want *corev1.Secret) error {
 	client := o.kube.CoreV1().Secrets(namespace)
 	have, err := client.Get(ctx, want.Name, metav1.GetOptions{})
@@ -75,7 +75,7 @@ func (o *operator) write(ctx context.Context, want *corev1.Secret) error {
 	return err
 }
 
-// sync is what an operator does about one original, which is nil if it has gone.
+// sync handles one original, which is nil if it was deleted.
 type sync func(o *operator, ctx context.Context, name string, m *corev1.ConfigMap) error
 
 func good(o *operator, ctx context.Context, _ string, m *corev1.ConfigMap) error {
@@ -85,7 +85,7 @@ func good(o *operator, ctx context.Context, _ string, m *corev1.ConfigMap) error
 	return o.write(ctx, copyOf(m))
 }
 
-// staleCache believes that what its cache does not show does not exist.
+// staleCache assumes that an object that its cache does not show does not exist.
 func staleCache(o *operator, ctx context.Context, name string, m *corev1.ConfigMap) error {
 	if m == nil {
 		return nil
@@ -106,7 +106,7 @@ func staleCache(o *operator, ctx context.Context, name string, m *corev1.ConfigM
 	return err
 }
 
-// noRequeue gives up when somebody else has written.
+// noRequeue gives up on a conflict.
 func noRequeue(o *operator, ctx context.Context, name string, m *corev1.ConfigMap) error {
 	err := good(o, ctx, name, m)
 	if apierrors.IsConflict(err) {
@@ -115,7 +115,7 @@ func noRequeue(o *operator, ctx context.Context, name string, m *corev1.ConfigMa
 	return err
 }
 
-// leakedFinalizer believes that it has cleaned up when there is nothing to clean up any more.
+// leakedFinalizer assumes that it has cleaned up when there is nothing left to clean up.
 func leakedFinalizer(o *operator, ctx context.Context, name string, m *corev1.ConfigMap) error {
 	if m == nil {
 		return nil
@@ -142,7 +142,7 @@ func leakedFinalizer(o *operator, ctx context.Context, name string, m *corev1.Co
 	return good(o, ctx, name, m)
 }
 
-// missingOwner relies on hearing of each deletion.
+// missingOwner relies on receiving each deletion.
 func missingOwner(o *operator, ctx context.Context, name string, m *corev1.ConfigMap) error {
 	if m == nil {
 		err := o.kube.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
@@ -156,7 +156,7 @@ func missingOwner(o *operator, ctx context.Context, name string, m *corev1.Confi
 	return o.write(ctx, want)
 }
 
-// notIdempotent adds to what is there, instead of saying what should be there: the copy's text is a sum of steps.
+// notIdempotent adds to the existing text instead of setting it: the copy's text is a sum of steps.
 func notIdempotent(o *operator, ctx context.Context, name string, m *corev1.ConfigMap) error {
 	if m == nil {
 		return nil
@@ -180,10 +180,10 @@ func notIdempotent(o *operator, ctx context.Context, name string, m *corev1.Conf
 	return err
 }
 
-// levelled runs a sync as a loop does, again until it succeeds.
+// levelled runs a sync in a loop, which retries it until it succeeds.
 func levelled(f sync) func(context.Context, *loop.Clients) error { return wokenBy(f, true) }
 
-// wokenBy is levelled, for one who hears of copies or does not.
+// wokenBy is levelled, with or without a watch of the copies.
 func wokenBy(f sync, copies bool) func(context.Context, *loop.Clients) error {
 	return func(ctx context.Context, clients *loop.Clients) error {
 		o := newOperator(clients)
@@ -201,7 +201,7 @@ func wokenBy(f sync, copies bool) func(context.Context, *loop.Clients) error {
 	}
 }
 
-// edgeTriggered acts on events, and forgets them.
+// edgeTriggered acts on events and does not retry.
 func edgeTriggered(ctx context.Context, clients *loop.Clients) error {
 	o := newOperator(clients)
 	act := func(m *corev1.ConfigMap) { _ = good(o, ctx, m.Name, m) }
@@ -213,7 +213,7 @@ func edgeTriggered(ctx context.Context, clients *loop.Clients) error {
 	return loop.Run(ctx, clients, loop.Func(func(ctx context.Context) error { <-ctx.Done(); return nil }))
 }
 
-// live lets an operator live through changes while its requests misbehave, and returns what is wrong when it has had time.
+// live runs an operator while its requests fail and objects change, and returns what is wrong after a while.
 func live(t *testing.T, run func(context.Context, *loop.Clients) error) func(*faults.Transport) error {
 	return func(transport *faults.Transport) (wrong error) {
 		synctest.Test(t, func(t *testing.T) {
@@ -278,7 +278,7 @@ func change(t *testing.T, users typedcorev1.ConfigMapInterface) {
 	time.Sleep(10 * time.Second)
 }
 
-// compare says what is wrong with the copies.
+// compare returns what is wrong with the copies.
 func compare(t *testing.T, kube kubernetes.Interface) error {
 	originals, err := kube.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: original})
 	if err != nil {
@@ -313,7 +313,7 @@ func compare(t *testing.T, kube kubernetes.Interface) error {
 	return nil
 }
 
-func TestAnOperatorWithoutBugsStandsEverything(t *testing.T) {
+func TestACorrectOperatorPassesWithAllFaults(t *testing.T) {
 	if f := faults.Search(10, faults.Usual(1), live(t, levelled(good))); f != nil {
 		t.Error(f)
 	}
@@ -322,7 +322,7 @@ func TestAnOperatorWithoutBugsStandsEverything(t *testing.T) {
 func TestEveryPlantedBugIsFoundAndItsAssumptionNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		run    func(context.Context, *loop.Clients) error
-		broken []faults.Fault // one of these must be among what broke it; nil: anything
+		broken []faults.Fault // one of these must be among the faults that were found; nil means any
 	}{
 		"stale cache":      {levelled(staleCache), []faults.Fault{faults.Hold, faults.LostAnswer, faults.Crash, faults.Cut, faults.Expire, faults.Down}},
 		"no requeue":       {levelled(noRequeue), []faults.Fault{faults.Conflict}},

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// subject is what a request is about.
+// subject is the object of a request.
 type subject struct {
 	verb, resource, name, user string
 }
 
-// subjectOf reads a request's path as the API's paths are built. It is empty for other paths.
+// subjectOf parses a request's path as an API path. It is empty for other paths.
 func subjectOf(r *http.Request) subject {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {

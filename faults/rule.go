@@ -13,21 +13,21 @@ type Rule struct {
 	Verb     string // get, list, watch, create, update, patch, delete, deletecollection
 	Resource string // pods, or pods/status
 	Name     string // namespace/name or name
-	User     string // who is impersonated, or what WrapAs calls the client
-	Nth      int    // of the requests about the same thing, from 1: the one that is struck. Zero: any
+	User     string // the impersonated user, or the name given to WrapAs
+	Nth      int    // which of the requests with the same subject fails, from 1; zero means any
 	Chance   float64
-	For      time.Duration // of Delay, Hold and Down; zero: a second
+	For      time.Duration // duration of Delay, Hold and Down; zero means one second
 	Fault    Fault
 }
 
-// escapes keeps what separates out of names such as system:node:a.
+// escapes protects the separators in names such as system:node:a.
 var (
 	escapes   = strings.NewReplacer("%", "%25", ":", "%3A", " ", "%20", "*", "%2A")
 	unescapes = strings.NewReplacer("%25", "%", "%3A", ":", "%20", " ", "%2A", "*")
 )
 
-// String is fault:verb:resource:name:user:when, with * for any, where when is #N, or a chance such as 0.2, and @DURATION may
-// follow the fault. A colon in a name is %3A.
+// String formats a rule as fault:verb:resource:name:user:when. * means any. when is #N or a chance such as 0.2. @DURATION may
+// follow the fault. A colon in a name is written as %3A.
 func (r Rule) String() string {
 	fault := string(r.Fault)
 	if r.For > 0 {
@@ -77,7 +77,7 @@ func parseRule(word string) (r Rule, err error) {
 	return r, err
 }
 
-// writes are the verbs that change something.
+// writes are the verbs that change objects.
 var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 
 func (r Rule) matches(s subject) bool {

@@ -6,27 +6,28 @@ import (
 	"strings"
 )
 
-// Finding is a way to make a test fail.
+// Finding is a plan that makes a test fail.
 type Finding struct {
-	// Err is what was wrong.
+	// Err is the test's error.
 	Err error
-	// Plan makes it happen, with as few faults as could be found.
+	// Plan makes the test fail, with as few faults as could be found.
 	Plan Plan
-	// Repeats tells whether the plan alone made the test fail again. If not, the test depends on more than its requests.
+	// Repeats reports whether the plan alone made the test fail again. If not, the result depends on more than the test's
+	// requests.
 	Repeats bool
 	// Tries is how many plans were tried before one made the test fail.
 	Tries int
 }
 
-// attempts are how often a plan is tried before it is believed to do no harm: what a program does at the same moment, it does in any
-// order.
+// attempts is how often a plan is tried before it counts as harmless: requests that a program sends at the same moment have no
+// fixed order.
 const attempts = 3
 
-// Search tries a test with one seed after the other, until a plan makes it fail again and again or all have been tried; it then leaves out
-// of what had happened whatever can be left out. It returns nil if the test has stood everything.
+// Search runs a test with one seed after the other until a plan makes it fail repeatedly or all tries are used. Then it removes
+// all faults that are not needed. It returns nil if the test has passed every time.
 //
-// The test runs a program whose requests go through the transport, heals the transport, gives the program time, and returns what is
-// wrong then.
+// The test runs a program whose requests go through the transport, heals the transport, gives the program time, and returns what
+// is wrong then.
 func Search(tries int, plan Plan, test func(*Transport) error) *Finding {
 	var found *Finding
 	for i := range tries {
@@ -47,7 +48,7 @@ func Search(tries int, plan Plan, test func(*Transport) error) *Finding {
 	return found
 }
 
-// again tells whether a plan makes the test fail, and notes how.
+// again reports whether a plan makes the test fail, and stores the error.
 func (f *Finding) again(p Plan, test func(*Transport) error) bool {
 	for range attempts {
 		if err := test(New(p)); err != nil {
@@ -58,7 +59,7 @@ func (f *Finding) again(p Plan, test func(*Transport) error) bool {
 	return false
 }
 
-// Assumptions are what the program takes for granted, as the plan shows.
+// Assumptions returns the program's wrong assumptions, as shown by the plan.
 func (f *Finding) Assumptions() []string {
 	var out []string
 	for _, r := range f.Plan.Rules {
@@ -69,17 +70,17 @@ func (f *Finding) Assumptions() []string {
 	return out
 }
 
-// String says in a few lines what was wrong, what makes it happen, and what the program takes for granted.
+// String describes the error, the plan that causes it, and the wrong assumptions.
 func (f *Finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v\n", f.Err)
 	if f.Repeats {
-		fmt.Fprintf(&b, "the shortest plan that does it: %s\n", f.Plan)
+		fmt.Fprintf(&b, "shortest plan that causes it: %s\n", f.Plan)
 	} else {
 		fmt.Fprintf(&b, "it did not happen again with the same faults, so it depends on more than requests: %s\n", f.Plan)
 	}
 	for _, a := range f.Assumptions() {
-		fmt.Fprintf(&b, "the program takes for granted %s\n", a)
+		fmt.Fprintf(&b, "the program assumes %s\n", a)
 	}
 	return b.String()
 }

@@ -21,45 +21,45 @@ import (
 )
 
 // ErrInjected is wrapped by the errors of requests that fail by plan.
-var ErrInjected = errors.New("a fault by plan")
+var ErrInjected = errors.New("injected fault")
 
-// Transport carries a plan out. It is safe for use by several goroutines and several clients. New makes one.
+// Transport injects the faults of a plan. It is safe for use by several goroutines and several clients. New returns one.
 type Transport struct {
 	plan Plan
 
 	mu       sync.Mutex
-	counts   map[subject]int // guarded by mu: how many requests there were about each subject
+	counts   map[subject]int // guarded by mu: how many requests each subject had
 	happened []Rule          // guarded by mu
 	healed   bool            // guarded by mu
-	downTill time.Time       // guarded by mu: until then no request reaches the server
-	crashed  bool            // guarded by mu: the client has crashed and has not been started again
-	onCrash  func()          // guarded by mu: tells Run; may be nil
+	downTill time.Time       // guarded by mu: no request reaches the server until then
+	crashed  bool            // guarded by mu: the client has crashed and was not restarted yet
+	onCrash  func()          // guarded by mu: notifies Run; may be nil
 
-	// watches are what ends the watches that are open. Guarded by mu.
+	// watches has the open watches with the functions that end them. Guarded by mu.
 	watches map[*watching]context.CancelCauseFunc
 }
 
-// New returns a transport that carries a plan out.
+// New returns a transport for a plan.
 func New(plan Plan) *Transport {
 	return &Transport{plan: plan, counts: map[subject]int{}, watches: map[*watching]context.CancelCauseFunc{}}
 }
 
-// Wrap returns a round tripper over another one: rest.Config.Wrap takes this method.
+// Wrap returns a round tripper around next. Pass this method to rest.Config.Wrap.
 func (t *Transport) Wrap(next http.RoundTripper) http.RoundTripper { return &tripper{t, "", next} }
 
-// WrapAs is Wrap for one of several clients, whom the rules know by a name.
+// WrapAs is Wrap for one of several clients. Rules select it by its name.
 func (t *Transport) WrapAs(user string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &tripper{t, user, next} }
 }
 
-// Happened is the plan of exactly those faults that have struck so far: under the same requests it makes the same happen.
+// Happened returns the plan of exactly those faults that have occurred so far. With the same requests it causes the same faults.
 func (t *Transport) Happened() Plan {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Plan{Seed: t.plan.Seed, Rules: append([]Rule(nil), t.happened...)}
 }
 
-// Heal ends all faults: whatever a test expects in the end has to come true from now on.
+// Heal stops all faults, so that the state that a test expects can be reached.
 func (t *Transport) Heal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +86,7 @@ func (t *Transport) strike(s subject) (Rule, bool) {
 	return Rule{}, false
 }
 
-// chance is a number from 0 to 1 that depends on the seed, the rule, the subject and the count alone.
+// chance returns a number from 0 to 1 that depends only on the seed, the rule, the subject and the count.
 func (t *Transport) chance(rule int, s subject, nth int) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, t.plan.Seed, rule, s, nth)
@@ -104,7 +104,7 @@ type tripper struct {
 	next   http.RoundTripper
 }
 
-// WrappedRoundTripper lets client-go find what it configures.
+// WrappedRoundTripper gives client-go access to the inner transport, which it configures.
 func (t *tripper) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
@@ -142,7 +142,7 @@ func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	switch rule.Fault {
 	case LostAnswer, Crash:
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)) // so that the server has done it
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20)) // so that the server has processed it
 		_ = response.Body.Close()
 		if rule.Fault == Crash {
 			t.faults.crash(rule)
@@ -198,7 +198,7 @@ func (r Rule) lasts() time.Duration {
 	return time.Second
 }
 
-// status is the answer of those faults that are one.
+// status returns the answer of those faults that are an answer.
 func (r Rule) status(s subject) *metav1.Status {
 	var err *apierrors.StatusError
 	resource := schema.GroupResource{Resource: s.resource}
@@ -220,12 +220,12 @@ func (r Rule) status(s subject) *metav1.Status {
 	return &err.ErrStatus
 }
 
-// answer is a response that no server gave.
+// answer makes a response without a server.
 func answer(r *http.Request, status *metav1.Status) *http.Response {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	body, _ := json.Marshal(status) // which has nothing that cannot be encoded
+	body, _ := json.Marshal(status) // it can always be encoded
 	header := http.Header{"Content-Type": {"application/json"}}
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
@@ -236,7 +236,7 @@ func answer(r *http.Request, status *metav1.Status) *http.Response {
 	}
 }
 
-// cut is a body that breaks off after so many reads.
+// cut is a body that ends after some reads.
 type cut struct {
 	io.ReadCloser
 	left int
@@ -252,7 +252,7 @@ func (c *cut) Read(b []byte) (int, error) {
 	return c.ReadCloser.Read(b[:min(len(b), 512)])
 }
 
-// held is a body that keeps its reader waiting first.
+// held is a body whose first read is delayed.
 type held struct {
 	io.ReadCloser
 	ctx   context.Context

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// admit decides whether the node takes a pod.
+// admit decides whether the node accepts a pod.
 func (k *Kubelet) admit(pod *corev1.Pod) *worker.Rejection {
 	if r := k.underPressure(pod); r != nil {
 		return r
@@ -27,10 +27,10 @@ func (k *Kubelet) admit(pod *corev1.Pod) *worker.Rejection {
 	if !ok {
 		return nil
 	}
-	return gate.Unsuited(pod, n)
+	return gate.RejectionFor(pod, n)
 }
 
-// taken is what others have taken beside a pod.
+// taken returns the resources that all other pods have.
 func (k *Kubelet) taken(pod *corev1.Pod) gate.Taken {
 	others := slices.DeleteFunc(k.config.Pods(), func(p *corev1.Pod) bool {
 		return p.UID == pod.UID || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || !k.crew.Admitted(informer.KeyOf(p))

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// announce records something about the node.
+// announce records an event about the node.
 func (k *Kubelet) announce(kind, reason, format string, args ...any) {
 	if r := k.recorder(); r != nil {
 		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: k.options.Name, UID: types.UID(k.options.Name)}
@@ -13,7 +13,7 @@ func (k *Kubelet) announce(kind, reason, format string, args ...any) {
 	}
 }
 
-// announceStatus records what has become of the node.
+// announceStatus records the event of a new node status.
 func (k *Kubelet) announceStatus(reason string) {
 	k.announce(corev1.EventTypeNormal, reason, "Node %s status is now: %s", k.options.Name, reason)
 }
@@ -26,7 +26,7 @@ func (k *Kubelet) announceReady(ready bool) {
 	k.announceStatus("NodeNotReady")
 }
 
-// announcePressure records which conditions have begun and ended.
+// announcePressure records events for the pressure conditions that have begun or ended.
 func (k *Kubelet) announcePressure(before, now map[corev1.NodeConditionType]bool) {
 	for _, c := range []struct {
 		kind        corev1.NodeConditionType

@@ -21,9 +21,9 @@ const (
 	evicted       = "Evicted"
 )
 
-// guard keeps the node from running short: it removes what nobody needs, and evicts pods when that is not enough. Memory is
-// looked at apart from the disk, and both apart from what pods store: to walk through large folders and to remove images take
-// minutes, and memory can run out meanwhile.
+// guard protects the node from running out of resources: it removes unused containers and images, and evicts pods if that is not
+// enough. Memory, disk and the pods' storage are checked by separate goroutines, because walking large directories and removing
+// images may take minutes, and memory can run out meanwhile.
 func (k *Kubelet) guard(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -45,10 +45,10 @@ func atOnceAndEvery(ctx context.Context, period time.Duration, do func(context.C
 	every(ctx, period, do)
 }
 
-// levels are how much is left of what a node can run short of.
+// levels says how much of each resource is left.
 type levels = map[pressure.Signal]pressure.Level
 
-// measures find out how much is left: of memory and process numbers at once, of disks with the help of the runtime.
+// measures reads the levels. Memory and process numbers are read at once; disks may need answers of the runtime.
 type measures struct{ memory, disk func(context.Context) levels }
 
 func memoryLevels(context.Context) levels {
@@ -70,7 +70,7 @@ func (k *Kubelet) diskLevels(ctx context.Context) levels {
 			return
 		}
 		all[space] = pressure.Level{Available: *fs.Available, Capacity: *fs.Capacity}
-		if *fs.Inodes > 0 { // some file systems do not count them
+		if *fs.Inodes > 0 { // some file systems do not count inodes
 			all[inodes] = pressure.Level{Available: *fs.InodesFree, Capacity: *fs.Inodes}
 		}
 	}
@@ -81,7 +81,7 @@ func (k *Kubelet) diskLevels(ctx context.Context) levels {
 	return all
 }
 
-// holdsImages reports whether what is short is where images are kept, so that to remove some is of use.
+// holdsImages reports whether the short resource is on the images' disk, so that removing images helps.
 func (k *Kubelet) holdsImages(ctx context.Context, s pressure.Signal) bool {
 	if s == pressure.ImageDisk || s == pressure.ImageInodes {
 		return true
@@ -89,7 +89,7 @@ func (k *Kubelet) holdsImages(ctx context.Context, s pressure.Signal) bool {
 	return s.Condition() == corev1.NodeDiskPressure && sameDisk(k.options.Root, k.images.where(ctx))
 }
 
-// relieve looks at some levels, and does something about the first that is too low.
+// relieve checks the levels, and acts on the first shortage.
 func (k *Kubelet) relieve(ctx context.Context, measure func(context.Context) levels) {
 	short := k.options.Eviction.Short(measure(ctx))
 	if len(short) > 0 {
@@ -111,14 +111,14 @@ func (k *Kubelet) relieve(ctx context.Context, measure func(context.Context) lev
 	k.evict(victim.Pod, victim.Message(short[0]))
 }
 
-// notePressure notes what is short, and tells if that changes what the node says of itself.
+// notePressure stores the shortages, and has the node's status written if a condition changes.
 func (k *Kubelet) notePressure(short []pressure.Shortage) {
 	k.noting.Lock()
 	defer k.noting.Unlock()
 	before := k.pressed.Conditions()
 	if k.pressed.Note(short, time.Now(), k.options.PressureHolds) {
 		now := k.pressed.Conditions()
-		k.options.Logger.Info("what the node is short of", "conditions", now)
+		k.options.Logger.Info("node conditions changed", "conditions", now)
 		k.announcePressure(before, now)
 		k.health.tell()
 	}
@@ -128,11 +128,11 @@ func (k *Kubelet) evict(pod *corev1.Pod, message string) {
 	k.crew.Evict(pod.UID, &worker.Rejection{Reason: evicted, Message: message, AtOnce: true})
 }
 
-// uses are what pods that run use of what is short.
+// uses returns how much of the short resource each running pod uses.
 func (k *Kubelet) uses(ctx context.Context, s pressure.Signal) []pressure.Use {
 	summary, err := k.podSummary(ctx, s.Condition() == corev1.NodeDiskPressure)
 	if err != nil {
-		k.options.Logger.Warn("what pods use is not known", "err", err)
+		k.options.Logger.Warn("usage of pods cannot be read", "err", err)
 		return nil
 	}
 	pods := map[string]*corev1.Pod{}
@@ -178,10 +178,10 @@ func usedOf(c *stats.Container, s pressure.Signal) int64 {
 	return 0
 }
 
-// underPressure says why a node that is short of something does not take a pod.
+// underPressure returns why a node with a shortage rejects a pod, or nil.
 func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
 	held := k.pressed.Conditions()
-	if len(held) == 0 || source.Static(pod) && priorityOf(pod) >= mostImportant {
+	if len(held) == 0 || source.Static(pod) && priorityOf(pod) >= maxPriority {
 		return nil
 	}
 	if len(held) == 1 && held[corev1.NodeMemoryPressure] && (pod.Status.QOSClass != corev1.PodQOSBestEffort || demand.Tolerates(pod.Spec.Tolerations, &memoryPressure)) {
@@ -198,7 +198,7 @@ func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
 
 var memoryPressure = corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
 
-const mostImportant = 2_000_000_000
+const maxPriority = 2_000_000_000
 
 func priorityOf(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {

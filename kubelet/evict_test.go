@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestWhoUsesMoreThanAskedForLeavesANodeThatIsShortOfMemory(t *testing.T) {
+func TestThePodAboveItsRequestIsEvictedWhenMemoryIsShort(t *testing.T) {
 	onNode(t, nil, func(t *testing.T, w *world) {
 		w.create(podOf("modest", asking("200Mi")))
 		w.create(podOf("greedy"))
@@ -38,7 +38,7 @@ func TestWhoUsesMoreThanAskedForLeavesANodeThatIsShortOfMemory(t *testing.T) {
 	})
 }
 
-func TestMemoryDoesNotWaitForTheDisk(t *testing.T) {
+func TestMemoryIsCheckedWhileTheDiskCheckHangs(t *testing.T) {
 	onNode(t, nil, func(t *testing.T, w *world) {
 		w.create(podOf("greedy"))
 		w.uses("greedy", 500)

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/kubelet/stats"
 )
 
-// Routes are what the node's server tells besides, of what is used.
+// Routes returns the handlers for statistics and metrics.
 func (s served) Routes() map[string]http.HandlerFunc {
 	figures := s.metrics()
 	return map[string]http.HandlerFunc{
@@ -46,7 +46,7 @@ func (s served) summarize(write func(http.ResponseWriter, *stats.Summary) error)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_ = write(w, all) // an error means that the client has gone
+		_ = write(w, all) // an error means that the client has disconnected
 	}
 }
 
@@ -59,7 +59,7 @@ func (k *Kubelet) summary(ctx context.Context) (*stats.Summary, error) {
 	return &stats.Summary{Node: k.nodeFigures(ctx), Pods: pods}, nil
 }
 
-// podSummary measures the pods that run: with their logs, which are folders to be walked through, or without.
+// podSummary measures the running pods. Their log directories are walked only if withLogs is set, because that takes long.
 func (k *Kubelet) podSummary(ctx context.Context, withLogs bool) ([]stats.Pod, error) {
 	usages, err := k.runtime.Usages(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (k *Kubelet) podFigures(pod *container.Pod, usages map[string]container.Usa
 	return p
 }
 
-// configuration is what of the kubelet's configuration has a name there.
+// configuration returns the kubelet's settings as a KubeletConfiguration, for /configz.
 func (k *Kubelet) configuration() any {
 	o, room := &k.options, k.allocatable()
 	return map[string]any{"kubeletconfig": map[string]any{
@@ -139,7 +139,7 @@ func (k *Kubelet) configuration() any {
 	}}
 }
 
-// runningPods are the pods that the runtime runs, whoever wants them.
+// runningPods lists the pods that the runtime runs, wanted or not.
 func (s served) runningPods(w http.ResponseWriter, r *http.Request) {
 	pods, err := s.runtime.Pods(r.Context())
 	if err != nil {
@@ -158,13 +158,13 @@ func (s served) runningPods(w http.ResponseWriter, r *http.Request) {
 				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: run.Name, Image: run.Image})
 			}
 		}
-		slices.Reverse(pod.Spec.Containers) // in the order in which they began
+		slices.Reverse(pod.Spec.Containers) // in the order of their start
 		list.Items = append(list.Items, pod)
 	}
 	_ = writeJSON(w, &list)
 }
 
-// metrics are those of the kubelet itself.
+// metrics serves the kubelet's own metrics.
 func (s served) metrics() http.Handler {
 	r := prometheus.NewRegistry()
 	count := func(name, help string, value func() float64) {

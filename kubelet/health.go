@@ -12,26 +12,26 @@ import (
 
 const (
 	healthEvery = 5 * time.Second
-	// detailEvery is how often a runtime that works is asked for its version and its images.
+	// detailEvery is how often version and images are read from a runtime that works.
 	detailEvery = time.Minute
-	// mostImages is how many images a node's status names.
-	mostImages = 50
-	// mostSilence is how long containers may not have been looked at before the node is not ready: the kubelet's word for
-	// who looks is PLEG.
-	mostSilence = 3 * time.Minute
+	// maxImages is how many images are listed in a node's status.
+	maxImages = 50
+	// maxSilence is how old the last comparison of containers may be before the node is not ready. Kubernetes calls this check
+	// PLEG.
+	maxSilence = 3 * time.Minute
 )
 
-// health knows whether the runtime works. It is a loop.Runner.
+// health tracks whether the runtime works. It is a loop.Runner.
 type health struct {
 	runtime Runtime
 	log     *slog.Logger
-	ready   func(bool) // hears when the node becomes ready, or no longer is
-	// changed hears when what is reported becomes something else.
+	ready   func(bool) // called when the node becomes ready or not ready
+	// changed receives a value when the result of report has changed.
 	changed chan struct{}
-	// detailed is when the runtime was asked for details. Only look touches it.
+	// detailed is when version and images were read last. Only look uses it.
 	detailed time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	problem string
 	network string // why pods get no network
 	version string
@@ -42,7 +42,7 @@ func newHealth(r Runtime, log *slog.Logger, ready func(bool)) *health {
 	return &health{runtime: r, log: log, ready: ready, changed: make(chan struct{}, 1), problem: "container runtime status check may not have completed yet"}
 }
 
-// Run looks at the runtime until ctx ends.
+// Run checks the runtime until ctx ends.
 func (h *health) Run(ctx context.Context) error {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()
@@ -58,12 +58,12 @@ func (h *health) Run(ctx context.Context) error {
 
 func (h *health) look(ctx context.Context) {
 	problem, network := h.runtime.Ready(ctx)
-	if silence := time.Since(h.runtime.Compared()); silence > mostSilence {
-		problem = both(problem, fmt.Sprintf("PLEG is not healthy: pleg was last seen active %v ago; threshold is %v", silence.Round(time.Millisecond), mostSilence))
+	if silence := time.Since(h.runtime.Compared()); silence > maxSilence {
+		problem = both(problem, fmt.Sprintf("PLEG is not healthy: pleg was last seen active %v ago; threshold is %v", silence.Round(time.Millisecond), maxSilence))
 	}
 	version := ""
 	var images []corev1.ContainerImage
-	if problem == "" && (h.detailed.IsZero() || time.Since(h.detailed) >= detailEvery) { // one that does not answer is not asked for more
+	if problem == "" && (h.detailed.IsZero() || time.Since(h.detailed) >= detailEvery) { // a runtime that does not answer is asked nothing more
 		if v, err := h.runtime.Version(ctx); err == nil {
 			version = fmt.Sprintf("%s://%s", v.Name, v.Version)
 		}
@@ -71,7 +71,7 @@ func (h *health) look(ctx context.Context) {
 		h.detailed = time.Now()
 	}
 	if problem != "" {
-		h.detailed = time.Time{} // it may come back as another
+		h.detailed = time.Time{} // the runtime may come back with another version
 	}
 	if ctx.Err() != nil {
 		return
@@ -94,7 +94,7 @@ func (h *health) look(ctx context.Context) {
 	}
 }
 
-// both are two problems, of which each may be none.
+// both joins two problems, each of which may be empty.
 func both(first, second string) string {
 	switch {
 	case first == "":
@@ -105,7 +105,7 @@ func both(first, second string) string {
 	return fmt.Sprintf("[%s, %s]", first, second)
 }
 
-// tell has the node's status written soon.
+// tell schedules an update of the node's status.
 func (h *health) tell() {
 	select {
 	case h.changed <- struct{}{}:
@@ -121,20 +121,20 @@ func (h *health) list(ctx context.Context) []corev1.ContainerImage {
 		return nil
 	}
 	var images []corev1.ContainerImage
-	for _, i := range all[:min(len(all), mostImages)] {
+	for _, i := range all[:min(len(all), maxImages)] {
 		images = append(images, corev1.ContainerImage{Names: append(append([]string(nil), i.Digests...), i.Names...), SizeBytes: i.Bytes})
 	}
 	return images
 }
 
-// report is what the node's status says: why the node is not ready, and what runtime and images it has.
+// report returns what the node's status needs: why the node is not ready, the runtime's version and its images.
 func (h *health) report() (notReady, version string, images []corev1.ContainerImage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return both(h.problem, h.network), h.version, h.images
 }
 
-// works says what keeps the runtime from working, whether pods get a network or not.
+// works returns why the runtime does not work. A missing network does not count.
 func (h *health) works() (problem string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

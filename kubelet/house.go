@@ -20,13 +20,13 @@ const (
 	sweepEvery  = 30 * time.Second
 	imagesEvery = 30 * time.Second
 	rotateEvery = 10 * time.Second
-	// firstSweep is how often it is asked, after the start, whether it is known what is wanted and what runs.
+	// firstSweep is how often the first sweep is tried until all sources and the runtime have reported.
 	firstSweep = 2 * time.Second
 )
 
-// keepHouse ends and removes what nobody wants, and keeps logs and images small. None of these waits for another: the
-// runtime may take its time with any of them.
-func (k *Kubelet) keepHouse(ctx context.Context) error {
+// runHousekeeping removes what no pod needs and keeps logs and images small. Each job has its own goroutine, because the runtime
+// may be slow with any of them.
+func (k *Kubelet) runHousekeeping(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { every(ctx, rotateEvery, k.rotate) })
@@ -34,7 +34,7 @@ func (k *Kubelet) keepHouse(ctx context.Context) error {
 	defer stop()
 	every(first, firstSweep, func(ctx context.Context) {
 		if k.sweep(ctx) {
-			k.images.drop(ctx, k.options.ImageHighUse) // the first time it notes which there are
+			k.images.drop(ctx, k.options.ImageHighUse) // the first round only notes which images exist
 			stop()
 		}
 	})
@@ -45,7 +45,7 @@ func (k *Kubelet) keepHouse(ctx context.Context) error {
 	return nil
 }
 
-// every does something from time to time, until ctx ends.
+// every calls do once per period until ctx ends.
 func every(ctx context.Context, period time.Duration, do func(context.Context)) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
@@ -59,7 +59,7 @@ func every(ctx context.Context, period time.Duration, do func(context.Context)) 
 	}
 }
 
-// sweep ends and removes what nobody wants. It is false while it is not known what is wanted, or what there is.
+// sweep stops and removes pods that no source wants. It returns false while the wanted pods or the running pods are not known.
 func (k *Kubelet) sweep(ctx context.Context) bool {
 	if !k.config.Ready() {
 		return false
@@ -72,7 +72,7 @@ func (k *Kubelet) sweep(ctx context.Context) bool {
 	return true
 }
 
-// clear has pods ended that run and are not wanted, and removes the folders of those that are gone.
+// clear has unwanted running pods stopped, and removes the directories of pods that are gone.
 func (k *Kubelet) clear(ctx context.Context, pods []container.Pod) {
 	alive := map[string]bool{}
 	for _, pod := range k.config.Pods() {
@@ -82,10 +82,16 @@ func (k *Kubelet) clear(ctx context.Context, pods []container.Pod) {
 		alive[string(pods[i].UID)] = true
 		k.crew.Found(&pods[i])
 	}
-	if err := k.furnish.Sweep(ctx, func(uid string) bool { return alive[uid] || k.crew.Has(types.UID(uid)) }); err != nil {
-		k.options.Logger.Warn("folders of pods that are gone cannot be removed", "err", err)
+	stays := func(uid string) bool { return alive[uid] || k.crew.Has(types.UID(uid)) }
+	if err := k.furnish.Sweep(ctx, stays); err != nil {
+		k.options.Logger.Warn("directories of removed pods cannot be removed", "err", err)
 	}
-	k.sweepLogs(func(uid string) bool { return alive[uid] || k.crew.Has(types.UID(uid)) })
+	if k.devices != nil {
+		if err := k.devices.Sweep(ctx, stays); err != nil {
+			k.options.Logger.Warn("resource claims of pods that are gone cannot be unprepared", "err", err)
+		}
+	}
+	k.sweepLogs(stays)
 }
 
 // sweepLogs removes the logs of pods that are gone.
@@ -98,7 +104,7 @@ func (k *Kubelet) sweepLogs(alive func(uid string) bool) {
 		parts := strings.Split(e.Name(), "_")
 		if len(parts) == 3 && !alive(parts[2]) {
 			if err := os.RemoveAll(filepath.Join(k.options.Logs, e.Name())); err != nil {
-				k.options.Logger.Warn("logs of a pod that is gone cannot be removed", "err", err)
+				k.options.Logger.Warn("logs of a removed pod cannot be removed", "err", err)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-func TestPodsThatNobodyWantsEndAndLeaveNothing(t *testing.T) {
+func TestUnwantedPodsAreStoppedAndRemovedCompletely(t *testing.T) {
 	stray := podOf("stray")
 	onNode(t, func(w *world) {
 		if _, err := w.runtime.RunSandbox(t.Context(), &container.SandboxSpec{Pod: stray}); err != nil {
@@ -44,7 +44,7 @@ func TestPodsThatNobodyWantsEndAndLeaveNothing(t *testing.T) {
 	})
 }
 
-func TestNothingIsRemovedBeforeItIsKnownWhatIsWanted(t *testing.T) {
+func TestNothingIsRemovedBeforeTheWantedPodsAreKnown(t *testing.T) {
 	kept := podOf("kept")
 	onNode(t, func(w *world) {
 		if _, err := w.runtime.RunSandbox(t.Context(), &container.SandboxSpec{Pod: kept}); err != nil {

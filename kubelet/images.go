@@ -11,28 +11,28 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// imageKeeper removes images that no container uses, while the disk that holds them is too full.
+// imageCollector removes unused images while their disk is too full.
 //
-// An image that was seen first a short while ago stays, because its pod may not have started yet. Images are noted at
-// each round, whether the disk is full or not: those that were there all the time must not look new when it fills up.
-type imageKeeper struct {
+// An image that was first seen a short while ago is kept, because its pod may not have started yet. Images are noted in every
+// round, even while the disk has room: otherwise all images would look new when the disk fills up.
+type imageCollector struct {
 	runtime interface {
-		container.Keeper
+		container.ImageStore
 		Pods(context.Context) ([]container.Pod, error)
 	}
 	used func(mount string) (percent int, err error)
-	// rest is how long an image stays after it was seen first, and low how full, in percent, the disk may stay.
+	// rest is how long an image is kept after it was first seen. low is the disk usage, in percent, at which removal stops.
 	rest time.Duration
 	low  int
 	log  *slog.Logger
 
-	mu    sync.Mutex           // guards what follows, and is held during a round
-	seen  map[string]time.Time // when each image was seen first
-	mount string               // where images are kept
+	mu    sync.Mutex           // guards the fields below; held during a round
+	seen  map[string]time.Time // when each image was first seen
+	mount string               // the mount that holds the images
 }
 
-// drop makes a round: it notes which images there are, and removes some if the disk is fuller than tooFull percent.
-func (k *imageKeeper) drop(ctx context.Context, tooFull int) {
+// drop runs one round: it notes the images that exist, and removes some if disk usage is above tooFull percent.
+func (k *imageCollector) drop(ctx context.Context, tooFull int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	images, err := k.runtime.List(ctx)
@@ -60,8 +60,8 @@ func (k *imageKeeper) drop(ctx context.Context, tooFull int) {
 	}
 }
 
-// note remembers when images were seen first, of those that are there.
-func (k *imageKeeper) note(images []container.Image, now time.Time) {
+// note records when each existing image was first seen.
+func (k *imageCollector) note(images []container.Image, now time.Time) {
 	seen := make(map[string]time.Time, len(images))
 	for i := range images {
 		id := images[i].ID
@@ -74,21 +74,21 @@ func (k *imageKeeper) note(images []container.Image, now time.Time) {
 	k.seen = seen
 }
 
-func (k *imageKeeper) removable(image *container.Image, inUse map[string]bool) bool {
+func (k *imageCollector) removable(image *container.Image, inUse map[string]bool) bool {
 	isUsed := func(name string) bool { return inUse[name] }
 	return !image.Pinned && !sandboxImage(image.Names) && time.Since(k.seen[image.ID]) >= k.rest &&
 		!inUse[image.ID] && !slices.ContainsFunc(image.Names, isUsed) && !slices.ContainsFunc(image.Digests, isUsed)
 }
 
-func (k *imageKeeper) remove(ctx context.Context, image *container.Image, full int) {
-	k.log.Info("image is removed, because the disk is full", "image", image.ID, "percent", full)
+func (k *imageCollector) remove(ctx context.Context, image *container.Image, full int) {
+	k.log.Info("image removed because the disk is full", "image", image.ID, "percent", full)
 	if err := k.runtime.RemoveImage(ctx, image.ID); err != nil {
 		k.log.Warn("image cannot be removed", "image", image.ID, "err", err)
 	}
 }
 
-// inUse are the images of all containers, by each of their names.
-func (k *imageKeeper) inUse(ctx context.Context) (map[string]bool, error) {
+// inUse returns the images of all containers, under all their names.
+func (k *imageCollector) inUse(ctx context.Context) (map[string]bool, error) {
 	pods, err := k.runtime.Pods(ctx)
 	if err != nil {
 		return nil, err
@@ -97,20 +97,23 @@ func (k *imageKeeper) inUse(ctx context.Context) (map[string]bool, error) {
 	for i := range pods {
 		for _, run := range pods[i].Containers {
 			inUse[run.ImageRef], inUse[run.Image] = true, true
+			for _, image := range run.VolumeImages {
+				inUse[image] = true
+			}
 		}
 	}
 	return inUse, nil
 }
 
-// where is the mount that holds images, or nothing while the runtime does not tell.
-func (k *imageKeeper) where(ctx context.Context) string {
+// where returns the mount that holds the images, or "" until the runtime reports it.
+func (k *imageCollector) where(ctx context.Context) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.mountLocked(ctx)
 }
 
-func (k *imageKeeper) mountLocked(ctx context.Context) string {
-	if k.mount == "" { // which does not change
+func (k *imageCollector) mountLocked(ctx context.Context) string {
+	if k.mount == "" { // the mount does not change
 		if mount, _, err := k.runtime.Usage(ctx); err == nil {
 			k.mount = mount
 		}
@@ -118,7 +121,7 @@ func (k *imageKeeper) mountLocked(ctx context.Context) string {
 	return k.mount
 }
 
-// sandboxImage reports whether an image is that of sandboxes, which runtimes do not always pin and nobody pulls again.
+// sandboxImage reports whether an image is the pause image. Not every runtime pins it, and the kubelet does not pull it.
 func sandboxImage(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		repository, _, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// shelf is a disk with images, of which each takes ten percent.
+// shelf is a fake image store. Each image takes ten percent of the disk.
 type shelf struct {
-	container.Keeper // what is not below is never called
-	images           []container.Image
-	pods             []container.Pod
-	others           int // percent that other files take
+	container.ImageStore // methods that are not overridden are never called
+	images               []container.Image
+	pods                 []container.Pod
+	others               int // percent of the disk used by other files
 }
 
 func (s *shelf) List(context.Context) ([]container.Image, error) { return slices.Clone(s.images), nil }
@@ -36,8 +36,8 @@ func (s *shelf) left() (ids []string) {
 	return ids
 }
 
-func (s *shelf) keeper() *imageKeeper {
-	return &imageKeeper{runtime: s, used: s.used, rest: 2 * time.Minute, low: 80, log: slog.New(slog.DiscardHandler)}
+func (s *shelf) keeper() *imageCollector {
+	return &imageCollector{runtime: s, used: s.used, rest: 2 * time.Minute, low: 80, log: slog.New(slog.DiscardHandler)}
 }
 
 func images(ids ...string) (all []container.Image) {
@@ -47,9 +47,8 @@ func images(ids ...string) (all []container.Image) {
 	return all
 }
 
-// TestImagesThatWereThereAreNotNewWhenTheDiskFillsUp: an image that has been there for an hour can be removed at once
-// when the disk fills up, before a pod must be evicted.
-func TestImagesThatWereThereAreNotNewWhenTheDiskFillsUp(t *testing.T) {
+// An image that has been there for an hour may be removed as soon as the disk fills up, before any pod is evicted.
+func TestOldImagesMayBeRemovedAsSoonAsTheDiskFillsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{images: images("a", "b", "c")}
 		k := s.keeper()
@@ -65,21 +64,21 @@ func TestImagesThatWereThereAreNotNewWhenTheDiskFillsUp(t *testing.T) {
 	})
 }
 
-func TestImagesThatAreNewPinnedOrUsedStay(t *testing.T) {
+func TestNewPinnedAndUsedImagesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{images: images("used", "pinned", "free"), others: 70}
-		s.images[1].Pinned = true
+		s := &shelf{images: images("used", "volume", "pinned", "free"), others: 60}
+		s.images[2].Pinned = true
 		s.images = append(s.images, container.Image{ID: "sandbox", Names: []string{"registry.example.com/pause:3"}})
-		s.pods = []container.Pod{{Containers: []container.Container{{Image: "example.com/used:1"}}}}
+		s.pods = []container.Pod{{Containers: []container.Container{{Image: "example.com/used:1", VolumeImages: []string{"volume"}}}}}
 		k := s.keeper()
 		k.drop(t.Context(), 85)
-		if left := s.left(); len(left) != 4 {
+		if left := s.left(); len(left) != 5 {
 			t.Errorf("left are %v, although all are new", left)
 		}
 		time.Sleep(2 * time.Minute)
 		s.images = append(s.images, images("new")...)
 		k.drop(t.Context(), 85)
-		if left := s.left(); !slices.Equal(left, []string{"used", "pinned", "sandbox", "new"}) {
+		if left := s.left(); !slices.Equal(left, []string{"used", "volume", "pinned", "sandbox", "new"}) {
 			t.Errorf("left are %v", left)
 		}
 	})
@@ -87,7 +86,7 @@ func TestImagesThatAreNewPinnedOrUsedStay(t *testing.T) {
 
 func TestNoMoreImagesAreRemovedThanNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{images: images("a", "b", "c"), others: 60} // 90 percent; 80 may stay
+		s := &shelf{images: images("a", "b", "c"), others: 60} // 90 percent used; removal stops at 80
 		k := s.keeper()
 		k.drop(t.Context(), 85)
 		time.Sleep(time.Hour)

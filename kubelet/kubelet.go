@@ -9,12 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet/cri"
 	"github.com/millrace/millrace/kubelet/csi"
+	"github.com/millrace/millrace/kubelet/devices"
 	"github.com/millrace/millrace/kubelet/furnish"
 	"github.com/millrace/millrace/kubelet/node"
+	"github.com/millrace/millrace/kubelet/plugins"
 	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/kubelet/source"
@@ -23,40 +26,41 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Kubelet is a node. It is a loop.Runner.
+// Kubelet runs one node. It is a loop.Runner.
 type Kubelet struct {
-	options  Options
-	runtime  Runtime
-	machine  machine
-	config   *source.Config
-	crew     *worker.Crew
-	furnish  *furnish.Furnisher
-	drivers  *csi.Drivers // nil without an API server
-	api      *source.Server
-	reporter *worker.Reporter
-	mirrors  *mirrors
-	hearts   *node.Hearts
-	server   *server.Server
-	services *informer.Shared[*corev1.Service]
-	self     *informer.Shared[*corev1.Node]
-	measure  measures
-	noting   sync.Mutex // held while pressed changes and that is told
-	pressed  pressure.Hold
-	images   *imageKeeper
-	rates    stats.Rates
-	began    time.Time
-	health   *health
-	runners  []loop.Runner
+	options    Options
+	runtime    Runtime
+	machine    machine
+	config     *source.Config
+	crew       *worker.Crew
+	furnish    *furnish.Furnisher
+	drivers    *csi.Drivers     // nil without an API server
+	devices    *devices.Devices // the same
+	api        *source.Server
+	reporter   *worker.Reporter
+	mirrors    *mirrors
+	heartbeats *node.Heartbeats
+	server     *server.Server
+	services   *informer.Shared[*corev1.Service]
+	self       *informer.Shared[*corev1.Node]
+	measure    measures
+	noting     sync.Mutex // held while pressed changes and is reported
+	pressed    pressure.Hold
+	images     *imageCollector
+	rates      stats.Rates
+	began      time.Time
+	health     *health
+	runners    []loop.Runner
 }
 
-// New makes a Kubelet. It opens the server's port, and nothing else.
+// New returns a Kubelet. It opens the server's port and starts nothing.
 func New(o Options) (*Kubelet, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
 	k := &Kubelet{options: o, began: time.Now()}
 	var err error
-	if k.machine, err = lookAround(o.Root); err != nil {
+	if k.machine, err = readMachine(o.Root); err != nil {
 		return nil, err
 	}
 	if k.runtime = o.Runtime; k.runtime == nil {
@@ -65,7 +69,7 @@ func New(o Options) (*Kubelet, error) {
 			return nil, err
 		}
 	}
-	k.images = &imageKeeper{runtime: k.runtime, used: used, rest: o.ImageRest, low: o.ImageLowUse, log: o.Logger}
+	k.images = &imageCollector{runtime: k.runtime, used: used, rest: o.ImageRest, low: o.ImageLowUse, log: o.Logger}
 	k.measure = measures{memory: memoryLevels, disk: k.diskLevels}
 	k.health = newHealth(k.runtime, o.Logger, k.announceReady)
 	k.sources()
@@ -76,8 +80,15 @@ func New(o Options) (*Kubelet, error) {
 	}
 	if o.Clients != nil {
 		k.drivers = csi.New(csi.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Changed: k.health.tell, Logger: o.Logger})
-		volumes.Drivers = k.drivers
-		k.runners = append(k.runners, k.drivers)
+		k.devices, err = devices.New(devices.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Clients: o.Clients, Logger: o.Logger})
+		if err != nil {
+			return nil, err
+		}
+		volumes.Drivers, volumes.Devices = k.drivers, k.devices
+		registry := plugins.New(plugins.Options{Root: o.Root, Logger: o.Logger, Handlers: map[string]plugins.Handler{
+			registration.CSIPlugin: k.drivers, registration.DRAPlugin: k.devices,
+		}})
+		k.runners = append(k.runners, registry, k.devices)
 	}
 	k.furnish = furnish.New(volumes)
 	k.crew = worker.New(worker.Options{
@@ -89,11 +100,11 @@ func New(o Options) (*Kubelet, error) {
 		return nil, errors.Join(err, k.runtime.Close())
 	}
 	k.connect()
-	k.runners = append(k.runners, k.crew, k.health, loop.Func(k.keepHouse), loop.Func(k.guard))
+	k.runners = append(k.runners, k.crew, k.health, loop.Func(k.runHousekeeping), loop.Func(k.guard))
 	return k, nil
 }
 
-// workers is how many pods are worked on at a time: as many as a node has.
+// workers is how many pods are synced at the same time: at least as many as a node has.
 const workers = 128
 
 func (k *Kubelet) kube() kubernetes.Interface {
@@ -107,7 +118,7 @@ func (k *Kubelet) streaming() bool {
 	return k.options.Clients != nil && !watchlist.DoesClientNotSupportWatchListSemantics(k.options.Clients.Kube)
 }
 
-// sources puts the three sources together.
+// sources connects the three sources of pods.
 func (k *Kubelet) sources() {
 	o := &k.options
 	var names []source.Name
@@ -131,7 +142,7 @@ func (k *Kubelet) sources() {
 	}
 }
 
-// connect adds what works with the API server.
+// connect sets up what needs an API server.
 func (k *Kubelet) connect() {
 	o := &k.options
 	if o.Clients == nil {
@@ -146,22 +157,22 @@ func (k *Kubelet) connect() {
 	k.self = informer.Share(c.Informers, informer.For(c.Kube.CoreV1().Nodes()), informer.Options[*corev1.Node]{
 		FieldSelector: "metadata.name=" + o.Name, DropManagedFields: true, DisableStreaming: !streaming, Logger: o.Logger,
 	})
-	k.hearts = node.NewHearts(node.Options{
+	k.heartbeats = node.NewHeartbeats(node.Options{
 		Kube: c.Kube, Count: 1, Facts: func(int) node.Facts { return k.facts() }, Changed: k.health.changed,
 		LeaseEvery: o.LeaseEvery, StatusEvery: o.StatusEvery, Logger: o.Logger,
 	})
-	k.runners = append(k.runners, k.furnish, k.hearts, k.reporter, k.mirrors, loop.Func(k.followServer))
+	k.runners = append(k.runners, k.furnish, k.heartbeats, k.reporter, k.mirrors, loop.Func(k.followServer))
 }
 
-// followServer takes pods from the API server once services are known: containers are told of them when they start.
+// followServer takes pods from the API server, but only once services are known: containers get them as environment variables.
 func (k *Kubelet) followServer(ctx context.Context) error {
 	if err := k.services.Synced(ctx); err != nil && ctx.Err() == nil {
-		k.options.Logger.Warn("services are not known yet", "err", err)
+		k.options.Logger.Warn("waiting for the list of services", "err", err)
 	}
 	return k.api.Run(ctx)
 }
 
-// listen takes the server's port: the node is to tell of it when it registers.
+// listen opens the server's port. The port must be known when the node registers.
 func (k *Kubelet) listen() (err error) {
 	k.server, err = k.options.Server.Open(served{k}, append([]string{k.options.Name}, k.options.Addresses...), k.options.Logger)
 	if k.server != nil {
@@ -170,14 +181,14 @@ func (k *Kubelet) listen() (err error) {
 	return err
 }
 
-// Run runs the node until ctx ends. Containers go on. The informers of the clients must run as well.
+// Run runs the node until ctx ends. Containers keep running after that. The caller must run the informers of Clients too.
 func (k *Kubelet) Run(ctx context.Context) error {
 	defer k.runtime.Close()
 	k.announce(corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	return loop.Join(k.runners...).Run(ctx)
 }
 
-// fromServer takes the set of pods that the API server has for this node.
+// fromServer takes the pods that the API server has for this node.
 func (k *Kubelet) fromServer(all []*corev1.Pod) {
 	pods := make([]*corev1.Pod, 0, len(all))
 	for _, pod := range all {
@@ -188,14 +199,14 @@ func (k *Kubelet) fromServer(all []*corev1.Pod) {
 		pods = append(pods, pod)
 	}
 	for _, pod := range k.config.Pods() {
-		if source.Static(pod) { // its mirror may be what has gone
+		if source.Static(pod) { // its mirror pod may have been deleted
 			k.mirrors.loop.Add(informer.KeyOf(pod))
 		}
 	}
 	k.config.Set(source.API, pods)
 }
 
-// changed hears of each change to what is wanted.
+// changed is called for each change of the wanted pods.
 func (k *Kubelet) changed(u source.Update) {
 	key := informer.KeyOf(u.Pod)
 	k.options.Logger.Debug("pod changed", "operation", u.Operation, "source", u.Source, "key", key)
@@ -205,7 +216,7 @@ func (k *Kubelet) changed(u source.Update) {
 	}
 }
 
-// report takes a pod's status to the API: to the pod, or to its mirror.
+// report writes a pod's status to the API: to the pod itself or to its mirror pod.
 func (k *Kubelet) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	switch {
 	case k.reporter == nil:

@@ -13,16 +13,16 @@ import (
 	"github.com/millrace/millrace/kubelet/node"
 )
 
-// mostPods is how many pods a node takes.
-const mostPods = 110
+// maxPods is how many pods a node accepts.
+const maxPods = 110
 
-// machine is what this one has.
+// machine has the facts about this machine.
 type machine struct {
 	capacity corev1.ResourceList
 	info     corev1.NodeSystemInfo
 }
 
-func lookAround(root string) (machine, error) {
+func readMachine(root string) (machine, error) {
 	if err := os.MkdirAll(root, 0o750); err != nil {
 		return machine{}, err
 	}
@@ -32,7 +32,7 @@ func lookAround(root string) (machine, error) {
 			corev1.ResourceCPU:              *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
 			corev1.ResourceMemory:           *resource.NewQuantity(memory, resource.BinarySI),
 			corev1.ResourceEphemeralStorage: *resource.NewQuantity(disk, resource.BinarySI),
-			corev1.ResourcePods:             *resource.NewQuantity(mostPods, resource.DecimalSI),
+			corev1.ResourcePods:             *resource.NewQuantity(maxPods, resource.DecimalSI),
 		},
 		info: corev1.NodeSystemInfo{
 			MachineID: line("/etc/machine-id"), BootID: line("/proc/sys/kernel/random/boot_id"), SystemUUID: line("/sys/class/dmi/id/product_uuid"),
@@ -41,7 +41,7 @@ func lookAround(root string) (machine, error) {
 	}, nil
 }
 
-// line is the content of a small file, or nothing.
+// line returns the content of a small file, or "".
 func line(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func osName() string {
 	return runtime.GOOS
 }
 
-// OwnAddress is the first of this machine that others can reach, or the loopback's.
+// OwnAddress returns the machine's first address that others can reach, or else a loopback address.
 func OwnAddress() string {
 	addresses, err := net.InterfaceAddrs()
 	if err == nil {
@@ -80,7 +80,7 @@ func (k *Kubelet) capacity() corev1.ResourceList {
 	return all
 }
 
-// facts are what the node says of itself now.
+// facts returns the node's current facts for its Node object.
 func (k *Kubelet) facts() node.Facts {
 	f := node.Facts{
 		Name: k.options.Name, Addresses: k.options.Addresses, Labels: k.options.Labels, Taints: k.options.Taints,

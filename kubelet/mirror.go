@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-const hashNote = "kubernetes.io/config.hash"
+const hashAnnotation = "kubernetes.io/config.hash"
 
-// mirrors shows static pods in the API.
+// mirrors keeps mirror pods for static pods.
 type mirrors struct {
 	kubelet *Kubelet
 	loop    *loop.Loop
@@ -39,15 +39,15 @@ func (m *mirrors) report(pod *corev1.Pod, status *corev1.PodStatus) {
 	m.loop.Add(key)
 }
 
-// sync makes the API show a static pod as it is, or not at all.
+// sync makes the mirror pod of a static pod, replaces it or removes it.
 func (m *mirrors) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	static, wanted := m.kubelet.config.Pod(key)
 	wanted = wanted && source.Static(static)
 	mirror, shown := m.kubelet.api.Pod(key)
 	if shown && !source.Mirror(mirror) {
-		return loop.Result{}, nil // a pod of its own that has the name
+		return loop.Result{}, nil // the name belongs to an ordinary pod
 	}
-	if shown && (!wanted || mirror.DeletionTimestamp != nil || mirror.Annotations[corev1.MirrorPodAnnotationKey] != static.Annotations[hashNote]) {
+	if shown && (!wanted || mirror.DeletionTimestamp != nil || mirror.Annotations[corev1.MirrorPodAnnotationKey] != static.Annotations[hashAnnotation]) {
 		return loop.Result{}, m.remove(ctx, mirror)
 	}
 	if !wanted {
@@ -71,7 +71,7 @@ func (m *mirrors) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 func (m *mirrors) create(ctx context.Context, static *corev1.Pod) error {
 	mirror := static.DeepCopy()
 	mirror.UID, mirror.Status = "", corev1.PodStatus{}
-	mirror.Annotations[corev1.MirrorPodAnnotationKey] = static.Annotations[hashNote]
+	mirror.Annotations[corev1.MirrorPodAnnotationKey] = static.Annotations[hashAnnotation]
 	kube := m.kubelet.kube()
 	if node, err := kube.CoreV1().Nodes().Get(ctx, m.kubelet.options.Name, metav1.GetOptions{}); err == nil {
 		yes := true

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/kubelet/source"
 )
 
-// static is a pod that is not of the API.
+// static returns a static pod.
 func static(name, hash string) *corev1.Pod {
 	return podOf(name, func(p *corev1.Pod) {
 		p.UID = p.UID + "-" + "static"
-		p.Annotations = map[string]string{"kubernetes.io/config.source": "file", hashNote: hash}
+		p.Annotations = map[string]string{"kubernetes.io/config.source": "file", hashAnnotation: hash}
 	})
 }
 
-func TestTheAPIShowsStaticPodsAsTheyAre(t *testing.T) {
+func TestStaticPodsHaveUpToDateMirrorPods(t *testing.T) {
 	onNode(t, nil, func(t *testing.T, w *world) {
 		mirrored := func() string {
 			if p := w.pod("web"); p != nil {
@@ -54,7 +54,7 @@ func TestTheAPIShowsStaticPodsAsTheyAre(t *testing.T) {
 	})
 }
 
-func TestAPodOfTheAPIIsNoMirror(t *testing.T) {
+func TestAnOrdinaryPodIsNotTakenForAMirrorPod(t *testing.T) {
 	onNode(t, nil, func(t *testing.T, w *world) {
 		w.create(podOf("web"))
 		w.kubelet.config.Set(source.File, []*corev1.Pod{static("web", "one")})

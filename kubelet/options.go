@@ -21,39 +21,41 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Runtime runs the pods of a node. Package cri has one for runtimes that speak CRI, and package runtimetest one for tests.
+// Runtime is a container runtime with all that a kubelet needs. Package cri has one for CRI runtimes, and package runtimetest one
+// for tests.
 type Runtime interface {
 	container.Runtime
 	container.Images
 	container.Status
-	container.Keeper
-	container.Meter
+	container.ImageStore
+	container.StatsSource
 	container.Streamer
 	Close() error
 }
 
-// Options say what a kubelet runs, and where. Socket or Runtime is needed; everything else has a default.
+// Options configure a Kubelet. Socket or Runtime is required. Everything else has a default.
 type Options struct {
-	// Clients reach the API server. Nil makes a kubelet that stands alone.
+	// Clients reach the API server. Without them the kubelet runs standalone.
 	Clients *loop.Clients
-	// Name is the node's: the machine's name by default.
+	// Name is the node's name: the host name by default.
 	Name string
-	// Socket is where a container runtime is that speaks CRI. Runtime is one that is there already, instead.
+	// Socket is the path of a CRI runtime's socket. Runtime may be set instead.
 	Socket  string
 	Runtime Runtime
-	// Root is where volumes are kept: /var/lib/millrace/kubelet by default; Logs where logs are: "pods" below it.
+	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods" below Root
+	// by default.
 	Root, Logs string
-	// Manifests is a file or folder of static pods, ManifestURL a place to ask for some, with ManifestHeader.
+	// Manifests is a file or directory of static pods. ManifestURL serves static pods; requests to it carry ManifestHeader.
 	Manifests      string
 	ManifestURL    string
 	ManifestHeader http.Header
 	// SourceEvery is how often files and the URL are read: 20 s by default.
 	SourceEvery time.Duration
-	// Addresses are the node's: the machine's first by default.
+	// Addresses are the node's addresses: the machine's first address by default.
 	Addresses []string
 	Labels    map[string]string
 	Taints    []corev1.Taint
-	// Capacity replaces what the machine has; Reserved is not for pods.
+	// Capacity overrides the measured capacity. Reserved is subtracted from what pods may use.
 	Capacity, Reserved        corev1.ResourceList
 	ClusterDNS                []string
 	ClusterDomain             string
@@ -62,21 +64,21 @@ type Options struct {
 	Backoff                   worker.Backoff
 	Rotation                  logs.Rotation
 	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80
-	// ImageRest is how long an image is left alone after it was seen first, since its pod may not have started yet: 2
-	// minutes by default.
+	// ImageRest is how long an image is kept after it was first seen, because its pod may not have started yet: 2 minutes by
+	// default.
 	ImageRest time.Duration
-	// Eviction says below what left pods are evicted: nil means pressure.Default.
+	// Eviction has the eviction thresholds: pressure.Default if nil.
 	Eviction pressure.Thresholds
-	// PressureHolds is how long a node says that it is short of something after it was: 5 minutes by default.
+	// PressureHolds is how long a pressure condition stays after the shortage has ended: 5 minutes by default.
 	PressureHolds time.Duration
-	// Server says how the API server reaches this node: on port 10250 by default.
+	// Server configures the server that the API server calls: on port 10250 by default.
 	Server server.Access
 	Logger *slog.Logger
 }
 
 func (o *Options) setDefaults() error {
 	if o.Runtime == nil && o.Socket == "" {
-		return errors.New("the socket of a container runtime is needed, such as unix:///run/containerd/containerd.sock")
+		return errors.New("a container runtime socket is required, for example unix:///run/containerd/containerd.sock")
 	}
 	o.Socket = strings.TrimPrefix(o.Socket, "cri:")
 	if o.Name == "" {

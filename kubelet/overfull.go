@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/kubelet/stats"
 )
 
-// evictOverfull evicts pods whose volumes have grown beyond what they said.
+// evictOverfull evicts pods with an emptyDir volume above its size limit.
 func (k *Kubelet) evictOverfull() {
 	for _, pod := range k.config.Pods() {
 		if !k.crew.Admitted(informer.KeyOf(pod)) {
@@ -32,7 +32,7 @@ func (k *Kubelet) evictOverfull() {
 	}
 }
 
-// evictStored evicts pods that store more than they may.
+// evictStored evicts pods that use more ephemeral storage than their limits.
 func (k *Kubelet) evictStored(ctx context.Context) {
 	bounded := map[string]*corev1.Pod{}
 	for _, pod := range k.config.Pods() {
@@ -41,11 +41,11 @@ func (k *Kubelet) evictStored(ctx context.Context) {
 		}
 	}
 	if len(bounded) == 0 {
-		return // which is the rule, and costs nothing
+		return // most pods have no limit, and then nothing is measured
 	}
 	summary, err := k.summary(ctx)
 	if err != nil {
-		k.options.Logger.Warn("what pods store is not known", "err", err)
+		k.options.Logger.Warn("storage of pods cannot be measured", "err", err)
 		return
 	}
 	for i := range summary.Pods {
@@ -58,7 +58,7 @@ func (k *Kubelet) evictStored(ctx context.Context) {
 	}
 }
 
-// storageLimit is how much a pod may store, if its containers say so.
+// storageLimit returns the sum of the containers' limits of ephemeral storage.
 func storageLimit(pod *corev1.Pod) (sum resource.Quantity, ok bool) {
 	for i := range pod.Spec.Containers {
 		if limit, has := pod.Spec.Containers[i].Resources.Limits[corev1.ResourceEphemeralStorage]; has {
@@ -69,8 +69,8 @@ func storageLimit(pod *corev1.Pod) (sum resource.Quantity, ok bool) {
 	return sum, ok
 }
 
-// storesTooMuch says which limit a pod exceeds: one of a container, for what it wrote and its log, or that of all of them,
-// for the pod's volumes besides.
+// storesTooMuch returns which limit a pod exceeds: the limit of one container for its writable layer and log, or the sum of the
+// limits for all of that and the pod's volumes.
 func (k *Kubelet) storesTooMuch(pod *corev1.Pod, p *stats.Pod) string {
 	sum := k.volumesOf(pod)
 	for i := range p.Containers {
@@ -89,7 +89,7 @@ func (k *Kubelet) storesTooMuch(pod *corev1.Pod, p *stats.Pod) string {
 	return ""
 }
 
-// volumesOf is what a pod's own folders on disk take.
+// volumesOf returns the disk usage of a pod's emptyDir volumes.
 func (k *Kubelet) volumesOf(pod *corev1.Pod) int64 {
 	sum := int64(0)
 	for i := range pod.Spec.Volumes {

@@ -19,10 +19,10 @@ import (
 	"github.com/millrace/millrace/kubelet/source"
 )
 
-// served is the node as its server tells of it.
+// served implements server.Node for a Kubelet.
 type served struct{ *Kubelet }
 
-// Pod is a pod of the node. Who asks for a mirror pod gets the static one.
+// Pod returns a pod of the node. The name of a mirror pod leads to its static pod.
 func (s served) Pod(namespace, name string) (*corev1.Pod, bool) {
 	return s.config.Pod(source.Key{Namespace: namespace, Name: name})
 }
@@ -74,7 +74,7 @@ func (s served) Logs(ctx context.Context, pod *corev1.Pod, name string, o *corev
 	return logs.Read(ctx, run.LogPath, options, w)
 }
 
-// ended asks, at most once a second, whether a run has ended.
+// ended returns a function that reports whether a run has ended. It asks the runtime at most once a second.
 func (s served) ended(ctx context.Context, pod *corev1.Pod, id string) func() bool {
 	var asked time.Time
 	ended := false
@@ -121,7 +121,7 @@ func (s served) Exec(ctx context.Context, pod *corev1.Pod, name string, command 
 	return s.runtime.Stream(ctx, run.ID, command, connected(ctx, streams))
 }
 
-// Attach connects with what a container reads and writes.
+// Attach connects streams with a container's input and output.
 func (s served) Attach(ctx context.Context, pod *corev1.Pod, name string, streams server.Streams) error {
 	run, err := s.running(ctx, pod, name)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s served) Attach(ctx context.Context, pod *corev1.Pod, name string, stream
 	return s.runtime.Attach(ctx, run.ID, c)
 }
 
-// hearsOnce reports whether a container's input ends with the first who is attached.
+// hearsOnce reports whether a container has stdinOnce set.
 func hearsOnce(pod *corev1.Pod, name string) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
@@ -149,7 +149,7 @@ func hearsOnce(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// Forward connects with a port of a pod.
+// Forward connects a stream with a port of a pod.
 func (s served) Forward(ctx context.Context, pod *corev1.Pod, port int32, stream io.ReadWriteCloser) error {
 	_, state, err := s.run(ctx, pod, "")
 	if err != nil {
@@ -173,8 +173,8 @@ func (s served) running(ctx context.Context, pod *corev1.Pod, name string) (*con
 	return run, nil
 }
 
-// connected are the streams as the runtime's client wants them. What is absent must be absent there too, and not a
-// pointer to nothing.
+// connected converts streams for the runtime. A missing stream must become a nil interface, not an interface that holds a nil
+// pointer.
 func connected(ctx context.Context, s server.Streams) container.Streams {
 	c := container.Streams{TTY: s.TTY}
 	if s.In != nil {
@@ -192,7 +192,7 @@ func connected(ctx context.Context, s server.Streams) container.Streams {
 	return c
 }
 
-// sizeQueue hands on a terminal's sizes.
+// sizeQueue passes on a terminal's sizes.
 type sizeQueue struct {
 	ctx   context.Context
 	sizes <-chan streaming.TerminalSize
@@ -210,7 +210,7 @@ func (q sizeQueue) Next() *remotecommand.TerminalSize {
 	}
 }
 
-// removeVolume removes a local volume that has been released.
+// removeVolume removes the directory of a released local volume.
 func (s served) removeVolume(w http.ResponseWriter, r *http.Request) {
 	if err := s.furnish.RemoveLocal(r.PathValue("name")); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

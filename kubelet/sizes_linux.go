@@ -2,7 +2,7 @@ package kubelet
 
 import "golang.org/x/sys/unix"
 
-// sizes are those of the memory and of the disk that holds root, and the kernel's version.
+// sizes returns the size of the memory, the size of the disk that holds root, and the kernel's version.
 func sizes(root string) (memory, disk int64, kernel string) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
@@ -19,13 +19,13 @@ func sizes(root string) (memory, disk int64, kernel string) {
 	return memory, disk, kernel
 }
 
-// sameDisk reports whether two paths are on the same file system. What is not known may be.
+// sameDisk reports whether two paths are on the same file system. If that cannot be found out, it returns true.
 func sameDisk(a, b string) bool {
 	var one, other unix.Stat_t
 	return unix.Stat(a, &one) != nil || unix.Stat(b, &other) != nil || one.Dev == other.Dev
 }
 
-// used is how full the disk is that holds a path, in percent.
+// used returns the usage of the disk that holds path, in percent.
 func used(path string) (int, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// world is a kubelet in a bubble, on a runtime that is pretended, with a client of an API that is one, too.
+// world is a kubelet in a synctest bubble, with a fake runtime and a fake API.
 type world struct {
 	t       *testing.T
 	kube    *fake.Clientset
@@ -27,18 +27,33 @@ type world struct {
 	kubelet *Kubelet
 
 	mu           sync.Mutex // guards what follows
-	memory, disk uint64     // available, in MiB of 1000
+	memory, disk uint64     // available memory and disk in MiB, of 1000
 }
 
-// slowRuntime is a runtime that can take its time to say what containers use.
+// slowRuntime is a runtime whose usage requests can hang.
 type slowRuntime struct {
 	*runtimetest.Runtime
-	mu    sync.Mutex // guards stuck
-	stuck bool       // the next question waits until whoever asks gives up
-	used  map[string]container.Usage
+	mu      sync.Mutex // guards what follows
+	stuck   bool       // the next request hangs until its context ends
+	used    map[string]container.Usage
+	devices map[string][]string // devices of the containers, by name
 }
 
-// Usages implements container.Meter.
+// Create implements container.Runtime.
+func (r *slowRuntime) Create(ctx context.Context, sandbox string, spec *container.Spec) (string, error) {
+	r.mu.Lock()
+	r.devices[spec.Container.Name] = spec.Devices
+	r.mu.Unlock()
+	return r.Runtime.Create(ctx, sandbox, spec)
+}
+
+func (r *slowRuntime) devicesOf(name string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.devices[name]
+}
+
+// Usages implements container.StatsSource.
 func (r *slowRuntime) Usages(ctx context.Context) (map[string]container.Usage, error) {
 	r.mu.Lock()
 	stuck := r.stuck
@@ -51,10 +66,10 @@ func (r *slowRuntime) Usages(ctx context.Context) (map[string]container.Usage, e
 	return r.Runtime.Usages(ctx)
 }
 
-// onNode runs a test in a bubble, on a node that has registered and has plenty of everything.
+// onNode runs a test in a bubble, on a registered node with plenty of resources.
 func onNode(t *testing.T, before func(*world), test func(*testing.T, *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, kube: fake.NewClientset(), runtime: &slowRuntime{Runtime: runtimetest.New(), used: map[string]container.Usage{}}, memory: 900, disk: 900}
+		w := &world{t: t, kube: fake.NewClientset(), runtime: &slowRuntime{Runtime: runtimetest.New(), used: map[string]container.Usage{}, devices: map[string][]string{}}, memory: 900, disk: 900}
 		if before != nil {
 			before(w)
 		}
@@ -97,7 +112,7 @@ func (w *world) leave(memory, disk uint64) {
 	w.memory, w.disk = memory, disk
 }
 
-// pass lets time pass: in a bubble, no time at all.
+// pass advances virtual time.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -114,7 +129,7 @@ func podOf(name string, edit ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// asking makes a pod ask for memory.
+// asking sets a pod's memory request.
 func asking(memory string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
@@ -130,7 +145,7 @@ func (w *world) create(p *corev1.Pod) {
 	pass(5 * time.Second)
 }
 
-// pod is a pod as the API shows it, or nil.
+// pod returns a pod as the API shows it, or nil.
 func (w *world) pod(name string) *corev1.Pod {
 	p, err := w.kube.CoreV1().Pods("default").Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -139,7 +154,7 @@ func (w *world) pod(name string) *corev1.Pod {
 	return p
 }
 
-// phase is the phase of a pod, and the reason for it.
+// phase returns the phase of a pod and its reason.
 func (w *world) phase(name string) string {
 	p := w.pod(name)
 	if p == nil {
@@ -148,7 +163,7 @@ func (w *world) phase(name string) string {
 	return string(p.Status.Phase) + " " + p.Status.Reason
 }
 
-// uses sets how many MiB of memory the container of a pod uses.
+// uses sets the memory usage of a pod's container in MiB.
 func (w *world) uses(name string, memory int64) {
 	w.t.Helper()
 	pods, err := w.runtime.Pods(w.t.Context())
@@ -163,10 +178,10 @@ func (w *world) uses(name string, memory int64) {
 			}
 		}
 	}
-	w.runtime.Say(runtimetest.Said{Usages: w.runtime.used})
+	w.runtime.SetAnswers(runtimetest.Answers{Usages: w.runtime.used})
 }
 
-// pressed tells whether the node says that it is short of something.
+// pressed reports whether the node has a pressure condition.
 func (w *world) pressed(condition corev1.NodeConditionType) bool {
 	w.t.Helper()
 	n, err := w.kube.CoreV1().Nodes().Get(w.t.Context(), "node", metav1.GetOptions{})

@@ -13,18 +13,18 @@ import (
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// candidate is one process's part in an election. It belongs to one goroutine at a time.
+// candidate takes part in an election for one process. Only one goroutine uses it at a time.
 type candidate struct {
 	Election
 	clients *Clients
 
-	// seen is the lease as it was found last, and changed when this process noticed that it had changed. Clocks of other
-	// processes are not relied on.
+	// seen is the lease as it was last read. changed is when this process noticed its last change: the clocks of other processes
+	// are not trusted.
 	seen    *coordinationv1.Lease
 	changed time.Time
 }
 
-// acquire waits until this process holds the lease, and returns when the request for it began. It is false if ctx ended
+// acquire waits until this process holds the lease, and returns when the successful request began. It returns false if ctx ends
 // first.
 func (c *candidate) acquire(ctx context.Context) (since time.Time, won bool) {
 	for ctx.Err() == nil {
@@ -46,8 +46,8 @@ func (c *candidate) leases() typedcoordinationv1.LeaseInterface {
 	return c.clients.Kube.CoordinationV1().Leases(c.Lease.Namespace)
 }
 
-// try acquires or renews the lease. It reports false without an error if another process holds it. A request may take
-// half of the deadline, so that one that hangs leaves time for another.
+// try acquires or renews the lease. It returns false without an error if another process holds it. One request may take half of
+// the deadline at most, so that there is time for another one if it hangs.
 func (c *candidate) try(ctx context.Context) (held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(c.RetryPeriod, c.RenewDeadline/2))
 	defer cancel()
@@ -72,7 +72,7 @@ func (c *candidate) try(ctx context.Context) (held bool, err error) {
 	}
 	err = c.write(ctx, lease)
 	if apierrors.IsConflict(err) {
-		return false, nil // another process was faster: the next try tells which
+		return false, nil // another process was faster: the next try shows which
 	}
 	return err == nil, err
 }
@@ -91,7 +91,7 @@ func (c *candidate) create(ctx context.Context) (held bool, err error) {
 	return err == nil, err
 }
 
-// write makes this process the holder of a lease, if nobody has changed that meanwhile.
+// write makes this process the holder of a lease, unless the lease was changed meanwhile.
 func (c *candidate) write(ctx context.Context, lease *coordinationv1.Lease) error {
 	now := metav1.NowMicro()
 	acquired, transitions := now, int32(0)
@@ -124,7 +124,7 @@ func (c *candidate) spec(acquired, renewed metav1.MicroTime, transitions int32) 
 	}
 }
 
-// release gives the lease up, unless that takes longer than the lease lasts.
+// release gives the lease up, unless that takes longer than the lease is valid.
 func (c *candidate) release(ctx context.Context, expires time.Time) {
 	c.record("%s stopped leading", c.Identity)
 	if c.seen == nil || !c.holds(c.seen) || !time.Now().Before(expires) {
@@ -149,7 +149,7 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// lasts is how long the holder of a lease may take to renew it.
+// lasts returns how long the holder of a lease may take to renew it.
 func (c *candidate) lasts(lease *coordinationv1.Lease) time.Duration {
 	if s := lease.Spec.LeaseDurationSeconds; s != nil {
 		return time.Duration(*s) * time.Second

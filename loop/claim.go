@@ -15,26 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Claims settle which objects a controller owns: those that match its selector
-// and are either owned by it or by nobody.
+// Claims decides which objects a controller owns: those that match its selector and are owned by it or have no controller.
 type Claims[T metav1.Object] struct {
 	Owner    metav1.Object
-	Kind     schema.GroupVersionKind // of the owner
+	Kind     schema.GroupVersionKind // the owner's kind
 	Selector labels.Selector
-	// Adoptable is a further condition on what is adopted or kept; nil means none.
+	// Adoptable is a further condition on objects that are adopted or kept; nil means none.
 	Adoptable func(T) bool
-	// Live reads the owner from the server. It is called at most once, before
-	// the first adoption: a cache may show an owner that is gone.
+	// Live reads the owner from the server. It is called at most once, before the first adoption, because a cache may still show
+	// a deleted owner.
 	Live func(ctx context.Context) (metav1.Object, error)
-	// Patch sends a strategic merge patch. The patch carries the object's uid,
-	// so it never hits another object of the same name.
+	// Patch sends a strategic merge patch. The patch has the object's UID, so it cannot hit another object of the same name.
 	Patch func(ctx context.Context, object T, patch []byte) error
 }
 
-// Claim adopts orphans that match, releases owned objects that do not match
-// any more, and returns what is owned now. Objects are as the caller passed them, an
-// adopted one without its new owner. Objects that could not be claimed are
-// left out, and the reasons returned beside the rest.
+// Claim adopts orphans that match, releases owned objects that no longer match, and returns the objects that are owned now. They
+// are returned as they were passed in; an adopted object does not have its new owner yet. Objects that could not be claimed are
+// left out, and the errors are returned with the rest.
 func (c *Claims[T]) Claim(ctx context.Context, candidates iter.Seq[T]) (owned []T, err error) {
 	var failures []error
 	mayAdopt := sync.OnceValue(func() error { return c.ownerLives(ctx) })
@@ -100,8 +97,7 @@ func (c *Claims[T]) adopt(ctx context.Context, object T) (bool, error) {
 
 func (c *Claims[T]) release(ctx context.Context, object T) error {
 	err := c.patch(ctx, object, map[string]string{"$patch": "delete", "uid": string(c.Owner.GetUID())})
-	// Gone, or not the object that we saw, or released by somebody else: in
-	// each case it is not ours.
+	// Gone, replaced, or released by another client: in each case it is not ours.
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return nil
 	}
@@ -123,5 +119,5 @@ func (c *Claims[T]) describe() string {
 	return c.Kind.Kind + " " + types.NamespacedName{Namespace: c.Owner.GetNamespace(), Name: c.Owner.GetName()}.String()
 }
 
-// ControlledBy tells whether owner is the controller owner of object.
+// ControlledBy reports whether owner is the controller of object.
 func ControlledBy(object, owner metav1.Object) bool { return metav1.IsControlledBy(object, owner) }

@@ -30,7 +30,7 @@ func replicaSet(name string) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uidOf(name)}}
 }
 
-// claims of the ReplicaSet web, which wants app=web, over a fake server.
+// claims returns the Claims of the ReplicaSet web, which selects app=web, with a fake server.
 func claims(kube *fake.Clientset, live *int) *loop.Claims[*corev1.Pod] {
 	return &loop.Claims[*corev1.Pod]{
 		Owner:    replicaSet("web"),
@@ -47,7 +47,7 @@ func claims(kube *fake.Clientset, live *int) *loop.Claims[*corev1.Pod] {
 	}
 }
 
-func TestClaimAdoptsMatchingOrphansAndReleasesWhatMatchesNoMore(t *testing.T) {
+func TestClaimAdoptsMatchingOrphansAndReleasesObjectsThatNoLongerMatch(t *testing.T) {
 	pods := []*corev1.Pod{
 		pod("mine", labelled("web"), ownedBy("apps/v1", "ReplicaSet", "web")),
 		pod("lost", labelled("db"), ownedBy("apps/v1", "ReplicaSet", "web")),
@@ -137,7 +137,7 @@ func TestAStaleOwnerDoesNotAdopt(t *testing.T) {
 	}
 }
 
-func TestReleasingWhatIsGoneOrNotOursIsNoError(t *testing.T) {
+func TestReleasingAGoneOrForeignObjectIsNoError(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "lost", nil)
 	for _, answer := range []error{nil, apierrors.NewNotFound(resource, "lost"), invalid, errors.New("no network")} {

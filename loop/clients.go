@@ -22,33 +22,31 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// Clients are what the loops of one process share. Nobody changes them once
-// loops are made from them.
+// Clients is what all loops of a process share. It must not be changed once a loop was made from it.
 type Clients struct {
 	Kube      kubernetes.Interface
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
 	Discovery discovery.DiscoveryInterface
 
-	// Informers holds one informer for each kind. Ask for it with [Informer].
+	// Informers has one informer for each kind. Use [Informer] to get it.
 	Informers *informer.Factory
 	// Events writes the events of all components.
 	Events *Events
-	// Recorder records events in the name of this component.
+	// Recorder records events with this component as their source.
 	Recorder Recorder
-	// Metrics counts the queues of all loops; nil means nobody does.
+	// Metrics counts the queues of all loops; nil counts nothing.
 	Metrics queue.Metrics
 	Log     *slog.Logger
 	// Now is the clock.
 	Now func() time.Time
 
-	config     *rest.Config // nil if the clients were given
-	connection *http.Client // of the config
+	config     *rest.Config // nil if the clients were passed in
+	connection *http.Client // made from config
 }
 
-// NewClients connects to the API server of config. It sets no limit to the
-// rate of requests: loops limit their retries, and servers defend themselves.
-// While the server cannot be reached log is told so once, and not of each try.
+// NewClients connects to the API server of config. It does not limit the rate of requests: loops limit their retries, and servers
+// protect themselves. When the server cannot be reached, that is logged once, not for each request.
 func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -56,7 +54,8 @@ func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
-		// Some loops serve kinds that users are warned of, such as endpoints; a warning for each write helps nobody.
+		// Some loops write kinds for which the server sends deprecation warnings, such as Endpoints. One warning for each write
+		// helps nobody.
 		config.WarningHandler = rest.NoWarnings{}
 	}
 	if log == nil {
@@ -68,12 +67,12 @@ func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 		return nil, err
 	}
 	c.share()
-	c.Log = slog.New(calm{log.Handler()})
+	c.Log = slog.New(outageHandler{log.Handler()})
 	c.Events.log = c.Log
 	return c, nil
 }
 
-// connect makes the clients of one configuration.
+// connect makes the clients for a configuration.
 func (c *Clients) connect(config *rest.Config) error {
 	typed := rest.CopyConfig(config)
 	typed.ContentType = "application/vnd.kubernetes.protobuf"
@@ -96,26 +95,25 @@ func (c *Clients) connect(config *rest.Config) error {
 	return nil
 }
 
-// ClientsFor makes Clients of a clientset, which may be a fake one. There is no
-// dynamic and no metadata client unless the caller sets them.
+// ClientsFor returns Clients for a clientset, which may be a fake one. The dynamic client and the metadata client are nil unless
+// the caller sets them.
 func ClientsFor(kube kubernetes.Interface) *Clients {
 	c := &Clients{Kube: kube, Discovery: kube.Discovery()}
 	c.share()
 	return c
 }
 
-// share makes what all loops have in common.
+// share makes what all loops share.
 func (c *Clients) share() {
-	// The clients that As returns differ from these, and must not get informers of their own, with a copy of all pods, because of that.
+	// The clients that As returns must share these informers. Otherwise each would have its own copy of all pods.
 	c.Informers = informer.NewFactory(informer.FactoryOptions{OneServer: true})
 	c.Events = NewEvents(c.Kube.CoreV1(), nil)
 	c.Recorder = c.Events.For(corev1.EventSource{})
 	c.Log, c.Now = slog.New(slog.DiscardHandler), time.Now
 }
 
-// As returns Clients that go by the name of program: the server names it as the
-// manager of the fields that it writes. They share everything else. Clients
-// that were not made from a config keep their name.
+// As returns Clients that send program as their user agent, which becomes the name of the field manager. Everything else is
+// shared. Clients that were not made from a config are returned unchanged.
 func (c *Clients) As(program string) *Clients {
 	if c.config == nil {
 		return c
@@ -124,13 +122,12 @@ func (c *Clients) As(program string) *Clients {
 	config := rest.CopyConfig(c.config)
 	config.UserAgent = fmt.Sprintf("%s/millrace (%s/%s)", program, runtime.GOOS, runtime.GOARCH)
 	if err := as.connect(config); err != nil {
-		return c // which was made of the same config, so that this does not happen
+		return c // cannot happen: the first clients were made from the same config
 	}
 	return &as
 }
 
-// Named returns Clients whose logger and recorder speak for the component
-// name, and which share everything else.
+// Named returns Clients whose logger and recorder use the component's name. Everything else is shared.
 func (c *Clients) Named(name string) *Clients {
 	named := *c
 	named.Log = c.log().With("component", name)
@@ -140,7 +137,7 @@ func (c *Clients) Named(name string) *Clients {
 	return &named
 }
 
-// log is the logger, or one that discards.
+// log returns the logger, or one that discards.
 func (c *Clients) log() *slog.Logger {
 	if c == nil || c.Log == nil {
 		return slog.New(slog.DiscardHandler)
@@ -148,21 +145,20 @@ func (c *Clients) log() *slog.Logger {
 	return c.Log
 }
 
-// Run keeps the informers up to date and writes the events, until ctx ends.
+// Run runs the informers and writes the events until ctx ends.
 func (c *Clients) Run(ctx context.Context) error {
 	return Join(c.Informers, c.Events).Run(ctx)
 }
 
-// hotBytes bounds the objects of a kind that stay decoded, by their encoded size. Loops read an object soon after it
-// changed, or not for a long time.
+// hotBytes limits the decoded objects of a kind, by their encoded size. Loops read an object soon after it has changed, or not
+// for a long time.
 const hotBytes = 1 << 20
 
-// Selection restricts what is listed, watched and cached, in the API's syntax.
+// Selection selects what is listed, watched and cached, in the syntax of the API's selectors.
 type Selection struct{ Labels, Fields string }
 
-// Informer returns the process's informer of a kind, which all that ask for
-// the same kind, namespace and selection share. It keeps no managed fields. With
-// a selection it caches only what that selects; there can be one at most.
+// Informer returns the process's informer for a kind. All callers with the same kind, namespace and selection share one. It drops
+// managed fields. At most one selection may be given; only the selected objects are cached.
 func Informer[T informer.Object](c *Clients, source informer.Source[T], only ...Selection) *informer.Shared[T] {
 	var selected Selection
 	for _, s := range only {
@@ -174,18 +170,16 @@ func Informer[T informer.Object](c *Clients, source informer.Source[T], only ...
 		Logger:            c.log(),
 		DropManagedFields: true,
 		HotBytes:          hotBytes,
-		// client-go's fake clients accept a streamed list and never send it.
+		// client-go's fake clients accept a streaming list and never send it.
 		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
 	})
 }
 
-// ErrNoConfig is returned where clients that were given, and not made from a
-// configuration, cannot make another one.
+// ErrNoConfig is returned when clients that were not made from a configuration would need it to make another client.
 var ErrNoConfig = errors.New("these clients were not made from a configuration")
 
-// ResourceFor returns a client for any kind, such as a custom one, over a Go
-// type of the caller's own or as a tree: see [informer.ResourceFor]. It is a
-// source for [Informer], and what a [Writer] writes with.
+// ResourceFor returns a client for any kind, including custom ones, with a Go type of the caller or a JSON tree: see
+// [informer.ResourceFor]. It is a source for [Informer] and the client of a [Writer].
 func ResourceFor[T informer.Object](c *Clients, kind schema.GroupVersionKind, resource string) (informer.Resource[T], error) {
 	if c.config == nil {
 		return informer.Resource[T]{}, fmt.Errorf("client for %s: %w", resource, ErrNoConfig)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-func TestLoopsGoByTheNamesOfTheirPrograms(t *testing.T) {
+func TestLoopsUseTheUserAgentsOfTheirPrograms(t *testing.T) {
 	agents := make(chan string, 4)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agents <- r.UserAgent()

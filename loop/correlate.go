@@ -9,18 +9,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limits as in client-go's recorder, so that events look alike.
+// The limits are those of client-go's recorder, so that events look the same.
 const (
-	burst        = 25               // events of one source about one object, at once
-	refill       = 5 * time.Minute  // the time after which one more is allowed
-	maxSimilar   = 10               // events that differ only in their message, before they are merged
-	similarSpan  = 10 * time.Minute // a pause of that length starts anew
+	burst        = 25               // how many events of one source about one object may come at once
+	refill       = 5 * time.Minute  // the time until one more is allowed
+	maxSimilar   = 10               // how many events that differ only in their message are written before they are merged
+	similarSpan  = 10 * time.Minute // similar events that are further apart are not merged
 	mergedPrefix = "(combined from similar events): "
-	memory       = 4096 / lanes // objects, kinds of events and events remembered
+	memory       = 4096 / lanes // how many objects, kinds of events and events are remembered
 )
 
-// A correlator decides what becomes of an event: dropped, merged, counted or
-// created. It belongs to one goroutine and its memory is bounded.
+// A correlator decides whether an event is dropped, merged, counted or created. It belongs to one goroutine, and its memory is
+// bounded.
 type correlator struct {
 	budgets lru[eventSubject, *budget]
 	similar lru[eventKind, *similarity]
@@ -28,7 +28,7 @@ type correlator struct {
 	stamp   int64
 }
 
-// eventSubject is a source and what it talks about.
+// eventSubject is an event source and the object of its events.
 type eventSubject struct {
 	source corev1.EventSource
 	object corev1.ObjectReference
@@ -41,7 +41,7 @@ type eventKind struct {
 
 type eventText struct {
 	eventKind
-	message string // empty: the merged event of the kind
+	message string // empty for the merged event
 }
 
 type budget struct {
@@ -70,12 +70,12 @@ func newCorrelator() *correlator {
 
 func kindOf(event *corev1.Event) eventKind {
 	object := event.InvolvedObject
-	object.ResourceVersion = "" // the same object all the time
+	object.ResourceVersion = "" // events about any version of the object count as the same
 	return eventKind{eventSubject{event.Source, object}, event.Type, event.Reason}
 }
 
-// event returns what to write, named and counted, and the text under which it
-// is counted; nil means that nothing is written.
+// event returns the event to write, with name and count, and the key under which it is counted. nil means that nothing is
+// written.
 func (c *correlator) event(event *corev1.Event) (*corev1.Event, eventText) {
 	now := event.LastTimestamp.Time
 	text := eventText{kindOf(event), event.Message}
@@ -94,12 +94,12 @@ func (c *correlator) event(event *corev1.Event) (*corev1.Event, eventText) {
 	return event, text
 }
 
-// written remembers what the server has now.
+// written remembers the event that the server has now.
 func (c *correlator) written(text eventText, event *corev1.Event) {
 	c.seen.put(text, counted{event.Name, event.FirstTimestamp, event.Count})
 }
 
-// allowed takes one token of the subject's budget.
+// allowed takes one token from the subject's budget.
 func (c *correlator) allowed(subject eventSubject, now time.Time) bool {
 	b, ok := c.budgets.get(subject)
 	if !ok {
@@ -115,8 +115,7 @@ func (c *correlator) allowed(subject eventSubject, now time.Time) bool {
 	return true
 }
 
-// merged tells whether there were so many messages of one kind lately that
-// the event joins the merged one.
+// merged reports whether there were so many different messages of one kind lately that this event is merged.
 func (c *correlator) merged(kind eventKind, message string, now time.Time) bool {
 	s, ok := c.similar.get(kind)
 	if !ok || now.Sub(s.last) > similarSpan {
@@ -133,8 +132,7 @@ func (c *correlator) merged(kind eventKind, message string, now time.Time) bool 
 	return len(s.messages) >= maxSimilar
 }
 
-// name makes an event's name of the object's name and the time, and never the
-// same twice.
+// name returns a unique name made from the object's name and the time.
 func (c *correlator) name(event *corev1.Event) string {
 	c.stamp = max(c.stamp+1, event.LastTimestamp.UnixNano())
 	return fmt.Sprintf("%s.%x", event.InvolvedObject.Name, c.stamp)

@@ -12,32 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// ErrLeadershipLost is what an elected Runner returns when another process
-// may have taken over. The usual answer is to end the process.
+// ErrLeadershipLost is returned by an elected Runner when another process may have become the leader. Usually the process should
+// end then.
 var ErrLeadershipLost = errors.New("leadership lost")
 
-// Election is a race of processes for a Lease.
+// Election describes a leader election with a Lease.
 type Election struct {
 	Lease Key
-	// Identity must differ between processes. Empty: the host's name and a
-	// random part.
+	// Identity must be different in each process. Empty means the host name and a random part.
 	Identity string
-	// LeaseDuration is how long others wait for a leader that does not renew,
-	// RenewDeadline how long the leader itself tries before it stops its work,
-	// RetryPeriod the time between tries. 0 means 15 s, 10 s and 2 s.
+	// LeaseDuration is how long other processes wait for a leader that does not renew. RenewDeadline is how long the leader
+	// itself tries before it stops its work. RetryPeriod is the time between tries. 0 means 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Overrun is called if the work has not stopped when the lease runs out, so
-	// that two may lead from now on. Nil panics, which ends the process.
+	// Overrun is called if the work has not stopped when the lease expires. From then on two processes may lead. If it is nil the
+	// process panics.
 	Overrun func()
 }
 
 // Elected runs r only while this process leads.
 //
-// The lease is renewed until r has stopped, and given up after that, so that
-// the next leader never overlaps with this one. If the lease cannot be renewed
-// for RenewDeadline, because the API server fails, hangs or says that
-// another process leads, r is stopped and Elected returns [ErrLeadershipLost]. r has
-// to stop within the rest of the lease: see [Election.Overrun].
+// The lease is renewed until r has stopped, and given up after that, so that two leaders never overlap. If the lease cannot be
+// renewed for RenewDeadline, because the API server fails, hangs or reports another leader, r is stopped and Elected returns
+// [ErrLeadershipLost]. r must stop before the lease expires: see [Election.Overrun].
 func Elected(c *Clients, e Election, r Runner) Runner {
 	return Func(func(ctx context.Context) error {
 		e, err := e.complete()
@@ -54,7 +50,7 @@ func Elected(c *Clients, e Election, r Runner) Runner {
 	})
 }
 
-// complete fills in what was not set.
+// complete sets the defaults.
 func (e Election) complete() (Election, error) {
 	e.LeaseDuration = cmp.Or(e.LeaseDuration, 15*time.Second)
 	e.RenewDeadline = cmp.Or(e.RenewDeadline, 10*time.Second)
@@ -81,8 +77,8 @@ func (e Election) complete() (Election, error) {
 // term is the time from winning an election to the end of the work.
 type term struct {
 	*candidate
-	since   time.Time      // when the request began that renewed the lease last
-	renewed chan time.Time // receives such times
+	since   time.Time      // when the last successful renewal began
+	renewed chan time.Time // receives the start of each successful renewal
 	lost    chan struct{}  // closed when another process holds the lease
 }
 
@@ -109,7 +105,7 @@ func (t *term) run(ctx context.Context, r Runner) error {
 	return err
 }
 
-// watch stops the work when the lease is not renewed in time, and returns when the work has ended.
+// watch stops the work if the lease is not renewed in time, and returns when the work has ended.
 func (t *term) watch(ended <-chan error, stop func()) (lost bool, err error) {
 	deadline := time.NewTimer(time.Until(t.since.Add(t.RenewDeadline)))
 	defer deadline.Stop()

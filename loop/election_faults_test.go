@@ -34,7 +34,7 @@ func TestOneOfTwoLeadsAfterAnOutageAndNeverBoth(t *testing.T) {
 			leading.Add(-1)
 			return nil
 		})
-		process := func(name string) loop.Runner { // that is started again when it ends
+		process := func(name string) loop.Runner { // restarted whenever it ends
 			return loop.Func(func(ctx context.Context) error {
 				for ctx.Err() == nil {
 					if err := loop.Elected(loop.ClientsFor(kube), election(name), work).Run(ctx); err != nil && !errors.Is(err, loop.ErrLeadershipLost) {

@@ -16,8 +16,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// hanging makes requests for leases hang, with no regard for their contexts, from the moment it is switched on until
-// it is released.
+// hanging makes requests for leases hang, ignoring their contexts, until it is released.
 type hanging struct {
 	on      atomic.Bool
 	release chan struct{}

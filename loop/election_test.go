@@ -40,7 +40,7 @@ func TestSoleALeaderStopsBeforeTheNextOneStarts(t *testing.T) {
 		if err := stopFirst(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(5 * time.Second) // the lease was given up: no need to wait until it runs out
+		time.Sleep(5 * time.Second) // the lease was given up, so nobody waits until it expires
 		synctest.Wait()
 		if err := stopSecond(); err != nil {
 			t.Error(err)
@@ -49,7 +49,7 @@ func TestSoleALeaderStopsBeforeTheNextOneStarts(t *testing.T) {
 	})
 }
 
-func TestALeaderThatCannotRenewStopsAndSaysSo(t *testing.T) {
+func TestALeaderThatCannotRenewStopsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
 		var lost, running atomic.Bool
@@ -76,7 +76,7 @@ func TestALeaderThatCannotRenewStopsAndSaysSo(t *testing.T) {
 	})
 }
 
-func TestAnElectedRunnersErrorEndsItAndGivesUpTheLease(t *testing.T) {
+func TestAnElectedRunnersErrorIsReturnedAndTheLeaseGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
 		broken := errors.New("broken")
@@ -96,7 +96,7 @@ func TestAnElectedRunnersErrorEndsItAndGivesUpTheLease(t *testing.T) {
 	})
 }
 
-func TestAGroupElectsAllButTheUnelected(t *testing.T) {
+func TestAGroupElectsAllLoopsButTheUnelected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clients := loop.ClientsFor(fake.NewClientset())
 		lead := background(t, loop.Elected(clients, election("other"), loop.Func(untilDone)))
@@ -117,7 +117,7 @@ func TestAGroupElectsAllButTheUnelected(t *testing.T) {
 	})
 }
 
-func TestAnElectionThatCannotWorkIsAnError(t *testing.T) {
+func TestAnInvalidElectionIsAnError(t *testing.T) {
 	e := election("me")
 	e.LeaseDuration, e.RenewDeadline = time.Second, time.Minute
 	if err := loop.Elected(loop.ClientsFor(fake.NewClientset()), e, loop.Func(untilDone)).Run(t.Context()); err == nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Endpoints answers what a kubelet and Prometheus ask a program of loops:
-// /healthz and /livez (it runs), /readyz (all caches are filled; if not, which
-// ones and why) and /metrics. Without a gatherer there is no /metrics.
+// Endpoints serves /healthz and /livez (the process runs), /readyz (all caches are filled; if not, it says which and why) and
+// /metrics. Without a gatherer there is no /metrics.
 func Endpoints(c *Clients, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	ok := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
@@ -35,14 +34,14 @@ func Endpoints(c *Clients, metrics prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// Serve answers on a listener until its context ends.
+// Serve serves HTTP on a listener until its context ends.
 func Serve(listener net.Listener, handler http.Handler) Runner {
 	return Func(func(ctx context.Context) error {
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 		stopped := make(chan struct{})
 		defer context.AfterFunc(ctx, func() {
 			defer close(stopped)
-			_ = server.Close() // those who ask will ask again
+			_ = server.Close() // clients will retry
 		})()
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve on %s: %w", listener.Addr(), err)

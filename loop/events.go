@@ -21,34 +21,33 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// Recorder records Kubernetes events about objects: what kubectl describe
-// shows. It never waits. Recording is best effort; loops must not rely on it.
+// Recorder records Kubernetes events, which kubectl describe shows. It does not block. Events may be lost, so loops must not rely
+// on them.
 type Recorder interface {
 	Eventf(object runtime.Object, eventType, reason, format string, args ...any)
 }
 
-// Events writes events to the API server. Equal events are counted in one
-// object, similar ones are merged after a while, and a source that keeps talking about
-// one object is cut short: see correlator. What waits to be written is bounded;
-// what does not fit is dropped.
+// Events writes events to the API server. Equal events are counted in one object, similar ones are merged after a while, and a
+// source with too many events about one object is limited: see correlator. The number of waiting events is bounded; further ones
+// are dropped.
 type Events struct {
 	client typedcorev1.EventsGetter
 	log    *slog.Logger
-	lanes  [lanes]chan *corev1.Event // all events about one object are in the same one
+	lanes  [lanes]chan *corev1.Event // all events about one object use the same lane
 }
 
 const (
-	// lanes is how many events are written at a time: few, since what the loops themselves write goes first, but
-	// not one after the other, as most of the CPU time would go into falling asleep and waking up.
+	// lanes is how many events are written at the same time. It is small because the loops' own writes come first. It is not 1,
+	// because most CPU time would then go into switching between goroutines.
 	lanes = 4
-	// maxWaiting bounds the events that wait in a lane. A burst of many thousand objects leaves as many behind for some seconds.
+	// maxWaiting limits the events that wait in a lane. A burst of many thousand objects fills it for some seconds.
 	maxWaiting = 5000
-	// deference is for how many times as long as its last write took a lane then rests, while there is room in it: what the
-	// loops do is more urgent than the news of it, and writes take longer the busier the server is.
-	deference, mostDeference = 3, time.Second
+	// After each write a lane pauses for deference times as long as the write took, as long as the lane has room. The loops' own
+	// writes are more urgent than events, and writes take longer when the server is busy.
+	deference, maxDeference = 3, time.Second
 )
 
-// NewEvents makes a writer of events. A nil log discards.
+// NewEvents returns a writer of events. A nil log discards.
 func NewEvents(client typedcorev1.EventsGetter, log *slog.Logger) *Events {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -60,14 +59,14 @@ func NewEvents(client typedcorev1.EventsGetter, log *slog.Logger) *Events {
 	return e
 }
 
-// lane is where events about an object wait.
+// lane returns the lane of an object.
 func (e *Events) lane(object *corev1.ObjectReference) chan *corev1.Event {
 	hash := fnv.New32a()
-	_, _ = io.WriteString(hash, object.Namespace+"/"+object.Name) // never fails
+	_, _ = io.WriteString(hash, object.Namespace+"/"+object.Name) // cannot fail
 	return e.lanes[hash.Sum32()%lanes]
 }
 
-// For returns a recorder that speaks for source.
+// For returns a recorder with this source.
 func (e *Events) For(source corev1.EventSource) Recorder { return recorder{e, source} }
 
 type recorder struct {
@@ -101,7 +100,7 @@ func (r recorder) Eventf(object runtime.Object, eventType, reason, format string
 	select {
 	case r.events.lane(ref) <- event:
 	default:
-		r.events.log.Debug("event dropped: too many wait", "reason", reason, "object", ref.Name)
+		r.events.log.Debug("event dropped because too many are waiting", "reason", reason, "object", ref.Name)
 	}
 }
 
@@ -115,10 +114,10 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:maxMessage], "")
 }
 
-// lastWords is how long Run goes on writing after its context has ended.
-const lastWords = time.Second
+// flushTimeout is how long Run keeps writing after its context has ended.
+const flushTimeout = time.Second
 
-// Run writes events until ctx ends, and what waits then if that goes quickly.
+// Run writes events until ctx ends, and then the waiting ones as long as flushTimeout allows.
 func (e *Events) Run(ctx context.Context) error {
 	var writing sync.WaitGroup
 	for _, lane := range e.lanes {
@@ -136,7 +135,7 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 			began := time.Now()
 			e.write(ctx, correlate, event)
 			if waiting := len(lane); waiting > 0 && waiting < maxWaiting/2 {
-				pause(ctx, min(deference*time.Since(began), mostDeference))
+				pause(ctx, min(deference*time.Since(began), maxDeference))
 			}
 		case <-ctx.Done():
 			e.flush(context.WithoutCancel(ctx), correlate, lane)
@@ -146,7 +145,7 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 }
 
 func (e *Events) flush(ctx context.Context, correlate *correlator, lane <-chan *corev1.Event) {
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	for ctx.Err() == nil {
 		select {
@@ -160,10 +159,10 @@ func (e *Events) flush(ctx context.Context, correlate *correlator, lane <-chan *
 	}
 }
 
-// retryEvery are the pauses between the attempts to write one event.
+// retryEvery has the delays between the attempts to write one event.
 var retryEvery = []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second}
 
-// write sends one event; false means that the server could not be reached.
+// write sends one event. It returns false if the server could not be reached.
 func (e *Events) write(ctx context.Context, correlate *correlator, event *corev1.Event) bool {
 	event, text := correlate.event(event)
 	if event == nil {
@@ -187,7 +186,7 @@ func (e *Events) write(ctx context.Context, correlate *correlator, event *corev1
 	}
 }
 
-// send counts up the event if the server has it, else creates it.
+// send increases the count of the event if the server has it, and creates it otherwise.
 func (e *Events) send(ctx context.Context, event *corev1.Event) error {
 	events := e.client.Events(event.Namespace)
 	if event.Count > 1 {

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// withEvents gives f a running event writer and a recorder on it.
+// withEvents calls f with a running event writer and its recorder.
 func withEvents(t *testing.T, f func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder)) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
@@ -44,7 +44,7 @@ func written(t *testing.T, kube *fake.Clientset) []corev1.Event {
 	return list.Items
 }
 
-func TestAnEventSaysWhatKubectlDescribeShows(t *testing.T) {
+func TestAnEventHasWhatKubectlDescribeShows(t *testing.T) {
 	withEvents(t, func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder) {
 		recorder.Eventf(pod("a"), corev1.EventTypeWarning, "Failed", "no luck with %d", 7)
 		recorder.Eventf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, corev1.EventTypeNormal, "Up", "up")
@@ -107,7 +107,7 @@ func TestACountedEventThatExpiredIsCreatedAgain(t *testing.T) {
 	})
 }
 
-func TestSimilarEventsAreMergedAndATalkativeSourceIsCutShort(t *testing.T) {
+func TestSimilarEventsAreMergedAndTheirNumberIsLimited(t *testing.T) {
 	withEvents(t, func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder) {
 		for i := range 40 {
 			recorder.Eventf(pod("a"), "Normal", "Chatty", "message %d", i)
@@ -120,7 +120,7 @@ func TestSimilarEventsAreMergedAndATalkativeSourceIsCutShort(t *testing.T) {
 				single++
 			}
 		}
-		// A burst of 25 is let through: nine by themselves, then the merged one.
+		// A burst of 25 is allowed: nine single events, then the merged one.
 		if single != 9 || merged != 16 {
 			t.Errorf("%d single events, the merged one counts %d; want 9 and 16", single, merged)
 		}
@@ -136,11 +136,11 @@ func TestSimilarEventsAreMergedAndATalkativeSourceIsCutShort(t *testing.T) {
 	})
 }
 
-func TestWritingIsTriedAgainUnlessTheServerRefuses(t *testing.T) {
+func TestWritingAnEventIsRetriedUnlessTheServerRefusesIt(t *testing.T) {
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", errors.New("no"))
 	for _, c := range []struct {
 		answer error // to the first two tries
-		want   int   // events written of three
+		want   int   // how many of three events are written
 	}{{errors.New("no network"), 3}, {refusal, 1}} {
 		withEvents(t, func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder) {
 			tries := 0
@@ -159,7 +159,7 @@ func TestWritingIsTriedAgainUnlessTheServerRefuses(t *testing.T) {
 	}
 }
 
-func TestRecordingNeverWaitsAndMemoryIsBounded(t *testing.T) {
+func TestRecordingDoesNotBlockAndMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
 		var kept atomic.Int32
@@ -167,7 +167,7 @@ func TestRecordingNeverWaitsAndMemoryIsBounded(t *testing.T) {
 			kept.Add(1)
 			return true, nil, nil
 		})
-		events := loop.NewEvents(kube.CoreV1(), nil) // nobody writes yet
+		events := loop.NewEvents(kube.CoreV1(), nil) // no event is written yet
 		recorder := events.For(corev1.EventSource{})
 		for i := range 30_000 {
 			recorder.Eventf(pod(fmt.Sprint("p", i)), "Normal", "Flood", "flood")
@@ -181,7 +181,7 @@ func TestRecordingNeverWaitsAndMemoryIsBounded(t *testing.T) {
 	})
 }
 
-func TestNewsGiveWayToWorkWhileThereIsRoomForThem(t *testing.T) {
+func TestEventsGiveWayToOtherWritesWhileThereIsRoom(t *testing.T) {
 	withEvents(t, func(t *testing.T, kube *fake.Clientset, recorder loop.Recorder) {
 		const takes = 10 * time.Millisecond
 		var count atomic.Int32
@@ -195,7 +195,7 @@ func TestNewsGiveWayToWorkWhileThereIsRoomForThem(t *testing.T) {
 			time.Sleep(d)
 			return count.Load() - before
 		}
-		for i := range 40 { // of one object, so that they go one after the other
+		for i := range 40 { // of one object, so that they are written one after the other
 			recorder.Eventf(pod("a"), "Normal", fmt.Sprint("Reason", i), "text")
 		}
 		if n := in(20 * takes); n < 4 || n > 6 {

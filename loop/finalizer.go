@@ -11,19 +11,19 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Finalizer keeps objects from going before a loop has cleaned up after them.
+// Finalizer keeps deleted objects until a loop has cleaned up after them.
 type Finalizer[T informer.Object] struct {
-	// Name is what stands in metadata.finalizers: a domain and a path.
+	// Name is the entry in metadata.finalizers: a domain and a path.
 	Name   string
 	Writer *Writer[T]
-	// Cleanup removes what the object has led to. It may be called again for
-	// the same object, and fails as long as there is something left.
+	// Cleanup removes what was made for the object. It may be called again for the same object. It must return an error while
+	// anything is left.
 	Cleanup func(ctx context.Context, object T) error
 }
 
-// Hold is called by a Sync first, with the object that it is about. It puts the finalizer on an object that lives. Of one
-// that is being deleted it cleans up and takes the finalizer off. It reports whether Sync has to go on.
-func (f *Finalizer[T]) Hold(ctx context.Context, object T) (goOn bool, err error) {
+// Handle must be called first in Sync. It adds the finalizer to an object. If the object is being deleted, it cleans up and
+// removes the finalizer. It returns whether Sync must continue.
+func (f *Finalizer[T]) Handle(ctx context.Context, object T) (goOn bool, err error) {
 	held := slices.Contains(object.GetFinalizers(), f.Name)
 	switch {
 	case object.GetDeletionTimestamp() == nil && held:
@@ -38,12 +38,12 @@ func (f *Finalizer[T]) Hold(ctx context.Context, object T) (goOn bool, err error
 	}
 	err = f.set(ctx, object, slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == f.Name }))
 	if apierrors.IsNotFound(err) {
-		err = nil // it went meanwhile
+		err = nil // it was deleted meanwhile
 	}
 	return false, err
 }
 
-// set replaces the finalizers of this version of the object, and of no other.
+// set replaces the finalizers of exactly this version of the object.
 func (f *Finalizer[T]) set(ctx context.Context, object T, finalizers []string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": finalizers,

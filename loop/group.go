@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Entry describes a loop, so that it can be put on a list and run by name.
+// Entry describes a loop in a list, so that it can be run by name.
 type Entry struct {
-	// Name and Aliases are what [Select] knows it by.
+	// Name and Aliases are the names that [Select] accepts.
 	Name    string
 	Aliases []string
-	// Source is the name that its events speak for; empty means Name.
+	// Source is the source of its events; empty means Name.
 	Source string
-	// New makes the loop. Its clients speak for Source. A nil Runner without an
-	// error means that the loop has nothing to do here.
+	// New makes the loop. The clients record events with Source. A nil Runner without an error means that the loop has nothing to
+	// do here.
 	New func(c *Clients) (Runner, error)
-	// OffByDefault loops run only if they are asked for by name.
+	// OffByDefault loops run only if they are named explicitly.
 	OffByDefault bool
 	// Unelected loops run in every process, not only in the leader.
 	Unelected bool
@@ -27,13 +27,12 @@ type Entry struct {
 type Group struct {
 	Clients *Clients
 	Entries []Entry
-	// Select says which of the entries run; nil means all that are not off by
-	// default. See [Select] for the syntax.
+	// Select names the loops that run; nil means all that are not off by default. See [Select] for the syntax.
 	Select []string
-	// Election, if set, lets the loops run only in the process that leads.
+	// Election, if set, makes the loops run only in the leader.
 	Election *Election
-	// Identify, if set, makes the context in which the loop of a name runs, so that a transport can tell for whom a request is.
-	// What loops share (informers, events) runs in the context of [Run].
+	// Identify, if set, returns the context in which a loop runs, so that a transport can see which loop a request belongs to.
+	// What loops share (informers, events) runs with the context of [Run].
 	Identify func(ctx context.Context, name string) context.Context
 }
 
@@ -63,10 +62,10 @@ func (g *Group) Run(ctx context.Context) error {
 	return Join(append(unelected, leader)...).Run(ctx)
 }
 
-// Make makes the loop, with clients that speak for it.
+// Make makes the loop, with clients that have its name.
 func (e Entry) Make(c *Clients) (Runner, error) { return e.New(c.Named(cmp.Or(e.Source, e.Name))) }
 
-// make is Make, and has the loop's requests and errors say whose they are.
+// make is Make. It also puts the loop's name into its requests' contexts and its errors.
 func (e Entry) make(c *Clients, identify func(context.Context, string) context.Context) (Runner, error) {
 	runner, err := e.Make(c)
 	if err != nil {
@@ -86,10 +85,9 @@ func (e Entry) make(c *Clients, identify func(context.Context, string) context.C
 	}), nil
 }
 
-// Select picks entries as the flag --controllers of Kubernetes' controller
-// manager does: "foo" picks foo, "-foo" leaves it out, "*" picks all that are
-// not off by default; the first word that concerns an entry decides. No words at
-// all mean "*". A word that names no entry is an error.
+// Select selects entries as --controllers of kube-controller-manager does: "foo" selects foo, "-foo" leaves it out, "*" selects
+// all that are not off by default. The first word that applies to an entry decides. No words mean "*". A word that names no entry
+// is an error.
 func Select(entries []Entry, words []string) ([]Entry, error) {
 	if len(words) == 0 {
 		words = []string{"*"}
@@ -125,8 +123,7 @@ func (e Entry) selected(words []string) bool {
 	return !e.OffByDefault && slices.Contains(words, "*")
 }
 
-// Names lists the names of entries, and those among them that are off by
-// default, both in order: what the help of a --controllers flag says.
+// Names lists the names of all entries, and of those that are off by default, both sorted: for the help of a --controllers flag.
 func Names(entries []Entry) (all, offByDefault []string) {
 	for _, e := range entries {
 		all = append(all, e.Name)

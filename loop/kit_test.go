@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// settings is a Go type of a program's own for a kind that the server has: ConfigMaps. To the client it is any kind.
+// settings is a Go type of the test for ConfigMaps. The client treats it like any custom kind.
 type settings struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -42,7 +42,7 @@ func (s *settings) DeepCopyObject() runtime.Object {
 
 var settingsKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 
-// served runs f with clients of a real API server, in virtual time.
+// served calls f with clients of a real API server, in virtual time.
 func served(t *testing.T, f func(t *testing.T, c *loop.Clients)) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := loop.NewClients(millracetest.API(t), nil)
@@ -53,7 +53,7 @@ func served(t *testing.T, f func(t *testing.T, c *loop.Clients)) {
 	})
 }
 
-// program runs clients and what is on top of them.
+// program runs the clients and, on top of them, runners.
 func program(c *loop.Clients, runners ...loop.Runner) loop.Runner {
 	return loop.Func(func(ctx context.Context) error { return loop.Run(ctx, c, append(runners, loop.Func(untilDone))...) })
 }
@@ -102,7 +102,7 @@ func TestAnyKindHasAClientAnInformerAndAWriter(t *testing.T) {
 	})
 }
 
-func TestAnyKindIsReadAsATree(t *testing.T) {
+func TestAnyKindCanBeReadAsATree(t *testing.T) {
 	served(t, func(t *testing.T, c *loop.Clients) {
 		trees, err := loop.ResourceFor[*unstructured.Unstructured](c, settingsKind, "configmaps")
 		if err != nil {
@@ -127,7 +127,7 @@ func TestAnyKindIsReadAsATree(t *testing.T) {
 	})
 }
 
-func TestAFinalizerHoldsAnObjectUntilItsTracesAreGone(t *testing.T) {
+func TestAFinalizerKeepsAnObjectUntilItIsCleanedUp(t *testing.T) {
 	served(t, func(t *testing.T, c *loop.Clients) {
 		client, err := loop.ResourceFor[*settings](c, settingsKind, "configmaps")
 		if err != nil {
@@ -142,7 +142,7 @@ func TestAFinalizerHoldsAnObjectUntilItsTracesAreGone(t *testing.T) {
 			if !ok {
 				return loop.Result{}, nil
 			}
-			goOn, err := finalizer.Hold(ctx, object)
+			goOn, err := finalizer.Handle(ctx, object)
 			if goOn && err == nil && key.Name == "web" {
 				heard = append(heard, "goes on with it")
 			}
@@ -170,7 +170,7 @@ func TestAFinalizerHoldsAnObjectUntilItsTracesAreGone(t *testing.T) {
 	})
 }
 
-func TestPredicatesSaveCalls(t *testing.T) {
+func TestPredicatesAvoidSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := informertest.NewSource(pod("web"))
 		pods := informer.New(source, informer.Options[*corev1.Pod]{})

@@ -11,48 +11,45 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// Key names an object among those of its kind.
+// Key is the namespace and name of an object.
 type Key = informer.Key
 
-// Result is what a Sync that succeeded wants next.
+// Result is what a successful Sync asks for.
 type Result struct {
-	// After, if positive, is the time after which the key is synced again
-	// even if nothing changes.
+	// After, if positive, is when the key is synced again even if nothing changes.
 	After time.Duration
 }
 
-// Loop brings the actual state towards the declared one, key by key. Its
-// fields are set before Run and not changed afterwards.
+// Loop brings the actual state in line with the desired state, key by key. Its fields must not be changed after Run was called.
 type Loop struct {
 	// Name labels logs and metrics.
 	Name string
-	// Clients give the loop its logger and metrics; nil means neither.
+	// Clients provide logger and metrics; nil means neither.
 	Clients *Clients
-	// Workers is how many keys are synced at a time. 0 means 1.
+	// Workers is how many keys are synced at the same time. 0 means 1.
 	Workers int
-	// Sync brings one key in order. See the errors of this package for what
-	// it may return. It is called when the caches show what the last Sync of
-	// the key has written by Writers.
+	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show what the
+	// previous Sync of the key has written with a Writer.
 	Sync func(ctx context.Context, key Key) (Result, error)
-	// Watches are what wakes the loop, and the caches it reads.
+	// Watches select the keys to sync, and name the caches that Sync reads.
 	Watches []Watch
-	// Start are keys that are synced once at the start, whatever happens.
+	// Start has keys that are synced once at the start.
 	Start []Key
-	// Queue has the rate limits. Name, metrics and logging are filled in.
+	// Queue has the rate limits. Name, metrics and logging are set by the loop.
 	Queue queue.Options[Key]
 
 	once   sync.Once
 	queue  *queue.Queue[Key]
-	writes Writes // those of Writers, by key
+	writes Writes // the writes of Writers, by key
 }
 
-// Add asks for a Sync of key.
+// Add schedules a Sync of key.
 func (l *Loop) Add(key Key) { l.keys().Add(key) }
 
-// AddAfter asks for a Sync of key once delay has passed.
+// AddAfter schedules a Sync of key after delay.
 func (l *Loop) AddAfter(key Key, delay time.Duration) { l.keys().AddAfter(key, delay) }
 
-// Run follows the watches and syncs keys until ctx ends.
+// Run watches and syncs keys until ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
 	for _, watch := range l.Watches {
 		following := watch.follow(l.Add)
@@ -68,15 +65,15 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.Add(key)
 	}
 	l.log().InfoContext(ctx, "loop runs", "loop", l.Name)
-	_ = l.keys().Run(ctx, l.Workers, l.sync) // the cause of ctx, which is no failure of ours
+	_ = l.keys().Run(ctx, l.Workers, l.sync) // the error is the cause of ctx, which is no failure
 	return nil
 }
 
-// fillTimeout is how long a cache may take to fill before the log says so.
+// fillTimeout is how long a cache may take to fill before a warning is logged.
 const fillTimeout = 10 * time.Second
 
-// wait waits until what is followed has been told in full, and says from time
-// to time what it waits for. It is false if ctx ended first.
+// wait waits until a watch has delivered the initial state, and logs regularly what it waits for. It returns false if ctx ends
+// first.
 func (l *Loop) wait(ctx context.Context, following following) bool {
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(ctx, fillTimeout)
@@ -86,8 +83,8 @@ func (l *Loop) wait(ctx context.Context, following following) bool {
 			return true
 		}
 		if ctx.Err() == nil {
-			l.log().WarnContext(ctx, "loop waits for a cache to fill", "loop", l.Name, "err", err)
-			if attempt.Err() == nil { // it failed before its time: do not spin
+			l.log().WarnContext(ctx, "loop is waiting for a cache to fill", "loop", l.Name, "err", err)
+			if attempt.Err() == nil { // it failed early: avoid a busy loop
 				pause(ctx, fillTimeout)
 			}
 		}

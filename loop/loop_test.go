@@ -55,7 +55,7 @@ func (c *calls) sync(_ context.Context, key loop.Key) (loop.Result, error) {
 	return loop.Result{}, nil
 }
 
-// take returns the keys so far, sorted, and starts anew.
+// take returns the keys so far, sorted, and clears the list.
 func (c *calls) take() []string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -73,8 +73,7 @@ func (c *calls) want(t *testing.T, keys ...string) {
 	}
 }
 
-// background runs r until the test calls the function that it returns, which
-// waits for its end.
+// background runs r until the test calls the returned function, which waits for its end.
 func background(t *testing.T, r loop.Runner) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -153,7 +152,7 @@ func TestPrimedNothingIsSyncedBeforeEveryCacheIsFull(t *testing.T) {
 		})
 		time.Sleep(15 * time.Second)
 		synced.want(t)
-		if !strings.Contains(log.String(), "loop waits for a cache") {
+		if !strings.Contains(log.String(), "loop is waiting for a cache") {
 			t.Errorf("the log does not say what is waited for: %q", log.String())
 		}
 		stopNodes := background(t, nodes)
@@ -175,8 +174,8 @@ func TestALoopThatWaitsForACacheEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// outcomes runs a loop on one key whose Sync gives the errors in turn and then
-// nil, and returns when it was called, and the log.
+// outcomes runs a loop with one key whose Sync returns the errors in turn and then nil. It returns when Sync was called, and the
+// log.
 func outcomes(t *testing.T, errs ...error) (at []time.Duration, log string) {
 	synctest.Test(t, func(t *testing.T) {
 		var buffer bytes.Buffer
@@ -211,7 +210,7 @@ func TestErrorsAreLoggedAndRetriedWithGrowingDelays(t *testing.T) {
 	}
 }
 
-func TestAFailureThatPersistsIsAnErrorInTheLog(t *testing.T) {
+func TestAPersistentFailureIsLoggedAsAnError(t *testing.T) {
 	errs := make([]error, 12)
 	for i := range errs {
 		errs[i] = errors.New("oops")
@@ -222,7 +221,7 @@ func TestAFailureThatPersistsIsAnErrorInTheLog(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayOrBusyIsNoErrorInTheLog(t *testing.T) {
+func TestAnUnreachableOrBusyServerIsNotLoggedAsAnError(t *testing.T) {
 	for _, err := range []error{
 		apierrors.NewServiceUnavailable("starting"), apierrors.NewTooManyRequests("busy", 1),
 		fmt.Errorf("list: %w", apierrors.NewTimeoutError("slow", 1)), apierrors.NewServerTimeout(schema.GroupResource{}, "get", 1),
@@ -240,7 +239,7 @@ func TestConflictsAreRetriedQuietly(t *testing.T) {
 	}
 }
 
-func TestBeingBehindIsRetriedSoonAndSilently(t *testing.T) {
+func TestErrBehindIsRetriedSoonAndSilently(t *testing.T) {
 	at, log := outcomes(t, loop.ErrBehind, loop.ErrBehind)
 	if len(at) != 3 || at[2] > time.Second || strings.Contains(log, "sync failed") {
 		t.Errorf("called at %v with log %q", at, log)
@@ -254,7 +253,7 @@ func TestTerminalErrorsAreLoggedOnceAndNotRetried(t *testing.T) {
 	}
 }
 
-func TestWhatATerminatingNamespaceRefusesIsNotRetried(t *testing.T) {
+func TestRefusalsInATerminatingNamespaceAreNotRetried(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("namespace is being terminated"))
 	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	at, log := outcomes(t, refused)
@@ -300,7 +299,7 @@ func TestAResultAsksForAnotherCallLater(t *testing.T) {
 	})
 }
 
-func TestRunReturnsAfterTheSyncInHandAndKeepsItsKey(t *testing.T) {
+func TestRunReturnsAfterTheCurrentSyncAndKeepsItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starts, ends := 0, 0
 		l := &loop.Loop{Sync: func(ctx context.Context, key loop.Key) (loop.Result, error) {

@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// outage says once that the API server cannot be reached, and once that it
-// can be again. What fails in between is logged for those who debug only: see
-// calm.
+// outage logs once that the API server cannot be reached, and once that it can be again. Errors in between are logged at level
+// Debug: see outageHandler.
 type outage struct {
 	log *slog.Logger
 	now func() time.Time
 
 	mu    sync.Mutex // guards since
-	since time.Time  // when it began; zero while there is none
+	since time.Time  // when the outage began; zero if there is none
 }
 
-// wrap watches over requests.
+// wrap observes the requests of a round tripper.
 func (o *outage) wrap(next http.RoundTripper) http.RoundTripper { return &watched{next, o} }
 
 func (o *outage) begins(err error) {
@@ -28,7 +27,7 @@ func (o *outage) begins(err error) {
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
 		o.since = o.now()
-		o.log.Warn("the API server cannot be reached; tries go on", "err", err)
+		o.log.Warn("the API server cannot be reached; retrying", "err", err)
 	}
 }
 
@@ -36,12 +35,12 @@ func (o *outage) ends() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.since.IsZero() {
-		o.log.Warn("the API server is reached again", "after", o.now().Sub(o.since).Round(time.Millisecond))
+		o.log.Warn("the API server can be reached again", "after", o.now().Sub(o.since).Round(time.Millisecond))
 		o.since = time.Time{}
 	}
 }
 
-// watched is a RoundTripper over which an outage watches.
+// watched is a RoundTripper that reports to an outage.
 type watched struct {
 	next   http.RoundTripper
 	outage *outage
@@ -55,34 +54,33 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.outage.ends()
 		return answer, nil
 	case errors.Is(r.Context().Err(), context.Canceled):
-		return nil, err // nobody wants the answer any more
+		return nil, err // the caller has canceled the request
 	}
 	w.outage.begins(err)
 	return nil, &unreachable{err}
 }
 
-// WrappedRoundTripper lets client-go find what it configures.
+// WrappedRoundTripper gives client-go access to the inner transport, which it configures.
 func (w *watched) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// unreachable is an error without an answer.
+// unreachable is the error of a request without an answer.
 type unreachable struct{ error }
 
-// Unwrap is what went wrong.
+// Unwrap returns the cause.
 func (u *unreachable) Unwrap() error { return u.error }
 
-// Timeout reports whether it took too long.
+// Timeout reports whether the cause is a timeout.
 func (u *unreachable) Timeout() bool {
 	var slow interface{ Timeout() bool }
 	return errors.As(u.error, &slow) && slow.Timeout()
 }
 
-// calm is a handler that lowers to the level Debug what is logged because the
-// API server could not be reached.
-type calm struct{ slog.Handler }
+// outageHandler is a slog.Handler that lowers records to level Debug if they were caused by an unreachable API server.
+type outageHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (c calm) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level > slog.LevelDebug && forWantOfAnswer(r) {
+func (c outageHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level > slog.LevelDebug && causedByOutage(r) {
 		if r.Level = slog.LevelDebug; !c.Enabled(ctx, r.Level) {
 			return nil
 		}
@@ -91,12 +89,16 @@ func (c calm) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (c calm) WithAttrs(attrs []slog.Attr) slog.Handler { return calm{c.Handler.WithAttrs(attrs)} }
+func (c outageHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return outageHandler{c.Handler.WithAttrs(attrs)}
+}
 
 // WithGroup implements slog.Handler.
-func (c calm) WithGroup(name string) slog.Handler { return calm{c.Handler.WithGroup(name)} }
+func (c outageHandler) WithGroup(name string) slog.Handler {
+	return outageHandler{c.Handler.WithGroup(name)}
+}
 
-func forWantOfAnswer(r slog.Record) (found bool) {
+func causedByOutage(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Value.Kind() != slog.KindAny {
 			return true

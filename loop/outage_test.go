@@ -44,12 +44,12 @@ func TestOutageIsToldOnce(t *testing.T) {
 	}
 	for _, step := range []struct {
 		away bool
-		want string // the level of each line, and a word of it
+		want string // the level of each line, and a word from it
 	}{
 		{false, `ERROR "sync failed"`},
-		{true, `WARN "the API server cannot be reached; tries go on"`},
-		{false, `WARN "the API server is reached again" ERROR "sync failed"`},
-		{true, `WARN "the API server cannot be reached; tries go on"`},
+		{true, `WARN "the API server cannot be reached; retrying"`},
+		{false, `WARN "the API server can be reached again" ERROR "sync failed"`},
+		{true, `WARN "the API server cannot be reached; retrying"`},
 	} {
 		said.Reset()
 		away = step.away
@@ -74,7 +74,7 @@ func TestOutageIsToldOnce(t *testing.T) {
 	}
 }
 
-// levels are the levels and the messages of a log.
+// levels returns the level and message of each line of a log.
 func levels(log string) string {
 	var all []string
 	for line := range strings.Lines(log) {

@@ -12,19 +12,17 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// ErrBehind says that a cache does not show yet what the loop itself has
-// written. A Sync that returns it is called again soon; nothing is logged.
+// ErrBehind means that a cache does not show yet what the loop has written. A Sync that returns it is called again soon, and
+// nothing is logged.
 var ErrBehind = errors.New("the cache is behind our own writes")
 
-// behindDelay is the pause after ErrBehind. The change that is waited for
-// usually wakes the loop earlier.
+// behindDelay is the delay after ErrBehind. Usually the awaited change wakes the loop earlier.
 const behindDelay = 100 * time.Millisecond
 
-// Terminal marks an error that calling Sync again cannot cure: it is logged,
-// and the key waits for the next change.
+// Terminal marks an error that retrying cannot fix: it is logged, and the key waits for its next change.
 func Terminal(err error) error { return queue.Terminal(err) }
 
-// sync is the work of the queue: what it returns is tried again.
+// sync is the queue's work function: what it returns is retried.
 func (l *Loop) sync(ctx context.Context, key Key) error {
 	err := l.writes.Settled(ctx, key)
 	var result Result
@@ -38,7 +36,7 @@ func (l *Loop) sync(ctx context.Context, key Key) error {
 		}
 		return nil
 	case ctx.Err() != nil:
-		l.Add(key) // undone work stays in the queue; the error is only that we stop
+		l.Add(key) // the key stays in the queue; the error only says that the loop stops
 		return nil
 	case errors.Is(err, ErrBehind):
 		l.AddAfter(key, behindDelay)
@@ -50,13 +48,11 @@ func (l *Loop) sync(ctx context.Context, key Key) error {
 	}
 }
 
-// persistent is how many failures of a key in a row are worth a look: by then
-// it has been tried for some seconds.
+// persistent is how many failures of a key in a row are logged as an error: by then it has been retried for some seconds.
 const persistent = 10
 
-// report logs an error. The level Error means that somebody has to look: trying
-// again does not help, or has not helped for a while. What is tried again for
-// the first times is a warning, and what belongs to normal operation is logged for debugging.
+// report logs an error. Level Error means that an administrator should look: retrying does not help, or has not helped for a
+// while. The first retries are warnings, and what belongs to normal operation is logged at level Debug.
 func (l *Loop) report(ctx context.Context, key Key, err error) {
 	level := slog.LevelWarn
 	switch {
@@ -69,15 +65,14 @@ func (l *Loop) report(ctx context.Context, key Key, err error) {
 		"retried", !queue.IsTerminal(err), "err", err)
 }
 
-// isNormal reports whether an error is part of normal operation: another writer was faster, the namespace is about to
-// go, or the API server is away or busy, which is said once elsewhere.
+// isNormal reports whether an error is part of normal operation: a conflict with another writer, a terminating namespace, or an
+// API server that is unreachable or busy, which is logged once elsewhere.
 func isNormal(err error) bool {
 	return apierrors.IsConflict(err) || inTerminatingNamespace(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
-// inTerminatingNamespace: whatever is refused there need not be tried again,
-// since all of it is about to go.
+// inTerminatingNamespace reports whether a request was refused because the namespace is being deleted. It is not retried.
 func inTerminatingNamespace(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -6,24 +6,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodFinished tells whether a pod has run to its end.
+// PodFinished reports whether a pod has succeeded or failed.
 func PodFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// PodActive tells whether a pod runs or will run: it has neither finished nor
-// is it being deleted.
+// PodActive reports whether a pod has neither finished nor is being deleted.
 func PodActive(pod *corev1.Pod) bool {
 	return !PodFinished(pod) && pod.DeletionTimestamp == nil
 }
 
-// PodReady tells whether a pod serves.
+// PodReady reports whether a pod is ready.
 func PodReady(pod *corev1.Pod) bool {
 	_, ready := PodReadySince(pod)
 	return ready
 }
 
-// PodReadySince tells since when a pod serves, if it does.
+// PodReadySince returns since when a pod is ready, if it is.
 func PodReadySince(pod *corev1.Pod) (time.Time, bool) {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
@@ -33,7 +32,7 @@ func PodReadySince(pod *corev1.Pod) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// PodAvailable tells whether a pod has served for minReadySeconds.
+// PodAvailable reports whether a pod has been ready for minReadySeconds.
 func PodAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	since, ready := PodReadySince(pod)
 	if !ready || minReadySeconds == 0 {

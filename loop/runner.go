@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// Runner is anything that runs until its context ends. It returns nil then,
-// an error if it could not go on, and never before all it started has stopped.
+// Runner is anything that runs until its context ends. Run returns nil then, or an error if it could not continue, but never
+// before everything that it started has stopped.
 type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// Func is a Runner that is one function.
+// Func is a function that is a Runner.
 type Func func(ctx context.Context) error
 
 // Run calls f.
 func (f Func) Run(ctx context.Context) error { return f(ctx) }
 
-// Every calls f now, and again each time d has passed since the last call
-// ended, until f fails or ctx ends.
+// Every calls f at once, and again each time d has passed since the last call ended, until f returns an error or ctx ends.
 func Every(d time.Duration, f func(ctx context.Context) error) Runner {
 	return Func(func(ctx context.Context) error {
 		for ctx.Err() == nil {
@@ -32,8 +31,7 @@ func Every(d time.Duration, f func(ctx context.Context) error) Runner {
 	})
 }
 
-// Join runs runners together. The first error stops all of them and is
-// returned when the last has stopped.
+// Join runs runners together. The first error stops all of them, and is returned when the last has stopped.
 func Join(runners ...Runner) Runner {
 	return Func(func(ctx context.Context) error {
 		together, stop := context.WithCancel(ctx)
@@ -54,8 +52,8 @@ func Join(runners ...Runner) Runner {
 	})
 }
 
-// Run runs clients, and on top of them runners, until ctx ends or one of them
-// fails. It stops the runners first, then the clients.
+// Run runs clients and, on top of them, runners, until ctx ends or one of them fails. It stops the runners first, then the
+// clients.
 func Run(ctx context.Context, clients *Clients, runners ...Runner) error {
 	top, stopTop := context.WithCancel(ctx)
 	defer stopTop()

@@ -23,7 +23,7 @@ func untilDone(ctx context.Context) error {
 	return nil
 }
 
-func TestTheFirstErrorStopsAllRunnersAndIsReturnedWhenTheyHaveStopped(t *testing.T) {
+func TestTheFirstErrorStopsAllRunnersAndIsReturnedAfterTheyHaveStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		stopped := false
@@ -85,7 +85,7 @@ func TestRunnersStopBeforeTheClientsTheyUse(t *testing.T) {
 	})
 }
 
-// journal is a list that many write to.
+// journal is a list that many goroutines append to.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -97,7 +97,7 @@ func (j *journal) add(line string) {
 	j.lines = append(j.lines, line)
 }
 
-// want compares once everything has come to rest.
+// want compares the list once all goroutines are blocked.
 func (j *journal) want(t *testing.T, lines ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -166,7 +166,7 @@ func namesInOrder(entries []loop.Entry) string {
 	return strings.Join(names, " ")
 }
 
-func TestAGroupRunsWhatIsSelectedAndNamesWhatFails(t *testing.T) {
+func TestAGroupRunsTheSelectedLoopsAndNamesTheOneThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran journal
 		group := &loop.Group{Clients: loop.ClientsFor(fake.NewClientset()), Entries: entries(&ran), Select: []string{"job"}}

@@ -7,22 +7,20 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// widest is how many writes of a SlowStart are under way at once. More of them
-// would not be done sooner, and each takes a stack and buffers.
-const widest = 64
+// maxBatch is how many writes of a SlowStart may run at the same time. More of them would not finish sooner, and each needs a
+// stack and buffers.
+const maxBatch = 64
 
-// SlowStart calls write for 0 to count-1, in batches of 1, 2, 4, 8 and so on up
-// to 32, each batch in parallel, and then the rest, 64 at a time. No call begins after
-// the batch in which one failed, or, in the last batch, after one that failed: when
-// all would fail for the same reason, few are tried. It returns how many
-// succeeded, and the first error.
+// SlowStart calls write for 0 to count-1, in batches of 1, 2, 4, 8 and so on up to 32, each batch in parallel, and then the rest,
+// 64 at a time. If a call fails, its batch is completed and no further call begins; in the last phase no further call begins at
+// once. So when all would fail for the same reason, few are tried. It returns how many succeeded, and the first error.
 func SlowStart(ctx context.Context, count int, write func(ctx context.Context, i int) error) (done int, err error) {
 	for first, size := 0, 1; first < count; first, size = first+size, 2*size {
-		if size >= widest {
+		if size >= maxBatch {
 			size = count - first
 		}
 		b := batch{next: first, end: min(first+size, count), write: func(i int) error { return write(ctx, i) }}
-		b.run(ctx, size < widest)
+		b.run(ctx, size < maxBatch)
 		done += b.succeeded
 		if b.failure != nil {
 			return done, b.failure
@@ -31,20 +29,20 @@ func SlowStart(ctx context.Context, count int, write func(ctx context.Context, i
 	return done, nil
 }
 
-// batch is a number of writes that are done in parallel.
+// batch is a number of parallel writes.
 type batch struct {
 	write func(i int) error
 
 	mu        sync.Mutex
-	next, end int   // guarded by mu: what is still to be begun
+	next, end int   // guarded by mu: the calls that have not begun
 	succeeded int   // guarded by mu
-	failure   error // guarded by mu: the first
+	failure   error // guarded by mu: the first error
 }
 
-// run does the batch. A whole one is done to its end though some of it fails.
+// run runs the batch. With whole set, all of it is run even if a call fails.
 func (b *batch) run(ctx context.Context, whole bool) {
 	var all sync.WaitGroup
-	for range min(widest, b.end-b.next) {
+	for range min(maxBatch, b.end-b.next) {
 		all.Go(func() {
 			for {
 				i, ok := b.begin(ctx, whole)

@@ -9,29 +9,27 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Watch is something that wakes a loop. Make one with [Self], [Owned],
-// [Mapped], [Changes] or [Reads].
+// Watch wakes a loop. Make one with [Self], [Owned], [Mapped], [Changes] or [Reads].
 type Watch struct {
 	follow func(add func(Key)) following
 }
 
-// following is a watch that runs: an informer's registration.
+// following is a running watch: the registration of a handler at an informer.
 type following interface {
 	Synced(ctx context.Context) error
 	Close()
 	Done() <-chan struct{}
 }
 
-// Self wakes the loop with the key of each object that changes, if all
-// predicates let the change pass.
+// Self wakes the loop with the key of each object that changes, if all predicates accept the change.
 func Self[T any](objects *informer.Shared[T], predicates ...Predicate[T]) Watch {
-	if len(predicates) == 0 { // then nothing has to be decoded
+	if len(predicates) == 0 { // no predicate, so nothing needs to be decoded
 		return Watch{func(add func(Key)) following {
 			return objects.Handle(informer.Handler[T]{Changed: add})
 		}}
 	}
 	return Watch{func(add func(Key)) following {
-		// Changed is called after the others, by the same goroutine.
+		// Changed is called after the other functions, by the same goroutine.
 		passes := false
 		var none T
 		return objects.Handle(informer.Handler[T]{
@@ -47,9 +45,8 @@ func Self[T any](objects *informer.Shared[T], predicates ...Predicate[T]) Watch 
 	}}
 }
 
-// Owned wakes the loop with the key of the controller owner of each object
-// that changes, if that is of the given kind in any version and all predicates
-// let the change pass. When an object changes hands both owners are woken.
+// Owned wakes the loop with the key of the controller of each object that changes, if the controller has the given kind in any
+// version and all predicates accept the change. If the controller changes, both are woken.
 func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersionKind, predicates ...Predicate[T]) Watch {
 	return Mapped(objects, func(object T) []Key {
 		ref := metav1.GetControllerOfNoCopy(object)
@@ -63,9 +60,8 @@ func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersi
 	}, predicates...)
 }
 
-// Mapped wakes the loop with the keys that a function makes of each object
-// that changes, if all predicates let the change pass; of an updated object,
-// both of its old and its new state.
+// Mapped wakes the loop with the keys that a function returns for each object that changes, if all predicates accept the change.
+// For an update it is called with the old and the new state.
 func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates ...Predicate[T]) Watch {
 	return Watch{func(add func(Key)) following {
 		addAll := func(object T) {
@@ -95,8 +91,8 @@ func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates .
 	}}
 }
 
-// Changes wakes the loop with the keys that a function makes of each change.
-// before is T's zero value when an object was added, after when it was deleted.
+// Changes wakes the loop with the keys that a function returns for each change. before is T's zero value when an object was
+// added, after when it was deleted.
 func Changes[T any](objects *informer.Shared[T], keys func(before, after T) []Key) Watch {
 	return Watch{func(add func(Key)) following {
 		addAll := func(before, after T) {
@@ -113,13 +109,13 @@ func Changes[T any](objects *informer.Shared[T], keys func(before, after T) []Ke
 	}}
 }
 
-// Cache is the side of an informer that does not depend on its type.
+// Cache is the part of an informer that does not depend on its type.
 type Cache interface {
 	Synced(ctx context.Context) error
 	WaitFor(ctx context.Context, resourceVersion string) error
 }
 
-// Reads wakes nothing: it makes the loop wait for caches that Sync reads.
+// Reads wakes nothing. It makes the loop wait until caches that Sync reads are filled.
 func Reads(caches ...Cache) Watch {
 	return Watch{func(func(Key)) following { return reading(caches) }}
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Writer writes objects of one kind, and notes what it writes: the loop's next
-// Sync of the same key begins when the caches show it. A Sync passes on the
-// context that it was given. Outside of a Sync nothing is noted.
+// Writer writes objects of one kind, and notes its writes: the loop's next Sync of the same key begins when the caches show them.
+// Sync must pass on its context. Outside of a Sync nothing is noted.
 type Writer[T informer.Object] struct {
 	resource informer.Resource[T]
 	cache    *informer.Shared[T]
@@ -29,19 +28,18 @@ type Writer[T informer.Object] struct {
 	applied map[Key]application // guarded by mu
 }
 
-// application is what was applied last, and the version that it led to.
+// application is what was applied last, and the resource version after it.
 type application struct {
 	hash    uint64
 	version string
 }
 
-// NewWriter returns a writer for a kind whose objects the cache shows. Applied
-// fields are owned in the name of the manager.
+// NewWriter returns a writer for the kind of a cache. manager is the field manager of Apply.
 func NewWriter[T informer.Object](resource informer.Resource[T], cache *informer.Shared[T], manager string) *Writer[T] {
 	return &Writer[T]{resource: resource, cache: cache, manager: manager, applied: map[Key]application{}}
 }
 
-// syncing is what a Sync's context carries.
+// syncing is the value in a Sync's context.
 type syncing struct {
 	writes *Writes
 	key    Key
@@ -49,7 +47,7 @@ type syncing struct {
 
 type syncingKey struct{}
 
-// wrote notes a write of the Sync that the context belongs to.
+// wrote notes a write for the Sync of the context.
 func (w *Writer[T]) wrote(ctx context.Context, object T, err error) (T, error) {
 	if s, ok := ctx.Value(syncingKey{}).(syncing); ok && err == nil {
 		s.writes.Wrote(s.key, w.cache, object.GetResourceVersion())
@@ -67,7 +65,7 @@ func (w *Writer[T]) Create(ctx context.Context, object T) (T, error) {
 	return w.wrote(ctx, made, err)
 }
 
-// Update writes an object over the one of its name. With a resource version in it, only that version is replaced.
+// Update replaces an object. If it has a resource version, only that version is replaced.
 func (w *Writer[T]) Update(ctx context.Context, object T) (T, error) {
 	made, err := w.in(object.GetNamespace()).Update(ctx, object, metav1.UpdateOptions{FieldManager: w.manager})
 	return w.wrote(ctx, made, err)
@@ -85,7 +83,7 @@ func (w *Writer[T]) Patch(ctx context.Context, key Key, kind types.PatchType, pa
 	return w.wrote(ctx, made, err)
 }
 
-// Delete deletes this very object, and no other one of its name.
+// Delete deletes exactly this object, and no other of the same name.
 func (w *Writer[T]) Delete(ctx context.Context, object T) error {
 	uid := object.GetUID()
 	options := metav1.DeleteOptions{}
@@ -99,9 +97,8 @@ func (w *Writer[T]) Delete(ctx context.Context, object T) error {
 	return err
 }
 
-// Ensure creates or updates an object. The function gets a copy of what the
-// cache shows, or an empty object with its name, and makes of it what shall be.
-// Nothing is written if it changes nothing.
+// Ensure creates or updates an object. change gets a copy of the cached object, or an empty object with its name, and modifies
+// it. If it changes nothing, nothing is written.
 func (w *Writer[T]) Ensure(ctx context.Context, key Key, change func(object T, exists bool) error) (T, error) {
 	have, exists := w.cache.Lookup(key)
 	want := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
@@ -123,10 +120,9 @@ func (w *Writer[T]) Ensure(ctx context.Context, key Key, change func(object T, e
 	return w.Update(ctx, want)
 }
 
-// Apply makes the fields that are set in an object what they are there, by
-// server-side apply; it takes them over from other managers, and drops those that it
-// applied earlier and that are not set any more. The status is left out. Nothing is
-// sent while the cache shows the very version that the same Apply led to.
+// Apply sends an object by server-side apply: it sets the fields that are set in object, takes them over from other managers, and
+// removes fields that it applied earlier and that are no longer set. The status is left out. Nothing is sent while the cache
+// shows the version that an equal Apply has led to.
 func (w *Writer[T]) Apply(ctx context.Context, object T) (T, error) {
 	body, err := applyBody(object)
 	if err != nil {
@@ -154,7 +150,7 @@ func (w *Writer[T]) last(key Key) application {
 	return w.applied[key]
 }
 
-// maxApplied bounds what is remembered. What is forgotten is applied once more.
+// maxApplied limits how many applications are remembered. A forgotten one is sent again.
 const maxApplied = 1 << 16
 
 func (w *Writer[T]) remember(key Key, a application) {
@@ -166,7 +162,7 @@ func (w *Writer[T]) remember(key Key, a application) {
 	w.applied[key] = a
 }
 
-// applyBody is an object as server-side apply takes it: with its kind, and without what only the server sets.
+// applyBody encodes an object for server-side apply: with its kind, and without the fields that only the server sets.
 func applyBody[T informer.Object](object T) ([]byte, error) {
 	kind, err := kindOfObject(object)
 	if err != nil {
@@ -190,7 +186,7 @@ func applyBody[T informer.Object](object T) ([]byte, error) {
 	return json.Marshal(tree)
 }
 
-// kindOfObject returns an object's kind: what it says itself, or else what client-go knows of its type.
+// kindOfObject returns an object's kind: from the object itself, or else from client-go's scheme.
 func kindOfObject(object informer.Object) (schema.GroupVersionKind, error) {
 	if kind := object.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
 		return kind, nil

@@ -11,31 +11,28 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Writes lets a loop read its own writes: it remembers for each key what the
-// loop has written while it synced that key, and [Writes.Settled] holds the next
-// Sync back until the caches show it. So a loop never creates twice what its
-// cache does not show yet. The zero value is ready for use.
+// Writes lets a loop read its own writes. It remembers for each key what the loop has written while it synced that key, and
+// [Writes.Settled] delays the next Sync until the caches show it. So a loop never creates an object twice because its cache does
+// not show it yet. The zero value is ready for use.
 type Writes struct {
 	mu      sync.Mutex // guards pending
 	pending map[Key]*unsettled
 }
 
-// unsettled are the writes for one key that caches may not show yet.
+// unsettled has the writes for one key that caches may not show yet.
 type unsettled struct {
 	since    time.Time
 	versions map[Cache]uint64
-	removed  []func() bool // each tells whether a cache shows the removal
+	removed  []func() bool // each reports whether a cache shows the deletion
 }
 
 const (
 	settleWait  = time.Second     // how long Settled waits for a cache
-	settleLimit = 5 * time.Minute // after that a write is not waited for any more
+	settleLimit = 5 * time.Minute // after that a write is no longer waited for
 )
 
-// Wrote notes that an object was created or changed for key. cache is where the
-// write will show, resourceVersion what the server answered. A version that is
-// not a number, as client-go's fake clients give, cannot be waited for and is
-// not noted.
+// Wrote notes that an object was created or changed for key. cache is where the write will be seen, and resourceVersion is from
+// the server's answer. A version that is not a number, as from client-go's fake clients, cannot be waited for and is ignored.
 func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil || version == 0 {
@@ -47,8 +44,8 @@ func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
 	u.versions[cache] = max(u.versions[cache], version)
 }
 
-// Removed notes that an object was deleted for key. It is settled when the
-// cache does not show that object any more, or shows it as being deleted.
+// Removed notes that an object was deleted for key. It is settled when the cache no longer shows that object, or shows it with a
+// deletion timestamp.
 func Removed[T metav1.Object](w *Writes, key Key, cache *informer.Shared[T], object T) {
 	name, uid := informer.KeyOf(object), object.GetUID()
 	w.removed(key, func() bool {
@@ -64,16 +61,15 @@ func (w *Writes) removed(key Key, shown func() bool) {
 	u.removed = append(u.removed, shown)
 }
 
-// Forget drops what was noted for key.
+// Forget drops the writes of key.
 func (w *Writes) Forget(key Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pending, key)
 }
 
-// Settled returns nil when the caches show all that was written for key. It
-// waits a moment for them; if that is not enough it returns [ErrBehind], which
-// Sync passes on. What was noted during the call is not waited for.
+// Settled returns nil when the caches show everything that was written for key. It waits a moment for them. If that is not enough
+// it returns [ErrBehind], which Sync must return. Writes that are noted during the call are not waited for.
 func (w *Writes) Settled(ctx context.Context, key Key) error {
 	u := w.take(key)
 	if u == nil || time.Since(u.since) > settleLimit {
@@ -103,8 +99,7 @@ func (w *Writes) Settled(ctx context.Context, key Key) error {
 	return ErrBehind
 }
 
-// take removes what is pending for key, so that the caches can be asked
-// without the lock.
+// take removes the writes of key, so that the caches can be read without the lock.
 func (w *Writes) take(key Key) *unsettled {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +108,7 @@ func (w *Writes) take(key Key) *unsettled {
 	return u
 }
 
-// giveBack adds what is still unsettled to what came in meanwhile.
+// giveBack adds writes that are not settled to those that came in meanwhile.
 func (w *Writes) giveBack(key Key, u *unsettled) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 var key = loop.Key{Namespace: "ns", Name: "owner"}
 
-// laggingPods are a source and an informer that is delay behind it.
+// laggingPods returns a source, and an informer that is delay behind it.
 func laggingPods(delay time.Duration) (*informertest.Source[*corev1.Pod], *informer.Shared[*corev1.Pod]) {
 	source := informertest.NewSource[*corev1.Pod]()
 	return source, informer.New(informer.Funcs[*corev1.Pod]{
@@ -143,8 +143,8 @@ func TestAVersionThatCannotBeComparedIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// The point of Writes: a loop that creates what its cache does not show.
-func TestALoopBehindItsOwnWritesCreatesNothingTwice(t *testing.T) {
+// This is what Writes is for: a loop that creates objects that its cache does not show.
+func TestALoopWithALaggingCacheCreatesNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, pods := laggingPods(2 * time.Second)
 		var writes loop.Writes
@@ -174,10 +174,10 @@ func TestALoopBehindItsOwnWritesCreatesNothingTwice(t *testing.T) {
 
 func TestSlowStartDoublesItsBatchesAndStopsAtTheFirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var running, widest, tried atomic.Int32
+		var running, maxBatch, tried atomic.Int32
 		write := func(ctx context.Context, i int) error {
 			tried.Add(1)
-			widest.Store(max(widest.Load(), running.Add(1)))
+			maxBatch.Store(max(maxBatch.Load(), running.Add(1)))
 			time.Sleep(time.Second)
 			running.Add(-1)
 			if i == 9 {
@@ -187,8 +187,8 @@ func TestSlowStartDoublesItsBatchesAndStopsAtTheFirstFailure(t *testing.T) {
 		}
 		start := time.Now()
 		done, err := loop.SlowStart(t.Context(), 9, write)
-		if done != 9 || err != nil || time.Since(start) != 4*time.Second || widest.Load() != 4 {
-			t.Errorf("%d done in %v, at most %d at a time, with %v", done, time.Since(start), widest.Load(), err)
+		if done != 9 || err != nil || time.Since(start) != 4*time.Second || maxBatch.Load() != 4 {
+			t.Errorf("%d done in %v, at most %d at a time, with %v", done, time.Since(start), maxBatch.Load(), err)
 		}
 		tried.Store(0)
 		done, err = loop.SlowStart(t.Context(), 1000, write)
@@ -203,22 +203,22 @@ func TestSlowStartDoublesItsBatchesAndStopsAtTheFirstFailure(t *testing.T) {
 	})
 }
 
-func TestALongSlowStartGoesOnWithoutWaitingForBatches(t *testing.T) {
+func TestALongSlowStartDoesNotWaitForBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var running, widest, tried atomic.Int32
+		var running, maxBatch, tried atomic.Int32
 		failing := int32(-1)
 		write := func(_ context.Context, i int) error {
 			tried.Add(1)
-			widest.Store(max(widest.Load(), running.Add(1)))
-			time.Sleep(time.Duration(1+i%3) * time.Second) // so that no two batches could end together
+			maxBatch.Store(max(maxBatch.Load(), running.Add(1)))
+			time.Sleep(time.Duration(1+i%3) * time.Second) // so that the writes do not end together
 			running.Add(-1)
 			if int32(i) == failing {
 				return errors.New("quota")
 			}
 			return nil
 		}
-		if done, err := loop.SlowStart(t.Context(), 1000, write); done != 1000 || err != nil || widest.Load() != 64 {
-			t.Errorf("%d done, at most %d at a time, with %v", done, widest.Load(), err)
+		if done, err := loop.SlowStart(t.Context(), 1000, write); done != 1000 || err != nil || maxBatch.Load() != 64 {
+			t.Errorf("%d done, at most %d at a time, with %v", done, maxBatch.Load(), err)
 		}
 		tried.Store(0)
 		failing = 100

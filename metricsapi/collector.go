@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// atOnce bounds how many nodes are asked at the same time, and patience is how long one may take.
-	atOnce   = 64
-	patience = 10 * time.Second
+	// maxConcurrent limits how many nodes are read at the same time. nodeTimeout limits the time for one node.
+	maxConcurrent = 64
+	nodeTimeout   = 10 * time.Second
 )
 
-// Options say whom to ask. Kube is required.
+// Options configure a Server. Kube is required.
 type Options struct {
-	// Kube reaches the API server, as somebody who may list nodes and pods and reach nodes/proxy.
+	// Kube is a client that may list nodes and pods and get nodes/proxy.
 	Kube kubernetes.Interface
-	// MaxAge is how old figures may be: 15 s by default.
+	// MaxAge is the maximum age of a measurement: 15 s by default.
 	MaxAge time.Duration
 	Logger *slog.Logger
 }
 
-// Server answers for the group. It is an http.Handler.
+// Server serves the API group. It is an http.Handler.
 type Server struct {
 	Options
 
@@ -35,7 +35,7 @@ type Server struct {
 	known map[string]*answer
 }
 
-// New makes a Server. It asks nobody until it is asked.
+// New returns a Server. Kubelets are read only when a client asks.
 func New(o Options) *Server {
 	if o.MaxAge == 0 {
 		o.MaxAge = 15 * time.Second
@@ -46,14 +46,14 @@ func New(o Options) *Server {
 	return &Server{Options: o, known: map[string]*answer{}}
 }
 
-// answer is what a node said, or will have said when done is closed.
+// answer is the result of reading one node. It is valid when done is closed.
 type answer struct {
 	at      time.Time
 	done    chan struct{}
 	summary *summary // nil if the node did not answer
 }
 
-// summary is the part of a kubelet's /stats/summary that counts here.
+// summary is the part of a kubelet's /stats/summary that is used here.
 type summary struct {
 	Node struct {
 		CPU    *cpu    `json:"cpu"`
@@ -78,19 +78,19 @@ type memory struct {
 	WorkingSet *uint64 `json:"workingSetBytes"`
 }
 
-// ask asks nodes, all at the same time, and returns what those said that answered.
-func (s *Server) ask(ctx context.Context, nodes []string) map[string]*summary {
+// askAll reads nodes in parallel, and returns the summaries of those that answered.
+func (s *Server) askAll(ctx context.Context, nodes []string) map[string]*summary {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	found := make(map[string]*summary, len(nodes))
-	room := make(chan struct{}, atOnce)
+	room := make(chan struct{}, maxConcurrent)
 	for _, node := range nodes {
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			if told := s.of(ctx, node); told != nil {
+			if got := s.askNode(ctx, node); got != nil {
 				mu.Lock()
-				found[node] = told
+				found[node] = got
 				mu.Unlock()
 			}
 		})
@@ -99,8 +99,8 @@ func (s *Server) ask(ctx context.Context, nodes []string) map[string]*summary {
 	return found
 }
 
-// of is what a node says: what it said a moment ago, what it is being asked by another client, or what it says now.
-func (s *Server) of(ctx context.Context, node string) *summary {
+// askNode returns a node's summary: a recent one, the one that another request is already reading, or a new one.
+func (s *Server) askNode(ctx context.Context, node string) *summary {
 	s.mu.Lock()
 	known := s.known[node]
 	if known != nil && time.Since(known.at) < s.MaxAge {
@@ -116,36 +116,36 @@ func (s *Server) of(ctx context.Context, node string) *summary {
 	s.known[node] = asked
 	s.mu.Unlock()
 	defer close(asked.done)
-	told, err := s.read(ctx, node)
+	got, err := s.fetch(ctx, node)
 	if err != nil {
-		s.Logger.Debug("node does not tell what it uses", "node", node, "err", err)
+		s.Logger.Debug("node statistics cannot be read", "node", node, "err", err)
 		s.mu.Lock()
-		if s.known[node] == asked { // the client may have gone, and the next one is to ask again
+		if s.known[node] == asked { // this client may have disconnected, so the next one must read again
 			delete(s.known, node)
 		}
 		s.mu.Unlock()
 		return nil
 	}
-	asked.summary = told
-	return told
+	asked.summary = got
+	return got
 }
 
-// read asks a kubelet. Hollow nodes share one server, which is told by the parameter which of them is meant.
-func (s *Server) read(ctx context.Context, node string) (*summary, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// fetch reads a kubelet's summary. Hollow nodes share one server, which needs the node's name as a parameter.
+func (s *Server) fetch(ctx context.Context, node string) (*summary, error) {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	body, err := s.Kube.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats", "summary").Param("node", node).DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
-	told := &summary{}
-	if err := json.Unmarshal(body, told); err != nil {
+	got := &summary{}
+	if err := json.Unmarshal(body, got); err != nil {
 		return nil, fmt.Errorf("decode the summary of node %s: %w", node, err)
 	}
-	return told, nil
+	return got, nil
 }
 
-// forget drops what nodes said that are not there any more.
+// forget drops the answers of nodes that no longer exist.
 func (s *Server) forget(nodes []corev1.Node) {
 	there := make(map[string]bool, len(nodes))
 	for i := range nodes {

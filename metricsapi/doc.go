@@ -1,8 +1,9 @@
-// Package metricsapi serves metrics.k8s.io/v1beta1: what nodes and pods use now, for kubectl top and for autoscaling.
+// Package metricsapi serves metrics.k8s.io/v1beta1: the current usage of nodes and pods, for kubectl top and for autoscaling.
 //
-// What is guaranteed: figures are asked of the kubelets, through the API server's way to them, when a client asks, and are at most as old as [Options.MaxAge];
-// several clients that ask at the same time cause one question. A node that does not answer is left out and does not delay others; a pod is
-// shown when all of its running containers have been measured. At rest nothing is asked and nothing is kept but the last answers.
+// Guarantees: usage is read from the kubelets, through the API server's proxy, when a client asks, and is at most as old as
+// [Options.MaxAge]. Several clients that ask at the same time cause one request to each kubelet. A node that does not answer is
+// left out and does not delay others. A pod is shown when all of its running containers have been measured. Without clients
+// nothing is read, and only the last answers are kept.
 //
-// What may not be assumed: that a pod which has just started is shown. Who may ask is decided by the API server in front.
+// A pod that has just started may be missing. Authorization is left to the API server in front.
 package metricsapi

@@ -15,10 +15,10 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// measured is the window that figures are an average of.
+// measured is the window over which usage is averaged.
 const measured = 15 * time.Second
 
-// usage is a use of CPU and memory, if both are known.
+// usage returns the usage of CPU and memory. ok is false if one is not known.
 func usage(c *cpu, m *memory) (corev1.ResourceList, bool) {
 	if c == nil || c.NanoCores == nil || m == nil || m.WorkingSet == nil {
 		return nil, false
@@ -29,13 +29,13 @@ func usage(c *cpu, m *memory) (corev1.ResourceList, bool) {
 	}, true
 }
 
-// selection is what of a list is asked for.
+// selection is the namespace and the selectors of a list.
 type selection struct {
 	namespace string
 	options   metav1.ListOptions
 }
 
-// nodes are the figures of the nodes that are selected.
+// nodes returns the usage of the selected nodes.
 func (s *Server) nodes(ctx context.Context, which selection) (*metricsv1beta1.NodeMetricsList, error) {
 	list, err := s.Kube.CoreV1().Nodes().List(ctx, which.options)
 	if err != nil {
@@ -48,27 +48,27 @@ func (s *Server) nodes(ctx context.Context, which selection) (*metricsv1beta1.No
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
 	}
-	told := s.ask(ctx, names)
+	got := s.askAll(ctx, names)
 	all := &metricsv1beta1.NodeMetricsList{
 		TypeMeta: metav1.TypeMeta{APIVersion: metricsv1beta1.SchemeGroupVersion.String(), Kind: "NodeMetricsList"},
 		Items:    []metricsv1beta1.NodeMetrics{},
 	}
 	for i := range list.Items {
-		if m, ok := ofNode(&list.Items[i], told[list.Items[i].Name]); ok {
+		if m, ok := ofNode(&list.Items[i], got[list.Items[i].Name]); ok {
 			all.Items = append(all.Items, m)
 		}
 	}
 	return all, nil
 }
 
-// node is what one node uses.
+// node returns the usage of one node.
 func (s *Server) node(ctx context.Context, name string) (*metricsv1beta1.NodeMetrics, error) {
 	node, err := s.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
 	if err == nil {
-		if m, ok := ofNode(node, s.of(ctx, name)); ok {
+		if m, ok := ofNode(node, s.askNode(ctx, name)); ok {
 			m.TypeMeta = metav1.TypeMeta{APIVersion: metricsv1beta1.SchemeGroupVersion.String(), Kind: "NodeMetrics"}
 			return &m, nil
 		}
@@ -76,21 +76,21 @@ func (s *Server) node(ctx context.Context, name string) (*metricsv1beta1.NodeMet
 	return nil, apierrors.NewNotFound(metrics.Resource("nodemetrics"), name)
 }
 
-func ofNode(node *corev1.Node, told *summary) (metricsv1beta1.NodeMetrics, bool) {
-	if told == nil {
+func ofNode(node *corev1.Node, got *summary) (metricsv1beta1.NodeMetrics, bool) {
+	if got == nil {
 		return metricsv1beta1.NodeMetrics{}, false
 	}
-	use, ok := usage(told.Node.CPU, told.Node.Memory)
+	use, ok := usage(got.Node.CPU, got.Node.Memory)
 	if !ok {
 		return metricsv1beta1.NodeMetrics{}, false
 	}
 	return metricsv1beta1.NodeMetrics{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels, CreationTimestamp: metav1.Now()},
-		Timestamp:  metav1.Time{Time: told.Node.CPU.Time}, Window: metav1.Duration{Duration: measured}, Usage: use,
+		Timestamp:  metav1.Time{Time: got.Node.CPU.Time}, Window: metav1.Duration{Duration: measured}, Usage: use,
 	}, true
 }
 
-// pods are the figures of the pods that are selected. Only their nodes are asked.
+// pods returns the usage of the selected pods. Only their nodes are read.
 func (s *Server) pods(ctx context.Context, which selection) (*metricsv1beta1.PodMetricsList, error) {
 	which.options.ResourceVersion = "0"
 	list, err := s.Kube.CoreV1().Pods(which.namespace).List(ctx, which.options)
@@ -104,7 +104,7 @@ func (s *Server) pods(ctx context.Context, which selection) (*metricsv1beta1.Pod
 	return all, nil
 }
 
-// pod is what one pod uses.
+// pod returns the usage of one pod.
 func (s *Server) pod(ctx context.Context, namespace, name string) (*metricsv1beta1.PodMetrics, error) {
 	pod, err := s.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -130,10 +130,10 @@ func (s *Server) ofPods(ctx context.Context, pods []corev1.Pod) []metricsv1beta1
 	}
 	slices.Sort(nodes)
 	all := []metricsv1beta1.PodMetrics{}
-	for _, told := range s.ask(ctx, slices.Compact(nodes)) {
-		for i := range told.Pods {
-			if p := wanted[types.UID(told.Pods[i].Ref.UID)]; p != nil {
-				if m, ok := told.ofPod(i, p); ok {
+	for _, got := range s.askAll(ctx, slices.Compact(nodes)) {
+		for i := range got.Pods {
+			if p := wanted[types.UID(got.Pods[i].Ref.UID)]; p != nil {
+				if m, ok := got.ofPod(i, p); ok {
 					all = append(all, m)
 				}
 			}
@@ -145,13 +145,13 @@ func (s *Server) ofPods(ctx context.Context, pods []corev1.Pod) []metricsv1beta1
 	return all
 }
 
-// ofPod is what a pod uses, if all of its containers have been measured.
-func (told *summary) ofPod(i int, pod *corev1.Pod) (metricsv1beta1.PodMetrics, bool) {
+// ofPod returns the usage of a pod. ok is false if not all of its containers have been measured.
+func (got *summary) ofPod(i int, pod *corev1.Pod) (metricsv1beta1.PodMetrics, bool) {
 	m := metricsv1beta1.PodMetrics{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels, CreationTimestamp: metav1.Now()},
 		Window:     metav1.Duration{Duration: measured},
 	}
-	for _, c := range told.Pods[i].Containers {
+	for _, c := range got.Pods[i].Containers {
 		use, ok := usage(c.CPU, c.Memory)
 		if !ok {
 			return m, false

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/metricsapi"
 )
 
-// api is an API server with two nodes, of which one does not answer, and three pods.
+// api returns a Server with two nodes, one of which does not answer, and three pods.
 func api(t *testing.T) (*metricsapi.Server, *atomic.Int32) {
 	t.Helper()
 	asked := new(atomic.Int32)
@@ -61,7 +61,7 @@ func get(t *testing.T, s http.Handler, path string, into any) int {
 	return w.Code
 }
 
-func TestPodsAreToldOfThatRunAndWhoseNodesAnswer(t *testing.T) {
+func TestRunningPodsOfNodesThatAnswerAreListed(t *testing.T) {
 	s, asked := api(t)
 	var list metricsv1beta1.PodMetricsList
 	for range 3 {
@@ -80,7 +80,7 @@ func TestPodsAreToldOfThatRunAndWhoseNodesAnswer(t *testing.T) {
 	}
 }
 
-func TestOneNodeAndOnePodCanBeAskedFor(t *testing.T) {
+func TestASingleNodeAndASinglePodCanBeRead(t *testing.T) {
 	s, _ := api(t)
 	var node metricsv1beta1.NodeMetrics
 	if code := get(t, s, "/nodes/n", &node); code != http.StatusOK || node.Usage.Cpu().MilliValue() != 250 || node.Kind != "NodeMetrics" {
@@ -96,7 +96,7 @@ func TestOneNodeAndOnePodCanBeAskedFor(t *testing.T) {
 	}
 }
 
-func TestTheGroupDescribesItself(t *testing.T) {
+func TestDiscoveryOfTheGroupWorks(t *testing.T) {
 	s, _ := api(t)
 	var list struct{ Resources []struct{ Name, Kind string } }
 	if code := get(t, s, "", &list); code != http.StatusOK || len(list.Resources) != 2 || list.Resources[1].Kind != "PodMetrics" {
@@ -104,7 +104,7 @@ func TestTheGroupDescribesItself(t *testing.T) {
 	}
 }
 
-func TestATableIsMadeForThoseWhoPrint(t *testing.T) {
+func TestATableIsReturnedWhenAskedFor(t *testing.T) {
 	s, _ := api(t)
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, metricsapi.Root+"/namespaces/a/pods", nil)
 	r.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")

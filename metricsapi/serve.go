@@ -15,10 +15,10 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// Root is where the group's version is served.
+// Root is the path of the group version.
 const Root = "/apis/metrics.k8s.io/v1beta1"
 
-// ServeHTTP answers what is asked below [Root].
+// ServeHTTP serves the paths below [Root].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.route(r)
 	if err != nil {
@@ -109,10 +109,10 @@ func write(w http.ResponseWriter, code int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(encoded) // the client may have gone
+	_, _ = w.Write(encoded) // an error means that the client has disconnected
 }
 
-// table is an answer as rows, for those who print it.
+// table converts an answer to a Table.
 func table(answer any) any {
 	t := &metav1.Table{
 		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"},
@@ -150,7 +150,7 @@ func table(answer any) any {
 	return t
 }
 
-// total adds the containers of a pod up.
+// total adds up the containers of a pod.
 func total(m *metricsv1beta1.PodMetrics) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, c := range m.Containers {

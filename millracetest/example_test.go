@@ -3,6 +3,7 @@ package millracetest_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
@@ -18,4 +19,10 @@ func ExampleStart() {
 		t.Fatal(err)
 	}
 	t.Logf("%d nodes", len(nodes.Items))
+}
+
+func ExampleWait() {
+	kube := millracetest.Clientset(t, millracetest.Start(t, millrace.Options{Nodes: 1}))
+	node := millracetest.Wait(t, kube.CoreV1().Nodes(), "node-0", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
+	t.Logf("%s is there", node.Name)
 }

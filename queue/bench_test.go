@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// A workQueue is what both queues are compared by.
+// workQueue is what the two queues have in common.
 type workQueue interface {
 	Add(key string)
 	Get() (string, bool)
@@ -19,7 +19,7 @@ type workQueue interface {
 	ShutDown()
 }
 
-// ours gives Queue the shape of client-go's.
+// ours adapts Queue to client-go's interface.
 type ours struct{ *queue.Queue[string] }
 
 func (o ours) Get() (string, bool) {
@@ -58,7 +58,7 @@ func BenchmarkAddGetDone(b *testing.B) {
 	})
 }
 
-// Keys are added that wait already.
+// The keys that are added are already waiting.
 func BenchmarkAddDuplicate(b *testing.B) {
 	compareQueues(b, func(b *testing.B, q workQueue) {
 		q.Add("namespace/pod")
@@ -86,7 +86,7 @@ func BenchmarkFillAndDrain10000(b *testing.B) {
 	})
 }
 
-// Two add and four work, on 1,000 keys.
+// Two goroutines add keys and four work, on 1,000 keys.
 func BenchmarkContended(b *testing.B) {
 	keys := manyKeys(1_000)
 	compareQueues(b, func(b *testing.B, q workQueue) {

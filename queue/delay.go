@@ -30,8 +30,7 @@ func (q *Queue[K]) AddRateLimited(key K) {
 	delay := q.backoff(e.failures)
 	e.failures++
 	q.counters.Retried()
-	// A retry that waits already and comes first makes this one needless: it
-	// must not use up a token.
+	// If an earlier retry is already waiting, this one is not needed and must not use a token.
 	if e.delayed != absent && q.delayed.slots[e.delayed].rank <= q.now()+int64(delay) {
 		return
 	}
@@ -51,8 +50,7 @@ func (q *Queue[K]) NumRequeues(key K) int {
 	return 0
 }
 
-// Forget ends a series of failures: the next one counts as the first. It
-// cancels nothing that was asked for.
+// Forget ends a series of failures: the next one counts as the first. It cancels no pending request.
 func (q *Queue[K]) Forget(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,7 +79,7 @@ func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration) {
 		return
 	}
 	due := now + int64(delay)
-	if due < now { // a delay of centuries
+	if due < now { // overflow: a delay of centuries
 		due = math.MaxInt64
 	}
 	switch {
@@ -108,8 +106,7 @@ func (q *Queue[K]) setAlarmLocked(in time.Duration) {
 	q.alarm.Reset(in)
 }
 
-// ring makes ready what is due. It may run late or needlessly: a timer that was
-// reset while it fired changes nothing.
+// ring makes the due keys ready. It may run late or without need, because a timer may fire while it is being reset.
 func (q *Queue[K]) ring() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

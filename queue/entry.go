@@ -1,7 +1,6 @@
 package queue
 
-// An entry is what the queue knows of one key. It exists while the key is
-// ready, delayed, worked on, or has failures that count.
+// entry is the state of one key. It exists while the key is ready, delayed, worked on, or has failures.
 type entry[K comparable] struct {
 	key      K
 	failures int
@@ -21,7 +20,7 @@ type entry[K comparable] struct {
 
 func (e *entry[K]) pending() bool { return e.ready != absent || e.again }
 
-// entryLocked finds or makes the entry of key.
+// entryLocked returns the entry of key, and makes it if needed.
 func (q *Queue[K]) entryLocked(key K) *entry[K] {
 	if e := q.entries[key]; e != nil {
 		return e
@@ -37,7 +36,7 @@ func (q *Queue[K]) entryLocked(key K) *entry[K] {
 	return e
 }
 
-// releaseLocked forgets an entry that no longer says anything.
+// releaseLocked removes an entry without any state.
 func (q *Queue[K]) releaseLocked(e *entry[K]) {
 	if e.pending() || e.delayed != absent || e.working != absent || e.failures > 0 {
 		return
@@ -49,8 +48,8 @@ func (q *Queue[K]) releaseLocked(e *entry[K]) {
 	}
 }
 
-// maxSpare bounds the entries kept for reuse: enough that a queue in its
-// steady state allocates nothing, too few to matter after a flood.
+// maxSpare limits the entries that are kept for reuse: enough that a queue in its steady state allocates nothing, and too few to
+// matter after a burst.
 const maxSpare = 1024
 
 // wantLocked makes e ready, or ready again if a worker has it now.
@@ -79,8 +78,8 @@ func (q *Queue[K]) readyLocked(e *entry[K]) {
 	q.arrived.Signal()
 }
 
-// rank is the moment an entry was asked for, moved by its priority. All waiting
-// entries age alike, so their order never changes while they wait.
+// rank is when an entry was requested, shifted by its priority. All waiting entries age at the same rate, so their order does not
+// change while they wait.
 func (q *Queue[K]) rank(e *entry[K]) int64 {
 	return e.since - int64(e.priority)*int64(q.opts.Aging)
 }

@@ -3,8 +3,7 @@ package queue
 // absent is the position of an entry that is not in a heap.
 const absent = -1
 
-// A slot is an entry in its place. The rank is kept beside the entry, so that
-// comparing touches no entry.
+// slot is an entry with its rank. The rank is copied here so that comparisons need not load the entry.
 type slot[E any] struct {
 	rank  int64
 	seq   uint64 // of arrival, which decides among equal ranks
@@ -15,8 +14,7 @@ func (s slot[E]) before(t slot[E]) bool {
 	return s.rank < t.rank || s.rank == t.rank && s.seq < t.seq
 }
 
-// A heap orders slots, and tells each entry its position so that it can be
-// found again.
+// heap is a heap of slots. It stores each entry's position in the entry, so that the entry can be found again.
 type heap[E any] struct {
 	slots []slot[E]
 	moved func(E, int)

@@ -1,9 +1,7 @@
 package queue
 
-// A line holds the ready entries, first the one of lowest rank. Most entries
-// come with a rank above all others, since rank is time unless priorities
-// differ: these form the run, a plain sorted list that costs nothing to keep.
-// Only the others need a heap.
+// line holds the ready entries, ordered by rank. Most entries arrive with the highest rank, because rank is time unless
+// priorities differ. These form the run, a sorted slice that costs nothing to maintain. Only the others need a heap.
 type line[K comparable] struct {
 	seq  uint64
 	size int
@@ -12,7 +10,7 @@ type line[K comparable] struct {
 	rest heap[*entry[K]]
 }
 
-// keepRun is the capacity above which an empty run is given back.
+// keepRun is the capacity above which an empty run is freed.
 const keepRun = 4096
 
 func (l *line[K]) len() int { return l.size }
@@ -33,7 +31,7 @@ func (l *line[K]) push(rank int64, e *entry[K]) {
 	l.run = append(l.run, s)
 }
 
-// closeUp moves the run to the beginning of its space.
+// closeUp moves the run to the beginning of its slice.
 func (l *line[K]) closeUp() {
 	n := copy(l.run, l.run[l.head:])
 	clear(l.run[n:])

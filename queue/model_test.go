@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// A model is the queue as one would describe it: slow, and plainly right.
+// model is a queue that is slow and obviously correct.
 type model struct {
 	now     time.Duration
 	aging   time.Duration

@@ -27,11 +27,11 @@ type Options[K comparable] struct {
 	// 0 means 100 ms.
 	Aging time.Duration
 
-	// OnError is told each error that Run gets from its function, panics
-	// (as *[PanicError]) included. nil means that they are logged.
+	// OnError is called for each error of Run's work function, panics (as *[PanicError]) included. nil means that they are
+	// logged.
 	OnError func(ctx context.Context, key K, err error)
 
-	// Metrics counts what happens. nil means nobody counts.
+	// Metrics counts what happens. nil counts nothing.
 	Metrics Metrics
 
 	// Logger is where errors go if there is no OnError. nil means nowhere.

@@ -9,11 +9,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrShutDown is what Get answers once the queue is shut down and empty.
+// ErrShutDown is returned by Get once the queue is shut down and empty.
 var ErrShutDown = errors.New("queue is shut down")
 
-// MaxPriority is the highest priority, and -MaxPriority the lowest; what lies
-// beyond is taken as these.
+// MaxPriority is the highest priority, and -MaxPriority the lowest; values outside are clamped.
 const MaxPriority = 10_000
 
 // Queue hands out keys of type K. Make one with [New].
@@ -83,7 +82,7 @@ func (q *Queue[K]) Get(ctx context.Context) (key K, err error) {
 		switch {
 		case ctx.Err() != nil:
 			if q.ready.len() > 0 {
-				q.arrived.Signal() // this call may have used up another's signal
+				q.arrived.Signal() // this call may have taken the signal for another waiter
 			}
 			return key, context.Cause(ctx)
 		case q.ready.len() > 0:

@@ -256,7 +256,7 @@ func TestGetEndsWithItsContextAndLosesNoKey(t *testing.T) {
 	})
 }
 
-func TestDoneOfAKeyThatNobodyHoldsChangesNothing(t *testing.T) {
+func TestDoneOfAKeyThatIsNotWorkedOnChangesNothing(t *testing.T) {
 	q := newQueue(queue.Options[string]{})
 	q.Add("a")
 	q.Done("a")

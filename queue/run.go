@@ -8,21 +8,19 @@ import (
 	"sync"
 )
 
-// Run works on keys with the given number of workers (at least one) until ctx
-// ends or the queue is shut down and empty, and returns when the last worker has
-// stopped: with nil after a shutdown, else with the cause of ctx.
+// Run works on keys with the given number of workers (at least one) until ctx ends or the queue is shut down and empty. It
+// returns when the last worker has stopped: nil after a shutdown, else the cause of ctx.
 //
-// Work that succeeds ends the key's series of failures; work that fails is
-// reported to OnError and tried again, rate limited, unless the error is
-// [Terminal]. When ctx ends, keys that still wait stay in the queue; whoever
-// wants them worked on calls [Queue.Drain] before ending ctx.
+// Work that succeeds ends the key's series of failures. Work that fails is reported to OnError and retried, rate limited, unless
+// the error is [Terminal]. When ctx ends, waiting keys stay in the queue. To have them worked on, call [Queue.Drain] before
+// ending ctx.
 func (q *Queue[K]) Run(ctx context.Context, workers int, work func(context.Context, K) error) error {
 	var all sync.WaitGroup
 	var worker func()
 	worker = func() {
 		over := false
 		defer func() {
-			if !over { // work has ended the goroutine: another one takes its place
+			if !over { // work has called runtime.Goexit: start another goroutine
 				all.Go(worker)
 			}
 		}()
@@ -37,13 +35,13 @@ func (q *Queue[K]) Run(ctx context.Context, workers int, work func(context.Conte
 	return context.Cause(ctx)
 }
 
-// step works on one key; false means that there will be no more.
+// step works on one key. It returns false if there will be no more.
 func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error) bool {
 	key, err := q.Get(ctx)
 	if err != nil {
 		return false
 	}
-	err = ErrExit // unless work returns
+	err = ErrExit // if work does not return
 	defer func() {
 		q.settle(ctx, key, err)
 		q.Done(key)
@@ -52,7 +50,7 @@ func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error
 	return true
 }
 
-// settle says what follows from how the work on a key has ended.
+// settle decides what happens to a key after work on it.
 func (q *Queue[K]) settle(ctx context.Context, key K, err error) {
 	if err != nil {
 		q.opts.OnError(ctx, key, err)
@@ -64,7 +62,7 @@ func (q *Queue[K]) settle(ctx context.Context, key K, err error) {
 	}
 }
 
-// ErrExit is the failure of work that ends its goroutine instead of returning.
+// ErrExit is the error of work that ends its goroutine (runtime.Goexit) instead of returning.
 var ErrExit = errors.New("the work has ended its goroutine")
 
 // Contain calls f and turns a panic of f into a *[PanicError].
@@ -86,7 +84,7 @@ type PanicError struct {
 // Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
 
-// Unwrap is the value of the panic, if that was an error.
+// Unwrap returns the value of the panic, if that is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -97,7 +95,7 @@ type terminalError struct{ err error }
 func (e terminalError) Error() string { return e.err.Error() }
 func (e terminalError) Unwrap() error { return e.err }
 
-// Terminal marks an error that trying again cannot cure. Terminal(nil) is nil.
+// Terminal marks an error that retrying cannot fix. Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {
 		return nil
@@ -105,7 +103,7 @@ func Terminal(err error) error {
 	return terminalError{err}
 }
 
-// IsTerminal tells whether err, or an error it wraps, was marked by Terminal.
+// IsTerminal reports whether err, or an error it wraps, was marked by Terminal.
 func IsTerminal(err error) bool {
 	var t terminalError
 	return errors.As(err, &t)

@@ -28,7 +28,7 @@ func TestAfterShutDownReadyKeysAreHandedOutAndNoOthers(t *testing.T) {
 	})
 }
 
-func TestDrainWaitsForReadyKeysAndForTheWorkInHand(t *testing.T) {
+func TestDrainWaitsForReadyAndRunningKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(queue.Options[string]{})
 		ended := make(chan error, 1)
@@ -93,7 +93,7 @@ func TestRunReturnsOnlyWhenNoWorkerIsLeft(t *testing.T) {
 	})
 }
 
-func TestContainedAPanicIsAnErrorAndIsTriedAgain(t *testing.T) {
+func TestContainedAPanicIsAnErrorAndIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
 		q := newQueue(queue.Options[string]{OnError: func(_ context.Context, _ string, err error) {
@@ -119,7 +119,7 @@ func TestContainedAPanicIsAnErrorAndIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestContainedWorkThatEndsItsGoroutineIsTriedAgainByAsManyWorkers(t *testing.T) {
+func TestContainedWorkThatEndsItsGoroutineIsRetriedByAsManyWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error
 		q := newQueue(queue.Options[string]{OnError: func(_ context.Context, _ string, err error) {
@@ -140,7 +140,7 @@ func TestContainedWorkThatEndsItsGoroutineIsTriedAgainByAsManyWorkers(t *testing
 	})
 }
 
-func TestTerminalErrorsAreReportedAndNotTriedAgain(t *testing.T) {
+func TestTerminalErrorsAreReportedAndNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reported := 0
 		q := newQueue(queue.Options[string]{OnError: func(context.Context, string, error) { reported++ }})

@@ -99,6 +99,11 @@ func (s server) patchStatus(ctx context.Context, pod *plugin.Pod, version string
 	if err != nil {
 		return fmt.Errorf("encode a pod's status: %w", err)
 	}
+	if s.direct != nil {
+		if done, err := s.direct.patchStatus(ctx, pod.Key, patch); done || err != nil {
+			return err
+		}
+	}
 	_, err = s.client.Pods(pod.Key.Namespace).Patch(ctx, pod.Key.Name, types.StrategicMergePatchType, patch,
 		metav1.PatchOptions{}, "status")
 	return err
@@ -110,7 +115,12 @@ func (s server) Preempt(ctx context.Context, victim *plugin.Pod, condition corev
 	if err := s.patchStatus(ctx, victim, "", fields); err != nil {
 		return err
 	}
-	return s.client.Pods(victim.Key.Namespace).Delete(ctx, victim.Key.Name, metav1.DeleteOptions{
-		Preconditions: metav1.NewUIDPreconditions(string(victim.UID)),
-	})
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victim.UID))}
+	if s.direct != nil {
+		options.Kind, options.APIVersion = "DeleteOptions", "v1"
+		if done, err := s.direct.remove(ctx, victim.Key, &options); done || err != nil {
+			return err
+		}
+	}
+	return s.client.Pods(victim.Key.Namespace).Delete(ctx, victim.Key.Name, options)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/placement"
@@ -98,7 +100,7 @@ func (t *term) rescue(d decision) string {
 			continue
 		}
 		t.evictions.Go(func() {
-			if err := do(t.evicting, access{t.options.Writer, t}); err != nil {
+			if err := do(t.evicting, access{t.options.Writer, t, d.pod}); err != nil {
 				t.options.Logger.Warn("a pod that found no node could not be helped", "pod", d.pod.Key, "rule", o.Rule, "err", err)
 			}
 		})
@@ -129,7 +131,7 @@ func (t *term) prepare(ctx context.Context, d decision) error {
 		if t.options.Writer == nil {
 			return &prepareError{o.Rule, errors.New("there is no writer")}
 		}
-		if err := p.Prepare(ctx, access{t.options.Writer, t}); err != nil {
+		if err := p.Prepare(ctx, access{t.options.Writer, t, d.pod}); err != nil {
 			return &prepareError{o.Rule, err}
 		}
 	}
@@ -140,6 +142,11 @@ func (t *term) prepare(ctx context.Context, d decision) error {
 type access struct {
 	plugin.Writer
 	*term
+	pod *cluster.Pod
+}
+
+func (a access) Tell(reason, message string) {
+	a.reporter.event(a.pod, corev1.EventTypeNormal, reason, message)
 }
 
 func (a access) Look(look func(*cluster.State)) {

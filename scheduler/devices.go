@@ -72,39 +72,39 @@ func (t *term) resourceClaimChanged(key informer.Key) {
 const claimTries = 10
 
 // ChangeResourceClaim writes the finalizers first: a claim must not go while its devices are in use.
-func (w writer) ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) error {
-	var err error
+func (w writer) ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) (written *resourcev1.ResourceClaim, err error) {
 	now := was.DeepCopy()
 	for range claimTries {
 		if err != nil {
 			if now, err = w.kube.ResourceV1().ResourceClaims(was.Namespace).Get(ctx, was.Name, metav1.GetOptions{}); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		err = w.changeOnce(ctx, now, change)
+		written, err = w.changeOnce(ctx, now, change)
 		if !apierrors.IsConflict(err) {
-			return err
+			break
 		}
 	}
-	return err
+	return written, err
 }
 
-func (w writer) changeOnce(ctx context.Context, now *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) error {
+func (w writer) changeOnce(ctx context.Context, now *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) (*resourcev1.ResourceClaim, error) {
 	claims := w.kube.ResourceV1().ResourceClaims(now.Namespace)
 	finalizers := len(now.Finalizers)
 	if err := change(now); err != nil {
-		return err
+		return nil, err
 	}
 	if len(now.Finalizers) != finalizers {
 		written, err := claims.Update(ctx, now, metav1.UpdateOptions{})
 		if err != nil {
-			return fmt.Errorf("add finalizer to claim %s/%s: %w", now.Namespace, now.Name, err)
+			return nil, fmt.Errorf("add finalizer to claim %s/%s: %w", now.Namespace, now.Name, err)
 		}
 		written.Status = now.Status
 		now = written
 	}
-	if _, err := claims.UpdateStatus(ctx, now, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("add allocation and reservation to claim %s/%s: %w", now.Namespace, now.Name, err)
+	written, err := claims.UpdateStatus(ctx, now, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("add allocation and reservation to claim %s/%s: %w", now.Namespace, now.Name, err)
 	}
-	return nil
+	return written, nil
 }

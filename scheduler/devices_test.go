@@ -16,20 +16,20 @@ import (
 )
 
 // ChangeResourceClaim writes a claim with its status.
-func (w *world) ChangeResourceClaim(_ context.Context, was *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) error {
+func (w *world) ChangeResourceClaim(_ context.Context, was *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) (*resourcev1.ResourceClaim, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, now := range w.resourceClaims.Objects() {
 		if now.Name == was.Name {
 			now = now.DeepCopy()
 			if err := change(now); err != nil {
-				return err
+				return nil, err
 			}
 			w.resourceClaims.Modify(now)
-			return nil
+			return w.resourceClaim(was.Name), nil
 		}
 	}
-	return fmt.Errorf("no claim %s", was.Name)
+	return nil, fmt.Errorf("no claim %s", was.Name)
 }
 
 func (w *world) resourceClaim(name string) *resourcev1.ResourceClaim {
@@ -244,4 +244,96 @@ func TestASelectorThatFailsIsAnError(t *testing.T) {
 			t.Errorf("events: %q", log)
 		}
 	})
+}
+
+// onCondition lets the devices of a node be usable only when their driver has said so.
+func (w *world) onCondition(node string) {
+	for _, slice := range w.slices.Objects() {
+		if *slice.Spec.NodeName == node {
+			for i := range slice.Spec.Devices {
+				slice.Spec.Devices[i].BindsToNode = new(true)
+				slice.Spec.Devices[i].BindingConditions = []string{"example.com/attached"}
+				slice.Spec.Devices[i].BindingFailureConditions = []string{"example.com/broken"}
+			}
+			w.slices.Modify(slice)
+		}
+	}
+}
+
+// says writes what a driver says of the first device of a claim.
+func (w *world) says(claim, condition string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.resourceClaim(claim).DeepCopy()
+	r := c.Status.Allocation.Devices.Results[0]
+	c.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: r.Driver, Pool: r.Pool, Device: r.Device, Conditions: []metav1.Condition{{
+		Type: condition, Status: metav1.ConditionTrue, Reason: "Told", Message: "by the driver",
+	}}}}
+	w.resourceClaims.Modify(c)
+}
+
+func TestAPodIsBoundWhenItsDevicesAreReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n1", "small-1")
+		w.onCondition("n1")
+		w.resourceClaims.Add(asksFor("c", "small", 1))
+		w.pods.Add(claiming("a", "c"))
+		defer w.start(t, Options{Parallelism: 1})()
+		time.Sleep(time.Minute)
+		if a := w.nodeOf(t, "a"); a != "" {
+			t.Fatalf("a is on %q before its device is ready", a)
+		}
+		w.pods.Add(testPod("other", "100m"))
+		time.Sleep(time.Second)
+		if w.nodeOf(t, "other") == "" {
+			t.Error("a pod that waits for its device holds up another one")
+		}
+		w.says("c", "example.com/attached")
+		time.Sleep(time.Second)
+		if a := w.nodeOf(t, "a"); a != "n1" {
+			t.Errorf("a is on %q: %q", a, w.eventLog())
+		}
+		if log := w.eventLog(); log[0] != "Normal BindingConditionsPending a: waiting for binding conditions for device on node n1" {
+			t.Errorf("events: %q", log)
+		}
+	})
+}
+
+// A device that will not become ready is given back, and the pod gets another one.
+func TestADeviceThatCannotBeReadyIsGivenBack(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		says string
+		wait time.Duration
+		want string
+	}{
+		{"the driver says so", "example.com/broken", time.Second, `device binding failed: claim=c, reason=Told, message="by the driver"`},
+		{"nobody says anything", "", 11 * time.Minute, "device binding timeout"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := deviceWorld()
+				w.publish("n1", "small-1")
+				w.onCondition("n1")
+				w.resourceClaims.Add(asksFor("c", "", 1))
+				w.pods.Add(claiming("a", "c"))
+				defer w.start(t, Options{})()
+				time.Sleep(time.Second)
+				w.slices.Delete(&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "of-n1"}})
+				w.publish("n2", "small-1")
+				if c.says != "" {
+					w.says("c", c.says)
+				}
+				time.Sleep(c.wait)
+				time.Sleep(time.Minute)
+				if a := w.nodeOf(t, "a"); a != "n2" {
+					t.Errorf("a is on %q: %q", a, w.eventLog())
+				}
+				if log := strings.Join(w.eventLog(), "; "); !strings.Contains(log, `running PreBind plugin "DynamicResources": `+c.want) {
+					t.Errorf("events: %s", log)
+				}
+			})
+		})
+	}
 }

@@ -3,24 +3,27 @@ package scheduler
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
-// direct posts bindings without what client-go does around each request, which costs as much as the request itself.
+// direct sends what each pod costs without what client-go does around each request, which costs as much as the request itself.
 type direct struct {
 	client *http.Client
 	base   string
 }
 
-// directly returns how bindings are posted directly, or nil if client does not talk HTTP.
+// directly returns how requests are sent directly, or nil if client does not talk HTTP.
 func directly(client rest.Interface) *direct {
 	c, ok := client.(*rest.RESTClient)
 	if !ok || c == nil || c.Client == nil {
@@ -41,23 +44,48 @@ func (d *direct) bind(ctx context.Context, binding *corev1.Binding) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("encode binding: %w", err)
 	}
-	at := d.base + "/namespaces/" + url.PathEscape(binding.Namespace) + "/pods/" + url.PathEscape(binding.Name) + "/binding"
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	code, err := d.send(ctx, http.MethodPost, types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}, "/binding", contentType, body)
+	return code == http.StatusCreated && err == nil, err
+}
+
+// patchStatus and remove return, as bind does, whether the server has done it.
+func (d *direct) patchStatus(ctx context.Context, pod types.NamespacedName, patch []byte) (bool, error) {
+	code, err := d.send(ctx, http.MethodPatch, pod, "/status", patchType, patch)
+	return code == http.StatusOK && err == nil, err
+}
+
+func (d *direct) remove(ctx context.Context, pod types.NamespacedName, options *metav1.DeleteOptions) (bool, error) {
+	body, err := json.Marshal(options)
 	if err != nil {
-		return false, fmt.Errorf("bind pod %s: %w", binding.Name, err)
+		return false, fmt.Errorf("encode how pod %s is deleted: %w", pod, err)
 	}
-	request.Header["Content-Type"] = contentType
+	code, err := d.send(ctx, http.MethodDelete, pod, "", jsonType, body)
+	return code == http.StatusOK && err == nil, err
+}
+
+// send sends one request about a pod and returns the code of the answer.
+func (d *direct) send(ctx context.Context, method string, pod types.NamespacedName, below string, kind []string, body []byte) (int, error) {
+	at := d.base + "/namespaces/" + url.PathEscape(pod.Namespace) + "/pods/" + url.PathEscape(pod.Name) + below
+	request, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+	if err != nil {
+		return 0, fmt.Errorf("%s pod %s: %w", method, pod, err)
+	}
+	request.Header["Content-Type"] = kind
 	request.Header["Accept"] = contentType
 	answer, err := d.client.Do(request)
 	if err != nil {
-		return false, fmt.Errorf("bind pod %s: %w", binding.Name, err)
+		return 0, fmt.Errorf("%s pod %s: %w", method, pod, err)
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, mostAnswer)) // so that the connection can be used again
-	return answer.StatusCode == http.StatusCreated && err == nil, nil
+	return answer.StatusCode, err
 }
 
-// mostAnswer is more than any answer to a binding takes.
-const mostAnswer = 1 << 16
+// mostAnswer is more than nearly any pod takes. A connection with a longer answer is not used again.
+const mostAnswer = 1 << 20
 
-var contentType = []string{runtime.ContentTypeProtobuf}
+var (
+	contentType = []string{runtime.ContentTypeProtobuf}
+	patchType   = []string{string(types.StrategicMergePatchType)}
+	jsonType    = []string{runtime.ContentTypeJSON}
+)

@@ -67,6 +67,7 @@ func (t *term) placeExtended(p *profile, entry *backlog.Entry, x placement.Extra
 	t.mu.Unlock()
 	said, err := consult(t.consulting, asked, object, nodes)
 	t.mu.Lock()
+	t.released = true
 	switch {
 	case err != nil:
 		return nil, nil, err

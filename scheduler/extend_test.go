@@ -88,3 +88,50 @@ func eventually(t *testing.T, ok func() bool) {
 		<-time.After(time.Millisecond)
 	}
 }
+
+// An extender that is asked about preemption leaves some nodes out, and can name other victims.
+func TestExtendersAreAskedWhoMayLeave(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(map[string]*extenderv1.Victims) map[string]*extenderv1.MetaVictims
+		want   string // who leaves
+		note   string
+	}{
+		{"it refuses a node", func(asked map[string]*extenderv1.Victims) map[string]*extenderv1.MetaVictims {
+			return map[string]*extenderv1.MetaVictims{"n2": {Pods: []*extenderv1.MetaPod{{UID: string(asked["n2"].Pods[0].UID)}}}}
+		}, "b", "found a potential placement for pod on node n2, preempting 1 victims"},
+		{"it refuses all", func(map[string]*extenderv1.Victims) map[string]*extenderv1.MetaVictims { return nil }, "", "preemption: no candidate node for preemption"},
+		{"it names nobody", func(map[string]*extenderv1.Victims) map[string]*extenderv1.MetaVictims {
+			return map[string]*extenderv1.MetaVictims{"n1": {}}
+		}, "", `expected at least one victim pod on node "n1"`},
+		{"it names a pod that is not there", func(map[string]*extenderv1.Victims) map[string]*extenderv1.MetaVictims {
+			return map[string]*extenderv1.MetaVictims{"n1": {Pods: []*extenderv1.MetaPod{{UID: "nobody"}}}}
+		}, "", `claims to preempt a pod with the UID "nobody", which is not on node "n1"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld()
+			for _, name := range []string{"n1", "n2"} {
+				w.nodes.Add(testNode(name, "1"))
+			}
+			w.pods.Add(running("a", "1", 1, "n1", 1))
+			w.pods.Add(running("b", "1", 2, "n2", 1))
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				var args extenderv1.ExtenderPreemptionArgs
+				if err := json.NewDecoder(r.Body).Decode(&args); err != nil || len(args.NodeNameToVictims) != 2 {
+					t.Errorf("asked about %v: %v", args.NodeNameToVictims, err)
+				}
+				_ = json.NewEncoder(rw).Encode(extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: c.answer(args.NodeNameToVictims)})
+			}))
+			t.Cleanup(server.Close)
+			e, err := extender.New(configv1.Extender{URLPrefix: server.URL, PreemptVerb: "preempt"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.start(t, Options{Extenders: []*extender.Extender{e}})()
+			w.pods.Add(ranked("high", "1", 10))
+			eventually(t, func() bool {
+				return strings.Join(w.leaving(), " ") == c.want && strings.Contains(strings.Join(w.eventLog(), "; "), c.note)
+			})
+		})
+	}
+}

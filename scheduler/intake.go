@@ -37,6 +37,7 @@ func (t *term) follow() audience {
 		a = append(a, follow(t, w.Namespaces, t.namespaceChanged))
 	}
 	a = append(a, t.followWorkloads()...)
+	a = append(a, t.followBudgets()...)
 	a = append(a, t.followStorage()...)
 	return append(a, t.followDevices()...)
 }
@@ -217,7 +218,9 @@ func (t *term) followNomination(pod, old *cluster.Pod) {
 	if old != nil && old.UID == pod.UID && old.NominatedNode == pod.NominatedNode {
 		return
 	}
-	t.unnominate(pod)
+	if node := t.state.Nominated(pod.Key); node == "" || node != pod.NominatedNode {
+		t.unnominate(pod)
+	}
 	if pod.NominatedNode != "" {
 		t.state.Nominate(pod, pod.NominatedNode)
 	}

@@ -13,7 +13,7 @@ func (t *term) place(p *profile, pod *cluster.Pod, x placement.Extra) (*cluster.
 	}
 	x = t.withNominated(p, pod, x)
 	if node, ok := t.state.NodeNamed(t.state.Nominated(pod.Key)); ok && node.Present {
-		if p.engine.Try(pod.Shape).Verdict(node) == nil && x.Verdict(node) == nil {
+		if p.engine.Verdict(pod.Shape, node) == nil && x.Verdict(node) == nil {
 			return node, nil
 		}
 	}
@@ -23,38 +23,53 @@ func (t *term) place(p *profile, pod *cluster.Pod, x placement.Extra) (*cluster.
 // withNominated asks too that the pod leaves room for those that wait for a node.
 func (t *term) withNominated(p *profile, pod *cluster.Pod, x placement.Extra) placement.Extra {
 	if t.state.AnyNominated() {
-		x.After = both(x.After, func(node *cluster.Node) *plugin.Verdict { return t.leavesRoom(p, pod, node) })
+		r := &reserve{term: t, profile: p, pod: pod}
+		x.After = both(x.After, r.verdict)
 	}
 	return x
 }
 
-// leavesRoom refuses a node where the pod would take what others wait for that go before it.
-func (t *term) leavesRoom(p *profile, pod *cluster.Pod, node *cluster.Node) *plugin.Verdict {
-	before := t.state.NominatedBefore(pod, node.Name)
+// reserve keeps one pod from taking what others wait for that go before it.
+type reserve struct {
+	*term
+	profile *profile
+	pod     *cluster.Pod
+	trial   *placement.Trial
+}
+
+// verdict refuses a node that does not have room for the pod and for those that wait.
+func (r *reserve) verdict(node *cluster.Node) *plugin.Verdict {
+	before := r.state.NominatedBefore(r.pod, node.Name)
 	if len(before) == 0 {
 		return nil
 	}
-	return t.verdictAmong(p, pod, node, before)
-}
-
-// verdictAmong asks the filters as if some pods that wait for the node were there.
-func (t *term) verdictAmong(p *profile, pod *cluster.Pod, node *cluster.Node, others []*cluster.Pod) *plugin.Verdict {
-	overlay := t.state.Overlay()
+	if r.trial == nil && !r.state.AffineNominated() {
+		r.trial = r.profile.engine.Try(r.pod.Shape)
+	}
+	overlay := r.state.Overlay()
 	defer overlay.Undo()
-	for _, other := range others {
+	for _, other := range before {
 		overlay.With(other, node)
 	}
+	if trial := r.trial; trial != nil {
+		return trial.Verdict(node)
+	}
 	// What these pods want near them may be news: the trial begins only now.
-	return p.engine.Try(pod.Shape).Verdict(node)
+	return r.profile.engine.Try(r.pod.Shape).Verdict(node)
 }
 
-// verdictWithNominated asks the filters twice if pods wait for the node: with them, as they will take room, and without, as
-// they may never come.
-func (t *term) verdictWithNominated(p *profile, trial *placement.Trial, pod *cluster.Pod, node *cluster.Node) *plugin.Verdict {
-	if v := trial.Verdict(node); v != nil {
-		return v
+// spare says whether a node has room for a pod besides that for those that wait for it and go before.
+func (t *term) spare(p *profile, pod *cluster.Pod, node *cluster.Node) bool {
+	before := t.state.NominatedBefore(pod, node.Name)
+	if len(before) == 0 {
+		return true
 	}
-	return t.leavesRoom(p, pod, node)
+	overlay := t.state.Overlay()
+	defer overlay.Undo()
+	for _, other := range before {
+		overlay.With(other, node)
+	}
+	return p.engine.Fits(pod.Shape, node)
 }
 
 // unnominate lets others have what a pod has waited for.

@@ -3,9 +3,11 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -38,19 +40,30 @@ func (t *term) preempt(p *profile, pod *cluster.Pod, x placement.Extra, hopeless
 	t.options.Metrics.PreemptionAttempt()
 	var found *preemption.Candidate
 	var verdicts []*plugin.Verdict
+	var err error
+	t.unnominate(pod)
 	if !hopeless {
-		found, verdicts = t.searchVictims(p, pod, x)
+		found, verdicts, err = t.searchVictims(p, pod, x)
 	}
-	if found == nil {
-		nobody := ""
-		t.unnominate(pod)
+	nobody := ""
+	switch {
+	case t.released && !t.isCurrent(pod):
+		return "", nil
+	case err != nil:
+		return err.Error(), &nobody
+	case found == nil:
 		return t.explainNoVictims(p, verdicts), &nobody
 	}
-	t.unnominate(pod)
 	t.state.Nominate(pod, found.Node.Name)
 	t.options.Metrics.Preempted(len(found.Victims))
 	t.carryOutPreemption(p, pod, found)
 	return fmt.Sprintf("found a potential placement for pod on node %v, preempting %d victims", found.Node.Name, len(found.Victims)), &found.Node.Name
+}
+
+// isCurrent says whether a pod still waits for a node.
+func (t *term) isCurrent(pod *cluster.Pod) bool {
+	now := t.backlog.Pod(pod.Key)
+	return now != nil && now.UID == pod.UID
 }
 
 // awaitsVictims says whether pods are still leaving for this one, from a node that will do without them.
@@ -66,7 +79,7 @@ func (t *term) awaitsVictims(p *profile, pod *cluster.Pod, x placement.Extra, ho
 	if !leaving {
 		return false
 	}
-	v := p.engine.Try(pod.Shape).Verdict(node)
+	v := p.engine.Verdict(pod.Shape, node)
 	if v == nil {
 		v = x.Verdict(node)
 	}
@@ -74,45 +87,74 @@ func (t *term) awaitsVictims(p *profile, pod *cluster.Pod, x placement.Extra, ho
 }
 
 // searchVictims finds the best node for a preemption. The search begins at a random node, so that not all pods compare the same ones.
-func (t *term) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*preemption.Candidate, []*plugin.Verdict) {
-	nodes := p.engine.Crowded(pod.Shape, x)
-	if !t.state.HasBelow(pod.Priority) {
-		verdicts := make([]*plugin.Verdict, len(nodes))
-		for i := range verdicts {
-			verdicts[i] = preemption.NoVictims
-		}
-		return nil, verdicts
-	}
-	if len(nodes) > 0 {
-		at := t.random.IntN(len(nodes))
-		nodes = append(nodes[at:len(nodes):len(nodes)], nodes[:at]...)
-	}
-	trial := p.engine.Try(pod.Shape)
+func (t *term) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*preemption.Candidate, []*plugin.Verdict, error) {
+	trial, reserved := p.engine.Try(pod.Shape), &reserve{term: t, profile: p, pod: pod}
 	search := &preemption.Search{
-		State: &t.state, Pod: pod, Budgets: t.budgets(),
-		Enough: max(len(nodes)*p.Candidates.Percent/100, p.Candidates.Least),
+		State: &t.state, Pod: pod, Budgets: t.budgets.all(), Kept: t.prospects(p, pod, x),
+		// The filters are asked twice if pods wait for the node: with them, as they will take room, and without, as they may
+		// never come.
 		Ask: func(node *cluster.Node) *plugin.Verdict {
-			if v := t.verdictWithNominated(p, trial, pod, node); v != nil {
+			if v := trial.Verdict(node); v != nil {
+				return v
+			}
+			if v := reserved.verdict(node); v != nil {
 				return v
 			}
 			return x.Verdict(node)
 		},
 	}
-	return search.Run(nodes)
-}
-
-// budgets are the disruption budgets there are.
-func (t *term) budgets() []preemption.Budget {
-	if t.options.Watched.Budgets == nil {
-		return nil
-	}
-	var budgets []preemption.Budget
-	for object := range t.options.Watched.Budgets.List() {
-		if b, ok := preemption.BudgetOf(object); ok {
-			budgets = append(budgets, b)
+	asked, object := t.askedToPreempt(pod)
+	if len(asked) == 0 && search.Kept != nil && search.Kept.Enough() {
+		if found := search.Again(t.random.IntN(math.MaxInt32)); found != nil {
+			return found, nil, nil
 		}
 	}
-	return budgets
+	nodes := p.engine.Crowded(pod.Shape, t.withNominated(p, pod, x))
+	if !t.state.HasBelow(pod.Priority) {
+		verdicts := make([]*plugin.Verdict, len(nodes))
+		for i := range verdicts {
+			verdicts[i] = preemption.NoVictims
+		}
+		return nil, verdicts, nil
+	}
+	if len(nodes) > 0 {
+		at := t.random.IntN(len(nodes))
+		nodes = append(nodes[at:len(nodes):len(nodes)], nodes[:at]...)
+	}
+	search.Enough = max(len(nodes)*p.Candidates.Percent/100, p.Candidates.Least)
+	if len(asked) > 0 {
+		return t.searchAgreed(asked, object, search, nodes)
+	}
+	found, verdicts := search.Run(nodes)
+	return found, verdicts, nil
+}
+
+// likeness is what pods have in common that nodes have the same to offer to.
+type likeness struct {
+	profile  *profile
+	demand   *cluster.Demand
+	priority int32
+}
+
+// mostProspects is for how many kinds of pods it is kept what nodes have to offer.
+const mostProspects = 16
+
+// prospects returns what is kept about others like the pod, up to date; nil if nothing can be kept for it.
+func (t *term) prospects(p *profile, pod *cluster.Pod, x placement.Extra) *preemption.Prospects {
+	if x.Before != nil || x.After != nil || t.state.AffineNominated() || p.engine.Related(pod.Shape) {
+		return nil
+	}
+	like := likeness{p, pod.Shape.Demand, pod.Priority}
+	kept, ok := t.offers[like]
+	if !ok {
+		if len(t.offers) >= mostProspects {
+			clear(t.offers)
+		}
+		kept = &preemption.Prospects{}
+		t.offers[like] = kept
+	}
+	kept.Refresh(&t.state, t.budgets.stand)
+	return kept
 }
 
 // explainNoVictims says why nobody can leave, in kube-scheduler's words.
@@ -147,7 +189,7 @@ func (t *term) carryOutPreemption(p *profile, pod *cluster.Pod, found *preemptio
 	})
 }
 
-// evict deletes the victims, one after the other: most preemptions have one or two.
+// evict deletes the victims, all at a time.
 func (t *term) evict(ctx context.Context, p *profile, pod *cluster.Pod, found *preemption.Candidate) error {
 	select {
 	case t.evictors <- struct{}{}:
@@ -155,23 +197,28 @@ func (t *term) evict(ctx context.Context, p *profile, pod *cluster.Pod, found *p
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	var deletions errgroup.Group
 	for _, victim := range found.Victims {
-		if victim.Terminating {
-			continue
+		if !victim.Terminating {
+			deletions.Go(func() error { return t.evictOne(ctx, p, pod, victim, found.Node.Name) })
 		}
-		err := t.options.API.Preempt(ctx, victim, corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-			Reason:             corev1.PodReasonPreemptionByScheduler,
-			Message:            p.SchedulerName + ": preempting to accommodate a higher priority pod",
-			ObservedGeneration: victim.Generation,
-		})
-		switch {
-		case apierrors.IsNotFound(err):
-			continue // it has gone already
-		case err != nil:
-			return fmt.Errorf("preempt pod %s: %w", victim.Key, err)
-		}
-		t.reporter.preempted(victim, pod, found.Node.Name)
 	}
+	return deletions.Wait()
+}
+
+func (t *term) evictOne(ctx context.Context, p *profile, pod, victim *cluster.Pod, node string) error {
+	err := t.options.API.Preempt(ctx, victim, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+		Reason:             corev1.PodReasonPreemptionByScheduler,
+		Message:            p.SchedulerName + ": preempting to accommodate a higher priority pod",
+		ObservedGeneration: victim.Generation,
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // it has gone already
+	case err != nil:
+		return fmt.Errorf("preempt pod %s: %w", victim.Key, err)
+	}
+	t.reporter.preempted(victim, pod, node)
 	return nil
 }

@@ -40,9 +40,7 @@ func (w *world) UpdateClaim(_ context.Context, claim *corev1.PersistentVolumeCla
 			return nil, err
 		}
 	}
-	claim = claim.DeepCopy()
-	w.claims.Modify(claim)
-	return claim, nil
+	return w.claims.Modify(claim), nil
 }
 
 func (w *world) bindClaimLocked(claim *corev1.PersistentVolumeClaim, v string) {
@@ -298,7 +296,7 @@ func TestAPodIsBoundWhenItsVolumeHasBeenMade(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if x, y := w.nodeOf(t, "x"), w.nodeOf(t, "y"); x == "" || y == "" || x == node || y == node {
-			t.Errorf("others are on %q and %q", x, y)
+			t.Errorf("others are on %q and %q, it on %q: %q", x, y, node, w.eventLog())
 		}
 		w.provision(t, "data")
 		time.Sleep(time.Second)

@@ -11,8 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/scheduler/internal/backlog"
 	"github.com/millrace/millrace/scheduler/internal/cluster"
+	"github.com/millrace/millrace/scheduler/internal/preemption"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 	"github.com/millrace/millrace/scheduler/placement"
 	"github.com/millrace/millrace/scheduler/plugin"
@@ -32,8 +34,12 @@ type term struct {
 	sizes    backlog.Sizes       // guarded by mu: as last told to the metrics
 	random   *rand.Rand          // guarded by mu
 
-	preempting map[types.UID]struct{} // guarded by mu: pods whose victims are being deleted
-	evicting   context.Context        // of those deletions
+	preempting map[types.UID]struct{}             // guarded by mu: pods whose victims are being deleted
+	offers     map[likeness]*preemption.Prospects // guarded by mu
+	budgets    budgets                            // guarded by mu
+	news       uint64                             // guarded by mu: counts what may help pods
+	released   bool                               // guarded by mu: whether mu was released in this attempt, while extenders were asked
+	evicting   context.Context                    // of those deletions
 	evictions  sync.WaitGroup
 	evictors   chan struct{}   // bounds them
 	consulting context.Context // of requests to extenders
@@ -57,6 +63,8 @@ func newTerm(options Options) *term {
 		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 
 		preempting: make(map[types.UID]struct{}),
+		offers:     make(map[likeness]*preemption.Prospects),
+		budgets:    budgets{known: make(map[informer.Key]preemption.Budget)},
 		evictors:   make(chan struct{}, options.Parallelism),
 	}
 	for _, p := range options.Profiles {
@@ -155,6 +163,7 @@ type decision struct {
 	profile *profile
 	cases   cases
 	begun   time.Time
+	news    uint64 // how much had happened then
 }
 
 // decide waits for a pod that can be placed, and places it. It returns false when ctx ends.
@@ -209,7 +218,8 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	}
 	pod := entry.Pod
 	p := t.profiles[pod.SchedulerName]
-	d = decision{entry: entry, pod: pod, profile: p, begun: now}
+	d = decision{entry: entry, pod: pod, profile: p, begun: now, news: t.news}
+	t.released = false
 	var node *cluster.Node
 	var failure *placement.Failure
 	opened, rule, err := p.compiled.Open(pod, &t.state)
@@ -281,6 +291,9 @@ func (t *term) unplaced(d decision, failure *placement.Failure, rule string, now
 		}
 	}
 	t.backlog.Fail(d.entry, failure.Refused, now)
+	if t.released && t.news != d.news {
+		t.backlog.WakeOne(d.pod.Key, now) // what happened while extenders were asked may have been what it waits for
+	}
 	t.reporter.unschedulable(d.pod, message, nominated)
 	t.options.Metrics.Attempt(d.profile.SchedulerName, Unschedulable, time.Since(now))
 }
@@ -315,18 +328,42 @@ func (p *profile) lastRule() string {
 // helps wakes the pods that may be placed after a change of node, or of something else if node is nil.
 func (t *term) helps(change cluster.Change, node *cluster.Node) { t.helpsSome(change, node, nil) }
 
-// helpsSome is helps for those pods only that some is true for; nil means all.
+// helpsSome is helps for those pods only that some is true for; nil means all. What a pod has left is not offered to others if
+// it is for those that wait for room on that node.
 func (t *term) helpsSome(change cluster.Change, node *cluster.Node, some func(*cluster.Pod) bool) {
-	if change == 0 || t.backlog.Sizes().Unschedulable == 0 {
+	if change == 0 {
+		return
+	}
+	t.news++
+	if t.backlog.Sizes().Unschedulable == 0 {
 		return
 	}
 	for _, p := range t.profiles {
 		p.requeued = p.engine.RequeuedBy(change)
 	}
+	reserved := change == cluster.PodGone && node != nil && len(t.state.NominatedOn(node.Name)) > 0
+	local := false // whether the rules that refused the group look at single nodes
+	spare := make(map[likeness]bool)
 	t.backlog.Wake(time.Now(), func(g backlog.Group) bool {
 		p := t.profiles[g.SchedulerName]
-		return p.engine.Helps(g.Refused&p.requeued, g.Shape, node)
-	}, some)
+		refused := g.Refused & p.requeued
+		local = p.engine.Local(refused)
+		return p.engine.Helps(refused, g.Shape, node)
+	}, func(pod *cluster.Pod) bool {
+		if some != nil && !some(pod) {
+			return false
+		}
+		if !reserved || !local || t.state.Nominated(pod.Key) == node.Name {
+			return true
+		}
+		like := likeness{t.profiles[pod.SchedulerName], pod.Shape.Demand, pod.Priority}
+		is, asked := spare[like]
+		if !asked {
+			is = t.spare(like.profile, pod, node)
+			spare[like] = is
+		}
+		return is
+	})
 }
 
 // count tells the metrics how many pods wait where, as far as that has changed.

@@ -22,8 +22,8 @@ func FromAPI[T runtime.Object](source apiwatch.Interface) Stream[T] {
 type fromAPI[T runtime.Object] struct {
 	source   apiwatch.Interface
 	halting  stopping // the receiver called Stop
-	releases stopping // the source has been stopped
-	err      error    // what ended the stream; it belongs to the caller of Next
+	releases stopping // the source was stopped
+	err      error    // what ended the stream; only used by the caller of Next
 }
 
 func (s *fromAPI[T]) Next(ctx context.Context) (Event[T], error) {

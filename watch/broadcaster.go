@@ -30,7 +30,7 @@ type BroadcasterOptions struct {
 // receivers see one order.
 type Broadcaster[T any] struct {
 	options BroadcasterOptions
-	sending chan struct{} // holds one token; the sender that has taken it may deliver. Taken before mu.
+	sending chan struct{} // holds one token: its owner may deliver; taken before mu
 
 	mu        sync.Mutex
 	receivers map[*Receiver[T]]struct{} // guarded by mu
@@ -183,11 +183,11 @@ func (r *Receiver[T]) Next(ctx context.Context) (Event[T], error) {
 	case <-r.stopped:
 		return Event[T]{}, ErrStopped
 	case <-ctx.Done():
-		r.Stop() // or Send would wait for it
+		r.Stop() // otherwise Send would wait for it
 		return Event[T]{}, ctx.Err()
 	case <-r.ended:
 	}
-	// A delivery that was under way when the broadcaster was closed may have won the race.
+	// A delivery that was under way when the broadcaster was closed may still have succeeded.
 	select {
 	case event := <-r.events:
 		return event, nil
@@ -196,7 +196,7 @@ func (r *Receiver[T]) Next(ctx context.Context) (Event[T], error) {
 	}
 }
 
-// Stop implements Stream: the receiver leaves, a Send that waits for it goes on.
+// Stop implements Stream: the receiver leaves, and a Send that waits for it continues.
 func (r *Receiver[T]) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

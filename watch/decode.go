@@ -8,15 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// Decoder reads events from a connection, a file or whatever else holds them. Close makes a Decode that waits for input
-// return; it is called once.
+// Decoder reads events from a connection, a file or another source. Close makes a waiting Decode return; it is called once.
 type Decoder[T any] interface {
 	Decode() (Event[T], error)
 	Close() error
 }
 
-// Decode returns a stream of what the decoder reads. It starts no goroutine: Next decodes. A context that ends while
-// Next waits closes the decoder, and with it the stream.
+// Decode returns a stream of the decoder's events. It starts no goroutine: Next decodes. If a context ends while Next waits, the
+// decoder is closed, and the stream ends.
 func Decode[T any](decoder Decoder[T]) Stream[T] { return &decoded[T]{decoder: decoder} }
 
 type decoded[T any] struct {
@@ -24,9 +23,9 @@ type decoded[T any] struct {
 	closing stopping
 	halted  atomic.Bool // the receiver called Stop
 
-	// These belong to the caller of Next.
+	// Only the caller of Next uses these.
 	err     error           // what ended the stream
-	ctx     context.Context // the context whose end closes the decoder: most callers use one for all events
+	ctx     context.Context // the context that closes the decoder when it ends: most callers use one for all events
 	release func() bool
 }
 
@@ -70,7 +69,7 @@ func (d *decoded[T]) heed(ctx context.Context) {
 	}
 }
 
-// explain tells a connection that we closed from one that broke: what Decode returned is the same.
+// explain distinguishes a connection that was closed here from one that broke: Decode returns the same error for both.
 func (d *decoded[T]) explain(ctx context.Context, err error) error {
 	switch {
 	case d.halted.Load():
@@ -87,7 +86,7 @@ func (d *decoded[T]) explain(ctx context.Context, err error) error {
 
 func (d *decoded[T]) close() {
 	if d.closing.stop() {
-		// A receiver that has left has no use for the error of Close.
+		// a receiver that has left does not need the error of Close
 		_ = d.decoder.Close()
 	}
 }
@@ -97,7 +96,7 @@ func (d *decoded[T]) Stop() {
 	d.close()
 }
 
-// Ready reports whether Next would not have to wait, as far as the decoder can tell.
+// Ready reports whether Next would return without waiting, as far as the decoder knows.
 func (d *decoded[T]) Ready() bool {
 	full, ok := d.decoder.(interface{ Ready() bool })
 	return ok && d.err == nil && full.Ready()

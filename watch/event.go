@@ -1,6 +1,6 @@
 package watch
 
-// EventType says what happened to an event's object. The values are those on the wire.
+// EventType is the type of an event. The values are those of the wire format.
 type EventType string
 
 // The five types of events.
@@ -15,9 +15,9 @@ const (
 // Event is one change.
 type Event[T any] struct {
 	Type EventType
-	// Object is the new state after Added and Modified, the last state after Deleted, and an object of which only the
-	// resource version (and sometimes an annotation) counts in a Bookmark. It is empty in an Error.
+	// Object is the new state after Added and Modified, and the last state after Deleted. In a Bookmark only its resource version
+	// (and sometimes an annotation) is set. It is empty in an Error.
 	Object T
-	// Err is what the other side said. It is set in Error events and in no other.
+	// Err is the error of an Error event. It is nil in all others.
 	Err error
 }

@@ -28,7 +28,7 @@ func Example() {
 	// DELETED web
 }
 
-// Until waits for what somebody else brings about.
+// Until waits for a change that another client makes.
 func ExampleUntil() {
 	type job struct{ Succeeded int }
 	stream := watch.NewFake[job]()

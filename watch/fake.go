@@ -11,9 +11,9 @@ import (
 type Fake[T any] struct {
 	mu      sync.Mutex
 	pending []Event[T]    // guarded by mu
-	changed chan struct{} // guarded by mu; closed and replaced when something below or above changes
+	changed chan struct{} // guarded by mu; closed and replaced when another field changes
 	ended   bool          // guarded by mu: no more will be sent
-	stopped bool          // guarded by mu: nobody receives any more
+	stopped bool          // guarded by mu: the receiver has stopped
 }
 
 // NewFake returns a stream without events.
@@ -34,7 +34,7 @@ func (f *Fake[T]) Bookmark(object T) { f.Send(Event[T]{Type: Bookmark, Object: o
 // Fail sends an Error event.
 func (f *Fake[T]) Fail(err error) { f.Send(Event[T]{Type: Error, Err: err}) }
 
-// Send hands over any event. What is sent after End or Stop is lost.
+// Send sends any event. Events sent after End or Stop are dropped.
 func (f *Fake[T]) Send(event Event[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +45,7 @@ func (f *Fake[T]) Send(event Event[T]) {
 	f.wakeLocked()
 }
 
-// End lets the receiver read what was sent and then tells it that the stream is over.
+// End ends the stream after the events that were sent before.
 func (f *Fake[T]) End() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *Fake[T]) Stop() {
 	f.wakeLocked()
 }
 
-// take returns an event or an error, or else a channel that is closed when there may be one.
+// take returns an event, an error, or a channel that is closed when there may be one.
 func (f *Fake[T]) take() (Event[T], <-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

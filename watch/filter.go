@@ -2,7 +2,7 @@ package watch
 
 import "context"
 
-// Filter returns a stream of what keep lets through, as keep changes it. Errors always pass.
+// Filter returns a stream of the events that keep accepts, as keep changes them. Errors always pass.
 func Filter[T any](stream Stream[T], keep func(Event[T]) (Event[T], bool)) Stream[T] {
 	return &filtered[T]{source: stream, keep: keep}
 }

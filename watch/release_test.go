@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// apiSource is an apimachinery watch that knows whether it was stopped.
+// apiSource is an apimachinery watch that records whether it was stopped.
 type apiSource struct {
 	events  chan apiwatch.Event
 	stopped int
@@ -23,7 +23,7 @@ type apiSource struct {
 func (s *apiSource) ResultChan() <-chan apiwatch.Event { return s.events }
 func (s *apiSource) Stop()                             { s.stopped++ }
 
-func TestAStreamThatHasEndedIsReleasedThoughNobodyStopsIt(t *testing.T) {
+func TestAStreamThatHasEndedIsReleasedWithoutStop(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {
@@ -50,7 +50,7 @@ func TestAStreamThatHasEndedIsReleasedThoughNobodyStopsIt(t *testing.T) {
 	}
 }
 
-func TestAReceiverWhoseContextHasEndedHoldsNobodyUp(t *testing.T) {
+func TestAReceiverWhoseContextHasEndedDoesNotBlockSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := watch.NewBroadcaster[int](watch.BroadcasterOptions{Buffer: 1})
 		receiver := b.Watch()

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// ErrStopped is what Next returns once the stream's receiver has stopped it.
+// ErrStopped is returned by Next once the receiver has stopped the stream.
 var ErrStopped = errors.New("watch: stream was stopped")
 
-// Stream delivers events to one receiver. See the package's documentation for what may be relied on.
+// Stream delivers events to one receiver. The package documentation lists its guarantees.
 type Stream[T any] interface {
 	// Next returns the next event as soon as there is one.
 	Next(ctx context.Context) (Event[T], error)
@@ -52,7 +52,7 @@ func (s *empty[T]) Next(ctx context.Context) (Event[T], error) {
 
 func (s *empty[T]) Stop() { s.once.stop() }
 
-// stopping remembers that something was stopped and tells those who wait. The zero value is ready.
+// stopping notes that something was stopped, and wakes those who wait for it. The zero value is ready for use.
 type stopping struct {
 	mu   sync.Mutex
 	done chan struct{}

@@ -10,12 +10,12 @@ import (
 // ErrEnded is wrapped in what Until returns when the stream ends before the conditions hold.
 var ErrEnded = errors.New("watch: stream ended before the condition held")
 
-// Condition looks at an event and reports whether it is the one that was waited for. An error ends the waiting.
+// Condition reports whether an event is the one that was waited for. An error ends the waiting.
 type Condition[T any] func(Event[T]) (bool, error)
 
-// Until reads a stream until each of the conditions has held, one after the other, and returns the event with which the
-// last one did. One event can satisfy several conditions. Bookmarks are not shown to conditions; an Error event ends
-// the waiting. The stream is stopped in any case.
+// Until reads a stream until each condition has held, one after the other, and returns the event at which the last one held. One
+// event can satisfy several conditions. Bookmarks are not passed to conditions; an Error event ends the waiting. The stream is
+// always stopped.
 func Until[T any](ctx context.Context, stream Stream[T], conditions ...Condition[T]) (Event[T], error) {
 	defer stream.Stop()
 	var last Event[T]

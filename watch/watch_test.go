@@ -121,7 +121,7 @@ func (s *script) Decode() (watch.Event[int], error) {
 
 func (s *script) Close() error { return nil }
 
-func TestADecoderStreamTellsTheEndFromACut(t *testing.T) {
+func TestADecoderStreamDistinguishesAnEndFromABrokenConnection(t *testing.T) {
 	broken := errors.New("no event")
 	for _, test := range []struct{ from, want error }{{io.EOF, io.EOF}, {io.ErrUnexpectedEOF, io.ErrUnexpectedEOF}, {broken, broken}} {
 		objects, err := read(t, watch.Decode(&script{events: []watch.Event[int]{added(1), added(2)}, err: test.from}))
@@ -159,7 +159,7 @@ func TestAWaitingBroadcasterLosesNothing(t *testing.T) {
 	})
 }
 
-func TestADroppingBroadcasterLosesForTheFullReceiverAlone(t *testing.T) {
+func TestADroppingBroadcasterDropsOnlyForTheFullReceiver(t *testing.T) {
 	b := watch.NewBroadcaster[int](watch.BroadcasterOptions{Buffer: 2, WhenFull: watch.Drop})
 	full, reading := b.Watch(), b.Watch()
 	for n := range 5 {
@@ -177,7 +177,7 @@ func TestADroppingBroadcasterLosesForTheFullReceiverAlone(t *testing.T) {
 	}
 }
 
-func TestASenderIsFreedWhenTheReceiverItWaitsForLeavesOrAllIsClosed(t *testing.T) {
+func TestAWaitingSenderContinuesWhenTheReceiverLeavesOrTheBroadcasterIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := watch.NewBroadcaster[int](watch.BroadcasterOptions{Buffer: 1})
 		leaving := b.Watch()
@@ -254,7 +254,7 @@ func TestAFilterDropsAndChangesButLetsErrorsPass(t *testing.T) {
 	}
 }
 
-func TestEventsSurviveTheWayToTheAPIsWatchAndBack(t *testing.T) {
+func TestEventsSurviveTheConversionToAPIMachineryAndBack(t *testing.T) {
 	fake := watch.NewFake[*corev1.Pod]()
 	fake.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
 	fake.Fail(apierrors.NewResourceExpired("too old"))

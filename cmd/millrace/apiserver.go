@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/server/admission"
 )
 
-// registryPrefix is where kube-apiserver keeps its objects, and the only place where these are kept.
+// registryPrefix is kube-apiserver's key prefix. No other prefix is supported.
 const registryPrefix = "/registry"
 
 // apiserverFlags are the flags of `millrace apiserver`, under kube-apiserver's names.
@@ -27,8 +27,7 @@ type apiserverFlags struct {
 	bindAddress, certDir         string
 	port                         int
 	certFile, keyFile, kubeletCA string
-	issuer                       string
-	signingKey, tokenKey         string
+	tokens                       accountTokenFlags
 	backend, prefix              string
 	watchCache                   bool
 	cacheSizes                   []string
@@ -47,7 +46,7 @@ func apiserverCommand() *cobra.Command {
 		Use:   "apiserver",
 		Short: "Run the API server alone",
 		Long: "Run the API server alone, with the flags of kube-apiserver. Without --etcd-servers it keeps the cluster in an\n" +
-			"embedded etcd in the data folder, where it also writes a kubeconfig for the other parts.",
+			"embedded etcd in the data folder, where it also writes a kubeconfig for the other components.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
 			log, err := f.log.logger(os.Stderr)
@@ -71,17 +70,15 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	fl.IntVar(&f.port, "secure-port", 6443, "port to listen on; 0 takes a free one")
 	fl.StringVar(&f.certDir, "cert-dir", "", "folder of keys and certificates (default: pki in the data folder)")
-	fl.StringVar(&f.certFile, "tls-cert-file", "", "certificate to serve instead of one of the cluster's own authority")
-	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of that certificate")
-	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "authorities of the kubelets' certificates, which are believed without it")
-	fl.StringVar(&f.issuer, "service-account-issuer", "", "issuer of service account tokens (default: https://kubernetes.default.svc.cluster.local)")
-	fl.StringVar(&f.signingKey, "service-account-signing-key-file", "", "key that signs service account tokens (default: sa.key in the folder of keys)")
-	fl.StringVar(&f.tokenKey, "service-account-key-file", "", "the public half of that key; others are not used")
+	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: one signed by the cluster's own CA)")
+	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
+	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "CA certificates that verify the kubelets' serving certificates (default: they are not verified)")
+	f.tokens.add(fl)
 	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
 	fl.BoolVar(&f.watchCache, "watch-cache", true, "serve reads and watches from memory; without it everything comes from the store")
 	fl.StringSliceVar(&f.cacheSizes, "watch-cache-sizes", nil, "resource[.group]#size, with commas between; size 0 serves a resource from the store, others mean nothing")
-	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook (default: Node,RBAC)")
+	fl.StringSliceVar(&f.authorization, "authorization-mode", nil, "who decides what is allowed, in this order: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook (default: Node,RBAC)")
 	fl.StringSliceVar(&f.admission.Enable, "enable-admission-plugins", nil, "admission plugins to ask besides those that are on by default; their order does not matter")
 	fl.StringSliceVar(&f.admission.Disable, "disable-admission-plugins", nil, "admission plugins not to ask though they are on by default")
 	fl.StringVar(&f.admission.ConfigFile, "admission-control-config-file", "", "file that sets up admission plugins")
@@ -89,8 +86,8 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.maxChanges, "max-mutating-requests-inflight", 200, "how many changes are served at the same time")
 	fl.BoolVar(&f.fairness, "enable-priority-and-fairness", true, "divide --max-requests-inflight and --max-mutating-requests-inflight by the FlowSchemas of the cluster")
 	fl.DurationVar(&f.compactionInterval, "etcd-compaction-interval", 5*time.Minute, "how long etcd keeps history; 0 never compacts")
-	fl.DurationVar(&f.requestTimeout, "request-timeout", time.Minute, "how long a request may take that is no watch")
-	fl.IntVar(&f.minRequestTimeout, "min-request-timeout", 1800, "how many seconds a watch stays open at least")
+	fl.DurationVar(&f.requestTimeout, "request-timeout", time.Minute, "maximum duration of a request that is not long-running")
+	fl.IntVar(&f.minRequestTimeout, "min-request-timeout", 1800, "minimum number of seconds that a watch stays open")
 }
 
 func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
@@ -121,7 +118,7 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.ControllersElsewhere = !slices.Contains(f.admission.Disable, "ServiceAccount")
 	o.Admission = f.admission
 	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
-	o.Serving.Issuer, o.Serving.SigningKeyFile = f.issuer, f.signingKey
+	o.Serving.Tokens = f.tokens.options()
 	f.servePairOf(&o)
 	o.Serving.MaxInFlight, o.Serving.MaxMutatingInFlight = f.maxRequests, f.maxChanges
 	o.Serving.NoFairness = !f.fairness
@@ -129,8 +126,8 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	return o, err
 }
 
-// servePairOf lets a folder of keys hold what kube-apiserver finds there: apiserver.crt and apiserver.key, which somebody else's
-// authority has signed. They are served as they are, and our own keys are kept elsewhere.
+// servePairOf supports a folder of keys with apiserver.crt and apiserver.key that another CA has signed, as test suites make it
+// for kube-apiserver. They are served as they are, and our own keys are stored elsewhere.
 func (f *apiserverFlags) servePairOf(o *millrace.Options) {
 	if f.certDir == "" || f.certFile != "" {
 		return
@@ -168,14 +165,21 @@ func (f *apiserverFlags) check() error {
 	if f.requestTimeout <= 0 {
 		return fmt.Errorf("--request-timeout %v is not more than 0", f.requestTimeout)
 	}
+	if err := f.authFlags.checkModes(f.authorization); err != nil {
+		return err
+	}
 	if err := admission.CheckNames(f.admission.Enable, f.admission.Disable); err != nil {
 		return err
 	}
-	return files(map[string]string{"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA, "admission-control-config-file": f.admission.ConfigFile,
-		"service-account-signing-key-file": f.signingKey, "service-account-key-file": f.tokenKey})
+	if err := f.tokens.check(); err != nil {
+		return err
+	}
+	return files(map[string]string{
+		"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA, "admission-control-config-file": f.admission.ConfigFile,
+	})
 }
 
-// uncached are the resources of --watch-cache-sizes with size 0.
+// uncached returns the resources of --watch-cache-sizes with size 0.
 func uncached(sizes []string) ([]string, error) {
 	var out []string
 	for _, word := range sizes {

@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// assets are the names by which the program is called in a folder of assets, and what it then is.
+// assets has the commands that the program becomes when it is called by the name of an asset.
 var assets = map[string]func() *cobra.Command{
 	"kube-apiserver": assetServerCommand,
 	"etcd":           standInCommand,
 	"kubectl":        kubectlCommand,
 }
 
-// commandFor is the command that the program is: by its own name all of them, by the name of an asset that one alone.
+// commandFor returns the command for a program name: of an asset only that command, otherwise all commands.
 func commandFor(calledAs string) *cobra.Command {
 	if asset, ok := assets[filepath.Base(calledAs)]; ok {
 		c := asset()
@@ -49,8 +49,8 @@ func assetsCommand() *cobra.Command {
 	}
 }
 
-// makeAssets puts a copy of the program into a folder, with a link for each name. It is a copy because the program may be one of
-// `go run`, which goes when it ends.
+// makeAssets puts a copy of the program into a folder, with a link for each name. It is a copy because `go run` deletes its
+// program at the end.
 func makeAssets(folder string) error {
 	own, err := os.Executable()
 	if err != nil {
@@ -75,7 +75,7 @@ func makeAssets(folder string) error {
 	return nil
 }
 
-// copyProgram replaces a file as a whole, so that a process that runs the old one is not disturbed.
+// copyProgram replaces a file atomically, so that a process that runs the old one is not disturbed.
 func copyProgram(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/server/pki"
 )
 
-// TestMain lets the test's own program be the assets, when it is called by their names.
+// TestMain makes the test binary act as the assets when it is called by their names.
 func TestMain(m *testing.M) {
 	if _, ok := assets[filepath.Base(os.Args[0])]; ok {
 		main()
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// asset runs an asset until the test ends it. stop ends it in order and returns how it ended.
+// asset runs an asset until the test ends. stop stops it in order and returns its error.
 func asset(t *testing.T, folder, name string, args ...string) (stop func() error) {
 	t.Helper()
 	c := exec.Command(filepath.Join(folder, name), args...)
@@ -65,7 +65,7 @@ func freeAddress(t *testing.T) (address, port string) {
 	return l.Addr().String(), port
 }
 
-// ready waits until a URL is answered with 200, as envtest does.
+// ready waits until a URL answers 200, as envtest does.
 func ready(t *testing.T, url string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
@@ -88,8 +88,7 @@ func ready(t *testing.T, url string) {
 	}
 }
 
-// TestAFolderOfAssetsServesATestSuite does what controller-runtime's envtest does: certificates of its own, the flags that it
-// passes, health checks, a client certificate, and SIGTERM.
+// Does what controller-runtime's envtest does: its own certificates, flags and health checks, a client certificate, and SIGTERM.
 func TestAFolderOfAssetsServesATestSuite(t *testing.T) {
 	folder, certs := filepath.Join(t.TempDir(), "assets"), t.TempDir()
 	if err := makeAssets(folder); err != nil {
@@ -144,8 +143,8 @@ func openKeys(t *testing.T) *pki.Keys {
 	return k
 }
 
-// TestTheHelpOfAssetsTellsWhichFlagsThereAre holds to what envtest looks for in it.
-func TestTheHelpOfAssetsTellsWhichFlagsThereAre(t *testing.T) {
+// envtest looks for flags in the help text.
+func TestTheHelpOfAssetsListsTheFlags(t *testing.T) {
 	for name, c := range map[string]struct{ has, hasNot string }{
 		"etcd": {"\n      --unsafe-no-fsync", ""}, "kube-apiserver": {"\n      --secure-port", "--insecure-port"},
 	} {
@@ -162,7 +161,7 @@ func TestTheHelpOfAssetsTellsWhichFlagsThereAre(t *testing.T) {
 	}
 }
 
-func TestAStandInIsToldFromAnEtcd(t *testing.T) {
+func TestAStandInIsDistinguishedFromAnEtcd(t *testing.T) {
 	one := httptest.NewServer(&standIn{})
 	defer one.Close()
 	real := httptest.NewServer(http.NotFoundHandler())
@@ -182,7 +181,7 @@ func TestAStandInIsToldFromAnEtcd(t *testing.T) {
 		t.Errorf("a stand-in that is claimed: %v, %v", isOne, err)
 	}
 	release()
-	for deadline := time.Now().Add(time.Minute); ; { // the stand-in learns of the end by its connection
+	for deadline := time.Now().Add(time.Minute); ; { // the stand-in notices the end by the closed connection
 		isOne, release, err := claim(one.URL)
 		if isOne && err == nil {
 			release()
@@ -202,7 +201,7 @@ func TestAStandInIsToldFromAnEtcd(t *testing.T) {
 	}
 }
 
-func TestAKeyFolderOfSomebodyElseIsServedAsItIs(t *testing.T) {
+func TestAServingCertificateOfAnotherCAIsServedAsItIs(t *testing.T) {
 	folder := t.TempDir()
 	f := &apiserverFlags{certDir: folder}
 	f.data, f.serviceRange, f.bindAddress, f.port, f.prefix = "memory", "10.0.0.0/24", "127.0.0.1", 0, registryPrefix
@@ -210,13 +209,13 @@ func TestAKeyFolderOfSomebodyElseIsServedAsItIs(t *testing.T) {
 	k := openKeys(t)
 	for step, want := range []string{folder, "", folder} {
 		switch step {
-		case 1: // what envtest puts there
+		case 1: // files that envtest puts there
 			for name, text := range map[string][]byte{"apiserver.crt": k.Serving.CertPEM, "apiserver.key": k.Serving.KeyPEM} {
 				if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-		case 2: // what we put there ourselves
+		case 2: // files that this program puts there
 			if err := os.WriteFile(filepath.Join(folder, "ca.key"), k.Authority.KeyPEM, 0o600); err != nil {
 				t.Fatal(err)
 			}

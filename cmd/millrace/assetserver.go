@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// ignoredServerFlags are flags of kube-apiserver that test suites set, and that mean nothing here.
+// ignoredServerFlags are flags of kube-apiserver that test suites set and that have no effect here.
 var ignoredServerFlags = []string{"feature-gates", "runtime-config", "profiling", "emulated-version"}
 
-// assetServerCommand is the API server as envtest starts it: with kube-apiserver's flags, in memory beside a stand-in for etcd.
+// assetServerCommand is the API server as envtest starts it: with kube-apiserver's flags, in memory, beside a stand-in for etcd.
 func assetServerCommand() *cobra.Command {
 	f := &apiserverFlags{}
 	c := &cobra.Command{
@@ -47,13 +47,13 @@ func assetServerCommand() *cobra.Command {
 	f.register(c)
 	for _, name := range ignoredServerFlags {
 		if c.Flags().Lookup(name) == nil {
-			c.Flags().String(name, "", "accepted, and means nothing here")
+			c.Flags().String(name, "", "accepted for compatibility; has no effect")
 		}
 	}
 	return c
 }
 
-// serveAsset serves until ctx ends, and says nothing as long as all is well.
+// serveAsset serves until ctx ends, and prints nothing unless there is a problem.
 func serveAsset(ctx context.Context, o millrace.Options) error {
 	cluster, err := millrace.Start(ctx, o)
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// clientFlags are those of whatever works on the API from outside.
+// clientFlags are the flags of commands that use the API as clients.
 type clientFlags struct {
 	kubeconfig, master string
 	log                logFlags
 }
 
 func (f *clientFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the API server (default: $KUBECONFIG, ~/.kube/config, or the account of the pod)")
-	c.Flags().StringVar(&f.master, "master", "", "address of the API server, instead of the kubeconfig's")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	c.Flags().StringVar(&f.master, "master", "", "address of the API server, overrides the kubeconfig")
 	f.log.add(c)
 }
 
-// config finds the API server.
+// config finds the client configuration.
 func (f *clientFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
@@ -60,7 +60,7 @@ func (f *clientFlags) clients(out io.Writer) (*loop.Clients, *rest.Config, error
 	return clients, config, nil
 }
 
-// electionFlags say which of several processes works.
+// electionFlags configure leader election.
 type electionFlags struct {
 	elect               bool
 	lease, renew, retry time.Duration
@@ -69,15 +69,15 @@ type electionFlags struct {
 
 func (f *electionFlags) add(c *cobra.Command, name string) {
 	fl := c.Flags()
-	fl.BoolVar(&f.elect, "leader-elect", true, "work only while no other process does")
-	fl.DurationVar(&f.lease, "leader-elect-lease-duration", 15*time.Second, "how long others wait for a leader that does not renew")
-	fl.DurationVar(&f.renew, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up")
-	fl.DurationVar(&f.retry, "leader-elect-retry-period", 2*time.Second, "time between tries")
+	fl.BoolVar(&f.elect, "leader-elect", true, "run only while this process is the leader")
+	fl.DurationVar(&f.lease, "leader-elect-lease-duration", 15*time.Second, "how long other processes wait for a leader that does not renew its lease")
+	fl.DurationVar(&f.renew, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it stops")
+	fl.DurationVar(&f.retry, "leader-elect-retry-period", 2*time.Second, "time between two tries")
 	fl.StringVar(&f.name, "leader-elect-resource-name", name, "name of the lease")
 	fl.StringVar(&f.namespace, "leader-elect-resource-namespace", "kube-system", "namespace of the lease")
 }
 
-// election is nil without --leader-elect.
+// election returns nil without --leader-elect.
 func (f *electionFlags) election() (*loop.Election, error) {
 	switch {
 	case !f.elect:
@@ -86,7 +86,7 @@ func (f *electionFlags) election() (*loop.Election, error) {
 		return nil, fmt.Errorf("--leader-elect-retry-period %v is not more than 0", f.retry)
 	case f.lease <= f.renew:
 		return nil, fmt.Errorf("--leader-elect-lease-duration %v is not longer than --leader-elect-renew-deadline %v", f.lease, f.renew)
-	case f.renew <= f.retry*6/5: // tries come at random up to a fifth later
+	case f.renew <= f.retry*6/5: // a try may come up to 20 % later, at random
 		return nil, fmt.Errorf("--leader-elect-renew-deadline %v is not longer than 1.2 times --leader-elect-retry-period %v", f.renew, f.retry)
 	}
 	return &loop.Election{
@@ -94,7 +94,7 @@ func (f *electionFlags) election() (*loop.Election, error) {
 	}, nil
 }
 
-// told is what /configz says of the election.
+// told returns the election's configuration for /configz.
 func (f *electionFlags) told() map[string]any {
 	return map[string]any{
 		"LeaderElect": f.elect, "LeaseDuration": f.lease.String(), "RenewDeadline": f.renew.String(), "RetryPeriod": f.retry.String(),

@@ -8,46 +8,46 @@ import (
 	"time"
 )
 
-// collector says how much a heap may grow before it is collected.
+// collector adjusts how much the heap may grow before the next garbage collection (GOGC).
 //
-// Usually that is three tenths of what is alive, and a few megabytes at least. Most of a server's memory is state that lives
-// long and has few pointers, so that marking it is cheap. Less would cost latency: a request that comes during a collection
-// waits some milliseconds longer, and that should not happen to one in fifty.
+// Normally that is 30 % of the live heap, and a few megabytes at least. Most of a server's memory is long-lived state with few
+// pointers, so marking it is cheap. A smaller limit would cost latency: a request during a collection takes some milliseconds
+// longer, and this should happen to less than one request in fifty.
 //
-// While the state is small and much is written, that alone would mean a collection every few hundred requests, and a fifth
-// of all CPU time. So in a hurry, which is when many collections follow each other closely, more is allowed, up to a size of
-// the whole heap, until it is quiet. If the state is larger than that, what is beyond may double: with three tenths,
-// collecting would take half of all CPU time.
+// If the state is small and many requests are served, that alone would mean a collection every few hundred requests, and 20 % of
+// all CPU time. So during a burst, when many collections follow each other closely, the heap may grow more, up to burstHeapLimit
+// in all, until the burst is over. If the live heap is larger than that, the part above it may double: with 30 %, collections
+// would take half of all CPU time.
 type collector struct {
-	mu      sync.Mutex // guards what follows
-	last    time.Time
-	live    uint64 // what the last collection left
-	percent int    // as it was set
-	hurried int    // how many collections in a row followed each other closely
-	hurry   bool   // there is more room
-	quiet   *time.Timer
-	set     func(percent int)
+	mu         sync.Mutex // guards the fields below
+	last       time.Time
+	live       uint64 // live heap after the last collection
+	percent    int    // the current setting
+	burstCount int    // how many collections in a row came within burstInterval
+	inBurst    bool   // a burst is under way
+	quiet      *time.Timer
+	set        func(percent int)
 }
 
 const (
-	// leastPercent is how much is always allowed, or leastRoom, if that is more.
-	leastPercent = 30
-	leastRoom    = 16 << 20
-	mostPercent  = 400
-	// headroom is what is allowed in a hurry, if it is more, until the heap has the size ample.
-	headroom = 48 << 20
-	ample    = 120 << 20
-	// closely is how soon collections follow each other in a hurry, enough how many of them make one. A start takes fewer.
-	closely = 300 * time.Millisecond
-	enough  = 12
-	// calmAfter is how long a hurry lasts without a collection.
-	calmAfter = 5 * time.Second
+	// minPercent is the minimum growth in percent. minGrowth is the minimum in bytes; the larger one counts.
+	minPercent = 30
+	minGrowth  = 16 << 20
+	maxPercent = 400
+	// burstGrowth is the minimum growth during a burst, as long as the heap stays below burstHeapLimit.
+	burstGrowth    = 48 << 20
+	burstHeapLimit = 120 << 20
+	// A burst is burstLength collections in a row, each within burstInterval of the one before. A start has fewer.
+	burstInterval = 300 * time.Millisecond
+	burstLength   = 12
+	// burstEnd is how long after its last collection a burst ends.
+	burstEnd = 5 * time.Second
 )
 
-// collect looks after the heap for as long as the process lives.
+// collect adjusts the garbage collector for as long as the process lives.
 func collect() {
 	c := &collector{set: func(percent int) { debug.SetGCPercent(percent) }}
-	c.allow(leastPercent)
+	c.allow(minPercent)
 	c.watch()
 }
 
@@ -58,7 +58,7 @@ func (c *collector) allow(percent int) {
 	}
 }
 
-// watch has itself called after the next collection.
+// watch registers a call of collected after the next collection.
 func (c *collector) watch() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	runtime.AddCleanup(new(*int), func(c *collector) {
@@ -68,46 +68,46 @@ func (c *collector) watch() {
 	}, c)
 }
 
-// collected notes a collection that has left so many bytes alive.
+// collected handles a collection that has left live bytes.
 func (c *collector) collected(now time.Time, live uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.last) > closely {
-		c.hurried = 0
+	if now.Sub(c.last) > burstInterval {
+		c.burstCount = 0
 	}
 	c.last, c.live = now, live
-	if c.hurried++; c.hurried < enough && !c.hurry {
-		c.allow(least(live))
+	if c.burstCount++; c.burstCount < burstLength && !c.inBurst {
+		c.allow(normalPercent(live))
 		return
 	}
-	c.hurry = true
-	c.allow(hurried(live))
+	c.inBurst = true
+	c.allow(burstPercent(live))
 	if c.quiet == nil {
-		c.quiet = time.AfterFunc(calmAfter, c.calm)
+		c.quiet = time.AfterFunc(burstEnd, c.endBurst)
 		return
 	}
-	c.quiet.Reset(calmAfter)
+	c.quiet.Reset(burstEnd)
 }
 
-// least is how much is allowed beside so much that is alive.
-func least(live uint64) int { return share(leastRoom, live) }
+// normalPercent returns the growth limit outside of bursts.
+func normalPercent(live uint64) int { return share(minGrowth, live) }
 
-// hurried is how much is allowed in a hurry.
-func hurried(live uint64) int {
-	if live > ample {
-		return int((leastPercent*ample + 100*(live-ample)) / live)
+// burstPercent returns the growth limit during a burst.
+func burstPercent(live uint64) int {
+	if live > burstHeapLimit {
+		return int((minPercent*burstHeapLimit + 100*(live-burstHeapLimit)) / live)
 	}
-	return share(min(headroom, ample-live), live)
+	return share(min(burstGrowth, burstHeapLimit-live), live)
 }
 
 func share(room, live uint64) int {
-	return int(max(leastPercent, min(mostPercent, 100*room/max(live, 1))))
+	return int(max(minPercent, min(maxPercent, 100*room/max(live, 1))))
 }
 
-// calm ends a hurry.
-func (c *collector) calm() {
+// endBurst ends a burst.
+func (c *collector) endBurst() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hurry, c.hurried = false, 0
-	c.allow(least(c.live))
+	c.inBurst, c.burstCount = false, 0
+	c.allow(normalPercent(c.live))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/controllers"
+	claimmetrics "github.com/millrace/millrace/controllers/resourceclaim/prommetrics"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -28,13 +29,13 @@ type controllersFlags struct {
 	secure       secureFlags
 }
 
-// workersFlag says how many keys a loop works on at the same time.
+// workersFlag sets how many keys a loop syncs at the same time.
 type workersFlag struct {
 	flag, loop string
 	n          *int
 }
 
-// concurrency are the flags that kube-controller-manager has for that, and the loops that they are for.
+// concurrency has kube-controller-manager's flags for workers, and their loops.
 var concurrency = []workersFlag{
 	{flag: "concurrent-deployment-syncs", loop: "deployment-controller"},
 	{flag: "concurrent-replicaset-syncs", loop: "replicaset-controller"},
@@ -59,10 +60,10 @@ func controllersCommand() *cobra.Command {
 	f.clientFlags.add(c)
 	f.electionFlags.add(c, "kube-controller-manager")
 	all, _ := loop.Names(controllers.All(controllers.Options{}))
-	c.Flags().StringVar(&f.list, "controllers", "*", `loops to run: "*" all, "foo" one, "-foo" all but one; all are `+strings.Join(all, ", "))
-	c.Flags().StringVar(&f.rootCA, "root-ca-file", "", "authorities of the API server, for pods (default: those of the kubeconfig)")
+	c.Flags().StringVar(&f.list, "controllers", "*", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one; all are `+strings.Join(all, ", "))
+	c.Flags().StringVar(&f.rootCA, "root-ca-file", "", "CA certificates of the API server, for pods (default: those of the kubeconfig)")
 	for _, w := range concurrency {
-		w.n = c.Flags().Int(w.flag, 0, "how many keys the "+w.loop+" works on at the same time (0: its own default)")
+		w.n = c.Flags().Int(w.flag, 0, "how many keys the loop "+w.loop+" syncs at the same time (0: its own default)")
 		f.workers = append(f.workers, w)
 	}
 	f.addMeasures(c)
@@ -71,23 +72,23 @@ func controllersCommand() *cobra.Command {
 	return c
 }
 
-// addMeasures adds the flags that say what single loops may do.
+// addMeasures adds the flags for settings of single loops.
 func (f *controllersFlags) addMeasures(c *cobra.Command) {
 	fl, nodes := c.Flags(), &f.measures.Nodes
-	fl.DurationVar(&nodes.Grace, "node-monitor-grace-period", 50*time.Second, "how long a node may not answer before it is given up; kubelets answer every ten seconds")
-	fl.DurationVar(&nodes.StartupGrace, "node-startup-grace-period", time.Minute, "how long a new node may take to answer for the first time")
-	fl.Float64Var(&nodes.Rate, "node-eviction-rate", 0.1, "from how many failing nodes of a zone pods are evicted, in a second")
-	fl.Float64Var(&nodes.ReducedRate, "secondary-node-eviction-rate", 0.01, "the same where most nodes of a large zone fail; where it is not large, none are")
-	fl.IntVar(&nodes.LargeZone, "large-cluster-size-threshold", 50, "beyond how many nodes a zone is large")
-	fl.Float64Var(&nodes.Unhealthy, "unhealthy-zone-threshold", 0.55, "from which share of failing nodes on, and three at least, most of a zone is failing")
-	fl.BoolVar(&f.allocate, "allocate-node-cidrs", false, "give each node a range of --cluster-cidr for its pods")
-	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "", "where pods are: one range of each family with a comma between")
-	fl.IntVar(&f.measures.Ranges.MaskSize4, "node-cidr-mask-size-ipv4", 24, "size of a node's range in IPv4")
-	fl.IntVar(&f.measures.Ranges.MaskSize6, "node-cidr-mask-size-ipv6", 64, "size of a node's range in IPv6")
-	fl.IntVar(&f.measures.Pods.Threshold, "terminated-pod-gc-threshold", 12500, "how many finished pods may stay; 0: all")
+	fl.DurationVar(&nodes.Grace, "node-monitor-grace-period", 50*time.Second, "how long a node may be silent before it is marked unreachable; kubelets send a heartbeat every ten seconds")
+	fl.DurationVar(&nodes.StartupGrace, "node-startup-grace-period", time.Minute, "how long a new node may take until its first heartbeat")
+	fl.Float64Var(&nodes.Rate, "node-eviction-rate", 0.1, "how many failing nodes per second and zone have their pods evicted")
+	fl.Float64Var(&nodes.ReducedRate, "secondary-node-eviction-rate", 0.01, "the same for a large zone in which most nodes fail; in a small one no pods are evicted")
+	fl.IntVar(&nodes.LargeZone, "large-cluster-size-threshold", 50, "number of nodes above which a zone is large")
+	fl.Float64Var(&nodes.Unhealthy, "unhealthy-zone-threshold", 0.55, "fraction of failing nodes from which most of a zone counts as failing; at least three nodes")
+	fl.BoolVar(&f.allocate, "allocate-node-cidrs", false, "assign each node a pod range from --cluster-cidr")
+	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod ranges of the cluster: one for each IP family, separated by a comma")
+	fl.IntVar(&f.measures.Ranges.MaskSize4, "node-cidr-mask-size-ipv4", 24, "prefix length of a node's IPv4 range")
+	fl.IntVar(&f.measures.Ranges.MaskSize6, "node-cidr-mask-size-ipv6", 64, "prefix length of a node's IPv6 range")
+	fl.IntVar(&f.measures.Pods.Threshold, "terminated-pod-gc-threshold", 12500, "how many finished pods are kept; 0: all")
 }
 
-// chosen are the options of the loops. What is 0 on the command line is nothing, and not the default.
+// chosen returns the options of the loops. A 0 on the command line means none, not the default.
 func (f *controllersFlags) chosen() (controllers.Options, error) {
 	o := f.measures
 	for flag, d := range map[string]time.Duration{"node-monitor-grace-period": o.Nodes.Grace, "node-startup-grace-period": o.Nodes.StartupGrace} {
@@ -160,6 +161,9 @@ func (f *controllersFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if measures.Claims.Metrics, err = claimmetrics.New(told.metrics); err != nil {
+		return err
+	}
 	tells, err := f.secure.serve(ctx, clients, config.CAData, told)
 	if err != nil {
 		return err
@@ -194,7 +198,7 @@ func loopOf(r loop.Runner) *loop.Loop {
 	return nil
 }
 
-// withWorkers makes a loop work on n keys at the same time.
+// withWorkers sets how many keys a loop syncs at the same time.
 func withWorkers(e loop.Entry, n int) loop.Entry {
 	alone := e.New
 	e.New = func(c *loop.Clients) (loop.Runner, error) {

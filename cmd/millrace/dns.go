@@ -22,8 +22,8 @@ func dnsCommand() *cobra.Command {
 	f := &dnsFlags{}
 	c := &cobra.Command{
 		Use:   "dns",
-		Short: "Answer the names of a cluster",
-		Long: "Answer the names of a cluster's services and pods, by Kubernetes' DNS specification, against any Kubernetes API server.\n" +
+		Short: "Run the cluster's DNS server",
+		Long: "Answer the DNS names of a cluster's services and pods, by Kubernetes' DNS specification, against any Kubernetes API server.\n" +
 			"All other names are forwarded.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
@@ -51,15 +51,15 @@ func dnsCommand() *cobra.Command {
 	fl := c.Flags()
 	fl.StringSliceVar(&f.options.Listen, "listen", []string{":53"}, "addresses to listen on, for UDP and TCP")
 	fl.StringVar(&f.options.Domain, "cluster-domain", "cluster.local", "domain of the cluster")
-	fl.DurationVar(&f.options.TTL, "ttl", 5*time.Second, "how long clients may keep an answer about the cluster")
-	fl.StringSliceVar(&f.forward, "forward", nil, "servers to ask for other names, as ADDRESS or ADDRESS:PORT; an empty list asks nobody (default: those of --resolv-conf)")
-	fl.StringVar(&f.options.ResolvConf, "resolv-conf", "/etc/resolv.conf", "file that names the machine's DNS servers")
-	fl.StringArrayVar(&f.stubs, "stub-domain", nil, "servers for the names of one domain, as DOMAIN=ADDRESS,ADDRESS; may be given several times")
-	fl.IntVar(&f.options.CacheEntries, "cache-entries", 10000, "how many answers of other servers are kept")
+	fl.DurationVar(&f.options.TTL, "ttl", 5*time.Second, "TTL of answers about the cluster")
+	fl.StringSliceVar(&f.forward, "forward", nil, "DNS servers for other names, as ADDRESS or ADDRESS:PORT; an empty list forwards nothing (default: those of --resolv-conf)")
+	fl.StringVar(&f.options.ResolvConf, "resolv-conf", "/etc/resolv.conf", "file with the machine's DNS servers")
+	fl.StringArrayVar(&f.stubs, "stub-domain", nil, "DNS servers for one domain, as DOMAIN=ADDRESS,ADDRESS; may be repeated")
+	fl.IntVar(&f.options.CacheEntries, "cache-entries", 10000, "how many forwarded answers are cached")
 	return c
 }
 
-// upstreams reads the flags that name other servers.
+// upstreams parses the flags for other DNS servers.
 func (f *dnsFlags) upstreams(forwardGiven bool) error {
 	if forwardGiven {
 		f.options.Upstreams = []string{}

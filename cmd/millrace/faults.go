@@ -32,20 +32,20 @@ func faultsCommand() *cobra.Command {
 	f := &faultsFlags{}
 	c := &cobra.Command{
 		Use:   "faults",
-		Short: "Stand in front of an API server and misbehave by plan",
-		Long: "Stand in front of any Kubernetes API server and misbehave by plan: conflicts, lost answers, watches that are cut, held or expired, a\n" +
-			"full store, a server that restarts. An operator in any language that uses the kubeconfig which this writes lives through in minutes what\n" +
-			"production does to it in a year. What has happened is printed at the end, as one line that --plan takes to make it happen again.\n\n" +
+		Short: "Proxy an API server and inject faults",
+		Long: "Run a proxy in front of any Kubernetes API server that injects faults: conflicts, lost answers, watches that are cut, delayed or expired, a\n" +
+			"full store, a server that restarts. An operator in any language that uses the kubeconfig which this command writes meets within minutes what\n" +
+			"happens in a year of production. At the end it prints the faults as one line; pass it to --plan to repeat them.\n\n" +
 			"A plan is a seed and rules: fault:verb:resource:namespace/name:user:when, with * for any. when is a chance such as 0.2, or #3 for the\n" +
-			"third request about the same thing. Requests are sent with the credentials of --kubeconfig; users are those that are impersonated.",
+			"third request about the same object. Requests are sent with the credentials of --kubeconfig; users are those that are impersonated.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error { return f.run(ctx, c.OutOrStdout()) }),
 	}
 	f.add(c)
 	fl := c.Flags()
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "address to listen on, by plain HTTP; whoever reaches it acts with the credentials of --kubeconfig")
-	fl.StringVar(&f.plan, "plan", "", "what happens (default: everything that usually does)")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed of the usual plan")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "address to listen on, without TLS; every client that can reach it has the credentials of --kubeconfig")
+	fl.StringVar(&f.plan, "plan", "", "faults to inject (default: everything that is common in production)")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of the default plan")
 	fl.StringVar(&f.write, "write-kubeconfig", "faults.kubeconfig", "where to write the kubeconfig for the operator")
 	return c
 }
@@ -89,7 +89,7 @@ func (f *faultsFlags) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// usable is a plan without what only the client's own process can do.
+// usable removes from a plan what only the client's own process can do.
 func usable(p faults.Plan) faults.Plan {
 	out := faults.Plan{Seed: p.Seed}
 	for _, r := range p.Rules {
@@ -100,7 +100,7 @@ func usable(p faults.Plan) faults.Plan {
 	return out
 }
 
-// faultyProxy hands requests on to an API server, through a transport that misbehaves. A request that is lost ends its connection.
+// faultyProxy forwards requests to an API server through a transport with faults. A lost request closes its connection.
 func faultyProxy(config *rest.Config, transport *faults.Transport) (http.Handler, error) {
 	through, err := rest.TransportFor(config)
 	if err != nil {

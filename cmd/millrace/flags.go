@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/server/allocation"
 )
 
-// logFlags say what is logged, and how.
+// logFlags configure logging.
 type logFlags struct {
 	level     string
 	format    string
@@ -29,7 +29,7 @@ type logFlags struct {
 
 func (l *logFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&l.level, "log-level", "", "debug, info, warn or error (default warn)")
-	c.Flags().IntVarP(&l.verbosity, "v", "v", 0, "log level in Kubernetes' numbers: 0 is warn, 1 to 3 info, 4 and more debug")
+	c.Flags().IntVarP(&l.verbosity, "v", "v", 0, "Kubernetes' log level: 0 is warn, 1 to 3 info, 4 and more debug")
 	c.Flags().StringVar(&l.format, "logging-format", "text", "text or json")
 }
 
@@ -56,11 +56,11 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("--logging-format %q is neither text nor json", l.format)
 	}
-	klog.SetSlogLogger(log) // what Kubernetes' own libraries have to say
+	klog.SetSlogLogger(log) // Kubernetes' libraries log through klog
 	return log, nil
 }
 
-// serverFlags are those of whatever serves the API.
+// serverFlags are the flags of commands that serve the API.
 type serverFlags struct {
 	data, kubeconfig                  string
 	etcdServers                       []string
@@ -77,25 +77,25 @@ type serverFlags struct {
 
 func (f *serverFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.data, "data", defaultData(), `folder that keeps the cluster; "memory" keeps nothing`)
-	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "where to write the kubeconfig (default: kubeconfig in the data folder)")
-	fl.StringSliceVar(&f.etcdServers, "etcd-servers", nil, "URLs of an etcd cluster to use instead of the embedded one, with commas between")
+	fl.StringVar(&f.data, "data", defaultData(), `folder that stores the cluster; "memory" stores nothing`)
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data folder)")
+	fl.StringSliceVar(&f.etcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, separated by commas (default: an embedded etcd)")
 	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")
 	fl.StringVar(&f.etcdKey, "etcd-keyfile", "", "key of the client certificate")
-	fl.StringVar(&f.etcdCA, "etcd-cafile", "", "authority of the etcd cluster's certificates")
+	fl.StringVar(&f.etcdCA, "etcd-cafile", "", "CA certificates of the etcd cluster")
 	fl.DurationVar(&f.etcdTimeout, "etcd-start-timeout", 20*time.Second, "how long to wait at the start for an etcd cluster that does not answer")
-	fl.StringVar(&f.advertise, "advertise-address", "", "address at which pods and other servers reach the API (default: the one it listens on or, if that is a loopback address or all, that of the default route)")
+	fl.StringVar(&f.advertise, "advertise-address", "", "address at which pods and other servers reach the API (default: the listen address or, if that is a loopback or unspecified address, the address of the default route)")
 	fl.StringVar(&f.tokenFile, "token-auth-file", "", "file of static tokens: token,user,uid,\"group1,group2\"")
-	fl.StringVar(&f.clientCA, "client-ca-file", "", "authorities whose client certificates are believed besides the cluster's own")
-	fl.StringVar(&f.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "where services get their addresses")
-	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "further names and addresses in the server's certificate")
-	fl.BoolVar(&f.privileged, "allow-privileged", false, "let pods have privileged containers")
+	fl.StringVar(&f.clientCA, "client-ca-file", "", "additional CA certificates for client certificates")
+	fl.StringVar(&f.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "address range of services")
+	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "additional names and addresses in the serving certificate")
+	fl.BoolVar(&f.privileged, "allow-privileged", false, "allow privileged containers")
 	f.auditFlags.add(fl)
 	f.authFlags.add(fl)
 	f.log.add(c)
 }
 
-// options checks the flags before anything is touched.
+// options checks the flags before anything is started.
 func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (millrace.Options, error) {
 	o := millrace.Options{
 		Data: f.data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.serviceRange, Hosts: f.hosts,
@@ -104,6 +104,9 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
 		Audit: f.auditFlags.audit, Encryption: f.auditFlags.encryption,
 		Logger: log,
+	}
+	if err := f.authFlags.check(); err != nil {
+		return o, err
 	}
 	f.authFlags.apply(&o)
 	if f.data == "" {
@@ -131,7 +134,7 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 	})
 }
 
-// prefixes reads a flag of ranges with commas between.
+// prefixes parses a flag of address ranges separated by commas.
 func prefixes(flag, text string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
@@ -144,7 +147,7 @@ func prefixes(flag, text string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// files makes sure that what flags name can be read.
+// files checks that the files that flags name can be read.
 func files(byFlag map[string]string) error {
 	for flag, path := range byFlag {
 		if path == "" {
@@ -159,7 +162,7 @@ func files(byFlag map[string]string) error {
 	return nil
 }
 
-// where tells the user where the cluster is kept.
+// where describes where the cluster is stored.
 func (f *serverFlags) where() string {
 	switch {
 	case len(f.etcdServers) > 0:
@@ -170,8 +173,7 @@ func (f *serverFlags) where() string {
 	return "in " + f.data
 }
 
-// writeKubeconfig writes it where the user asked, into the data folder, or, if there is none, into a file that goes with
-// the process.
+// writeKubeconfig writes the kubeconfig to the given file, into the data folder, or, if there is neither, into a temporary file.
 func (f *serverFlags) writeKubeconfig(c *millrace.Cluster) (path string, remove func(), err error) {
 	remove = func() {}
 	switch path = f.kubeconfig; {
@@ -191,7 +193,7 @@ func (f *serverFlags) writeKubeconfig(c *millrace.Cluster) (path string, remove 
 	return path, remove, c.WriteKubeconfig(path)
 }
 
-// defaultData is a folder of the user's own.
+// defaultData returns a folder in the user's home.
 func defaultData() string {
 	base, err := os.UserHomeDir()
 	if err != nil {
@@ -203,7 +205,7 @@ func defaultData() string {
 	return filepath.Join(base, ".local", "share", "millrace")
 }
 
-// selection reads the list of --controllers. An empty one runs none.
+// selection parses --controllers. An empty list runs none.
 func selection(list string) ([]string, error) {
 	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 	if words == nil {

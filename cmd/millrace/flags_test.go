@@ -28,7 +28,7 @@ func execute(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestFlagsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
+func TestInvalidFlagsAreRefusedInOneLine(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, c := range []struct{ args, want string }{
 		{"up --nosuch", "unknown flag: --nosuch: see millrace up --help"},
@@ -52,6 +52,16 @@ func TestFlagsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		{"apiserver --max-requests-inflight 0", "--max-requests-inflight 0 is not more than 0"},
 		{"apiserver --request-timeout 0s", "--request-timeout 0s is not more than 0"},
 		{"apiserver --tls-cert-file x", "--tls-cert-file and --tls-private-key-file belong together"},
+		{"apiserver --authorization-mode Nobody", `authorization-mode "Nobody" is not a valid mode`},
+		{"apiserver --authorization-mode ABAC", "authorization-mode ABAC's authorization policy file not passed"},
+		{"apiserver --authorization-mode Webhook", "authorization-mode Webhook's authorization config file not passed"},
+		{"apiserver --authorization-mode RBAC,RBAC", `authorization-mode ["RBAC" "RBAC"] has mode specified more than once`},
+		{"apiserver --authorization-mode RBAC --authorization-config x", "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
+		{"apiserver --authorization-config " + missing, "--authorization-config: open " + missing},
+		{"apiserver --oidc-client-id a", "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
+		{"apiserver --oidc-issuer-url https://a --oidc-client-id b --authentication-config x", "authentication-config file and oidc-* flags are mutually exclusive"},
+		{"apiserver --oidc-issuer-url https://a --oidc-client-id b --oidc-required-claim c", `--oidc-required-claim: malformed pair, expect string=string: "c"`},
+		{"apiserver --authentication-config " + missing, "--authentication-config: open " + missing},
 		{"apiserver --client-ca-file " + missing, "--client-ca-file: open " + missing},
 		{"apiserver --disable-admission-plugins Nope", `disable-admission-plugins plugin "Nope" is unknown`},
 		{"apiserver --enable-admission-plugins PodSecurity --disable-admission-plugins PodSecurity", "[PodSecurity] in enable-admission-plugins and disable-admission-plugins overlapped"},
@@ -75,14 +85,14 @@ func TestFlagsThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestWithoutAKubeconfigAPartSaysWhereToGetOne(t *testing.T) {
+func TestWithoutAKubeconfigTheErrorSaysWhereToGetOne(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	if _, err := execute(t, "scheduler"); err == nil || !strings.Contains(err.Error(), "name one with --kubeconfig or $KUBECONFIG") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestFlagsOfTheAPIServerMeanWhatTheyMeanToKubernetes(t *testing.T) {
+func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -133,7 +143,7 @@ func TestFlagsOfTheAPIServerMeanWhatTheyMeanToKubernetes(t *testing.T) {
 }
 
 func TestARealNodeReplacesTheHollowOneUnlessBothAreWanted(t *testing.T) {
-	f := &upFlags{runtime: "cri:unix:///run/x.sock", listen: "127.0.0.1:0", controllers: "*", nodes: 1}
+	f := &upFlags{runtime: "cri:unix:///run/x.sock", listen: "127.0.0.1:0", controllers: "*", nodes: 1, balancer: "none"}
 	f.data, f.serviceRange = "memory", "10.96.0.0/16"
 	for given, nodes := range map[bool]int{false: 0, true: 1} {
 		if o, err := f.options(given, nil); err != nil || o.Runtime != "unix:///run/x.sock" || o.Nodes != nodes {
@@ -160,7 +170,7 @@ func TestConcurrencyFlagsReachTheirLoops(t *testing.T) {
 	}
 }
 
-func TestNothingOnTheCommandLineIsNotTheDefault(t *testing.T) {
+func TestAnExplicitZeroIsNotTheDefault(t *testing.T) {
 	f := &controllersFlags{}
 	c := &cobra.Command{}
 	f.addMeasures(c)

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// joinFlags say how a kubelet gets its certificates, under the kubelet's names.
+// joinFlags configure how a kubelet gets its certificates, under the kubelet's names.
 type joinFlags struct {
 	bootstrap, token      string
 	folder                string
@@ -30,14 +30,14 @@ type joinFlags struct {
 
 func (f *joinFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.bootstrap, "bootstrap-kubeconfig", "", "how to ask for a client certificate while --kubeconfig is not there yet; that file is then written")
-	fl.StringVar(&f.token, "bootstrap-token", "", "a bootstrap token, instead of --bootstrap-kubeconfig: what --master says of itself is believed if it is signed by the token")
-	fl.StringVar(&f.folder, "cert-dir", "", "folder of the certificates that the kubelet asks for (default: pki in --root-dir)")
-	fl.BoolVar(&f.rotate, "rotate-certificates", true, "ask for a new client certificate before the present one of --cert-dir ends")
-	fl.BoolVar(&f.rotateServing, "rotate-server-certificates", false, "ask for the certificate to serve, too; somebody has to approve such requests")
+	fl.StringVar(&f.bootstrap, "bootstrap-kubeconfig", "", "kubeconfig for requesting a client certificate if --kubeconfig does not exist; that file is written then")
+	fl.StringVar(&f.token, "bootstrap-token", "", "bootstrap token, instead of --bootstrap-kubeconfig; the cluster-info of --master is trusted if it is signed with the token")
+	fl.StringVar(&f.folder, "cert-dir", "", "folder for the certificates that the kubelet requests (default: pki in --root-dir)")
+	fl.BoolVar(&f.rotate, "rotate-certificates", true, "renew the client certificate in --cert-dir before it expires")
+	fl.BoolVar(&f.rotateServing, "rotate-server-certificates", false, "also request the serving certificate; its requests must be approved by an administrator")
 }
 
-// certificates is the folder of what the kubelet asks for.
+// certificates returns the folder for requested certificates.
 func (f *kubeletFlags) certificates() string {
 	if f.joining.folder != "" {
 		return f.joining.folder
@@ -54,8 +54,8 @@ func (f *kubeletFlags) nodeName() (string, error) {
 	return strings.ToLower(name), err
 }
 
-// join connects to the API server: by the kubeconfig if it is there, or else by a certificate that is asked for first. The runner keeps
-// that certificate good.
+// join connects to the API server: with the kubeconfig if it exists, otherwise with a client certificate that is requested first.
+// The returned runner renews the certificate.
 func (f *kubeletFlags) join(ctx context.Context, out io.Writer) (*loop.Clients, *rest.Config, loop.Runner, error) {
 	nothing := loop.Func(func(context.Context) error { return nil })
 	if f.joining.bootstrap == "" && f.joining.token == "" {
@@ -101,7 +101,7 @@ func (f *kubeletFlags) join(ctx context.Context, out io.Writer) (*loop.Clients, 
 	return clients, bootstrap, identity, nil
 }
 
-// joiningName is the name of the node that joins: a hollow one counts from zero.
+// joiningName returns the name of the node that joins. Names of hollow nodes are numbered from 0.
 func (f *kubeletFlags) joiningName() (string, error) {
 	if f.nodes == 1 {
 		return f.hollowName(), nil
@@ -109,13 +109,13 @@ func (f *kubeletFlags) joiningName() (string, error) {
 	return f.nodeName()
 }
 
-// bootstrap is how the API server is reached while there is no certificate yet.
+// bootstrap returns the client configuration for requesting the first certificate.
 func (f *kubeletFlags) bootstrap(ctx context.Context) (*rest.Config, error) {
 	if f.joining.token == "" {
 		return f.readBootstrap()
 	}
 	if f.kubeconfig != "" {
-		if _, err := os.Stat(f.kubeconfig); err == nil { // it has joined
+		if _, err := os.Stat(f.kubeconfig); err == nil { // the node has joined before
 			f.joining.bootstrap = f.kubeconfig
 			return f.readBootstrap()
 		}
@@ -130,7 +130,7 @@ func (f *kubeletFlags) bootstrap(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// readBootstrap reads --bootstrap-kubeconfig. Where it has been used up, the kubeconfig that was written tells where the API server is.
+// readBootstrap reads --bootstrap-kubeconfig. If that file is gone, the kubeconfig that was written has the server's address.
 func (f *kubeletFlags) readBootstrap() (*rest.Config, error) {
 	path := f.joining.bootstrap
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && f.kubeconfig != "" {
@@ -143,7 +143,7 @@ func (f *kubeletFlags) readBootstrap() (*rest.Config, error) {
 	return config, rest.LoadTLSFiles(config)
 }
 
-// writeKubeconfig writes --kubeconfig, by which others reach the API server as this node, unless it is there.
+// writeKubeconfig writes --kubeconfig, with which other programs reach the API server as this node, unless it exists.
 func (f *kubeletFlags) writeKubeconfig(bootstrap *rest.Config, certificate string) error {
 	if f.kubeconfig == "" {
 		return nil
@@ -167,7 +167,7 @@ func (f *kubeletFlags) writeKubeconfig(bootstrap *rest.Config, certificate strin
 	return nil
 }
 
-// serving is the certificate of the node's server, which is asked for.
+// serving returns the node's requested serving certificate.
 func (f *kubeletFlags) serving(clients *loop.Clients) (credentials.Serving, error) {
 	node, err := f.nodeName()
 	if err != nil {

@@ -27,8 +27,8 @@ func kubeconfigCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Write a kubeconfig for a user",
-		Long: "Write a kubeconfig for a user of some groups, who may do what the roles of the cluster say. It holds a client certificate\n" +
-			"that the cluster's own authority signs, whose key lies in the data folder.",
+		Long: "Write a kubeconfig for a user with groups, whose permissions are the roles of the cluster. It has a client certificate\n" +
+			"that is signed by the cluster's own CA, whose key is in the data folder.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.OutOrStdout()) },
 	}
@@ -39,7 +39,7 @@ func kubeconfigCommand() *cobra.Command {
 	fl.StringVar(&f.keys, "cert-dir", "", "folder of keys and certificates (default: pki in the data folder)")
 	fl.StringVar(&f.server, "server", "", "URL of the API (default: that of the administrator's kubeconfig in the data folder)")
 	fl.StringVarP(&f.out, "output", "o", "", "file to write (default: standard output)")
-	fl.DurationVar(&f.life, "valid-for", 365*24*time.Hour, "how long the certificate is good")
+	fl.DurationVar(&f.life, "valid-for", 365*24*time.Hour, "validity of the certificate")
 	return c
 }
 
@@ -73,7 +73,7 @@ func (f *kubeconfigFlags) run(out io.Writer) error {
 	return os.WriteFile(f.out, text, 0o600)
 }
 
-// serverOf is the server that a kubeconfig names.
+// serverOf returns the server's URL in a kubeconfig.
 func serverOf(path string) (string, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {

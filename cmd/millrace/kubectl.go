@@ -9,7 +9,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd"
 )
 
-// kubectlCommand is kubectl's own command, under the name of one of ours.
+// kubectlCommand is kubectl's own command as a subcommand.
 func kubectlCommand() *cobra.Command {
 	config := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
 	c := cmd.NewKubectlCommand(cmd.KubectlOptions{

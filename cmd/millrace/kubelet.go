@@ -51,9 +51,9 @@ func kubeletCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubelet",
 		Short: "Make this machine a node, or run hollow nodes",
-		Long: "Make this machine a node, with the flags of the kubelet: it needs a container runtime that speaks CRI, and root.\n" +
-			"With --nodes it runs hollow nodes instead, whose containers are pretended. Without a kubeconfig it stands alone\n" +
-			"and runs the pods of --pod-manifest-path.",
+		Long: "Make this machine a node, with the flags of the kubelet. This needs a container runtime (CRI) and root.\n" +
+			"With --nodes it runs hollow nodes instead, whose containers are fake. Without a kubeconfig it runs standalone,\n" +
+			"with the pods of --pod-manifest-path.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error { return f.run(ctx, c.OutOrStdout()) }),
 	}
@@ -61,35 +61,35 @@ func kubeletCommand() *cobra.Command {
 	f.joining.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.runtime, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock", "socket of the container runtime")
-	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: the machine's); what the names of hollow nodes begin with (default: hollow)")
-	fl.StringVar(&f.root, "root-dir", "/var/lib/millrace/kubelet", "folder of volumes and other files")
-	fl.StringVar(&f.manifests, "pod-manifest-path", "", "file or folder of pods that run here whatever the API server says")
-	fl.StringVar(&f.manifestURL, "manifest-url", "", "where to ask for more of them")
-	fl.StringVar(&f.address, "address", "0.0.0.0", "address to listen on for the API server")
-	fl.IntVar(&f.port, "port", 10250, "port to listen on for the API server; hollow nodes take a free one")
-	fl.StringVar(&f.nodeIP, "node-ip", "", "addresses of the node, with commas between (default: the machine's first)")
-	fl.StringVar(&f.clientCA, "client-ca-file", "", "authorities of those who may call, which is the API server (default: those of the kubeconfig)")
-	fl.StringVar(&f.certFile, "tls-cert-file", "", "certificate to serve (default: one is made)")
-	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of that certificate")
-	fl.StringToStringVar(&f.labels, "node-labels", nil, "labels of the node: key=value, with commas between")
-	fl.StringSliceVar(&f.taints, "register-with-taints", nil, "taints of the node: key=value:effect, with commas between")
-	fl.StringSliceVar(&f.dns, "cluster-dns", nil, "name servers of pods")
-	fl.StringVar(&f.domain, "cluster-domain", "cluster.local", "domain of services")
-	fl.StringVar(&f.logSize, "container-log-max-size", "10Mi", "how large a container's log may grow before it is rotated")
-	fl.IntVar(&f.logFiles, "container-log-max-files", 5, "how many files of a container's log are kept")
-	fl.IntVar(&f.maxPods, "max-pods", 110, "how many pods the node takes")
-	fl.IntVar(&f.imageHigh, "image-gc-high-threshold", 85, "from how full a disk on, in percent, images are removed that nothing uses")
-	fl.IntVar(&f.imageLow, "image-gc-low-threshold", 80, "until how full a disk, in percent, they are removed")
-	fl.StringSliceVar(&f.eviction, "eviction-hard", nil, "below what left, as in memory.available<100Mi or nodefs.available<10%, pods are evicted (default: the kubelet's)")
-	fl.DurationVar(&f.imageRest, "minimum-image-ttl-duration", 2*time.Minute, "how long an image is kept that nothing uses, at least")
-	fl.DurationVar(&f.pressureHolds, "eviction-pressure-transition-period", 5*time.Minute, "how long a node says that it is short of something after it was")
-	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "what is not for pods: cpu=200m,memory=1Gi")
-	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "control group below which pods have theirs (default: left to the runtime)")
-	fl.IntVar(&f.nodes, "nodes", 0, "how many hollow nodes to run instead of a real one")
+	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: the host name); with --nodes the prefix of the nodes' names (default: hollow)")
+	fl.StringVar(&f.root, "root-dir", "/var/lib/millrace/kubelet", "folder for volumes and other files")
+	fl.StringVar(&f.manifests, "pod-manifest-path", "", "file or folder with manifests of static pods")
+	fl.StringVar(&f.manifestURL, "manifest-url", "", "URL with a manifest of static pods")
+	fl.StringVar(&f.address, "address", "0.0.0.0", "listen address of the kubelet's server")
+	fl.IntVar(&f.port, "port", 10250, "port of the kubelet's server; hollow nodes use a free one")
+	fl.StringVar(&f.nodeIP, "node-ip", "", "addresses of the node, separated by commas (default: the machine's first address)")
+	fl.StringVar(&f.clientCA, "client-ca-file", "", "CA certificates of clients, which is the API server (default: those of the kubeconfig)")
+	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: a self-signed one)")
+	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
+	fl.StringToStringVar(&f.labels, "node-labels", nil, "labels of the node: key=value, separated by commas")
+	fl.StringSliceVar(&f.taints, "register-with-taints", nil, "taints of the node: key=value:effect, separated by commas")
+	fl.StringSliceVar(&f.dns, "cluster-dns", nil, "DNS servers of pods")
+	fl.StringVar(&f.domain, "cluster-domain", "cluster.local", "DNS domain of the cluster")
+	fl.StringVar(&f.logSize, "container-log-max-size", "10Mi", "maximum size of a container's log file before it is rotated")
+	fl.IntVar(&f.logFiles, "container-log-max-files", 5, "maximum number of log files of a container")
+	fl.IntVar(&f.maxPods, "max-pods", 110, "maximum number of pods")
+	fl.IntVar(&f.imageHigh, "image-gc-high-threshold", 85, "disk usage, in percent, from which unused images are removed")
+	fl.IntVar(&f.imageLow, "image-gc-low-threshold", 80, "disk usage, in percent, at which removing images stops")
+	fl.StringSliceVar(&f.eviction, "eviction-hard", nil, "thresholds such as memory.available<100Mi or nodefs.available<10%, below which pods are evicted (default: Kubernetes')")
+	fl.DurationVar(&f.imageRest, "minimum-image-ttl-duration", 2*time.Minute, "minimum time that an unused image is kept")
+	fl.DurationVar(&f.pressureHolds, "eviction-pressure-transition-period", 5*time.Minute, "how long a pressure condition stays after the shortage has ended")
+	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "resources reserved for the system: cpu=200m,memory=1Gi")
+	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "parent cgroup of all pods (default: the runtime decides)")
+	fl.IntVar(&f.nodes, "nodes", 0, "run this number of hollow nodes instead of a real one")
 	return c
 }
 
-// prefix begins the names of hollow nodes: those of several processes must differ.
+// prefix returns the prefix of hollow nodes' names. Several processes need different prefixes.
 func (f *kubeletFlags) prefix() string {
 	if f.name == "" {
 		return ""
@@ -137,18 +137,18 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	return loop.Run(ctx, clients, node, identity, certificates, loop.Func(tidy))
 }
 
-// rest is how long a kubelet goes on before it gives memory back: soon after its start, and then every few minutes. It
-// works so little that a measure of its work would hardly ever be full, and to give back costs it 0.01 % of a core.
+// A kubelet releases unused memory soon after its start, and then every few minutes. It has so little load that measuring it is
+// not worthwhile, and releasing memory costs it 0.01 % of a core.
 const (
 	firstRest = 15 * time.Second
-	mostRest  = 4 * time.Minute
+	maxRest   = 4 * time.Minute
 )
 
-// tidy gives back what only the start needed, and what work leaves behind.
+// tidy releases unused memory regularly.
 func tidy(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for rest := firstRest; ; rest = min(2*rest, mostRest) {
+	for rest := firstRest; ; rest = min(2*rest, maxRest) {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -159,7 +159,7 @@ func tidy(ctx context.Context) error {
 	}
 }
 
-// alone runs pods without an API server.
+// alone runs a standalone kubelet.
 func (f *kubeletFlags) alone(ctx context.Context) error {
 	log, err := f.log.logger(os.Stderr)
 	if err != nil {
@@ -224,8 +224,8 @@ func quantities(words map[string]string) (corev1.ResourceList, error) {
 	return all, nil
 }
 
-// access lets in whom the authorities of --client-ca-file, or else those of the kubeconfig, have signed. The runner keeps the certificate
-// that the server shows.
+// access accepts clients with a certificate of the CA in --client-ca-file or, without it, of the kubeconfig's CA. The returned
+// runner reloads or renews the serving certificate.
 func (f *kubeletFlags) access(authorities []byte, clients *loop.Clients) (server.Access, loop.Runner, error) {
 	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}}
 	if f.clientCA != "" {
@@ -256,7 +256,7 @@ func (f *kubeletFlags) access(authorities []byte, clients *loop.Clients) (server
 	return a, loop.Func(func(context.Context) error { return nil }), nil
 }
 
-// parseTaints reads key=value:effect and key:effect.
+// parseTaints parses key=value:effect and key:effect.
 func parseTaints(words []string) ([]corev1.Taint, error) {
 	var out []corev1.Taint
 	for _, word := range words {

@@ -1,4 +1,4 @@
-// Command millrace runs a Kubernetes control plane: whole, or one part of it alone.
+// Command millrace runs a Kubernetes control plane: all of it, or single components.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	_ "github.com/millrace/millrace/cmd/millrace/internal/language" // before kubectl
+	_ "github.com/millrace/millrace/cmd/millrace/internal/language" // must be initialized before kubectl
 )
 
 func main() {
@@ -27,8 +27,8 @@ func main() {
 	}
 }
 
-// untilSignal makes a command of what ends with a context: the first signal asks for an orderly end, the second one kills.
-// The built-in kubectl has its own ways.
+// untilSignal runs a command until a signal arrives: the first one stops it in order, the second one kills it. The built-in
+// kubectl handles signals itself.
 func untilSignal(run func(context.Context, *cobra.Command) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)

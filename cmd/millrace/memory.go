@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// lookEvery is how often somebody looks whether the process has become quiet.
+	// lookEvery is how often the process's CPU usage is checked.
 	lookEvery = 15 * time.Second
-	// quiet is how much CPU time it uses between two looks when it is, and worth is how much it has to have used since
-	// memory was given back last so that there may be something to give back.
+	// quiet is the CPU time per check below which the process is idle. worth is the CPU time since the last release from which
+	// releasing memory is worthwhile.
 	quiet = lookEvery / 100
 	worth = lookEvery / 50
 )
 
-// giveBackWhenQuiet returns what work leaves behind, each time that it has come to an end, until ctx ends. By itself the
-// collector keeps half as much again as there was at the busiest time, until two minutes later; and pages of files for
-// ever.
+// giveBackWhenQuiet releases unused memory whenever the process has become idle after work, until ctx ends. The runtime by itself
+// keeps 1.5 times the live heap of the busiest time for two minutes, and pages of mapped files for ever.
 func giveBackWhenQuiet(ctx context.Context, files []string) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	last := cpuTime()
-	for given := time.Duration(0); ; { // the start goes on for a while after it has said that it is ready
+	for given := time.Duration(0); ; { // initialization continues for a while after the process has reported that it is ready
 		select {
 		case <-ctx.Done():
 			return
@@ -37,7 +36,7 @@ func giveBackWhenQuiet(ctx context.Context, files []string) {
 	}
 }
 
-// cpuTime is what the process has used.
+// cpuTime returns the CPU time of the process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// giveBack returns garbage, and those pages of files that were used once: the program's own, most of which only the start
-// needed, and the files named. The kernel brings a page back from its file if it is wanted again, and of the program's own
-// from the first time on no others with it: not before, because a start needs many, and fast.
+// giveBack releases unused heap, and mapped pages of files: of the program, most of which only the start needed, and of the named
+// files. The kernel reads a page from its file again when it is used. After the first call it reads the program's pages one by
+// one; before, a start needs many of them quickly.
 func giveBack(files []string) {
 	sparing.Do(func() { mapSparingly() })
 	debug.FreeOSMemory()
@@ -25,7 +25,7 @@ func giveBack(files []string) {
 
 var sparing sync.Once
 
-// program is the file that runs.
+// program returns the path of the running program.
 func program() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -34,7 +34,7 @@ func program() []string {
 	return []string{self}
 }
 
-// mappings are the parts of the address space that show files as they are.
+// mappings ranges over the mappings of files.
 func mappings(files []string) iter.Seq[mapping] {
 	return func(yield func(mapping) bool) {
 		maps, err := os.Open("/proc/self/smaps")
@@ -49,8 +49,9 @@ func mappings(files []string) iter.Seq[mapping] {
 				current = next
 				continue
 			}
-			// A page that was ever written to, as the linker does before it makes some read-only, has no other home than
-			// memory: only mappings without any count. Anonymous follows Rss in the list, and ends what is looked at.
+			// A page that was ever written to, as the dynamic linker does before it makes some pages read-only, exists only in
+			// memory. So only mappings without anonymous pages are released. Anonymous comes after Rss in the list, and is the
+			// last field needed.
 			if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly && slices.Contains(files, current.file) && !yield(current) {
 				return
 			}
@@ -58,14 +59,14 @@ func mappings(files []string) iter.Seq[mapping] {
 	}
 }
 
-// mapping is a part of the address space.
+// mapping is a mapping in the address space.
 type mapping struct {
 	start, end uintptr
 	readOnly   bool
 	file       string
 }
 
-// parseMapping reads the first line of a mapping's description; others are not ok.
+// parseMapping parses the first line of a mapping's description; for other lines ok is false.
 func parseMapping(fields []string) (m mapping, ok bool) {
 	if len(fields) < 5 || !strings.Contains(fields[0], "-") {
 		return m, false

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestMappingsAreReadAsTheKernelWritesThem(t *testing.T) {
+func TestMappingsOfTheKernelAreParsed(t *testing.T) {
 	for line, want := range map[string]mapping{
 		"00400000-01000000 r-xp 00000000 fe:00 42 /bin/millrace": {0x400000, 0x1000000, true, "/bin/millrace"},
 		"01000000-01100000 rw-p 00000000 fe:00 42 /bin/millrace": {0x1000000, 0x1100000, false, "/bin/millrace"},
@@ -26,7 +26,7 @@ func TestMappingsAreReadAsTheKernelWritesThem(t *testing.T) {
 	}
 }
 
-func TestTheProgramIsMappedPageByPageWhereTheKernelLetsUs(t *testing.T) {
+func TestTheProgramIsMappedPageByPageIfTheKernelAllowsIt(t *testing.T) {
 	if !mapSparingly() {
 		t.Skip("it does not")
 	}
@@ -46,7 +46,7 @@ func TestTheProgramIsMappedPageByPageWhereTheKernelLetsUs(t *testing.T) {
 			continue
 		}
 		mapped++
-		if slices.Contains(fields, "uw") && slices.Contains(fields, "nh") { // told of writes; no huge pages
+		if slices.Contains(fields, "uw") && slices.Contains(fields, "nh") { // uw: write faults are reported; nh: no huge pages
 			sparingly++
 		}
 	}
@@ -55,7 +55,7 @@ func TestTheProgramIsMappedPageByPageWhereTheKernelLetsUs(t *testing.T) {
 	}
 }
 
-func TestPagesOfAFileThatAreGivenBackCanBeReadAgain(t *testing.T) {
+func TestReleasedPagesOfAFileCanBeReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	text := strings.Repeat("0123456789abcdef", 4096)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

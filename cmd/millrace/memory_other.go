@@ -4,5 +4,5 @@ package main
 
 import "runtime/debug"
 
-// giveBack returns garbage.
+// giveBack releases unused heap.
 func giveBack([]string) { debug.FreeOSMemory() }

@@ -27,9 +27,9 @@ func networkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "network",
 		Short: "Make this machine part of a cluster's network",
-		Long: "Make this machine part of a cluster's network, beside its kubelet: pods get addresses and reach those of other nodes, services\n" +
-			"and their names work. It takes its range from the node's spec.podCIDRs. Needs root. A CNI configuration of somebody else is left\n" +
-			"alone. Links, routes and tables stay when it ends, so that nothing is cut by a restart.",
+		Long: "Make this machine part of a cluster's network, beside its kubelet: pods get addresses and reach those of other nodes, and services\n" +
+			"and DNS names work. The pod range is read from the node's spec.podCIDRs. Needs root. A CNI configuration of another network\n" +
+			"plugin is not changed. Links, routes and tables stay when the command ends, so that a restart interrupts nothing.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
 			if err := f.complete(); err != nil {
@@ -51,16 +51,16 @@ func networkCommand() *cobra.Command {
 	fl := c.Flags()
 	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: this machine's)")
 	fl.StringVar(&f.address, "node-ip", "", "address of the node (default: the machine's first)")
-	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "10.244.0.0/16", "where the cluster's pods are, one range for each family with a comma between")
-	fl.StringVar(&f.dns, "cluster-dns", "10.96.0.10", "address of the service that answers names, as the kubelet's --cluster-dns says it")
-	fl.StringVar(&f.options.Domain, "cluster-domain", "cluster.local", "domain of the cluster")
+	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "10.244.0.0/16", "pod ranges of the cluster: one for each IP family, separated by a comma")
+	fl.StringVar(&f.dns, "cluster-dns", "10.96.0.10", "address of the DNS service, as in the kubelet's --cluster-dns")
+	fl.StringVar(&f.options.Domain, "cluster-domain", "cluster.local", "DNS domain of the cluster")
 	fl.StringVar(&f.options.ConfigurationFolder, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
 	fl.StringVar(&f.options.PluginFolder, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
-	fl.StringVar(&f.options.Folder, "root-dir", "/var/lib/millrace/network", "folder that keeps which addresses are given out")
+	fl.StringVar(&f.options.Folder, "root-dir", "/var/lib/millrace/network", "folder with the assigned pod addresses")
 	return c
 }
 
-// complete reads the flags that are not plain text.
+// complete parses the flags.
 func (f *networkFlags) complete() error {
 	o := &f.options
 	if o.Node = strings.ToLower(f.name); o.Node == "" {

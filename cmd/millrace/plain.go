@@ -12,15 +12,15 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// plainFlags say where a program of a node tells of itself without TLS, under kube-proxy's names.
+// plainFlags configure the ports for health and metrics without TLS, under kube-proxy's names.
 type plainFlags struct{ health, metrics string }
 
 func (f *plainFlags) add(c *cobra.Command, health, metrics string) {
-	c.Flags().StringVar(&f.health, "healthz-bind-address", health, "address and port to serve /healthz and /livez on; empty: none")
-	c.Flags().StringVar(&f.metrics, "metrics-bind-address", metrics, "address and port to serve /metrics on; empty: none")
+	c.Flags().StringVar(&f.health, "healthz-bind-address", health, "address and port of /healthz and /livez; empty: none")
+	c.Flags().StringVar(&f.metrics, "metrics-bind-address", metrics, "address and port of /metrics; empty: none")
 }
 
-// serve opens the ports. The runner answers there.
+// serve opens the ports. The returned runner serves them.
 func (f *plainFlags) serve(ctx context.Context, clients *loop.Clients) (loop.Runner, error) {
 	told, err := newTelling(clients, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func (f *plainFlags) serve(ctx context.Context, clients *loop.Clients) (loop.Run
 	return loop.Join(all...), nil
 }
 
-// buildInfo is a metric that tells what was built.
+// buildInfo is the metric kubernetes_build_info.
 func buildInfo() prometheus.Collector {
 	v := millrace.Version()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{

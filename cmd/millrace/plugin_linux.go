@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/network/pods"
 )
 
-// plugin makes the program a CNI plugin if a container runtime called it by that name, and returns its exit code.
+// plugin runs the program as a CNI plugin if it was called by that name, and returns the exit code.
 func plugin() (code int, called bool) {
-	if filepath.Base(os.Args[0]) != pods.PluginName {
+	if name := filepath.Base(os.Args[0]); name != pods.PluginName && name != pods.LoopbackName {
 		return 0, false
 	}
 	return pods.Plugin(os.Getenv, os.Stdin, os.Stdout), true

@@ -26,9 +26,9 @@ func proxyCommand() *cobra.Command {
 	f := &proxyFlags{}
 	c := &cobra.Command{
 		Use:   "proxy",
-		Short: "Make the addresses of services work on this machine",
-		Long: "Make the addresses of services work on this machine by the kernel's nf_tables, with the flags of kube-proxy, against any\n" +
-			"Kubernetes API server. Needs root. The tables stay when it ends, so that nothing is cut by a restart; --cleanup removes them.",
+		Short: "Run the service proxy on this machine",
+		Long: "Make services reachable on this machine with the kernel's nf_tables, with the flags of kube-proxy, against any\n" +
+			"Kubernetes API server. Needs root. The tables stay when the command ends, so that a restart interrupts nothing; --cleanup removes them.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
 			if f.cleanup {
@@ -58,18 +58,18 @@ func proxyCommand() *cobra.Command {
 	f.plain.add(c, "0.0.0.0:10256", "127.0.0.1:10249")
 	fl := c.Flags()
 	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: this machine's)")
-	fl.StringVar(&f.mode, "proxy-mode", "nftables", "nftables is the only one")
-	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "", "where the cluster's pods are, one range for each family with a comma between; what comes to services from elsewhere gets this node's address as its source")
-	fl.BoolVar(&f.masqueradeAll, "masquerade-all", false, "hide the source of everything that is sent to cluster addresses")
-	fl.StringSliceVar(&f.nodePorts, "nodeport-addresses", []string{"primary"}, `ranges of the node's addresses on which node ports are open; "primary" is its first of each family`)
-	fl.BoolVar(&f.cleanup, "cleanup", false, "remove all tables and end")
+	fl.StringVar(&f.mode, "proxy-mode", "nftables", "only nftables is supported")
+	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod ranges of the cluster, one for each IP family, separated by a comma; traffic to services from other sources is masqueraded")
+	fl.BoolVar(&f.masqueradeAll, "masquerade-all", false, "masquerade all traffic to cluster IPs")
+	fl.StringSliceVar(&f.nodePorts, "nodeport-addresses", []string{"primary"}, `ranges of the node's addresses on which node ports are open; "primary" means its first address of each IP family`)
+	fl.BoolVar(&f.cleanup, "cleanup", false, "remove all tables and exit")
 	return c
 }
 
 func (f *proxyFlags) options() (services.Options, error) {
 	o := services.Options{Node: strings.ToLower(f.name), MasqueradeAll: f.masqueradeAll}
 	if f.mode != "nftables" {
-		return o, fmt.Errorf("--proxy-mode %q is not nftables, the only one that is there", f.mode)
+		return o, fmt.Errorf("--proxy-mode %q is not supported: only nftables is", f.mode)
 	}
 	if os.Getuid() != 0 {
 		return o, errors.New("services need the kernel's nf_tables, and that needs root")

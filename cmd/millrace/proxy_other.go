@@ -11,7 +11,7 @@ import (
 func proxyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "proxy",
-		Short: "Make the addresses of services work on this machine (Linux only)",
+		Short: "Run the service proxy on this machine (Linux only)",
 		RunE: func(*cobra.Command, []string) error {
 			return errors.New("services need the nf_tables of a Linux kernel")
 		},

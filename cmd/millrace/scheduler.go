@@ -39,9 +39,9 @@ func schedulerCommand() *cobra.Command {
 	f.electionFlags.add(c, "kube-scheduler")
 	f.secure.add(c, 10259)
 	fl := c.Flags()
-	fl.StringVar(&f.file, "config", "", "file with a KubeSchedulerConfiguration; flags that are given go before what it says")
-	fl.StringVar(&f.writeTo, "write-config-to", "", "write the configuration with all defaults to this file, and end")
-	fl.DurationVar(&f.maxWait, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "how long a pod that found no node waits when nothing changes")
+	fl.StringVar(&f.file, "config", "", "file with a KubeSchedulerConfiguration; flags override it")
+	fl.StringVar(&f.writeTo, "write-config-to", "", "write the configuration with all defaults to this file, and exit")
+	fl.DurationVar(&f.maxWait, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "how long an unschedulable pod waits before it is tried again although nothing has changed")
 	return c
 }
 
@@ -71,7 +71,7 @@ func (f *schedulerFlags) run(ctx context.Context, c *cobra.Command) error {
 	return loop.Run(ctx, clients, runners, tells)
 }
 
-// take lets a file say what the command line leaves open.
+// take sets the flags that were not given from the file.
 func (f *schedulerFlags) take(c *cobra.Command, file *config.File) {
 	given := func(name string) bool { return c.Flags().Changed(name) }
 	e := &file.LeaderElection
@@ -90,7 +90,7 @@ func (f *schedulerFlags) take(c *cobra.Command, file *config.File) {
 	}
 }
 
-// runners connects to the API server and makes the scheduler, and what tells of it.
+// runners connects to the API server and returns the scheduler, and the server of its health and metrics.
 func (f *schedulerFlags) runners(ctx context.Context, out io.Writer, file *config.File) (schedules, tells loop.Runner, clients *loop.Clients, err error) {
 	if f.maxWait <= 0 {
 		return nil, nil, nil, errors.New("--pod-max-in-unschedulable-pods-duration is not more than 0")

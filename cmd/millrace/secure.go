@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/queue/prommetrics"
 )
 
-// secureFlags say where a program tells of itself, and to whom, under the names of kube-controller-manager and kube-scheduler.
+// secureFlags configure the HTTPS port for health and metrics, under the names of kube-controller-manager and kube-scheduler.
 type secureFlags struct {
 	address, clientCA, certFile, keyFile, delegate, authorize string
 	port                                                      int
@@ -31,24 +31,24 @@ type secureFlags struct {
 
 func (f *secureFlags) add(c *cobra.Command, port int) {
 	fl := c.Flags()
-	fl.StringVar(&f.address, "bind-address", "0.0.0.0", "address to serve health, metrics and configuration on")
-	fl.IntVar(&f.port, "secure-port", port, "port to serve health, metrics and configuration on; 0: none")
-	fl.StringVar(&f.clientCA, "client-ca-file", "", "authorities of client certificates (default: those of the kubeconfig)")
-	fl.StringVar(&f.certFile, "tls-cert-file", "", "certificate to serve, which is read again when it changes (default: one is made)")
-	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of that certificate")
-	fl.StringVar(&f.delegate, "authentication-kubeconfig", "", "how to reach the API server that is asked whose tokens are (default: as --kubeconfig)")
-	fl.StringVar(&f.authorize, "authorization-kubeconfig", "", "the same for what clients may")
-	fl.StringSliceVar(&f.open, "authorization-always-allow-paths", []string{"/healthz", "/readyz", "/livez"}, `paths that everybody may ask for; one that ends in "/*" is all below`)
+	fl.StringVar(&f.address, "bind-address", "0.0.0.0", "listen address for health, metrics and configuration")
+	fl.IntVar(&f.port, "secure-port", port, "port for health, metrics and configuration; 0: none")
+	fl.StringVar(&f.clientCA, "client-ca-file", "", "CA certificates of clients (default: those of the kubeconfig)")
+	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate; it is reloaded when it changes (default: a self-signed one)")
+	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
+	fl.StringVar(&f.delegate, "authentication-kubeconfig", "", "kubeconfig of the API server that authenticates clients' tokens (default: as --kubeconfig)")
+	fl.StringVar(&f.authorize, "authorization-kubeconfig", "", "kubeconfig of the API server that authorizes clients (default: as --kubeconfig)")
+	fl.StringSliceVar(&f.open, "authorization-always-allow-paths", []string{"/healthz", "/readyz", "/livez"}, `paths that need no authorization; one that ends in "/*" includes all paths below`)
 }
 
-// telling is what a program tells of itself.
+// telling has what is served on the HTTPS port.
 type telling struct {
 	metrics *prometheus.Registry
 	config  func() map[string]any
 	checks  []secure.Check
 }
 
-// newTelling makes the metrics of a process, and counts the queues of clients in them.
+// newTelling makes the metrics of a process, including those of the clients' queues.
 func newTelling(clients *loop.Clients, config func() map[string]any) (*telling, error) {
 	t := &telling{metrics: prometheus.NewRegistry(), config: config}
 	t.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
@@ -64,7 +64,7 @@ func newTelling(clients *loop.Clients, config func() map[string]any) (*telling, 
 	return t, nil
 }
 
-// serve opens the port. The runner answers there, and keeps the certificate.
+// serve opens the port. The returned runner serves it and reloads the certificate.
 func (f *secureFlags) serve(ctx context.Context, clients *loop.Clients, authorities []byte, t *telling) (loop.Runner, error) {
 	if f.port == 0 {
 		return loop.Join(), nil
@@ -100,7 +100,7 @@ func (f *secureFlags) serve(ctx context.Context, clients *loop.Clients, authorit
 	return loop.Join(server, watched), nil
 }
 
-// kube is who is asked about clients.
+// kube returns the client for TokenReviews and SubjectAccessReviews.
 func (f *secureFlags) kube(clients *loop.Clients) (kubernetes.Interface, error) {
 	path := f.delegate
 	if path == "" {

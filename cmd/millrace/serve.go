@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// serve runs a cluster until the context ends, and tells the user about it.
+// serve runs a cluster until the context ends, and prints how to reach it.
 func (f *serverFlags) serve(ctx context.Context, out io.Writer, o millrace.Options, listenFlag string) error {
 	began := time.Now()
 	fmt.Fprintf(out, "Starting. The cluster is kept %s.\n", f.where())
@@ -54,16 +54,16 @@ func (f *serverFlags) serve(ctx context.Context, out io.Writer, o millrace.Optio
 	}
 }
 
-// rewriteEvery is how often the kubeconfig is looked at.
+// rewriteEvery is how often the kubeconfig is checked for a renewed certificate.
 const rewriteEvery = 6 * time.Hour
 
-// kubeconfigWriter is a cluster whose kubeconfig changes when its certificates are renewed.
+// kubeconfigWriter is a cluster whose kubeconfig changes when its certificate is renewed.
 type kubeconfigWriter interface {
 	Kubeconfig() []byte
 	WriteKubeconfig(path string) error
 }
 
-// keepKubeconfig writes the kubeconfig again whenever its certificate has been renewed, until ctx ends.
+// keepKubeconfig rewrites the kubeconfig whenever its certificate was renewed, until ctx ends.
 func keepKubeconfig(ctx context.Context, c kubeconfigWriter, path string, log *slog.Logger) {
 	tick := time.NewTicker(rewriteEvery)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func keepKubeconfig(ctx context.Context, c kubeconfigWriter, path string, log *s
 	}
 }
 
-// mappedFiles are the files that a cluster reads as if they were memory: etcd's database.
+// mappedFiles returns the files that the cluster maps into memory: etcd's database.
 func mappedFiles(o millrace.Options) []string {
 	path, err := filepath.Abs(filepath.Join(o.Data, "etcd", "member", "snap", "db"))
 	if err != nil {
@@ -94,7 +94,7 @@ func mappedFiles(o millrace.Options) []string {
 	return []string{path}
 }
 
-// explain says in one line what is wrong with a start and what to do.
+// explain returns a one-line error that says why a start has failed and what to do.
 func explain(err error, o millrace.Options, listenFlag string) error {
 	var path *fs.PathError
 	embedded := len(o.Etcd.Servers) == 0 && o.Data != "memory"
@@ -117,7 +117,7 @@ func explain(err error, o millrace.Options, listenFlag string) error {
 	return err
 }
 
-// inUse tells that another process, or another cluster of this one, keeps its data in the folder.
+// inUse reports whether another cluster uses the data folder.
 func inUse(data string) bool {
 	f, err := os.Open(filepath.Join(data, "etcd", "lock"))
 	if err != nil {
@@ -127,5 +127,5 @@ func inUse(data string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// line is an error in one line.
+// line joins the lines of an error.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -34,7 +34,7 @@ type running struct {
 	ended chan error
 }
 
-// begin runs a command line until it is told to end, or the test ends.
+// begin runs a command line until the test ends or stops it.
 func begin(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -55,7 +55,7 @@ func begin(t *testing.T, args ...string) *running {
 	return r
 }
 
-// kubeconfig waits for the line that says where it is.
+// kubeconfig waits for the line with the kubeconfig's path.
 func (r *running) kubeconfig(t *testing.T) string {
 	t.Helper()
 	for {
@@ -83,7 +83,7 @@ func connect(t *testing.T, kubeconfig string) *kubernetes.Clientset {
 	return k
 }
 
-func TestUpEndsWithOpenWatchesAndLeavesNoFile(t *testing.T) {
+func TestUpStopsWithOpenWatchesAndLeavesNoFile(t *testing.T) {
 	up := begin(t, "up", "--data=memory", "--listen=127.0.0.1:0", "--nodes=2")
 	path := up.kubeconfig(t)
 	k := connect(t, path)
@@ -106,7 +106,7 @@ func TestUpEndsWithOpenWatchesAndLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestPartsThatRunAloneAreOneCluster(t *testing.T) {
+func TestComponentsThatRunAloneFormOneCluster(t *testing.T) {
 	server := begin(t, "apiserver", "--storage-backend=memory", "--bind-address=127.0.0.1", "--secure-port=0")
 	path := server.kubeconfig(t)
 	parts := []*running{
@@ -153,7 +153,7 @@ func TestPartsThatRunAloneAreOneCluster(t *testing.T) {
 	}
 }
 
-func TestAPortInUseIsSaidToBe(t *testing.T) {
+func TestAPortInUseIsReported(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestAPortInUseIsSaidToBe(t *testing.T) {
 	}
 }
 
-// lockedFolder is a data folder that another process seems to use.
+// lockedFolder returns a data folder that seems to be in use.
 func lockedFolder(t *testing.T) string {
 	t.Helper()
 	data := t.TempDir()
@@ -188,7 +188,7 @@ func lockedFolder(t *testing.T) string {
 	return data
 }
 
-func TestADataFolderInUseIsSaidToBe(t *testing.T) {
+func TestADataFolderInUseIsReported(t *testing.T) {
 	data := lockedFolder(t)
 	_, err := execute(t, "up", "--listen=127.0.0.1:0", "--data="+data)
 	if want := "the data folder " + data + " is in use by another process: end that one, or choose another folder with --data"; err == nil || err.Error() != want {
@@ -196,7 +196,7 @@ func TestADataFolderInUseIsSaidToBe(t *testing.T) {
 	}
 }
 
-func TestADataFolderThatCannotBeUsedIsSaidNotTo(t *testing.T) {
+func TestAnUnusableDataFolderIsReportedAsSuch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestADataFolderThatCannotBeUsedIsSaidNotTo(t *testing.T) {
 	}
 }
 
-func TestAnEtcdThatDoesNotAnswerIsNamed(t *testing.T) {
+func TestAnEtcdThatDoesNotAnswerIsNamedInTheError(t *testing.T) {
 	servers := []string{"http://127.0.0.1:1"}
 	_, err := etcd.Dial(t.Context(), etcd.Options{Endpoints: servers, DialTimeout: time.Millisecond})
 	if err == nil {
@@ -220,7 +220,7 @@ func TestAnEtcdThatDoesNotAnswerIsNamed(t *testing.T) {
 	}
 }
 
-// renewing is a cluster whose certificates have been renewed so many times. Writing its kubeconfig fails once.
+// renewing is a cluster whose certificates have been renewed some number of times. Writing its kubeconfig fails once.
 type renewing struct {
 	renewals int
 	failed   bool

@@ -13,14 +13,14 @@ import (
 	"github.com/millrace/millrace/controllers/certificates"
 )
 
-// signingFlags say by whom certificates are signed, under kube-controller-manager's names.
+// signingFlags configure the CAs that sign certificates, under kube-controller-manager's names.
 type signingFlags struct {
 	all      pairFlags
 	single   []pairFlags
 	duration time.Duration
 }
 
-// pairFlags name the certificate and the key of one authority.
+// pairFlags name the certificate and the key of one CA.
 type pairFlags struct{ flag, signer, certificate, key string }
 
 func (f *signingFlags) add(c *cobra.Command) {
@@ -35,15 +35,15 @@ func (f *signingFlags) add(c *cobra.Command) {
 	for i := range f.single {
 		f.single[i].add(c, "the signer "+f.single[i].signer)
 	}
-	c.Flags().DurationVar(&f.duration, "cluster-signing-duration", 365*24*time.Hour, "the longest life of a certificate that is signed")
+	c.Flags().DurationVar(&f.duration, "cluster-signing-duration", 365*24*time.Hour, "maximum validity of signed certificates")
 }
 
 func (p *pairFlags) add(c *cobra.Command, of string) {
-	c.Flags().StringVar(&p.certificate, p.flag+"-cert-file", "", "certificate of the authority of "+of)
-	c.Flags().StringVar(&p.key, p.flag+"-key-file", "", "key of the authority of "+of)
+	c.Flags().StringVar(&p.certificate, p.flag+"-cert-file", "", "CA certificate of "+of)
+	c.Flags().StringVar(&p.key, p.flag+"-key-file", "", "CA key of "+of)
 }
 
-// authority is nil if the flags are not given.
+// authority returns nil if the flags are not given.
 func (p *pairFlags) authority() (func() (certificates.Authority, error), error) {
 	if p.certificate == "" && p.key == "" {
 		return nil, nil

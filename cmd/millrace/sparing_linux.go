@@ -6,21 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapSparingly has the kernel bring no more of the program into memory than is used. By itself it maps with each page
-// what its cache has around it, 64 KiB or a whole folio of up to 2 MiB: all of the 80 MB of code and constants are
-// resident soon, of which a cluster needs 20.
+// mapSparingly makes the kernel load the program's pages one by one. By default it also maps the cached pages around each page
+// that is used, 64 KiB or a whole folio of up to 2 MiB. Then all of the 80 MB of code and constants are soon resident, of which a
+// cluster needs 20.
 //
-// What is registered with a userfaultfd is exempt from that. It is registered for being told of writes to it, which in
-// this mode the kernel keeps to itself, and nobody writes to code and constants. Where the kernel is older than 6.7, or
-// forbids it, all is as it was, and the answer false.
+// Memory that is registered with a userfaultfd is exempt from that. It is registered for write notifications, which this mode
+// does not deliver, and nobody writes to code and constants. If the kernel is older than 6.7, or forbids it, nothing changes, and
+// the result is false.
 func mapSparingly() bool {
 	const userModeOnly = 1
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|userModeOnly, 0, 0)
 	if errno != 0 {
 		return false
 	}
-	// What follows is the kernel's interface, of which x/sys has no names. The descriptor stays open: with it the
-	// registration would end.
+	// Constants of the kernel's interface that x/sys does not have. The descriptor stays open, because closing it would end the
+	// registration.
 	const (
 		request, register = 0xc018aa3f, 0xc020aa00 // UFFDIO_API, UFFDIO_REGISTER
 		version           = 0xaa
@@ -33,7 +33,7 @@ func mapSparingly() bool {
 		return false
 	}
 	for m := range mappings(program()) {
-		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_NOHUGEPAGE) // a huge page would come as a whole
+		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_NOHUGEPAGE) // a huge page would be loaded as a whole
 		area := struct{ start, length, mode, ioctls uint64 }{uint64(m.start), uint64(m.end - m.start), writes, 0}
 		unix.Syscall(unix.SYS_IOCTL, fd, register, uintptr(unsafe.Pointer(&area)))
 	}

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// standInMark is a header by which a stand-in for etcd is known.
+	// standInMark is a header that identifies a stand-in for etcd.
 	standInMark = "Millrace-Stand-In"
-	// claimPath is where an API server says that it keeps the data of a stand-in. The answer lasts as long as the API server.
+	// claimPath is the path at which an API server claims a stand-in. The request stays open for as long as the API server runs.
 	claimPath = "/millrace/claim"
 )
 
-// standIn takes the place of etcd for an API server that keeps its data in memory: it answers health checks, and takes care that
-// no two API servers believe that they share it.
+// standIn replaces etcd for an API server that keeps its data in memory. It answers health checks, and ensures that only one API
+// server uses it, because two would not share their data.
 type standIn struct {
 	claimed atomic.Bool
 }
@@ -54,7 +54,7 @@ func (s *standIn) claim(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// claimStandIn asks whether an etcd is a stand-in and, if so, claims it until release is called.
+// claimStandIn checks whether an etcd is a stand-in and, if so, claims it until release is called.
 func claimStandIn(ctx context.Context, servers []string) (isOne bool, release func(), err error) {
 	if len(servers) != 1 || !strings.HasPrefix(servers[0], "http://") {
 		return false, nil, nil
@@ -69,7 +69,7 @@ func claimStandIn(ctx context.Context, servers []string) (isOne bool, release fu
 	res, err := transport.RoundTrip(req)
 	if err != nil {
 		cancel()
-		return false, nil, nil // an etcd that does not answer is waited for
+		return false, nil, nil // an etcd that does not answer may still be starting
 	}
 	release = func() {
 		cancel()
@@ -92,14 +92,14 @@ func standInCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "etcd",
 		Short: "Stand in for etcd, beside an API server that keeps its objects in memory",
-		Long: "Stand in for etcd, beside an API server that keeps its objects in memory. Health checks are answered, and that\n" +
-			"is all: there is no data here.",
+		Long: "Stand in for etcd, beside an API server that keeps its objects in memory. It answers health checks only\n" +
+			"and stores no data.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, _ *cobra.Command) error { return standInAt(ctx, listen) }),
 	}
 	fl := c.Flags()
-	fl.StringSliceVar(&listen, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to answer at, with commas between")
-	means := "accepted, and means nothing here"
+	fl.StringSliceVar(&listen, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to listen at, separated by commas")
+	means := "accepted for compatibility; has no effect"
 	for _, name := range []string{"name", "data-dir", "wal-dir", "advertise-client-urls", "listen-peer-urls", "initial-advertise-peer-urls", "initial-cluster",
 		"initial-cluster-state", "initial-cluster-token", "listen-metrics-urls", "log-level", "logger", "quota-backend-bytes", "snapshot-count",
 		"max-request-bytes", "max-txn-ops", "heartbeat-interval", "election-timeout", "auto-compaction-mode", "auto-compaction-retention"} {
@@ -109,7 +109,7 @@ func standInCommand() *cobra.Command {
 	return c
 }
 
-// standInAt answers at URLs until ctx ends.
+// standInAt serves at URLs until ctx ends.
 func standInAt(ctx context.Context, urls []string) error {
 	server := &http.Server{Handler: &standIn{}}
 	var serving sync.WaitGroup

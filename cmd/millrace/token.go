@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tokenFlags say what a bootstrap token is for, under kubeadm's names.
+// tokenFlags configure a bootstrap token, under kubeadm's names.
 type tokenFlags struct {
 	clientFlags
 	ttl            time.Duration
@@ -24,7 +24,7 @@ type tokenFlags struct {
 }
 
 func tokenCommand() *cobra.Command {
-	c := &cobra.Command{Use: "token", Short: "Make tokens by which nodes join the cluster"}
+	c := &cobra.Command{Use: "token", Short: "Make tokens with which nodes join the cluster"}
 	f := &tokenFlags{}
 	create := &cobra.Command{
 		Use: "create", Short: "Make a bootstrap token and print it", Args: cobra.NoArgs,
@@ -32,11 +32,11 @@ func tokenCommand() *cobra.Command {
 	}
 	f.add(create)
 	fl := create.Flags()
-	fl.DurationVar(&f.ttl, "ttl", 24*time.Hour, "how long the token is good; 0: for ever")
-	fl.StringSliceVar(&f.usages, "usages", []string{"signing", "authentication"}, "what the token may be used for")
-	fl.StringSliceVar(&f.groups, "groups", []string{"system:bootstrappers:kubeadm:default-node-token"}, "groups of those who come with the token")
-	fl.StringVar(&f.description, "description", "", "what the token is for, in words")
-	fl.BoolVar(&f.printJoin, "print-join-command", false, "print the command that makes a machine a node, instead of the token alone")
+	fl.DurationVar(&f.ttl, "ttl", 24*time.Hour, "validity of the token; 0: for ever")
+	fl.StringSliceVar(&f.usages, "usages", []string{"signing", "authentication"}, "allowed uses of the token")
+	fl.StringSliceVar(&f.groups, "groups", []string{"system:bootstrappers:kubeadm:default-node-token"}, "groups of clients with the token")
+	fl.StringVar(&f.description, "description", "", "description of the token")
+	fl.BoolVar(&f.printJoin, "print-join-command", false, "print the command that makes a machine a node, instead of only the token")
 	c.AddCommand(create)
 	return c
 }
@@ -77,7 +77,7 @@ func (f *tokenFlags) create(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// letters are some of those that tokens are made of.
+// letters returns random characters for a token.
 func letters(n int) string {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
 	var b strings.Builder

@@ -16,7 +16,7 @@ import (
 type upFlags struct {
 	serverFlags
 	listen, runtime, controllers string
-	podRange                     string
+	podRange, balancer           string
 	cni                          millrace.CNIOptions
 	nodes                        int
 	noScheduler                  bool
@@ -45,13 +45,14 @@ func upCommand() *cobra.Command {
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
-	fl.IntVar(&f.nodes, "nodes", 1, "how many hollow nodes to run (with a real one: none)")
+	fl.IntVar(&f.nodes, "nodes", 1, "number of hollow nodes (default with a real node: none)")
 	fl.StringVar(&f.runtime, "runtime", "hollow", `"hollow", or "cri:SOCKET" to make this machine a node`)
-	fl.StringVar(&f.podRange, "cluster-cidr", "10.244.0.0/16", `where pods of a real node get their addresses; "none" leaves this machine's network alone`)
+	fl.StringVar(&f.podRange, "cluster-cidr", "10.244.0.0/16", `pod range of a real node; "none" does not change this machine's network`)
+	fl.StringVar(&f.balancer, "load-balancer", "none", `addresses of services of type LoadBalancer: "node" assigns those of the nodes, "none" leaves them to another controller`)
 	fl.StringVar(&f.cni.ConfigurationFolder, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
 	fl.StringVar(&f.cni.PluginFolder, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
 	fl.StringVar(&f.controllers, "controllers", "*,bootstrap-signer-controller,token-cleaner-controller", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one`)
-	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "leave pods without a node")
+	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "do not run a scheduler")
 	return c
 }
 
@@ -64,6 +65,10 @@ func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, 
 		return o, err
 	}
 	o.NoScheduler, o.Nodes = f.noScheduler, f.nodes
+	if f.balancer != "node" && f.balancer != "none" {
+		return o, fmt.Errorf("--load-balancer %q is neither node nor none", f.balancer)
+	}
+	o.LoadBalancer = f.balancer
 	if f.nodes < 0 {
 		return o, fmt.Errorf("--nodes %d is less than none", f.nodes)
 	}

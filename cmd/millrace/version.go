@@ -30,11 +30,11 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// kubectlModule is the module whose version tells which kubectl is built in: v0.37.2 is that of Kubernetes v1.37.2.
+// kubectlModule is the module whose version is the built-in kubectl's: v0.37.2 means Kubernetes v1.37.2.
 const kubectlModule = "k8s.io/kubectl"
 
-// clientVersion is the version of the built-in kubectl. Kubernetes' own kubectl has it from its linker flags, which a program that
-// is built by `go build` has not.
+// clientVersion returns the version of the built-in kubectl. Kubernetes' own kubectl gets it from linker flags, which `go build`
+// does not set.
 func clientVersion() version.Info {
 	v := version.Info{Major: "1", GitVersion: millrace.Version().GitVersion, GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -50,15 +50,15 @@ func clientVersion() version.Info {
 	return v
 }
 
-// versions are what `kubectl version` prints, in kubectl's own form.
+// versions is the output of `kubectl version`, in kubectl's own format.
 type versions struct {
 	Client    version.Info  `json:"clientVersion,omitempty"`
 	Kustomize string        `json:"kustomizeVersion,omitempty"`
 	Server    *version.Info `json:"serverVersion,omitempty"`
 }
 
-// kubectlVersionCommand takes the place of kubectl's own, which would print a version that no program can parse, and would fail to
-// compare it with the server's.
+// kubectlVersionCommand replaces kubectl's own, which would print a version that no program can parse, and would fail to compare
+// it with the server's.
 func kubectlVersionCommand(config *genericclioptions.ConfigFlags) *cobra.Command {
 	var clientOnly bool
 	var output string
@@ -122,7 +122,7 @@ func (v versions) print(c *cobra.Command, output string) (err error) {
 	return err
 }
 
-// compare warns of a client and a server that are more than one minor version apart.
+// compare warns if client and server are more than one minor version apart.
 func (v versions) compare(c *cobra.Command) error {
 	client, err := utilversion.ParseSemantic(v.Client.GitVersion)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// kubectlVersion runs `kubectl version` against a server that says it has a version.
+// kubectlVersion runs `kubectl version` against a server with the given version.
 func kubectlVersion(t *testing.T, server string, args ...string) (out, warnings string, err error) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func TestTheVersionOfKubectlCanBeParsed(t *testing.T) {
 	}
 }
 
-func TestKubectlWarnsOfAServerThatIsTooOldOrTooNew(t *testing.T) {
+func TestKubectlWarnsAboutAServerThatIsTooOldOrTooNew(t *testing.T) {
 	for server, warns := range map[string]bool{"v1.37.5": false, "v1.36.0": false, "v1.38.1+k3s1": false, "v1.35.0": true, "v1.40.0": true, "v2.37.0": true} {
 		out, warnings, err := kubectlVersion(t, server)
 		if err != nil || strings.Contains(warnings, "exceeds the supported minor version skew") != warns {
@@ -67,7 +67,7 @@ func TestKubectlWarnsOfAServerThatIsTooOldOrTooNew(t *testing.T) {
 	}
 }
 
-func TestKubectlTellsItsOwnVersionWithoutAServer(t *testing.T) {
+func TestKubectlPrintsItsOwnVersionWithoutAServer(t *testing.T) {
 	out, _, err := kubectlVersion(t, "v1.30.0", "--client")
 	if err != nil || strings.Contains(out, "Server") {
 		t.Errorf("%q (%v)", out, err)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,23 +20,23 @@ import (
 )
 
 const (
-	// managed says, in a node, that this loop attaches for it, and not its kubelet.
+	// managed is the node annotation that says that this loop attaches volumes, not the kubelet.
 	managed = "volumes.kubernetes.io/controller-managed-attach-detach"
 	// forceAfter is how long a node that is not ready keeps its volumes.
 	forceAfter = 6 * time.Minute
 )
 
-// attachmentName is what Kubernetes calls an attachment.
+// attachmentName returns Kubernetes' name for an attachment.
 func attachmentName(v *corev1.PersistentVolume, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(v.Spec.CSI.VolumeHandle+v.Spec.CSI.Driver+node)))
 }
 
-// uniqueName is what a node calls a volume.
+// uniqueName returns the name of a volume in a node's status.
 func uniqueName(v *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName("kubernetes.io/csi/" + v.Spec.CSI.Driver + "^" + v.Spec.CSI.VolumeHandle)
 }
 
-// attachable tells whether a volume's driver wants it to be attached.
+// attachable reports whether a volume's driver needs attachments.
 func (r *controller) attachable(v *corev1.PersistentVolume) bool {
 	if v.Spec.CSI == nil {
 		return false
@@ -44,7 +45,7 @@ func (r *controller) attachable(v *corev1.PersistentVolume) bool {
 	return !ok || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired
 }
 
-// users are the nodes whose pods use a volume, with one of these pods each.
+// users returns the nodes whose pods use a volume, with one of these pods each.
 func (r *controller) users(v *corev1.PersistentVolume) map[string]*podview.Pod {
 	ref := v.Spec.ClaimRef
 	if ref == nil {
@@ -99,19 +100,19 @@ func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result,
 	return loop.Result{After: soonest}, nil
 }
 
-// reference is a pod as events are about it.
+// reference returns the object reference of a pod, for events.
 func reference(p *podview.Pod) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}
 }
 
-// single tells whether a volume may be on one node only.
+// single reports whether a volume may be on one node only.
 func single(v *corev1.PersistentVolume) bool {
 	return len(v.Spec.AccessModes) > 0 && !slices.ContainsFunc(v.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
 		return m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany
 	})
 }
 
-// multiAttach says who has a volume that another node wants.
+// multiAttach returns the message for a volume that another node still has.
 func (r *controller) multiAttach(v *corev1.PersistentVolume, node string) string {
 	var pods []string
 	for other, pod := range r.users(v) {
@@ -141,10 +142,22 @@ func (r *controller) attach(ctx context.Context, v *corev1.PersistentVolume, nam
 	return nil
 }
 
-// detach removes an attachment that nobody wants, once its node has let go. Until then it tells when to look again; zero waits for a change.
+// generated is the form of the names that this loop gives to attachments. When the volume is gone, only the name tells who made the attachment.
+var generated = regexp.MustCompile("^csi-[0-9a-f]{64}$")
+
+// ours tells whether this loop made an attachment. Attachments that others made are left alone.
+func ours(v *corev1.PersistentVolume, a *storagev1.VolumeAttachment) bool {
+	if v == nil {
+		return generated.MatchString(a.Name)
+	}
+	return v.Spec.CSI != nil && a.Name == attachmentName(v, a.Spec.NodeName)
+}
+
+// detach deletes an attachment that is not needed any more, once its node has released the volume. Until then it returns when to
+// look again; zero means that a change will wake the loop.
 func (r *controller) detach(ctx context.Context, v *corev1.PersistentVolume, a *storagev1.VolumeAttachment) (time.Duration, error) {
-	if a.DeletionTimestamp != nil || v != nil && (v.Spec.CSI == nil || a.Name != attachmentName(v, a.Spec.NodeName)) {
-		return 0, nil // it goes already, or is somebody else's
+	if a.DeletionTimestamp != nil || !ours(v, a) {
+		return 0, nil
 	}
 	if v != nil {
 		if wait, let, err := r.released(ctx, v, a.Spec.NodeName); err != nil || !let {
@@ -157,11 +170,11 @@ func (r *controller) detach(ctx context.Context, v *corev1.PersistentVolume, a *
 	return 0, nil
 }
 
-// released tells whether a node has let go of a volume, and has been told that it is not attached any more. That it has let go is asked of the API:
-// the cache of nodes may be behind that of pods, and a volume that is taken from under a pod loses data.
+// released reports whether a node has released a volume, and was told that it is no longer attached. The node is read from the
+// API: the cache of nodes may be behind that of pods, and detaching a volume that a pod uses loses data.
 func (r *controller) released(ctx context.Context, v *corev1.PersistentVolume, name string) (wait time.Duration, let bool, err error) {
 	if node, ok := r.nodes.Get("", name); ok {
-		if wait, let := r.letGo(node, uniqueName(v)); !let {
+		if wait, let := r.mayDetach(node, uniqueName(v)); !let {
 			return wait, false, nil
 		}
 	}
@@ -172,17 +185,17 @@ func (r *controller) released(ctx context.Context, v *corev1.PersistentVolume, n
 	if err != nil {
 		return 0, false, fmt.Errorf("read node %s, to which volume %s is attached: %w", name, v.Name, err)
 	}
-	if wait, let := r.letGo(node, uniqueName(v)); !let {
+	if wait, let := r.mayDetach(node, uniqueName(v)); !let {
 		return wait, false, nil
 	}
 	if slices.ContainsFunc(node.Status.VolumesAttached, func(o corev1.AttachedVolume) bool { return o.Name == uniqueName(v) }) {
-		return time.Second, false, nil // the node is told first, by the loop of nodes
+		return time.Second, false, nil // the loop of nodes updates the node's status first
 	}
 	return 0, true, nil
 }
 
-// letGo tells whether a volume may be taken from a node.
-func (r *controller) letGo(node *corev1.Node, volume corev1.UniqueVolumeName) (wait time.Duration, let bool) {
+// mayDetach reports whether a volume may be detached from a node.
+func (r *controller) mayDetach(node *corev1.Node, volume corev1.UniqueVolumeName) (wait time.Duration, let bool) {
 	if !slices.Contains(node.Status.VolumesInUse, volume) {
 		return 0, true
 	}

@@ -19,7 +19,7 @@ import (
 
 const driver = "disks.example.com"
 
-// world has two nodes, and a claim "c" that has the volume "v" of a driver.
+// world has two nodes, and a claim "c" bound to the volume "v" of a driver.
 type world struct {
 	*testing.T
 	*looptest.Server
@@ -66,7 +66,7 @@ func (w world) pod(name, node string) {
 	w.pass(10 * time.Second)
 }
 
-// attached are the nodes that have an attachment.
+// attached compares the nodes that have an attachment.
 func (w world) attached(want string) []*storagev1.VolumeAttachment {
 	w.Helper()
 	var nodes []string
@@ -118,6 +118,18 @@ func TestAVolumeIsAttachedAsLongAsAPodUsesIt(t *testing.T) {
 	})
 }
 
+func TestAttachmentsOfOthersAreLeftAlone(t *testing.T) {
+	inWorld(t, func(w world) {
+		nothing := "a-volume-that-is-not-there"
+		looptest.Create(w.Server, "volumeattachments", "", &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "somebodys"},
+			Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &nothing}},
+		})
+		w.pass(time.Hour)
+		w.attached("n")
+	})
+}
+
 func TestAVolumeOfOneNodeIsNotAttachedToAnother(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.pod("p", "n")
@@ -138,7 +150,7 @@ func TestAVolumeOfOneNodeIsNotAttachedToAnother(t *testing.T) {
 	})
 }
 
-func TestADeadNodeLosesItsVolumesAfterAWhile(t *testing.T) {
+func TestANodeThatIsNotReadyLosesItsVolumesAfterAWhile(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.pod("p", "n")
 		looptest.Edit(w.Server, "nodes", "", "n", func(n *corev1.Node) {
@@ -155,7 +167,7 @@ func TestADeadNodeLosesItsVolumesAfterAWhile(t *testing.T) {
 	})
 }
 
-func TestADriverMayNotWantToAttach(t *testing.T) {
+func TestADriverCanDoWithoutAttachments(t *testing.T) {
 	inWorld(t, func(w world) {
 		no := false
 		looptest.Create(w.Server, "csidrivers", "", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{AttachRequired: &no}})

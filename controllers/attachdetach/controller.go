@@ -37,7 +37,7 @@ var (
 		return nil
 	})
 	byNode = informer.NewIndex(func(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} })
-	// byDriver are the volumes of a CSI driver.
+	// byDriver finds the volumes of a CSI driver.
 	byDriver = informer.NewIndex(func(v *corev1.PersistentVolume) []string {
 		if v.Spec.CSI == nil {
 			return nil
@@ -46,7 +46,7 @@ var (
 	})
 )
 
-// New makes the loop: one part of it has volumes as its keys, the other one nodes.
+// New returns the loop. One part of it has volumes as keys, the other one nodes.
 func New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
 		recorder: c.Recorder, clients: c, pods: podview.Informer(c),
@@ -95,7 +95,7 @@ func ofClaim(c *corev1.PersistentVolumeClaim) []loop.Key {
 	return []loop.Key{{Name: c.Spec.VolumeName}}
 }
 
-// ofPod are the volumes of a pod that has a node.
+// ofPod returns the volumes of a pod that has a node.
 func (r *controller) ofPod(p *podview.Pod) []loop.Key {
 	if p.Node == "" {
 		return nil
@@ -124,7 +124,7 @@ func (r *controller) ofDriver(d *storagev1.CSIDriver) []loop.Key {
 	return keys
 }
 
-// ofNode are the volumes that are attached to a node.
+// ofNode returns the volumes that are attached to a node.
 func (r *controller) ofNode(n *corev1.Node) []loop.Key {
 	var keys []loop.Key
 	for a := range r.attachments.By(byNode, n.Name) {
@@ -133,7 +133,7 @@ func (r *controller) ofNode(n *corev1.Node) []loop.Key {
 	return keys
 }
 
-// usesChanged lets pass what may let a volume go, or come: heartbeats do not.
+// usesChanged accepts changes that may allow or need an attachment. It ignores heartbeats.
 func usesChanged(before, after *corev1.Node) bool {
 	if before == nil || after == nil {
 		return true

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// syncNode tells a node what is attached to it.
+// syncNode updates the list of attached volumes in a node's status.
 func (r *controller) syncNode(ctx context.Context, key loop.Key) (loop.Result, error) {
 	node, ok := r.nodes.Lookup(key)
 	if !ok {
@@ -27,7 +27,7 @@ func (r *controller) syncNode(ctx context.Context, key loop.Key) (loop.Result, e
 		if !ok || volume.Spec.CSI == nil || a.Name != attachmentName(volume, node.Name) {
 			continue
 		}
-		if _, let := r.letGo(node, uniqueName(volume)); let && r.users(volume)[node.Name] == nil {
+		if _, let := r.mayDetach(node, uniqueName(volume)); let && r.users(volume)[node.Name] == nil {
 			continue // it is about to be detached
 		}
 		attached = append(attached, corev1.AttachedVolume{Name: uniqueName(volume)})

@@ -1,8 +1,7 @@
-// Package attributesclassprotection keeps volume attributes classes that volumes or claims use, and lets go those that are deleted when
-// none does.
+// Package attributesclassprotection protects VolumeAttributesClasses that volumes or claims use from deletion.
 //
-// What is guaranteed: a class that is not being deleted has the finalizer kubernetes.io/vac-protection; one that is being deleted loses it when the
-// API, which is asked, shows no volume and no claim that names it.
+// Guarantees: a class that is not being deleted has the finalizer kubernetes.io/vac-protection. A class that is being deleted
+// loses it when the API itself, not a cache, shows no volume and no claim that uses it.
 package attributesclassprotection
 
 import (
@@ -33,7 +32,7 @@ type controller struct {
 	writer  *loop.Writer[*storagev1.VolumeAttributesClass]
 }
 
-// New makes the loop. Its keys are classes.
+// New returns the loop. Its keys are classes.
 func New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{kube: c.Kube, classes: loop.Informer(c, informer.For(c.Kube.StorageV1().VolumeAttributesClasses()))}
 	r.writer = loop.NewWriter(informer.ResourceOf[*storagev1.VolumeAttributesClass](c.Kube.StorageV1().RESTClient(), "volumeattributesclasses"), r.classes, "")
@@ -51,7 +50,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// ofClaim are the classes that a claim names: the one it wants, the one it has, and the one that it is about to get.
+// ofClaim returns the classes of a claim: the wanted one, the current one, and the one that is being applied.
 func ofClaim(c *corev1.PersistentVolumeClaim) []string {
 	if c == nil {
 		return nil
@@ -75,7 +74,7 @@ func ofVolume(v *corev1.PersistentVolume) []string {
 	return []string{*v.Spec.VolumeAttributesClassName}
 }
 
-// left are the classes that are not named any more.
+// left returns the classes that are no longer used.
 func left(before, after []string) []loop.Key {
 	var keys []loop.Key
 	for _, name := range before {
@@ -86,7 +85,7 @@ func left(before, after []string) []loop.Key {
 	return keys
 }
 
-// sync gives a class its finalizer, or takes it away.
+// sync adds or removes a class's finalizer.
 func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	class, ok := r.classes.Lookup(key)
 	if !ok {

@@ -34,7 +34,7 @@ func token(id string, ends time.Time, data map[string]string) *corev1.Secret {
 	return s
 }
 
-// verify checks a signature as clients do: the text is put back where it was left out.
+// verify checks a signature as clients do: with the payload put back.
 func verify(t *testing.T, signature, text string) {
 	t.Helper()
 	parts := strings.Split(signature, ".")
@@ -57,7 +57,7 @@ func verify(t *testing.T, signature, text string) {
 	}
 }
 
-func TestClusterInfoIsSignedByAllTokensThatMay(t *testing.T) {
+func TestClusterInfoIsSignedWithAllSigningTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		looptest.Start(t, s.Clients(), bootstraptoken.Signer, bootstraptoken.Cleaner)

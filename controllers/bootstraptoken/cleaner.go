@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Cleaner deletes tokens that have expired.
+// Cleaner deletes expired tokens.
 var Cleaner = loop.Entry{
 	Name: cleanerName, Aliases: []string{"tokencleaner"}, OffByDefault: true,
 	New: func(c *loop.Clients) (loop.Runner, error) {

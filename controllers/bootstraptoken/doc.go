@@ -1,13 +1,13 @@
-// Package bootstraptoken looks after the tokens by which new nodes join: secrets of the type bootstrap.kubernetes.io/token in
-// kube-system.
+// Package bootstraptoken maintains bootstrap tokens, with which new nodes join: Secrets of the type bootstrap.kubernetes.io/token
+// in kube-system.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - The config map cluster-info in kube-public, which anybody may read, carries a signature of its kubeconfig for each token that is
-//     good and may sign, and no other: who knows the token can tell that the kubeconfig is the cluster's.
+//   - The ConfigMap cluster-info in kube-public, which everybody may read, has a signature of its kubeconfig for each valid signing
+//     token, and no other. With it a client that knows the token can verify that the kubeconfig is the cluster's.
 //   - A token is deleted when it expires.
 //
-// As in Kubernetes these loops are off by default; the cluster in one process has them on.
+// As in Kubernetes these loops are off by default. The all-in-one cluster turns them on.
 package bootstraptoken
 
 import (
@@ -35,15 +35,15 @@ const (
 	signaturePart  = "jws-kubeconfig-"
 )
 
-// secretName is how the secret of a token is called: by the half of the token that is public.
+// secretName matches the name of a token's Secret, which has the public half of the token.
 var secretName = regexp.MustCompile(`^bootstrap-token-([a-z0-9]{6})$`)
 
-// tokens is the cache of all bootstrap tokens.
+// tokens returns the cache of all bootstrap tokens.
 func tokens(c *loop.Clients) *informer.Shared[*corev1.Secret] {
 	return loop.Informer(c, informer.For(c.Kube.CoreV1().Secrets(tokenNamespace)), loop.Selection{Fields: "type=" + tokenType})
 }
 
-// expiry is when a token ends, if it does. One that cannot be read has ended.
+// expiry returns when a token expires, if it does. One with an invalid time has expired.
 func expiry(s *corev1.Secret) (at time.Time, ends bool) {
 	text := string(s.Data["expiration"])
 	if text == "" {
@@ -56,7 +56,7 @@ func expiry(s *corev1.Secret) (at time.Time, ends bool) {
 	return at, true
 }
 
-// signingToken takes a token apart that may sign.
+// signingToken returns the two halves of a token that may sign.
 func signingToken(s *corev1.Secret, now time.Time) (id, secret string, ok bool) {
 	match := secretName.FindStringSubmatch(s.Name)
 	if match == nil || s.DeletionTimestamp != nil {
@@ -69,7 +69,7 @@ func signingToken(s *corev1.Secret, now time.Time) (id, secret string, ok bool) 
 	return id, secret, id == match[1] && secret != "" && string(s.Data["usage-bootstrap-signing"]) == "true"
 }
 
-// sign is a signature of a text by a token: JWS of RFC 7515 with the text left out, as clients expect it.
+// sign signs a text with a token: a JWS (RFC 7515) with detached payload.
 func sign(text, id, secret string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	header := encode([]byte(`{"alg":"HS256","kid":"` + id + `"}`))

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Signer signs cluster-info by all tokens that may.
+// Signer signs cluster-info with all signing tokens.
 var Signer = loop.Entry{Name: signerName, Aliases: []string{"bootstrapsigner"}, OffByDefault: true, New: newSigner}
 
 type signer struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Approving approves what kubelets may have.
+// Approving approves the requests of kubelets.
 var Approving = loop.Entry{
 	Name: approvingName, Aliases: []string{"csrapproving"},
 	New: func(c *loop.Clients) (loop.Runner, error) {
@@ -22,7 +22,7 @@ var Approving = loop.Entry{
 	},
 }
 
-// A kind of request that may be approved, and what the one who asks must be allowed.
+// recognized is a kind of request that may be approved, and the permission that its requester needs.
 type recognized struct{ permission, message string }
 
 var (
@@ -54,11 +54,11 @@ func (r *requests) approve(ctx context.Context, key loop.Key, found *request) (l
 			return loop.Result{}, r.writeApproval(ctx, key, found, kind.message)
 		}
 	}
-	// It may be allowed later: look again after as long as it has waited.
+	// The permission may be granted later: look again after as long as it has waited.
 	return loop.Result{After: min(max(r.now().Sub(found.CreationTimestamp.Time), time.Second), 1000*time.Second)}, nil
 }
 
-// may asks whether the one who asked for a certificate is allowed to have it.
+// may checks whether the requester has the permission.
 func (r *requests) may(ctx context.Context, found *request, permission string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: found.Spec.Username, UID: found.Spec.UID, Groups: found.Spec.Groups, Extra: map[string]authorizationv1.ExtraValue{},
@@ -71,7 +71,7 @@ func (r *requests) may(ctx context.Context, found *request, permission string) (
 	}
 	answer, err := r.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return false, fmt.Errorf("ask whether %s may have the certificate %s: %w", found.Spec.Username, found.Name, err)
+		return false, fmt.Errorf("check the permission of %s for the certificate %s: %w", found.Spec.Username, found.Name, err)
 	}
 	return answer.Status.Allowed, nil
 }

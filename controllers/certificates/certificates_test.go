@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// authority makes one that lives for some time.
+// authority returns a CA that is valid for some time.
 func authority(t *testing.T, life time.Duration) func() (certificates.Authority, error) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -46,7 +46,7 @@ func authority(t *testing.T, life time.Duration) func() (certificates.Authority,
 	}
 }
 
-// asked is a request of the administrator.
+// asked returns a request of the administrator.
 func asked(t *testing.T, name, signer string, usages []certificatesv1.KeyUsage, template *x509.CertificateRequest) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -97,7 +97,7 @@ func ask(t *testing.T, s *looptest.Server, r *certificatesv1.CertificateSigningR
 	return made
 }
 
-// state is what has become of a request.
+// state returns the state of a request.
 func state(r *certificatesv1.CertificateSigningRequest) string {
 	out := ""
 	for _, c := range r.Status.Conditions {
@@ -133,7 +133,7 @@ func TestAKubeletsClientCertificateIsApprovedAndSigned(t *testing.T) {
 	})
 }
 
-func TestNothingElseIsApproved(t *testing.T) {
+func TestOtherRequestsAreNotApproved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := world(t, 24*365*time.Hour)
 		other := *node
@@ -153,7 +153,7 @@ func TestNothingElseIsApproved(t *testing.T) {
 	})
 }
 
-func TestASignerRefusesForGoodWhatItDoesNotSign(t *testing.T) {
+func TestASignerRefusesUnsuitableRequestsForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := world(t, 24*365*time.Hour)
 		for _, c := range []struct {
@@ -181,7 +181,7 @@ func TestASignerRefusesForGoodWhatItDoesNotSign(t *testing.T) {
 	})
 }
 
-func TestCertificatesLiveForNoLongerThanAskedForAndTheirAuthority(t *testing.T) {
+func TestCertificatesAreValidNoLongerThanRequestedAndThanTheirCA(t *testing.T) {
 	for name, c := range map[string]struct {
 		seconds         int32
 		authority, want time.Duration

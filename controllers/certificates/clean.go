@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	keepDecided   = time.Hour      // what was issued, denied or failed
-	keepUndecided = 24 * time.Hour // what nobody decides, or nobody signs
+	keepDecided   = time.Hour      // issued, denied or failed
+	keepUndecided = 24 * time.Hour // not decided or not signed
 )
 
-// Cleaner deletes requests that have served their purpose, or never will.
+// Cleaner deletes requests that are finished, or too old.
 var Cleaner = loop.Entry{
 	Name: cleanerName, Aliases: []string{"csrcleaner"},
 	New: func(c *loop.Clients) (loop.Runner, error) {
@@ -51,7 +51,7 @@ func (r *requests) clean(ctx context.Context, key loop.Key, found *request) (loo
 	return loop.Result{}, nil
 }
 
-// end is when a request may go, if it ever may.
+// end returns when a request may be deleted, if ever.
 func end(r *request) (at time.Time, has bool) {
 	sooner := func(since metav1.Time, d time.Duration) {
 		if t := since.Add(d); !since.IsZero() && (!has || t.Before(at)) {
@@ -78,7 +78,7 @@ func end(r *request) (at time.Time, has bool) {
 	return at, has
 }
 
-// expires is the end of a certificate, or zero if it cannot be read.
+// expires returns the end of a certificate's validity, or zero if it cannot be parsed.
 func expires(text []byte) metav1.Time {
 	block, _ := pem.Decode(text)
 	if block == nil {

@@ -1,15 +1,14 @@
-// Package certificates approves, signs and cleans up the requests for certificates of a cluster.
+// Package certificates approves, signs and cleans up CertificateSigningRequests.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - A kubelet's request for a client certificate is approved if the one who asks may have it, by a SubjectAccessReview: for
-//     the node that it is already ("selfnodeclient"), or for any ("nodeclient"). Nothing else is approved here.
-//   - An approved request of one of Kubernetes' own signers gets its certificate, for no longer than was asked for, than the
-//     signer gives, and than the authority itself lives. What the signer does not give is refused for good, by the condition Failed.
-//   - Requests are deleted an hour after they were decided, and a day after they were left lying.
+//   - A kubelet's request for a client certificate is approved if a SubjectAccessReview allows it to the requester: for its own
+//     node ("selfnodeclient"), or for any node ("nodeclient"). Nothing else is approved here.
+//   - An approved request for one of Kubernetes' own signers gets its certificate. It is valid no longer than requested, than the
+//     signer allows, and than the CA itself. A request that the signer does not allow gets the condition Failed, for good.
+//   - Requests are deleted an hour after they were decided, or after a day without a decision.
 //
-// Nothing is approved that only people can judge: the serving certificates of kubelets and the client certificates of users
-// wait for somebody who may.
+// Serving certificates of kubelets and client certificates of users must be approved by a person or another program.
 package certificates
 
 import (
@@ -33,7 +32,7 @@ const (
 	workers       = 5
 )
 
-// Authority signs certificates.
+// Authority is a CA that signs certificates.
 type Authority struct {
 	Certificate *x509.Certificate
 	Key         crypto.Signer
@@ -41,7 +40,7 @@ type Authority struct {
 
 type request = certificatesv1.CertificateSigningRequest
 
-// requests are what all three loops look at.
+// requests is what all three loops share.
 type requests struct {
 	kube   kubernetes.Interface
 	cache  *informer.Shared[*request]
@@ -53,7 +52,7 @@ func newRequests(c *loop.Clients) *requests {
 	return &requests{kube: c.Kube, now: c.Now, cache: loop.Informer(c, informer.For(c.Kube.CertificatesV1().CertificateSigningRequests()))}
 }
 
-// loop calls sync for each request that changes.
+// loop returns a loop that calls sync for each request that changes.
 func (r *requests) loop(c *loop.Clients, name string, sync syncing) *loop.Loop {
 	return &loop.Loop{Name: name, Clients: c, Workers: workers, Sync: r.each(sync), Watches: []loop.Watch{loop.Self(r.cache)}}
 }
@@ -67,7 +66,7 @@ func condition(r *request, wanted certificatesv1.RequestConditionType) *certific
 	return nil
 }
 
-// parse reads what is to be signed.
+// parse parses the CSR of a request.
 func parse(r *request) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(r.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {

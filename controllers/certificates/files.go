@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// Files is an authority in a file of its certificate and one of its key, which are read for each certificate that is signed: so
-// the authority may be exchanged at any time.
+// Files returns a CA from files. They are read for each certificate, so the CA may be replaced at any time.
 func Files(certificate, key string) func() (Authority, error) {
 	return func() (Authority, error) {
 		pair, err := tls.LoadX509KeyPair(certificate, key)

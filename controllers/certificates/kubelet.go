@@ -15,7 +15,7 @@ const (
 	nodePrefix = "system:node:"
 )
 
-// kubeletClient is nil for what a kubelet may ask for as a client: a name of a node and nothing else.
+// kubeletClient returns an error unless the request is for a kubelet's client certificate: a node's name and nothing else.
 func kubeletClient(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	switch {
 	case !slices.Equal(r.Subject.Organization, []string{nodesGroup}):
@@ -34,7 +34,7 @@ func kubeletClient(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage)
 	return onlyFor(certificatesv1.UsageClientAuth, usages)
 }
 
-// kubeletServing is nil for what a kubelet may ask for as a server.
+// kubeletServing returns an error unless the request is for a kubelet's serving certificate.
 func kubeletServing(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	switch {
 	case !slices.Equal(r.Subject.Organization, []string{nodesGroup}):
@@ -55,7 +55,7 @@ func kubeletServing(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage
 	return nil
 }
 
-// onlyFor is nil for one extended usage with digital signatures and, as RSA needs it, key encipherment.
+// onlyFor returns an error unless the usages are one extended usage, digital signature and, as RSA needs it, key encipherment.
 func onlyFor(extended certificatesv1.KeyUsage, usages []certificatesv1.KeyUsage) error {
 	wanted := []certificatesv1.KeyUsage{extended, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 	has := func(u certificatesv1.KeyUsage) bool { return slices.Contains(usages, u) }
@@ -67,7 +67,7 @@ func onlyFor(extended certificatesv1.KeyUsage, usages []certificatesv1.KeyUsage)
 	return nil
 }
 
-// client is nil for what anybody may ask for as a client.
+// client returns an error unless the usages are allowed for client certificates.
 func client(_ *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	for _, u := range usages {
 		switch u {
@@ -82,5 +82,5 @@ func client(_ *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error 
 	return nil
 }
 
-// anything is nil for whatever is asked.
+// anything accepts all requests.
 func anything(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil }

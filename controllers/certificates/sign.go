@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// signers are Kubernetes' own, and what each refuses to sign.
+// signers are Kubernetes' own signers, with the checks of their requests.
 var signers = map[string]func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error{
 	certificatesv1.KubeAPIServerClientSignerName:        client,
 	certificatesv1.KubeAPIServerClientKubeletSignerName: kubeletClient,
@@ -29,25 +29,25 @@ var signers = map[string]func(*x509.CertificateRequest, []certificatesv1.KeyUsag
 }
 
 const (
-	// backdate lets clocks that are a little behind accept a certificate at once.
+	// backdate is for clients whose clocks are a little behind.
 	backdate = 5 * time.Minute
-	// short is the life from which on backdating also moves the end.
+	// short is the validity from which on backdating also moves the end.
 	short    = 8 * time.Hour
 	shortest = 10 * time.Minute
 	year     = 365 * 24 * time.Hour
 )
 
-// Signing says by whom certificates are signed, and for how long. The zero value signs nothing.
+// Signing configures who signs certificates, and for how long. The zero value signs nothing.
 type Signing struct {
-	// Authority is that of all of Kubernetes' own signers. It is asked for each certificate, so that it may change.
+	// Authority returns the CA of all of Kubernetes' own signers. It is called for each certificate, so the CA may change.
 	Authority func() (Authority, error)
-	// Others are authorities of single signers, by their names. If there is one, Authority is not used.
+	// Others has the CAs of single signers, by name. If it is set, Authority is not used.
 	Others map[string]func() (Authority, error)
-	// Duration is the longest life of a certificate: a year by default.
+	// Duration is the longest validity of a certificate: a year by default.
 	Duration time.Duration
 }
 
-// Entry is the loop among the others. Without any authority it does not run.
+// Entry registers the loop. Without any CA it does not run.
 func (s Signing) Entry() loop.Entry {
 	return loop.Entry{
 		Name: signingName, Aliases: []string{"csrsigning"},
@@ -98,7 +98,7 @@ func (s Signing) sync(ctx context.Context, r *requests, key loop.Key, found *req
 	return nil
 }
 
-// life is how long a certificate is to live.
+// life returns the validity of a certificate.
 func (s Signing) life(asked *int32) time.Duration {
 	if asked == nil {
 		return s.Duration
@@ -128,7 +128,7 @@ func (s Signing) sign(from func() (Authority, error), wanted *x509.CertificateRe
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// fill makes a certificate of a request: its names, and no extension of its own.
+// fill makes a certificate template from a request, without the request's extensions.
 func fill(wanted *x509.CertificateRequest, usages []certificatesv1.KeyUsage) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 128))
 	if err != nil {
@@ -142,7 +142,7 @@ func fill(wanted *x509.CertificateRequest, usages []certificatesv1.KeyUsage) (*x
 	}, err
 }
 
-// limit says from when to when a certificate is good: never longer than its authority.
+// limit sets the validity: never longer than the CA's.
 func limit(c *x509.Certificate, life time.Duration, end, now time.Time) error {
 	c.NotBefore, c.NotAfter = now.Add(-backdate), now.Add(life)
 	if life >= short {
@@ -160,7 +160,7 @@ func limit(c *x509.Certificate, life time.Duration, end, now time.Time) error {
 	return nil
 }
 
-// keyUsages are the usages as certificates have them, in order.
+// keyUsages converts usages to those of certificates, in order.
 func keyUsages(all []certificatesv1.KeyUsage) (usage x509.KeyUsage, extended []x509.ExtKeyUsage, err error) {
 	var unknown []certificatesv1.KeyUsage
 	for _, u := range all {
@@ -208,5 +208,5 @@ var extendedUsages = map[certificatesv1.KeyUsage]x509.ExtKeyUsage{
 	certificatesv1.UsageNetscapeSGC:     x509.ExtKeyUsageNetscapeServerGatedCrypto,
 }
 
-// ErrNoKey says that an authority cannot sign.
+// ErrNoKey means that a CA has no usable key.
 var ErrNoKey = errors.New("the authority has no key that signs")

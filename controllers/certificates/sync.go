@@ -6,10 +6,10 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// syncing looks at one request, which it must not change.
+// syncing handles one request, which it must not change.
 type syncing func(ctx context.Context, key loop.Key, r *request) (loop.Result, error)
 
-// each calls sync for requests that exist, once the cache shows what was written to them.
+// each calls sync for requests that exist, once the cache shows the loop's own writes.
 func (r *requests) each(sync syncing) func(context.Context, loop.Key) (loop.Result, error) {
 	return func(ctx context.Context, key loop.Key) (loop.Result, error) {
 		if err := r.writes.Settled(ctx, key); err != nil {

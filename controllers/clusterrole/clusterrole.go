@@ -1,7 +1,7 @@
-// Package clusterrole gives ClusterRoles that aggregate others the rules of those.
+// Package clusterrole aggregates ClusterRoles.
 //
-// What is guaranteed: the rules of a ClusterRole with an aggregationRule are those of all ClusterRoles that one of its selectors
-// matches, in the order of their names and each rule once; rules that somebody else writes there are replaced.
+// Guarantees: the rules of a ClusterRole with an aggregationRule are those of all ClusterRoles that one of its selectors matches,
+// in the order of their names and without duplicates. Rules that another client writes there are replaced.
 package clusterrole
 
 import (
@@ -41,7 +41,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// aggregators are the roles that take the rules of a role.
+// aggregators returns the roles that aggregate a role.
 func (a *controller) aggregators(role *rbacv1.ClusterRole) []loop.Key {
 	var keys []loop.Key
 	for other := range a.roles.List() {
@@ -52,7 +52,7 @@ func (a *controller) aggregators(role *rbacv1.ClusterRole) []loop.Key {
 	return keys
 }
 
-// takes tells whether one role aggregates another.
+// takes reports whether one role aggregates another.
 func takes(aggregator, role *rbacv1.ClusterRole) bool {
 	if aggregator.AggregationRule == nil || aggregator.Name == role.Name {
 		return false
@@ -63,7 +63,7 @@ func takes(aggregator, role *rbacv1.ClusterRole) bool {
 	})
 }
 
-// sync gives one role the rules that it shall have.
+// sync sets the rules of one role.
 func (a *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := a.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -93,7 +93,7 @@ func (a *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, nil
 }
 
-// rulesFor are the rules of all roles that a role aggregates.
+// rulesFor returns the rules of all roles that a role aggregates.
 func (a *controller) rulesFor(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	var sources []*rbacv1.ClusterRole
 	for other := range a.roles.List() {

@@ -30,7 +30,7 @@ func aggregate(name, label, of string) *rbacv1.ClusterRole {
 	return r
 }
 
-// has are the resources that the rules of a role name.
+// has returns the resources in the rules of a role.
 func has(t *testing.T, s *looptest.Server, name string) string {
 	t.Helper()
 	r, err := s.Kube.RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
@@ -71,7 +71,7 @@ func TestRolesHaveTheRulesOfThoseThatTheyAggregate(t *testing.T) {
 	})
 }
 
-// Loops that crash at any write, watches that are lost or late: in the end the rules are those of the sources.
+// Loops crash at any write, watches are cut or delayed: in the end the rules are those of the aggregated roles.
 func TestWhateverCrashesTheRulesFollow(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

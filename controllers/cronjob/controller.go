@@ -48,16 +48,16 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// step is one pass over a CronJob, of which it has a copy.
+// step is one sync of a CronJob. It owns its copy.
 type step struct {
 	*controller
 	key  loop.Key
 	cron *batchv1.CronJob
-	jobs []*batchv1.Job // of this CronJob
+	jobs []*batchv1.Job // the Jobs of this CronJob
 	now  time.Time
 }
 
-// sync takes one CronJob a step further.
+// sync handles one CronJob.
 func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := k.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -89,7 +89,7 @@ func (s *step) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// takeStock notes which Jobs have ended or gone.
+// takeStock updates the list of active Jobs.
 func (s *step) takeStock(ctx context.Context) error {
 	for _, j := range s.jobs {
 		end, ended := ending(j)
@@ -124,7 +124,7 @@ func (s *step) takeStock(ctx context.Context) error {
 	return nil
 }
 
-// ending is how a Job has ended, if it has.
+// ending returns how a Job has finished, if it has.
 func ending(j *batchv1.Job) (batchv1.JobConditionType, bool) {
 	for _, c := range j.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
@@ -142,7 +142,7 @@ func (s *step) forget(j *batchv1.Job) {
 	s.cron.Status.Active = slices.DeleteFunc(s.cron.Status.Active, func(ref corev1.ObjectReference) bool { return ref.UID == j.UID })
 }
 
-// clean deletes the oldest Jobs that have ended, beyond those that shall be kept.
+// clean deletes the oldest finished Jobs beyond the history limits.
 func (s *step) clean(ctx context.Context) error {
 	kept := map[batchv1.JobConditionType]*int32{
 		batchv1.JobComplete: s.cron.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: s.cron.Spec.FailedJobsHistoryLimit,

@@ -20,9 +20,9 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// A bubble begins at midnight UTC on 2000-01-01.
+// A synctest bubble starts at midnight UTC on 2000-01-01.
 
-func TestAJobIsMadeAtEachTime(t *testing.T) {
+func TestAJobIsMadeAtEachScheduledTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, succeed)
 		c.create("*/10 * * * *", func(*batchv1.CronJob) {})
@@ -45,7 +45,7 @@ func TestAJobIsMadeAtEachTime(t *testing.T) {
 	})
 }
 
-func TestTimesAreThoseOfTheZone(t *testing.T) {
+func TestScheduledTimesAreInTheTimeZone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, succeed)
 		c.create("30 9 * * *", func(*batchv1.CronJob) {})
@@ -54,7 +54,7 @@ func TestTimesAreThoseOfTheZone(t *testing.T) {
 	})
 }
 
-func TestWhatRunsAlreadyDecidesByThePolicy(t *testing.T) {
+func TestTheConcurrencyPolicyDecidesWhenAJobIsStillRunning(t *testing.T) {
 	for policy, want := range map[batchv1.ConcurrencyPolicy]string{
 		batchv1.AllowConcurrent: "09:10 09:20 09:30", batchv1.ForbidConcurrent: "09:10", batchv1.ReplaceConcurrent: "09:30",
 	} {
@@ -73,7 +73,7 @@ func TestWhatRunsAlreadyDecidesByThePolicy(t *testing.T) {
 	}
 }
 
-func TestOfMissedTimesOnlyTheLastIsMadeUpForInTime(t *testing.T) {
+func TestOnlyTheLatestMissedTimeGetsAJobAndOnlyWithinTheDeadline(t *testing.T) {
 	for deadline, want := range map[int64]string{-1: "09:30", 600: "09:30", 60: ""} {
 		synctest.Test(t, func(t *testing.T) {
 			c := prepare(t, succeed)
@@ -90,7 +90,7 @@ func TestOfMissedTimesOnlyTheLastIsMadeUpForInTime(t *testing.T) {
 	}
 }
 
-func TestManyMissedTimesAreToldAndTheLastIsMade(t *testing.T) {
+func TestManyMissedTimesAreReportedAndTheLatestGetsAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := prepare(t, succeed)
 		c.create("* * * * *", func(*batchv1.CronJob) {})
@@ -102,7 +102,7 @@ func TestManyMissedTimesAreToldAndTheLastIsMade(t *testing.T) {
 	})
 }
 
-func TestASuspendedCronJobRests(t *testing.T) {
+func TestASuspendedCronJobMakesNoJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, succeed)
 		yes := true
@@ -112,7 +112,7 @@ func TestASuspendedCronJobRests(t *testing.T) {
 	})
 }
 
-// The wall clock jumps: the timers of a machine that slept know nothing of it.
+// The wall clock jumps. Timers do not notice, as on a machine that was suspended.
 func TestAJumpOfTheClockIsNoticedWithinAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := prepare(t, succeed)
@@ -127,9 +127,9 @@ func TestAJumpOfTheClockIsNoticedWithinAMinute(t *testing.T) {
 	})
 }
 
-// Loops that crash at any write, watches that are lost, late or expired, users who look in: no time has two Jobs, and in the
-// end the last time has one.
-func TestWhateverCrashesNoTimeHasTwoJobs(t *testing.T) {
+// Loops crash at any write, watches are cut, delayed or expired, clients write at the same time: no scheduled time has two Jobs,
+// and in the end the latest time has one.
+func TestWhateverCrashesNoScheduledTimeHasTwoJobs(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { converge(t, seed) })
@@ -229,7 +229,7 @@ func (c *cluster) cron() *batchv1.CronJob {
 
 func (c *cluster) jobs() []*batchv1.Job { return looptest.All[batchv1.Job](c.server, "jobs") }
 
-// expect names the scheduled times of all jobs, in Tokyo.
+// expect compares the scheduled times of all Jobs, in Tokyo.
 func (c *cluster) expect(times string) {
 	c.t.Helper()
 	synctest.Wait()

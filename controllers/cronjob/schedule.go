@@ -9,7 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 )
 
-// scheduleOf reads the schedule of a CronJob, in its time zone.
+// scheduleOf parses the schedule of a CronJob, in its time zone.
 func scheduleOf(j *batchv1.CronJob) (cron.Schedule, error) {
 	text := j.Spec.Schedule
 	if zone := j.Spec.TimeZone; zone != nil && !strings.Contains(text, "TZ") {
@@ -28,11 +28,10 @@ type zoneError struct {
 
 func (e zoneError) Error() string { return fmt.Sprintf("invalid timeZone: %q: %s", e.zone, e.cause) }
 
-// manyMissed is how many missed times are worth a warning.
+// manyMissed is the number of missed times from which a warning is recorded.
 const manyMissed = 100
 
-// latest is the last scheduled time after one moment and not after another. It is zero if there is none. many says that more
-// than a hundred times were missed.
+// latest returns the last scheduled time in (after, now], or zero. many is true if more than a hundred times were missed.
 func latest(s cron.Schedule, after, now time.Time) (last time.Time, many bool) {
 	count, t := 0, s.Next(after)
 	for ; !t.IsZero() && !t.After(now) && count <= manyMissed; t = s.Next(t) {
@@ -42,7 +41,7 @@ func latest(s cron.Schedule, after, now time.Time) (last time.Time, many bool) {
 	if count <= manyMissed {
 		return last, false
 	}
-	// The last one is near the end: look back from there, further and further.
+	// The last time is near the end: search backwards in growing windows.
 	for window := time.Hour; ; window *= 24 {
 		from := now.Add(-window)
 		if from.Before(last) {
@@ -57,7 +56,7 @@ func latest(s cron.Schedule, after, now time.Time) (last time.Time, many bool) {
 	}
 }
 
-// earliest is the moment after which times count: those before were seen to, or are too late.
+// earliest returns the time after which scheduled times count: earlier ones were handled, or are too late.
 func earliest(j *batchv1.CronJob, now time.Time) time.Time {
 	from := j.CreationTimestamp.Time
 	if last := j.Status.LastScheduleTime; last != nil {
@@ -71,10 +70,10 @@ func earliest(j *batchv1.CronJob, now time.Time) time.Time {
 	return from
 }
 
-// longestPause bounds the time between two looks at the clock, which may have jumped, or stood still while the machine slept.
+// longestPause limits the time between two syncs. The clock may have jumped, or have stood still while the machine was suspended.
 const longestPause = time.Minute
 
-// pause is the time until the next scheduled time.
+// pause returns the time until the next scheduled time.
 func pause(s cron.Schedule, now time.Time) time.Duration {
 	next := s.Next(now)
 	if next.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// counted counts how often a schedule is asked.
+// counted counts calls of a schedule.
 type counted struct {
 	cron.Schedule
 	asked *int
@@ -18,7 +18,7 @@ func (c counted) Next(t time.Time) time.Time {
 	return c.Schedule.Next(t)
 }
 
-func TestTheLastOfVeryManyMissedTimesIsFoundSoon(t *testing.T) {
+func TestTheLatestOfVeryManyMissedTimesIsFoundQuickly(t *testing.T) {
 	now := time.Date(2026, 7, 14, 12, 34, 56, 0, time.UTC)
 	for text, want := range map[string]string{
 		"* * * * *": "2026-07-14 12:34:00", "0 3 * * *": "2026-07-14 03:00:00", "0 3 1 * *": "2026-07-01 03:00:00", "0 0 30 2 *": "",
@@ -39,7 +39,7 @@ func TestTheLastOfVeryManyMissedTimesIsFoundSoon(t *testing.T) {
 	}
 }
 
-func TestALeapDayThatWasMissedIsFound(t *testing.T) {
+func TestAMissedLeapDayIsFound(t *testing.T) {
 	s, err := cron.ParseStandard("0 0 29 2 *")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// schedule makes the Job whose time has come, if any, and says when to look again.
+// schedule makes the Job that is due, if any, and returns when to sync again.
 func (s *step) schedule(ctx context.Context) (time.Duration, error) {
 	if s.cron.DeletionTimestamp != nil || s.cron.Spec.Suspend != nil && *s.cron.Spec.Suspend {
 		return 0, nil
@@ -41,7 +41,7 @@ func (s *step) schedule(ctx context.Context) (time.Duration, error) {
 	return pause(times, s.now), err
 }
 
-// start makes the Job of a scheduled time, unless something speaks against it.
+// start makes the Job of a scheduled time, unless the deadline or the concurrency policy forbids it.
 func (s *step) start(ctx context.Context, at time.Time) error {
 	name := jobName(s.cron, at)
 	if slices.ContainsFunc(s.cron.Status.Active, func(ref corev1.ObjectReference) bool { return ref.Name == name }) {
@@ -64,12 +64,12 @@ func (s *step) start(ctx context.Context, at time.Time) error {
 	return s.create(ctx, s.jobAt(at, name), at)
 }
 
-// jobName is made of the scheduled time, so that no time gets two Jobs.
+// jobName contains the scheduled time, so that no time gets two Jobs.
 func jobName(cron *batchv1.CronJob, at time.Time) string {
 	return fmt.Sprintf("%s-%d", cron.Name, at.Unix()/60)
 }
 
-// jobAt is the Job of a scheduled time.
+// jobAt returns the Job for a scheduled time.
 func (s *step) jobAt(at time.Time, name string) *batchv1.Job {
 	t := &s.cron.Spec.JobTemplate
 	notes := maps.Clone(t.Annotations)
@@ -120,7 +120,7 @@ func (s *step) create(ctx context.Context, job *batchv1.Job, at time.Time) error
 	return nil
 }
 
-// removeActive deletes all Jobs that run.
+// removeActive deletes all active Jobs.
 func (s *step) removeActive(ctx context.Context) error {
 	for _, ref := range slices.Clone(s.cron.Status.Active) {
 		i := slices.IndexFunc(s.jobs, func(j *batchv1.Job) bool { return j.UID == ref.UID })

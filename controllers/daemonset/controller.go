@@ -31,8 +31,8 @@ var Entry = loop.Entry{Name: name, Aliases: []string{"daemonset"}, New: New}
 var kind = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
 
 const (
-	firstRetry = time.Second      // after which a failed pod is replaced
-	lastRetry  = 15 * time.Minute // and the longest that it takes when it fails again and again
+	firstRetry = time.Second      // delay before a failed pod is replaced
+	lastRetry  = 15 * time.Minute // the longest such delay
 )
 
 type controller struct {
@@ -46,7 +46,7 @@ type controller struct {
 	upkeep   upkeep.Pods
 	writes   loop.Writes
 	pace     pace.Pace
-	failed   *flowcontrol.Backoff // of nodes whose pod failed
+	failed   *flowcontrol.Backoff // by node
 }
 
 // New makes the loop.
@@ -75,7 +75,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return l, nil
 }
 
-// sync takes one daemon set a step further.
+// sync handles one DaemonSet.
 func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := d.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -108,7 +108,7 @@ func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return d.step(ctx, s)
 }
 
-// look gathers what a step needs to know.
+// look gathers the state for one sync.
 func (d *controller) look(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet, selector labels.Selector) (*state, error) {
 	owner := history.Owner{Object: ds, Key: key, Template: &ds.Spec.Template, Collisions: ds.Status.CollisionCount}
 	revisions, err := d.history.Claim(ctx, owner, selector)
@@ -132,7 +132,7 @@ func (d *controller) look(ctx context.Context, key loop.Key, ds *appsv1.DaemonSe
 	return s, nil
 }
 
-// step brings pods to where they are missing, takes away those that are too many, and goes on with a rolling update.
+// step creates missing pods, deletes surplus ones, and continues a rolling update.
 func (d *controller) step(ctx context.Context, s *state) (loop.Result, error) {
 	changed, failure := d.carryOut(ctx, s, s.upkeep(d))
 	if !changed && failure == nil && s.ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
@@ -147,7 +147,7 @@ func (d *controller) step(ctx context.Context, s *state) (loop.Result, error) {
 	return loop.Result{After: s.after}, failure
 }
 
-// claim returns the pods of the daemon set, after it has adopted and released what it must.
+// claim adopts and releases pods, and returns those of the DaemonSet.
 func (d *controller) claim(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet, selector labels.Selector) ([]*podview.Pod, error) {
 	claims := loop.Claims[*podview.Pod]{
 		Owner: ds, Kind: kind, Selector: selector,

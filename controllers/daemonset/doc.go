@@ -1,9 +1,10 @@
-// Package daemonset runs one pod of a DaemonSet on each node that it may run on.
+// Package daemonset runs one pod of a DaemonSet on each suitable node.
 //
-// What is guaranteed: a node has at most one pod of a DaemonSet that works, and for as long as a rolling update with surge
-// replaces it, two. A pod goes only to the node that it was made for. No more pods are unavailable, or surplus, because of a
-// rolling update than the DaemonSet allows; pods that do not work are replaced first and cost nothing. A pod that failed is
-// replaced more and more slowly. The loop's own writes are waited for, so that its late cache never makes it create twice.
+// Guarantees: a node has at most one working pod of a DaemonSet; during a rolling update with surge, two. A pod runs only on the
+// node that it was made for. A rolling update never makes more pods unavailable, or adds more surplus pods, than the DaemonSet
+// allows; pods that do not work are replaced first and do not count. A failed pod is replaced with growing delays. The loop waits
+// until its cache shows its own writes, so it never creates a pod twice.
 //
-// A node that a pod may not be placed on keeps its pod unless a taint with the effect NoExecute is not tolerated.
+// A pod stays on a node that has become unsuitable, unless the node has a taint with the effect NoExecute that the pod does not
+// tolerate.
 package daemonset

@@ -17,13 +17,13 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// place is what decides of a node whether a pod may run there.
+// place is the part of a node that decides whether a pod may run there.
 type place struct {
 	metav1.ObjectMeta
 	Taints []corev1.Taint
 }
 
-// places are all nodes. Thousands are looked at in one pass, which must not decode them.
+// places returns the informer of all nodes. A sync looks at thousands of them, so it must not decode them.
 func places(c *loop.Clients) *informer.Shared[*place] {
 	return informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Nodes()), placeOf, informer.Options[*place]{
 		Name: "places", Logger: c.Log, DropManagedFields: true, DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
@@ -37,7 +37,7 @@ func placeOf(node *corev1.Node) *place {
 	}
 }
 
-// fit tells where the pods of a daemon set may run.
+// fit decides on which nodes the pods of a DaemonSet may run.
 type fit struct {
 	nodeName    string
 	affinity    nodeaffinity.RequiredNodeAffinity
@@ -52,7 +52,7 @@ func fitOf(ds *appsv1.DaemonSet) fit {
 	}
 }
 
-// on tells whether a pod shall run on a node, and whether one that is there may stay.
+// on reports whether a pod should run on a node, and whether an existing one may stay.
 func (f *fit) on(p *place) (run, stay bool) {
 	if f.nodeName != "" && f.nodeName != p.Name {
 		return false, false
@@ -81,7 +81,7 @@ func (f *fit) tolerates(taint *corev1.Taint) bool {
 	return false
 }
 
-// placeChanged wakes all daemon sets if a node came, went, or may have become another one for them.
+// placeChanged wakes all DaemonSets for which a node has changed.
 func (d *controller) placeChanged(l *loop.Loop, before, after *place) []loop.Key {
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) && reflect.DeepEqual(before.Taints, after.Taints) {
 		return nil
@@ -93,7 +93,7 @@ func (d *controller) placeChanged(l *loop.Loop, before, after *place) []loop.Key
 	return nil
 }
 
-// podChanged wakes the daemon set that has, or had, a pod, or those that might adopt it.
+// podChanged wakes the DaemonSet that owns, or owned, a pod, or those that might adopt it.
 func (d *controller) podChanged(l *loop.Loop, before, after *podview.Pod) []loop.Key {
 	for _, pod := range []*podview.Pod{before, after} {
 		if pod == nil {
@@ -110,5 +110,5 @@ func (d *controller) podChanged(l *loop.Loop, before, after *podview.Pod) []loop
 	if before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
 		return nil
 	}
-	return owned.Seekers(d.sets, after, func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector })
+	return owned.MatchingOwners(d.sets, after, func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector })
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// burst is how many pods are created, and how many deleted, in one pass.
+// burst is how many pods are created, and how many deleted, in one sync.
 const burst = 250
 
-// plan is what one pass changes.
+// plan has the changes of one sync.
 type plan struct {
-	create []string // nodes
+	create []string // nodes without a pod
 	remove []*podview.Pod
 }
 
-// upkeep is what must be done whatever is being rolled out: one pod on each node that shall have one, none elsewhere.
+// upkeep plans what does not depend on a rollout: one pod on each suitable node, none elsewhere.
 func (s *state) upkeep(d *controller) plan {
 	p := plan{remove: s.strays}
 	for i := range s.nodes {
@@ -40,7 +40,7 @@ func (s *state) upkeep(d *controller) plan {
 	return p
 }
 
-// tidy deletes what has ended on a node, and what is too much there.
+// tidy deletes finished and surplus pods of a node.
 func (s *state) tidy(d *controller, at *post, p *plan) {
 	var working []*podview.Pod
 	for _, pod := range at.pods {
@@ -65,8 +65,8 @@ func (s *state) tidy(d *controller, at *post, p *plan) {
 	}
 }
 
-// tidyPair leaves one pod of the present template and one of an older one, and of these only one if the other is of no use
-// any more.
+// tidyPair keeps one pod of the current template and one of an older one, or only one of them if the other is not needed any
+// more.
 func (s *state) tidyPair(working []*podview.Pod, p *plan) {
 	var fresh, old *podview.Pod
 	for _, pod := range working {
@@ -84,7 +84,7 @@ func (s *state) tidyPair(working []*podview.Pod, p *plan) {
 	}
 }
 
-// mayReplace tells whether it is time to replace a failed pod on a node.
+// mayReplace reports whether the delay for replacing a failed pod on a node has passed.
 func (d *controller) mayReplace(s *state, node string) bool {
 	id := fmt.Sprintf("%s/%d/%s", s.ds.UID, s.ds.Status.ObservedGeneration, node)
 	if d.failed.IsInBackOffSinceUpdate(id, d.failed.Clock.Now()) {
@@ -95,10 +95,10 @@ func (d *controller) mayReplace(s *state, node string) bool {
 	return true
 }
 
-// carryOut does what is planned, and tells whether that was anything.
+// carryOut executes a plan, and reports whether there was anything to do.
 func (d *controller) carryOut(ctx context.Context, s *state, p plan) (changed bool, err error) {
 	if len(p.create) > burst || len(p.remove) > burst {
-		s.again(0) // as soon as the cache shows this burst
+		s.again(0) // as soon as the cache shows these pods
 	}
 	p.create, p.remove = p.create[:min(len(p.create), burst)], p.remove[:min(len(p.remove), burst)]
 	_, err = loop.SlowStart(ctx, len(p.create), func(ctx context.Context, i int) error {

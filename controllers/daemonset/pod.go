@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// generationLabel is an older way to tell which template a pod was made from.
+// generationLabel is an older label for the template that a pod was made from.
 const generationLabel = appsv1.DeprecatedTemplateGeneration
 
-// podFor is the pod of a daemon set on a node.
+// podFor returns the pod for a node.
 func (s *state) podFor(node string) *corev1.Pod {
 	t := &s.ds.Spec.Template
 	marked := maps.Clone(t.Labels)
@@ -36,7 +36,7 @@ func (s *state) podFor(node string) *corev1.Pod {
 	}
 }
 
-// generation is the number of the template, if the daemon set has one.
+// generation returns the template's generation, if the DaemonSet has one.
 func (s *state) generation() string {
 	text := s.ds.Annotations[generationLabel]
 	if _, err := strconv.ParseInt(text, 10, 64); err != nil {
@@ -45,8 +45,7 @@ func (s *state) generation() string {
 	return text
 }
 
-// tolerations are those of a template, and those that let a pod stay on a node in trouble: whoever looks after nodes is needed
-// most then.
+// tolerations adds tolerations that let a pod stay on a node with problems: programs that look after nodes are needed most then.
 func tolerations(pod *corev1.PodSpec) []corev1.Toleration {
 	all := slices.Clone(pod.Tolerations)
 	add := func(key string, effect corev1.TaintEffect) {
@@ -71,7 +70,7 @@ func tolerations(pod *corev1.PodSpec) []corev1.Toleration {
 	return all
 }
 
-// affinityTo is an affinity that leaves the scheduler one node.
+// affinityTo returns an affinity that only matches one node.
 func affinityTo(a *corev1.Affinity, node string) *corev1.Affinity {
 	out := a.DeepCopy()
 	if out == nil {

@@ -2,7 +2,7 @@ package daemonset
 
 import "github.com/millrace/millrace/controllers/podview"
 
-// rollout replaces pods of older templates, as far as the bounds allow.
+// rollout replaces pods of older templates, within the limits.
 func (s *state) rollout() plan {
 	surge, unavailable := s.bounds()
 	if surge > 0 {
@@ -11,7 +11,7 @@ func (s *state) rollout() plan {
 	return s.replace(unavailable)
 }
 
-// pair are the pods of the present and of an older template on a node. It is false if upkeep has to choose among them first.
+// pair returns the pods of the current and of an older template on a node. ok is false if upkeep must delete some of them first.
 func (s *state) pair(at *post) (fresh, old *podview.Pod, ok bool) {
 	for _, p := range at.pods {
 		switch {
@@ -31,7 +31,7 @@ func (s *state) pair(at *post) (fresh, old *podview.Pod, ok bool) {
 	return fresh, old, true
 }
 
-// replace deletes old pods, and lets upkeep make new ones in their places.
+// replace deletes old pods. upkeep makes the new ones.
 func (s *state) replace(most int) plan {
 	var p plan
 	var candidates []*podview.Pod
@@ -44,13 +44,13 @@ func (s *state) replace(most int) plan {
 		fresh, old, ok := s.pair(at)
 		switch {
 		case !ok, (fresh == nil) == (old == nil):
-			missing++ // upkeep sees to this node
+			missing++ // upkeep handles this node
 		case fresh != nil:
 			if !s.available(fresh) {
 				missing++
 			}
 		case !s.available(old):
-			p.remove = append(p.remove, old) // nothing is lost by it
+			p.remove = append(p.remove, old) // it was not available anyway
 		default:
 			candidates = append(candidates, old)
 		}
@@ -76,7 +76,7 @@ func (s *state) surge(most int) plan {
 			surplus++
 		case old == nil:
 		case fresh == nil && !s.available(old):
-			p.create = append(p.create, at.node) // nothing is lost by it
+			p.create = append(p.create, at.node) // the old one was not available anyway
 		case fresh == nil:
 			candidates = append(candidates, at.node)
 		case !s.available(fresh):

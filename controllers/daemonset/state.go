@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// state is a daemon set, its pods and the nodes, as one pass sees them.
+// state is a DaemonSet with its pods and the nodes, for one sync.
 type state struct {
 	ds        *appsv1.DaemonSet
 	key       loop.Key
@@ -27,20 +27,20 @@ type state struct {
 	minReady  time.Duration
 
 	nodes   []post
-	strays  []*podview.Pod  // that wait for nodes which are gone
+	strays  []*podview.Pod  // pods that wait for nodes that are gone
 	live    map[string]bool // the hashes of the pods' revisions
-	desired int             // the number of nodes that shall have a pod
-	after   time.Duration   // when to look again though nothing changes; 0 is never
+	desired int             // the number of nodes that should have a pod
+	after   time.Duration   // when to sync again even if nothing changes; 0 means never
 }
 
-// post is a node and the pods of the daemon set there, the oldest first.
+// post is a node with the DaemonSet's pods there, the oldest first.
 type post struct {
 	node      string
 	run, stay bool
 	pods      []*podview.Pod
 }
 
-// arrange puts the pods to their nodes.
+// arrange assigns the pods to their nodes.
 func (s *state) arrange(places *informer.Shared[*place], pods []*podview.Pod) {
 	byNode := make(map[string][]*podview.Pod, len(pods))
 	s.live = map[string]bool{}
@@ -69,7 +69,7 @@ func (s *state) arrange(places *informer.Shared[*place], pods []*podview.Pod) {
 	}
 }
 
-// olderFirst puts pods that have been placed first, and then those that were made earlier.
+// olderFirst sorts scheduled pods first, then by age.
 func olderFirst(a, b *podview.Pod) int {
 	if (a.Node == "") != (b.Node == "") {
 		if a.Node != "" {
@@ -80,7 +80,7 @@ func olderFirst(a, b *podview.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// updated tells whether a pod was made from the current template.
+// updated reports whether a pod was made from the current template.
 func (s *state) updated(p *podview.Pod) bool {
 	if p.Labels[appsv1.ControllerRevisionHashLabelKey] == s.hash {
 		return true
@@ -91,7 +91,7 @@ func (s *state) updated(p *podview.Pod) bool {
 
 func (s *state) available(p *podview.Pod) bool { return p.Available(s.minReady, s.now) }
 
-// again asks for another look after some time.
+// again requests another sync after some time.
 func (s *state) again(d time.Duration) {
 	d = max(d, time.Millisecond)
 	if s.after == 0 || d < s.after {
@@ -99,7 +99,7 @@ func (s *state) again(d time.Duration) {
 	}
 }
 
-// bounds are how many pods more, and how many fewer, there may be because of a rolling update.
+// bounds returns how many surplus and unavailable pods a rolling update may cause.
 func (s *state) bounds() (surge, unavailable int) {
 	r := s.ds.Spec.UpdateStrategy.RollingUpdate
 	if s.ds.Spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType || r == nil {
@@ -130,7 +130,7 @@ func (s *state) limit() int {
 	return int(*s.ds.Spec.RevisionHistoryLimit)
 }
 
-// inUse tells whether pods of a revision exist, or will.
+// inUse reports whether pods of a revision exist or will be made.
 func (s *state) inUse(r *appsv1.ControllerRevision) bool {
 	return r.UID == s.current.UID || s.live[r.Labels[appsv1.ControllerRevisionHashLabelKey]]
 }

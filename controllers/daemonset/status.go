@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// status is what the nodes and pods say.
+// status computes the status.
 func (s *state) status() appsv1.DaemonSetStatus {
 	out := appsv1.DaemonSetStatus{
 		ObservedGeneration: s.ds.Generation, CollisionCount: s.ds.Status.CollisionCount, Conditions: s.ds.Status.Conditions,
@@ -46,7 +46,7 @@ func (s *state) count(at *post, out *appsv1.DaemonSetStatus) {
 	if s.available(pod) {
 		out.NumberAvailable++
 	}
-	for _, pod := range at.pods { // also the newer one of a pair is waited for
+	for _, pod := range at.pods { // the newer pod of a pair may become available later
 		if pod.Ready && !s.available(pod) {
 			s.again(pod.ReadyChanged.Add(s.minReady).Sub(s.now))
 		}
@@ -63,7 +63,7 @@ func (d *controller) writeStatus(ctx context.Context, s *state) error {
 	return d.putStatus(ctx, s.key, &changed)
 }
 
-// collided counts a name that is taken, so that the next revision gets another one.
+// collided increments the collision count, so that the next revision gets another name.
 func (d *controller) collided(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet) error {
 	changed, count := *ds, int32(1)
 	if ds.Status.CollisionCount != nil {

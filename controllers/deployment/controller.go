@@ -47,13 +47,13 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		Watches: []loop.Watch{
 			loop.Self(k.deployments),
 			loop.Owned(k.sets, kind),
-			loop.Mapped(k.sets, k.seekers),
+			loop.Mapped(k.sets, k.matchingOwners),
 			loop.Changes(k.pods, k.lastPodGone),
 		},
 	}, nil
 }
 
-// sync takes one deployment a step further.
+// sync handles one Deployment.
 func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := k.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -63,7 +63,7 @@ func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		k.writes.Forget(key)
 		return loop.Result{}, nil
 	}
-	d := found.DeepCopy() // the steps below note in it what they have written
+	d := found.DeepCopy() // the steps below store their writes in it
 	if apiequality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{}) {
 		return loop.Result{}, k.refuse(ctx, key, d)
 	}
@@ -81,7 +81,7 @@ func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{After: s.check(&d.Status)}, nil
 }
 
-// refuse says once what is wrong with a deployment that selects everything.
+// refuse records once what is wrong with a Deployment that selects everything.
 func (k *controller) refuse(ctx context.Context, key loop.Key, d *appsv1.Deployment) error {
 	k.recorder.Eventf(d, corev1.EventTypeWarning, "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")
 	if d.Status.ObservedGeneration >= d.Generation {
@@ -93,8 +93,7 @@ func (k *controller) refuse(ctx context.Context, key loop.Key, d *appsv1.Deploym
 	return s.writeStatus(ctx, status)
 }
 
-// claim returns the deployment's replica sets, after it has adopted and
-// released what it must.
+// claim adopts and releases ReplicaSets, and returns those of the Deployment.
 func (k *controller) claim(ctx context.Context, key loop.Key, d *appsv1.Deployment) ([]*appsv1.ReplicaSet, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
@@ -114,18 +113,17 @@ func (k *controller) claim(ctx context.Context, key loop.Key, d *appsv1.Deployme
 	return claims.Claim(ctx, owned.Candidates(k.sets, d, selector))
 }
 
-// seekers are the deployments that might adopt a replica set without owner.
-func (k *controller) seekers(set *appsv1.ReplicaSet) []loop.Key {
+// matchingOwners returns the Deployments that might adopt a ReplicaSet without owner.
+func (k *controller) matchingOwners(set *appsv1.ReplicaSet) []loop.Key {
 	if !owned.Orphan(set) {
 		return nil
 	}
-	return owned.Seekers(k.deployments, set, func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector })
+	return owned.MatchingOwners(k.deployments, set, func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector })
 }
 
-// lastPodGone wakes a deployment that waits with the pods of its new template
-// until those of the old ones have ended.
+// lastPodGone wakes a Deployment that waits until the pods of its old templates have ended.
 func (k *controller) lastPodGone(before, after *podview.Pod) []loop.Key {
-	// A pod that has ended and gone at once may be shown as gone only.
+	// A pod that has ended and was deleted at once may appear only as a deletion.
 	if before == nil || after != nil && (before.Finished() || !after.Finished()) {
 		return nil
 	}

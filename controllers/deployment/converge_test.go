@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/controllers/internal/looptest"
 )
 
-// Users who change their minds, loops that crash at any write, watches that are
-// lost, late or expired: in the end there is what was declared, once.
+// Users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end exactly what was declared
+// exists.
 func TestWhateverHappensTheDeclaredStateIsReached(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -64,7 +64,7 @@ func converge(t *testing.T, seed uint64) {
 	c.complete(int(*c.deployment().Spec.Replicas))
 }
 
-// lose deletes a pod, or takes one from its owner.
+// lose deletes a pod, or removes its owner reference.
 func (c *cluster) lose(random *rand.Rand) {
 	pods := looptest.All[corev1.Pod](c.server, "pods")
 	if len(pods) == 0 {

@@ -147,7 +147,7 @@ func TestPausedDeploymentScalesInProportion(t *testing.T) {
 		})
 		c.complete(10)
 		c.nodes.Unready = func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image == "image:2" }
-		c.image("image:2") // gets stuck: 8 old ones and 5 new ones
+		c.image("image:2") // gets stuck with 8 old and 5 new ones
 		time.Sleep(time.Minute)
 		if a, b := *c.set("image:1").Spec.Replicas, *c.set("image:2").Spec.Replicas; a != 8 || b != 5 {
 			t.Fatalf("sizes %d and %d", a, b)
@@ -160,7 +160,7 @@ func TestPausedDeploymentScalesInProportion(t *testing.T) {
 	})
 }
 
-func TestStuckRolloutMissesItsDeadline(t *testing.T) {
+func TestAStuckRolloutExceedsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.nodes.Unready = func(*corev1.Pod) bool { return true }
@@ -174,7 +174,7 @@ func TestStuckRolloutMissesItsDeadline(t *testing.T) {
 	})
 }
 
-func TestPauseAndResumeAreTold(t *testing.T) {
+func TestPauseAndResumeAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(2)
@@ -191,7 +191,7 @@ func TestPauseAndResumeAreTold(t *testing.T) {
 	})
 }
 
-func TestHistoryIsKeptToItsLimit(t *testing.T) {
+func TestTheRevisionHistoryLimitIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(1, func(d *appsv1.Deployment) { limit := int32(2); d.Spec.RevisionHistoryLimit = &limit })
@@ -210,7 +210,7 @@ func TestHistoryIsKeptToItsLimit(t *testing.T) {
 	})
 }
 
-func TestStrangerWithTheNameOfTheNewSetIsAvoided(t *testing.T) {
+func TestAForeignReplicaSetWithTheNewNameIsAvoided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(0)
@@ -221,7 +221,7 @@ func TestStrangerWithTheNameOfTheNewSetIsAvoided(t *testing.T) {
 		if err := c.clients.Kube.AppsV1().Deployments("default").Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // or the loop, which has not heard of the deletion yet, would make the set again
+		synctest.Wait() // otherwise the loop, which has not seen the deletion yet, would make the set again
 		if err := sets.Delete(t.Context(), taken, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func prepare(t *testing.T) *cluster {
 	return &cluster{t, server, server.Clients(), &looptest.Nodes{Server: server, Count: 3}}
 }
 
-// start runs the loops from deployments to pods, and nodes.
+// start runs the loops for Deployments and ReplicaSets, and nodes.
 func start(t *testing.T) *cluster {
 	c := prepare(t)
 	looptest.Run(t, c.clients, append(looptest.Make(t, c.clients, entries...), c.nodes)...)
@@ -308,7 +308,7 @@ func (c *cluster) create(replicas int32, edits ...func(*appsv1.Deployment)) {
 	}
 }
 
-// edit changes the deployment as a user does, through the API.
+// edit changes the Deployment through the API, as a user.
 func (c *cluster) edit(edit func(*appsv1.Deployment)) {
 	c.t.Helper()
 	deployments := c.clients.Kube.AppsV1().Deployments("default")
@@ -333,8 +333,7 @@ func (c *cluster) deployment() *appsv1.Deployment {
 	return looptest.All[appsv1.Deployment](c.server, "deployments")[0]
 }
 
-// complete gives the loops time, and wants the deployment complete then, with
-// exactly these pods.
+// complete gives the loops time, and checks that the Deployment is complete, with exactly these pods.
 func (c *cluster) complete(replicas int) *appsv1.Deployment {
 	c.t.Helper()
 	time.Sleep(time.Minute)
@@ -387,8 +386,7 @@ func (c *cluster) set(image string) *appsv1.ReplicaSet {
 	return set
 }
 
-// watchBounds looks after each change of a pod that the sizes asked for and the pods that
-// are ready stay within bounds.
+// watchBounds checks, after each change of a pod, that the requested sizes and the ready pods stay within the limits.
 func (c *cluster) watchBounds(most, least int32) (stop func()) {
 	return looptest.Observe(c.server, func() {
 		var sizes, ready int32

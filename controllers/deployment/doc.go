@@ -1,21 +1,19 @@
-// Package deployment moves the replica sets of a deployment towards what the
-// deployment declares: one replica set for each template it ever had, of which the
-// newest grows while the others shrink, at the pace that the strategy allows.
+// Package deployment reconciles Deployments: it keeps one ReplicaSet for each template that a Deployment has had. The newest one
+// grows while the others shrink, as the strategy allows.
 //
-// What is guaranteed, from whatever state and wherever an earlier pass was cut off:
+// Guarantees, from any state and wherever an earlier sync has stopped:
 //
-//   - Bounded: with a rolling update the sizes asked for never exceed replicas plus
-//     maxSurge, and nothing that is available is taken away below replicas minus maxUnavailable.
-//   - Recreated: with the Recreate strategy no pod of a new template is asked for
+//   - Bounded: during a rolling update the requested sizes never exceed replicas plus
+//     maxSurge, and available pods are never reduced below replicas minus maxUnavailable.
+//   - Recreated: with the Recreate strategy no pod of a new template is requested
 //     while one of an old template may run.
-//   - Single: one template has one replica set; two passes never make two.
-//   - Remembered: replica sets of old templates are kept, up to revisionHistoryLimit,
+//   - Single: one template has one ReplicaSet; two syncs never make two.
+//   - Remembered: ReplicaSets of old templates are kept, up to revisionHistoryLimit,
 //     numbered by the order in which they were last the newest.
-//   - Proportional: when a deployment is scaled in the middle of a rollout, or while
-//     it is paused, its replica sets grow and shrink alike.
+//   - Proportional: when a Deployment is scaled during a rollout, or while it is
+//     paused, its ReplicaSets grow and shrink in proportion.
 //
-// What may not be assumed: that a pass finishes a rollout. It does what can be done
-// now, and every change of a replica set brings the next pass.
+// One sync does not finish a rollout. It does what can be done now, and every change of a ReplicaSet causes the next sync.
 package deployment
 
 import (

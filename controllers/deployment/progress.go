@@ -8,20 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hasDeadline says that somebody wants to know whether the rollout gets on.
+// hasDeadline reports whether progressDeadlineSeconds applies.
 func (r *rollout) hasDeadline() bool {
 	return r.d.Spec.ProgressDeadlineSeconds != nil && *r.d.Spec.ProgressDeadlineSeconds != math.MaxInt32
 }
 
-// finishedBefore says that this rollout was seen complete already. From then on
-// pods that come and go are no matter of progress.
+// finishedBefore reports whether this rollout was complete before. From then on changes of pods do not affect the progress.
 func (r *rollout) finishedBefore(s *appsv1.DeploymentStatus) bool {
 	c := findCondition(&r.d.Status, appsv1.DeploymentProgressing)
 	return s.Replicas == s.UpdatedReplicas && c != nil && c.Reason == reasonSetAvailable
 }
 
-// progress notes that the rollout is complete, has moved, or has not moved for
-// too long.
+// progress sets the Progressing condition: complete, progressing, or timed out.
 func (r *rollout) progress(s *appsv1.DeploymentStatus) {
 	switch {
 	case complete(r.d, s):
@@ -29,8 +27,7 @@ func (r *rollout) progress(s *appsv1.DeploymentStatus) {
 			r.subject()+" has successfully progressed."))
 	case r.moved(s):
 		c := r.condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonSetUpdated, r.subject()+" is progressing.")
-		// The time of the update must move on though nothing else in it does: the
-		// deadline counts from it.
+		// The update time must change even if nothing else does, because the deadline counts from it.
 		if old := findCondition(s, c.Type); old != nil {
 			if old.Status == corev1.ConditionTrue {
 				c.LastTransitionTime = old.LastTransitionTime
@@ -44,7 +41,7 @@ func (r *rollout) progress(s *appsv1.DeploymentStatus) {
 	}
 }
 
-// moved says that the rollout has come further than the last status said.
+// moved reports whether the rollout has progressed since the last status.
 func (r *rollout) moved(s *appsv1.DeploymentStatus) bool {
 	was := &r.d.Status
 	return s.UpdatedReplicas > was.UpdatedReplicas ||
@@ -61,19 +58,17 @@ func (r *rollout) timedOut(s *appsv1.DeploymentStatus) bool {
 	return c.Reason == reasonTimedOut || later(c.LastUpdateTime, *r.d.Spec.ProgressDeadlineSeconds).Before(r.now)
 }
 
-// check is after what time the deadline must be looked at again; 0 if it
-// cannot pass.
+// check returns when the deadline must be checked again; 0 if it cannot pass.
 func (r *rollout) check(s *appsv1.DeploymentStatus) time.Duration {
 	c := findCondition(s, appsv1.DeploymentProgressing)
 	if c == nil || !r.hasDeadline() || c.Reason == reasonTimedOut || c.Reason == reasonPaused || complete(r.d, s) {
 		return 0
 	}
-	// Past the deadline, not at it.
+	// One second after the deadline.
 	return max(0, later(c.LastUpdateTime, *r.d.Spec.ProgressDeadlineSeconds).Sub(r.now)) + time.Second
 }
 
-// pauseNoted changes the progress condition where the deployment was paused or
-// resumed since, so that a pause does not count towards the deadline.
+// pauseNoted sets the Progressing condition after a pause or resume, so that a pause does not count towards the deadline.
 func (r *rollout) pauseNoted(s *appsv1.DeploymentStatus) bool {
 	if !r.hasDeadline() {
 		return false

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotations by which a deployment, its replica sets and kubectl know one another.
+// The annotations that Deployments, ReplicaSets and kubectl use.
 const (
 	revisionKey = "deployment.kubernetes.io/revision"
 	historyKey  = "deployment.kubernetes.io/revision-history"
@@ -20,17 +20,16 @@ const (
 	rollbackKey = appsv1.DeprecatedRollbackTo
 )
 
-// historyBound is the length in bytes to which a replica set's list of earlier
-// revisions is kept.
+// historyBound limits the length in bytes of a ReplicaSet's list of earlier revisions.
 const historyBound = 2000
 
-// notCopied are annotations that say something about one object alone.
+// notCopied are annotations that only concern one object.
 var notCopied = []string{
 	corev1.LastAppliedConfigAnnotation,
 	revisionKey, historyKey, desiredKey, maximumKey, rollbackKey,
 }
 
-// revisionOf is the number of the object's revision; 0 if it has none that can be read.
+// revisionOf returns the object's revision, or 0.
 func revisionOf(obj metav1.Object) int64 {
 	n, _ := strconv.ParseInt(obj.GetAnnotations()[revisionKey], 10, 64)
 	return n
@@ -44,7 +43,7 @@ func latestRevision(sets []*appsv1.ReplicaSet) int64 {
 	return latest
 }
 
-// previousRevision is the one before the latest, 0 if there is none.
+// previousRevision returns the revision before the latest, or 0.
 func previousRevision(sets []*appsv1.ReplicaSet) int64 {
 	var latest, previous int64
 	for _, set := range sets {
@@ -58,8 +57,7 @@ func previousRevision(sets []*appsv1.ReplicaSet) int64 {
 	return previous
 }
 
-// copyAnnotations brings the deployment's annotations to a replica set and says
-// whether that changed any.
+// copyAnnotations copies the Deployment's annotations to a ReplicaSet, and reports whether anything has changed.
 func copyAnnotations(d *appsv1.Deployment, set *appsv1.ReplicaSet) bool {
 	changed := false
 	for key, value := range d.Annotations {
@@ -75,8 +73,8 @@ func copyAnnotations(d *appsv1.Deployment, set *appsv1.ReplicaSet) bool {
 	return changed
 }
 
-// promote gives a replica set the number of the newest revision, and keeps the
-// numbers it had before in its history. It says whether that changed anything.
+// promote gives a ReplicaSet the newest revision, and adds its earlier one to its history. It reports whether anything has
+// changed.
 func promote(set *appsv1.ReplicaSet, revision int64) bool {
 	old := set.Annotations[revisionKey]
 	if revisionOf(set) >= revision {
@@ -98,8 +96,8 @@ func promote(set *appsv1.ReplicaSet, revision int64) bool {
 	return true
 }
 
-// markSize notes on a replica set for which size of the deployment its own size
-// was worked out, and says whether that changed anything.
+// markSize stores on a ReplicaSet the size of the Deployment for which its own size was computed. It reports whether anything has
+// changed.
 func markSize(set *appsv1.ReplicaSet, d *appsv1.Deployment) bool {
 	desired, maximum := strconv.Itoa(int(replicas(d))), strconv.Itoa(int(replicas(d)+bounds(d).surge))
 	if set.Annotations[desiredKey] == desired && set.Annotations[maximumKey] == maximum {
@@ -115,8 +113,8 @@ func mark(set *appsv1.ReplicaSet, key string) (int32, bool) {
 	return int32(n), err == nil
 }
 
-// expired are the old replica sets beyond the limit of the history, oldest
-// revisions first. A set that has pods, or may still get some, stays.
+// expired returns the old ReplicaSets beyond the history limit, oldest revisions first. A ReplicaSet that has pods, or may still
+// get some, is kept.
 func expired(d *appsv1.Deployment, old []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	limit := d.Spec.RevisionHistoryLimit
 	if limit == nil || *limit == math.MaxInt32 {

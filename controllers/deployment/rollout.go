@@ -7,9 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// A rollout is a deployment and its replica sets at one moment: the one of the
-// deployment's present template, if it exists, and the others from old to young.
-// Its methods say what should be done and change nothing.
+// rollout is a Deployment with its ReplicaSets: the one of the current template, if it exists, and the others from old to young.
+// Its methods compute what to do and change nothing.
 type rollout struct {
 	d       *appsv1.Deployment
 	current *appsv1.ReplicaSet
@@ -17,7 +16,7 @@ type rollout struct {
 	now     time.Time
 }
 
-// A resize is a replica set and the size that it should get.
+// resize is a ReplicaSet with its new size.
 type resize struct {
 	set *appsv1.ReplicaSet
 	to  int32
@@ -28,7 +27,7 @@ func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, now time.Time) 
 	sets = slices.Clone(sets)
 	slices.SortFunc(sets, byAge)
 	for _, set := range sets {
-		// Where a bug or a user made two of one template, the oldest is it.
+		// If there are two for one template, the oldest one counts.
 		if r.current == nil && sameTemplate(&set.Spec.Template, &d.Spec.Template) {
 			r.current = set
 		} else {
@@ -38,7 +37,7 @@ func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, now time.Time) 
 	return r
 }
 
-// all are the replica sets, the current one last.
+// all returns all ReplicaSets, the current one last.
 func (r *rollout) all() []*appsv1.ReplicaSet {
 	if r.current == nil {
 		return r.old
@@ -46,14 +45,14 @@ func (r *rollout) all() []*appsv1.ReplicaSet {
 	return append(slices.Clone(r.old), r.current)
 }
 
-// revision is the number that the present template has or will get.
+// revision returns the revision that the current template has or will get.
 func (r *rollout) revision() int64 { return latestRevision(r.old) + 1 }
 
 func (r *rollout) recreates() bool {
 	return r.d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 }
 
-// replaced says that the replica set's new version takes the old one's place.
+// replaced replaces a ReplicaSet by its new version.
 func (r *rollout) replaced(set *appsv1.ReplicaSet) {
 	if r.current != nil && r.current.UID == set.UID {
 		r.current = set
@@ -66,8 +65,8 @@ func (r *rollout) replaced(set *appsv1.ReplicaSet) {
 	}
 }
 
-// firstSize is the size that the present template's replica set may have now:
-// under a rolling update, what fits under the surge; else everything.
+// firstSize returns the size with which the current ReplicaSet is created: during a rolling update what maxSurge allows,
+// otherwise everything.
 func (r *rollout) firstSize() int32 {
 	want := replicas(r.d)
 	if r.recreates() {
@@ -80,7 +79,7 @@ func (r *rollout) firstSize() int32 {
 	return size(r.current) + max(0, min(room, want-size(r.current)))
 }
 
-// grow is the next size of the current replica set under a rolling update.
+// grow returns the next size of the current ReplicaSet during a rolling update.
 func (r *rollout) grow() []resize {
 	have, want := size(r.current), replicas(r.d)
 	switch {
@@ -95,9 +94,8 @@ func (r *rollout) grow() []resize {
 	return nil
 }
 
-// shrink takes from the old replica sets what may go under a rolling update:
-// first what is not available anyway, oldest first, then what is available and
-// not needed for the minimum.
+// shrink reduces the old ReplicaSets during a rolling update: first pods that are not available, oldest first, then available
+// pods beyond the minimum.
 func (r *rollout) shrink() []resize {
 	if sum(r.old, size) == 0 {
 		return nil
@@ -125,7 +123,7 @@ func (r *rollout) shrink() []resize {
 	return changes(r.old, to)
 }
 
-// drain empties every old replica set.
+// drain reduces every old ReplicaSet to zero.
 func (r *rollout) drain() []resize {
 	return changes(r.old, make([]int32, len(r.old)))
 }

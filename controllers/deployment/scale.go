@@ -7,8 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// scaled says that the deployment's size was changed since its replica sets got
-// theirs.
+// scaled reports whether the Deployment's size was changed since its ReplicaSets got theirs.
 func (r *rollout) scaled() bool {
 	for _, set := range r.all() {
 		if desired, ok := mark(set, desiredKey); ok && size(set) > 0 && desired != replicas(r.d) {
@@ -18,8 +17,7 @@ func (r *rollout) scaled() bool {
 	return false
 }
 
-// scale spreads a change of the deployment's size over its replica sets, without
-// moving the rollout on.
+// scale distributes a change of the Deployment's size among its ReplicaSets, without continuing the rollout.
 func (r *rollout) scale() []resize {
 	if only := r.activeOrLatest(); only != nil {
 		if desired, ok := mark(only, desiredKey); size(only) == replicas(r.d) && ok && desired == replicas(r.d) {
@@ -36,8 +34,7 @@ func (r *rollout) scale() []resize {
 	return r.proportional()
 }
 
-// activeOrLatest is the replica set that a change of size concerns alone, or nil
-// if several have pods.
+// activeOrLatest returns the only ReplicaSet that a change of size concerns, or nil if several have pods.
 func (r *rollout) activeOrLatest() *appsv1.ReplicaSet {
 	var active []*appsv1.ReplicaSet
 	for _, set := range r.all() {
@@ -58,9 +55,8 @@ func (r *rollout) activeOrLatest() *appsv1.ReplicaSet {
 	return nil
 }
 
-// remark keeps all sizes. It is the answer where a strategy was changed to
-// Recreate in the middle of a rolling update: the old sets are drained next, and
-// must not look as if the change of size were still to be seen to.
+// remark keeps all sizes and only updates their marks. It is used when the strategy was changed to Recreate during a rolling
+// update: the old ReplicaSets are drained next, and the change of size must count as handled.
 func (r *rollout) remark() []resize {
 	var out []resize
 	for _, set := range r.all() {
@@ -71,7 +67,7 @@ func (r *rollout) remark() []resize {
 	return out
 }
 
-// saturated says that the current replica set alone carries the whole deployment.
+// saturated reports whether the current ReplicaSet has all pods of the Deployment.
 func (r *rollout) saturated() bool {
 	if r.current == nil {
 		return false
@@ -81,8 +77,8 @@ func (r *rollout) saturated() bool {
 	return ok && desired == want && size(r.current) == want && available(r.current) == want
 }
 
-// proportional gives each replica set with pods its share of what is to be added
-// or taken away. The biggest also gets what rounding left over.
+// proportional distributes a change of size among the ReplicaSets with pods, in proportion. The biggest one also gets the
+// rounding difference.
 func (r *rollout) proportional() []resize {
 	active := slices.DeleteFunc(slices.Clone(r.all()), func(set *appsv1.ReplicaSet) bool { return size(set) == 0 })
 	allowed := int32(0)
@@ -91,7 +87,7 @@ func (r *rollout) proportional() []resize {
 	}
 	missing := allowed - sum(active, size)
 	slices.SortFunc(active, func(a, b *appsv1.ReplicaSet) int {
-		age := byAge(a, b) // of two alike, the older loses first and the younger gains first
+		age := byAge(a, b) // of two equal ones, the older loses first and the younger gains first
 		if missing > 0 {
 			age = -age
 		}
@@ -109,14 +105,13 @@ func (r *rollout) proportional() []resize {
 	}
 	var out []resize
 	for i, set := range active {
-		// Also those that keep their size: each must carry the mark of the new one.
+		// Also those that keep their size: each must get the new mark.
 		out = append(out, resize{set, to[i]})
 	}
 	return out
 }
 
-// share is the part of one replica set in a change of size, of which a part is
-// given away already.
+// share returns the part of one ReplicaSet in a change of size, of which some was distributed before.
 func (r *rollout) share(set *appsv1.ReplicaSet, missing, given int32) int32 {
 	if missing == 0 || size(set) == 0 {
 		return 0
@@ -128,8 +123,8 @@ func (r *rollout) share(set *appsv1.ReplicaSet, missing, given int32) int32 {
 	return max(n, missing-given)
 }
 
-// fraction is by how much a replica set must change to have the same part in the
-// new size that it had in the one that its mark tells of.
+// fraction returns by how much a ReplicaSet must change to keep its fraction of the Deployment's size. Its mark has the size
+// before.
 func (r *rollout) fraction(set *appsv1.ReplicaSet) int32 {
 	if replicas(r.d) == 0 {
 		return -size(set)

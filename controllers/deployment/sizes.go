@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A limit is how far a rollout may go above and below the declared number.
+// limit is how far a rollout may go above and below the declared number.
 type limit struct{ surge, unavailable int32 }
 
-// bounds resolves the strategy's numbers or percentages: surge rounds up,
-// unavailability down, and where both come to nothing one pod may be
-// unavailable, since otherwise no rollout could begin.
+// bounds resolves maxSurge (rounded up) and maxUnavailable (rounded down). If both are zero one pod may be unavailable, because
+// otherwise no rollout could begin.
 func bounds(d *appsv1.Deployment) limit {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || replicas(d) == 0 {
 		return limit{}
@@ -36,12 +35,12 @@ func scaled(value *intstr.IntOrString, d *appsv1.Deployment, up bool) int32 {
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(value, int(replicas(d)), up)
 	if err != nil {
-		return 0 // the API does not let it in
+		return 0 // validation rejects such values
 	}
-	return int32(min(n, math.MaxInt32-int(replicas(d)))) // what comes on top of the replicas must not overflow with them
+	return int32(min(n, math.MaxInt32-int(replicas(d)))) // so that adding the replicas cannot overflow
 }
 
-// replicas is the declared number of pods.
+// replicas returns the declared number of pods.
 func replicas(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
@@ -49,7 +48,7 @@ func replicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// size is the number of pods asked for from a replica set.
+// size returns the requested number of pods of a ReplicaSet.
 func size(set *appsv1.ReplicaSet) int32 {
 	if set == nil || set.Spec.Replicas == nil {
 		return 0
@@ -71,15 +70,13 @@ func existing(set *appsv1.ReplicaSet) int32  { return set.Status.Replicas }
 func ready(set *appsv1.ReplicaSet) int32     { return set.Status.ReadyReplicas }
 func available(set *appsv1.ReplicaSet) int32 { return set.Status.AvailableReplicas }
 
-// held is how many pods a replica set has or will have: those that it was asked
-// to give up may still be there.
+// held returns how many pods a ReplicaSet has or will have: pods beyond its size may still exist.
 func held(set *appsv1.ReplicaSet) int32 { return max(existing(set), size(set)) }
 
-// lasting is how many available pods a replica set will keep: its status may
-// still tell of some that it was asked to give up.
+// lasting returns how many available pods a ReplicaSet will keep: its status may still count pods beyond its size.
 func lasting(set *appsv1.ReplicaSet) int32 { return min(available(set), size(set)) }
 
-// byAge puts the oldest first.
+// byAge sorts the oldest first.
 func byAge(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reasons of conditions, as people know them.
+// The reasons of conditions, as in Kubernetes.
 const (
 	reasonSetCreated   = "NewReplicaSetCreated"
 	reasonSetFound     = "FoundNewReplicaSet"
@@ -24,8 +24,7 @@ const (
 	reasonNoMinimum    = "MinimumReplicasUnavailable"
 )
 
-// counts is the status without news on progress: the numbers of the replica
-// sets, and whether enough is available.
+// counts returns the status without progress: the numbers, and the Available condition.
 func (r *rollout) counts() appsv1.DeploymentStatus {
 	all := r.all()
 	s := appsv1.DeploymentStatus{
@@ -47,7 +46,7 @@ func (r *rollout) counts() appsv1.DeploymentStatus {
 	return s
 }
 
-// terminating is unknown as long as one replica set does not say it.
+// terminating is unknown as long as one ReplicaSet does not report it.
 func terminating(sets []*appsv1.ReplicaSet) *int32 {
 	var n int32
 	for _, set := range sets {
@@ -59,8 +58,7 @@ func terminating(sets []*appsv1.ReplicaSet) *int32 {
 	return &n
 }
 
-// status is the status with what there is to say on the rollout's progress and
-// on failures of replica sets.
+// status returns the complete status, with progress and failures.
 func (r *rollout) status() appsv1.DeploymentStatus {
 	s := r.counts()
 	if !r.hasDeadline() {
@@ -75,7 +73,7 @@ func (r *rollout) status() appsv1.DeploymentStatus {
 	return s
 }
 
-// failure is what the current replica set fails at, or else any other.
+// failure returns the failure of the current ReplicaSet, or else of any other.
 func (r *rollout) failure() (appsv1.DeploymentCondition, bool) {
 	sets := r.all()
 	slices.Reverse(sets) // the current one is last
@@ -91,8 +89,7 @@ func (r *rollout) failure() (appsv1.DeploymentCondition, bool) {
 	return appsv1.DeploymentCondition{}, false
 }
 
-// complete says that the status shows the whole deployment on its present
-// template, available, and nothing else.
+// complete reports whether all pods are of the current template and available, and there are no others.
 func complete(d *appsv1.Deployment, s *appsv1.DeploymentStatus) bool {
 	want := replicas(d)
 	return s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want && s.ObservedGeneration >= d.Generation
@@ -121,8 +118,7 @@ func findCondition(s *appsv1.DeploymentStatus, kind appsv1.DeploymentConditionTy
 	return nil
 }
 
-// setCondition leaves a condition alone that says the same already, and moves
-// its time of transition only if its status changes.
+// setCondition keeps a condition that is equal already, and changes its transition time only if its status changes.
 func setCondition(s *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 	if old := findCondition(s, c.Type); old != nil {
 		if old.Status == c.Status && old.Reason == c.Reason {

@@ -10,8 +10,7 @@ import (
 	"github.com/millrace/millrace/controllers/owned"
 )
 
-// A step is one pass over one deployment. What it writes it also notes in its
-// rollout, so that what comes later in the pass sees it.
+// step is one sync of a Deployment. Its writes are also stored in the rollout, so that later steps see them.
 type step struct {
 	*controller
 	*rollout
@@ -40,7 +39,7 @@ func (s *step) run(ctx context.Context) error {
 	return s.roll(ctx)
 }
 
-// rescale follows a change of size without moving the rollout on.
+// rescale handles a change of size without continuing the rollout.
 func (s *step) rescale(ctx context.Context) error {
 	if err := s.keepCurrent(ctx); err != nil {
 		return err
@@ -56,8 +55,7 @@ func (s *step) rescale(ctx context.Context) error {
 	return s.writeStatus(ctx, s.counts())
 }
 
-// roll takes a rolling update one step further: up if there is room, else down
-// if something can be spared.
+// roll continues a rolling update: it grows if there is room, and otherwise shrinks if possible.
 func (s *step) roll(ctx context.Context) error {
 	if err := s.needCurrent(ctx); err != nil {
 		return err
@@ -69,8 +67,7 @@ func (s *step) roll(ctx context.Context) error {
 	return s.finish(ctx, changes)
 }
 
-// recreate first empties the old replica sets, then waits until their pods have
-// ended, and only then fills the new one.
+// recreate first drains the old ReplicaSets, then waits until their pods have ended, and only then grows the new one.
 func (s *step) recreate(ctx context.Context) error {
 	if err := s.keepCurrent(ctx); err != nil {
 		return err
@@ -90,8 +87,7 @@ func (s *step) recreate(ctx context.Context) error {
 	return s.finish(ctx, nil)
 }
 
-// finish applies changes, drops history once the rollout is complete, and
-// writes the status.
+// finish applies changes, deletes old ReplicaSets once the rollout is complete, and writes the status.
 func (s *step) finish(ctx context.Context, changes []resize) error {
 	if err := s.apply(ctx, changes); err != nil {
 		return err
@@ -104,7 +100,7 @@ func (s *step) finish(ctx context.Context, changes []resize) error {
 	return s.writeStatus(ctx, s.status())
 }
 
-// oldPodsRun says that a pod of an old template may still have a running container.
+// oldPodsRun reports whether a pod of an old template may still have a running container.
 func (s *step) oldPodsRun() bool {
 	if sum(s.old, existing) > 0 {
 		return true
@@ -119,7 +115,7 @@ func (s *step) oldPodsRun() bool {
 	return false
 }
 
-// needCurrent makes sure that the present template has its replica set.
+// needCurrent ensures that the current template has its ReplicaSet.
 func (s *step) needCurrent(ctx context.Context) error {
 	if s.current == nil {
 		if err := s.createCurrent(ctx); err != nil {
@@ -129,8 +125,7 @@ func (s *step) needCurrent(ctx context.Context) error {
 	return s.keepCurrent(ctx)
 }
 
-// keepCurrent brings the current replica set, if it exists, in line with what
-// the deployment says beside its template and size.
+// keepCurrent updates the current ReplicaSet, if it exists, with everything except template and size.
 func (s *step) keepCurrent(ctx context.Context) error {
 	if s.current == nil {
 		return nil
@@ -159,7 +154,7 @@ func (s *step) keepCurrent(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes old replica sets beyond the limit of the history.
+// forget deletes old ReplicaSets beyond the history limit.
 func (s *step) forget(ctx context.Context) error {
 	for _, set := range expired(s.d, s.old) {
 		if err := s.deleteSet(ctx, set); err != nil && !apierrors.IsNotFound(err) {

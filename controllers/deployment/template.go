@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// sameTemplate says that two templates make the same pods. The label that
-// tells apart the pods of a deployment's replica sets does not count.
+// sameTemplate reports whether two templates make equal pods. The label pod-template-hash is ignored.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	if a.Labels[hashLabel] == b.Labels[hashLabel] {
 		return apiequality.Semantic.DeepEqual(a, b)
@@ -23,7 +22,7 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	return apiequality.Semantic.DeepEqual(withoutHash(a), withoutHash(b))
 }
 
-// withoutHash shares everything with the template but the map of labels.
+// withoutHash returns a copy that shares everything with the template except the map of labels.
 func withoutHash(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	out := *t
 	out.Labels = maps.Clone(t.Labels)
@@ -31,10 +30,9 @@ func withoutHash(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return &out
 }
 
-// templateHash names the replica set of a template. It is taken from the JSON
-// form, which does not depend on how Go types are laid out, so a new version of this
-// program finds the same name. The count of collisions gives another name when
-// the first one is taken by a different template.
+// templateHash returns the name suffix for a template's ReplicaSet. It is computed from the JSON form, which does not depend on
+// the layout of Go types, so later versions of this program find the same name. The collision count changes the name if another
+// template has it.
 func templateHash(t *corev1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	if err := json.NewEncoder(h).Encode(withoutHash(t)); err != nil {
@@ -46,8 +44,7 @@ func templateHash(t *corev1.PodTemplateSpec, collisions *int32) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
 }
 
-// newSet is the replica set that the deployment's template asks for, still
-// without a size.
+// newSet returns the ReplicaSet for the Deployment's template, without a size.
 func newSet(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	hash := templateHash(&d.Spec.Template, d.Status.CollisionCount)
 	template := *d.Spec.Template.DeepCopy()

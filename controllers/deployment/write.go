@@ -19,7 +19,7 @@ import (
 
 type key = loop.Key
 
-// apply gives replica sets their new sizes and says so.
+// apply resizes ReplicaSets and records events.
 func (s *step) apply(ctx context.Context, changes []resize) error {
 	for _, change := range changes {
 		set := change.set.DeepCopy()
@@ -46,8 +46,7 @@ func (s *step) saySized(name string, from, to int32) {
 	s.recorder.Eventf(s.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled %s replica set %s from %d to %d", direction, name, from, to)
 }
 
-// createCurrent makes the replica set of the present template, with the size
-// that it may have at once.
+// createCurrent creates the ReplicaSet of the current template, with the size that it may have at once.
 func (s *step) createCurrent(ctx context.Context) error {
 	set := newSet(s.d)
 	promote(set, s.revision())
@@ -76,8 +75,8 @@ func (s *step) createCurrent(ctx context.Context) error {
 	return s.putStatus(ctx)
 }
 
-// nameTaken finds out who has the name: a replica set that is ours and that the
-// cache did not show, or a stranger, whom the next attempt avoids by another name.
+// nameTaken handles a name that exists: it may be our own ReplicaSet, which the cache did not show. If it is another one, the
+// next attempt uses another name.
 func (s *step) nameTaken(ctx context.Context, set *appsv1.ReplicaSet) error {
 	taken, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *step) notCreated(ctx context.Context, set *appsv1.ReplicaSet, cause err
 	message := fmt.Sprintf("Failed to create new replica set %q: %v", set.Name, cause)
 	if s.hasDeadline() {
 		setCondition(&s.d.Status, s.condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonSetFailed, message))
-		_ = s.putStatus(ctx) // the cause is what the caller must hear
+		_ = s.putStatus(ctx) // the first error is the one to return
 	}
 	s.recorder.Eventf(s.d, corev1.EventTypeWarning, reasonSetFailed, "%s", message)
 	return fmt.Errorf("create replica set %s: %w", informer.KeyOf(set), cause)
@@ -130,8 +129,8 @@ func (s *step) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	return nil
 }
 
-// writeRevision notes on the deployment which revision it is at. It is written with the status, since a change of
-// annotations counts as a new generation otherwise: people would see one that nobody asked for.
+// writeRevision stores the revision on the Deployment. It is written with the status, because a write of annotations would
+// increase the generation.
 func (s *step) writeRevision(ctx context.Context, revision string) error {
 	if s.d.Annotations[revisionKey] == revision {
 		return nil
@@ -146,7 +145,7 @@ func (s *step) writeRevision(ctx context.Context, revision string) error {
 	return s.wrote(written)
 }
 
-// writeStatus writes the status if it says anything new.
+// writeStatus writes the status if it has changed.
 func (s *step) writeStatus(ctx context.Context, status appsv1.DeploymentStatus) error {
 	if apiequality.Semantic.DeepEqual(&s.d.Status, &status) {
 		return nil
@@ -178,8 +177,8 @@ func (k *controller) patchSet(ctx context.Context, key loop.Key, set *appsv1.Rep
 	return nil
 }
 
-// rollBack takes the template of an earlier revision, which an annotation asks
-// for. The number 0 means the revision before the latest.
+// rollBack handles the deprecated rollback annotation: it restores the template of an earlier revision. 0 means the revision
+// before the latest.
 func (s *step) rollBack(ctx context.Context) error {
 	wanted, err := strconv.ParseInt(s.d.Annotations[rollbackKey], 10, 64)
 	if err == nil && wanted == 0 {

@@ -26,7 +26,7 @@ const name = "disruption-controller"
 // Entry is this loop among the others.
 var Entry = loop.Entry{Name: name, Aliases: []string{"disruption"}, Source: "controllermanager", New: New}
 
-// deletionTimeout is how long an eviction that was granted counts though its pod does not go.
+// deletionTimeout is how long a granted eviction counts if its pod is not deleted.
 const deletionTimeout = 2 * time.Minute
 
 type controller struct {
@@ -55,7 +55,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// concerned are the budgets that select a pod, or did.
+// concerned returns the budgets that select, or selected, a pod.
 func (d *controller) concerned(before, after *podview.Pod) []loop.Key {
 	if before != nil && after != nil && before.Ready == after.Ready && (before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
 		before.Phase == after.Phase && before.ControllerUID() == after.ControllerUID() && maps.Equal(before.Labels, after.Labels) {
@@ -75,7 +75,7 @@ func (d *controller) concerned(before, after *podview.Pod) []loop.Key {
 	return keys
 }
 
-// sync works out one budget.
+// sync computes the status of one budget.
 func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := d.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -107,7 +107,7 @@ func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{After: after}, d.write(ctx, key, b, status)
 }
 
-// status is what a budget allows, and when that must be looked at again though nothing changes.
+// status returns a budget's status, and when it must be computed again even if nothing changes.
 func (d *controller) status(b *policyv1.PodDisruptionBudget, pods []*podview.Pod, expected, desired int) (policyv1.PodDisruptionBudgetStatus, time.Duration) {
 	disrupted, after := d.disrupted(b, pods)
 	healthy := 0
@@ -131,7 +131,7 @@ func (d *controller) status(b *policyv1.PodDisruptionBudget, pods []*podview.Pod
 	return s, after
 }
 
-// disrupted are the pods whose eviction was granted and that are still to go.
+// disrupted returns the pods whose eviction was granted and that are not gone yet.
 func (d *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (map[string]metav1.Time, time.Duration) {
 	var out map[string]metav1.Time
 	var after time.Duration
@@ -156,7 +156,7 @@ func (d *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.
 	return out, after
 }
 
-// failSafe allows nothing, and says why.
+// failSafe allows no evictions, and says why.
 func (d *controller) failSafe(ctx context.Context, key loop.Key, b *policyv1.PodDisruptionBudget, cause error) error {
 	s := *b.Status.DeepCopy()
 	s.DisruptionsAllowed, s.ObservedGeneration = 0, b.Generation
@@ -190,7 +190,7 @@ func (d *controller) write(ctx context.Context, key loop.Key, b *policyv1.PodDis
 	}
 	changed := *b
 	changed.Status = s
-	// The version is sent along: an eviction that was granted meanwhile must not be forgotten.
+	// With the resource version, so that an eviction that was granted meanwhile leads to a conflict.
 	written, err := d.kube.PolicyV1().PodDisruptionBudgets(b.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("write status of budget %s: %w", key, err)

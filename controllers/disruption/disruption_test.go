@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-func TestABudgetAllowsWhatIsNotNeeded(t *testing.T) {
+func TestABudgetAllowsEvictionsAboveItsMinimum(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec             policyv1.PodDisruptionBudgetSpec
 		desired, allowed int32
@@ -54,7 +54,7 @@ func TestABudgetAllowsWhatIsNotNeeded(t *testing.T) {
 	}
 }
 
-func TestPodsWithoutControllerCannotBeCounted(t *testing.T) {
+func TestPodsWithoutAControllerCannotBeCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		looptest.Create(w.server, "pods", "default", &corev1.Pod{
@@ -69,7 +69,7 @@ func TestPodsWithoutControllerCannotBeCounted(t *testing.T) {
 	})
 }
 
-func TestAnEvictionThatWasGrantedCountsForTwoMinutes(t *testing.T) {
+func TestAGrantedEvictionCountsForTwoMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		w.deploy(3)
@@ -92,7 +92,7 @@ func TestAnEvictionThatWasGrantedCountsForTwoMinutes(t *testing.T) {
 	})
 }
 
-// Whoever evicts as fast as he can, while the loop crashes at any write, never takes more pods than the budget allows.
+// Clients evict as fast as they can, while the loop crashes at any write: never are more pods evicted than the budget allows.
 func TestEvictionsNeverTakeMoreThanTheBudget(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// expectation is how many pods there shall be, and how many of them must be healthy.
+// expectation returns how many pods are expected, and how many of them must be healthy.
 func (d *controller) expectation(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (expected, desired int, err error) {
 	if n := b.Spec.MinAvailable; n != nil && n.Type == intstr.Int {
 		return len(pods), n.IntValue(), nil
@@ -41,7 +41,7 @@ func (d *controller) expectation(ctx context.Context, b *policyv1.PodDisruptionB
 	return expected, n, nil
 }
 
-// declared is how many pods the controllers of some pods are asked for.
+// declared returns the sum of the sizes of the pods' controllers.
 func (d *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (int, error) {
 	sizes := map[types.UID]int{}
 	total, unmanaged := 0, false
@@ -69,7 +69,7 @@ func (d *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudg
 	return total, nil
 }
 
-// scale is the size that a controller is asked for. Of a replica set that a Deployment owns, it is the Deployment's.
+// scale returns the size of a controller. For a ReplicaSet that a Deployment owns, it is the Deployment's.
 func (d *controller) scale(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner types.UID, size int, err error) {
 	if ref.Kind == "ReplicaSet" {
 		if set, ok := d.sets.Get(namespace, ref.Name); ok && set.UID == ref.UID {
@@ -94,7 +94,7 @@ func (d *controller) scale(ctx context.Context, namespace string, ref *metav1.Ow
 	return ref.UID, int(replicas), err
 }
 
-// resourceOf is the resource of a kind that has a scale.
+// resourceOf returns the resource of a kind with a scale subresource.
 func (d *controller) resourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	list, err := d.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if err != nil {

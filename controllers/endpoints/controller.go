@@ -89,7 +89,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, nil
 }
 
-// wantedFor is the object as it should be. Annotations that others made stay.
+// wantedFor returns the object as it should be. Annotations of others stay.
 func wantedFor(s *corev1.Service, old *corev1.Endpoints, all []corev1.EndpointSubset) *corev1.Endpoints {
 	wanted := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace}}
 	if old != nil {
@@ -134,7 +134,7 @@ func (e *controller) write(ctx context.Context, key loop.Key, wanted *corev1.End
 	return nil
 }
 
-// delete takes away the endpoints of a service that is gone.
+// delete deletes the Endpoints of a deleted Service.
 func (e *controller) delete(ctx context.Context, key loop.Key, old *corev1.Endpoints) error {
 	err := e.kube.CoreV1().Endpoints(old.Namespace).Delete(ctx, old.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {

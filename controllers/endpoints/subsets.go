@@ -14,10 +14,10 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// most is the number of addresses that an Endpoints object lists.
-const most = 1000
+// maxAddresses is the maximum number of addresses in an Endpoints object.
+const maxAddresses = 1000
 
-// A place is one pod's address. Pods of one address are different places.
+// place is the address of one pod. Two pods with the same address are two places.
 type place struct {
 	uid     types.UID
 	ip      string
@@ -25,16 +25,15 @@ type place struct {
 	address corev1.EndpointAddress
 }
 
-// A door is a port with the places that have it.
-type door struct {
+// portGroup is a port with the places that have it.
+type portGroup struct {
 	port   corev1.EndpointPort
 	places map[types.UID]place
 }
 
-// subsets are the service's endpoints in canonical form: ports that the same
-// places have are in one subset.
+// subsets returns the Service's endpoints in canonical form: ports with the same places are in one subset.
 func subsets(s *corev1.Service, pods []*podview.Pod) []corev1.EndpointSubset {
-	doors := map[string]*door{}
+	groups := map[string]*portGroup{}
 	for _, pod := range pods {
 		p, ok := placeOf(s, pod)
 		if !ok {
@@ -42,14 +41,14 @@ func subsets(s *corev1.Service, pods []*podview.Pod) []corev1.EndpointSubset {
 		}
 		for _, port := range portsOf(s, pod) {
 			text := portText(port)
-			if doors[text] == nil {
-				doors[text] = &door{port: port, places: map[types.UID]place{}}
+			if groups[text] == nil {
+				groups[text] = &portGroup{port: port, places: map[types.UID]place{}}
 			}
-			doors[text].places[p.uid] = p
+			groups[text].places[p.uid] = p
 		}
 	}
-	alike := map[string][]*door{}
-	for _, d := range doors {
+	alike := map[string][]*portGroup{}
+	for _, d := range groups {
 		text := placesText(d.places)
 		alike[text] = append(alike[text], d)
 	}
@@ -60,7 +59,7 @@ func subsets(s *corev1.Service, pods []*podview.Pod) []corev1.EndpointSubset {
 	return out
 }
 
-// placeOf is the pod's place, unless it has none in this service.
+// placeOf returns the pod's place in the Service, if it has one.
 func placeOf(s *corev1.Service, pod *podview.Pod) (place, bool) {
 	ip := service.Address(pod, service.Families(s)[0])
 	leaving := pod.DeletionTimestamp != nil && !s.Spec.PublishNotReadyAddresses
@@ -75,8 +74,7 @@ func placeOf(s *corev1.Service, pod *podview.Pod) (place, bool) {
 	return p, true
 }
 
-// portsOf are the ports of a pod. A headless service without ports still has
-// addresses, under a port that is none.
+// portsOf returns the ports of a pod. A headless Service without ports still has addresses, under an empty port.
 func portsOf(s *corev1.Service, pod *podview.Pod) []corev1.EndpointPort {
 	var out []corev1.EndpointPort
 	for _, p := range service.Ports(s, pod) {
@@ -108,9 +106,9 @@ func comparePlaces(a, b place) int {
 	return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.uid, b.uid))
 }
 
-func subset(doors []*door) corev1.EndpointSubset {
+func subset(groups []*portGroup) corev1.EndpointSubset {
 	var out corev1.EndpointSubset
-	for _, d := range doors {
+	for _, d := range groups {
 		if d.port != (corev1.EndpointPort{}) {
 			out.Ports = append(out.Ports, d.port)
 		}
@@ -118,7 +116,7 @@ func subset(doors []*door) corev1.EndpointSubset {
 	slices.SortFunc(out.Ports, func(a, b corev1.EndpointPort) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
 	})
-	for _, p := range slices.SortedFunc(maps.Values(doors[0].places), comparePlaces) {
+	for _, p := range slices.SortedFunc(maps.Values(groups[0].places), comparePlaces) {
 		if p.ready {
 			out.Addresses = append(out.Addresses, p.address)
 		} else {
@@ -128,19 +126,18 @@ func subset(doors []*door) corev1.EndpointSubset {
 	return out
 }
 
-// truncate cuts the subsets to the number of addresses that may be listed, of
-// which ready ones come first, and says whether that took any away.
+// truncate removes addresses beyond the maximum, ready ones last, and reports whether it has removed any.
 func truncate(all []corev1.EndpointSubset) bool {
 	ready, rest := 0, 0
 	for _, s := range all {
 		ready += len(s.Addresses)
 		rest += len(s.NotReadyAddresses)
 	}
-	if ready+rest <= most {
+	if ready+rest <= maxAddresses {
 		return false
 	}
-	readyRoom, restRoom := share(all, min(ready, most), func(s *corev1.EndpointSubset) int { return len(s.Addresses) }),
-		share(all, max(0, most-ready), func(s *corev1.EndpointSubset) int { return len(s.NotReadyAddresses) })
+	readyRoom, restRoom := share(all, min(ready, maxAddresses), func(s *corev1.EndpointSubset) int { return len(s.Addresses) }),
+		share(all, max(0, maxAddresses-ready), func(s *corev1.EndpointSubset) int { return len(s.NotReadyAddresses) })
 	for i := range all {
 		all[i].Addresses = all[i].Addresses[:readyRoom[i]]
 		all[i].NotReadyAddresses = all[i].NotReadyAddresses[:restRoom[i]]
@@ -148,7 +145,7 @@ func truncate(all []corev1.EndpointSubset) bool {
 	return true
 }
 
-// share gives each subset its part of the room, in proportion to what it has.
+// share distributes the available addresses among subsets, in proportion.
 func share(all []corev1.EndpointSubset, room int, count func(*corev1.EndpointSubset) int) []int {
 	total := 0
 	for i := range all {
@@ -163,7 +160,7 @@ func share(all []corev1.EndpointSubset, room int, count func(*corev1.EndpointSub
 		out[i] = count(&all[i]) * min(room, total) / total
 		left -= out[i]
 	}
-	for i := range all { // what rounding left over
+	for i := range all { // the rounding difference
 		n := min(left, count(&all[i])-out[i])
 		out[i] += n
 		left -= n

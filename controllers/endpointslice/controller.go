@@ -53,8 +53,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return l, nil
 }
 
-// rezoned wakes the services with pods on a node whose zone became known or
-// another. That is rare, and nodes start with theirs.
+// rezoned wakes the Services with pods on a node whose zone has changed. That is rare.
 func (e *controller) rezoned(before, after *corev1.Node) []loop.Key {
 	if before == nil || after == nil || before.Labels[corev1.LabelTopologyZone] == after.Labels[corev1.LabelTopologyZone] {
 		return nil
@@ -87,7 +86,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		e.writes.Forget(key)
 		e.pace.Forget(key)
 		e.triggers.Forget(key)
-		return loop.Result{}, nil // the garbage collector takes the slices
+		return loop.Result{}, nil // the garbage collector deletes the slices
 	}
 	if !service.Selects(s) {
 		return loop.Result{}, nil

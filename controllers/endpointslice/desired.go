@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	managedBy = "endpointslice-controller.k8s.io"
-	most      = 100
+	managedBy    = "endpointslice-controller.k8s.io"
+	maxEndpoints = 100
 )
 
-// A shape is what all endpoints of one slice share.
+// shape is what all endpoints of one slice share.
 type shape struct {
 	family discoveryv1.AddressType
-	ports  string // a canonical text of the ports
+	ports  string // the ports as canonical text
 }
 
-// A group is the endpoints of one shape, by the uid of their pod.
+// group has the endpoints of one shape, by the UID of their pod.
 type group struct {
 	shape
 	list      []discoveryv1.EndpointPort
 	endpoints map[types.UID]discoveryv1.Endpoint
 }
 
-// desired are the endpoints that a service should have.
+// desired returns the endpoints that a Service should have.
 func desired(s *corev1.Service, pods []*podview.Pod, zone func(node string) string) map[shape]*group {
 	out := map[shape]*group{}
 	for _, pod := range pods {
@@ -77,8 +77,8 @@ func endpoint(s *corev1.Service, pod *podview.Pod, address string, zone func(str
 	return e
 }
 
-// hints say for whom an endpoint is meant where the service wants traffic to stay close. What is not ready is meant for
-// nobody, and neither is what is in no zone that is known.
+// hints returns the hints for a Service with trafficDistribution. An endpoint that is not ready or whose zone is not known gets
+// none.
 func hints(s *corev1.Service, e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
 	if s.Spec.TrafficDistribution == nil || topologyAware(s) || !*e.Conditions.Ready {
 		return nil
@@ -96,8 +96,8 @@ func hints(s *corev1.Service, e *discoveryv1.Endpoint) *discoveryv1.EndpointHint
 	return &h
 }
 
-// topologyAware says that an annotation asks for hints by the zones' shares of CPU instead. It goes before what the
-// service's spec asks for, and nobody here gives such hints.
+// topologyAware reports whether the Service has the annotation for hints by the zones' CPU. The annotation has precedence over
+// trafficDistribution, and such hints are not supported here.
 func topologyAware(s *corev1.Service) bool {
 	mode, ok := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	if !ok {
@@ -114,8 +114,7 @@ func portsOf(ports []service.Port) []discoveryv1.EndpointPort {
 	return out
 }
 
-// labelsOf are the labels that the service's slices have: its own, and those
-// that say whose they are.
+// labelsOf returns the labels of the Service's slices: its own, and those that identify their owner.
 func labelsOf(s *corev1.Service) map[string]string {
 	out := maps.Clone(s.Labels)
 	if out == nil {

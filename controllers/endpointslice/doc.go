@@ -1,19 +1,18 @@
-// Package endpointslice keeps the EndpointSlices of services that select pods.
+// Package endpointslice maintains the EndpointSlices of Services with a selector.
 //
-// What is guaranteed, once the cluster rests:
+// Guarantees, once nothing changes:
 //
-//   - Complete: each pod that a service selects, that has an address of a family
-//     that the service has, and that has not ended, is in exactly one slice for each
-//     family, with the conditions ready, serving and terminating as Kubernetes means them.
+//   - Complete: each pod that a Service selects, that has an address of one of the
+//     Service's IP families, and that has not ended, is in exactly one slice for each
+//     family, with the conditions ready, serving and terminating as in Kubernetes.
 //   - Bounded: no slice has more than 100 endpoints.
-//   - Still: a change of one pod changes one slice. Slices are not repacked to be
-//     fuller, since every change of a slice goes to every node.
+//   - Still: a change of one pod changes one slice. Slices are not repacked, because
+//     every change of a slice is sent to every node.
 //   - Lasting: a slice keeps its name when its ports change, and when it gets its
 //     first endpoints.
-//   - Own: slices that other controllers manage are not touched.
+//   - Own: slices of other controllers are not touched.
 //
-// A service's trafficDistribution becomes hints for zones and nodes.
+// A Service's trafficDistribution becomes hints for zones and nodes.
 //
-// What may not be assumed: hints by the zones' shares of CPU, which an annotation
-// asks for, and an order of endpoints in a slice.
+// Hints by the zones' CPU, for which there is an annotation, are not supported. Endpoints in a slice have no order.
 package endpointslice

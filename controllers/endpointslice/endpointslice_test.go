@@ -33,7 +33,7 @@ func TestServicePodsAreInSlicesOfAtMostOneHundred(t *testing.T) {
 		}
 		c.settle()
 		slices = c.slices()
-		// They come in batches, and full slices are not the aim: few changes are.
+		// Pods come in batches, and few changes are more important than full slices.
 		if len(slices) < 3 || len(slices) > 5 {
 			t.Errorf("250 pods are in %d slices", len(slices))
 		}
@@ -44,7 +44,7 @@ func TestServicePodsAreInSlicesOfAtMostOneHundred(t *testing.T) {
 	})
 }
 
-func TestSlicesSaySinceWhenTheirChangeWasDue(t *testing.T) {
+func TestSlicesHaveTheTimeOfTheChangeThatTriggeredThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.service(func(*corev1.Service) {})
@@ -66,7 +66,7 @@ func TestSlicesSaySinceWhenTheirChangeWasDue(t *testing.T) {
 	})
 }
 
-func TestChangeOfOnePodChangesOneSlice(t *testing.T) {
+func TestAChangeOfOnePodChangesOneSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.service(func(*corev1.Service) {})
@@ -111,7 +111,7 @@ func TestPodsOfDifferentNamedPortsAreInDifferentSlices(t *testing.T) {
 	})
 }
 
-func TestConditionsSayReadyServingAndTerminating(t *testing.T) {
+func TestConditionsReadyServingAndTerminatingAreSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.service(func(*corev1.Service) {})
@@ -131,7 +131,7 @@ func TestConditionsSayReadyServingAndTerminating(t *testing.T) {
 	})
 }
 
-func TestASliceOutlivesChangesOfItsPorts(t *testing.T) {
+func TestASliceKeepsItsNameWhenItsPortsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.service(func(*corev1.Service) {})
@@ -161,7 +161,7 @@ func TestASliceOutlivesChangesOfItsPorts(t *testing.T) {
 	})
 }
 
-func TestTrafficThatShallStayCloseHasHints(t *testing.T) {
+func TestTrafficDistributionGivesHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
@@ -173,7 +173,7 @@ func TestTrafficThatShallStayCloseHasHints(t *testing.T) {
 		c.pod(2, func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Status.Conditions[0].Status = "here", corev1.ConditionFalse
 		})
-		c.pod(3, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }) // in no zone that is known
+		c.pod(3, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }) // a node without a known zone
 		for _, wanted := range []struct{ distribution, annotation, one, three string }{
 			{"", "", "[] []", "[] []"},
 			{corev1.ServiceTrafficDistributionPreferClose, "", "[{a}] []", "[] []"},
@@ -204,8 +204,7 @@ func TestTrafficThatShallStayCloseHasHints(t *testing.T) {
 	})
 }
 
-// Pods that come, go, and change, with requests that fail and watches that end:
-// the slices always become what the pods are.
+// Pods come, go and change, requests fail and watches end: in the end the slices match the pods.
 func TestRandomPodsConverge(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -309,7 +308,7 @@ func (c *cluster) versions() map[string]string {
 	return out
 }
 
-// check wants each pod in one slice, and so many of them ready.
+// check checks that each pod is in one slice, and how many are ready.
 func (c *cluster) check(ready int) {
 	c.t.Helper()
 	seen := map[string]int{}

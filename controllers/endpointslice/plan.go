@@ -15,17 +15,17 @@ import (
 	"github.com/millrace/millrace/controllers/internal/slice"
 )
 
-// A draft is a slice that exists and what shall become of it.
+// draft is an existing slice with its planned changes.
 type draft struct {
 	slice   *discoveryv1.EndpointSlice
 	keep    []discoveryv1.Endpoint
 	changed bool
 }
 
-// planFor compares the slices that exist with the endpoints that there should be.
+// planFor compares the existing slices with the endpoints that should exist.
 func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted map[shape]*group) slice.Plan {
-	// One slice of each family stays even if there is nothing in it, so that
-	// clients can tell a service without endpoints from one not looked at yet.
+	// One slice of each family is kept even if it is empty, so that clients can distinguish a Service without endpoints from one
+	// that was not handled yet.
 	for _, family := range families(s) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(k shape) bool { return k.family == family }) {
 			key := shape{family: family}
@@ -52,9 +52,8 @@ func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted ma
 	return p
 }
 
-// reuse turns a slice that would go into one that would be made, if that has all
-// its endpoints: then the slice keeps its name when ports change or the first pods
-// come, and nobody sees endpoints go.
+// reuse updates a slice that would be deleted instead of creating one that has all its endpoints. So a slice keeps its name when
+// ports change or the first pods come, and no endpoint disappears in between.
 func reuse(p *slice.Plan, s *corev1.Service) {
 	p.Delete = slices.DeleteFunc(p.Delete, func(old *discoveryv1.EndpointSlice) bool {
 		i := slices.IndexFunc(p.Create, func(fresh *discoveryv1.EndpointSlice) bool {
@@ -71,7 +70,7 @@ func reuse(p *slice.Plan, s *corev1.Service) {
 	})
 }
 
-// covers says that each pod among some endpoints is among all of them.
+// covers reports whether the pods of some are all among those of all.
 func covers(all, some []discoveryv1.Endpoint) bool {
 	pods := map[types.UID]bool{}
 	for _, e := range all {
@@ -84,7 +83,7 @@ func compareShapes(a, b shape) int {
 	return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.ports, b.ports))
 }
 
-// planGroup plans for the endpoints of one shape.
+// planGroup plans the slices of one shape.
 func planGroup(p *slice.Plan, s *corev1.Service, l labels.Set, g *group, drafts []*draft) {
 	missing := maps.Clone(g.endpoints)
 	for _, d := range drafts {
@@ -93,7 +92,7 @@ func planGroup(p *slice.Plan, s *corev1.Service, l labels.Set, g *group, drafts 
 	fresh := place(drafts, slices.SortedFunc(maps.Values(missing), byUID))
 	written := len(fresh) > 0
 	for len(fresh) > 0 {
-		n := min(len(fresh), most)
+		n := min(len(fresh), maxEndpoints)
 		p.Create = append(p.Create, newSlice(s, g, fresh[:n]))
 		fresh = fresh[n:]
 	}
@@ -105,7 +104,7 @@ func planGroup(p *slice.Plan, s *corev1.Service, l labels.Set, g *group, drafts 
 			p.Delete = append(p.Delete, d.slice)
 			continue
 		}
-		written = true // of several empty ones the first stays
+		written = true // of several empty slices the first is kept
 		d.settle(p, l)
 	}
 	if !written {
@@ -113,7 +112,7 @@ func planGroup(p *slice.Plan, s *corev1.Service, l labels.Set, g *group, drafts 
 	}
 }
 
-// settle plans the update of a slice that stays, if there is anything to change.
+// settle plans the update of a slice, if anything changes.
 func (d *draft) settle(p *slice.Plan, l labels.Set) {
 	if !d.changed && labels.Equals(d.slice.Labels, l) {
 		return
@@ -126,8 +125,7 @@ func (d *draft) settle(p *slice.Plan, l labels.Set) {
 	p.Update = append(p.Update, now)
 }
 
-// take keeps those of the slice's endpoints that are still wanted, as they are
-// now, and takes them off the missing ones.
+// take keeps the slice's endpoints that are still wanted, with their current state, and removes them from missing.
 func (d *draft) take(missing map[types.UID]discoveryv1.Endpoint) {
 	for _, old := range d.slice.Endpoints {
 		var uid types.UID
@@ -135,8 +133,8 @@ func (d *draft) take(missing map[types.UID]discoveryv1.Endpoint) {
 			uid = old.TargetRef.UID
 		}
 		now, ok := missing[uid]
-		if !ok || len(d.keep) == most {
-			d.changed = true // gone, or in an earlier slice too
+		if !ok || len(d.keep) == maxEndpoints {
+			d.changed = true // gone, or in an earlier slice as well
 			continue
 		}
 		delete(missing, uid)
@@ -145,21 +143,20 @@ func (d *draft) take(missing map[types.UID]discoveryv1.Endpoint) {
 	}
 }
 
-// place puts new endpoints into slices: first where something is written anyway,
-// then, for what is left and fits into one slice, into the fullest that has room. It
-// returns what needs slices of its own.
+// place puts new endpoints into slices: first into slices that are written anyway, then, if the rest fits into one slice, into
+// the fullest one with enough room. It returns the endpoints that need new slices.
 func place(drafts []*draft, fresh []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	for _, d := range drafts {
 		if d.changed && len(fresh) > 0 {
 			fresh = d.add(fresh)
 		}
 	}
-	if len(fresh) == 0 || len(fresh) >= most {
+	if len(fresh) == 0 || len(fresh) >= maxEndpoints {
 		return fresh
 	}
 	var best *draft
 	for _, d := range drafts {
-		if len(d.keep)+len(fresh) <= most && (best == nil || len(d.keep) > len(best.keep)) {
+		if len(d.keep)+len(fresh) <= maxEndpoints && (best == nil || len(d.keep) > len(best.keep)) {
 			best = d
 		}
 	}
@@ -170,7 +167,7 @@ func place(drafts []*draft, fresh []discoveryv1.Endpoint) []discoveryv1.Endpoint
 }
 
 func (d *draft) add(fresh []discoveryv1.Endpoint) []discoveryv1.Endpoint {
-	n := min(len(fresh), most-len(d.keep))
+	n := min(len(fresh), maxEndpoints-len(d.keep))
 	if n > 0 {
 		d.keep = append(d.keep, fresh[:n]...)
 		d.changed = true

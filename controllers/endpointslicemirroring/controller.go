@@ -59,7 +59,7 @@ func (m *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, err
 }
 
-// wanted are the slices that there should be: none unless users keep the Endpoints of a service themselves.
+// wanted returns the slices that should exist: none unless users maintain the Endpoints of a Service themselves.
 func (m *controller) wanted(key loop.Key) (*corev1.Endpoints, []*discoveryv1.EndpointSlice) {
 	e, ok := m.endpoints.Lookup(key)
 	if !ok {
@@ -73,7 +73,7 @@ func (m *controller) wanted(key loop.Key) (*corev1.Endpoints, []*discoveryv1.End
 	return e, mirror(e)
 }
 
-// skips says that users do not want the mirror, or that the object is no list of endpoints but a lock.
+// skips reports whether an Endpoints object must not be mirrored: users have opted out, or it is a leader election lock.
 func skips(e *corev1.Endpoints) bool {
 	_, lock := e.Annotations["control-plane.alpha.kubernetes.io/leader"]
 	return lock || e.Labels[discoveryv1.LabelSkipMirror] == "true"

@@ -12,16 +12,16 @@ import (
 	"github.com/millrace/millrace/controllers/internal/slice"
 )
 
-// most is the number of addresses of one subset that are mirrored.
-const most = 1000
+// maxEndpoints is the maximum number of addresses of one subset that are mirrored.
+const maxEndpoints = 1000
 
-// mirror makes the slices of Endpoints: one for each family and set of ports.
+// mirror returns the slices for an Endpoints object: one for each family and set of ports.
 func mirror(e *corev1.Endpoints) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
 	for i := range e.Subsets {
 		subset := &e.Subsets[i]
 		ports := portsOf(subset.Ports)
-		left := most
+		left := maxEndpoints
 		add := func(addresses []corev1.EndpointAddress, ready bool) {
 			for j := range addresses {
 				family, known := familyOf(addresses[j].IP)
@@ -44,7 +44,7 @@ func with(
 	endpoint discoveryv1.Endpoint,
 ) []*discoveryv1.EndpointSlice {
 	for _, known := range all {
-		if known.AddressType == family && slice.PortsText(known.Ports) == slice.PortsText(ports) && len(known.Endpoints) < most {
+		if known.AddressType == family && slice.PortsText(known.Ports) == slice.PortsText(ports) && len(known.Endpoints) < maxEndpoints {
 			known.Endpoints = append(known.Endpoints, endpoint)
 			return all
 		}
@@ -98,7 +98,7 @@ func labelsOf(e *corev1.Endpoints) map[string]string {
 	return out
 }
 
-// annotationsOf leaves out what is about the Endpoints object itself.
+// annotationsOf leaves out annotations that only concern the Endpoints object.
 func annotationsOf(e *corev1.Endpoints) map[string]string {
 	out := maps.Clone(e.Annotations)
 	delete(out, corev1.LastAppliedConfigAnnotation)
@@ -109,7 +109,7 @@ func annotationsOf(e *corev1.Endpoints) map[string]string {
 	return out
 }
 
-// planFor compares the slices that exist with those that there should be.
+// planFor compares the existing slices with those that should exist.
 func planFor(existing, wanted []*discoveryv1.EndpointSlice) slice.Plan {
 	var p slice.Plan
 	taken := map[*discoveryv1.EndpointSlice]bool{}
@@ -133,8 +133,8 @@ func planFor(existing, wanted []*discoveryv1.EndpointSlice) slice.Plan {
 	return p
 }
 
-// counterpart finds the slice that shall become the one that is wanted: one with the same ports or, if there is none,
-// any. A slice's family cannot change.
+// counterpart finds the existing slice to be changed into a wanted one: one with the same ports or, if there is none, any. A
+// slice's family cannot change.
 func counterpart(
 	existing []*discoveryv1.EndpointSlice, wanted *discoveryv1.EndpointSlice, taken map[*discoveryv1.EndpointSlice]bool,
 ) *discoveryv1.EndpointSlice {

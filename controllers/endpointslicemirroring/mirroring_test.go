@@ -21,7 +21,7 @@ type cluster struct {
 	server *looptest.Server
 }
 
-// begin runs the loop with a service without a selector and its Endpoints.
+// begin runs the loop with a Service without a selector, and its Endpoints.
 func begin(t *testing.T, subsets ...corev1.EndpointSubset) *cluster {
 	t.Helper()
 	server := looptest.New(t, millracetest.API(t))
@@ -48,7 +48,7 @@ func begin(t *testing.T, subsets ...corev1.EndpointSubset) *cluster {
 
 func settle() { time.Sleep(time.Minute); synctest.Wait() }
 
-// said is what the slices say, a line for each.
+// said describes the slices, one line for each.
 func (c *cluster) said() (lines []string) {
 	for _, slice := range looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices") {
 		line := string(slice.AddressType)
@@ -103,7 +103,7 @@ func TestEndpointsOfUsersAreMirroredByFamilyAndPorts(t *testing.T) {
 	})
 }
 
-func TestAMirrorFollowsInPlaceAndRests(t *testing.T) {
+func TestAMirrorIsUpdatedInPlaceAndThenLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := begin(t, corev1.EndpointSubset{Addresses: ips("1.2.3.4"), Ports: port("sql", 5432)})
 		before := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
@@ -115,14 +115,14 @@ func TestAMirrorFollowsInPlaceAndRests(t *testing.T) {
 		if before.Name != after.Name {
 			t.Error("another slice took the place of the first")
 		}
-		c.edit(func(e *corev1.Endpoints) { e.ResourceVersion = "" }) // an event without a difference
+		c.edit(func(e *corev1.Endpoints) { e.ResourceVersion = "" }) // an event without a change
 		if now := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]; now.ResourceVersion != after.ResourceVersion {
 			t.Error("the slice was written although nothing changed")
 		}
 	})
 }
 
-func TestNothingIsMirroredThatUsersDoNotWant(t *testing.T) {
+func TestNothingIsMirroredThatUsersHaveOptedOut(t *testing.T) {
 	for name, change := range map[string]func(c *cluster){
 		"a label": func(c *cluster) {
 			c.edit(func(e *corev1.Endpoints) { e.Labels = map[string]string{discoveryv1.LabelSkipMirror: "true"} })

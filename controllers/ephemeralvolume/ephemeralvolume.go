@@ -1,7 +1,8 @@
-// Package ephemeralvolume makes the claims of pods whose volumes come and go with them.
+// Package ephemeralvolume makes claims for the ephemeral volumes of pods.
 //
-// What is guaranteed: each ephemeral volume of a pod that is not being deleted has a claim, named after pod and volume, that the pod owns and
-// that goes with it. A claim of that name that belongs to somebody else is left alone, and an event tells so.
+// Guarantees: each ephemeral volume of a pod that is not being deleted has a claim, named after pod and volume, that the pod
+// owns, so that it is deleted with the pod. An existing claim of that name with another owner is not changed, and an event says
+// so.
 package ephemeralvolume
 
 import (
@@ -31,7 +32,7 @@ type controller struct {
 	writer   *loop.Writer[*corev1.PersistentVolumeClaim]
 }
 
-// New makes the loop. Its keys are pods.
+// New returns the loop. Its keys are pods.
 func New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
 		kube: c.Kube, recorder: c.Recorder, pods: podview.Informer(c),
@@ -47,7 +48,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// podOf is the pod that a claim has gone of.
+// podOf returns the owner of a deleted claim.
 func podOf(before, after *corev1.PersistentVolumeClaim) []loop.Key {
 	if after != nil {
 		return nil
@@ -63,7 +64,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if !ok || !view.Ephemeral || view.DeletionTimestamp != nil {
 		return loop.Result{}, nil
 	}
-	// The picture of a pod has no templates: these are read once.
+	// The cached pod has no claim templates, so it is read from the API.
 	pod, err := r.kube.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && (pod.UID != view.UID || pod.DeletionTimestamp != nil) {
 		return loop.Result{}, nil
@@ -84,7 +85,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, nil
 }
 
-// claim makes the claim behind a volume.
+// claim makes the claim of a volume.
 func (r *controller) claim(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) error {
 	name := podview.ClaimOf(pod.Name, v)
 	if have, ok := r.claims.Get(pod.Namespace, name); ok {

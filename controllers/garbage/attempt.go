@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// attempt looks at one suspect and does what must be done about it.
+// attempt handles one suspect.
 func (c *collector) attempt(ctx context.Context, uid types.UID) error {
 	v, ok := c.graph.look(uid)
 	switch {
@@ -20,14 +20,13 @@ func (c *collector) attempt(ctx context.Context, uid types.UID) error {
 	case !v.observed:
 		return c.verify(ctx, v.claimed)
 	case v.orphaning():
-		return c.letGo(ctx, v)
+		return c.releaseOwner(ctx, v)
 	case v.waiting():
 		return c.awaitDependents(ctx, v)
 	case v.deleting, len(v.owners) == 0:
 		return nil
 	}
-	// The version that the cache shows usually is the latest, which saves a
-	// request for each object. The server refuses the delete if it is not.
+	// The cached version usually is the latest, which saves a read for each object. The server rejects the delete if it is not.
 	f, version, ok := c.find(v.identity)
 	if ok && !f.deleting {
 		err := c.judge(ctx, f, version, v.dependents)
@@ -37,7 +36,7 @@ func (c *collector) attempt(ctx context.Context, uid types.UID) error {
 	}
 	f, version, err := c.live(ctx, v.identity)
 	if apierrors.IsNotFound(err) || f.deleting {
-		return nil // its deletion is on the way to the cache
+		return nil // its deletion has not reached the cache yet
 	}
 	if err != nil {
 		return err
@@ -45,10 +44,11 @@ func (c *collector) attempt(ctx context.Context, uid types.UID) error {
 	return c.judge(ctx, f, version, v.dependents)
 }
 
-// unseenAgain is when an owner is asked for again that exists and that no cache has shown: it may go before any does.
+// unseenAgain is when an owner that exists, and that no cache has shown, is read again: it may be deleted before any cache shows
+// it.
 const unseenAgain = 30 * time.Second
 
-// verify finds out whether an owner exists that no cache has shown.
+// verify checks whether an owner exists that no cache has shown.
 func (c *collector) verify(ctx context.Context, id identity) error {
 	if id.kind == nil {
 		return nil
@@ -65,8 +65,7 @@ func (c *collector) verify(ctx context.Context, id identity) error {
 	return nil
 }
 
-// judge deletes an object of which no owner is left, and takes off references to
-// owners that are gone while others are not.
+// judge deletes an object without any owner left. If only some of its owners are gone, it removes the references to them.
 func (c *collector) judge(ctx context.Context, f fact, version string, dependents []fact) error {
 	var solid []metav1.OwnerReference
 	var waits bool
@@ -99,9 +98,8 @@ func (c *collector) judge(ctx context.Context, f fact, version string, dependent
 	return c.delete(ctx, f.identity, version, metav1.DeletePropagationBackground)
 }
 
-// deleteInTurn deletes what its owners wait for, and what has dependents itself,
-// in the foreground. Where one of those waits too there may be a circle of waiting,
-// which is broken up here.
+// deleteInTurn deletes an object whose owners wait for it. If it has dependents itself, it is deleted in the foreground. If one
+// of those is waiting too, there may be a cycle, which is broken here.
 func (c *collector) deleteInTurn(ctx context.Context, f fact, version string, dependents []fact) error {
 	for _, dependent := range dependents {
 		if !dependent.waiting() {
@@ -116,22 +114,22 @@ func (c *collector) deleteInTurn(ctx context.Context, f fact, version string, de
 		if err != nil {
 			return err
 		}
-		version = "" // changed by us just now; the uid is guard enough
+		version = "" // we have just changed it; the UID is sufficient as a precondition
 		break
 	}
 	return c.delete(ctx, f.identity, version, metav1.DeletePropagationForeground)
 }
 
-// A state is what became of an owner.
+// state is what has become of an owner.
 type state int
 
 const (
-	solidly state = iota // it exists, as far as its dependents are concerned
+	solidly state = iota // it exists and is not waiting
 	waiting              // it is being deleted and waits for its dependents
 	absent
 )
 
-// owner tells the state of the owner that a reference names.
+// owner returns the state of the owner in a reference.
 func (c *collector) owner(ctx context.Context, ref metav1.OwnerReference, dependent identity) (state, error) {
 	id, ok := c.identify(ref, dependent)
 	if !ok {
@@ -141,17 +139,17 @@ func (c *collector) owner(ctx context.Context, ref metav1.OwnerReference, depend
 		return solidly, nil
 	}
 	if id.kind.Namespaced && dependent.namespace == "" {
-		c.complain(ref, dependent)
+		c.recordBadOwner(ref, dependent)
 		return solidly, nil
 	}
 	state, err := c.stateOf(ctx, id)
 	if err == nil && state == absent && c.graph.elsewhere(id) {
-		c.complain(ref, dependent)
+		c.recordBadOwner(ref, dependent)
 	}
 	return state, err
 }
 
-func (c *collector) complain(ref metav1.OwnerReference, dependent identity) {
+func (c *collector) recordBadOwner(ref metav1.OwnerReference, dependent identity) {
 	c.recorder.Eventf(&corev1.ObjectReference{
 		APIVersion: dependent.kind.Resource.GroupVersion().String(), Kind: dependent.kind.Kind,
 		Namespace: dependent.namespace, Name: dependent.name, UID: dependent.uid,
@@ -159,7 +157,7 @@ func (c *collector) complain(ref metav1.OwnerReference, dependent identity) {
 		ref.APIVersion, ref.Kind, dependent.namespace, ref.Name, ref.UID, dependent.namespace)
 }
 
-// stateOf believes a cache that shows the owner, and asks the server if none does.
+// stateOf trusts a cache that shows the owner, and asks the server if none does.
 func (c *collector) stateOf(ctx context.Context, id identity) (state, error) {
 	if f, ok := c.graph.present(id); ok {
 		return f.asOwner(), nil
@@ -185,8 +183,8 @@ func (f *fact) asOwner() state {
 	return solidly
 }
 
-// awaitDependents lets an object go that is deleted in the foreground, once no
-// dependent blocks it any more, and until then sees to those that do.
+// awaitDependents completes the foreground deletion of an object once no dependent blocks it, and until then handles those that
+// do.
 func (c *collector) awaitDependents(ctx context.Context, v view) error {
 	blocked := false
 	for _, dependent := range v.dependents {
@@ -205,11 +203,11 @@ func (c *collector) awaitDependents(ctx context.Context, v view) error {
 	return c.dropFinalizer(ctx, v.identity, metav1.FinalizerDeleteDependents)
 }
 
-// letGo takes the references to an object off its dependents, and then the finalizer off the object. The API is asked for
-// the dependents: one that no cache shows yet would be taken for garbage later.
-func (c *collector) letGo(ctx context.Context, v view) error {
+// releaseOwner removes the references to an object from its dependents, and then the finalizer from the object. The dependents
+// are read from the API: one that no cache shows yet would be taken for garbage later.
+func (c *collector) releaseOwner(ctx context.Context, v view) error {
 	for _, kind := range c.followed() {
-		if err := c.letGoOf(ctx, kind, v.identity); err != nil {
+		if err := c.releaseDependents(ctx, kind, v.identity); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ type collector struct {
 	graph     *graph
 	queue     *queue.Queue[types.UID]
 	absent    absences
-	kick      chan struct{} // has room for one
+	kick      chan struct{} // has a buffer of one
 
 	mu         sync.Mutex // guards what follows
 	catalogue  *kinds.Catalogue
@@ -44,7 +44,7 @@ type collector struct {
 	unresolved map[types.UID]struct{} // wait for a kind that discovery does not show
 }
 
-// New makes the loop. It needs the metadata client.
+// New returns the loop. It needs the metadata client.
 func New(c *loop.Clients) (loop.Runner, error) {
 	if c.Metadata == nil {
 		return nil, errors.New("the garbage collector needs a metadata client")
@@ -53,7 +53,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		metadata: c.Metadata, discovery: c.Discovery, recorder: c.Recorder, log: c.Log,
 		pods:  podview.Informer(c),
 		graph: newGraph(),
-		// No rate over all keys: a conflict on each of 5,000 pods is normal life.
+		// No overall rate limit: conflicts on each of 5,000 pods are normal.
 		queue: queue.New(queue.Options[types.UID]{
 			Name: name, Metrics: c.Metrics, RetryRate: -1, MaxDelay: time.Minute,
 			OnError: func(ctx context.Context, uid types.UID, err error) { report(ctx, c.Log, uid, err) },
@@ -75,11 +75,11 @@ func report(ctx context.Context, log *slog.Logger, uid types.UID, err error) {
 
 const (
 	discoveryPeriod = 30 * time.Second
-	syncPatience    = 30 * time.Second
+	syncTimeout     = 30 * time.Second
 	workers         = 20
 )
 
-// Run follows all kinds and collects until ctx ends.
+// Run watches all kinds and collects garbage until ctx ends.
 func (c *collector) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var monitors sync.WaitGroup
@@ -90,7 +90,7 @@ func (c *collector) Run(ctx context.Context) error {
 		loop.Func(func(ctx context.Context) error { return c.keepFresh(ctx, &monitors) }),
 		loop.Func(func(ctx context.Context) error {
 			c.awaitCaches(ctx)
-			_ = c.queue.Run(ctx, workers, c.attempt) // the cause of ctx, which is no failure of ours
+			_ = c.queue.Run(ctx, workers, c.attempt) // the error is the cause of ctx, which is no failure
 			return nil
 		}),
 	).Run(ctx)
@@ -102,7 +102,7 @@ func (c *collector) suspect(suspects []types.UID) {
 	}
 }
 
-// rediscover asks for a look at discovery soon.
+// rediscover requests a new discovery soon.
 func (c *collector) rediscover() {
 	select {
 	case c.kick <- struct{}{}:
@@ -124,8 +124,7 @@ func (c *collector) keepFresh(ctx context.Context, monitors *sync.WaitGroup) err
 	}
 }
 
-// refresh starts monitors of kinds that are new, and stops those of kinds that
-// are gone. A group that cannot be asked keeps its monitors.
+// refresh starts monitors of new kinds, and stops those of deleted kinds. A group whose discovery fails keeps its monitors.
 func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	found, err := kinds.Discover(c.discovery)
 	if err != nil {
@@ -157,7 +156,7 @@ func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	c.unresolved = map[types.UID]struct{}{}
 	c.mu.Unlock()
 	for _, resource := range gone {
-		if !c.follows(resource.GroupResource()) { // else only the version has changed
+		if !c.follows(resource.GroupResource()) { // otherwise only the version has changed
 			c.suspect(c.graph.forget(resource.GroupResource()))
 		}
 	}
@@ -166,19 +165,19 @@ func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	}
 }
 
-// followable tells whether objects of a kind can be garbage.
+// followable reports whether objects of a kind can be garbage.
 func followable(kind *kinds.Kind) bool {
 	return kind.Can("list", "watch", "delete") && kind.Resource.Resource != "events"
 }
 
-// followed are the kinds whose objects can be garbage.
+// followed returns the kinds whose objects can be garbage.
 func (c *collector) followed() []*kinds.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.catalogue.Kinds), func(kind *kinds.Kind) bool { return !followable(kind) })
 }
 
-// rediscoverLater tries again before the period is over.
+// rediscoverLater retries before the period is over.
 func (c *collector) rediscoverLater(ctx context.Context, monitors *sync.WaitGroup) {
 	monitors.Go(func() {
 		timer := time.NewTimer(time.Second)
@@ -213,10 +212,9 @@ func (c *collector) follows(resource schema.GroupResource) bool {
 	return false
 }
 
-// awaitCaches waits until the graph is as complete as it can be. A kind that
-// cannot be listed must not hold up the others for ever.
+// awaitCaches waits until the graph is as complete as possible. A kind that cannot be listed must not block the others for ever.
 func (c *collector) awaitCaches(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	for _, cache := range c.caches() {
 		if err := cache.Synced(ctx); err != nil && ctx.Err() == nil {
@@ -235,7 +233,7 @@ func (c *collector) caches() []loop.Cache {
 	return out
 }
 
-// identify finds where the owner must be that a reference on an object names.
+// identify finds the identity of the owner in a reference.
 func (c *collector) identify(ref metav1.OwnerReference, dependent identity) (identity, bool) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-func TestDependentsGoWithTheirLastOwner(t *testing.T) {
+func TestDependentsAreDeletedWithTheirLastOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		a, b := c.make("a"), c.make("b")
@@ -61,7 +61,7 @@ func TestForegroundDeletionWaitsForBlockingDependents(t *testing.T) {
 	})
 }
 
-// The watch of the dependent shows it long after its owner has gone.
+// The watch of dependents is delayed until long after the owner is gone.
 func TestADependentThatNoCacheShowsYetIsOrphanedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
@@ -100,7 +100,7 @@ func TestOrphanedDependentsStay(t *testing.T) {
 	})
 }
 
-func TestCircleOfForegroundDeletionsIsBrokenUp(t *testing.T) {
+func TestACycleOfForegroundDeletionsIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		a := c.make("a")
@@ -136,7 +136,7 @@ func TestKindThatAppearsLaterIsCollected(t *testing.T) {
 	})
 }
 
-// ownedByService makes a service "owner" and a config map "dependent" that is its own, and that stays for now.
+// ownedByService makes a Service "owner" and a ConfigMap "dependent" that it owns.
 func (c *cluster) ownedByService() {
 	c.t.Helper()
 	service, err := c.clients.Kube.CoreV1().Services("default").Create(c.t.Context(), &corev1.Service{
@@ -159,7 +159,7 @@ func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.settle()
-		// The watch of services stands still; that of config maps does not.
+		// The watch of Services is blocked; that of ConfigMaps is not.
 		c.server.Intercept(func(r *http.Request) error {
 			if strings.Contains(r.URL.Path, "services") && r.URL.Query().Get("watch") != "" {
 				return fmt.Errorf("no way to services")
@@ -171,8 +171,8 @@ func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
 	})
 }
 
-// Whoever makes dependents may not have heard yet that their owner is gone, while earlier dependents take their time to go.
-func TestDependentMadeAfterItsOwnerWentDoesNotStay(t *testing.T) {
+// A controller may make dependents before it knows that their owner is gone, while earlier dependents are still being deleted.
+func TestADependentThatIsMadeAfterItsOwnerWasDeletedDoesNotStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		a := c.make("a")
@@ -189,13 +189,13 @@ func TestDependentMadeAfterItsOwnerWentDoesNotStay(t *testing.T) {
 	})
 }
 
-func TestOwnerThatWentBeforeAnyCacheShowedItTakesItsDependentsAlong(t *testing.T) {
+func TestAnOwnerThatNoCacheHasShownTakesItsDependentsAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.settle()
 		var away atomic.Bool
 		away.Store(true)
-		c.server.Intercept(func(r *http.Request) error { // services cannot be followed, but be read
+		c.server.Intercept(func(r *http.Request) error { // Services cannot be watched, but read
 			if away.Load() && strings.HasSuffix(r.URL.Path, "services") && r.Method == http.MethodGet {
 				return fmt.Errorf("no way to services")
 			}
@@ -206,14 +206,14 @@ func TestOwnerThatWentBeforeAnyCacheShowedItTakesItsDependentsAlong(t *testing.T
 		if err := c.clients.Kube.CoreV1().Services("default").Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		c.server.Compact() // nobody will hear that it was there
+		c.server.Compact() // no watch will show that it existed
 		away.Store(false)
 		time.Sleep(5 * time.Minute)
 		c.expect("")
 	})
 }
 
-func TestOwnerInAnotherNamespaceCountsAsAbsentAndIsToldOf(t *testing.T) {
+func TestAnOwnerInAnotherNamespaceCountsAsAbsentAndIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		a := c.make("a")
@@ -232,9 +232,8 @@ func TestOwnerInAnotherNamespaceCountsAsAbsentAndIsToldOf(t *testing.T) {
 	})
 }
 
-// A random forest of owners, with deletions of all policies, failing requests,
-// lost watches and expired ones, always comes to rest with exactly what has an owner
-// left or never had one.
+// A random forest of owners, with deletions of all policies, failing requests, cut and expired watches: in the end exactly the
+// objects remain that have an owner left or never had one.
 func TestRandomGraphsConverge(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -391,7 +390,7 @@ func (c *cluster) expect(names string) {
 	}
 	var got []string
 	for _, o := range list.Items {
-		if o.Namespace != metav1.NamespaceSystem { // where every cluster has some
+		if o.Namespace != metav1.NamespaceSystem { // every cluster has some
 			got = append(got, o.Name)
 		}
 	}

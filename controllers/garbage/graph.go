@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/controllers/internal/kinds"
 )
 
-// An identity is how an object is found on the server.
+// identity identifies an object on the server.
 type identity struct {
 	kind      *kinds.Kind
 	namespace string
@@ -19,29 +19,27 @@ type identity struct {
 	uid       types.UID
 }
 
-// A fact is what the graph needs to know of an object that a cache shows.
+// fact is what the graph needs of a cached object.
 type fact struct {
 	identity
 	owners   []metav1.OwnerReference
 	deleting bool
-	// foreground and orphan say which finalizer it has: one that holds it until
-	// its dependents are gone, or until they are let go.
+	// foreground and orphan are set if the object has the finalizer of that name.
 	foreground, orphan bool
 }
 
-// A node is an object, or one that others name as their owner.
+// node is an object, or an owner that dependents refer to.
 type node struct {
 	fact
-	observed   bool     // a cache has shown it; else fact is empty
-	claimed    identity // what the first dependent said that it is
+	observed   bool     // a cache has shown it; otherwise fact is empty
+	claimed    identity // its identity according to the first dependent
 	dependents map[types.UID]*node
 }
 
 func (f *fact) waiting() bool   { return f.deleting && f.foreground }
 func (f *fact) orphaning() bool { return f.deleting && f.orphan }
 
-// A graph knows who owns whom. Its methods return the uids of the objects that
-// a change calls into question.
+// graph has the owners and dependents. Its methods return the UIDs of objects that may have become garbage.
 type graph struct {
 	mu    sync.Mutex // guards nodes and all in them
 	nodes map[types.UID]*node
@@ -49,7 +47,7 @@ type graph struct {
 
 func newGraph() *graph { return &graph{nodes: map[types.UID]*node{}} }
 
-// observe takes in what a cache shows. resolve finds the kind of an owner.
+// observe adds or updates a cached object. resolve finds the kind of an owner.
 func (g *graph) observe(f fact, resolve func(metav1.OwnerReference, identity) (identity, bool)) (suspects []types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +59,7 @@ func (g *graph) observe(f fact, resolve func(metav1.OwnerReference, identity) (i
 	before, known := n.fact, n.observed
 	n.fact, n.observed = f, true
 	if !known {
-		// Who has named it as an owner under other coordinates did so in vain.
+		// Dependents that refer to this UID with another kind or name refer to nothing.
 		for uid, dependent := range n.dependents {
 			if !names(dependent.owners, f.identity) {
 				suspects = append(suspects, uid)
@@ -81,8 +79,7 @@ func (g *graph) observe(f fact, resolve func(metav1.OwnerReference, identity) (i
 	return suspects
 }
 
-// relinkLocked enters n with its owners. An owner that no cache has shown is
-// suspect: it may never have existed.
+// relinkLocked updates n's links to its owners. An owner that no cache has shown is suspect: it may never have existed.
 func (g *graph) relinkLocked(n *node, before []metav1.OwnerReference, resolve func(metav1.OwnerReference, identity) (identity, bool)) (suspects []types.UID) {
 	for _, ref := range before {
 		if !slices.ContainsFunc(n.owners, func(o metav1.OwnerReference) bool { return o.UID == ref.UID }) {
@@ -102,7 +99,7 @@ func (g *graph) relinkLocked(n *node, before []metav1.OwnerReference, resolve fu
 		id, ok := resolve(ref, n.identity)
 		switch {
 		case !ok, owner.observed && owner.identity.differs(id):
-			suspects = append(suspects, n.uid) // it will be told why
+			suspects = append(suspects, n.uid) // so that an event is recorded
 		case !owner.observed && owner.claimed.name == "":
 			owner.claimed = id
 			suspects = append(suspects, ref.UID)
@@ -118,7 +115,7 @@ func (g *graph) relinkLocked(n *node, before []metav1.OwnerReference, resolve fu
 	return suspects
 }
 
-// unlinkLocked takes a dependent from its owner, which may have waited for that.
+// unlinkLocked removes a dependent from its owner, which may have waited for that.
 func (g *graph) unlinkLocked(owner, dependent types.UID) []types.UID {
 	n := g.nodes[owner]
 	if n == nil {
@@ -135,8 +132,7 @@ func (g *graph) unlinkLocked(owner, dependent types.UID) []types.UID {
 	return nil
 }
 
-// remove takes out an object that is gone. Its dependents are suspect, and
-// owners may have waited for it.
+// remove removes an object that is gone. Its dependents are suspect, and owners may have waited for it.
 func (g *graph) remove(uid types.UID) (suspects []types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,17 +148,16 @@ func (g *graph) remove(uid types.UID) (suspects []types.UID) {
 		delete(g.nodes, uid)
 		return suspects
 	}
-	// Whoever made the dependents may make more before it hears of this, so the next one's claim is looked into as the
-	// first one's was.
+	// The controller may make more dependents before it sees the deletion, so the owner is verified again for the next one.
 	n.claimed, n.observed, n.fact = identity{}, false, fact{}
 	return suspects
 }
 
-// A view is a node as it is now, with copies of its dependents.
+// view is a copy of a node and its dependents.
 type view struct {
 	fact
 	observed   bool
-	claimed    identity // what dependents say it is, if no cache has shown it
+	claimed    identity // its identity according to dependents, if no cache has shown it
 	dependents []fact
 }
 
@@ -180,8 +175,7 @@ func (g *graph) look(uid types.UID) (view, bool) {
 	return v, true
 }
 
-// present returns what a cache shows of an owner, if it is the one that a
-// reference means.
+// present returns the cached owner, if it has this identity.
 func (g *graph) present(id identity) (fact, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,7 +186,7 @@ func (g *graph) present(id identity) (fact, bool) {
 	return n.fact, true
 }
 
-// elsewhere says that an object of that uid is known in another namespace.
+// elsewhere reports whether an object with this UID is in another namespace.
 func (g *graph) elsewhere(id identity) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,7 +210,7 @@ func (g *graph) forget(resource schema.GroupResource) (suspects []types.UID) {
 	return suspects
 }
 
-// differs says that two identities of one uid do not mean the same object.
+// differs reports whether two identities with one UID are different objects.
 func (id identity) differs(other identity) bool {
 	if id.kind == nil || other.kind == nil {
 		return id.kind != other.kind
@@ -225,7 +219,7 @@ func (id identity) differs(other identity) bool {
 		id.namespace != other.namespace || id.name != other.name
 }
 
-// names says that one of the references could mean the identity.
+// names reports whether one of the references may refer to the identity.
 func names(refs []metav1.OwnerReference, id identity) bool {
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
 		return ref.UID == id.uid && ref.Name == id.name && ref.Kind == id.kind.Kind

@@ -13,17 +13,17 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// A monitor keeps the graph informed about one kind.
+// monitor keeps the graph up to date for one kind.
 type monitor struct {
 	cache loop.Cache
 	run   func(ctx context.Context) error
-	// find returns what the cache shows now, and in which version.
+	// find returns the cached object and its resource version.
 	find func(informer.Key) (fact, string, bool)
 	stop context.CancelFunc
 }
 
-// An entry is all that is kept of an object: some tens of bytes beside its
-// names. Its fields are exported because informers compare what they keep.
+// entry is all that is kept of an object: some tens of bytes beside its names. Its fields are exported because informers compare
+// them by reflection.
 type entry struct {
 	Key                          informer.Key
 	UID                          types.UID
@@ -49,15 +49,13 @@ func (e *entry) fact(kind *kinds.Kind) fact {
 	}
 }
 
-// concerns says that two states of an object are not the same to the graph.
-// Nearly all changes of objects are of no concern, and cost this comparison only.
+// concerns reports whether a change concerns the graph. Nearly no change does, and the others cost only this comparison.
 func concerns(before, after *entry) bool {
 	return before.Deleting != after.Deleting || before.Foreground != after.Foreground || before.Orphan != after.Orphan ||
 		!slices.EqualFunc(before.Owners, after.Owners, sameOwner)
 }
 
-// monitor makes the monitor of a kind. Pods are followed anyway by the other
-// loops; everything else by its metadata.
+// monitor makes the monitor of a kind. For pods it uses the informer of the other loops; for everything else the metadata.
 func (c *collector) monitor(kind *kinds.Kind) *monitor {
 	if kind.Resource.Group == "" && kind.Resource.Resource == "pods" {
 		return follow(c, kind, c.pods, func(p *podview.Pod) *entry { return entryOf(p) }, nil)

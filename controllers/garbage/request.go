@@ -23,8 +23,7 @@ func (c *collector) at(id identity) metadata.ResourceInterface {
 	return c.metadata.Resource(id.kind.Resource)
 }
 
-// live asks the server for an object. One of the same name with another uid is
-// not it.
+// live reads an object from the server. An object of the same name with another UID counts as not found.
 func (c *collector) live(ctx context.Context, id identity) (fact, string, error) {
 	o, err := c.at(id).Get(ctx, id.name, metav1.GetOptions{})
 	if err == nil && o.UID != id.uid {
@@ -61,7 +60,7 @@ func (c *collector) patch(ctx context.Context, id identity, meta map[string]any)
 	return nil
 }
 
-// dropFinalizer removes a finalizer from the object as it is now.
+// dropFinalizer removes a finalizer from the object's current version.
 func (c *collector) dropFinalizer(ctx context.Context, id identity, finalizer string) error {
 	o, err := c.at(id).Get(ctx, id.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && (o.UID != id.uid || !slices.Contains(o.Finalizers, finalizer)) {
@@ -74,7 +73,7 @@ func (c *collector) dropFinalizer(ctx context.Context, id identity, finalizer st
 	return c.patch(ctx, id, map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion, "finalizers": rest})
 }
 
-// dropOwner removes the references to an owner from the object as it is now.
+// dropOwner removes the references to an owner from the object's current version.
 func (c *collector) dropOwner(ctx context.Context, id identity, owner types.UID) error {
 	o, err := c.at(id).Get(ctx, id.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && o.UID != id.uid {
@@ -93,8 +92,8 @@ func (c *collector) dropOwner(ctx context.Context, id identity, owner types.UID)
 // pageSize is how many objects are listed at a time.
 const pageSize = 500
 
-// letGoOf removes the references to an owner from all objects of a kind.
-func (c *collector) letGoOf(ctx context.Context, kind *kinds.Kind, owner identity) error {
+// releaseDependents removes the references to an owner from all objects of a kind.
+func (c *collector) releaseDependents(ctx context.Context, kind *kinds.Kind, owner identity) error {
 	if owner.namespace != "" && !kind.Namespaced {
 		return nil // it cannot own them
 	}
@@ -123,8 +122,7 @@ func (c *collector) letGoOf(ctx context.Context, kind *kinds.Kind, owner identit
 	}
 }
 
-// Absences remembers owners that were seen absent, so that the dependents of
-// one are not as many questions. A uid never comes back.
+// absences remembers owners that were found absent, so that each is verified only once. A UID is never used again.
 type absences struct {
 	mu   sync.Mutex // guards seen
 	seen map[absence]struct{}
@@ -136,7 +134,7 @@ type absence struct {
 	uid             types.UID
 }
 
-const mostAbsences = 5000
+const maxAbsences = 5000
 
 func absenceOf(id identity) absence {
 	return absence{id.kind.Resource.GroupResource(), id.namespace, id.name, id.uid}
@@ -152,7 +150,7 @@ func (a *absences) has(id identity) bool {
 func (a *absences) add(id identity) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.seen == nil || len(a.seen) >= mostAbsences {
+	if a.seen == nil || len(a.seen) >= maxAbsences {
 		a.seen = map[absence]struct{}{}
 	}
 	a.seen[absenceOf(id)] = struct{}{}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conclude decides whether the job is over, and what follows for its pods.
+// conclude decides whether the Job is over, and what that means for its pods.
 func (p *plan) conclude() {
 	if p.job.DeletionTimestamp != nil {
 		p.untrack = tracked(p.pods)
@@ -24,7 +24,7 @@ func (p *plan) conclude() {
 		p.end(batchv1.JobFailureTarget, batchv1.JobFailed)
 	default:
 		if suspended(p.job) {
-			p.status.StartTime = nil // the deadline counts from when the job goes on
+			p.status.StartTime = nil // the deadline counts from when the Job is resumed
 		}
 		p.staff()
 	}
@@ -34,7 +34,7 @@ func (p *plan) finishing() bool {
 	return p.isTrue(batchv1.JobSuccessCriteriaMet) || p.isTrue(batchv1.JobFailureTarget)
 }
 
-// decide says how the job will end, as soon as that is clear.
+// decide sets how the Job will end, as soon as that is clear.
 func (p *plan) decide() {
 	if p.finishing() {
 		return
@@ -64,8 +64,7 @@ func (p *plan) decideSuccess() {
 	successes := int(p.status.Succeeded) + len(p.status.UncountedTerminatedPods.Succeeded)
 	enough := successes >= completions(p.job)
 	if p.job.Spec.Completions == nil {
-		// Pods that agree among themselves when the work is done: one success is
-		// the sign, and the others are left to end.
+		// Without completions one success is sufficient, and the other pods are left to end.
 		enough = successes > 0 && len(p.active) == 0
 	}
 	if enough && !suspended(p.job) {
@@ -73,8 +72,7 @@ func (p *plan) decideSuccess() {
 	}
 }
 
-// restartsExceed says that containers which are restarted in place have failed
-// too often.
+// restartsExceed reports whether containers that are restarted in place have failed too often.
 func (p *plan) restartsExceed() bool {
 	if p.job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		return false
@@ -100,8 +98,7 @@ func (p *plan) deadlinePassed() bool {
 	return left <= 0
 }
 
-// end brings the pods of a job that is over to their end, and then says that it
-// is over.
+// end stops the pods of a Job that is over, and then sets the final condition.
 func (p *plan) end(interim, final batchv1.JobConditionType) {
 	for _, pod := range slices.Concat(p.active, p.terminating) {
 		if isTracked(pod) && !p.counted[pod.UID] && final == batchv1.JobFailed && rule(p.job, pod).counts && p.room() > 0 {
@@ -155,7 +152,7 @@ func (p *plan) isTrue(kind batchv1.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// set says whether it changed anything.
+// set reports whether it has changed anything.
 func (p *plan) set(kind batchv1.JobConditionType, state corev1.ConditionStatus, reason, message string) bool {
 	c := p.condition(kind)
 	if c != nil && c.Status == state {

@@ -39,16 +39,14 @@ type controller struct {
 	known map[loop.Key]memory
 }
 
-// A memory is what is known of a job beyond what the API keeps.
+// memory is the state of a Job that the API does not have.
 type memory struct {
 	pause pause
-	// checked is set once a pass has made sure that what the caches show of the
-	// job's pods is not older than what they show of the job.
+	// checked is set once a sync has made sure that the cached pods are not older than the cached Job.
 	checked bool
 }
 
-// trackedBy finds pods that carry the finalizer, by the job that they name as
-// their owner.
+// trackedBy finds pods with the tracking finalizer, by the Job that owns them.
 var trackedBy = informer.NewIndex(func(pod *podview.Pod) []string {
 	if key, ok := jobOf(pod); ok && isTracked(pod) {
 		return []string{key.String()}
@@ -80,7 +78,7 @@ func jobOf(pod *podview.Pod) (loop.Key, bool) {
 	return loop.Key{Namespace: pod.Namespace, Name: ref.Name}, true
 }
 
-// concerned are the pod's job, or those that might adopt it.
+// concerned returns the pod's Job, or those that might adopt it.
 func (j *controller) concerned(pod *podview.Pod) []loop.Key {
 	if key, ok := jobOf(pod); ok {
 		return []loop.Key{key}
@@ -88,7 +86,7 @@ func (j *controller) concerned(pod *podview.Pod) []loop.Key {
 	if !owned.Orphan(pod) {
 		return nil
 	}
-	return owned.Seekers(j.jobs, pod, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector })
+	return owned.MatchingOwners(j.jobs, pod, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector })
 }
 
 func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
@@ -127,7 +125,7 @@ func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{After: p.wait}, j.carryOut(ctx, key, p)
 }
 
-// freeOrphans lets pods go whose job is gone.
+// freeOrphans removes the finalizer from pods whose Job is gone.
 func (j *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1.Job) error {
 	var orphans []*podview.Pod
 	for pod := range j.pods.By(trackedBy, key.String()) {
@@ -138,7 +136,7 @@ func (j *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1
 	if len(orphans) == 0 {
 		return nil
 	}
-	// The cache may be behind: a job of that uid may just have been made.
+	// The cache may be behind: a Job with that UID may just have been created.
 	live, err := j.kube.BatchV1().Jobs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("look for the job of tracked pods: %w", err)
@@ -155,10 +153,9 @@ func (j *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1
 	return j.untrack(ctx, key, orphans)
 }
 
-// recheck asks the server for each pod that is about to be counted, when this
-// process looks at a job for the first time: another one may have counted it and
-// taken its finalizer off, and our caches of pods and of jobs were filled at
-// different moments. From then on we know our own writes.
+// recheck reads each pod that is about to be counted from the server when this process handles a Job for the first time. Another
+// process may have counted the pod and removed its finalizer, and our caches of pods and of Jobs were filled at different times.
+// After that we know our own writes.
 func (j *controller) recheck(ctx context.Context, pods []*podview.Pod) ([]*podview.Pod, error) {
 	out := make([]*podview.Pod, 0, len(pods))
 	for _, pod := range pods {
@@ -251,7 +248,7 @@ func finished(job *batchv1.Job) bool {
 	return ok
 }
 
-// finish is the condition that says that the job is over.
+// finish returns the condition of a finished Job.
 func finish(job *batchv1.Job) (*batchv1.JobCondition, bool) {
 	for i := range job.Status.Conditions {
 		c := &job.Status.Conditions[i]

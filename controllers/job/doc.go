@@ -1,19 +1,17 @@
-// Package job runs pods until enough of them have succeeded, and deletes
-// finished jobs when their time is over.
+// Package job runs pods until enough of them have succeeded, and deletes finished Jobs after their TTL.
 //
-// What is guaranteed, from whatever state and wherever an earlier pass was cut off:
+// Guarantees, from any state and wherever an earlier sync has stopped:
 //
-//   - Counted: every pod of a job that ends is counted once, as a success or a
-//     failure. A pod carries a finalizer until it is counted: first the status takes in its
-//     uid, then the finalizer goes, then the uid becomes a number. No crash in between
-//     loses or doubles one.
-//   - Bounded: there are never more pods at work than parallelism, nor than there are
-//     completions left; an indexed job has at most one for each index.
-//   - Final: a job that is complete or failed stays so, and says so only when none of
-//     its pods runs any more. Before, it says what it will be.
+//   - Counted: every pod of a Job that ends is counted once, as a success or a
+//     failure. A pod has a finalizer until it is counted: first its UID is added to the
+//     status, then the finalizer is removed, then the UID becomes a number. No crash in
+//     between loses or doubles one.
+//   - Bounded: there are never more active pods than parallelism, nor than
+//     completions left; an indexed Job has at most one for each index.
+//   - Final: a Job that is complete or failed stays so, and gets that condition only
+//     when none of its pods runs any more. Before that it has an interim condition.
 //
-// What may not be assumed: that the pause between failures survives a restart of
-// the loop.
+// The back-off between failures does not survive a restart of the loop.
 package job
 
 import batchv1 "k8s.io/api/batch/v1"

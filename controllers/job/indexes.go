@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Indexes are a set of completion indexes, written like "1,3-5,7".
-type indexes []span // in order, apart from one another
+// indexes is a set of completion indexes, written like "1,3-5,7".
+type indexes []span // sorted, with gaps between them
 
 type span struct{ first, last int }
 
-// parseIndexes leaves out what is not below the limit or cannot be read.
+// parseIndexes skips what is not below the limit or is invalid.
 func parseIndexes(text string, limit int) indexes {
 	var out indexes
 	for part := range strings.SplitSeq(text, ",") {
@@ -90,7 +90,7 @@ func (x indexes) with(more []int) indexes {
 	return out
 }
 
-// in counts those of the set that are in another one too.
+// in counts the indexes that are in both sets.
 func (x indexes) in(other indexes) int {
 	n := 0
 	for _, s := range x {

@@ -39,7 +39,7 @@ func TestJobRunsToItsCompletions(t *testing.T) {
 	})
 }
 
-func TestFailedPodsAreReplacedMoreAndMoreSlowlyUntilTheLimit(t *testing.T) {
+func TestFailedPodsAreReplacedWithGrowingDelaysUntilTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.outcome = func(*corev1.Pod) int32 { return 1 }
@@ -180,7 +180,7 @@ func TestSuspendedJobHasNoPodsAndResumes(t *testing.T) {
 	})
 }
 
-func TestJobEndsAtItsDeadlineAndGoesAfterItsTime(t *testing.T) {
+func TestAJobEndsAtItsDeadlineAndIsDeletedAfterItsTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.outcome = func(*corev1.Pod) int32 { return running }
@@ -199,7 +199,7 @@ func TestJobEndsAtItsDeadlineAndGoesAfterItsTime(t *testing.T) {
 	})
 }
 
-func TestPodsOfADeletedJobAreLetGo(t *testing.T) {
+func TestPodsOfADeletedJobLoseTheirFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.outcome = func(*corev1.Pod) int32 { return running }
@@ -214,8 +214,7 @@ func TestPodsOfADeletedJobAreLetGo(t *testing.T) {
 	})
 }
 
-// Loops that crash at any write, pods that fail and nodes that lose them: each
-// end of a pod is counted once, and the job gets its completions.
+// Loops crash at any write, pods fail and nodes lose them: each end of a pod is counted once, and the Job gets its completions.
 func TestEveryPodIsCountedOnceWhateverCrashes(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -268,7 +267,7 @@ func crashing(t *testing.T, seed uint64) {
 	}
 }
 
-const running = -1 // the outcome of a pod that goes on
+const running = -1 // the outcome of a pod that keeps running
 
 type cluster struct {
 	t       *testing.T
@@ -294,13 +293,13 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// settle ends a running pod as its outcome says.
+// settle ends a running pod with its outcome.
 func (c *cluster) settle(pod *corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.seen[pod.UID]; !ok {
 		c.seen[pod.UID] = time.Now()
-		return // it runs at least until the next pass
+		return // it runs at least until the next sync
 	}
 	code := c.outcome(pod)
 	if code == running {
@@ -360,7 +359,7 @@ func (c *cluster) edit(edit func(*batchv1.Job)) {
 
 func (c *cluster) pods() []*corev1.Pod { return looptest.All[corev1.Pod](c.server, "pods") }
 
-// most is the largest number of pods that ran at a time, as far as their times tell.
+// most returns the largest number of pods that ran at the same time, according to their times.
 func (c *cluster) most() int {
 	type event struct {
 		at    time.Time

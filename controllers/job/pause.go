@@ -2,8 +2,7 @@ package job
 
 import "time"
 
-// A pause is how long a job waits before it makes new pods after failures. The
-// zero value is no pause.
+// pause is the back-off of a Job after failures. The zero value is no back-off.
 type pause struct {
 	failures int
 	last     time.Time
@@ -14,7 +13,7 @@ const (
 	longestPause = 10 * time.Minute
 )
 
-// after is the pause with one more failure.
+// after returns the back-off after one more failure.
 func (p pause) after(failure time.Time) pause {
 	p.failures++
 	if failure.After(p.last) {
@@ -23,13 +22,13 @@ func (p pause) after(failure time.Time) pause {
 	return p
 }
 
-// left is what is left of the pause; nothing if it is over.
+// left returns the rest of the back-off.
 func (p pause) left(now time.Time) time.Duration {
 	if p.failures == 0 {
 		return 0
 	}
 	length := longestPause
-	if p.failures < 10 { // beyond, doubling would exceed it anyway
+	if p.failures < 10 { // more doubling would exceed the maximum anyway
 		length = min(longestPause, firstPause<<(p.failures-1))
 	}
 	return max(0, p.last.Add(length).Sub(now))

@@ -13,36 +13,35 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// A plan is what one pass wants: first the status, then, when that is written,
-// the rest.
+// plan is the result of one sync: first the status is written, then the rest is done.
 type plan struct {
 	job  *batchv1.Job
 	pods []*podview.Pod
 	now  time.Time
 
 	status  batchv1.JobStatus
-	untrack []*podview.Pod // counted: the finalizer may go
-	remove  []*podview.Pod // not wanted any more: the finalizer and the pod may go
+	untrack []*podview.Pod // counted pods, whose finalizer may be removed
+	remove  []*podview.Pod // unwanted pods, whose finalizer is removed before they are deleted
 	create  []int          // one for each new pod: its index, or noIndex
-	wait    time.Duration  // until something is due; 0: never
-	pause   pause          // between failures, from now on
+	wait    time.Duration  // until the next sync; 0 means none
+	pause   pause          // the back-off from now on
 	notes   []note         // events
 
 	active, terminating []*podview.Pod
 	completed, failed   indexes
-	counted             map[types.UID]bool // in the status, not yet in its numbers
-	ruin                string             // why the failure policy fails the job
+	counted             map[types.UID]bool // UIDs in the status that are not yet in its numbers
+	ruin                string             // why the pod failure policy fails the Job
 }
 
 type note struct{ level, reason, message string }
 
 const (
 	noIndex = -1
-	// atOnce bounds the uids in the status, and the pods made in one pass.
+	// atOnce limits the UIDs in the status, and the pods made in one sync.
 	atOnce = 500
 )
 
-// assess works out a plan from a job and its pods.
+// assess makes a plan for a Job and its pods.
 func assess(job *batchv1.Job, pods []*podview.Pod, before pause, now time.Time) *plan {
 	p := &plan{job: job, pods: pods, now: now, pause: before, status: *job.Status.DeepCopy(), counted: map[types.UID]bool{}}
 	if p.status.UncountedTerminatedPods == nil {
@@ -62,7 +61,7 @@ func assess(job *batchv1.Job, pods []*podview.Pod, before pause, now time.Time) 
 	return p
 }
 
-// begin notes the start, a suspension, and its end.
+// begin handles the start, a suspension, and its end.
 func (p *plan) begin() {
 	switch {
 	case suspended(p.job):
@@ -81,8 +80,7 @@ func (p *plan) begin() {
 	}
 }
 
-// takeIn turns uids in the status into numbers, once their pods carry the
-// finalizer no more.
+// takeIn turns UIDs in the status into numbers, once their pods have lost the finalizer.
 func (p *plan) takeIn() {
 	tracked := map[types.UID]bool{}
 	for _, pod := range p.pods {
@@ -106,7 +104,7 @@ func (p *plan) takeIn() {
 	settle(&uncounted.Failed, &p.status.Failed)
 }
 
-// sort finds the pods that are at work and those that are leaving.
+// sort finds the active and the terminating pods.
 func (p *plan) sort() {
 	var ready, terminating int32
 	for _, pod := range p.pods {
@@ -124,7 +122,7 @@ func (p *plan) sort() {
 	p.status.Active, p.status.Ready, p.status.Terminating = int32(len(p.active)), &ready, &terminating
 }
 
-// count takes the pods that have ended into the status.
+// count adds the finished pods to the status.
 func (p *plan) count() {
 	var ended []*podview.Pod
 	for _, pod := range p.pods {
@@ -137,7 +135,7 @@ func (p *plan) count() {
 		switch {
 		case p.counted[pod.UID]:
 			p.untrack = append(p.untrack, pod)
-		case p.room() == 0: // the next pass, when these have become numbers
+		case p.room() == 0: // the next sync continues when these are numbers
 		case pod.Phase == corev1.PodSucceeded:
 			p.succeed(pod)
 		default:
@@ -165,7 +163,7 @@ func (p *plan) succeed(pod *podview.Pod) {
 		p.countAs(pod, &p.status.UncountedTerminatedPods.Succeeded)
 		return
 	}
-	// An index is a number of its own: adding it twice changes nothing.
+	// Indexes are a set: adding one twice changes nothing.
 	if i := indexOf(pod); i != noIndex && i < completions(p.job) {
 		p.completed = p.completed.with([]int{i})
 	}
@@ -185,27 +183,26 @@ func (p *plan) fail(pod *podview.Pod) {
 		if r.counts && (r.failIndex || annotated(pod, failureKey) >= int(*p.job.Spec.BackoffLimitPerIndex)) {
 			p.failed = p.failed.with([]int{i})
 		}
-		// The last pod of an index tells its successor how often it has failed.
+		// The last pod of an index tells its successor how often the index has failed.
 		if !p.failed.has(i) && !p.succeeded(pod) && p.ruin == "" && !p.finishing() {
 			return
 		}
 	}
 	p.untrack = append(p.untrack, pod)
-	p.pause = p.pause.after(endOf(pod, p.now)) // whether the failure counts or not: what goes on failing must slow down
+	p.pause = p.pause.after(endOf(pod, p.now)) // whether the failure counts or not, repeated failures must slow down
 	if r.counts {
 		p.countAs(pod, &p.status.UncountedTerminatedPods.Failed)
 	}
 }
 
-// succeeded says that there is a later pod of the same index.
+// succeeded reports whether there is a later pod of the same index.
 func (p *plan) succeeded(pod *podview.Pod) bool {
 	return slices.ContainsFunc(p.pods, func(other *podview.Pod) bool {
 		return indexOf(other) == indexOf(pod) && later(other, pod)
 	})
 }
 
-// later says that a was made as b's successor. Times have whole seconds only;
-// the number of failures tells more.
+// later reports whether a was made as b's successor. Times have only seconds, so the number of failures is compared too.
 func later(a, b *podview.Pod) bool {
 	x, y := annotated(a, failureKey)+annotated(a, ignoredKey), annotated(b, failureKey)+annotated(b, ignoredKey)
 	if x != y {
@@ -221,8 +218,8 @@ func (p *plan) countAs(pod *podview.Pod, uids *[]types.UID) {
 
 func isTracked(pod *podview.Pod) bool { return slices.Contains(pod.Finalizers, finalizer) }
 
-// hasFailed says that the pod counts as failed. One that is being deleted does so
-// at once, unless its end is to be awaited.
+// hasFailed reports whether the pod counts as failed. A pod that is being deleted does so at once, unless the Job waits for its
+// end.
 func hasFailed(job *batchv1.Job, pod *podview.Pod) bool {
 	return pod.Phase == corev1.PodFailed || pod.Terminating() && !awaitsEnd(job)
 }
@@ -240,7 +237,7 @@ func annotated(pod *podview.Pod, key string) int {
 	return n
 }
 
-// endOf is when the pod's last container ended, as well as can be known.
+// endOf returns when the pod's last container ended, as well as it is known.
 func endOf(pod *podview.Pod, now time.Time) time.Time {
 	var end time.Time
 	for _, exit := range pod.Exits {

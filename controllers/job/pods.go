@@ -17,8 +17,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// handOver sends a patch by which a pod is adopted or released. An adopted pod
-// is counted from then on, a released one no more.
+// handOver sends a patch that adopts or releases a pod. An adopted pod is counted from then on, a released one no longer.
 func (j *controller) handOver(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
 	adopted := owned.Orphan(pod)
 	if err := j.upkeep.Patch(ctx, key, pod, patch); err != nil {
@@ -30,20 +29,20 @@ func (j *controller) handOver(ctx context.Context, key loop.Key, pod *podview.Po
 	return j.upkeep.Patch(ctx, key, pod, fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":[%q]}}`, pod.UID, finalizer))
 }
 
-// untrack takes the finalizer off pods.
+// untrack removes the finalizer from pods.
 func (j *controller) untrack(ctx context.Context, key loop.Key, pods []*podview.Pod) error {
 	_, err := loop.SlowStart(ctx, len(pods), func(ctx context.Context, i int) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`, pods[i].UID, finalizer)
 		err := j.upkeep.Patch(ctx, key, pods[i], patch)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // it, or the one that we saw, is gone
+			return nil // it is gone or was replaced
 		}
 		return err
 	})
 	return err
 }
 
-// remove deletes pods that are not wanted any more. They are not counted.
+// remove deletes unwanted pods. They are not counted.
 func (j *controller) remove(ctx context.Context, key loop.Key, job *batchv1.Job, pods []*podview.Pod) error {
 	if err := j.untrack(ctx, key, tracked(pods)); err != nil {
 		return err
@@ -65,8 +64,7 @@ func (j *controller) create(ctx context.Context, key loop.Key, p *plan) error {
 	return err
 }
 
-// podFor is the pod that a job's template makes for an index. last is the pod of
-// that index which failed before it.
+// podFor returns the pod for an index. last is the pod of that index that failed before.
 func podFor(job *batchv1.Job, index int, last *podview.Pod) *corev1.Pod {
 	t := job.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{
@@ -95,8 +93,7 @@ func podFor(job *batchv1.Job, index int, last *podview.Pod) *corev1.Pod {
 	return pod
 }
 
-// failureCounts are the annotations by which a pod knows how often its index has
-// failed before it.
+// failureCounts returns the annotations with the failures of a pod's index.
 func failureCounts(job *batchv1.Job, last *podview.Pod) map[string]string {
 	failed, ignored := 0, 0
 	if last != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// A ruling is what a job's pod failure policy says of a failed pod.
+// ruling is the result of the pod failure policy for a failed pod.
 type ruling struct {
 	counts    bool
 	failIndex bool
-	failJob   string // why, if the whole job fails
+	failJob   string // the reason, if the whole Job fails
 }
 
 func rule(job *batchv1.Job, pod *podview.Pod) ruling {
@@ -64,8 +64,7 @@ func wants(r *batchv1.PodFailurePolicyOnExitCodesRequirement, exit podview.Exit)
 	return slices.Contains(r.Values, exit.Code) == (r.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn)
 }
 
-// succeededBy is the first rule of the job's success policy that the completed
-// indexes fulfil.
+// succeededBy returns the first rule of the success policy that the completed indexes fulfil.
 func succeededBy(job *batchv1.Job, completed indexes) (rule int, ok bool) {
 	if job.Spec.SuccessPolicy == nil || !indexed(job) {
 		return 0, false
@@ -108,8 +107,7 @@ func parallelism(job *batchv1.Job) int {
 
 func suspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
 
-// awaitsEnd says that a pod is replaced only when it has ended, and not already
-// when it is being deleted.
+// awaitsEnd reports whether a pod is replaced only when it has ended, and not already when it is being deleted.
 func awaitsEnd(job *batchv1.Job) bool {
 	if job.Spec.PodReplacementPolicy != nil {
 		return *job.Spec.PodReplacementPolicy == batchv1.Failed

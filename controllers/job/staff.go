@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// staff makes pods where some are missing, and removes those that are too many.
+// staff makes missing pods and removes surplus ones.
 func (p *plan) staff() {
 	wanted := p.wanted()
 	if surplus := len(p.active) - wanted; surplus > 0 {
@@ -40,7 +40,7 @@ func (p *plan) staff() {
 	p.create = p.free(missing)
 }
 
-// wanted is the number of pods that should be at work.
+// wanted returns the number of pods that should be active.
 func (p *plan) wanted() int {
 	if suspended(p.job) {
 		return 0
@@ -55,8 +55,7 @@ func (p *plan) wanted() int {
 	return max(0, min(parallelism(p.job), completions(p.job)-successes-p.failed.len()))
 }
 
-// duplicates are pods whose index has another pod at work, is done, or does not
-// exist.
+// duplicates returns pods whose index has another active pod, is done, or does not exist.
 func (p *plan) duplicates() []*podview.Pod {
 	taken := map[int]bool{}
 	var out []*podview.Pod
@@ -72,7 +71,7 @@ func (p *plan) duplicates() []*podview.Pod {
 	return out
 }
 
-// free are the lowest indexes that need a pod now.
+// free returns the lowest indexes that need a pod now.
 func (p *plan) free(n int) []int {
 	taken := map[int]bool{}
 	for _, pod := range p.active {
@@ -103,7 +102,7 @@ func (p *plan) free(n int) []int {
 	return out
 }
 
-// lastFailures are the latest pods that have failed, by index.
+// lastFailures returns the latest failed pods, by index.
 func (p *plan) lastFailures() map[int]*podview.Pod {
 	out := map[int]*podview.Pod{}
 	for _, pod := range p.pods {
@@ -115,7 +114,7 @@ func (p *plan) lastFailures() map[int]*podview.Pod {
 	return out
 }
 
-// leastLoss puts first the pods that have come least far.
+// leastLoss sorts the pods first that have progressed least.
 func leastLoss(pods []*podview.Pod) []*podview.Pod {
 	out := slices.Clone(pods)
 	slices.SortStableFunc(out, func(a, b *podview.Pod) int {

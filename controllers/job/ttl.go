@@ -15,10 +15,10 @@ import (
 
 const ttlName = "ttl-after-finished-controller"
 
-// TTLEntry is the loop that deletes jobs some time after they have finished.
+// TTLEntry registers the loop that deletes finished Jobs after their TTL.
 var TTLEntry = loop.Entry{Name: ttlName, Aliases: []string{"ttl-after-finished"}, New: NewTTL}
 
-// NewTTL makes that loop.
+// NewTTL returns that loop.
 func NewTTL(c *loop.Clients) (loop.Runner, error) {
 	jobs := loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs("")))
 	sync := func(ctx context.Context, key loop.Key) (loop.Result, error) {
@@ -30,7 +30,7 @@ func NewTTL(c *loop.Clients) (loop.Runner, error) {
 		if !ends || left > 0 {
 			return loop.Result{After: left}, nil
 		}
-		// Its time may have been prolonged at the last moment: the version guards it.
+		// The TTL may have been extended at the last moment, so the version is a precondition.
 		foreground := metav1.DeletePropagationForeground
 		err := c.Kube.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
 			PropagationPolicy: &foreground,
@@ -44,7 +44,7 @@ func NewTTL(c *loop.Clients) (loop.Runner, error) {
 	return &loop.Loop{Name: ttlName, Clients: c, Workers: 5, Sync: sync, Watches: []loop.Watch{loop.Self(jobs)}}, nil
 }
 
-// timeLeft is how long a finished job may stay, if it may not stay for ever.
+// timeLeft returns how long a finished Job is kept. ends is false if it is kept for ever.
 func timeLeft(job *batchv1.Job, now time.Time) (left time.Duration, ends bool) {
 	c, ok := finish(job)
 	if !ok || job.Spec.TTLSecondsAfterFinished == nil {

@@ -14,7 +14,7 @@ import (
 
 const isDefault = "storageclass.kubernetes.io/is-default-class"
 
-// defaultClass makes the class once, at the start.
+// defaultClass makes the storage class once, at the start.
 func (r *controller) defaultClass(c *loop.Clients, classes *loop.Writer[*storagev1.StorageClass], class string) loop.Runner {
 	return &loop.Loop{
 		Name: name + "-class", Clients: c, Start: []loop.Key{{Name: class}}, Watches: []loop.Watch{loop.Reads(r.classes)},

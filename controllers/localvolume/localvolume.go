@@ -1,11 +1,12 @@
-// Package localvolume makes volumes that are folders of a node, for classes whose provisioner is [Provisioner], and removes them.
+// Package localvolume provisions volumes that are directories of a node, for storage classes with the provisioner [Provisioner],
+// and removes them.
 //
-// What is guaranteed: a claim of such a class gets one volume at most, named after the claim's uid, on the node that the scheduler
-// has selected, or, for classes that bind immediately, on the ready node with the fewest. A volume with the policy Delete goes only
-// after its node has removed the data, or has gone itself; until then it is tried again.
+// Guarantees: a claim of such a class gets at most one volume, named after the claim's UID, on the node that the scheduler has
+// selected. For classes with immediate binding it is the ready node with the fewest volumes. A volume with the policy Delete is
+// deleted only after its node has removed the data, or is gone itself; until then the removal is retried.
 //
-// What may not be assumed: that the size that a claim asks for is kept free, or enforced. Nodes of other kubelets, which do not announce a
-// folder by the annotation [FolderAnnotation], get no volumes.
+// The requested size is neither reserved nor enforced. Nodes of other kubelets, without the annotation [FolderAnnotation], get no
+// volumes.
 package localvolume
 
 import (
@@ -20,19 +21,19 @@ import (
 
 const (
 	name = "local-volume-provisioner-controller"
-	// Provisioner is what storage classes name to get such volumes.
+	// Provisioner is the provisioner in storage classes for such volumes.
 	Provisioner = "millrace.dev/local"
-	// FolderAnnotation is where a node says below which folder it keeps volumes.
+	// FolderAnnotation is the node annotation with the directory for volumes.
 	FolderAnnotation = "millrace.dev/local-volumes"
-	// nodeAnnotation names, in a volume, the node that has the data.
+	// nodeAnnotation is the volume annotation with the name of its node.
 	nodeAnnotation = "millrace.dev/node"
 	finalizer      = "millrace.dev/local-volume"
 )
 
-// Options say what the loop makes of its own accord. The zero value makes nothing.
+// Options configure what the loop makes at the start. The zero value makes nothing.
 type Options struct {
-	// Class is the name of a storage class that is made at the start, and marked as the default, if the cluster has none of this
-	// provisioner. Somebody who deletes it gets it again at the next start.
+	// Class is the name of a default storage class that is made at the start if the cluster has none with this provisioner. If it
+	// is deleted, the next start makes it again.
 	Class string
 }
 
@@ -57,7 +58,7 @@ type controller struct {
 	volumeWriter *loop.Writer[*corev1.PersistentVolume]
 }
 
-// onNode are the volumes of this provisioner, by node.
+// onNode finds the volumes of this provisioner by node.
 var onNode = informer.NewIndex(func(v *corev1.PersistentVolume) []string {
 	if !ours(v) {
 		return nil
@@ -65,7 +66,7 @@ var onNode = informer.NewIndex(func(v *corev1.PersistentVolume) []string {
 	return []string{v.Annotations[nodeAnnotation]}
 })
 
-// New makes the loop: one part of it has claims as its keys, the other one volumes.
+// New returns the loop. One part of it has claims as keys, the other one volumes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	r := &controller{
 		kube: c.Kube, recorder: c.Recorder,
@@ -95,7 +96,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	return loop.Join(runners...), nil
 }
 
-// volumesOfNode are those of a node that has gone: their data went with it.
+// volumesOfNode returns the volumes of a deleted node, whose data is gone with it.
 func (r *controller) volumesOfNode(before, after *corev1.Node) []loop.Key {
 	if after != nil {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// inWorld runs a test beside the loops about volumes, in a cluster with a node "n" that keeps local volumes and one, "m", that does not.
+// inWorld runs a test with the volume loops, in a cluster with a node "n" that has local volumes and one, "m", that has not.
 func inWorld(t *testing.T, f func(t *testing.T, s *looptest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func volumes(s *looptest.Server) []*corev1.PersistentVolume {
 	return looptest.All[corev1.PersistentVolume](s, "persistentvolumes")
 }
 
-func TestAClaimJustWorks(t *testing.T) {
+func TestAClaimGetsAVolume(t *testing.T) {
 	inWorld(t, func(t *testing.T, s *looptest.Server) {
 		claim(s, "c", nil)
 		pass()
@@ -95,7 +95,7 @@ func TestAClaimJustWorks(t *testing.T) {
 	})
 }
 
-func TestANodeThatKeepsNoVolumesIsNotTaken(t *testing.T) {
+func TestANodeWithoutLocalVolumesIsNotUsed(t *testing.T) {
 	inWorld(t, func(t *testing.T, s *looptest.Server) {
 		claim(s, "c", nil)
 		selectNode(s, "c", "m")
@@ -110,7 +110,7 @@ func TestANodeThatKeepsNoVolumesIsNotTaken(t *testing.T) {
 	})
 }
 
-func TestAVolumeGoesAfterItsData(t *testing.T) {
+func TestAVolumeIsDeletedAfterItsData(t *testing.T) {
 	inWorld(t, func(t *testing.T, s *looptest.Server) {
 		looptest.Edit(s, "nodes", "", "n", func(n *corev1.Node) { n.Status.DaemonEndpoints.KubeletEndpoint.Port = 1 })
 		asked, away := 0, true
@@ -120,7 +120,7 @@ func TestAVolumeGoesAfterItsData(t *testing.T) {
 				if away {
 					return errors.New("the node is away")
 				}
-				r.URL.Path = "/version" // the node has done it
+				r.URL.Path = "/version" // as if the node had removed it
 				r.Method = http.MethodGet
 			}
 			return nil
@@ -143,7 +143,7 @@ func TestAVolumeGoesAfterItsData(t *testing.T) {
 	})
 }
 
-func TestAVolumeGoesWithItsNode(t *testing.T) {
+func TestAVolumeIsDeletedWithItsNode(t *testing.T) {
 	inWorld(t, func(t *testing.T, s *looptest.Server) {
 		claim(s, "c", nil)
 		selectNode(s, "c", "n")
@@ -176,7 +176,7 @@ func TestTheDefaultClassIsMadeOnce(t *testing.T) {
 	})
 }
 
-func TestAClassThatBindsAtOnceNeedsNoPod(t *testing.T) {
+func TestAClassWithImmediateBindingNeedsNoPod(t *testing.T) {
 	inWorld(t, func(t *testing.T, s *looptest.Server) {
 		now := storagev1.VolumeBindingImmediate
 		looptest.Create(s, "storageclasses", "", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "now"}, Provisioner: localvolume.Provisioner, VolumeBindingMode: &now})

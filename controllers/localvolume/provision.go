@@ -19,10 +19,10 @@ const (
 	selectedNode       = "volume.kubernetes.io/selected-node"
 )
 
-// errNoFolder says that a node keeps no volumes.
+// errNoFolder means that a node has no local volumes.
 var errNoFolder = errors.New("the node keeps no local volumes")
 
-// syncClaim makes the volume that a claim waits for.
+// syncClaim makes the volume of a claim.
 func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, error) {
 	claim, ok := r.claims.Lookup(key)
 	if !ok || claim.DeletionTimestamp != nil || claim.Spec.VolumeName != "" || claim.Annotations[storageProvisioner] != Provisioner {
@@ -58,7 +58,7 @@ func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, 
 	return loop.Result{}, nil
 }
 
-// place is the node of a new volume. It is nil as long as the scheduler has to say.
+// place returns the node of a new volume, or nil until the scheduler has selected one.
 func (r *controller) place(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (*corev1.Node, error) {
 	if selected := claim.Annotations[selectedNode]; selected != "" {
 		node, ok := r.nodes.Get("", selected)
@@ -99,7 +99,7 @@ func ready(node *corev1.Node) bool {
 	return false
 }
 
-// possible tells what keeps a folder from being what a claim asks for.
+// possible returns why a directory cannot be what a claim asks for.
 func possible(claim *corev1.PersistentVolumeClaim) error {
 	switch s := &claim.Spec; {
 	case s.VolumeMode != nil && *s.VolumeMode == corev1.PersistentVolumeBlock:
@@ -112,7 +112,7 @@ func possible(claim *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// reschedule asks the scheduler for another node.
+// reschedule makes the scheduler select another node.
 func (r *controller) reschedule(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	changed := claim.DeepCopy()
 	delete(changed.Annotations, selectedNode)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// syncVolume removes the data of a volume that nobody wants any more, and then the volume.
+// syncVolume removes the data of a released volume, and then the volume.
 func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result, error) {
 	volume, ok := r.volumes.Lookup(key)
 	if !ok || !ours(volume) {
@@ -47,7 +47,7 @@ func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result,
 	return loop.Result{}, nil
 }
 
-// removeData has the node remove a volume's folder. A node that has gone, and one that has no server, keep nothing.
+// removeData makes the node remove a volume's directory. A node that is gone, or has no server, has no data.
 func (r *controller) removeData(ctx context.Context, volume *corev1.PersistentVolume) error {
 	node, err := r.kube.CoreV1().Nodes().Get(ctx, volume.Annotations[nodeAnnotation], metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && node.Status.DaemonEndpoints.KubeletEndpoint.Port == 0 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A round is what one pass through a namespace found out.
+// round is the result of one pass over a namespace.
 type round struct {
 	discovery  error
 	failures   []error
@@ -18,13 +18,13 @@ type round struct {
 	finalizers map[string]int
 }
 
-// finished says that the namespace is empty beyond doubt.
+// finished reports whether the namespace is certainly empty.
 func (r *round) finished() bool {
 	return r.discovery == nil && len(r.failures) == 0 && len(r.remaining) == 0
 }
 
-// conditions are the round in the words that people know. Each is there from
-// the first round, and false when there is nothing to wait for.
+// conditions returns the namespace's conditions. All are set from the first round on, with status False if there is nothing to
+// wait for.
 func (r *round) conditions(now metav1.Time) []corev1.NamespaceCondition {
 	out := []corev1.NamespaceCondition{
 		{Type: corev1.NamespaceDeletionDiscoveryFailure, Status: corev1.ConditionFalse, Reason: "ResourcesDiscovered", Message: "All resources successfully discovered"},
@@ -72,8 +72,8 @@ func listed[K comparable](counts map[K]int, say func(K, int) string) string {
 	return strings.Join(out, ", ")
 }
 
-// merge puts conditions in the place of older ones of the same type, and says
-// whether anything changed. The time of a transition moves with the status only.
+// merge replaces conditions of the same type, and reports whether anything has changed. The transition time changes only with the
+// status.
 func merge(into *[]corev1.NamespaceCondition, conditions []corev1.NamespaceCondition) bool {
 	changed := false
 	for _, c := range conditions {

@@ -36,7 +36,7 @@ type controller struct {
 	tries map[loop.Key]int
 }
 
-// New makes the loop. It needs the metadata client.
+// New returns the loop. It needs the metadata client.
 func New(c *loop.Clients) (loop.Runner, error) {
 	if c.Metadata == nil {
 		return nil, errors.New("the namespace controller needs a metadata client")
@@ -61,13 +61,13 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		n.forget(key)
 		return loop.Result{}, nil
 	}
-	// A cache that is behind may show a namespace that has gone already, whose name another one has now.
+	// The cached namespace may have been deleted and replaced by another one of the same name.
 	ns, err := n.live(ctx, ns)
 	if ns == nil || err != nil {
 		return loop.Result{}, err
 	}
 	if ns.Status.Phase != corev1.NamespaceTerminating {
-		// Say so first: from then on the server lets nothing new in.
+		// Set this first: from then on the server rejects new objects.
 		ns.Status.Phase = corev1.NamespaceTerminating
 		return loop.Result{}, n.writeStatus(ctx, key, ns)
 	}
@@ -83,7 +83,7 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, n.finalize(ctx, key, ns)
 }
 
-// live is the namespace as it is now, or nil if it is not there any more.
+// live returns the current namespace, or nil if it is gone.
 func (n *controller) live(ctx context.Context, cached *corev1.Namespace) (*corev1.Namespace, error) {
 	ns, err := n.kube.CoreV1().Namespaces().Get(ctx, cached.Name, metav1.GetOptions{})
 	switch {
@@ -109,7 +109,7 @@ func (n *controller) writeStatus(ctx context.Context, key loop.Key, ns *corev1.N
 	return nil
 }
 
-// finalize takes our finalizer off, which lets the namespace go.
+// finalize removes our finalizer, so that the namespace is deleted.
 func (n *controller) finalize(ctx context.Context, key loop.Key, ns *corev1.Namespace) error {
 	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 	_, err := n.kube.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
@@ -125,8 +125,8 @@ const (
 	longestPause = 15 * time.Second
 )
 
-// pause grows with each try: most namespaces are empty in a moment, and one that
-// waits for a pod to end must not be asked about all the time.
+// pause returns a growing delay: most namespaces are empty soon, but one that waits for a pod to end must not be listed all the
+// time.
 func (n *controller) pause(key loop.Key) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

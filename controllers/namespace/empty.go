@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/controllers/internal/kinds"
 )
 
-// abreast is the number of kinds that are emptied at a time.
+// abreast is the number of kinds that are deleted in parallel.
 const abreast = 8
 
-// empty deletes what it finds in a namespace, and reports what it found.
+// empty deletes the objects in a namespace, and reports what it has found.
 func (n *controller) empty(ctx context.Context, namespace string) *round {
 	r := &round{remaining: map[schema.GroupResource]int{}, finalizers: map[string]int{}}
 	catalogue, err := kinds.Discover(n.discovery)
@@ -71,7 +71,7 @@ func (n *controller) emptyKinds(ctx context.Context, namespace string, of []*kin
 	all.Wait()
 }
 
-// emptyKind deletes all objects of a kind, and returns those that stay.
+// emptyKind deletes all objects of a kind, and returns those that are left.
 func (n *controller) emptyKind(ctx context.Context, namespace string, kind *kinds.Kind) ([]metav1.PartialObjectMetadata, error) {
 	objects := n.metadata.Resource(kind.Resource).Namespace(namespace)
 	found, err := list(ctx, objects, kind)
@@ -115,7 +115,7 @@ func remove(ctx context.Context, objects metadata.ResourceInterface, kind *kinds
 	return nil
 }
 
-// vanished says that the object, or the whole kind, is gone or cannot be listed.
+// vanished reports whether the object, or the whole kind, is gone or cannot be listed.
 func vanished(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-func TestDeletedNamespaceIsEmptiedAndGoes(t *testing.T) {
+func TestADeletedNamespaceIsEmptiedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := looptest.New(t, millracetest.API(t))
-		server.Hide("networking.k8s.io") // kinds that come later
+		server.Hide("networking.k8s.io") // kinds that are added later
 		c := startOn(t, server)
 		c.fill("doomed")
 		c.fill("kept")
@@ -50,7 +50,7 @@ func TestDeletedNamespaceIsEmptiedAndGoes(t *testing.T) {
 	})
 }
 
-func TestNamespaceSaysWhatItWaitsFor(t *testing.T) {
+func TestANamespaceReportsWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.fill("doomed")
@@ -87,7 +87,7 @@ func TestNamespaceWaitsForDiscoveryAndForKindsThatFail(t *testing.T) {
 		broken.Store(true)
 		c.server.Intercept(func(r *http.Request) error {
 			if r.URL.Path == "/apis" {
-				r.Header.Set("Accept", "application/json") // and not all groups in one document
+				r.Header.Set("Accept", "application/json") // aggregated discovery would return all groups in one document
 			}
 			if broken.Load() && strings.HasPrefix(r.URL.Path, "/apis/apps/") {
 				return fmt.Errorf("apps are not at home")
@@ -117,7 +117,7 @@ func TestNamespaceWaitsForDiscoveryAndForKindsThatFail(t *testing.T) {
 	})
 }
 
-// configMaps counts those that are not in kube-system, where every cluster has some.
+// configMaps counts those outside kube-system, where every cluster has some.
 func (c *cluster) configMaps() int {
 	n := 0
 	for _, m := range looptest.All[corev1.ConfigMap](c.server, "configmaps") {
@@ -128,7 +128,7 @@ func (c *cluster) configMaps() int {
 	return n
 }
 
-func TestPodsGoBeforeWhatTheyUse(t *testing.T) {
+func TestPodsAreDeletedBeforeWhatTheyUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.fill("doomed")
@@ -136,7 +136,7 @@ func TestPodsGoBeforeWhatTheyUse(t *testing.T) {
 		if _, err := c.clients.Kube.CoreV1().Pods("doomed").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		c.delete("doomed") // no kubelet ends the pod
+		c.delete("doomed") // no kubelet stops the pod
 		if c.configMaps() != 1 {
 			t.Error("the config map went before the pod")
 		}
@@ -150,13 +150,13 @@ func TestPodsGoBeforeWhatTheyUse(t *testing.T) {
 	})
 }
 
-func TestANewNamespaceOfTheSameNameKeepsWhatItHas(t *testing.T) {
+func TestANewNamespaceOfTheSameNameKeepsItsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.fill("reborn")
 		looptest.Edit(c.server, "configmaps", "reborn", "content", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.org/hold"} })
 		c.delete("reborn")
-		// The loop goes on seeing the namespace that waits for its content, which somebody else lets go.
+		// The loop's cache still shows the old namespace, while another client completes its deletion.
 		c.server.HoldWatches(true)
 		kube := c.clients.Kube.CoreV1()
 		cm, err := kube.ConfigMaps("reborn").Get(t.Context(), "content", metav1.GetOptions{})
@@ -226,7 +226,7 @@ func (c *cluster) namespace(name string) *corev1.Namespace {
 	return nil
 }
 
-// expect wants a condition to be true with that message, or false if there is none.
+// expect checks that a condition is true with that message, or false if the message is empty.
 func (c *cluster) expect(ns *corev1.Namespace, kind corev1.NamespaceConditionType, message string) {
 	c.t.Helper()
 	for _, condition := range ns.Status.Conditions {

@@ -1,9 +1,9 @@
-// Package nodeipam gives each node a range of addresses for its pods.
+// Package nodeipam assigns each node a pod address range.
 //
-// What is guaranteed: a node that has no spec.podCIDRs gets one range of each family, which no other node has; a node that has some
-// keeps them. When no range is left, the node gets none and an event says so; it is tried again when a node goes.
+// Guarantees: a node without spec.podCIDRs gets one range of each IP family, which no other node has. A node with ranges keeps
+// them. When no range is left, the node gets none and an event says so; it is retried when a node is deleted.
 //
-// What may not be assumed: that a range is used again soon, or late.
+// The order in which free ranges are used is not defined.
 package nodeipam
 
 import (
@@ -24,11 +24,11 @@ import (
 
 const name = "node-ipam-controller"
 
-// Options say where the ranges are taken from. Without any the loop does not run.
+// Options configure the ranges. Without any the loop does not run.
 type Options struct {
-	// ClusterCIDRs are where pods are, one of each family.
+	// ClusterCIDRs are the pod ranges of the cluster, one for each IP family.
 	ClusterCIDRs []netip.Prefix
-	// MaskSize4 and MaskSize6 are the sizes of a node's ranges. Default 24 and 64.
+	// MaskSize4 and MaskSize6 are the prefix lengths of a node's ranges: 24 and 64 by default.
 	MaskSize4, MaskSize6 int
 }
 
@@ -52,16 +52,16 @@ type controller struct {
 	pools    []pool
 
 	mu    sync.Mutex
-	given map[string][]string // guarded by mu: by node, what was given and may not be in the cache yet
+	given map[string][]string // guarded by mu: assigned ranges by node, which the cache may not show yet
 }
 
-// pool is the ranges of one family.
+// pool has the ranges of one family.
 type pool struct {
 	all  netip.Prefix
 	bits int
 }
 
-// New makes the loop. Its keys are nodes.
+// New returns the loop. Its keys are nodes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	r := &controller{
 		kube: c.Kube, recorder: c.Recorder, given: map[string][]string{},
@@ -83,7 +83,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	return &loop.Loop{Name: name, Clients: c, Sync: r.sync, Watches: []loop.Watch{loop.Changes(r.nodes, r.woken)}}, nil
 }
 
-// woken are the nodes that a change concerns: when one goes, all that have no ranges.
+// woken returns the nodes that a change concerns: when one is deleted, all nodes without ranges.
 func (r *controller) woken(_, after *corev1.Node) []loop.Key {
 	if after != nil {
 		if len(after.Spec.PodCIDRs) > 0 {
@@ -118,7 +118,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, err
 }
 
-// take takes ranges for a node. What it was given before and did not arrive, it may get again.
+// take assigns ranges to a node. Ranges that were assigned before and not written may be assigned again.
 func (r *controller) take(node string) ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *controller) take(node string) ([]string, error) {
 	return out, nil
 }
 
-// usedLocked are the ranges of all other nodes: those that the cache shows, and those that were given just now.
+// usedLocked returns the ranges of all other nodes: those in the cache, and those just assigned.
 func (r *controller) usedLocked(node string) map[netip.Prefix]bool {
 	used := map[netip.Prefix]bool{}
 	for n := range r.nodes.List() {
@@ -159,7 +159,7 @@ func (r *controller) usedLocked(node string) map[netip.Prefix]bool {
 	return used
 }
 
-// free is the first range that overlaps with none that is used.
+// free returns the first range that overlaps with no used one.
 func (p pool) free(used map[netip.Prefix]bool) (netip.Prefix, bool) {
 	at, more := netip.PrefixFrom(p.all.Addr(), p.bits), true
 	for more && p.all.Contains(at.Addr()) {
@@ -175,7 +175,7 @@ func (p pool) free(used map[netip.Prefix]bool) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// after is the next range of the same size.
+// after returns the next range of the same size.
 func after(p netip.Prefix) (netip.Prefix, bool) {
 	bytes := p.Addr().AsSlice()
 	for bit := p.Bits() - 1; bit >= 0; bit-- {

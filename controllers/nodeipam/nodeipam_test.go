@@ -65,7 +65,7 @@ func TestEachNodeGetsARangeOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestARangeIsUsedAgainWhenItsNodeHasGone(t *testing.T) {
+func TestARangeIsUsedAgainWhenItsNodeIsDeleted(t *testing.T) {
 	o := Options{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/23")}}
 	allocate(t, o, func(kube *fake.Clientset, ranges func(string) []string) {
 		for _, name := range []string{"a", "b", "c"} {

@@ -24,25 +24,20 @@ const name = "node-lifecycle-controller"
 // Entry is this loop among the others, with Kubernetes' times.
 var Entry = Options{}.Entry()
 
-// Options are the times and measures of the loop. The zero value means
-// Kubernetes' own.
+// Options are the times and limits of the loop. The zero value means Kubernetes' defaults.
 type Options struct {
-	// Grace is how long a node may not answer. 0 means 50 s.
+	// Grace is how long a node may be silent. 0 means 50 s.
 	Grace time.Duration
-	// StartupGrace is how long a new node may take to answer for the first
-	// time. 0 means 60 s.
+	// StartupGrace is how long a new node may take until its first heartbeat. 0 means 60 s.
 	StartupGrace time.Duration
-	// Rate is how many nodes of a zone are given taints that evict, in a second.
-	// 0 means 0.1, less means none.
+	// Rate is how many nodes of a zone get a NoExecute taint per second. 0 means 0.1; a negative value means none.
 	Rate float64
-	// ReducedRate is the same where most nodes of a large zone fail. 0 means 0.01,
-	// less means none. In a zone that is not large nobody is evicted then.
+	// ReducedRate is the rate in a large zone in which most nodes fail. 0 means 0.01; a negative value means none. In a small
+	// zone no pods are evicted then.
 	ReducedRate float64
-	// LargeZone is the number of nodes beyond which a zone is large. 0 means 50,
-	// less that all are.
+	// LargeZone is the number of nodes above which a zone is large. 0 means 50; with a negative value all zones are large.
 	LargeZone int
-	// Unhealthy is the share of failing nodes from which on most of a zone counts
-	// as failing. 0 means 0.55.
+	// Unhealthy is the fraction of failing nodes from which most of a zone counts as failing. 0 means 0.55.
 	Unhealthy float64
 }
 
@@ -55,7 +50,7 @@ func (o Options) Entry() loop.Entry {
 	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, Source: "node-controller", New: o.new}
 }
 
-// recheck is how long a taint that may not be given yet waits for another try.
+// recheck is the delay before a taint that the rate did not allow is tried again.
 const recheck = 5 * time.Second
 
 type controller struct {
@@ -73,12 +68,12 @@ type controller struct {
 	heard map[string]answer
 }
 
-// An answer is a node's last sign of life, and when we saw that it was new.
+// answer is a node's last heartbeat, and when we saw that it was new.
 type answer struct {
-	renewed   metav1.MicroTime // of the lease
-	heartbeat metav1.Time      // of the condition Ready
+	renewed   metav1.MicroTime // the lease's renew time
+	heartbeat metav1.Time      // the heartbeat time of the condition Ready
 	seen      time.Time
-	// checked is when we last knew what the API says of the node: silence counts only while the API can be reached.
+	// checked is when we last knew the state in the API. Silence counts only while the API can be reached.
 	checked time.Time
 	uid     types.UID
 }
@@ -93,14 +88,13 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	}
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: n.sync,
-		// A renewed lease wakes nothing: the node is looked at when its grace would
-		// have ended, and then has got more of it.
+		// A renewed lease does not wake the loop: the node is synced when its grace period would have ended, and then has more of
+		// it.
 		Watches: []loop.Watch{loop.Self(n.nodes), loop.Reads(n.pods), loop.Changes(n.leases, n.renewed)},
 	}, nil
 }
 
-// renewed notes the time of a renewal, and wakes nodes that answer again after
-// they were given up.
+// renewed stores the time of a renewal, and wakes nodes that send heartbeats again after they were marked unreachable.
 func (n *controller) renewed(_, lease *coordinationv1.Lease) []loop.Key {
 	if lease == nil || lease.Spec.RenewTime == nil {
 		return nil
@@ -157,9 +151,9 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	switch {
 	case left <= 0:
-		left = n.options.Grace // it is given up already; its status wakes us
+		left = n.options.Grace // it is marked unreachable already; its status wakes us
 	case left > half:
-		left -= half // then the API is asked
+		left -= half // then the API is read
 	}
 	if again > 0 {
 		left = min(left, again)
@@ -167,7 +161,7 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{After: left}, nil
 }
 
-// left is how much of its grace a node has.
+// left returns the rest of a node's grace period.
 func (n *controller) left(node *corev1.Node) time.Duration {
 	now := n.now()
 	ready := condition(node, corev1.NodeReady)
@@ -196,12 +190,12 @@ func (n *controller) left(node *corev1.Node) time.Duration {
 	return last.seen.Add(n.grace(node)).Sub(now)
 }
 
-// newer tells whether an answer shows a sign of life that another does not.
+// newer reports whether an answer has a newer heartbeat than another one.
 func (a *answer) newer(than answer) bool {
 	return a.renewed.After(than.renewed.Time) || a.heartbeat.After(than.heartbeat.Time) || a.uid != than.uid
 }
 
-// grace is how long a node may be silent.
+// grace returns how long a node may be silent.
 func (n *controller) grace(node *corev1.Node) time.Duration {
 	if condition(node, corev1.NodeReady) == nil {
 		return n.options.StartupGrace
@@ -209,9 +203,9 @@ func (n *controller) grace(node *corev1.Node) time.Duration {
 	return n.options.Grace
 }
 
-// ask looks for a sign of life in the API, since the caches may be behind, and returns how much grace the node has then. A
-// silent node is asked for after half of its grace and at its end. If there was no answer for longer than that, the API was away, and nodes
-// could not renew anything: their grace begins anew.
+// ask reads the node's heartbeat from the API, because the caches may be behind, and returns the rest of its grace period. A
+// silent node is read after half of its grace period and at its end. If there was no answer for longer than that, the API was
+// unavailable and nodes could not renew their leases, so their grace period starts again.
 func (n *controller) ask(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	live, err := n.kube.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {

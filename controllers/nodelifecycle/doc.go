@@ -1,18 +1,17 @@
-// Package nodelifecycle watches over nodes: it says when one no longer answers,
-// and taints nodes for what is wrong with them.
+// Package nodelifecycle monitors nodes: it marks those that are silent as unreachable, and sets taints for nodes' conditions.
 //
-// A node answers by renewing its lease or its status. What counts is when this
-// process saw a renewal, so clocks of nodes do not matter.
+// A heartbeat is a renewal of a node's lease or status. What counts is when this process saw the renewal, so the clocks of nodes
+// do not matter.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - Told: a node that has not answered for the grace period gets the status
-//     Unknown for its conditions, and its pods are marked not ready.
+//   - Told: a node that was silent for the grace period gets the status Unknown for
+//     its conditions, and its pods are marked as not ready.
 //   - Tainted: the taints not-ready, unreachable, unschedulable and those for
 //     pressure follow the node's conditions; other taints are not touched.
-//   - Gentle: taints by which pods are evicted are given to few nodes at a time, to
-//     fewer where most nodes of a zone fail, and to none when all nodes of the cluster
-//     have failed at once, since then it is we who are cut off.
+//   - Gentle: NoExecute taints are set on few nodes at a time, on fewer if most nodes
+//     of a zone fail, and on none if all nodes of the cluster fail at once, because
+//     then it is probably this process that is cut off.
 //
-// Who evicts is package tainteviction.
+// Package tainteviction evicts the pods.
 package nodelifecycle

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-func TestSilentNodeIsUnknownAndItsPodsLeaveWhenTheirPatienceEnds(t *testing.T) {
+func TestASilentNodeIsUnreachableAndItsPodsAreEvictedAfterTheirTolerationSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 3)
 		c.pod("patient", "node-0", 300)
@@ -78,7 +78,7 @@ func TestNothingIsEvictedWhenAllNodesFailAtOnce(t *testing.T) {
 	})
 }
 
-func TestPressureAndCordonBecomeTaintsAndForeignOnesStay(t *testing.T) {
+func TestPressureAndCordonBecomeTaintsAndOtherTaintsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 1)
 		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
@@ -94,7 +94,7 @@ func TestPressureAndCordonBecomeTaintsAndForeignOnesStay(t *testing.T) {
 	})
 }
 
-func TestNodesAreGivenUpSlowly(t *testing.T) {
+func TestNodesGetNoExecuteTaintsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 10)
 		var rest []int
@@ -122,7 +122,7 @@ func TestNodesAreGivenUpSlowly(t *testing.T) {
 	})
 }
 
-func TestPodsAreToldWhenTheirNodeComesBackInTime(t *testing.T) {
+func TestCancelledEvictionsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 3)
 		c.pod("short", "node-0", 5)
@@ -154,7 +154,7 @@ func TestPodsAreToldWhenTheirNodeComesBackInTime(t *testing.T) {
 	})
 }
 
-func TestMeasuresDecideWhoIsEvicted(t *testing.T) {
+func TestOptionsDecideWhichPodsAreEvicted(t *testing.T) {
 	for _, c := range []struct {
 		why     string
 		options nodelifecycle.Options
@@ -192,7 +192,7 @@ func TestALeaseThatTheCacheDoesNotShowYetKeepsItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 2)
 		c.renew(time.Minute, 0, 1)
-		c.server.HoldWatches(true) // nothing is heard of nodes that renew their leases
+		c.server.HoldWatches(true) // renewals do not reach the loop
 		c.renew(10*time.Minute, 0, 1)
 		c.server.HoldWatches(false)
 		c.renew(time.Minute, 0, 1)
@@ -204,7 +204,7 @@ func TestALeaseThatTheCacheDoesNotShowYetKeepsItsNode(t *testing.T) {
 	})
 }
 
-func TestNodesHaveTheirGraceAgainAfterTheAPIWasAway(t *testing.T) {
+func TestTheGracePeriodStartsAgainAfterTheAPIWasUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 3)
 		c.renew(time.Minute, 0, 1, 2)
@@ -217,10 +217,10 @@ func TestNodesHaveTheirGraceAgainAfterTheAPIWasAway(t *testing.T) {
 			return nil
 		}, nil)
 		c.server.DropWatches()
-		time.Sleep(10 * time.Minute) // kubelets cannot renew either
+		time.Sleep(10 * time.Minute) // kubelets cannot renew their leases either
 		away.Store(false)
 		time.Sleep(20 * time.Second)
-		c.renew(2*time.Minute, 0, 1) // the third one is really gone
+		c.renew(2*time.Minute, 0, 1) // the third node is really silent
 		for i, want := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionUnknown} {
 			if state := c.ready(i); state != want {
 				t.Errorf("node %d is %s, expected %s", i, state, want)
@@ -300,7 +300,7 @@ func (c *cluster) taints(i int) []string {
 	return out
 }
 
-// expect names the pods that nobody has deleted.
+// expect compares the names of the pods that were not deleted.
 func (c *cluster) expect(names string) {
 	c.t.Helper()
 	synctest.Wait()

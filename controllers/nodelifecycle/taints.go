@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pressures are the conditions that, when true, keep pods from being scheduled.
+// pressures maps the conditions that prevent scheduling to their taints.
 var pressures = map[corev1.NodeConditionType]string{
 	corev1.NodeMemoryPressure:     corev1.TaintNodeMemoryPressure,
 	corev1.NodeDiskPressure:       corev1.TaintNodeDiskPressure,
@@ -15,7 +15,7 @@ var pressures = map[corev1.NodeConditionType]string{
 	corev1.NodeNetworkUnavailable: corev1.TaintNodeNetworkUnavailable,
 }
 
-// keepsAway are the keys of the taints of effect NoSchedule that a node should have.
+// keepsAway returns the keys of the NoSchedule taints that a node should have.
 func keepsAway(node *corev1.Node) map[string]bool {
 	keys := map[string]bool{}
 	for _, c := range node.Status.Conditions {
@@ -32,7 +32,7 @@ func keepsAway(node *corev1.Node) map[string]bool {
 	return keys
 }
 
-// failureKey is the taint for a node that is not ready, or that does not answer.
+// failureKey returns the taint for a node that is not ready or unreachable.
 func failureKey(node *corev1.Node) string {
 	ready := condition(node, corev1.NodeReady)
 	switch {
@@ -44,7 +44,7 @@ func failureKey(node *corev1.Node) string {
 	return corev1.TaintNodeNotReady
 }
 
-// ours says that this loop alone decides on a taint.
+// ours reports whether a taint is managed by this loop.
 func ours(t corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
@@ -60,8 +60,8 @@ func ours(t corev1.Taint) bool {
 	return false
 }
 
-// taints are those that a node should have: the ones of others as they are, and
-// ours. evicts is the key of the taint that evicts, if it should have one.
+// taints returns the taints that a node should have: those of others unchanged, and ours. evicts is the key of the NoExecute
+// taint, if it should have one.
 func taints(node *corev1.Node, evicts string, now metav1.Time) []corev1.Taint {
 	wanted := map[corev1.Taint]bool{} // without their time
 	for key := range keepsAway(node) {
@@ -89,7 +89,7 @@ func taints(node *corev1.Node, evicts string, now metav1.Time) []corev1.Taint {
 	return append(out, fresh...)
 }
 
-// evicted is the key of the taint by which pods are evicted now.
+// evicted returns the key of the node's current NoExecute taint of ours.
 func evicted(node *corev1.Node) string {
 	for _, t := range node.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoExecute && ours(t) {

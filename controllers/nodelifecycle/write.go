@@ -17,8 +17,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// silenced are the conditions of a node that answers no more, which nobody can
-// know now, as far as they do not say so already.
+// silenced returns the conditions of a silent node that must change to Unknown.
 func silenced(node *corev1.Node, now metav1.Time) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
@@ -38,7 +37,7 @@ func silenced(node *corev1.Node, now metav1.Time) []corev1.NodeCondition {
 	return out
 }
 
-// giveUp says that nobody knows how a node is.
+// giveUp sets the conditions of a silent node to Unknown.
 func (n *controller) giveUp(ctx context.Context, key loop.Key, node *corev1.Node, conditions []corev1.NodeCondition) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion},
@@ -58,14 +57,13 @@ func (n *controller) giveUp(ctx context.Context, key loop.Key, node *corev1.Node
 	return nil
 }
 
-// taint gives a node the taints that it should have. It returns when to try
-// again to give one that may not be given yet.
+// taint sets the taints that a node should have. It returns when to try again if the rate did not allow one.
 func (n *controller) taint(ctx context.Context, key loop.Key, node *corev1.Node) (again time.Duration, err error) {
 	now := n.now()
 	evicts := failureKey(node)
 	switch {
 	case evicts == corev1.TaintNodeUnreachable && now.Sub(condition(node, corev1.NodeReady).LastTransitionTime.Time) < recheck:
-		evicts, again = "", recheck // who else falls silent now decides what it means
+		evicts, again = "", recheck // first see whether other nodes fall silent as well
 	case evicts != "" && n.zones.allFailing():
 		evicts, again = "", recheck
 	case evicts != "" && evicted(node) == "" && !n.zones.allow(zoneOf(node), now):
@@ -90,8 +88,7 @@ func (n *controller) taint(ctx context.Context, key loop.Key, node *corev1.Node)
 	return again, nil
 }
 
-// markPods says of the pods of a node that does not answer that they are not
-// ready, so that nobody is sent to them.
+// markPods marks the pods of a silent node as not ready, so that they get no traffic.
 func (n *controller) markPods(ctx context.Context, node *corev1.Node) error {
 	var pods []*podview.Pod
 	for pod := range podview.OnNode(n.pods, node.Name) {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Zones count the nodes that are ready, and allow taints that evict.
+// zones counts the ready nodes of each zone, and limits NoExecute taints.
 type zones struct {
 	options Options // with defaults
 
@@ -28,7 +28,7 @@ func newZones(o Options) *zones {
 	return &zones{options: o, nodes: map[string]standing{}, counts: map[string]*count{}, limiters: map[string]*rate.Limiter{}}
 }
 
-// set notes how a node is.
+// set sets the state of a node.
 func (z *zones) set(node string, now standing) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *count) add(ready bool, n int) {
 	}
 }
 
-// allFailing says that no node of the cluster is ready.
+// allFailing reports whether no node of the cluster is ready.
 func (z *zones) allFailing() bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -79,8 +79,7 @@ func (z *zones) allFailing() bool {
 	return true
 }
 
-// allow says whether one more node of the zone may be given a taint that evicts
-// now.
+// allow reports whether one more node of the zone may get a NoExecute taint now.
 func (z *zones) allow(zone string, now time.Time) bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package owned finds what an object controls, and what it might adopt, without
-// looking at anything else: by an index of the informer that the loops share.
+// Package owned finds the objects that an object controls or might adopt, with an index of the shared informer.
 package owned
 
 import (
@@ -13,13 +12,13 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// indexes are those that this package needs of one type of objects.
+// indexes are the indexes for one type of objects.
 type indexes[T any] struct {
-	byController *informer.Index[T] // by its uid
-	orphans      *informer.Index[T] // by namespace
+	byController *informer.Index[T] // by the controller's UID
+	orphans      *informer.Index[T] // objects without controller, by namespace
 }
 
-// known has the indexes of each type, so that all loops of a process use the same.
+// known has the indexes of each type, so that all loops of a process share them.
 var known sync.Map // reflect.Type → indexes[T]
 
 func indexesOf[T metav1.Object]() indexes[T] {
@@ -76,12 +75,11 @@ func Candidates[T metav1.Object](objects *informer.Shared[T], owner metav1.Objec
 	}
 }
 
-// Orphan says that the object has no controller.
+// Orphan reports whether the object has no controller.
 func Orphan(object metav1.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
 
-// Seekers are the owners in the namespace of an orphan whose selector matches
-// it: those that might adopt it.
-func Seekers[O metav1.Object](owners *informer.Shared[O], orphan metav1.Object, selector func(O) *metav1.LabelSelector) []informer.Key {
+// MatchingOwners returns the owners in the namespace of an orphan whose selector matches it: those that might adopt it.
+func MatchingOwners[O metav1.Object](owners *informer.Shared[O], orphan metav1.Object, selector func(O) *metav1.LabelSelector) []informer.Key {
 	var keys []informer.Key
 	for owner := range owners.ListNamespace(orphan.GetNamespace()) {
 		s, err := metav1.LabelSelectorAsSelector(selector(owner))

@@ -17,8 +17,7 @@ func wrapf(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// bind writes down at both ends that a volume and a claim belong together. Whatever has been written already is left; so a
-// binding that was cut off in the middle is completed.
+// bind binds a volume and a claim to each other. What was already written is left, so an interrupted binding is completed.
 func (r *controller) bind(ctx context.Context, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	volume, err := r.bindVolume(ctx, volume, claim)
 	if err != nil {
@@ -65,7 +64,7 @@ func (r *controller) bindClaim(ctx context.Context, volume *corev1.PersistentVol
 	return written, wrapf(err, "bind claim %s/%s to volume %s", claim.Namespace, claim.Name, volume.Name)
 }
 
-// unbind takes a claim off a volume: altogether if this loop had put it there, or else so that it is what the user wrote.
+// unbind removes a claim from a volume: completely if this loop had set it, or else to what the user had set.
 func (r *controller) unbind(ctx context.Context, volume *corev1.PersistentVolume) error {
 	changed := volume.DeepCopy()
 	if changed.Annotations[boundByController] != "" {
@@ -96,7 +95,7 @@ func (r *controller) volumeStatus(ctx context.Context, volume *corev1.Persistent
 	return written, wrapf(err, "say that volume %s is %s", volume.Name, phase)
 }
 
-// failed says of a volume that it could not be reclaimed, and why.
+// failed sets a volume's phase to Failed, with a reason.
 func (r *controller) failed(ctx context.Context, volume *corev1.PersistentVolume, reason, message string) error {
 	if volume.Status.Phase == corev1.VolumeFailed {
 		return nil
@@ -108,8 +107,8 @@ func (r *controller) failed(ctx context.Context, volume *corev1.PersistentVolume
 	return err
 }
 
-// claimStatus writes a claim's phase and, if it has a volume, what it gets by it. The capacity of a claim that was bound before
-// is left alone: a file system may be smaller than its volume while it grows.
+// claimStatus writes a claim's phase and, if it has a volume, its capacity and access modes. The capacity of a claim that was
+// bound before is not changed: a file system may be smaller than its volume while it is being expanded.
 func (r *controller) claimStatus(ctx context.Context, claim *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	changed := claim.DeepCopy()
 	s, same := &changed.Status, claim.Status.Phase == phase

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// world is an API server and the loops about volumes, in virtual time.
+// world is an API server with the volume loops, in virtual time.
 type world struct {
 	*testing.T
 	*looptest.Server
@@ -83,7 +83,7 @@ func (w world) class(name string, mode storagev1.VolumeBindingMode, edit ...func
 	looptest.Create(w.Server, "storageclasses", "", c)
 }
 
-// has checks which volume a claim has, and the claim's phase.
+// has checks a claim's volume and phase.
 func (w world) has(claim, volume string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 	w.Helper()
 	c, err := w.Kube.CoreV1().PersistentVolumeClaims("a").Get(w.Context(), claim, metav1.GetOptions{})
@@ -96,7 +96,7 @@ func (w world) has(claim, volume string, phase corev1.PersistentVolumeClaimPhase
 	return c
 }
 
-// is checks a volume's phase, and that its claim has the name, if it has one.
+// is checks a volume's phase and the name of its claim.
 func (w world) is(volume string, phase corev1.PersistentVolumePhase, claim string) *corev1.PersistentVolume {
 	w.Helper()
 	v, err := w.Kube.CoreV1().PersistentVolumes().Get(w.Context(), volume, metav1.GetOptions{})
@@ -131,7 +131,7 @@ func (w world) remove(claim string) {
 	}
 }
 
-func TestAClaimGetsTheSmallestVolumeThatWillDo(t *testing.T) {
+func TestAClaimGetsTheSmallestSufficientVolume(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.volume("large", "10Gi", "fast")
 		w.volume("medium", "3Gi", "fast")
@@ -177,7 +177,7 @@ func TestManyClaimsAndVolumesAreBoundOneToOne(t *testing.T) {
 	})
 }
 
-func TestAVolumeThatNamesAClaimIsKeptForIt(t *testing.T) {
+func TestAVolumeThatNamesAClaimIsReservedForIt(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.class("late", storagev1.VolumeBindingWaitForFirstConsumer)
 		w.volume("v", "5Gi", "late", func(v *corev1.PersistentVolume) {
@@ -197,7 +197,7 @@ func TestAVolumeThatNamesAClaimIsKeptForIt(t *testing.T) {
 	})
 }
 
-func TestAClaimMayNameItsVolume(t *testing.T) {
+func TestAClaimCanNameItsVolume(t *testing.T) {
 	inWorld(t, func(w world) {
 		named := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }
 		w.claim("early", "1Gi", "", named)
@@ -245,11 +245,11 @@ func TestAReleasedVolumeIsRetainedOrFails(t *testing.T) {
 		w.told("VolumeFailedDelete", `error getting deleter volume plugin for volume "lost": no deletable volume plugin matched`)
 		w.claim("a", "1Gi", "a")
 		w.pass()
-		w.has("a", "", corev1.ClaimPending) // a claim of the same name is another one
+		w.has("a", "", corev1.ClaimPending) // a claim of the same name has another UID
 	})
 }
 
-func TestAClaimWhoseVolumeHasGoneIsLost(t *testing.T) {
+func TestAClaimWhoseVolumeWasDeletedIsLost(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.volume("v", "1Gi", "a")
 		w.claim("c", "1Gi", "a")
@@ -293,7 +293,7 @@ func TestAClaimWaitsForItsFirstConsumer(t *testing.T) {
 	})
 }
 
-func TestAClaimWithoutAClassGetsTheDefaultOneLater(t *testing.T) {
+func TestAClaimWithoutAClassGetsALaterDefaultClass(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.claim("c", "1Gi", "", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil })
 		w.claim("none", "1Gi", "")
@@ -334,7 +334,7 @@ func TestARecycledVolumeIsAvailableAgain(t *testing.T) {
 	})
 }
 
-func TestAVolumeWhoseClaimHasAnotherOneIsFreeAgain(t *testing.T) {
+func TestAVolumeWhoseClaimHasAnotherVolumeIsAvailableAgain(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.volume("v", "1Gi", "a")
 		w.claim("c", "1Gi", "a")
@@ -354,7 +354,7 @@ func TestAVolumeWhoseClaimHasAnotherOneIsFreeAgain(t *testing.T) {
 	})
 }
 
-func TestABindingThatIsCutOffAnywhereIsCompleted(t *testing.T) {
+func TestAnInterruptedBindingIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		looptest.Namespace(s, "a")

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// syncClaim binds a claim, has a volume made for it, or tells what it waits for.
+// syncClaim binds a claim, requests a volume for it, or records what it waits for.
 func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, error) {
 	claim, ok := r.claims.Lookup(key)
 	switch {
@@ -36,7 +36,7 @@ func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, 
 	return loop.Result{}, r.provide(ctx, claim, waits)
 }
 
-// provide does what can be done for a claim that no volume satisfies.
+// provide handles a claim for which there is no volume.
 func (r *controller) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim, waits bool) error {
 	if _, named := classOfClaim(claim); !named {
 		if class := r.defaultClass(); class != nil {
@@ -77,7 +77,7 @@ func (r *controller) tellWhatIsAwaited(claim *corev1.PersistentVolumeClaim) {
 	r.recorder.Eventf(claim, corev1.EventTypeNormal, reason, "%s", message)
 }
 
-// requestVolume names in a claim the provisioner that shall make a volume.
+// requestVolume sets the provisioner annotation of a claim.
 func (r *controller) requestVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	class := r.class(claim)
 	switch {
@@ -106,7 +106,7 @@ func (r *controller) requestVolume(ctx context.Context, claim *corev1.Persistent
 	return nil
 }
 
-// bindToNamed binds a claim to the volume that a user has asked for by name.
+// bindToNamed binds a claim to the volume in its spec.volumeName.
 func (r *controller) bindToNamed(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	volume, found := r.volumes.Get("", claim.Spec.VolumeName)
 	switch {
@@ -130,14 +130,15 @@ func (r *controller) bindToNamed(ctx context.Context, claim *corev1.PersistentVo
 	return err
 }
 
-// keepBound completes the binding of a claim, or tells that it has lost its volume.
+// keepBound completes the binding of a claim, or marks it as lost.
 func (r *controller) keepBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if claim.Spec.VolumeName == "" {
 		return r.lost(ctx, claim, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
 	}
 	volume, found := r.volumes.Get("", claim.Spec.VolumeName)
 	if !found {
-		// The cache of volumes may be behind that of claims: a claim is called lost on the word of the API only.
+		// The cache of volumes may be behind that of claims, so a claim is marked as lost only if the API does not have its
+		// volume.
 		_, err := r.kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
 		if err == nil {
 			return loop.ErrBehind

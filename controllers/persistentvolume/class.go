@@ -12,12 +12,12 @@ import (
 const (
 	bindCompleted     = "pv.kubernetes.io/bind-completed"
 	boundByController = "pv.kubernetes.io/bound-by-controller"
-	// ProvisionedBy names, in a volume, who made it.
+	// ProvisionedBy is the volume annotation with its provisioner.
 	ProvisionedBy = "pv.kubernetes.io/provisioned-by"
-	// StorageProvisioner names, in a claim, who shall make a volume for it.
+	// StorageProvisioner is the claim annotation with the provisioner that must make a volume.
 	StorageProvisioner     = "volume.kubernetes.io/storage-provisioner"
 	storageProvisionerBeta = "volume.beta.kubernetes.io/storage-provisioner"
-	// SelectedNode is set in a claim by the scheduler: the volume must be usable on that node.
+	// SelectedNode is the claim annotation that the scheduler sets: the volume must be usable on that node.
 	SelectedNode = "volume.kubernetes.io/selected-node"
 	migratedTo   = "pv.kubernetes.io/migrated-to"
 
@@ -25,7 +25,7 @@ const (
 	isDefaultClassBeta = "storageclass.beta.kubernetes.io/is-default-class"
 )
 
-// ClassOfVolume is the class of a volume: the old annotation goes before the field.
+// ClassOfVolume returns the class of a volume. The deprecated annotation has precedence over the field.
 func ClassOfVolume(v *corev1.PersistentVolume) string {
 	if class, old := v.Annotations[corev1.BetaStorageClassAnnotation]; old {
 		return class
@@ -33,13 +33,13 @@ func ClassOfVolume(v *corev1.PersistentVolume) string {
 	return v.Spec.StorageClassName
 }
 
-// ClassOfClaim is the class of a claim.
+// ClassOfClaim returns the class of a claim.
 func ClassOfClaim(c *corev1.PersistentVolumeClaim) string {
 	class, _ := classOfClaim(c)
 	return class
 }
 
-// classOfClaim also tells whether a claim names a class, which may be the empty one.
+// classOfClaim also returns whether a claim names a class, which may be the empty one.
 func classOfClaim(c *corev1.PersistentVolumeClaim) (class string, named bool) {
 	if class, old := c.Annotations[corev1.BetaStorageClassAnnotation]; old {
 		return class, true
@@ -54,7 +54,7 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// class is that of a claim, or nil.
+// class returns a claim's storage class, or nil.
 func (r *controller) class(c *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
 	name := ClassOfClaim(c)
 	if name == "" {
@@ -67,7 +67,7 @@ func (r *controller) class(c *corev1.PersistentVolumeClaim) *storagev1.StorageCl
 	return class
 }
 
-// defaultClass is the newest of the classes that are marked as the default.
+// defaultClass returns the newest of the default storage classes.
 func (r *controller) defaultClass() (best *storagev1.StorageClass) {
 	for class := range r.classes.List() {
 		if class.Annotations[isDefaultClass] != "true" && class.Annotations[isDefaultClassBeta] != "true" {

@@ -30,32 +30,33 @@ type controller struct {
 }
 
 var (
-	// free are the volumes that a claim may choose from, by class: those that nobody has, or that name a claim that has not got them yet.
+	// free finds the volumes that a claim may use, by class: those without a claim, or that name a claim that is not bound to
+	// them yet.
 	free = informer.NewIndex(func(v *corev1.PersistentVolume) []string {
 		if r := v.Spec.ClaimRef; r != nil && r.UID != "" {
 			return nil
 		}
 		return []string{ClassOfVolume(v)}
 	})
-	// byClaim are the volumes that name a claim.
+	// byClaim finds volumes by the claim that they name.
 	byClaim = informer.NewIndex(func(v *corev1.PersistentVolume) []string {
 		if r := v.Spec.ClaimRef; r != nil {
 			return []string{r.Namespace + "/" + r.Name}
 		}
 		return nil
 	})
-	// unbound are the claims that wait for a volume, by class.
+	// unbound finds the claims without a volume, by class.
 	unbound = informer.NewIndex(func(c *corev1.PersistentVolumeClaim) []string {
 		if _, done := c.Annotations[bindCompleted]; done {
 			return nil
 		}
 		return []string{ClassOfClaim(c)}
 	})
-	// byVolume are the claims that name a volume.
+	// byVolume finds claims by the volume that they name.
 	byVolume = informer.NewIndex(func(c *corev1.PersistentVolumeClaim) []string { return []string{c.Spec.VolumeName} })
 )
 
-// New makes the loop: one part of it has claims as its keys, the other one volumes.
+// New returns the loop. One part of it has claims as keys, the other one volumes.
 func New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
 		kube: c.Kube, recorder: c.Recorder,
@@ -86,8 +87,8 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return loop.Join(claims, volumes), nil
 }
 
-// claimsOfVolume are the claims that may want to hear of a volume: those that it names and that name it, and, when it becomes
-// free, those that wait for one of its class.
+// claimsOfVolume returns the claims that a change of a volume concerns: its claim, those that name it, and, when it becomes
+// available, those that wait for a volume of its class.
 func (r *controller) claimsOfVolume(before, after *corev1.PersistentVolume) []loop.Key {
 	var keys []loop.Key
 	for _, v := range []*corev1.PersistentVolume{before, after} {
@@ -117,7 +118,7 @@ func available(v *corev1.PersistentVolume) bool {
 	return v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil
 }
 
-// claimsOfClass are those that wait for a volume of a class, or for any class at all.
+// claimsOfClass returns the claims that wait for a volume of a class, or for a default class.
 func (r *controller) claimsOfClass(class *storagev1.StorageClass) []loop.Key {
 	var keys []loop.Key
 	for _, name := range []string{class.Name, ""} {
@@ -128,7 +129,7 @@ func (r *controller) claimsOfClass(class *storagev1.StorageClass) []loop.Key {
 	return keys
 }
 
-// claimsOfPod are the waiting claims of a pod that is new: an event tells whom they wait for.
+// claimsOfPod returns the waiting claims of a new pod: an event says what they wait for.
 func (r *controller) claimsOfPod(before, after *podview.Pod) []loop.Key {
 	if before != nil || after == nil || after.Node != "" {
 		return nil
@@ -140,7 +141,7 @@ func (r *controller) claimsOfPod(before, after *podview.Pod) []loop.Key {
 	return keys
 }
 
-// volumesOfClaim are the volumes that a claim names, or that name it.
+// volumesOfClaim returns the volumes that a claim names, or that name it.
 func (r *controller) volumesOfClaim(before, after *corev1.PersistentVolumeClaim) []loop.Key {
 	var keys []loop.Key
 	for _, c := range []*corev1.PersistentVolumeClaim{before, after} {

@@ -1,12 +1,12 @@
-// Package persistentvolume binds claims and volumes to each other, and reclaims volumes whose claims have gone.
+// Package persistentvolume binds claims and volumes to each other, and reclaims released volumes.
 //
-// What is guaranteed: a volume is bound to one claim at most, and a claim to one volume; the volume is written first, with the
-// version that was read, so that of two claims that choose the same volume one tries again. The smallest volume that satisfies
-// a claim is taken; one that names the claim goes before all others. A claim whose class waits for its first consumer is
-// left until the scheduler names a node, or until a volume names the claim. A volume is called released, and a claim lost, only after
-// the API has been asked and not on the word of a cache. What is bound by this loop, and what by a user, is told apart by
-// Kubernetes' annotations, and undone accordingly.
+// Guarantees: a volume is bound to at most one claim, and a claim to one volume. The volume is written first, with the version
+// that was read, so if two claims choose the same volume, one of them retries. A claim gets the smallest volume that satisfies
+// it; a volume that names the claim has precedence. A claim whose class waits for the first consumer is left until the scheduler
+// selects a node, or until a volume names the claim. A volume is marked as released, and a claim as lost, only after the API was
+// read, not because of a cache. Kubernetes' annotations record what was bound by this loop and what by a user, and it is undone
+// accordingly.
 //
-// What may not be assumed: that data is deleted here. With the policy Delete, that is the work of the provisioner that made the
-// volume; a volume that no provisioner made fails. The policy Recycle is done by a pod that empties the volume's folder.
+// Data is not deleted here. With the policy Delete that is done by the provisioner that made the volume; a volume without a
+// provisioner fails. For the policy Recycle a pod empties the volume's directory.
 package persistentvolume

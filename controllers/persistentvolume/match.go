@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// names tells whether a volume names a claim: this one, or whichever has its name.
+// names reports whether a volume names a claim, with its UID or only by name.
 func names(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	ref := v.Spec.ClaimRef
 	return ref != nil && ref.Name == c.Name && ref.Namespace == c.Namespace && (ref.UID == "" || ref.UID == c.UID)
 }
 
-// match finds a volume for a claim that names none: one that names the claim, or else the smallest that will do. With onlyNamed,
-// it is one that names the claim or none.
+// match finds a volume for a claim that names none: one that names the claim, or else the smallest sufficient one. With
+// onlyNamed, only one that names the claim.
 func (r *controller) match(c *corev1.PersistentVolumeClaim, onlyNamed bool) (*corev1.PersistentVolume, error) {
 	for v := range r.volumes.By(byClaim, c.Namespace+"/"+c.Name) {
 		if names(v, c) && v.DeletionTimestamp == nil && fits(v, c) && hasModes(v, c) {
@@ -46,7 +46,7 @@ func (r *controller) match(c *corev1.PersistentVolumeClaim, onlyNamed bool) (*co
 	return best, nil
 }
 
-// fits tells whether a volume is large enough and of the kind that the claim asks for.
+// fits reports whether a volume has the size, modes and labels that a claim asks for.
 func fits(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	wanted := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	return modeOf(v.Spec.VolumeMode) == modeOf(c.Spec.VolumeMode) && sizeOf(v).Cmp(wanted) >= 0 && attributesOf(v.Spec.VolumeAttributesClassName) == attributesOf(c.Spec.VolumeAttributesClassName)
@@ -64,7 +64,7 @@ func attributesOf(name *string) string {
 	return *name
 }
 
-// satisfies tells what keeps a volume, which a claim asks for by name, from the claim.
+// satisfies returns why a volume that a claim names cannot be used for the claim, or nil.
 func satisfies(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) error {
 	wanted := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch {

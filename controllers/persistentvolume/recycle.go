@@ -18,13 +18,13 @@ const (
 	recyclerNamespace = metav1.NamespaceDefault
 	recyclerImage     = "registry.k8s.io/build-image/debian-base:bookworm-v1.0.6"
 	recyclerScript    = `test -e /scrub && find /scrub -mindepth 1 -delete && test -z "$(ls -A /scrub)" || exit 1`
-	// recyclerPoll is how often a recycler is looked at. The policy is deprecated, so nothing watches for it.
+	// recyclerPoll is how often a recycler pod is checked. The policy is deprecated, so nothing watches the pod.
 	recyclerPoll = 5 * time.Second
-	// A recycler may take this long for each GiB, and the first at least.
+	// A recycler pod may take this long for the first GiB and for each further one.
 	recyclerFirst, recyclerNext = 60 * time.Second, 30 * time.Second
 )
 
-// recycle has a pod empty a volume, and makes it available again.
+// recycle empties a volume with a pod, and makes it available again.
 func (r *controller) recycle(ctx context.Context, volume *corev1.PersistentVolume) (loop.Result, error) {
 	if volume.Spec.HostPath == nil && volume.Spec.NFS == nil {
 		return loop.Result{}, r.failed(ctx, volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
@@ -68,11 +68,11 @@ func (r *controller) deleteRecycler(ctx context.Context, pod *corev1.Pod) error 
 	return wrapf(err, "delete the recycler %s", pod.Name)
 }
 
-// users are the pods that still have a released volume by its claim.
+// users returns the pods that still use a released volume.
 func (r *controller) users(volume *corev1.PersistentVolume) []string {
 	ref := volume.Spec.ClaimRef
 	if r.claims.Has(loop.Key{Namespace: ref.Namespace, Name: ref.Name}) {
-		return nil // a newer claim of that name, which has another volume
+		return nil // a newer claim of that name, with another volume
 	}
 	var used []string
 	for pod := range podview.WithClaim(r.pods, ref.Namespace, ref.Name) {
@@ -83,7 +83,7 @@ func (r *controller) users(volume *corev1.PersistentVolume) []string {
 	return used
 }
 
-// recyclerFor is the pod that empties a volume.
+// recyclerFor returns the pod that empties a volume.
 func recyclerFor(volume *corev1.PersistentVolume) *corev1.Pod {
 	limit := max(recyclerFirst, recyclerNext*time.Duration(sizeOf(volume).Value()>>30))
 	source := corev1.VolumeSource{HostPath: volume.Spec.HostPath, NFS: volume.Spec.NFS}

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// syncVolume says in which phase a volume is, and reclaims it if its claim has gone.
+// syncVolume sets a volume's phase, and reclaims it if its claim is gone.
 func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result, error) {
 	volume, ok := r.volumes.Lookup(key)
 	if !ok {
 		return loop.Result{}, nil
 	}
 	ref := volume.Spec.ClaimRef
-	if ref == nil || ref.UID == "" { // nobody has it; a claim that it names comes for it
+	if ref == nil || ref.UID == "" { // available; a claim that it names will be bound to it
 		_, err := r.volumePhase(ctx, volume, corev1.VolumeAvailable)
 		return loop.Result{}, err
 	}
@@ -46,8 +46,8 @@ func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result,
 	return loop.Result{}, r.unbind(ctx, volume)
 }
 
-// claimOf is the very claim that has a volume, or nil if that has gone. That it has gone is asked of the API: the volume may have
-// been bound by somebody who saw the claim before our cache did.
+// claimOf returns the claim of a volume, or nil if it is gone. That is checked with the API: the volume may have been bound by
+// another process that saw the claim before our cache did.
 func (r *controller) claimOf(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	ref := volume.Spec.ClaimRef
 	claim, found := r.claims.Get(ref.Namespace, ref.Name)
@@ -55,7 +55,7 @@ func (r *controller) claimOf(ctx context.Context, volume *corev1.PersistentVolum
 		return claim, nil
 	}
 	if volume.Status.Phase == corev1.VolumeReleased || volume.Status.Phase == corev1.VolumeFailed {
-		return nil, nil // it was asked before
+		return nil, nil // it was checked before
 	}
 	claim, err := r.kube.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && claim.UID != ref.UID {
@@ -67,7 +67,7 @@ func (r *controller) claimOf(ctx context.Context, volume *corev1.PersistentVolum
 	return claim, nil
 }
 
-// released says that a volume has lost its claim, and does what its policy says.
+// released sets a volume's phase to Released, and applies its reclaim policy.
 func (r *controller) released(ctx context.Context, volume *corev1.PersistentVolume) (loop.Result, error) {
 	if p := volume.Status.Phase; p != corev1.VolumeReleased && p != corev1.VolumeFailed {
 		var err error

@@ -16,17 +16,17 @@ import (
 
 const name = "horizontal-pod-autoscaler-controller"
 
-// Options are kube-controller-manager's flags that begin with --horizontal-pod-autoscaler. Zero values are its defaults.
+// Options are kube-controller-manager's flags --horizontal-pod-autoscaler-*. Zero values mean its defaults.
 type Options struct {
-	// SyncPeriod is how often an autoscaler is looked at: 15 s.
+	// SyncPeriod is the time between two evaluations of an autoscaler: 15 s.
 	SyncPeriod time.Duration
-	// Tolerance is how far from 1 the ratio of use to target may be before something is changed: 0.1.
+	// Tolerance is how much the ratio of usage to target may differ from 1 without scaling: 0.1.
 	Tolerance float64
-	// DownscaleStabilization is for how long the highest recommendation counts: 5 minutes.
+	// DownscaleStabilization is the window in which the highest recommendation counts: 5 minutes.
 	DownscaleStabilization time.Duration
-	// CPUInitialization is how long after its start a pod's use of CPU counts only if it is ready: 5 minutes.
+	// CPUInitialization is how long after its start a pod's CPU usage counts only while the pod is ready: 5 minutes.
 	CPUInitialization time.Duration
-	// InitialReadiness is how long after its start a pod that is not ready is believed not to have been ready yet: 30 s.
+	// InitialReadiness is how long after its start a pod that is not ready counts as never having been ready: 30 s.
 	InitialReadiness time.Duration
 }
 
@@ -53,26 +53,26 @@ type controller struct {
 	autoscalers *informer.Shared[*autoscalingv2.HorizontalPodAutoscaler]
 	writer      *loop.Writer[*autoscalingv2.HorizontalPodAutoscaler]
 
-	mu      sync.Mutex                                       // guards the maps, not what the memories hold
-	memory  map[loop.Key]*memory                             // a memory is used by the one worker that syncs its key
-	targets map[schema.GroupKind]schema.GroupVersionResource // as discovery told
+	mu      sync.Mutex                                       // guards the maps, not the memories
+	memory  map[loop.Key]*memory                             // a memory is used only by the worker that syncs its key
+	targets map[schema.GroupKind]schema.GroupVersionResource // cached discovery
 	selects map[string]map[string]labels.Selector            // by namespace and autoscaler
 }
 
-// memory is what is remembered of an autoscaler between two looks.
+// memory is the state of an autoscaler between two evaluations.
 type memory struct {
-	next            time.Time // when it is looked at again
+	next            time.Time // when it is evaluated next
 	recommendations []sample
-	ups, downs      []sample // what was changed, by how much
+	ups, downs      []sample // changes of the size, for the policies
 }
 
-// sample is a number of replicas at a moment.
+// sample is a number of replicas at a time.
 type sample struct {
 	replicas int32
 	at       time.Time
 }
 
-// New makes the loop. Its keys are autoscalers.
+// New returns the loop. Its keys are autoscalers.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	o.setDefaults()
 	r := &controller{
@@ -84,7 +84,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	return &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: r.sync, Watches: []loop.Watch{loop.Self(r.autoscalers)}}, nil
 }
 
-// sync looks at an autoscaler when its time has come.
+// sync evaluates an autoscaler when it is due.
 func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	hpa, ok := r.autoscalers.Lookup(key)
 	if !ok {
@@ -96,9 +96,9 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{After: wait}, nil
 	}
 	m.next = now.Add(r.SyncPeriod)
-	l := &look{controller: r, memory: m, key: key, now: now, hpa: hpa.DeepCopy(), before: &hpa.Status}
-	if err := l.do(ctx); err != nil && ctx.Err() == nil {
-		// Whatever is wrong, it is looked at again in time: the events and conditions tell about it.
+	e := &evaluation{controller: r, memory: m, key: key, now: now, hpa: hpa.DeepCopy(), before: &hpa.Status}
+	if err := e.do(ctx); err != nil && ctx.Err() == nil {
+		// Errors are reported by events and conditions, and the next evaluation comes in time.
 		r.clients.Log.Debug("autoscaler cannot be followed", "key", key, "err", err)
 	}
 	return loop.Result{After: r.SyncPeriod}, ctx.Err()

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// figure is what a pod uses, in thousandths.
+// figure is a pod's value, in thousandths.
 type figure struct {
 	value  int64
 	at     time.Time
 	window time.Duration
 }
 
-// podMetrics is the part of metrics.k8s.io's form that counts here.
+// podMetrics is the part of PodMetrics (metrics.k8s.io) that is used here.
 type podMetrics struct {
 	Metadata   struct{ Name string }
 	Timestamp  metav1.Time
@@ -36,9 +36,9 @@ type podMetrics struct {
 
 var podMetricsResource = schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "pods"}
 
-// resourceFigures are what pods use of a resource, by name: all of their containers, or one.
-func (l *look) resourceFigures(ctx context.Context, what corev1.ResourceName, pods labels.Selector, container string) (map[string]figure, error) {
-	list, err := l.clients.Dynamic.Resource(podMetricsResource).Namespace(l.key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: pods.String()})
+// resourceFigures returns the resource usage by pod: of all containers, or of one.
+func (e *evaluation) resourceFigures(ctx context.Context, what corev1.ResourceName, pods labels.Selector, container string) (map[string]figure, error) {
+	list, err := e.clients.Dynamic.Resource(podMetricsResource).Namespace(e.key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: pods.String()})
 	if err != nil {
 		return nil, fmt.Errorf("unable to fetch metrics from resource metrics API: %v", err)
 	}
@@ -62,7 +62,7 @@ func (l *look) resourceFigures(ctx context.Context, what corev1.ResourceName, po
 	return all, nil
 }
 
-// use is what a pod uses. It is not known if it is not known of all its containers.
+// use returns a pod's usage. known is false if one of its containers has no value.
 func (m *podMetrics) use(what corev1.ResourceName, container string) (total int64, known bool) {
 	for _, c := range m.Containers {
 		if container != "" && c.Name != container {
@@ -77,7 +77,7 @@ func (m *podMetrics) use(what corev1.ResourceName, container string) (total int6
 	return total, known
 }
 
-// values is a list of custom or of external metrics.
+// values is a list of custom or external metrics.
 type values struct {
 	Items []struct {
 		DescribedObject struct{ Name string }
@@ -87,18 +87,18 @@ type values struct {
 	}
 }
 
-// defaultWindow is what a custom metric was measured over that does not say.
+// defaultWindow is the window of a custom metric without one.
 const defaultWindow = time.Minute
 
-// custom asks custom.metrics.k8s.io, in the newest version that is there.
-func (l *look) custom(ctx context.Context, metric *metav1.LabelSelector, pods labels.Selector, path ...string) (*values, error) {
+// custom reads custom.metrics.k8s.io in its newest available version.
+func (e *evaluation) custom(ctx context.Context, metric *metav1.LabelSelector, pods labels.Selector, path ...string) (*values, error) {
 	selector, err := metav1.LabelSelectorAsSelector(metric)
 	if err != nil {
 		return nil, err
 	}
 	var all *values
 	for _, version := range []string{"v1beta2", "v1beta1"} {
-		request := l.clients.Kube.CoreV1().RESTClient().Get().AbsPath(append([]string{"/apis/custom.metrics.k8s.io", version, "namespaces", l.key.Namespace}, path...)...)
+		request := e.clients.Kube.CoreV1().RESTClient().Get().AbsPath(append([]string{"/apis/custom.metrics.k8s.io", version, "namespaces", e.key.Namespace}, path...)...)
 		if pods != nil {
 			request = request.Param("labelSelector", pods.String())
 		}
@@ -123,9 +123,9 @@ func (l *look) custom(ctx context.Context, metric *metav1.LabelSelector, pods la
 	return all, nil
 }
 
-// podFigures are a custom metric of pods, by name.
-func (l *look) podFigures(ctx context.Context, metric *autoscalingv2.MetricIdentifier, pods labels.Selector) (map[string]figure, error) {
-	list, err := l.custom(ctx, metric.Selector, pods, "pods", "*", metric.Name)
+// podFigures returns a custom metric by pod.
+func (e *evaluation) podFigures(ctx context.Context, metric *autoscalingv2.MetricIdentifier, pods labels.Selector) (map[string]figure, error) {
+	list, err := e.custom(ctx, metric.Selector, pods, "pods", "*", metric.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -140,34 +140,34 @@ func (l *look) podFigures(ctx context.Context, metric *autoscalingv2.MetricIdent
 	return all, nil
 }
 
-// objectFigure is a custom metric of one object.
-func (l *look) objectFigure(ctx context.Context, metric *autoscalingv2.MetricIdentifier, object *autoscalingv2.CrossVersionObjectReference) (int64, error) {
+// objectFigure returns a custom metric of one object.
+func (e *evaluation) objectFigure(ctx context.Context, metric *autoscalingv2.MetricIdentifier, object *autoscalingv2.CrossVersionObjectReference) (int64, error) {
 	path := []string{"metrics", metric.Name}
 	if object.Kind != "Namespace" {
 		gv, err := schema.ParseGroupVersion(object.APIVersion)
 		if err != nil {
 			return 0, err
 		}
-		gvr, err := l.resourceOf(schema.GroupKind{Group: gv.Group, Kind: object.Kind}, gv.Version)
+		gvr, err := e.resourceOf(schema.GroupKind{Group: gv.Group, Kind: object.Kind}, gv.Version)
 		if err != nil {
 			return 0, err
 		}
 		path = []string{gvr.GroupResource().String(), object.Name, metric.Name}
 	}
-	list, err := l.custom(ctx, metric.Selector, nil, path...)
+	list, err := e.custom(ctx, metric.Selector, nil, path...)
 	if err != nil {
 		return 0, err
 	}
 	return list.Items[0].Value.MilliValue(), nil
 }
 
-// externalFigure is the sum of an external metric's values.
-func (l *look) externalFigure(ctx context.Context, metric *autoscalingv2.MetricIdentifier) (int64, error) {
+// externalFigure returns the sum of an external metric's values.
+func (e *evaluation) externalFigure(ctx context.Context, metric *autoscalingv2.MetricIdentifier) (int64, error) {
 	selector, err := metav1.LabelSelectorAsSelector(metric.Selector)
 	if err != nil {
 		return 0, err
 	}
-	request := l.clients.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/external.metrics.k8s.io/v1beta1/namespaces", l.key.Namespace, metric.Name)
+	request := e.clients.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/external.metrics.k8s.io/v1beta1/namespaces", e.key.Namespace, metric.Name)
 	if metric.Selector != nil {
 		request = request.Param("labelSelector", selector.String())
 	}
@@ -183,7 +183,7 @@ func (l *look) externalFigure(ctx context.Context, metric *autoscalingv2.MetricI
 		err = errors.New("no metrics returned from external metrics API")
 	}
 	if err != nil {
-		return 0, fmt.Errorf("unable to get external metric %s/%s/%+v: %s", l.key.Namespace, metric.Name, metric.Selector, err)
+		return 0, fmt.Errorf("unable to get external metric %s/%s/%+v: %s", e.key.Namespace, metric.Name, metric.Selector, err)
 	}
 	var total int64
 	for _, v := range list.Items {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// Without behaviours a workload may double, or have four, in one step.
+	// Without behaviours a workload may grow to twice its size, or to four pods, in one step.
 	upFactor = 2
 	upLeast  = 4
 )
 
-// verdict is a number of replicas, and what it was limited by.
+// verdict is a number of replicas, and what has limited it.
 type verdict struct {
 	replicas        int32
 	reason, message string
@@ -32,47 +32,47 @@ var (
 
 func (v verdict) of(replicas int32) verdict { v.replicas = replicas; return v }
 
-// limit makes of a proposal what may be done now.
-func (l *look) limit(now, proposed int32) int32 {
-	b := l.hpa.Spec.Behavior
+// limit applies the limits to a proposal.
+func (e *evaluation) limit(now, proposed int32) int32 {
+	b := e.hpa.Spec.Behavior
 	var stable, final verdict
 	if b == nil {
-		stable = l.stabilize(proposed)
-		final = limitPlain(now, stable.replicas, l.least(), l.hpa.Spec.MaxReplicas)
+		stable = e.stabilize(proposed)
+		final = limitPlain(now, stable.replicas, e.least(), e.hpa.Spec.MaxReplicas)
 	} else {
-		stable = l.stabilizeBy(b, now, proposed)
-		final = l.limitBy(b, now, stable.replicas)
+		stable = e.stabilizeBy(b, now, proposed)
+		final = e.limitBy(b, now, stable.replicas)
 	}
 	if stable.replicas == proposed {
 		stable.reason, stable.message = "ReadyForNewScale", "recommended size matches current size"
 	}
-	l.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, stable.reason, stable.message)
+	e.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, stable.reason, stable.message)
 	limited := corev1.ConditionTrue
 	if final.replicas == stable.replicas {
 		limited = corev1.ConditionFalse
 	}
-	l.condition(autoscalingv2.ScalingLimited, limited, final.reason, final.message)
+	e.condition(autoscalingv2.ScalingLimited, limited, final.reason, final.message)
 	return final.replicas
 }
 
-// stabilize is the highest recommendation of late.
-func (l *look) stabilize(proposed int32) verdict {
-	since, highest := l.now.Add(-l.DownscaleStabilization), proposed
-	for _, s := range l.recommendations {
+// stabilize returns the highest recent recommendation.
+func (e *evaluation) stabilize(proposed int32) verdict {
+	since, highest := e.now.Add(-e.DownscaleStabilization), proposed
+	for _, s := range e.recommendations {
 		if !s.at.Before(since) {
 			highest = max(highest, s.replicas)
 		}
 	}
-	l.recommend(proposed, since)
+	e.recommend(proposed, since)
 	return downHeld.of(highest)
 }
 
-// recommend remembers a recommendation, and forgets those that do not count any more.
-func (l *look) recommend(replicas int32, since time.Time) {
-	l.recommendations = append(recent(l.recommendations, since), sample{replicas, l.now})
+// recommend adds a recommendation, and drops old ones.
+func (e *evaluation) recommend(replicas int32, since time.Time) {
+	e.recommendations = append(recent(e.recommendations, since), sample{replicas, e.now})
 }
 
-// recent are the samples that are not older than that.
+// recent drops samples before since.
 func recent(all []sample, since time.Time) []sample {
 	kept := make([]sample, 0, len(all)+1)
 	for _, s := range all {
@@ -83,11 +83,12 @@ func recent(all []sample, since time.Time) []sample {
 	return kept
 }
 
-// stabilizeBy goes up no further than the lowest recommendation of one window, and down no further than the highest of the other.
-func (l *look) stabilizeBy(b *autoscalingv2.HorizontalPodAutoscalerBehavior, now, proposed int32) verdict {
-	sinceUp, sinceDown := l.now.Add(-window(b.ScaleUp, 0)), l.now.Add(-window(b.ScaleDown, l.DownscaleStabilization))
+// stabilizeBy limits growth to the lowest recommendation of the scale-up window, and shrinking to the highest of the scale-down
+// window.
+func (e *evaluation) stabilizeBy(b *autoscalingv2.HorizontalPodAutoscalerBehavior, now, proposed int32) verdict {
+	sinceUp, sinceDown := e.now.Add(-window(b.ScaleUp, 0)), e.now.Add(-window(b.ScaleDown, e.DownscaleStabilization))
 	up, down := proposed, proposed
-	for _, s := range l.recommendations {
+	for _, s := range e.recommendations {
 		if s.at.After(sinceUp) {
 			up = min(up, s.replicas)
 		}
@@ -99,7 +100,7 @@ func (l *look) stabilizeBy(b *autoscalingv2.HorizontalPodAutoscalerBehavior, now
 	if sinceDown.Before(oldest) {
 		oldest = sinceDown
 	}
-	l.recommend(proposed, oldest)
+	e.recommend(proposed, oldest)
 	held := downHeld
 	if proposed >= now {
 		held = upHeld
@@ -128,19 +129,19 @@ func limitPlain(now, proposed, least, most int32) verdict {
 	return inRange.of(proposed)
 }
 
-func (l *look) limitBy(b *autoscalingv2.HorizontalPodAutoscalerBehavior, now, proposed int32) verdict {
+func (e *evaluation) limitBy(b *autoscalingv2.HorizontalPodAutoscalerBehavior, now, proposed int32) verdict {
 	switch {
 	case proposed > now:
-		upper, limit := l.hpa.Spec.MaxReplicas, tooMany
-		if fastest := max(l.fastest(b.ScaleUp, now, true), now); upper > fastest {
+		upper, limit := e.hpa.Spec.MaxReplicas, tooMany
+		if fastest := max(e.fastest(b.ScaleUp, now, true), now); upper > fastest {
 			upper, limit = fastest, tooFast
 		}
 		if proposed > upper {
 			return limit.of(upper)
 		}
 	case proposed < now:
-		lower, limit := l.least(), tooFew
-		if fastest := min(l.fastest(b.ScaleDown, now, false), now); lower < fastest {
+		lower, limit := e.least(), tooFew
+		if fastest := min(e.fastest(b.ScaleDown, now, false), now); lower < fastest {
 			lower, limit = fastest, tooFastDown
 		}
 		if proposed < lower {
@@ -150,8 +151,8 @@ func (l *look) limitBy(b *autoscalingv2.HorizontalPodAutoscalerBehavior, now, pr
 	return inRange.of(proposed)
 }
 
-// fastest is how far the policies let a workload go from what it was when their periods began.
-func (l *look) fastest(rules *autoscalingv2.HPAScalingRules, now int32, up bool) int32 {
+// fastest returns the largest change that the policies allow, relative to the sizes at the start of their periods.
+func (e *evaluation) fastest(rules *autoscalingv2.HPAScalingRules, now int32, up bool) int32 {
 	if rules == nil {
 		return now
 	}
@@ -162,11 +163,11 @@ func (l *look) fastest(rules *autoscalingv2.HPAScalingRules, now int32, up bool)
 	if choice == autoscalingv2.DisabledPolicySelect || len(rules.Policies) == 0 {
 		return now
 	}
-	largest := up == (choice != autoscalingv2.MinChangePolicySelect) // the largest number is the largest change up, and the smallest one down
+	largest := up == (choice != autoscalingv2.MinChangePolicySelect) // scaling up, the largest number is the largest change; scaling down, the smallest
 	var result int32
 	for i, p := range rules.Policies {
-		since := l.now.Add(-time.Duration(p.PeriodSeconds) * time.Second)
-		began := now - sum(l.ups, since) + sum(l.downs, since)
+		since := e.now.Add(-time.Duration(p.PeriodSeconds) * time.Second)
+		began := now - sum(e.ups, since) + sum(e.downs, since)
 		reach := reach(p, began, up)
 		if i == 0 || largest && reach > result || !largest && reach < result {
 			result = reach
@@ -198,19 +199,19 @@ func sum(all []sample, since time.Time) int32 {
 	return total
 }
 
-// scaled remembers a change, for the policies.
-func (l *look) scaled(from, to int32) {
-	b := l.hpa.Spec.Behavior
+// scaled stores a change, for the policies.
+func (e *evaluation) scaled(from, to int32) {
+	b := e.hpa.Spec.Behavior
 	switch {
 	case b == nil:
 	case to > from:
-		l.ups = append(recent(l.ups, l.now.Add(-longest(b.ScaleUp, b.ScaleDown))), sample{to - from, l.now})
+		e.ups = append(recent(e.ups, e.now.Add(-longest(b.ScaleUp, b.ScaleDown))), sample{to - from, e.now})
 	default:
-		l.downs = append(recent(l.downs, l.now.Add(-longest(b.ScaleUp, b.ScaleDown))), sample{from - to, l.now})
+		e.downs = append(recent(e.downs, e.now.Add(-longest(b.ScaleUp, b.ScaleDown))), sample{from - to, e.now})
 	}
 }
 
-// longest is the longest period of all policies.
+// longest returns the longest period of all policies.
 func longest(both ...*autoscalingv2.HPAScalingRules) time.Duration {
 	var most int32
 	for _, rules := range both {

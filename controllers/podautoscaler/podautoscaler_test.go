@@ -21,13 +21,13 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// figures stands before the API server and answers for the groups of metrics.
+// figures is a proxy in front of the API server that serves the metrics APIs.
 type figures struct {
 	next http.RoundTripper
 
 	mu    sync.Mutex
-	pods  map[string]string // guarded by mu: use of CPU by pod
-	other map[string]string // guarded by mu: values by the path below the group's version
+	pods  map[string]string // guarded by mu: CPU usage by pod
+	other map[string]string // guarded by mu: values by the path below the group version
 }
 
 func (f *figures) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -55,7 +55,7 @@ func (f *figures) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// world is a Deployment "web" whose pods the test keeps, and an autoscaler of it.
+// world is a Deployment "web" whose pods the test makes, and its autoscaler.
 type world struct {
 	*testing.T
 	*looptest.Server
@@ -88,7 +88,7 @@ func (w *world) start() {
 	looptest.Start(w.T, w.Clients(), podautoscaler.Options{}.Entry())
 }
 
-// have makes what a Deployment's loop would make: so many ready pods, each using so much.
+// have makes ready pods with a CPU usage, in place of the Deployment's loop.
 func (w *world) have(count int, cpu string) {
 	w.Helper()
 	w.figures.mu.Lock()
@@ -161,7 +161,7 @@ func TestAWorkloadGrowsAndShrinksWithItsLoad(t *testing.T) {
 		w.replicas(2)
 		w.have(2, "2")
 		w.pass(15 * time.Second)
-		w.replicas(4) // eight are wanted, but a workload may double only
+		w.replicas(4) // eight would be needed, but a workload may only double
 		w.have(4, "2")
 		w.pass(15 * time.Second)
 		w.replicas(8)
@@ -184,7 +184,7 @@ func TestAWorkloadGrowsAndShrinksWithItsLoad(t *testing.T) {
 	})
 }
 
-func TestBehavioursSetThePace(t *testing.T) {
+func TestBehavioursLimitTheRate(t *testing.T) {
 	window, value := int32(0), int32(1)
 	b := &autoscalingv2.HorizontalPodAutoscalerBehavior{
 		ScaleUp:   &autoscalingv2.HPAScalingRules{Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: value, PeriodSeconds: 60}}},
@@ -202,7 +202,7 @@ func TestBehavioursSetThePace(t *testing.T) {
 		looptest.Edit(w.Server, "deployments", "a", "web", func(d *appsv1.Deployment) { *d.Spec.Replicas = 8 })
 		w.have(8, "1m")
 		w.pass(50 * time.Second)
-		w.replicas(4) // half of what was there when the minute began
+		w.replicas(4) // half of the size at the start of the minute
 	})
 }
 
@@ -225,7 +225,7 @@ func TestNothingShrinksWhileAMetricFails(t *testing.T) {
 	})
 }
 
-func TestFiguresOfObjectsAndPodsCount(t *testing.T) {
+func TestMetricsOfObjectsAndPodsAreUsed(t *testing.T) {
 	value := func(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.DecimalSI) }
 	metrics := []autoscalingv2.MetricSpec{{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
 		DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Service", Name: "web"},
@@ -243,7 +243,7 @@ func TestFiguresOfObjectsAndPodsCount(t *testing.T) {
 	})
 }
 
-func TestPodsThatAreNotReadyDoNotMakeAWorkloadGrowFurther(t *testing.T) {
+func TestPodsThatAreNotReadyCauseNoFurtherGrowth(t *testing.T) {
 	inWorld(t, autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 10, Metrics: byCPU(50)}, func(w *world) {
 		looptest.Edit(w.Server, "deployments", "a", "web", func(d *appsv1.Deployment) { *d.Spec.Replicas = 3 })
 		w.have(3, "900m")
@@ -252,11 +252,11 @@ func TestPodsThatAreNotReadyDoNotMakeAWorkloadGrowFurther(t *testing.T) {
 		}
 		w.start()
 		w.pass(time.Minute)
-		w.replicas(3) // one uses 180 % of the target, and two may come to take their part
+		w.replicas(3) // one pod uses 180 % of the target, and two more may become ready and share the load
 	})
 }
 
-func TestTwoAutoscalersOfTheSamePodsAreToldSo(t *testing.T) {
+func TestTwoAutoscalersOfTheSamePodsAreReported(t *testing.T) {
 	inWorld(t, autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 10, Metrics: byCPU(50)}, func(w *world) {
 		looptest.Create(w.Server, "horizontalpodautoscalers", "a", &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: metav1.ObjectMeta{Name: "also"},
@@ -272,7 +272,7 @@ func TestTwoAutoscalersOfTheSamePodsAreToldSo(t *testing.T) {
 	})
 }
 
-func TestAWorkloadThatIsNotThereIsTold(t *testing.T) {
+func TestAMissingWorkloadIsReported(t *testing.T) {
 	inWorld(t, autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 10, Metrics: byCPU(50)}, func(w *world) {
 		if err := w.Kube.AppsV1().Deployments("a").Delete(w.Context(), "web", metav1.DeleteOptions{}); err != nil {
 			w.Fatal(err)

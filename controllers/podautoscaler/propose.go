@@ -15,39 +15,40 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// proposal is what one metric asks for.
+// proposal is the result of one metric.
 type proposal struct {
 	replicas int32
 	metric   string
 	status   autoscalingv2.MetricStatus
 }
 
-// failure is a metric that could not be had.
+// failure is a metric that could not be read.
 type failure struct {
 	reason string // of the condition and the event
-	cause  error  // what they say
-	err    error  // what is said in the end
+	cause  error  // their message
+	err    error  // the returned error
 }
 
-// propose asks all metrics. The one that asks for most decides; if some fail, it may only ask for more. -1, with an error, is no answer.
-func (l *look) propose(ctx context.Context, scale *autoscalingv1.Scale) (int32, string, error) {
-	selector, err := l.selector(ctx, scale.Status.Selector)
+// propose evaluates all metrics. The highest proposal counts; if some metrics fail, it may only be higher than the current size.
+// It returns -1 and an error if there is no result.
+func (e *evaluation) propose(ctx context.Context, scale *autoscalingv1.Scale) (int32, string, error) {
+	selector, err := e.selector(ctx, scale.Status.Selector)
 	if err != nil {
 		return -1, "", err
 	}
-	specs := l.hpa.Spec.Metrics
-	l.metrics = make([]autoscalingv2.MetricStatus, len(specs))
+	specs := e.hpa.Spec.Metrics
+	e.metrics = make([]autoscalingv2.MetricStatus, len(specs))
 	best, failed, first := proposal{}, 0, (*failure)(nil)
 	for i := range specs {
-		p, f := l.ask(ctx, &specs[i], scale, selector)
+		p, f := e.ask(ctx, &specs[i], scale, selector)
 		if f != nil {
-			l.warn(f.reason, f.cause.Error())
+			e.warn(f.reason, f.cause.Error())
 			if failed++; first == nil {
 				first = f
 			}
 			continue
 		}
-		l.metrics[i] = p.status
+		e.metrics[i] = p.status
 		if best.replicas == 0 || p.replicas > best.replicas {
 			best = p
 		}
@@ -57,74 +58,74 @@ func (l *look) propose(ctx context.Context, scale *autoscalingv1.Scale) (int32, 
 	}
 	if failed >= len(specs) || failed > 0 && best.replicas < scale.Spec.Replicas {
 		if first != nil {
-			l.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, first.reason, fmt.Sprintf("the HPA was unable to compute the replica count: %v", first.cause))
+			e.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, first.reason, fmt.Sprintf("the HPA was unable to compute the replica count: %v", first.cause))
 		}
 		return -1, "", err
 	}
-	l.condition(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the HPA was able to successfully calculate a replica count from "+best.metric)
+	e.condition(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the HPA was able to successfully calculate a replica count from "+best.metric)
 	return best.replicas, best.metric, err
 }
 
-// selector is that of the workload's pods, if no other autoscaler has some of them.
-func (l *look) selector(ctx context.Context, text string) (labels.Selector, error) {
+// selector returns the selector of the workload's pods, unless another autoscaler selects some of them.
+func (e *evaluation) selector(ctx context.Context, text string) (labels.Selector, error) {
 	if text == "" {
-		l.warn("SelectorRequired", "selector is required")
-		l.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", "the HPA target's scale is missing a selector")
+		e.warn("SelectorRequired", "selector is required")
+		e.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", "the HPA target's scale is missing a selector")
 		return nil, errors.New("selector is required")
 	}
 	selector, err := labels.Parse(text)
 	if err != nil {
 		err = fmt.Errorf("couldn't convert selector into a corresponding internal selector object: %v", err)
-		l.warn("InvalidSelector", err.Error())
-		l.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", err.Error())
+		e.warn("InvalidSelector", err.Error())
+		e.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", err.Error())
 		return nil, err
 	}
-	others := l.register(selector)
+	others := e.register(selector)
 	if len(others) == 0 {
 		return selector, nil
 	}
-	pods, err := l.pods(ctx, selector)
+	pods, err := e.pods(ctx, selector)
 	if err != nil && !errors.Is(err, errNoPods) {
 		return nil, err
 	}
 	var rivals []loop.Key
 	for name, other := range others {
 		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return other.Matches(labels.Set(p.Labels)) }) {
-			rivals = append(rivals, loop.Key{Namespace: l.key.Namespace, Name: name})
+			rivals = append(rivals, loop.Key{Namespace: e.key.Namespace, Name: name})
 		}
 	}
 	if len(rivals) == 0 {
 		return selector, nil
 	}
-	rivals = append(rivals, l.key)
+	rivals = append(rivals, e.key)
 	slices.SortFunc(rivals, loop.Key.Compare)
 	err = fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", text, rivals)
-	l.warn("AmbiguousSelector", err.Error())
-	l.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "AmbiguousSelector", err.Error())
+	e.warn("AmbiguousSelector", err.Error())
+	e.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "AmbiguousSelector", err.Error())
 	return nil, err
 }
 
-// register notes an autoscaler's selector, and returns those of the others of its namespace.
-func (l *look) register(selector labels.Selector) map[string]labels.Selector {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := l.selects[l.key.Namespace]
+// register stores an autoscaler's selector, and returns those of the others in its namespace.
+func (e *evaluation) register(selector labels.Selector) map[string]labels.Selector {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.selects[e.key.Namespace]
 	if all == nil {
 		all = map[string]labels.Selector{}
-		l.selects[l.key.Namespace] = all
+		e.selects[e.key.Namespace] = all
 	}
-	all[l.key.Name] = selector
+	all[e.key.Name] = selector
 	others := map[string]labels.Selector{}
 	for name, other := range all {
-		if name != l.key.Name {
+		if name != e.key.Name {
 			others[name] = other
 		}
 	}
 	return others
 }
 
-// ask asks one metric.
-func (l *look) ask(ctx context.Context, spec *autoscalingv2.MetricSpec, scale *autoscalingv1.Scale, selector labels.Selector) (proposal, *failure) {
+// ask evaluates one metric.
+func (e *evaluation) ask(ctx context.Context, spec *autoscalingv2.MetricSpec, scale *autoscalingv1.Scale, selector labels.Selector) (proposal, *failure) {
 	p := proposal{status: autoscalingv2.MetricStatus{Type: spec.Type}}
 	var reason, what string
 	var err error
@@ -133,28 +134,28 @@ func (l *look) ask(ctx context.Context, spec *autoscalingv2.MetricSpec, scale *a
 		s := &autoscalingv2.ResourceMetricStatus{Name: spec.Resource.Name}
 		p.status.Resource = s
 		reason, what = "FailedGetResourceMetric", fmt.Sprintf("failed to get %s resource metric value", s.Name)
-		p.replicas, p.metric, err = l.askResource(ctx, scale, selector, s.Name, "", &spec.Resource.Target, &s.Current)
+		p.replicas, p.metric, err = e.askResource(ctx, scale, selector, s.Name, "", &spec.Resource.Target, &s.Current)
 	case autoscalingv2.ContainerResourceMetricSourceType:
 		c := spec.ContainerResource
 		s := &autoscalingv2.ContainerResourceMetricStatus{Name: c.Name, Container: c.Container}
 		p.status.ContainerResource = s
 		reason, what = "FailedGetContainerResourceMetric", fmt.Sprintf("failed to get %s container metric value", c.Container)
-		p.replicas, p.metric, err = l.askResource(ctx, scale, selector, c.Name, c.Container, &c.Target, &s.Current)
+		p.replicas, p.metric, err = e.askResource(ctx, scale, selector, c.Name, c.Container, &c.Target, &s.Current)
 	case autoscalingv2.PodsMetricSourceType:
 		s := &autoscalingv2.PodsMetricStatus{Metric: spec.Pods.Metric}
 		p.status.Pods, p.metric = s, "pods metric "+s.Metric.Name
 		reason, what = "FailedGetPodsMetric", "failed to get pods metric value"
-		p.replicas, err = l.askPods(ctx, scale, selector, spec.Pods, &s.Current)
+		p.replicas, err = e.askPods(ctx, scale, selector, spec.Pods, &s.Current)
 	case autoscalingv2.ObjectMetricSourceType:
 		s := &autoscalingv2.ObjectMetricStatus{DescribedObject: spec.Object.DescribedObject, Metric: spec.Object.Metric}
 		p.status.Object = s
 		reason, what = "FailedGetObjectMetric", "failed to get object metric value"
-		p.replicas, p.metric, err = l.askObject(ctx, scale, selector, spec.Object, &s.Current)
+		p.replicas, p.metric, err = e.askObject(ctx, scale, selector, spec.Object, &s.Current)
 	case autoscalingv2.ExternalMetricSourceType:
 		s := &autoscalingv2.ExternalMetricStatus{Metric: spec.External.Metric}
 		p.status.External, p.metric = s, fmt.Sprintf("external metric %s(%+v)", s.Metric.Name, s.Metric.Selector)
 		reason, what = "FailedGetExternalMetric", fmt.Sprintf("failed to get %s external metric value", s.Metric.Name)
-		p.replicas, err = l.askExternal(ctx, scale, selector, spec.External, &s.Current)
+		p.replicas, err = e.askExternal(ctx, scale, selector, spec.External, &s.Current)
 	default:
 		err = fmt.Errorf("unknown metric source type %q", string(spec.Type))
 		return p, &failure{"InvalidMetricSourceType", err, err}
@@ -169,7 +170,7 @@ func milli(value int64) *resource.Quantity {
 	return resource.NewMilliQuantity(value, resource.DecimalSI)
 }
 
-func (l *look) askResource(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, what corev1.ResourceName, container string, target *autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
+func (e *evaluation) askResource(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, what corev1.ResourceName, container string, target *autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
 	kind := "utilization"
 	switch {
 	case target.AverageValue != nil:
@@ -180,23 +181,23 @@ func (l *look) askResource(ctx context.Context, scale *autoscalingv1.Scale, sele
 	failed := func(err error) (int32, string, error) {
 		return 0, "", fmt.Errorf("failed to get %s %s: %v", what, kind, err)
 	}
-	figures, err := l.resourceFigures(ctx, what, selector, container)
+	figures, err := e.resourceFigures(ctx, what, selector, container)
 	if err != nil {
 		return failed(fmt.Errorf("unable to get metrics for resource %s: %v", what, err))
 	}
-	pods, err := l.pods(ctx, selector)
+	pods, err := e.pods(ctx, selector)
 	if err != nil {
 		return failed(err)
 	}
 	if target.AverageValue != nil {
-		replicas, average, err := l.byAverage(scale.Spec.Replicas, pods, figures, what == corev1.ResourceCPU, target.AverageValue.MilliValue())
+		replicas, average, err := e.byAverage(scale.Spec.Replicas, pods, figures, what == corev1.ResourceCPU, target.AverageValue.MilliValue())
 		if err != nil {
 			return failed(err)
 		}
 		current.AverageValue = milli(average)
 		return replicas, fmt.Sprintf("%s resource", what), nil
 	}
-	replicas, utilization, average, err := l.byUtilization(scale.Spec.Replicas, pods, figures, what, container, *target.AverageUtilization)
+	replicas, utilization, average, err := e.byUtilization(scale.Spec.Replicas, pods, figures, what, container, *target.AverageUtilization)
 	if err != nil {
 		return failed(err)
 	}
@@ -207,60 +208,60 @@ func (l *look) askResource(ctx context.Context, scale *autoscalingv1.Scale, sele
 	return replicas, fmt.Sprintf("%s resource utilization (percentage of request)", what), nil
 }
 
-func (l *look) askPods(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.PodsMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
+func (e *evaluation) askPods(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.PodsMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
 	if source.Target.AverageValue == nil {
 		return 0, errors.New("invalid pods metric source: no average value target was set")
 	}
-	figures, err := l.podFigures(ctx, &source.Metric, selector)
+	figures, err := e.podFigures(ctx, &source.Metric, selector)
 	if err != nil {
 		return 0, fmt.Errorf("unable to get metric %s: %v", source.Metric.Name, err)
 	}
-	pods, err := l.pods(ctx, selector)
+	pods, err := e.pods(ctx, selector)
 	if err != nil {
 		return 0, err
 	}
-	replicas, average, err := l.byAverage(scale.Spec.Replicas, pods, figures, false, source.Target.AverageValue.MilliValue())
+	replicas, average, err := e.byAverage(scale.Spec.Replicas, pods, figures, false, source.Target.AverageValue.MilliValue())
 	current.AverageValue = milli(average)
 	return replicas, err
 }
 
-func (l *look) askObject(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.ObjectMetricSource, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
+func (e *evaluation) askObject(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.ObjectMetricSource, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
 	t, o := &source.Target, &source.DescribedObject
 	byValue := t.Type == autoscalingv2.ValueMetricType && t.Value != nil
 	byAverage := t.Type == autoscalingv2.AverageValueMetricType && t.AverageValue != nil
 	if !byValue && !byAverage {
 		return 0, "", errors.New("invalid object metric source: neither a value target nor an average value target was set")
 	}
-	usage, err := l.objectFigure(ctx, &source.Metric, o)
+	usage, err := e.objectFigure(ctx, &source.Metric, o)
 	if err != nil {
-		return 0, "", fmt.Errorf("unable to get metric %s: %v on %s %s/%s", source.Metric.Name, o.Kind, l.key.Namespace, o.Name, err)
+		return 0, "", fmt.Errorf("unable to get metric %s: %v on %s %s/%s", source.Metric.Name, o.Kind, e.key.Namespace, o.Name, err)
 	}
 	if byAverage {
-		replicas, share := l.byShare(scale.Status.Replicas, usage, t.AverageValue.MilliValue())
+		replicas, share := e.byShare(scale.Status.Replicas, usage, t.AverageValue.MilliValue())
 		current.AverageValue = milli(share)
 		return replicas, fmt.Sprintf("external metric %s(%+v)", source.Metric.Name, source.Metric.Selector), nil
 	}
 	current.Value = milli(usage)
-	replicas, err := l.byRatio(ctx, scale.Spec.Replicas, float64(usage)/float64(t.Value.MilliValue()), selector)
+	replicas, err := e.byRatio(ctx, scale.Spec.Replicas, float64(usage)/float64(t.Value.MilliValue()), selector)
 	return replicas, fmt.Sprintf("%s metric %s", o.Kind, source.Metric.Name), err
 }
 
-func (l *look) askExternal(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.ExternalMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
+func (e *evaluation) askExternal(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.ExternalMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
 	t := &source.Target
 	if t.AverageValue == nil && t.Value == nil {
 		return 0, errors.New("invalid external metric source: neither a value target nor an average value target was set")
 	}
-	usage, err := l.externalFigure(ctx, &source.Metric)
+	usage, err := e.externalFigure(ctx, &source.Metric)
 	switch {
 	case err != nil && t.AverageValue != nil:
 		return 0, fmt.Errorf("failed to get %s external metric: %v", source.Metric.Name, err)
 	case err != nil:
 		return 0, fmt.Errorf("failed to get external metric %s: %v", source.Metric.Name, err)
 	case t.AverageValue != nil:
-		replicas, share := l.byShare(scale.Status.Replicas, usage, t.AverageValue.MilliValue())
+		replicas, share := e.byShare(scale.Status.Replicas, usage, t.AverageValue.MilliValue())
 		current.AverageValue = milli(share)
 		return replicas, nil
 	}
 	current.Value = milli(usage)
-	return l.byRatio(ctx, scale.Spec.Replicas, float64(usage)/float64(t.Value.MilliValue()), selector)
+	return e.byRatio(ctx, scale.Spec.Replicas, float64(usage)/float64(t.Value.MilliValue()), selector)
 }

@@ -19,10 +19,10 @@ var (
 	errNoFigures = errors.New("did not receive metrics for targeted pods (pods might be unready)")
 )
 
-// within tells whether a ratio of use to target is close enough to 1.
-func (l *look) within(ratio float64) bool {
-	up, down := l.Tolerance, l.Tolerance
-	if b := l.hpa.Spec.Behavior; b != nil {
+// within reports whether a ratio of usage to target is within the tolerance.
+func (e *evaluation) within(ratio float64) bool {
+	up, down := e.Tolerance, e.Tolerance
+	if b := e.hpa.Spec.Behavior; b != nil {
 		if b.ScaleUp != nil && b.ScaleUp.Tolerance != nil {
 			up = b.ScaleUp.Tolerance.AsApproximateFloat64()
 		}
@@ -33,9 +33,9 @@ func (l *look) within(ratio float64) bool {
 	return 1-down <= ratio && ratio <= 1+up
 }
 
-// pods are those of the workload. They are read from the API: only autoscalers need whole pods.
-func (l *look) pods(ctx context.Context, selector labels.Selector) ([]corev1.Pod, error) {
-	list, err := l.clients.Kube.CoreV1().Pods(l.key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String(), ResourceVersion: "0"})
+// pods returns the workload's pods. They are read from the API, because only autoscalers need complete pods.
+func (e *evaluation) pods(ctx context.Context, selector labels.Selector) ([]corev1.Pod, error) {
+	list, err := e.clients.Kube.CoreV1().Pods(e.key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String(), ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("unable to get pods while calculating replica count: %v", err)
 	}
@@ -45,16 +45,16 @@ func (l *look) pods(ctx context.Context, selector labels.Selector) ([]corev1.Pod
 	return list.Items, nil
 }
 
-// group says which pods count: how many do, which are not ready yet, and of which no figure came. Figures of those that do not
+// group counts the ready pods, and returns those that are not ready yet and those without a value. Values of pods that do not
 // count are removed.
-func (l *look) group(pods []corev1.Pod, figures map[string]figure, cpu bool) (ready int, unready, missing []string) {
+func (e *evaluation) group(pods []corev1.Pod, figures map[string]figure, cpu bool) (ready int, unready, missing []string) {
 	for i := range pods {
 		pod := &pods[i]
 		f, found := figures[pod.Name]
 		switch {
 		case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed:
 			delete(figures, pod.Name)
-		case pod.Status.Phase == corev1.PodPending || found && cpu && l.warmsUp(pod, f):
+		case pod.Status.Phase == corev1.PodPending || found && cpu && e.warmsUp(pod, f):
 			delete(figures, pod.Name)
 			unready = append(unready, pod.Name)
 		case !found:
@@ -66,8 +66,8 @@ func (l *look) group(pods []corev1.Pod, figures map[string]figure, cpu bool) (re
 	return ready, unready, missing
 }
 
-// warmsUp tells whether a pod's use of CPU may still be that of its start.
-func (l *look) warmsUp(pod *corev1.Pod, f figure) bool {
+// warmsUp reports whether a pod's CPU usage may still be that of its start.
+func (e *evaluation) warmsUp(pod *corev1.Pod, f figure) bool {
 	var c *corev1.PodCondition
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodReady {
@@ -78,23 +78,23 @@ func (l *look) warmsUp(pod *corev1.Pod, f figure) bool {
 	switch {
 	case c == nil || began == nil:
 		return true
-	case began.Add(l.CPUInitialization).After(l.now):
+	case began.Add(e.CPUInitialization).After(e.now):
 		return c.Status == corev1.ConditionFalse || f.at.Before(c.LastTransitionTime.Add(f.window))
 	}
-	return c.Status == corev1.ConditionFalse && began.Add(l.InitialReadiness).After(c.LastTransitionTime.Time)
+	return c.Status == corev1.ConditionFalse && began.Add(e.InitialReadiness).After(c.LastTransitionTime.Time)
 }
 
-// measure is how figures are compared with a target: their ratio, and what to take for a pod of which nothing is known
-// if there is too little use.
+// measure compares values with a target. ratio is usage divided by target; assumed is the value for a pod without one when
+// scaling down.
 type measure struct {
 	ratio   func(figures map[string]figure) (float64, error)
 	assumed func(pod string) int64
 }
 
-// count makes a number of replicas of figures. Pods that are missing or not ready are taken to be where they do least harm: as using
-// nothing when there is to be more, and as using all they may when there is to be less.
-func (l *look) count(now int32, pods []corev1.Pod, figures map[string]figure, cpu bool, m measure) (int32, error) {
-	ready, unready, missing := l.group(pods, figures, cpu)
+// count computes a number of replicas. Pods without a value or not ready are assumed to use nothing when scaling up, and as much
+// as they may when scaling down, so that they cause the smallest change.
+func (e *evaluation) count(now int32, pods []corev1.Pod, figures map[string]figure, cpu bool, m measure) (int32, error) {
+	ready, unready, missing := e.group(pods, figures, cpu)
 	if len(figures) == 0 {
 		return 0, errNoFigures
 	}
@@ -104,7 +104,7 @@ func (l *look) count(now int32, pods []corev1.Pod, figures map[string]figure, cp
 	}
 	grow := len(unready) > 0 && ratio > 1
 	if !grow && len(missing) == 0 {
-		if l.within(ratio) {
+		if e.within(ratio) {
 			return now, nil
 		}
 		return ceil(ratio * float64(ready)), nil
@@ -126,7 +126,7 @@ func (l *look) count(now int32, pods []corev1.Pod, figures map[string]figure, cp
 	if err != nil {
 		return 0, err
 	}
-	if l.within(again) || ratio < 1 && again > 1 || ratio > 1 && again < 1 {
+	if e.within(again) || ratio < 1 && again > 1 || ratio > 1 && again < 1 {
 		return now, nil
 	}
 	wanted := ceil(again * float64(len(figures)))
@@ -143,10 +143,10 @@ func ceil(f float64) int32 {
 	return int32(f)
 }
 
-// byAverage counts by an average per pod. It also tells the average of those that count.
-func (l *look) byAverage(now int32, pods []corev1.Pod, figures map[string]figure, cpu bool, target int64) (replicas int32, average int64, err error) {
+// byAverage compares the average per pod with a target. It also returns the average.
+func (e *evaluation) byAverage(now int32, pods []corev1.Pod, figures map[string]figure, cpu bool, target int64) (replicas int32, average int64, err error) {
 	first := true
-	replicas, err = l.count(now, pods, figures, cpu, measure{
+	replicas, err = e.count(now, pods, figures, cpu, measure{
 		ratio: func(all map[string]figure) (float64, error) {
 			use := total(all) / int64(len(all))
 			if first {
@@ -166,8 +166,8 @@ func total(all map[string]figure) (sum int64) {
 	return sum
 }
 
-// byUtilization counts by use in percent of what pods request.
-func (l *look) byUtilization(now int32, pods []corev1.Pod, figures map[string]figure, what corev1.ResourceName, container string, target int32) (replicas, utilization int32, average int64, err error) {
+// byUtilization compares the usage in percent of the requests with a target.
+func (e *evaluation) byUtilization(now int32, pods []corev1.Pod, figures map[string]figure, what corev1.ResourceName, container string, target int32) (replicas, utilization int32, average int64, err error) {
 	requests := map[string]int64{}
 	first := true
 	prepare := func() error {
@@ -178,7 +178,7 @@ func (l *look) byUtilization(now int32, pods []corev1.Pod, figures map[string]fi
 		}
 		return nil
 	}
-	replicas, err = l.count(now, pods, figures, what == corev1.ResourceCPU, measure{
+	replicas, err = e.count(now, pods, figures, what == corev1.ResourceCPU, measure{
 		ratio: func(all map[string]figure) (float64, error) {
 			if len(requests) == 0 {
 				if err := prepare(); err != nil {
@@ -205,7 +205,7 @@ func (l *look) byUtilization(now int32, pods []corev1.Pod, figures map[string]fi
 	return replicas, utilization, average, err
 }
 
-// request is what a pod, or one of its containers, requests of a resource, in thousandths.
+// request returns the request of a pod, or of one of its containers, in thousandths.
 func request(pod *corev1.Pod, what corev1.ResourceName, container string) (int64, error) {
 	if r := pod.Spec.Resources; r != nil && container == "" && len(r.Requests) > 0 {
 		if q, ok := r.Requests[what]; ok {
@@ -243,15 +243,15 @@ func request(pod *corev1.Pod, what corev1.ResourceName, container string) (int64
 	return total, nil
 }
 
-// byRatio counts by a figure that is not one of pods.
-func (l *look) byRatio(ctx context.Context, now int32, ratio float64, selector labels.Selector) (int32, error) {
+// byRatio uses a value that is not measured per pod.
+func (e *evaluation) byRatio(ctx context.Context, now int32, ratio float64, selector labels.Selector) (int32, error) {
 	if now == 0 {
 		return ceil(ratio), nil
 	}
-	if l.within(ratio) {
+	if e.within(ratio) {
 		return now, nil
 	}
-	pods, err := l.pods(ctx, selector)
+	pods, err := e.pods(ctx, selector)
 	if err != nil {
 		return 0, fmt.Errorf("unable to calculate ready pods: %s", err)
 	}
@@ -264,10 +264,10 @@ func (l *look) byRatio(ctx context.Context, now int32, ratio float64, selector l
 	return ceil(ratio * float64(ready)), nil
 }
 
-// byShare counts by a figure that all replicas share, and tells each one's part.
-func (l *look) byShare(replicas int32, usage, target int64) (int32, int64) {
+// byShare uses a value that all replicas share, and returns each one's part.
+func (e *evaluation) byShare(replicas int32, usage, target int64) (int32, int64) {
 	wanted := replicas
-	if !l.within(float64(usage) / (float64(target) * float64(replicas))) {
+	if !e.within(float64(usage) / (float64(target) * float64(replicas))) {
 		wanted = ceil(float64(usage) / float64(target))
 	}
 	return wanted, int64(math.Ceil(float64(usage) / float64(replicas)))

@@ -25,22 +25,22 @@ type target struct {
 	scale  *autoscalingv1.Scale
 }
 
-// target reads the scale of what an autoscaler refers to.
-func (l *look) target(ctx context.Context) (*target, error) {
-	ref := &l.hpa.Spec.ScaleTargetRef
+// target reads the scale of the workload.
+func (e *evaluation) target(ctx context.Context) (*target, error) {
+	ref := &e.hpa.Spec.ScaleTargetRef
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return nil, err
 	}
-	gvr, err := l.resourceOf(schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, gv.Version)
+	gvr, err := e.resourceOf(schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, gv.Version)
 	if err != nil {
 		return nil, err
 	}
-	t := &target{client: l.clients.Dynamic.Resource(gvr).Namespace(l.key.Namespace), name: ref.Name}
+	t := &target{client: e.clients.Dynamic.Resource(gvr).Namespace(e.key.Namespace), name: ref.Name}
 	return t, t.read(ctx)
 }
 
-// resourceOf finds the resource of a kind. What was found once is believed: kinds are renamed rarely.
+// resourceOf finds the resource of a kind. Results are cached, because kinds rarely change their resource.
 func (r *controller) resourceOf(kind schema.GroupKind, version string) (schema.GroupVersionResource, error) {
 	r.mu.Lock()
 	gvr, ok := r.targets[kind]
@@ -75,7 +75,7 @@ func (t *target) read(ctx context.Context) error {
 	return nil
 }
 
-// set writes the number of replicas, again if somebody else writes at the same time.
+// set writes the number of replicas, and retries conflicts.
 func (t *target) set(ctx context.Context, replicas int32) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := unstructured.SetNestedField(t.raw.Object, int64(replicas), "spec", "replicas"); err != nil {

@@ -1,11 +1,9 @@
-// Package podgc deletes pods that nobody else will: finished ones beyond a
-// number, those whose node is gone, those that were deleted before they had a node,
-// and those that hang on a node that is out of service.
+// Package podgc deletes pods that nothing else deletes: finished ones above a threshold, those whose node is gone, those that
+// were deleted before they had a node, and those that cannot end because their node is out of service.
 //
-// What is guaranteed: a pod is taken for an orphan only after its node has been
-// missing in the cache for 40 seconds and the server itself then said that there is
-// no such node. Pods that have not ended are marked failed, with the condition
-// DisruptionTarget, before they are deleted.
+// Guarantees: a pod counts as orphaned only after its node was missing in the cache for 40 seconds and the server then confirmed
+// that the node does not exist. Pods that have not ended are marked as failed, with the condition DisruptionTarget, before they
+// are deleted.
 package podgc
 
 import (
@@ -37,10 +35,9 @@ const (
 // Entry is this loop among the others, with Kubernetes' threshold.
 var Entry = Options{}.Entry()
 
-// Options of the loop. The zero value means Kubernetes' own.
+// Options configure the loop. The zero value means Kubernetes' defaults.
 type Options struct {
-	// Threshold is the number of finished pods that may stay. 0 means 12500, less
-	// that all may.
+	// Threshold is the number of finished pods that are kept. 0 means 12500; a negative value keeps all.
 	Threshold int
 }
 
@@ -57,7 +54,7 @@ type collector struct {
 	now     func() time.Time
 	pods    *informer.Shared[*podview.Pod]
 	nodes   *informer.Shared[*corev1.Node]
-	missing map[string]time.Time // since when nodes with pods are missing
+	missing map[string]time.Time // when nodes with pods were first found missing
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
@@ -70,50 +67,50 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	return loop.Func(func(ctx context.Context) error {
 		for _, cache := range []loop.Cache{g.pods, g.nodes} {
 			if err := cache.Synced(ctx); err != nil {
-				return nil // only the end of ctx ends the waiting
+				return nil // the only error is the end of ctx
 			}
 		}
 		return loop.Every(period, func(ctx context.Context) error {
-			g.pass(ctx)
+			g.collect(ctx)
 			return nil
 		}).Run(ctx)
 	}), nil
 }
 
-// A verdict is what is to become of a pod.
-type verdict struct {
+// deletion is a pod to delete.
+type deletion struct {
 	pod     *podview.Pod
-	message string // of the disruption; empty if the pod is only deleted
+	message string // of the condition DisruptionTarget; empty if the pod is only deleted
 }
 
-func (g *collector) pass(ctx context.Context) {
+func (g *collector) collect(ctx context.Context) {
 	vanished := g.vanished(ctx)
-	var verdicts []verdict
+	var verdicts []deletion
 	var finished []*podview.Pod
 	for pod := range g.pods.List() {
 		switch {
 		case pod.Node != "" && vanished[pod.Node]:
-			verdicts = append(verdicts, verdict{pod, "PodGC: node no longer exists"})
+			verdicts = append(verdicts, deletion{pod, "PodGC: node no longer exists"})
 		case pod.Node == "" && pod.DeletionTimestamp != nil:
-			verdicts = append(verdicts, verdict{pod, ""})
+			verdicts = append(verdicts, deletion{pod, ""})
 		case pod.DeletionTimestamp != nil && !pod.Ready && g.outOfService(pod.Node):
-			verdicts = append(verdicts, verdict{pod, "PodGC: node out of service"})
+			verdicts = append(verdicts, deletion{pod, "PodGC: node out of service"})
 		case pod.Finished() && pod.DeletionTimestamp == nil:
 			finished = append(finished, pod)
 		}
 	}
 	for _, pod := range surplus(finished, g.options.Threshold) {
-		verdicts = append(verdicts, verdict{pod, ""})
+		verdicts = append(verdicts, deletion{pod, ""})
 	}
 	_, _ = loop.SlowStart(ctx, len(verdicts), func(ctx context.Context, i int) error {
-		if err := g.execute(ctx, verdicts[i]); err != nil {
+		if err := g.deletePod(ctx, verdicts[i]); err != nil {
 			g.log.WarnContext(ctx, "pod not collected", "key", informer.KeyOf(verdicts[i].pod).String(), "err", err)
 		}
 		return nil
 	})
 }
 
-// surplus are the oldest of the finished pods beyond the threshold.
+// surplus returns the oldest finished pods above the threshold.
 func surplus(finished []*podview.Pod, threshold int) []*podview.Pod {
 	if threshold < 0 || len(finished) <= threshold {
 		return nil
@@ -122,7 +119,7 @@ func surplus(finished []*podview.Pod, threshold int) []*podview.Pod {
 	return finished[:len(finished)-threshold]
 }
 
-// vanished are the nodes that pods are bound to and that are gone for good.
+// vanished returns the nodes of pods that do not exist any more.
 func (g *collector) vanished(ctx context.Context) map[string]bool {
 	seen, out := map[string]bool{}, map[string]bool{}
 	for pod := range g.pods.List() {
@@ -167,7 +164,7 @@ func (g *collector) outOfService(name string) bool {
 	return tainted && !ready
 }
 
-func (g *collector) execute(ctx context.Context, v verdict) error {
+func (g *collector) deletePod(ctx context.Context, v deletion) error {
 	pods := g.kube.CoreV1().Pods(v.pod.Namespace)
 	if v.message != "" && !v.pod.Finished() {
 		if err := g.fail(ctx, v); err != nil {
@@ -182,8 +179,8 @@ func (g *collector) execute(ctx context.Context, v verdict) error {
 	return nil
 }
 
-// fail marks a pod whose end nobody else will report.
-func (g *collector) fail(ctx context.Context, v verdict) error {
+// fail marks a pod as failed, because no kubelet will report its end.
+func (g *collector) fail(ctx context.Context, v deletion) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": v.pod.UID},
 		"status": map[string]any{

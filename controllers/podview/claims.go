@@ -20,12 +20,12 @@ var byClaim = informer.NewIndex(func(p *Pod) []string {
 // IndexClaims prepares an informer for [WithClaim].
 func IndexClaims(pods *informer.Shared[*Pod]) { pods.AddIndex(byClaim) }
 
-// WithClaim ranges over the pods that use a claim, whatever became of them.
+// WithClaim ranges over the pods that use a claim, in any phase.
 func WithClaim(pods *informer.Shared[*Pod], namespace, claim string) iter.Seq[*Pod] {
 	return pods.By(byClaim, namespace+"/"+claim)
 }
 
-// ClaimOf is the claim behind a volume of a pod, or nothing.
+// ClaimOf returns the claim of a pod's volume, or "".
 func ClaimOf(pod string, v *corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:

@@ -1,14 +1,12 @@
-// Package podview is the small picture of a pod that the control loops share.
+// Package podview is the part of a pod that the control loops share.
 //
-// A pod as the API serves it has some kilobytes, most of which no loop reads. One
-// informer keeps this projection of every pod, some hundred bytes each, and all
-// loops read from it; so 30,000 pods cost a few megabytes and reading 5,000 of
-// them in one pass costs no decoding.
+// A pod from the API has some kilobytes, most of which no loop reads. One informer keeps this projection of every pod, a few
+// hundred bytes each, and all loops read from it. So 30,000 pods need a few megabytes, and reading 5,000 of them in one sync
+// needs no decoding.
 //
-// What is guaranteed: a *Pod is never changed after [Of] made it, and it is a
-// [metav1.Object] whose names, uid, version, labels, owners, finalizers and
-// timestamps are the pod's own. What a caller may not assume: that annotations
-// are complete (only those named in kept are), or that it can be written back.
+// Guarantees: a *Pod is never changed after [Of] has made it. It is a [metav1.Object] with the pod's own name, UID, version,
+// labels, owners, finalizers and timestamps. Its annotations are not complete (only those in kept), and it cannot be written
+// back.
 package podview
 
 import (
@@ -24,12 +22,12 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// A Pod is what the loops know of a pod.
+// Pod is the part of a pod that loops read.
 type Pod struct {
 	metav1.ObjectMeta
 
 	Node string
-	// Wanted is the one node that the pod's affinity names, if it names one.
+	// Wanted is the only node that the pod's affinity allows, if there is just one.
 	Wanted        string
 	Phase         corev1.PodPhase
 	RestartPolicy corev1.RestartPolicy
@@ -39,43 +37,44 @@ type Pod struct {
 	IPs           []string
 	Ports         []Port
 	Tolerations   []corev1.Toleration
-	// Claims are the persistent volume claims that the pod uses, those of its ephemeral volumes among them.
+	// Claims are the pod's persistent volume claims, including those of ephemeral volumes.
 	Claims []string
-	// Ephemeral says that some of the claims are made for the pod alone.
+	// Ephemeral is set if some of the claims are made only for the pod.
 	Ephemeral bool
+	// Devices are the pod's resource claims.
+	Devices []DeviceClaim
 
-	// Ready is the state of the Ready condition, ReadyChanged when it became so.
+	// Ready is the status of the condition Ready, and ReadyChanged its transition time.
 	Ready        bool
 	ReadyChanged metav1.Time
-	// Reasons are the conditions beyond the usual four, such as DisruptionTarget.
+	// Reasons are the conditions other than the usual four, for example DisruptionTarget.
 	Reasons []corev1.PodCondition
-	// Exits are the containers that ended and will not come back by themselves.
+	// Exits are the containers that have ended and will not be restarted in place.
 	Exits []Exit
-	// MostRestarts is that of the container that restarted most, AllRestarts the
-	// sum over init and plain containers.
+	// MostRestarts is the highest restart count of a container. AllRestarts is the sum over init and ordinary containers.
 	MostRestarts, AllRestarts int32
 }
 
-// A Port is a port that a container declares.
+// Port is a declared container port.
 type Port struct {
 	Name     string
 	Number   int32
 	Protocol corev1.Protocol
-	// Init is set for the ports of restartable init containers.
+	// Init is set for ports of sidecars.
 	Init bool
 }
 
-// An Exit is the end of a container.
+// Exit is the end of a container.
 type Exit struct {
 	Container string
 	Code      int32
 	Finished  metav1.Time
 }
 
-// byNode finds pods by the node that they are bound to.
+// byNode finds pods by their node.
 var byNode = informer.NewIndex(nodeOf)
 
-// OnNode ranges over the pods that are bound to a node.
+// OnNode ranges over the pods of a node.
 func OnNode(pods *informer.Shared[*Pod], node string) iter.Seq[*Pod] { return pods.By(byNode, node) }
 
 func nodeOf(p *Pod) []string {
@@ -85,7 +84,7 @@ func nodeOf(p *Pod) []string {
 	return []string{p.Node}
 }
 
-// ControllerUID is the uid of the pod's controller, or nothing.
+// ControllerUID returns the UID of the pod's controller, or "".
 func (p *Pod) ControllerUID() types.UID {
 	if ref := metav1.GetControllerOfNoCopy(p); ref != nil {
 		return ref.UID
@@ -93,23 +92,23 @@ func (p *Pod) ControllerUID() types.UID {
 	return ""
 }
 
-// Finished says that the pod's containers have ended for good.
+// Finished reports whether the pod has succeeded or failed.
 func (p *Pod) Finished() bool {
 	return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
 }
 
-// Terminating says that the pod is being deleted and has not ended yet.
+// Terminating reports whether the pod is being deleted and has not ended yet.
 func (p *Pod) Terminating() bool { return p.DeletionTimestamp != nil && !p.Finished() }
 
-// Active says that the pod works, or is on its way to, and nobody deletes it.
+// Active reports whether the pod is neither finished nor being deleted.
 func (p *Pod) Active() bool { return p.DeletionTimestamp == nil && !p.Finished() }
 
-// Available says that the pod has been ready for at least the given time.
+// Available reports whether the pod has been ready for at least the given time.
 func (p *Pod) Available(minReady time.Duration, now time.Time) bool {
 	return p.Ready && (minReady == 0 || !p.ReadyChanged.IsZero() && !p.ReadyChanged.Add(minReady).After(now))
 }
 
-// Condition is the state of a condition beyond the usual four.
+// Condition returns a condition other than the usual four.
 func (p *Pod) Condition(kind corev1.PodConditionType) (corev1.PodCondition, bool) {
 	for _, c := range p.Reasons {
 		if c.Type == kind {
@@ -119,8 +118,7 @@ func (p *Pod) Condition(kind corev1.PodConditionType) (corev1.PodCondition, bool
 	return corev1.PodCondition{}, false
 }
 
-// Of makes the picture of a pod. It shares strings and nothing else that is
-// mutable with it.
+// Of makes the view of a pod. It shares strings with the pod, and nothing mutable.
 func Of(pod *corev1.Pod) *Pod {
 	p := &Pod{
 		ObjectMeta:    meta(&pod.ObjectMeta),
@@ -135,6 +133,7 @@ func Of(pod *corev1.Pod) *Pod {
 		Tolerations:   pod.Spec.Tolerations,
 	}
 	p.volumes(pod)
+	p.Devices = devices(pod)
 	for _, ip := range pod.Status.PodIPs {
 		p.IPs = append(p.IPs, ip.IP)
 	}
@@ -147,7 +146,7 @@ func Of(pod *corev1.Pod) *Pod {
 	return p
 }
 
-// wanted is the node that an affinity requires by name.
+// wanted returns the node that an affinity requires by name.
 func wanted(a *corev1.Affinity) string {
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return ""
@@ -162,7 +161,7 @@ func wanted(a *corev1.Affinity) string {
 	return ""
 }
 
-// kept are the annotations that a loop reads.
+// kept are the annotations that loops read.
 var kept = []string{
 	corev1.PodDeletionCost,
 	"batch.kubernetes.io/",

@@ -81,7 +81,7 @@ func TestAllLoopsOfAProcessShareOneInformer(t *testing.T) {
 	}
 }
 
-// The figure of interest is the bytes that stay in use for each pod.
+// The interesting result is the memory per pod.
 func BenchmarkMemoryOfAView(b *testing.B) {
 	var s pool
 	var before, after runtime.MemStats

@@ -10,16 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A pool lets the pods of one controller share what their template gave all of
-// them: labels, finalizers, ports, tolerations, and what its owner references point to. That
-// is about half of a view.
+// pool lets the pods of one controller share what comes from their template: labels, finalizers, ports, tolerations, and the
+// values that owner references point to. That is about half of a view.
 type pool struct {
 	mu     sync.Mutex // guards models
 	models map[types.UID]*Pod
 }
 
-// mostModels bounds the pool. Starting anew costs a little memory, nothing else.
-const mostModels = 4096
+// maxModels limits the pool. Clearing it only costs a little memory.
+const maxModels = 4096
 
 // share is a transformation for informers.
 func (s *pool) share(p *Pod) (*Pod, error) {
@@ -30,10 +29,10 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 	s.mu.Lock()
 	model := s.models[uid]
 	if model == nil {
-		if s.models == nil || len(s.models) >= mostModels {
+		if s.models == nil || len(s.models) >= maxModels {
 			s.models = map[types.UID]*Pod{}
 		}
-		// Only what is shared: a model must not keep a whole pod.
+		// Only the shared parts: a model must not keep a whole pod alive.
 		s.models[uid] = &Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Labels: p.Labels, OwnerReferences: slices.Clone(p.OwnerReferences), Finalizers: p.Finalizers},
 			Ports:      p.Ports, Tolerations: p.Tolerations,
@@ -60,8 +59,8 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 	return p, nil
 }
 
-// shareOwners shares what references point to, in a list of their own: an informer writes into the lists of objects that it has just
-// got, and the list that was there may already be read as another object's.
+// shareOwners shares the values that references point to, in a new slice: an informer writes into the slices of an object that it
+// has just received, and the other slice may already be read as part of another object.
 func shareOwners(own, model []metav1.OwnerReference) []metav1.OwnerReference {
 	if !reflect.DeepEqual(own, model) {
 		return own

@@ -1,8 +1,8 @@
-// Package pvcprotection keeps persistent volume claims that pods use, and lets go those that are deleted when nobody uses them.
+// Package pvcprotection protects persistent volume claims that pods use from deletion.
 //
-// What is guaranteed: a claim that is not being deleted has the finalizer kubernetes.io/pvc-protection; one that is being deleted
-// loses it when no pod of its namespace uses it that has been placed and has not ended. The API is asked for the pods before
-// that, since a cache may not show the last one yet.
+// Guarantees: a claim that is not being deleted has the finalizer kubernetes.io/pvc-protection. A claim that is being deleted
+// loses it when no scheduled pod of its namespace that has not ended uses it. The API is read for that, because a cache may not
+// show the last pod yet.
 package pvcprotection
 
 import (
@@ -34,7 +34,7 @@ type controller struct {
 	writes loop.Writes
 }
 
-// New makes the loop.
+// New returns the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
 	p := &controller{kube: c.Kube, claims: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims("")))}
 	return &loop.Loop{
@@ -43,10 +43,9 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// released are the claims that may have lost their last user: those of the namespace that are being deleted, when a pod ends
-// or goes.
+// released returns the claims that may no longer be used, when a pod has ended: those of its namespace that are being deleted.
 func (p *controller) released(before, after *podview.Pod) []loop.Key {
-	// A pod that has ended and gone at once may be shown as gone only.
+	// A pod that has ended and was deleted at once may appear only as a deletion.
 	if before == nil || after != nil && (before.Finished() || !after.Finished()) {
 		return nil
 	}
@@ -59,7 +58,7 @@ func (p *controller) released(before, after *podview.Pod) []loop.Key {
 	return keys
 }
 
-// sync gives a claim its finalizer, or takes it away.
+// sync adds or removes a claim's finalizer.
 func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := p.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -93,7 +92,7 @@ func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, nil
 }
 
-// used tells whether a pod that has a node, and that has not ended, uses a claim.
+// used reports whether a scheduled pod that has not ended uses a claim.
 func (p *controller) used(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	pods, err := p.kube.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -104,7 +103,7 @@ func (p *controller) used(ctx context.Context, claim *corev1.PersistentVolumeCla
 	}), nil
 }
 
-// uses tells whether a pod has a claim among its volumes, by name or as an ephemeral volume.
+// uses reports whether a pod uses a claim, by name or as an ephemeral volume.
 func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]

@@ -42,7 +42,7 @@ func remove(t *testing.T, s *looptest.Server, claim string) {
 	}
 }
 
-func TestAClaimGoesWithItsLastUser(t *testing.T) {
+func TestAClaimIsDeletedWhenItsLastPodHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		clients := s.Clients()
@@ -68,8 +68,8 @@ func TestAClaimGoesWithItsLastUser(t *testing.T) {
 	})
 }
 
-// Loops that crash at any write, watches that are lost or late: no claim goes that a pod uses, and in the end all others do.
-func TestWhateverCrashesClaimsGoWhenNobodyUsesThem(t *testing.T) {
+// Loops crash at any write, watches are cut or delayed: no claim that a pod uses is deleted, and in the end all others are.
+func TestWhateverCrashesOnlyUnusedClaimsAreDeleted(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package pvprotection keeps persistent volumes that are bound, and lets go those that are deleted when no claim has them.
+// Package pvprotection protects bound persistent volumes from deletion.
 //
-// What is guaranteed: a volume that is not being deleted has the finalizer kubernetes.io/pv-protection; one that is being deleted
+// Guarantees: a volume that is not being deleted has the finalizer kubernetes.io/pv-protection. A volume that is being deleted
 // loses it when it is not bound.
 package pvprotection
 
@@ -32,13 +32,13 @@ type controller struct {
 	writes  loop.Writes
 }
 
-// New makes the loop.
+// New returns the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
 	p := &controller{kube: c.Kube, volumes: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumes()))}
 	return &loop.Loop{Name: name, Clients: c, Sync: p.sync, Watches: []loop.Watch{loop.Self(p.volumes)}}, nil
 }
 
-// sync gives a volume its finalizer, or takes it away.
+// sync adds or removes a volume's finalizer.
 func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := p.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -58,7 +58,7 @@ func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	} else {
 		changed.Finalizers = append(changed.Finalizers, finalizer)
 	}
-	// The version is sent along: a volume that is bound meanwhile is not let go.
+	// With the resource version, so that a volume that is bound meanwhile leads to a conflict.
 	written, err := p.kube.CoreV1().PersistentVolumes().Update(ctx, changed, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return loop.Result{}, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-func TestAVolumeGoesWhenNoClaimHasIt(t *testing.T) {
+func TestAVolumeIsDeletedWhenItIsNotBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		looptest.Start(t, s.Clients(), pvprotection.Entry)

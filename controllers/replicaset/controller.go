@@ -29,7 +29,7 @@ type controller struct {
 	pace   pace.Pace
 }
 
-// New makes the loop of the kind.
+// New returns the loop for the kind.
 func (k Kind) New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
 		kind: k,
@@ -47,7 +47,7 @@ func (k Kind) New(c *loop.Clients) (loop.Runner, error) {
 	return l, nil
 }
 
-// sync brings one replica set in order.
+// sync handles one ReplicaSet.
 func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := r.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -81,20 +81,19 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{After: r.again(rs, found)}, nil
 }
 
-// again is when the replica set must be looked at though nothing changes.
+// again returns when the ReplicaSet must be synced again even if nothing changes.
 func (r *controller) again(rs *appsv1.ReplicaSet, found census) time.Duration {
 	missing := replicas(rs) - len(found.active)
 	switch {
 	case rs.DeletionTimestamp == nil && (missing > burst || missing < -burst):
-		return time.Millisecond // as soon as the cache shows this burst, the next
+		return time.Millisecond // the next burst, as soon as the cache shows this one
 	case found.next.IsZero():
 		return 0
 	}
 	return max(time.Millisecond, found.next.Sub(r.now()))
 }
 
-// claim returns the pods that the replica set owns, after it has adopted and
-// released what it must.
+// claim adopts and releases pods, and returns those of the ReplicaSet.
 func (r *controller) claim(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, selector labels.Selector) ([]*podview.Pod, error) {
 	claims := loop.Claims[*podview.Pod]{
 		Owner:    rs,
@@ -109,7 +108,7 @@ func (r *controller) claim(ctx context.Context, key loop.Key, rs *appsv1.Replica
 	}
 	return claims.Claim(ctx, func(yield func(*podview.Pod) bool) {
 		for pod := range owned.Candidates(r.pods, rs, selector) {
-			// A pod that has ended is nothing to adopt.
+			// A finished pod is not adopted.
 			if (pod.Active() || !owned.Orphan(pod)) && !yield(pod) {
 				return
 			}

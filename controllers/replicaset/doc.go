@@ -1,19 +1,17 @@
-// Package replicaset keeps as many pods of one template running as each replica
-// set asks for.
+// Package replicaset maintains the number of pods that ReplicaSets ask for.
 //
-// What is guaranteed, from whatever state and wherever an earlier pass was cut off:
+// Guarantees, from any state and wherever an earlier sync has stopped:
 //
-//   - Exact: once the cluster rests, a replica set has as many active pods as it
-//     asks for. The loop never acts on a cache that does not show its own writes, so it
+//   - Exact: once nothing changes, a ReplicaSet has as many active pods as it asks
+//     for. The loop never acts on a cache that does not show its own writes, so it
 //     neither creates nor deletes twice.
 //   - Owned: it counts, adopts and deletes only pods that match its selector, and
-//     lets go of those that no longer match. Nothing that has another controller is touched.
-//   - Gentle: pods go in the order of least loss; creation starts slowly where it
-//     fails, so that a quota or a webhook that refuses is not stormed.
-//   - Truthful: the status tells what the cache showed, never what a pass hoped for.
+//     releases those that no longer match. Pods of another controller are not touched.
+//   - Gentle: the least useful pods are deleted first. If creation fails, few pods are
+//     tried at first, so that a quota or webhook that rejects them is not flooded.
+//   - Truthful: the status contains what the cache has shown, not what a sync expects.
 //
-// What may not be assumed: that each change of a pod brings a write. Changes of
-// a large set's pods are gathered for up to a tenth of a second.
+// Not every change of a pod causes a write: changes of a large set's pods are combined for up to a tenth of a second.
 //
-// Other kinds that do the same can be kept by the same loop: see [Kind].
+// The loop can also handle other kinds: see [Kind].
 package replicaset

@@ -12,23 +12,22 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// A Kind is a kind of object that keeps pods of one template running: replica
-// sets, and whatever can be shown as a replica set.
+// Kind is a kind of object that maintains a number of equal pods: ReplicaSets, and kinds that can be converted to them.
 type Kind struct {
 	schema.GroupVersionKind
-	// Loop is the name of its loop.
+	// Loop is the name of the loop.
 	Loop string
-	// Sets shows all objects of the kind as replica sets, with the type of the kind itself.
+	// Sets returns an informer of the kind's objects as ReplicaSets, with their own TypeMeta.
 	Sets func(c *loop.Clients) *informer.Shared[*appsv1.ReplicaSet]
-	// Live asks the API for an object.
+	// Live reads an object from the API.
 	Live func(ctx context.Context, kube kubernetes.Interface, namespace, name string) (metav1.Object, error)
-	// WriteStatus writes the status of what is shown as set, and returns the version that it has then.
+	// WriteStatus writes the status of an object, and returns its new resource version.
 	WriteStatus func(ctx context.Context, kube kubernetes.Interface, set *appsv1.ReplicaSet) (version string, err error)
-	// Status leaves out what the kind's own status does not have; nil means that it has all.
+	// Status removes fields that the kind's status does not have; nil removes none.
 	Status func(*appsv1.ReplicaSetStatus)
 }
 
-// Entry is the loop of replica sets among the others.
+// Entry registers the loop of ReplicaSets.
 var Entry = loop.Entry{Name: replicaSets.Loop, Aliases: []string{"replicaset"}, New: replicaSets.New}
 
 var replicaSets = Kind{

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// burst is the number of pods created or deleted in one pass. Between passes
-// the status is written, so that people and deployments see a large set grow.
+// burst is the number of pods created or deleted in one sync. The status is written after each, so that users and Deployments see
+// the progress of a large set.
 const burst = 500
 
-// resize creates or deletes what the replica set has too few or too many of.
+// resize creates missing pods or deletes surplus ones.
 func (r *controller) resize(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, active []*podview.Pod) error {
 	missing := replicas(rs) - len(active)
 	switch {
@@ -39,8 +39,7 @@ func (r *controller) create(ctx context.Context, key loop.Key, rs *appsv1.Replic
 	return err
 }
 
-// family counts on each node the pods of this replica set and of those that
-// have the same controller.
+// family counts by node the pods of this ReplicaSet and of others with the same controller.
 func (r *controller) family(rs *appsv1.ReplicaSet) map[string]int {
 	onNode := map[string]int{}
 	add := func(set *appsv1.ReplicaSet) {
@@ -61,7 +60,7 @@ func (r *controller) family(rs *appsv1.ReplicaSet) map[string]int {
 	return onNode
 }
 
-// podOf is the pod that a replica set's template makes.
+// podOf returns a pod from the ReplicaSet's template.
 func (r *controller) podOf(rs *appsv1.ReplicaSet) *corev1.Pod {
 	t := &rs.Spec.Template
 	prefix := rs.Name + "-"

@@ -12,9 +12,8 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// choose returns the n pods that are the least loss, in the order in which
-// they should go. The count of pods of the same family on each node says where
-// replicas are doubled up.
+// choose returns the n least useful pods, in the order of deletion. onNode counts pods of the same family by node, to delete from
+// nodes with several.
 func choose(pods []*podview.Pod, n int, onNode map[string]int, now time.Time) []*podview.Pod {
 	if n >= len(pods) {
 		return pods
@@ -34,7 +33,7 @@ func choose(pods []*podview.Pod, n int, onNode map[string]int, now time.Time) []
 	return ranked[:n]
 }
 
-// compareStage puts first what has come less far on the way to being ready.
+// compareStage sorts pods first that are further from being ready.
 func compareStage(a, b *podview.Pod) int {
 	return cmp.Or(
 		cmp.Compare(min(len(a.Node), 1), min(len(b.Node), 1)),
@@ -53,8 +52,7 @@ func phaseRank(phase corev1.PodPhase) int {
 	return 0
 }
 
-// deletionCost is the pod's own word on how dear it is. What cannot be read
-// counts as nothing, as the API refuses it anyway.
+// deletionCost returns the pod's deletion cost annotation. An invalid value counts as 0; the API rejects it anyway.
 func deletionCost(p *podview.Pod) int32 {
 	cost, _ := strconv.ParseInt(p.Annotations[corev1.PodDeletionCost], 10, 32)
 	return int32(cost)
@@ -67,16 +65,15 @@ func compareReadySince(a, b *podview.Pod, now time.Time) int {
 	return compareAge(a.ReadyChanged.Time, b.ReadyChanged.Time, now)
 }
 
-// compareAge puts the younger first, but only when one is much younger: ages
-// within one power of two are alike, so that what goes is spread over all moments
-// of birth and not always the youngest node's pods.
+// compareAge sorts younger pods first, but only if the ages are in different powers of two. Otherwise always the pods of the
+// newest node would be deleted.
 func compareAge(a, b, now time.Time) int {
 	return cmp.Compare(magnitude(a, now), magnitude(b, now))
 }
 
 func magnitude(since, now time.Time) int {
 	if since.IsZero() {
-		return -2 // unknown: goes first
+		return -2 // not known: deleted first
 	}
 	age := now.Sub(since)
 	if age <= 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-func TestPodsGoInTheOrderOfLeastLoss(t *testing.T) {
+func TestTheLeastUsefulPodsAreDeletedFirst(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	full := func(edit func(*podview.Pod)) *podview.Pod {
@@ -20,7 +20,7 @@ func TestPodsGoInTheOrderOfLeastLoss(t *testing.T) {
 		edit(p)
 		return p
 	}
-	for name, pair := range map[string][2]*podview.Pod{ // the first goes first
+	for name, pair := range map[string][2]*podview.Pod{ // the first of each pair is deleted first
 		"unassigned": {full(func(p *podview.Pod) { p.Node = "" }), full(func(*podview.Pod) {})},
 		"pending":    {full(func(p *podview.Pod) { p.Phase = corev1.PodPending }), full(func(p *podview.Pod) { p.Phase = corev1.PodUnknown })},
 		"unknown":    {full(func(p *podview.Pod) { p.Phase = corev1.PodUnknown }), full(func(*podview.Pod) {})},

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-func TestPodsThatMatchAreAdoptedAndOthersLetGo(t *testing.T) {
+func TestMatchingPodsAreAdoptedAndOthersReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.pod("orphan", func(*corev1.Pod) {})
@@ -93,7 +93,7 @@ func TestPodsAreAvailableWhenTheyWereReadyLongEnough(t *testing.T) {
 	})
 }
 
-func TestRefusedPodsAreTriedSlowlyAndTold(t *testing.T) {
+func TestRejectedPodsAreRetriedSlowlyAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := prepare(t)
 		var tries atomic.Int32
@@ -124,7 +124,7 @@ func TestRefusedPodsAreTriedSlowlyAndTold(t *testing.T) {
 	})
 }
 
-func TestFewerReplicasTakeTheCheapestPods(t *testing.T) {
+func TestScalingDownDeletesTheLeastUsefulPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(5)
@@ -133,7 +133,7 @@ func TestFewerReplicasTakeTheCheapestPods(t *testing.T) {
 		looptest.Edit(c.server, "pods", "default", kept, func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.PodDeletionCost: "100"}
 		})
-		c.settle() // pods and sets are watched apart: what is newer in one may be seen before what is older in the other
+		c.settle() // pods and sets have separate watches, so their changes may arrive in another order
 		looptest.Edit(c.server, "replicasets", "default", "web", func(rs *appsv1.ReplicaSet) { *rs.Spec.Replicas = 1 })
 		c.settle()
 		if pods := c.pods(); len(pods) != 1 || pods[0].Name != kept {
@@ -142,8 +142,7 @@ func TestFewerReplicasTakeTheCheapestPods(t *testing.T) {
 	})
 }
 
-// Never one pod too many, not for a moment: with answers that are lost, crashes
-// at any write, and a cache that stands still.
+// There is never one pod too many, not even for a moment: with lost answers, crashes at any write, and a cache that is stuck.
 func TestNeverCreatesTwiceWhateverItsCacheShows(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// A census is what one pass over the pods of a replica set finds.
+// census is the result of counting a ReplicaSet's pods.
 type census struct {
 	active                             []*podview.Pod
 	labeled, ready, avail, terminating int32
-	// next is when one more pod becomes available by being ready long enough.
+	// next is when the next pod becomes available.
 	next time.Time
 }
 
@@ -48,8 +48,7 @@ func count(rs *appsv1.ReplicaSet, pods []*podview.Pod, now time.Time) census {
 	return c
 }
 
-// status is what the census says, and whether the last change of the number of
-// pods failed.
+// status computes the status. failure is the error of the last change of the number of pods.
 func (r *controller) status(rs *appsv1.ReplicaSet, c census, failure error) appsv1.ReplicaSetStatus {
 	terminating := c.terminating
 	s := appsv1.ReplicaSetStatus{
@@ -98,7 +97,7 @@ func sameStatus(a, b *appsv1.ReplicaSetStatus) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-// replicas is how many pods the set should have.
+// replicas returns the wanted number of pods.
 func replicas(rs *appsv1.ReplicaSet) int {
 	if rs.Spec.Replicas == nil {
 		return 1

@@ -11,8 +11,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// woken names the replica sets that a change of a pod concerns: owners old and
-// new, and for an orphan those that might adopt it.
+// woken returns the ReplicaSets that a change of a pod concerns: old and new owner, and for an orphan those that might adopt it.
 func (r *controller) woken(l *loop.Loop, before, after *podview.Pod) []loop.Key {
 	r.wakeOwner(l, after)
 	if before != nil && (after == nil || before.ControllerUID() != after.ControllerUID()) {
@@ -24,7 +23,7 @@ func (r *controller) woken(l *loop.Loop, before, after *podview.Pod) []loop.Key 
 	if before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
 		return nil
 	}
-	return owned.Seekers(r.sets, after, func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector })
+	return owned.MatchingOwners(r.sets, after, func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector })
 }
 
 func (r *controller) wakeOwner(l *loop.Loop, pod *podview.Pod) {

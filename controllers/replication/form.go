@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// show returns a replication controller in the form of a replica set. Its type stays, so that events are about it.
+// show converts a ReplicationController to a ReplicaSet. It keeps its TypeMeta, so that events refer to it.
 func show(rc *corev1.ReplicationController) *appsv1.ReplicaSet {
 	set := &appsv1.ReplicaSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ReplicationController"},
@@ -36,7 +36,7 @@ func show(rc *corev1.ReplicationController) *appsv1.ReplicaSet {
 	return set
 }
 
-// hide undoes show.
+// hide is the inverse of show.
 func hide(set *appsv1.ReplicaSet) *corev1.ReplicationController {
 	rc := &corev1.ReplicationController{
 		ObjectMeta: set.ObjectMeta,

@@ -1,7 +1,5 @@
-// Package replication keeps as many pods of one template running as each
-// replication controller asks for. It shows them to the loop of package replicaset as
-// replica sets, which they are but for the form of the selector; so all that package
-// guarantees holds.
+// Package replication maintains the number of pods that ReplicationControllers ask for. It converts them for the loop of package
+// replicaset, because they differ from ReplicaSets only in the form of the selector. That package's guarantees apply.
 package replication
 
 import (

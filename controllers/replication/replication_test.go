@@ -43,7 +43,7 @@ func only(t *testing.T, server *looptest.Server) *corev1.ReplicationController {
 
 func settle() { time.Sleep(30 * time.Minute); synctest.Wait() }
 
-func TestAReplicationControllerKeepsItsPods(t *testing.T) {
+func TestAReplicationControllerMaintainsItsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := looptest.New(t, millracetest.API(t))
 		clients := server.Clients()
@@ -72,7 +72,7 @@ func TestAReplicationControllerKeepsItsPods(t *testing.T) {
 	})
 }
 
-func TestARestingReplicationControllerIsNotWritten(t *testing.T) {
+func TestAnUnchangedReplicationControllerIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := looptest.New(t, millracetest.API(t))
 		clients := server.Clients()

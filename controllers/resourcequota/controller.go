@@ -1,11 +1,10 @@
-// Package resourcequota counts what a namespace uses of its quotas, and says so in their status: what admission charges,
-// and what people see.
+// Package resourcequota counts what each ResourceQuota's namespace uses, and writes it to the status, which admission charges and
+// users read.
 //
-// What is guaranteed: in the end the status of a quota has the limits of its spec, and what there is of each resource
-// that it names, if discovery shows that kind; a count that is higher than what the status says is written at once; one
-// that is lower, only when nothing was charged to the quota for a moment: admission charges before it stores, so that
-// what is on its way is in the status and not yet in any cache. A kind is watched from when the first quota names it: a
-// cluster without quotas pays for nothing.
+// Guarantees: eventually the status of a quota has the limits of its spec, and the usage of each resource whose kind discovery
+// shows. A count that is higher than the status is written at once. A lower one is written only when nothing was charged to the
+// quota for a moment: admission charges before it stores, so a charge may be in the status before its object is in any cache. A
+// kind is watched from when the first quota names it, so a cluster without quotas pays nothing.
 package resourcequota
 
 import (
@@ -33,14 +32,14 @@ var Entry = loop.Entry{Name: name, Aliases: []string{"resourcequota"}, New: New}
 
 const (
 	name = "resourcequota-controller"
-	// recount is when a quota is counted though nothing seems to have changed: a charge for something that was then not
-	// stored leaves no other trace.
+	// recount is when a quota is counted again even if nothing has changed: a charge for an object that was then not stored
+	// leaves no other trace.
 	recount = 5 * time.Minute
-	// gather is how long changes of what is counted are gathered.
+	// gather is how long changes are combined before a count.
 	gather = 200 * time.Millisecond
-	// quiet is for how long nothing may have been charged before less is said to be used.
+	// quiet is how long nothing may be charged before a lower usage is written.
 	quiet = 500 * time.Millisecond
-	// rediscovery is how long what discovery showed is believed.
+	// rediscovery is how long the result of discovery is used.
 	rediscovery = 30 * time.Second
 )
 
@@ -58,17 +57,17 @@ type controller struct {
 	running   sync.WaitGroup
 	counters  map[schema.GroupResource]*counter
 	catalogue *kinds.Catalogue
-	asked     time.Time // when discovery was
+	asked     time.Time // when discovery was read
 	lower     map[loop.Key]doubt
 }
 
-// doubt is that a quota may use less than the version of it says.
+// doubt is a version of a quota that may claim too much usage.
 type doubt struct {
 	version string
 	since   time.Time
 }
 
-// New makes the loop. It needs the metadata client.
+// New returns the loop. It needs the metadata client.
 func New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
 		kube: c.Kube, metadata: c.Metadata, discovery: c.Discovery, log: c.Log, now: c.Now,
@@ -78,7 +77,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return r, nil
 }
 
-// Loop is what works on the quotas.
+// Loop returns the inner loop.
 func (r *controller) Loop() *loop.Loop { return r.loop }
 
 // Run counts until ctx ends.
@@ -121,7 +120,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 func (r *controller) write(ctx context.Context, key loop.Key, q *corev1.ResourceQuota, status corev1.ResourceQuotaStatus) error {
 	changed := *q
 	changed.Status = status
-	// A cache that is behind, be it by our own write, makes this a conflict.
+	// If the cache is behind, even our own write, this leads to a conflict.
 	if _, err := r.kube.CoreV1().ResourceQuotas(q.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write status of quota %s: %w", key, err)
 	}
@@ -129,7 +128,7 @@ func (r *controller) write(ctx context.Context, key loop.Key, q *corev1.Resource
 	return nil
 }
 
-// less says that something is used less than it was.
+// less reports whether the usage of some resource is lower than before.
 func less(used, was corev1.ResourceList) bool {
 	for name, q := range was {
 		if now, ok := used[name]; ok && now.Cmp(q) < 0 {
@@ -139,7 +138,7 @@ func less(used, was corev1.ResourceList) bool {
 	return false
 }
 
-// stillLess says that nothing has been charged to the quota since it was first found to use less, some time ago.
+// stillLess reports whether nothing was charged to the quota since a lower usage was first found, some time ago.
 func (r *controller) stillLess(key loop.Key, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

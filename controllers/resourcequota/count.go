@@ -14,11 +14,10 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// patience is how long a count waits for a cache that is being filled.
-const patience = 10 * time.Second
+// syncTimeout is how long a count waits for a cache to fill.
+const syncTimeout = 10 * time.Second
 
-// count is what there is of each resource that a quota names. all is false if one is of a kind that discovery does not
-// show.
+// count returns the usage of each resource in a quota. all is false if discovery does not show the kind of one.
 func (r *controller) count(ctx context.Context, q *corev1.ResourceQuota) (used corev1.ResourceList, all bool, err error) {
 	used, all = corev1.ResourceList{}, true
 	sums := map[schema.GroupResource]corev1.ResourceList{}
@@ -40,13 +39,13 @@ func (r *controller) count(ctx context.Context, q *corev1.ResourceQuota) (used c
 	return used, all, nil
 }
 
-// sum is what the objects of a kind take together, or nil if there is no such kind.
+// sum returns the usage of all objects of a kind, or nil if there is no such kind.
 func (r *controller) sum(ctx context.Context, kind schema.GroupResource, q *corev1.ResourceQuota) (corev1.ResourceList, error) {
 	c, err := r.counter(kind)
 	if c == nil || err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if err := c.shares.Synced(ctx); err != nil {
 		return nil, fmt.Errorf("count %s: %w", kind, err)
@@ -72,7 +71,7 @@ func addAll(total, more corev1.ResourceList) {
 	}
 }
 
-// kindOf is the kind of which the objects take a resource.
+// kindOf returns the kind whose objects use a resource.
 func kindOf(name corev1.ResourceName) schema.GroupResource {
 	text := string(name)
 	if counted, ok := strings.CutPrefix(text, "count/"); ok {
@@ -98,7 +97,7 @@ var (
 	claims   = schema.GroupResource{Resource: "persistentvolumeclaims"}
 )
 
-// find looks for a kind in what discovery shows. A group that cannot be asked is an error, and not an absence.
+// findLocked finds a kind in discovery. A group whose discovery fails is an error, not an absent kind.
 func (r *controller) findLocked(wanted schema.GroupResource) (*kinds.Kind, error) {
 	if now := r.now(); r.catalogue == nil || now.Sub(r.asked) >= rediscovery {
 		found, err := kinds.Discover(r.discovery)
@@ -118,7 +117,7 @@ func (r *controller) findLocked(wanted schema.GroupResource) (*kinds.Kind, error
 	return nil, nil
 }
 
-// wake asks for a count of the quotas of a namespace that name a kind.
+// wake wakes the quotas of a namespace that count a kind.
 func (r *controller) wake(kind schema.GroupResource, namespace string) {
 	for q := range r.quotas.ListNamespace(namespace) {
 		for name := range q.Spec.Hard {

@@ -37,7 +37,7 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// list makes a resource list of names and amounts in turn.
+// list makes a resource list from names and amounts.
 func list(words ...string) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	for i := 0; i < len(words); i += 2 {
@@ -88,16 +88,17 @@ func settle() {
 	synctest.Wait()
 }
 
-func TestAQuotaSaysWhatThereIs(t *testing.T) {
+func TestTheStatusHasTheUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		hard := list("pods", "9", "count/pods", "9", "requests.cpu", "2", "limits.memory", "1Gi", "services", "3", "services.nodeports", "2", "count/deployments.apps", "4", "configmaps", "5")
-		c.quota("all", hard)
-		c.quota("other", list("configmaps", "1"))
+		// The pods come first: a quota whose status is known would refuse them, because they have no limits.
 		c.pod("a", "300m", nil)
 		c.pod("b", "500m", nil)
 		c.pod("over", "1", nil)
 		looptest.Edit(c.server, "pods", "default", "over", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+		c.quota("all", hard)
+		c.quota("other", list("configmaps", "1"))
 		must(c.clients.Kube.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "d"},
 			Spec: appsv1.DeploymentSpec{
@@ -138,7 +139,7 @@ func TestScopesDecideWhichPodsAreCounted(t *testing.T) {
 	})
 }
 
-func TestWhatIsFreedIsSaidSoon(t *testing.T) {
+func TestLowerUsageIsWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.quota("q", list("pods", "1"))
@@ -153,9 +154,9 @@ func TestWhatIsFreedIsSaidSoon(t *testing.T) {
 	})
 }
 
-// Admission charges before it stores: for a moment there is less than what is said, and saying so would let more in than
-// the quota allows.
-func TestWhatIsChargedAndOnItsWayIsNotTakenBack(t *testing.T) {
+// Admission charges before it stores. For a moment the count is lower than the status, and writing it would admit more than the
+// quota allows.
+func TestAChargeWhoseObjectIsNotStoredYetIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.quota("q", list("pods", "50"))
@@ -171,7 +172,7 @@ func TestWhatIsChargedAndOnItsWayIsNotTakenBack(t *testing.T) {
 	})
 }
 
-func TestAChargeForWhatWasNeverStoredIsTakenBackInTime(t *testing.T) {
+func TestAChargeWhoseObjectIsNeverStoredIsRemovedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.quota("q", list("pods", "50"))
@@ -182,21 +183,21 @@ func TestAChargeForWhatWasNeverStoredIsTakenBackInTime(t *testing.T) {
 	})
 }
 
-func TestKindsThatComeLaterAreCounted(t *testing.T) {
+func TestKindsThatAreAddedLaterAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := prepare(t)
 		c.server.Hide("networking.k8s.io")
 		looptest.Start(t, c.clients, resourcequota.Entry)
 		c.quota("q", list("count/networkpolicies.networking.k8s.io", "3", "configmaps", "1"))
 		settle()
-		c.want("q", list("configmaps", "0")) // what nobody can count is not said to be 0
+		c.want("q", list("configmaps", "0")) // a resource that cannot be counted is not reported as 0
 		c.server.Hide("")
 		time.Sleep(time.Minute)
 		c.want("q", list("configmaps", "0", "count/networkpolicies.networking.k8s.io", "0"))
 	})
 }
 
-// Loops that crash at any write, watches that are lost, late or expired: in the end the quotas say what there is.
+// Loops crash at any write, watches are cut, delayed or expired: in the end the quotas have the right usage.
 func TestWhateverHappensTheCountIsRight(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

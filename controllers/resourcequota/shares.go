@@ -10,17 +10,17 @@ import (
 	"github.com/millrace/millrace/internal/quota"
 )
 
-// A share is what one object takes, and what scopes ask of it: nil, if it is nothing that scopes tell apart. Its fields
-// are exported because informers compare what they keep.
+// share is what one object uses, and the attributes that scopes select by: nil if no scope applies. Its fields are exported
+// because informers compare them by reflection.
 type share struct {
 	Use    corev1.ResourceList
 	Scoped any
 }
 
-// A counter follows the objects of one kind.
+// counter watches the objects of one kind.
 type counter struct{ shares *informer.Shared[share] }
 
-// counter is that of a kind, which is made if need be, or nil if there is no such kind.
+// counter returns the counter of a kind, and makes it if needed. It returns nil if there is no such kind.
 func (r *controller) counter(kind schema.GroupResource) (*counter, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *controller) follow(kind schema.GroupResource, resource schema.GroupVers
 	}, options)
 }
 
-// ofPod keeps of a pod what scopes ask for.
+// ofPod keeps the parts of a pod that scopes need.
 func ofPod(p *corev1.Pod) share {
 	scoped := &corev1.Pod{Spec: corev1.PodSpec{
 		ActiveDeadlineSeconds: p.Spec.ActiveDeadlineSeconds, PriorityClassName: p.Spec.PriorityClassName,

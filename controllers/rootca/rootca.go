@@ -1,9 +1,7 @@
-// Package rootca publishes in each namespace the certificates by which clients
-// know the API server.
+// Package rootca publishes the API server's CA certificates in each namespace.
 //
-// What is guaranteed: a namespace that is not being deleted has a config map
-// kube-root-ca.crt with these certificates and nothing else; who changes or deletes
-// it gets it back.
+// Guarantees: a namespace that is not being deleted has a ConfigMap kube-root-ca.crt with these certificates and nothing else. If
+// it is changed or deleted, it is restored.
 package rootca
 
 import (
@@ -51,14 +49,14 @@ type controller struct {
 	writes     loop.Writes
 }
 
-// New makes the loop. Its keys are namespaces.
+// New returns the loop. Its keys are namespaces.
 func New(c *loop.Clients, certificates []byte) loop.Runner {
 	named := informer.For(c.Kube.CoreV1().ConfigMaps(""))
 	r := &controller{
 		kube:       c.Kube,
 		data:       map[string]string{file: string(certificates)},
 		namespaces: loop.Informer(c, informer.For(c.Kube.CoreV1().Namespaces())),
-		// Of all config maps this loop needs those of one name only.
+		// Only ConfigMaps of this name are watched.
 		configMaps: informer.Share(c.Informers, named, informer.Options[*corev1.ConfigMap]{
 			Name: name, Logger: c.Log, FieldSelector: "metadata.name=" + configMap, DropManagedFields: true,
 		}),
@@ -104,7 +102,7 @@ func (r *controller) write(ctx context.Context, key loop.Key, wanted *corev1.Con
 		written, err = configMaps.Create(ctx, wanted, metav1.CreateOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return loop.ErrBehind // made by another replica; look at it when the cache shows it
+		return loop.ErrBehind // made by another process; sync again when the cache shows it
 	}
 	if err != nil {
 		return fmt.Errorf("write %s in %s: %w", configMap, wanted.Namespace, err)

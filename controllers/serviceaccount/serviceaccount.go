@@ -1,7 +1,6 @@
-// Package serviceaccount gives each namespace its default service account.
+// Package serviceaccount makes the default service account of each namespace.
 //
-// What is guaranteed: a namespace that is not being deleted has a service account
-// named default; who deletes it gets a new one.
+// Guarantees: a namespace that is not being deleted has a service account named default. If it is deleted, it is made again.
 package serviceaccount
 
 import (
@@ -31,7 +30,7 @@ type controller struct {
 	accounts   *informer.Shared[*corev1.ServiceAccount]
 }
 
-// New makes the loop. Its keys are namespaces.
+// New returns the loop. Its keys are namespaces.
 func New(c *loop.Clients) (loop.Runner, error) {
 	s := &controller{
 		kube:       c.Kube,

@@ -1,8 +1,8 @@
-// Package servicecidr looks after the ranges from which services get their addresses.
+// Package servicecidr maintains the address ranges of Services.
 //
-// What is guaranteed: a ServiceCIDR that is not being deleted has the finalizer networking.k8s.io/service-cidr-finalizer and is Ready.
-// One that is being deleted goes when no address depends on it alone, ten seconds after it was deleted at the earliest, so that every
-// API server has stopped giving out its addresses.
+// Guarantees: a ServiceCIDR that is not being deleted has the finalizer networking.k8s.io/service-cidr-finalizer and is Ready.
+// One that is being deleted loses the finalizer when every address in it is also in another range, but ten seconds after its
+// deletion at the earliest, so that every API server has stopped allocating from it.
 package servicecidr
 
 import (
@@ -44,7 +44,7 @@ type controller struct {
 	writes    loop.Writes
 }
 
-// New makes the loop. Its keys are ServiceCIDRs.
+// New returns the loop. Its keys are ServiceCIDRs.
 func New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
 		kube: c.Kube, now: c.Now, recorder: c.Recorder,
@@ -61,7 +61,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// overlapping are the ranges that may depend on a change of another one: those that are being deleted.
+// overlapping returns the ranges that a change of another range may concern: those that are being deleted.
 func (r *controller) overlapping(changed *networkingv1.ServiceCIDR) []loop.Key {
 	var keys []loop.Key
 	for other := range r.ranges.List() {
@@ -72,7 +72,7 @@ func (r *controller) overlapping(changed *networkingv1.ServiceCIDR) []loop.Key {
 	return keys
 }
 
-// released are the ranges that an address, which is gone, may have held.
+// released returns the ranges that a deleted address may have kept.
 func (r *controller) released(before, after *networkingv1.IPAddress) []loop.Key {
 	if after != nil || before == nil {
 		return nil
@@ -128,7 +128,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, err
 }
 
-// release lets a range go that is being deleted, as soon as it may.
+// release removes the finalizer of a range that is being deleted, if no address needs it.
 func (r *controller) release(ctx context.Context, key loop.Key, c *networkingv1.ServiceCIDR) (loop.Result, error) {
 	if !slices.Contains(c.Finalizers, finalizer) {
 		return loop.Result{}, nil
@@ -147,7 +147,7 @@ func (r *controller) release(ctx context.Context, key loop.Key, c *networkingv1.
 	return loop.Result{}, r.update(ctx, key, changed)
 }
 
-// needed tells whether an address would be in no range without this one.
+// needed reports whether an address would be in no range without this one.
 func (r *controller) needed(c *networkingv1.ServiceCIDR) bool {
 	others := r.others(c)
 	inside := func(within netip.Prefix, p netip.Prefix) bool {
@@ -175,7 +175,7 @@ func (r *controller) needed(c *networkingv1.ServiceCIDR) bool {
 	return false
 }
 
-// others are all ranges but those of one ServiceCIDR.
+// others returns all ranges except those of one ServiceCIDR.
 func (r *controller) others(c *networkingv1.ServiceCIDR) []netip.Prefix {
 	var out []netip.Prefix
 	for other := range r.ranges.List() {
@@ -198,7 +198,7 @@ func (r *controller) update(ctx context.Context, key loop.Key, changed *networki
 	return nil
 }
 
-// condition writes a condition, unless it is there.
+// condition writes a condition, unless it is set already.
 func (r *controller) condition(ctx context.Context, key loop.Key, c *networkingv1.ServiceCIDR, wanted metav1.Condition) error {
 	if has := apimeta.FindStatusCondition(c.Status.Conditions, wanted.Type); has != nil && has.Status == wanted.Status && has.Reason == wanted.Reason && has.Message == wanted.Message {
 		return nil

@@ -27,7 +27,7 @@ func address(ip string) *networkingv1.IPAddress {
 	}
 }
 
-// ready is the Ready condition of a range: its status and reason, or that the range is gone.
+// ready returns status and reason of a range's Ready condition, or that the range is gone.
 func ready(t *testing.T, s *looptest.Server, name string) string {
 	t.Helper()
 	synctest.Wait()
@@ -48,7 +48,7 @@ func ready(t *testing.T, s *looptest.Server, name string) string {
 	return string(condition.Status) + " " + condition.Reason
 }
 
-func TestRangesAreReadyAndGoWhenNoAddressNeedsThem(t *testing.T) {
+func TestRangesAreReadyAndDeletedWhenNoAddressNeedsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		looptest.Start(t, s.Clients(), servicecidr.Entry)

@@ -20,7 +20,7 @@ func claimName(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, 
 	return template.Name + "-" + podName(set, number)
 }
 
-// claimsOf ranges over the names of a number's claims, and those claims that the cache shows.
+// claimsOf returns the names of an ordinal's claims, with the claims that the cache shows.
 func (s *state) claimsOf(number int) map[string]*corev1.PersistentVolumeClaim {
 	out := map[string]*corev1.PersistentVolumeClaim{}
 	for i := range s.set.Spec.VolumeClaimTemplates {
@@ -30,7 +30,7 @@ func (s *state) claimsOf(number int) map[string]*corev1.PersistentVolumeClaim {
 	return out
 }
 
-// staleClaims tells whether claims are about to go with an earlier pod. The next pod waits for that.
+// staleClaims reports whether claims are being deleted with an earlier pod. The next pod waits for that.
 func (s *state) staleClaims(number int) (bool, error) {
 	for _, claim := range s.claimsOf(number) {
 		if claim == nil {
@@ -49,7 +49,7 @@ func (s *state) staleClaims(number int) (bool, error) {
 	return false, nil
 }
 
-// makeClaims creates those claims of a number that are missing.
+// makeClaims creates the missing claims of an ordinal.
 func (s *state) makeClaims(ctx context.Context, number int) error {
 	there := s.claimsOf(number)
 	for i := range s.set.Spec.VolumeClaimTemplates {
@@ -86,7 +86,7 @@ func (s *state) makeClaim(ctx context.Context, template *corev1.PersistentVolume
 	return nil
 }
 
-// keepClaims makes the claims of a pod belong to those with whom they shall go.
+// keepClaims sets the owners of a pod's claims.
 func (s *state) keepClaims(ctx context.Context, at slot) error {
 	for _, claim := range s.claimsOf(at.number) {
 		if claim == nil || claim.DeletionTimestamp != nil {
@@ -107,8 +107,8 @@ func (s *state) keepClaims(ctx context.Context, at slot) error {
 	return nil
 }
 
-// claimOwners are the owners that a claim shall have by the retention policy: the set, with which it goes, or the pod that
-// scaling takes away. Other owners stay.
+// claimOwners returns the owners that a claim should have by the retention policy: the set, or the pod that scaling deletes.
+// Other owners stay.
 func (s *state) claimOwners(now []metav1.OwnerReference, at slot) []metav1.OwnerReference {
 	var pod types.UID
 	if at.pod != nil {

@@ -39,7 +39,7 @@ type controller struct {
 	writes   loop.Writes
 }
 
-// New makes the loop.
+// New returns the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
 	k := &controller{
 		kube: c.Kube, recorder: c.Recorder, now: c.Now,
@@ -57,7 +57,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 			loop.Self(k.sets),
 			loop.Owned(k.pods, kind),
 			loop.Owned(k.history.Cache, kind),
-			loop.Changes(k.pods, k.seekers),
+			loop.Changes(k.pods, k.matchingOwners),
 			loop.Reads(k.claims),
 		},
 	}, nil
@@ -67,15 +67,15 @@ func (k *controller) live(ctx context.Context, namespace, name string) (metav1.O
 	return k.kube.AppsV1().StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// seekers are the sets that might adopt a pod without owner.
-func (k *controller) seekers(before, after *podview.Pod) []loop.Key {
+// matchingOwners returns the StatefulSets that might adopt a pod without owner.
+func (k *controller) matchingOwners(before, after *podview.Pod) []loop.Key {
 	if after == nil || !owned.Orphan(after) || before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
 		return nil
 	}
-	return owned.Seekers(k.sets, after, func(s *appsv1.StatefulSet) *metav1.LabelSelector { return s.Spec.Selector })
+	return owned.MatchingOwners(k.sets, after, func(s *appsv1.StatefulSet) *metav1.LabelSelector { return s.Spec.Selector })
 }
 
-// sync takes one set a step further.
+// sync handles one StatefulSet.
 func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	if err := k.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
@@ -103,7 +103,7 @@ func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{After: s.after}, errors.Join(failure, k.writeStatus(ctx, s))
 }
 
-// look gathers what a step needs to know.
+// look gathers the state for one sync.
 func (k *controller) look(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) (*state, error) {
 	owner := history.Owner{Object: set, Key: key, Template: &set.Spec.Template, Collisions: set.Status.CollisionCount}
 	revisions, err := k.history.Claim(ctx, owner, selector)
@@ -131,7 +131,7 @@ func (k *controller) look(ctx context.Context, key loop.Key, set *appsv1.Statefu
 	return s, nil
 }
 
-// claim returns the pods of the set, after it has adopted and released what it must. Only pods with a name of the set are its.
+// claim adopts and releases pods, and returns those of the StatefulSet. Only pods with one of its names belong to it.
 func (k *controller) claim(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) ([]*podview.Pod, error) {
 	claims := loop.Claims[*podview.Pod]{
 		Owner: set, Kind: kind, Selector: selector,

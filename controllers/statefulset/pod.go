@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// podFor is a new pod of a number.
+// podFor returns a new pod for an ordinal.
 func (s *state) podFor(number int) (*corev1.Pod, error) {
 	revision := s.revisionFor(number)
 	t, err := history.Template(revision)
@@ -41,7 +41,7 @@ func (s *state) podFor(number int) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// labelsFor are labels with those by which a pod is found by its number.
+// labelsFor adds the labels with a pod's name and ordinal.
 func (s *state) labelsFor(from map[string]string, number int) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, from)
@@ -50,7 +50,7 @@ func (s *state) labelsFor(from map[string]string, number int) map[string]string 
 	return out
 }
 
-// volumes are those of a template, with the claims of a number instead of volumes of the same names.
+// volumes returns a template's volumes, with the claims of an ordinal in place of volumes of the same names.
 func (s *state) volumes(template []corev1.Volume, number int) []corev1.Volume {
 	var out []corev1.Volume
 	for i := range s.set.Spec.VolumeClaimTemplates {
@@ -67,7 +67,7 @@ func (s *state) volumes(template []corev1.Volume, number int) []corev1.Volume {
 	return out
 }
 
-// create makes a missing pod, and its claims before.
+// create creates a missing pod, after its claims.
 func (s *state) create(ctx context.Context, number int) error {
 	if stale, err := s.staleClaims(number); stale || err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *state) create(ctx context.Context, number int) error {
 	return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// taken waits until the cache shows a pod of ours that is there already. A stranger's is an error.
+// taken handles a name that exists: it waits until the cache shows our own pod. A pod of another owner is an error.
 func (s *state) taken(ctx context.Context, name string) error {
 	pod, err := s.kube.CoreV1().Pods(s.set.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *state) taken(ctx context.Context, name string) error {
 // remove deletes a pod.
 func (s *state) remove(ctx context.Context, p *podview.Pod) error {
 	err := s.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone already, or another one by now
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone or was replaced
 		loop.Removed(&s.writes, s.key, s.pods, p)
 		return nil
 	}
@@ -122,7 +122,7 @@ func (s *state) remove(ctx context.Context, p *podview.Pod) error {
 	return nil
 }
 
-// identify gives an adopted pod the labels of its number.
+// identify adds the labels of its ordinal to an adopted pod.
 func (s *state) identify(ctx context.Context, p *podview.Pod, number int) error {
 	wanted := s.labelsFor(nil, number)
 	if p.Labels[appsv1.StatefulSetPodNameLabel] == wanted[appsv1.StatefulSetPodNameLabel] && p.Labels[appsv1.PodIndexLabel] == wanted[appsv1.PodIndexLabel] {
@@ -139,8 +139,8 @@ func (s *state) identify(ctx context.Context, p *podview.Pod, number int) error 
 	return nil
 }
 
-// mostUnavailable is how many pods may be missing because of a rolling update.
-func (s *state) mostUnavailable() int {
+// maxUnavailable returns how many pods may be unavailable during a rolling update.
+func (s *state) maxUnavailable() int {
 	r := s.set.Spec.UpdateStrategy.RollingUpdate
 	if r == nil || r.MaxUnavailable == nil {
 		return 1

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// state is a set and its pods, as one pass sees them.
+// state is a StatefulSet with its pods, for one sync.
 type state struct {
 	*controller
 	set       *appsv1.StatefulSet
@@ -22,21 +22,21 @@ type state struct {
 	owner     history.Owner
 	now       time.Time
 	revisions []*appsv1.ControllerRevision
-	current   *appsv1.ControllerRevision // that the set comes from
-	update    *appsv1.ControllerRevision // that it goes to
+	current   *appsv1.ControllerRevision // the revision before the update
+	update    *appsv1.ControllerRevision // the revision of the update
 
-	slots     []slot // the numbers that shall have a pod, in order
-	condemned []slot // pods whose number is too high or too low, the highest first
+	slots     []slot // the ordinals that should have a pod, in order
+	condemned []slot // pods whose ordinal is too high or too low, the highest first
 	after     time.Duration
 }
 
-// slot is a number of the set, and its pod unless that is missing.
+// slot is an ordinal with its pod, which may be missing.
 type slot struct {
 	number int
 	pod    *podview.Pod
 }
 
-// ordinal is the number in the name of a set's pod.
+// ordinal returns the ordinal in a pod's name.
 func ordinal(set *appsv1.StatefulSet, pod string) (int, bool) {
 	text, ok := strings.CutPrefix(pod, set.Name+"-")
 	n, err := strconv.ParseInt(text, 10, 32)
@@ -47,7 +47,7 @@ func podName(set *appsv1.StatefulSet, number int) string {
 	return set.Name + "-" + strconv.Itoa(number)
 }
 
-// first is the lowest number.
+// first returns the lowest ordinal.
 func (s *state) first() int {
 	if o := s.set.Spec.Ordinals; o != nil {
 		return int(o.Start)
@@ -62,12 +62,12 @@ func (s *state) replicas() int {
 	return int(*s.set.Spec.Replicas)
 }
 
-// within tells whether a number shall have a pod.
+// within reports whether an ordinal should have a pod.
 func (s *state) within(number int) bool {
 	return number >= s.first() && number < s.first()+s.replicas()
 }
 
-// arrange puts pods to their numbers.
+// arrange assigns pods to their ordinals.
 func (s *state) arrange(pods []*podview.Pod) {
 	s.slots = make([]slot, s.replicas())
 	for i := range s.slots {
@@ -88,13 +88,13 @@ func (s *state) arrange(pods []*podview.Pod) {
 
 func revisionOf(p *podview.Pod) string { return p.Labels[appsv1.StatefulSetRevisionLabel] }
 
-// running tells whether a pod runs and serves, though it may be on its way out.
+// running reports whether a pod runs and is ready, even if it is being deleted.
 func running(p *podview.Pod) bool { return p != nil && p.Phase == corev1.PodRunning && p.Ready }
 
-// healthy tells whether a pod runs, serves and stays.
+// healthy reports whether a pod runs, is ready and is not being deleted.
 func healthy(p *podview.Pod) bool { return running(p) && p.DeletionTimestamp == nil }
 
-// available tells whether a pod has served long enough. If it only needs more time, the set is looked at again then.
+// available reports whether a pod has been ready long enough. If it only needs more time, it requests a sync then.
 func (s *state) available(p *podview.Pod) bool {
 	minReady := time.Duration(s.set.Spec.MinReadySeconds) * time.Second
 	if !running(p) {
@@ -107,7 +107,7 @@ func (s *state) available(p *podview.Pod) bool {
 	return false
 }
 
-// again asks for another look after some time.
+// again requests another sync after some time.
 func (s *state) again(d time.Duration) {
 	d = max(d, time.Millisecond)
 	if s.after == 0 || d < s.after {
@@ -115,10 +115,10 @@ func (s *state) again(d time.Duration) {
 	}
 }
 
-// ordered tells whether pods wait for those before them.
+// ordered reports whether pods wait for those before them.
 func (s *state) ordered() bool { return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement }
 
-// partition is how many of the lowest numbers keep the current revision.
+// partition returns how many of the lowest ordinals keep the current revision.
 func (s *state) partition() int {
 	if r := s.set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
 		return int(*r.Partition)
@@ -130,7 +130,7 @@ func (s *state) rolls() bool {
 	return s.set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType
 }
 
-// revisionFor is the revision that a new pod of a number gets.
+// revisionFor returns the revision for a new pod of an ordinal.
 func (s *state) revisionFor(number int) *appsv1.ControllerRevision {
 	if s.rolls() && number < s.first()+s.partition() {
 		return s.current
@@ -145,7 +145,7 @@ func (s *state) limit() int {
 	return int(*s.set.Spec.RevisionHistoryLimit)
 }
 
-// inUse tells whether pods of a revision exist, or will.
+// inUse reports whether pods of a revision exist or will be made.
 func (s *state) inUse(r *appsv1.ControllerRevision) bool {
 	of := func(at slot) bool { return at.pod != nil && revisionOf(at.pod) == r.Name }
 	return r.Name == s.current.Name || r.Name == s.update.Name || slices.ContainsFunc(s.slots, of) || slices.ContainsFunc(s.condemned, of)

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-func TestPodsComeOneAfterTheOtherWithNamesAndClaims(t *testing.T) {
+func TestPodsAreCreatedOneAfterTheOtherWithNamesAndClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		stop := looptest.Observe(c.server, func() {
@@ -57,7 +57,7 @@ func TestPodsComeOneAfterTheOtherWithNamesAndClaims(t *testing.T) {
 	})
 }
 
-func TestParallelPodsWaitForNobody(t *testing.T) {
+func TestParallelPodsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := prepare(t)
 		c.nodes.Unready = func(p *corev1.Pod) bool { return p.Name == "web-0" }
@@ -82,7 +82,7 @@ func TestAnOrderedSetStopsAtAPodThatIsNotReady(t *testing.T) {
 	})
 }
 
-func TestNumbersBeginWhereTheSetSays(t *testing.T) {
+func TestOrdinalsStartWhereTheSetSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(3, func(s *appsv1.StatefulSet) { s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 5} })
@@ -94,7 +94,7 @@ func TestNumbersBeginWhereTheSetSays(t *testing.T) {
 	})
 }
 
-func TestAnUpdateGoesDownToThePartition(t *testing.T) {
+func TestAnUpdateStopsAtThePartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(4, func(s *appsv1.StatefulSet) { partition(s, 2) })
@@ -107,7 +107,7 @@ func TestAnUpdateGoesDownToThePartition(t *testing.T) {
 		if s.CurrentReplicas != 2 || s.UpdatedReplicas != 2 || s.CurrentRevision == s.UpdateRevision {
 			t.Errorf("status %+v", s)
 		}
-		// A pod below the partition comes back as it was.
+		// A pod below the partition is made from the old revision again.
 		_ = c.server.Kube.CoreV1().Pods("default").Delete(t.Context(), "web-0", metav1.DeleteOptions{})
 		c.settle()
 		c.expectImages("image image image:2 image:2")
@@ -121,7 +121,7 @@ func TestAnUpdateGoesDownToThePartition(t *testing.T) {
 	})
 }
 
-func TestAnUpdateTakesAsManyAsMayBeUnavailable(t *testing.T) {
+func TestAnUpdateRespectsMaxUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(6, func(s *appsv1.StatefulSet) {
@@ -146,7 +146,7 @@ func TestAnUpdateTakesAsManyAsMayBeUnavailable(t *testing.T) {
 	})
 }
 
-func TestOnDeleteWaitsForSomebodyToDelete(t *testing.T) {
+func TestOnDeleteWaitsUntilAPodIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
 		c.create(2, func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType })
@@ -160,7 +160,7 @@ func TestOnDeleteWaitsForSomebodyToDelete(t *testing.T) {
 	})
 }
 
-func TestClaimsGoWhenThePolicySaysSo(t *testing.T) {
+func TestClaimsAreDeletedIfThePolicySaysSo(t *testing.T) {
 	keep, drop := appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	for _, wanted := range []struct {
 		scaled, deleted             appsv1.PersistentVolumeClaimRetentionPolicyType
@@ -191,7 +191,7 @@ func TestClaimsGoWhenThePolicySaysSo(t *testing.T) {
 	}
 }
 
-func TestAFailedPodIsMadeAnew(t *testing.T) {
+func TestAFailedPodIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := prepare(t)
 		failed := map[string]bool{}
@@ -212,8 +212,8 @@ func TestAFailedPodIsMadeAnew(t *testing.T) {
 	})
 }
 
-// Users who change their minds, loops that crash at any write, watches that are lost, late or expired: in the end there are
-// the pods of the last template, and their claims.
+// Users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end the pods of the last
+// template exist, with their claims.
 func TestWhateverHappensTheSetIsComplete(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -338,7 +338,7 @@ func (c *cluster) set() *appsv1.StatefulSet {
 
 func (c *cluster) pods() []*corev1.Pod { return looptest.All[corev1.Pod](c.server, "pods") }
 
-// watchReady looks after each change of a pod that enough are ready.
+// watchReady checks after each change of a pod that enough pods are ready.
 func (c *cluster) watchReady(least int) (stop func()) {
 	return looptest.Observe(c.server, func() {
 		ready := 0

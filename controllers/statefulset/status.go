@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// status is what the pods say.
+// status computes the status.
 func (s *state) status() appsv1.StatefulSetStatus {
 	out := appsv1.StatefulSetStatus{
 		ObservedGeneration: s.set.Generation, CollisionCount: s.set.Status.CollisionCount, Conditions: s.set.Status.Conditions,
@@ -56,7 +56,7 @@ func (k *controller) writeStatus(ctx context.Context, s *state) error {
 	return k.putStatus(ctx, s.key, &changed)
 }
 
-// collided counts a name that is taken, so that the next revision gets another one.
+// collided increments the collision count, so that the next revision gets another name.
 func (k *controller) collided(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
 	changed, count := *set, int32(1)
 	if set.Status.CollisionCount != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// step creates, deletes and replaces what may be at this moment.
+// step creates, deletes and replaces the pods that may be changed now.
 func (k *controller) step(ctx context.Context, s *state) error {
 	if s.set.DeletionTimestamp != nil {
 		return nil
@@ -22,7 +22,7 @@ func (k *controller) step(ctx context.Context, s *state) error {
 	return nil
 }
 
-// fill sees to the pods that shall exist, from the lowest number up.
+// fill handles the pods that should exist, from the lowest ordinal up.
 func (s *state) fill(ctx context.Context) (wait bool, err error) {
 	if s.ordered() {
 		for _, at := range s.slots {
@@ -37,12 +37,12 @@ func (s *state) fill(ctx context.Context) (wait bool, err error) {
 		return err
 	})
 	for _, at := range s.slots {
-		s.available(at.pod) // notes when to look again
+		s.available(at.pod) // requests a sync for when it becomes available
 	}
 	return false, err
 }
 
-// see brings one number in order. wait says that with ordered pods the later ones have to wait.
+// see handles one ordinal. wait is true if, with ordered pods, the later ones must wait.
 func (s *state) see(ctx context.Context, at slot) (wait bool, err error) {
 	p := at.pod
 	switch {
@@ -64,7 +64,7 @@ func (s *state) see(ctx context.Context, at slot) (wait bool, err error) {
 	return false, s.keepClaims(ctx, at)
 }
 
-// recreate deletes a pod that has ended. The pod that follows is made when it is gone.
+// recreate deletes a finished pod. Its successor is made when it is gone.
 func (s *state) recreate(ctx context.Context, p *podview.Pod) error {
 	if p.DeletionTimestamp != nil {
 		return nil
@@ -77,7 +77,7 @@ func (s *state) recreate(ctx context.Context, p *podview.Pod) error {
 	return s.remove(ctx, p)
 }
 
-// markCondemned lets claims go with pods that scaling takes away, if the retention policy says so.
+// markCondemned sets the owners of the claims of surplus pods, if the retention policy says so.
 func (s *state) markCondemned(ctx context.Context) (wait bool, err error) {
 	for _, at := range s.condemned {
 		if err := s.keepClaims(ctx, at); err != nil {
@@ -87,7 +87,7 @@ func (s *state) markCondemned(ctx context.Context) (wait bool, err error) {
 	return false, nil
 }
 
-// shrink deletes the pods that are too many, from the highest number down.
+// shrink deletes surplus pods, from the highest ordinal down.
 func (s *state) shrink(ctx context.Context) (wait bool, err error) {
 	worst := s.firstUnhealthy()
 	for _, at := range s.condemned {
@@ -108,7 +108,7 @@ func (s *state) shrink(ctx context.Context) (wait bool, err error) {
 	return false, nil
 }
 
-// firstUnhealthy is the pod with the lowest number that does not work, if one that shall exist is not missing altogether.
+// firstUnhealthy returns the unhealthy pod with the lowest ordinal, unless a pod that should exist is missing.
 func (s *state) firstUnhealthy() *podview.Pod {
 	for _, at := range s.slots {
 		if !healthy(at.pod) {
@@ -123,12 +123,12 @@ func (s *state) firstUnhealthy() *podview.Pod {
 	return nil
 }
 
-// roll deletes pods of another revision than the new one, from the highest number down to the partition.
+// roll deletes pods of other revisions than the new one, from the highest ordinal down to the partition.
 func (s *state) roll(ctx context.Context) (wait bool, err error) {
 	if !s.rolls() {
 		return false, nil
 	}
-	room := s.mostUnavailable()
+	room := s.maxUnavailable()
 	for _, at := range s.slots {
 		if !healthy(at.pod) || !s.available(at.pod) {
 			room--

@@ -1,12 +1,9 @@
-// Package tainteviction deletes the pods of nodes that have taints of effect
-// NoExecute, as soon as the pods tolerate them no longer.
+// Package tainteviction deletes pods from nodes with NoExecute taints that they do not tolerate, or no longer.
 //
-// What is guaranteed: a pod that tolerates all such taints of its node without
-// end is never touched; one that tolerates one of them for a time is deleted when that
-// time has passed since the taint was added, or since the pod was created if that was
-// later; a taint that is taken off in time leaves no trace. All of this is worked
-// out from the objects anew each time, so a restart forgets nothing. A pod is marked
-// with the condition DisruptionTarget before it is deleted.
+// Guarantees: a pod that tolerates all such taints of its node without a time limit is never touched. A pod that tolerates one of
+// them for a limited time is deleted when that time has passed since the taint was added, or since the pod was created if that
+// was later. If the taint is removed in time, nothing happens. All this is computed from the objects each time, so a restart
+// loses nothing. A pod gets the condition DisruptionTarget before it is deleted.
 package tainteviction
 
 import (
@@ -34,15 +31,15 @@ const name = "taint-eviction-controller"
 var Entry = loop.Entry{Name: name, Aliases: []string{"taint-eviction"}, New: New}
 
 type controller struct {
-	kube     kubernetes.Interface
-	recorder loop.Recorder
-	now      func() time.Time
-	nodes    *informer.Shared[*corev1.Node]
-	pods     *informer.Shared[*podview.Pod]
-	doomed   doomed
+	kube             kubernetes.Interface
+	recorder         loop.Recorder
+	now              func() time.Time
+	nodes            *informer.Shared[*corev1.Node]
+	pods             *informer.Shared[*podview.Pod]
+	pendingEvictions pendingEvictions
 }
 
-// New makes the loop. Its keys are nodes.
+// New returns the loop. Its keys are nodes.
 func New(c *loop.Clients) (loop.Runner, error) {
 	e := &controller{
 		kube: c.Kube, recorder: c.Recorder, now: c.Now,
@@ -58,7 +55,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// tainted wakes a node that has or had taints that evict.
+// tainted wakes a node that has or had NoExecute taints.
 func tainted(before, after *corev1.Node) (keys []loop.Key) {
 	for _, node := range []*corev1.Node{after, before} {
 		if node != nil && len(evicting(node)) > 0 {
@@ -68,8 +65,7 @@ func tainted(before, after *corev1.Node) (keys []loop.Key) {
 	return nil
 }
 
-// placed wakes the node to which a pod was bound or whose pod tolerates other
-// taints now, if it has taints that evict.
+// placed wakes the node of a pod that was scheduled or whose tolerations have changed, if the node has NoExecute taints.
 func (e *controller) placed(before, after *podview.Pod) []loop.Key {
 	if after == nil || after.Node == "" {
 		return nil
@@ -97,12 +93,12 @@ func evicting(node *corev1.Node) []corev1.Taint {
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	node, ok := e.nodes.Lookup(key)
 	if !ok {
-		e.doomed.set(key.Name, nil)
+		e.pendingEvictions.set(key.Name, nil)
 		return loop.Result{}, nil
 	}
 	taints := evicting(node)
 	if len(taints) == 0 {
-		e.reprieve(key.Name, nil)
+		e.announceCancelled(key.Name, nil)
 		return loop.Result{}, nil
 	}
 	var due []*podview.Pod
@@ -114,7 +110,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		switch {
 		case !ends || !pod.Active():
 		case left <= 0:
-			waiting[pod.UID] = true // until it is seen that it has gone
+			waiting[pod.UID] = true // until the cache shows that it is gone
 			due = append(due, pod)
 		default:
 			waiting[pod.UID] = true
@@ -123,12 +119,12 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 			}
 		}
 	}
-	e.reprieve(key.Name, waiting)
+	e.announceCancelled(key.Name, waiting)
 	_, err := loop.SlowStart(ctx, len(due), func(ctx context.Context, i int) error { return e.evict(ctx, due[i]) })
 	return loop.Result{After: next}, err
 }
 
-// deadline is when the pod's patience with the taints ends, if it does.
+// deadline returns when a pod no longer tolerates the taints, if ever.
 func deadline(pod *podview.Pod, taints []corev1.Taint, now time.Time) (at time.Time, ends bool) {
 	for _, taint := range taints {
 		start := now
@@ -138,7 +134,7 @@ func deadline(pod *podview.Pod, taints []corev1.Taint, now time.Time) (at time.T
 		if pod.CreationTimestamp.After(start) {
 			start = pod.CreationTimestamp.Time
 		}
-		for _, patience := range patiences(pod, taint) {
+		for _, patience := range tolerationTimes(pod, taint) {
 			if end := start.Add(patience); !ends || end.Before(at) {
 				at, ends = end, true
 			}
@@ -147,9 +143,8 @@ func deadline(pod *podview.Pod, taints []corev1.Taint, now time.Time) (at time.T
 	return at, ends
 }
 
-// patiences are how long the pod tolerates a taint: nothing if it does so for
-// ever, and zero if it does not at all.
-func patiences(pod *podview.Pod, taint corev1.Taint) []time.Duration {
+// tolerationTimes returns how long the pod tolerates a taint: nil if it does so for ever, and zero if it does not at all.
+func tolerationTimes(pod *podview.Pod, taint corev1.Taint) []time.Duration {
 	tolerated := false
 	var out []time.Duration
 	for i := range pod.Tolerations {
@@ -169,7 +164,7 @@ func patiences(pod *podview.Pod, taint corev1.Taint) []time.Duration {
 }
 
 func (e *controller) evict(ctx context.Context, pod *podview.Pod) error {
-	e.tell(pod, "Marking for deletion Pod %s")
+	e.recordEvent(pod, "Marking for deletion Pod %s")
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
@@ -192,7 +187,7 @@ func (e *controller) evict(ctx context.Context, pod *podview.Pod) error {
 	return nil
 }
 
-// settled is nil if the error says that this pod is gone anyway.
+// settled returns nil if the error means that this pod is gone.
 func settled(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

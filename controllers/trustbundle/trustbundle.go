@@ -1,8 +1,8 @@
-// Package trustbundle publishes the authorities by which clients know the API server, as a ClusterTrustBundle of the signer
+// Package trustbundle publishes the API server's CA certificates as a ClusterTrustBundle of the signer
 // kubernetes.io/kube-apiserver-serving.
 //
-// What is guaranteed: there is one ClusterTrustBundle of this signer, which holds these authorities and is named after them; who
-// changes or deletes it gets it back, and others of the signer are deleted.
+// Guarantees: there is one ClusterTrustBundle of this signer, with these certificates and named after them. If it is changed or
+// deleted it is restored, and others of the signer are deleted.
 package trustbundle
 
 import (
@@ -43,9 +43,9 @@ type controller struct {
 	writes  loop.Writes
 }
 
-var all = loop.Key{Name: "all"} // bundles of the signer are looked at together
+var all = loop.Key{Name: "all"} // all bundles of the signer are handled together
 
-// New makes the loop.
+// New returns the loop.
 func New(c *loop.Clients, certificates []byte) loop.Runner {
 	sum := sha256.Sum256(certificates)
 	p := &controller{
@@ -82,7 +82,7 @@ func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{}, failed
 }
 
-// publish makes the bundle, or makes it what it was.
+// publish creates or restores the bundle.
 func (p *controller) publish(ctx context.Context, key loop.Key) error {
 	bundles := p.kube.CertificatesV1().ClusterTrustBundles()
 	present, ok := p.bundles.Lookup(loop.Key{Name: p.wanted.Name})
@@ -99,7 +99,7 @@ func (p *controller) publish(ctx context.Context, key loop.Key) error {
 		return nil
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return loop.ErrBehind // made by another replica; look at it when the cache shows it
+		return loop.ErrBehind // made by another process; sync again when the cache shows it
 	}
 	if err != nil {
 		return fmt.Errorf("publish the trust bundle %s: %w", p.wanted.Name, err)

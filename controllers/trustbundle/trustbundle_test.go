@@ -34,7 +34,7 @@ func authority(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-func TestTheServersAuthoritiesAreOneTrustBundle(t *testing.T) {
+func TestTheServersCACertificatesAreOneTrustBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		mine, other := authority(t), authority(t)

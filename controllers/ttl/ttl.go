@@ -1,8 +1,8 @@
-// Package ttl tells kubelets, by the annotation node.alpha.kubernetes.io/ttl, for how many seconds they may believe what they know of
-// secrets and config maps: the longer, the more nodes there are.
+// Package ttl sets the node annotation node.alpha.kubernetes.io/ttl, which tells kubelets how many seconds they may cache Secrets
+// and ConfigMaps: the more nodes, the longer.
 //
-// What is guaranteed: each node has the annotation that belongs to the number of nodes. Around the limits between two values the
-// present one stays, so that one node that comes and goes does not change all others.
+// Guarantees: each node has the annotation for the current number of nodes. Near a limit between two values the current one is
+// kept, so that one node that comes and goes does not cause writes to all others.
 package ttl
 
 import (
@@ -27,7 +27,7 @@ const name = "ttl-controller"
 // Entry is this loop among the others.
 var Entry = loop.Entry{Name: name, Aliases: []string{"ttl"}, New: New}
 
-// steps are the sizes of clusters, and the seconds that belong to them. Neighbours overlap.
+// steps maps sizes of clusters to seconds. Neighbours overlap.
 var steps = []struct{ least, most, seconds int64 }{
 	{0, 100, 0}, {90, 500, 15}, {450, 1000, 30}, {900, 2000, 60}, {1800, math.MaxInt64, 300},
 }
@@ -39,13 +39,14 @@ type controller struct {
 	step  atomic.Int64
 }
 
-// New makes the loop.
+// New returns the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
 	t := &controller{kube: c.Kube, nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes()))}
 	return &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: t.sync, Watches: []loop.Watch{loop.Changes(t.nodes, t.changed)}}, nil
 }
 
-// changed counts the nodes, and looks at all of them when another step is reached: Kubernetes waits for the next heartbeat of each.
+// changed counts the nodes, and wakes all of them when another step is reached. Kubernetes waits for the next heartbeat of each
+// instead.
 func (t *controller) changed(before, after *corev1.Node) []loop.Key {
 	switch {
 	case before == nil:

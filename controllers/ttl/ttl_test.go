@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-func TestNodesAreToldHowLongToBelieveWhatTheyKnow(t *testing.T) {
+func TestNodesGetTheTTLForTheSizeOfTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		looptest.Start(t, s.Clients(), ttl.Entry)

@@ -1,7 +1,7 @@
-// Package volumeexpand tells whom a claim waits for that asks for more than it has.
+// Package volumeexpand records events for claims that ask for more than they have.
 //
-// What is guaranteed: when a bound claim asks for more than its status says, an event tells that an external resizer has to do it, once for
-// each change of the claim. Nothing is expanded here: of the volumes that Kubernetes' own loop could expand itself, none are left.
+// Guarantees: when a bound claim asks for more than its status has, an event says that an external resizer must expand it, once
+// for each change of the claim. Nothing is expanded here: there are no volumes left that Kubernetes' own loop could expand.
 package volumeexpand
 
 import (
@@ -24,7 +24,7 @@ type controller struct {
 	volumes  *informer.Shared[*corev1.PersistentVolume]
 }
 
-// New makes the loop. Its keys are claims.
+// New returns the loop. Its keys are claims.
 func New(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
 		recorder: c.Recorder,
@@ -37,7 +37,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// grows lets pass a claim that asks for more than before, or for more than it has when it is seen first.
+// grows accepts a claim that asks for more than before, or, when it is seen first, for more than it has.
 func grows(before, after *corev1.PersistentVolumeClaim) bool {
 	if after == nil || after.Status.Phase != corev1.ClaimBound {
 		return false

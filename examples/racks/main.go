@@ -1,7 +1,5 @@
-// Command racks is a scheduler with a rule of its own beside kube-scheduler's: a
-// pod whose annotation "rack" names a rack goes to a node with that label. Pods ask
-// for it with the schedulerName "rack-scheduler"; those of the default scheduler are
-// left to that one.
+// Command racks is a scheduler with an additional rule: a pod with the annotation "rack" is placed on a node with that label.
+// Pods select it with the schedulerName "rack-scheduler". Pods of the default scheduler are ignored.
 package main
 
 import (
@@ -48,16 +46,16 @@ func rackScheduler(c *loop.Clients) loop.Runner {
 	return scheduler.New(o)
 }
 
-// racks is the rule. Pods are told apart by what it reads of them.
+// racks is the rule. The scheduler may share results among pods for which it reads the same values.
 type racks struct{}
 
 func (racks) Name() string                   { return "Racks" }
 func (racks) ReadPod(pod *corev1.Pod) string { return pod.Annotations["rack"] }
 
-// Skip leaves out the pods that name no rack.
+// Skip skips pods without the annotation.
 func (r racks) Skip(demand *plugin.Demand) bool { return demand.Read(r.Name()) == "" }
 
-// Lasting says that preempting other pods on the node would not help.
+// Lasting means that preempting other pods on the node would not help.
 var elsewhere = plugin.Verdict{Plugin: "Racks", Reasons: []string{"node(s) were in another rack"}, Lasting: true}
 
 func (r racks) Filter(demand *plugin.Demand, node *plugin.Node) *plugin.Verdict {

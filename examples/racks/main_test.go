@@ -20,7 +20,7 @@ import (
 
 var pods = corev1.SchemeGroupVersion.WithResource("pods")
 
-// bindings lets the fake server do what a real one does with a binding.
+// bindings makes the fake server handle bindings as a real one does.
 func bindings(kube *fake.Clientset) {
 	kube.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetSubresource() != "binding" {
@@ -38,7 +38,7 @@ func bindings(kube *fake.Clientset) {
 	})
 }
 
-func TestPodsGoToTheRackThatTheyName(t *testing.T) {
+func TestPodsArePlacedInTheRackThatTheyName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
 		bindings(kube)
@@ -46,7 +46,7 @@ func TestPodsGoToTheRackThatTheyName(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- loop.Run(ctx, clients, rackScheduler(clients)) }()
-		synctest.Wait() // the fake server forgets what happens between a list and a watch
+		synctest.Wait() // the fake server loses events between a list and a watch
 		for _, rack := range []string{"a", "b"} {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + rack, Labels: map[string]string{"rack": rack}}}
 			node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// published lets the operator publish five sites while its connection misbehaves, and returns what is wrong with the
-// deployments when it has had time to put everything right.
+// published runs the operator with five sites while its requests fail, and returns what is wrong with the deployments after it
+// had time to repair everything.
 func published(t *testing.T, transport *faults.Transport) (wrong error) {
 	synctest.Test(t, func(t *testing.T) {
 		config := millracetest.API(t)
@@ -56,7 +56,7 @@ func published(t *testing.T, transport *faults.Transport) (wrong error) {
 	return wrong
 }
 
-func TestTheOperatorPutsEverythingRightWhateverHappensToItsRequests(t *testing.T) {
+func TestTheOperatorRepairsEverythingWhateverHappensToItsRequests(t *testing.T) {
 	for range 3 {
 		plan := faults.Plan{Seed: rand.Uint64(), Rules: []faults.Rule{
 			{Verb: "create", Chance: 0.3, Fault: faults.LostAnswer},

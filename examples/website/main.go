@@ -1,7 +1,6 @@
-// Command website is a complete operator: each ConfigMap with the label
-// "website" becomes a Deployment of web servers that serve its files. New content
-// rolls out by itself, what somebody changes by hand is put right, and when the
-// ConfigMap goes, the garbage collector takes the Deployment with it.
+// Command website is a complete operator: each ConfigMap with the label "website" becomes a Deployment of web servers that serve
+// its files. New content is rolled out, manual changes are reverted, and when the ConfigMap is deleted, the garbage collector
+// deletes the Deployment.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 )
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:8080", "where /healthz, /readyz and /metrics are")
+	listen := flag.String("listen", "127.0.0.1:8080", "listen address of /healthz, /readyz and /metrics")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

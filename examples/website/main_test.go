@@ -31,7 +31,7 @@ func (l *logged) Write(b []byte) (int, error) {
 	return l.lines.Write(b)
 }
 
-// operate runs the operator on a real API server, in virtual time, while f runs. Nothing that it does may be an error.
+// operate runs the operator with a real API server, in virtual time, while f runs. The operator must not log any error.
 func operate(t *testing.T, f func(t *testing.T, kube kubernetes.Interface)) {
 	synctest.Test(t, func(t *testing.T) {
 		config := millracetest.API(t)
@@ -106,7 +106,7 @@ func TestALabelledConfigMapBecomesADeploymentThatItOwns(t *testing.T) {
 	})
 }
 
-func TestNewContentRollsOutAndChangesByHandArePutRight(t *testing.T) {
+func TestNewContentIsRolledOutAndManualChangesAreReverted(t *testing.T) {
 	operate(t, func(t *testing.T, kube kubernetes.Interface) {
 		create(t, kube, site("blog", isSite, map[string]string{"index.html": "hello"}))
 		before := deployment(t, kube)
@@ -129,11 +129,11 @@ func TestNewContentRollsOutAndChangesByHandArePutRight(t *testing.T) {
 		if err := kube.AppsV1().Deployments("ns").Delete(t.Context(), "blog", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		deployment(t, kube) // is there again
+		deployment(t, kube) // it exists again
 	})
 }
 
-func TestADeploymentOfSomebodyElseIsLeftAloneUntilItGoes(t *testing.T) {
+func TestADeploymentOfAnotherOwnerIsNotChangedUntilItIsDeleted(t *testing.T) {
 	for _, labels := range []map[string]string{nil, {"website": "theirs"}} {
 		operate(t, func(t *testing.T, kube kubernetes.Interface) {
 			theirs := deploymentOf(site("blog", nil, nil))

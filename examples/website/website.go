@@ -26,7 +26,7 @@ func websites(c *loop.Clients) (loop.Runner, error) {
 	}
 	sites := loop.Informer(c, informer.For(c.Kube.CoreV1().ConfigMaps("")), loop.Selection{Labels: "website"})
 	deployments := loop.Informer(c, informer.For(c.Kube.AppsV1().Deployments("")), loop.Selection{Labels: "website"})
-	// Of Deployments that are not ours only the names are kept: one that is in the way may go.
+	// Of other Deployments only the names are kept: one with the wanted name may be deleted later.
 	others := informer.ShareProjection(c.Informers, informer.Metadata(c.Metadata, appsv1.SchemeGroupVersion.WithResource("deployments"), ""),
 		func(*metav1.PartialObjectMetadata) struct{} { return struct{}{} },
 		informer.Options[struct{}]{Name: "other deployments", Logger: c.Log, LabelSelector: "!website"})
@@ -44,13 +44,13 @@ func websites(c *loop.Clients) (loop.Runner, error) {
 		var err error
 		want := deploymentOf(site)
 		if !exists {
-			_, err = writer.Create(ctx, want) // not Apply, which would take over what we do not see
+			_, err = writer.Create(ctx, want) // not Apply, which would take over an object that the cache does not show
 		} else {
 			want, err = writer.Apply(ctx, want)
 		}
 		switch {
 		case apierrors.IsAlreadyExists(err):
-			return loop.Result{}, loop.ErrBehind // it is about to be in one of the caches
+			return loop.Result{}, loop.ErrBehind // one of the caches will show it soon
 		case err == nil && (!exists || want.Generation != have.Generation):
 			c.Recorder.Eventf(site, corev1.EventTypeNormal, "Published", "Deployment %s serves %d files", key.Name, len(site.Data))
 		}

@@ -1,8 +1,8 @@
-// Package corpus holds recorded answers of kube-apiserver 1.36.3, for tests that hold ours against them.
+// Package corpus holds recorded responses of kube-apiserver 1.36.3, with which tests compare ours.
 //
-// A story is a list of requests with the answers to them, in order, given by a server that had just started: without controllers
-// and without service account admission, with services in 10.0.0.0/24, to a caller named admin in system:masters. In the files one
-// line is one request. What changes from run to run (times, UIDs, resource versions) is replaced by placeholders.
+// A story is a sequence of requests and the responses of a new server, without controllers and without service account admission, with the service
+// range 10.0.0.0/24, to a user named admin in system:masters. Each line of a file is one request. Values that differ between runs (times, UIDs,
+// resource versions) are replaced by placeholders.
 package corpus
 
 import (
@@ -16,10 +16,10 @@ import (
 //go:embed stories/*.json
 var files embed.FS
 
-// Story is a list of requests that follow each other.
+// Story is a sequence of requests.
 type Story []Step
 
-// Step is one request and its recorded answer.
+// Step is one request and its recorded response.
 type Step struct {
 	Name    string            `json:"name"`
 	Method  string            `json:"method"`
@@ -28,23 +28,23 @@ type Step struct {
 	Body    json.RawMessage   `json:"body"`
 	// Watch is how many events to read, if the request is a watch.
 	Watch int `json:"watch"`
-	// Save names parts of the answer that later steps refer to: {NAME} in their path or body.
+	// Save names parts of the response to which later steps refer as {NAME} in their path or body.
 	Save map[string]string `json:"save"`
 	Want Answer            `json:"want"`
 }
 
-// Answer is what kube-apiserver answered. The body of a watch is the list of its events.
+// Answer is kube-apiserver's response. The body of a watch is the list of its events.
 type Answer struct {
 	Status   int             `json:"status"`
 	Body     json.RawMessage `json:"body"`
 	Warnings []string        `json:"warnings"`
 }
 
-// Stories are all that were recorded, by name.
+// Stories returns all recorded stories by name.
 func Stories() map[string]Story {
 	entries, err := files.ReadDir("stories")
 	if err != nil {
-		panic(fmt.Sprintf("corpus: %v", err)) // they are part of the program
+		panic(fmt.Sprintf("corpus: %v", err)) // the files are embedded in the program
 	}
 	all := map[string]Story{}
 	for _, e := range entries {

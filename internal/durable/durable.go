@@ -1,4 +1,4 @@
-// Package durable writes files so that a crash leaves the old content or the new one, whole.
+// Package durable replaces files atomically: after a crash a file has its old content or the new one.
 package durable
 
 import (
@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces the content of a file. When it returns without an error the new content survives a power failure: the bytes
-// and the name are synced to the disk.
+// WriteFile replaces the content of a file. Once it returns without an error, the new content survives a power failure: both the data and the name
+// are synced to the disk.
 func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	next := path + ".new"
 	if err := writeSynced(next, text, mode); err != nil {
@@ -31,7 +31,7 @@ func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
 			err = closed
 		}
 	}()
-	if err := f.Chmod(mode); err != nil { // a file that a crash has left may have another mode
+	if err := f.Chmod(mode); err != nil { // a file that a crash has left behind may have another mode
 		return err
 	}
 	if _, err := f.Write(text); err != nil {
@@ -40,7 +40,7 @@ func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
 	return f.Sync()
 }
 
-// syncFolder makes the names in a folder durable.
+// syncFolder syncs the names in a folder.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

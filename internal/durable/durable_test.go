@@ -22,7 +22,7 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestWhatACrashHasLeftIsReplaced(t *testing.T) {
+func TestFilesThatACrashHasLeftAreReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path+".new", []byte("half of a longer content"), 0o666); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestWhatACrashHasLeftIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsNotThereIsAnError(t *testing.T) {
+func TestAMissingFolderIsAnError(t *testing.T) {
 	if err := WriteFile(filepath.Join(t.TempDir(), "none", "file"), nil, 0o600); err == nil {
 		t.Error("a file was written into a folder that does not exist")
 	}

@@ -1,4 +1,4 @@
-// Package plans keeps what has been worked out for Go types: for each type once, also for those that refer to themselves.
+// Package plans caches what was computed for Go types: once for each type, including types that refer to themselves.
 package plans
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Set holds plans of one sort. It is made with New, and any number of goroutines may use it.
+// Set holds plans of one kind. Make it with New. Any number of goroutines may use it.
 type Set[P any] struct {
 	fill func(p *P, t reflect.Type, of func(reflect.Type) *P)
 	done sync.Map // reflect.Type to *P
@@ -15,8 +15,8 @@ type Set[P any] struct {
 	building map[reflect.Type]*P // guarded by mu
 }
 
-// New makes a set. Fill works out the plan of a type. It finds those of other types with of; that of a type that refers to
-// the present one may be incomplete until fill has returned.
+// New makes a set. fill computes the plan of a type. It gets the plans of other types from of; the plan of a type that refers back to this one may be
+// incomplete until fill has returned.
 func New[P any](fill func(p *P, t reflect.Type, of func(reflect.Type) *P)) *Set[P] {
 	return &Set[P]{fill: fill}
 }
@@ -30,7 +30,7 @@ func (s *Set[P]) Of(t reflect.Type) *P {
 	defer s.mu.Unlock()
 	s.building = map[reflect.Type]*P{}
 	p := s.ofLocked(t)
-	for t, p := range s.building { // none is seen before all are complete
+	for t, p := range s.building { // none is published before all are complete
 		s.done.Store(t, p)
 	}
 	s.building = nil

@@ -17,13 +17,13 @@ type node struct {
 
 type leaf struct{ Up *node }
 
-// fields counts a type's fields, and points to what its pointers point to.
+// fields counts a type's fields, and has the plans of the types to which its pointers point.
 type fields struct {
 	count int
 	to    []*fields
 }
 
-func TestTypesThatReferToThemselvesAreWorkedOutOnce(t *testing.T) {
+func TestRecursiveTypesAreComputedOnce(t *testing.T) {
 	var mu sync.Mutex
 	times := map[reflect.Type]int{}
 	set := plans.New(func(p *fields, t reflect.Type, of func(reflect.Type) *fields) {

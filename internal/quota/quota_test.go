@@ -41,7 +41,7 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func TestWhatObjectsUse(t *testing.T) {
+func TestUseOfEachKind(t *testing.T) {
 	core := func(resource string) schema.GroupResource { return schema.GroupResource{Resource: resource} }
 	running := "count/pods=1 cpu=100m limits.cpu=200m memory=1Gi pods=1 requests.cpu=100m requests.example.com/chip=1 requests.memory=1Gi"
 	for name, c := range map[string]struct {
@@ -139,7 +139,7 @@ func TestSelectorsOfScopesCompareNames(t *testing.T) {
 	of := func(class string) *corev1.Pod { return pod(func(p *corev1.Pod) { p.Spec.PriorityClassName = class }) }
 	for _, c := range []struct {
 		operator corev1.ScopeSelectorOperator
-		covered  string // of "", "a", "b"
+		covered  string // which of "", "a", "b" it covers
 	}{
 		{corev1.ScopeSelectorOpExists, "a b"}, {corev1.ScopeSelectorOpDoesNotExist, "-"}, {corev1.ScopeSelectorOpIn, "a"}, {corev1.ScopeSelectorOpNotIn, "- b"}, {"Unknown", ""},
 	} {

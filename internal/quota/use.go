@@ -1,7 +1,7 @@
-// Package quota says what objects take of a ResourceQuota: to the admission that charges quotas, and to the control loop
-// that counts what there is.
+// Package quota computes what objects use of a ResourceQuota, for the admission plugin that charges quotas and for the control loop that counts
+// existing objects.
 //
-// What is guaranteed: it reads what it is given and nothing else, so that both say the same of the same object.
+// Its functions read only their arguments, so both get the same result for the same object.
 package quota
 
 import (
@@ -16,14 +16,14 @@ import (
 
 var one = *resource.NewQuantity(1, resource.DecimalSI)
 
-// counted by a plain name, besides the general count/… of every kind.
+// counted maps resources that have a quota name of their own besides count/….
 var counted = map[string]corev1.ResourceName{
 	"configmaps": corev1.ResourceConfigMaps, "secrets": corev1.ResourceSecrets, "services": corev1.ResourceServices,
 	"persistentvolumeclaims": corev1.ResourcePersistentVolumeClaims, "replicationcontrollers": corev1.ResourceReplicationControllers,
 	"resourcequotas": corev1.ResourceQuotas,
 }
 
-// Use is what an object takes of a quota.
+// Use returns what an object uses of a quota.
 func Use(r schema.GroupResource, o any) corev1.ResourceList {
 	count := "count/" + r.Resource
 	if r.Group != "" {
@@ -47,7 +47,7 @@ func Use(r schema.GroupResource, o any) corev1.ResourceList {
 	return use
 }
 
-// addPodUsage adds what a pod takes until it has ended.
+// addPodUsage adds what a pod uses until it has ended.
 func addPodUsage(use corev1.ResourceList, pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return
@@ -70,7 +70,7 @@ func isCompute(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
 }
 
-// plain resources are counted under their name alone, too.
+// plain reports whether the requests of a resource are also counted under its plain name: cpu as well as requests.cpu.
 func plain(name corev1.ResourceName) bool {
 	return isCompute(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
@@ -113,7 +113,7 @@ func addClaimUsage(use corev1.ResourceList, c *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// StorageClass is the name of the class that a claim asks for, or nothing.
+// StorageClass returns the name of the storage class of a claim; empty if it has none.
 func StorageClass(c *corev1.PersistentVolumeClaim) string {
 	if class, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return class

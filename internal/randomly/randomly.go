@@ -1,5 +1,5 @@
-// Package randomly gives random tests a seed that repeats them: each run logs its own, and MILLRACE_SEED in the environment takes
-// the place of the clock.
+// Package randomly gives random tests a seed with which they can be repeated: each run logs its seed, and the environment variable MILLRACE_SEED sets
+// one.
 //
 //	MILLRACE_SEED=42 go test ./queue -run TestRandomOperationsMatchTheModel
 package randomly
@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// variable names the seed in the environment.
+// variable is the environment variable for the seed.
 const variable = "MILLRACE_SEED"
 
-// Seed is what a random test begins with. A test that runs several times counts up from it, and says at which count it failed.
+// Seed returns the seed of a random test. A test with several rounds adds the round's number to it, and logs the round that failed.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed, text := rand.Uint64()>>1, os.Getenv(variable)

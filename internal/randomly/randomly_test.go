@@ -2,7 +2,7 @@ package randomly
 
 import "testing"
 
-func TestASeedThatIsGivenIsTaken(t *testing.T) {
+func TestAGivenSeedIsUsed(t *testing.T) {
 	t.Setenv(variable, "42")
 	if got := Seed(t); got != 42 {
 		t.Errorf("the seed is %d", got)

@@ -1,12 +1,12 @@
-// Package seam lets the proofs of this module reach into a cluster that they start: a context carries functions that wrap a part
-// of the cluster, such as its store, and Start asks for them as it builds that part.
+// Package seam lets the tests of this module wrap parts of a cluster that they start. A context carries functions that wrap a part, such as the
+// store; Start calls them when it builds that part.
 //
-// It is for tests. Nothing in the product wraps anything.
+// It is for tests only: the product wraps nothing.
 package seam
 
 import "context"
 
-// key finds the wrapper of parts of type T in a context.
+// key is the context key of the wrapper for parts of type T.
 type key[T any] struct{}
 
 // Around returns a context in which parts of type T are wrapped.
@@ -14,7 +14,7 @@ func Around[T any](ctx context.Context, wrap func(T) T) context.Context {
 	return context.WithValue(ctx, key[T]{}, wrap)
 }
 
-// Wrap is the part as ctx wants it: wrapped, or as it is.
+// Wrap returns the part, wrapped if ctx has a wrapper for it.
 func Wrap[T any](ctx context.Context, part T) T {
 	if wrap, ok := ctx.Value(key[T]{}).(func(T) T); ok {
 		return wrap(part)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAPartIsWrappedWhereAContextSaysSo(t *testing.T) {
+func TestAPartIsWrappedIfTheContextHasAWrapper(t *testing.T) {
 	ctx := Around(t.Context(), func(s string) string { return "wrapped " + s })
 	if got := Wrap(ctx, "part"); got != "wrapped part" {
 		t.Errorf("with a wrapper it is %q", got)
@@ -16,7 +16,7 @@ func TestAPartIsWrappedWhereAContextSaysSo(t *testing.T) {
 	}
 }
 
-func TestWrappersAreKnownByTheTypeOfThePart(t *testing.T) {
+func TestWrappersAreFoundByTheTypeOfThePart(t *testing.T) {
 	ctx := Around(t.Context(), func(string) string { return "another type's" })
 	reader := strings.NewReader("part")
 	if got := Wrap[io.Reader](ctx, reader); got != reader {

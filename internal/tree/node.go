@@ -2,14 +2,14 @@ package tree
 
 import "slices"
 
-// Sizes of a node. A change after a snapshot copies a node of each level, 4 KB in all with 100,000 items. Bigger nodes
-// are no faster to search and copy more; smaller ones copy less but are slower.
+// Sizes of a node. A change after a snapshot copies a node of each level: 4 KB in all with 100,000 items. Larger nodes are no faster to search and
+// copy more; smaller ones copy less but are slower.
 const (
-	mostItems  = 31
-	leastItems = mostItems / 2
+	maxItems = 31
+	minItems = maxItems / 2
 )
 
-// node is what a tree consists of. Only its owner changes it.
+// node is a node of a tree. Only its owner changes it.
 type node[E any] struct {
 	owner    *owner
 	count    int // items in this node and below
@@ -33,7 +33,7 @@ func (t *Tree[K, E]) newNode(children []*node[E]) *node[E] {
 	return n
 }
 
-// own returns a node that t may change: n itself, or a copy.
+// own returns a node that t may modify: n itself, or a copy.
 func (t *Tree[K, E]) own(n *node[E]) *node[E] {
 	if t.owner == nil {
 		t.owner = new(owner)
@@ -44,9 +44,9 @@ func (t *Tree[K, E]) own(n *node[E]) *node[E] {
 	return &node[E]{owner: t.owner, count: n.count, items: roomy(n.items), children: slices.Clone(n.children)}
 }
 
-// roomy copies items with a little room for more: twice the room, as append gives, would waste most of it.
+// roomy copies items with a little spare capacity: twice the capacity, as append gives, would mostly be wasted.
 func roomy[E any](items []E) []E {
-	return append(make([]E, 0, min(mostItems, len(items)+6)), items...)
+	return append(make([]E, 0, min(maxItems, len(items)+6)), items...)
 }
 
 func (t *Tree[K, E]) ownChild(n *node[E], i int) *node[E] {
@@ -69,7 +69,7 @@ func (t *Tree[K, E]) insert(n *node[E], key K, e E) (old E, replaced bool) {
 		n.count++
 		return old, false
 	}
-	if c := t.ownChild(n, i); len(c.items) == mostItems {
+	if c := t.ownChild(n, i); len(c.items) == maxItems {
 		t.split(n, i, key)
 		return t.insert(n, key, e)
 	}
@@ -79,13 +79,13 @@ func (t *Tree[K, E]) insert(n *node[E], key K, e E) (old E, replaced bool) {
 	return old, replaced
 }
 
-// split divides child i of n, which is full, before key comes in. Keys that come in ascending order, as they do when a
-// cache is filled, leave full nodes behind rather than half full ones.
+// split divides child i of n, which is full, before key is inserted. If keys come in ascending order, as when a cache is filled, the nodes left
+// behind are full and not half full.
 func (t *Tree[K, E]) split(n *node[E], i int, key K) {
 	left := t.ownChild(n, i)
-	mid := mostItems / 2
-	if t.compare(&left.items[mostItems-1], key) < 0 {
-		mid = mostItems - 1
+	mid := maxItems / 2
+	if t.compare(&left.items[maxItems-1], key) < 0 {
+		mid = maxItems - 1
 	}
 	up := left.items[mid]
 	right := t.newNode(nil)
@@ -101,8 +101,8 @@ func (t *Tree[K, E]) split(n *node[E], i int, key K) {
 	n.children = slices.Insert(n.children, i+1, right)
 }
 
-// remove takes key, which is below n, out. A node is topped up before the way leads into it, so that nothing has to be
-// mended on the way back.
+// remove removes key, which is below n. A node gets an additional item before the descent into it, so that nothing has to be repaired on the way
+// back.
 func (t *Tree[K, E]) remove(n *node[E], key K) E {
 	i, found := t.find(n, key)
 	if n.children == nil {
@@ -111,7 +111,7 @@ func (t *Tree[K, E]) remove(n *node[E], key K) E {
 		n.count--
 		return e
 	}
-	if len(n.children[i].items) <= leastItems {
+	if len(n.children[i].items) <= minItems {
 		t.topUp(n, i)
 		i, found = t.find(n, key)
 	}
@@ -132,17 +132,17 @@ func (t *Tree[K, E]) removeLast(n *node[E]) E {
 		n.count--
 		return last
 	}
-	if i := len(n.children) - 1; len(n.children[i].items) <= leastItems {
+	if i := len(n.children) - 1; len(n.children[i].items) <= minItems {
 		t.topUp(n, i)
 	}
 	n.count--
 	return t.removeLast(t.ownChild(n, len(n.children)-1))
 }
 
-// topUp gives child i of n an item more: from a neighbour that can spare one, or by joining it with a neighbour.
+// topUp gives child i of n one more item: from a sibling that can spare one, or by joining it with a sibling.
 func (t *Tree[K, E]) topUp(n *node[E], i int) {
 	switch {
-	case i > 0 && len(n.children[i-1].items) > leastItems:
+	case i > 0 && len(n.children[i-1].items) > minItems:
 		left, c := t.ownChild(n, i-1), t.ownChild(n, i)
 		last := len(left.items) - 1
 		c.items = slices.Insert(c.items, 0, n.items[i-1])
@@ -154,7 +154,7 @@ func (t *Tree[K, E]) topUp(n *node[E], i int) {
 		}
 		left.recount()
 		c.recount()
-	case i+1 < len(n.children) && len(n.children[i+1].items) > leastItems:
+	case i+1 < len(n.children) && len(n.children[i+1].items) > minItems:
 		c, right := t.ownChild(n, i), t.ownChild(n, i+1)
 		c.items = append(c.items, n.items[i])
 		n.items[i] = right.items[0]
@@ -172,7 +172,7 @@ func (t *Tree[K, E]) topUp(n *node[E], i int) {
 	}
 }
 
-// join makes one node of the children i and i+1 of n and the item between them.
+// join merges the children i and i+1 of n and the item between them into one node.
 func (t *Tree[K, E]) join(n *node[E], i int) {
 	left, right := t.ownChild(n, i), n.children[i+1]
 	left.items = append(append(left.items, n.items[i]), right.items...)

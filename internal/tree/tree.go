@@ -1,37 +1,35 @@
-// Package tree is a sorted set that can be frozen in O(1), for caches that are read as they were at one moment while they
-// change.
+// Package tree is a sorted set that can be frozen in O(1), for caches that are read at one state while they change.
 //
-// It is our own because the ready-made ones either keep replaced items alive in the unused half of a split node's array,
-// which for the objects of a cache means kilobytes each, or can't tell the rank of an item.
+// It exists because the available packages have one of two problems. Some keep replaced items alive in the unused half of a split node's array, which
+// for the objects of a cache means kilobytes each. Others cannot compute the rank of an item.
 package tree
 
-// Tree is a B-tree of items E in the order of their keys K. Nodes are copied when they are changed by a tree that does
-// not own them. A tree is not safe for concurrent use, but it may be read while it is being frozen; a frozen one may be
-// read by anyone.
+// Tree is a B-tree of items E, ordered by their keys K. A tree copies the nodes that it changes and does not own. A tree is not safe for concurrent
+// use, with one exception: it may be read while it is being frozen. A frozen tree may be read by any number of goroutines.
 type Tree[K, E any] struct {
 	compare func(item *E, key K) int
 	root    *node[E]
 	owner   *owner
 }
 
-// owner has an identity and nothing else. It must have a size, or all would share one address.
+// owner has an identity and nothing else. It must not have size zero, or all owners might have the same address.
 type owner struct{ _ byte }
 
-// New makes a tree without items. compare tells where an item stands: before a key (negative), behind it, or at it.
+// New makes an empty tree. compare returns a negative number if an item comes before a key, zero if it has that key, a positive number otherwise.
 func New[K, E any](compare func(item *E, key K) int) Tree[K, E] {
 	return Tree[K, E]{compare: compare}
 }
 
-// Freeze returns the tree as it is now, for reading.
+// Freeze returns the current state of the tree, for reading.
 func (t *Tree[K, E]) Freeze() Tree[K, E] {
 	t.owner = nil
 	return Tree[K, E]{compare: t.compare, root: t.root}
 }
 
-// Thaw returns a tree that begins like a frozen one and can be changed without that being touched.
+// Thaw returns a modifiable copy of a frozen tree, which itself does not change.
 func (t *Tree[K, E]) Thaw() Tree[K, E] { return Tree[K, E]{compare: t.compare, root: t.root} }
 
-// Len tells how many items there are.
+// Len returns the number of items.
 func (t *Tree[K, E]) Len() int {
 	if t.root == nil {
 		return 0
@@ -54,21 +52,21 @@ func (t *Tree[K, E]) Get(key K) (found E, ok bool) {
 	return found, false
 }
 
-// All yields the items in order, until yield says stop.
+// All yields the items in order, until yield returns false.
 func (t *Tree[K, E]) All(yield func(E) bool) {
 	if t.root != nil {
 		t.root.all(yield)
 	}
 }
 
-// Ascend yields the items at or behind a key, until yield says stop.
+// Ascend yields the items at or after a key, until yield returns false.
 func (t *Tree[K, E]) Ascend(from K, yield func(E) bool) {
 	if t.root != nil {
 		t.ascend(t.root, from, yield)
 	}
 }
 
-// Before counts the items before the first one of which beyond is true. It must be true of all that follow, too.
+// Before returns the number of items before the first one for which beyond is true. beyond must be true for all later items, too.
 func (t *Tree[K, E]) Before(beyond func(item *E) bool) (count int) {
 	for n := t.root; n != nil; {
 		i := search(n.items, beyond)
@@ -84,20 +82,20 @@ func (t *Tree[K, E]) Before(beyond func(item *E) bool) (count int) {
 	return count
 }
 
-// Set puts an item at a key and returns the one that was there.
+// Set stores an item at a key and returns the previous one.
 func (t *Tree[K, E]) Set(key K, e E) (old E, replaced bool) {
 	if t.root == nil {
 		t.root = t.newNode(nil)
 	}
 	t.root = t.own(t.root)
-	if len(t.root.items) == mostItems {
+	if len(t.root.items) == maxItems {
 		t.root = t.newNode([]*node[E]{t.root})
 		t.split(t.root, 0, key)
 	}
 	return t.insert(t.root, key, e)
 }
 
-// Change has the item at a key changed, unless there is none. Its key must stay what it is.
+// Change calls change with the item at a key, if there is one. The item's key must not change.
 func (t *Tree[K, E]) Change(key K, change func(item *E)) bool {
 	if t.root == nil {
 		return false
@@ -116,10 +114,10 @@ func (t *Tree[K, E]) Change(key K, change func(item *E)) bool {
 	}
 }
 
-// Delete takes out the item at a key and returns it.
+// Delete removes the item at a key and returns it.
 func (t *Tree[K, E]) Delete(key K) (old E, found bool) {
 	if _, found = t.Get(key); !found {
-		return old, false // so that the way down may count on finding it
+		return old, false // the descent relies on finding it
 	}
 	t.root = t.own(t.root)
 	old = t.remove(t.root, key)
@@ -133,7 +131,7 @@ func (t *Tree[K, E]) Delete(key K) (old E, found bool) {
 	return old, true
 }
 
-// search finds the first item that is beyond.
+// search returns the index of the first item for which beyond is true.
 func search[E any](items []E, beyond func(*E) bool) int {
 	low, high := 0, len(items)
 	for low < high {
@@ -146,7 +144,7 @@ func search[E any](items []E, beyond func(*E) bool) int {
 	return low
 }
 
-// find is where a key is in a node, or would be.
+// find returns the index of a key in a node, or where it would be inserted.
 func (t *Tree[K, E]) find(n *node[E], key K) (int, bool) {
 	low, high := 0, len(n.items)
 	for low < high {
@@ -177,7 +175,7 @@ func (t *Tree[K, E]) ascend(n *node[E], from K, yield func(E) bool) bool {
 	if n.children != nil && !found && !t.ascend(n.children[i], from, yield) {
 		return false
 	}
-	for ; i < len(n.items); i++ { // everything from here on is behind it
+	for ; i < len(n.items); i++ { // everything from here on comes after it
 		if !yield(n.items[i]) || n.children != nil && !n.children[i+1].all(yield) {
 			return false
 		}

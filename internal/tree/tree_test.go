@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/randomly"
 )
 
-// entry is an item that tests can tell from another one with the same key.
+// entry is an item; two entries with the same key can be distinguished.
 type entry struct{ key string }
 
 type entries = Tree[string, *entry]
@@ -22,7 +22,7 @@ func newEntries() entries {
 	return New(func(e **entry, key string) int { return strings.Compare((*e).key, key) })
 }
 
-// check fails if the tree is not the map, or is not a sound tree.
+// check fails if the tree differs from the map, or if its structure is invalid.
 func check(tb testing.TB, t entries, want map[string]*entry) {
 	tb.Helper()
 	keys := slices.Sorted(maps.Keys(want))
@@ -52,7 +52,7 @@ func check(tb testing.TB, t entries, want map[string]*entry) {
 	}
 }
 
-// checkFrom looks at the first few items from a key on.
+// checkFrom compares the first few items from a key on.
 func checkFrom(tb testing.TB, t entries, from string, want []string) {
 	tb.Helper()
 	want = want[:min(len(want), 70)]
@@ -71,7 +71,7 @@ func checkFrom(tb testing.TB, t entries, from string, want []string) {
 
 func checkNode(tb testing.TB, n *node[*entry], root bool) (depth int) {
 	tb.Helper()
-	if len(n.items) > mostItems || root && len(n.items) == 0 {
+	if len(n.items) > maxItems || root && len(n.items) == 0 {
 		tb.Fatalf("node has %d items", len(n.items))
 	}
 	count := n.count
@@ -104,7 +104,7 @@ func TestTreeIsASortedSetWhoseCopiesNeverChange(t *testing.T) {
 	var copies []frozen
 	tr := newEntries()
 	want := map[string]*entry{}
-	for i := range 3000 { // ascending first, as a fill comes
+	for i := range 3000 { // first in ascending order, as in a fill
 		k := fmt.Sprintf("k%05d", i)
 		want[k] = &entry{k}
 		tr.Set(k, want[k])
@@ -112,7 +112,7 @@ func TestTreeIsASortedSetWhoseCopiesNeverChange(t *testing.T) {
 	for step := range 40_000 {
 		n := 6000
 		if step > 20_000 {
-			n = 20000 // mostly deletions of what is there: see below
+			n = 20000 // mostly deletions: see below
 		}
 		k := fmt.Sprintf("k%05d", r.IntN(n))
 		if step > 20_000 && r.IntN(4) > 0 || r.IntN(3) == 0 {
@@ -146,7 +146,7 @@ func TestTreeIsASortedSetWhoseCopiesNeverChange(t *testing.T) {
 	check(t, tr, map[string]*entry{})
 }
 
-// put puts an item in, one way or the other, and returns the one that was there.
+// put stores an item with Set or Change, and returns the previous one.
 func put(t *entries, e *entry, change bool) (old *entry) {
 	if change && t.Change(e.key, func(at **entry) { old, *at = *at, e }) {
 		return old

@@ -1,17 +1,16 @@
-// Package container is the seam between the kubelet and what runs containers. Everything above it is the same for real
-// containers and for pretended ones.
+// Package container is the interface between the kubelet and container runtimes. Everything above it works the same with real and
+// with fake containers.
 //
-// What an implementation guarantees (and package conformance checks by these names):
+// Guarantees of an implementation (package conformance checks them by these names):
 //
-//   - Truthful: Pod tells what is there at the time of the call; what was created shows in the next call.
-//   - Remembered: containers that have exited stay visible, with their exit code, until they are removed.
-//   - Announced: after each change of a container's or sandbox's state that nobody asked for, Events names its pod.
-//     Names may be repeated and may come late, but the last change is always followed by a name.
-//   - Graceful: Stop gives a container its grace to end by itself, and when it returns without an error the container
-//     has exited.
-//   - Resizable: Resize changes what a container that runs may use, and nothing else of it.
-//   - Idempotent: stopping and removing what has stopped or is gone is no error.
+//   - Truthful: Pod returns the state at the time of the call. What a call has created is in the next result.
+//   - Remembered: exited containers stay visible, with their exit code, until they are removed.
+//   - Announced: after each change of a container or sandbox that was not requested, Events reports its pod.
+//     Reports may be repeated and may be late, but the last change is always followed by a report.
+//   - Graceful: Stop gives a container its grace period. When it returns without an error the container has exited.
+//   - Resizable: Resize changes the resource limits of a running container and nothing else.
+//   - Idempotent: stopping or removing what is stopped or gone is no error.
 //
-// What a caller may not assume: that identifiers have any form, that containers outlive their sandbox, or that a
-// runtime knows of pods that another process started.
+// A caller may not assume that identifiers have any form, that containers outlive their sandbox, or that a runtime knows the pods
+// of another process.
 package container

@@ -8,45 +8,47 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// What a kubelet asks of a runtime beside running pods. Each is declared apart, so that a test pretends no more than it needs.
+// The interfaces below are what a kubelet needs of a runtime besides running pods. They are separate so that a test implements
+// only what it needs.
 
-// Status says how a runtime is.
+// Status reports the state of the runtime.
 type Status interface {
-	// Ready says what keeps the runtime from working, and what keeps it from giving pods a network. Nothing means ready.
+	// Ready returns why the runtime does not work, and why it has no network for pods. Empty strings mean ready.
 	Ready(ctx context.Context) (problem, network string)
-	// Compared is when Events last saw all that runs.
+	// Compared returns when Events last compared all containers.
 	Compared() time.Time
 }
 
-// Keeper keeps images and the disk that they take.
-type Keeper interface {
+// ImageStore lists and removes images.
+type ImageStore interface {
 	List(ctx context.Context) ([]Image, error)
 	RemoveImage(ctx context.Context, id string) error
-	// Usage says how many bytes the images take, and on which mount.
+	// Usage returns the mount that holds the images, and how many bytes they take.
 	Usage(ctx context.Context) (mount string, bytes uint64, err error)
-	// User says who runs an image: a number, or else a name.
+	// User returns the user of an image: a number, or else a name.
 	User(ctx context.Context, ref string) (uid *int64, name string, err error)
 }
 
-// Meter says what containers use.
-type Meter interface {
-	// Usages are what the containers use that run, by their id.
+// StatsSource measures the resource usage of containers.
+type StatsSource interface {
+	// Usages returns the usage of the running containers, by their ID.
 	Usages(ctx context.Context) (map[string]Usage, error)
 }
 
 // Streamer connects users with containers.
 type Streamer interface {
-	// Stream runs a command in a container, connected with streams. A command that fails is an error with an exit status.
+	// Stream runs a command in a container, with its input and output connected. If the command fails, the error has its exit
+	// status.
 	Stream(ctx context.Context, id string, command []string, s Streams) error
-	// Attach connects streams with a container's own.
+	// Attach connects streams with a container's input and output.
 	Attach(ctx context.Context, id string, s Streams) error
-	// Forward connects a stream with a port inside a sandbox.
+	// Forward connects a stream with a port of a sandbox.
 	Forward(ctx context.Context, sandbox string, port int32, stream io.ReadWriteCloser) error
-	// ReopenLog lets a container write its log to a new file.
+	// ReopenLog makes the runtime write a container's log to a new file.
 	ReopenLog(ctx context.Context, id string) error
 }
 
-// Image is an image that a runtime keeps.
+// Image is an image in the runtime's store.
 type Image struct {
 	ID      string
 	Names   []string
@@ -55,22 +57,23 @@ type Image struct {
 	Digests []string
 }
 
-// Usage is what a container uses. Figures are nil where the runtime does not know them.
+// Usage is the resource usage of a container. Values that the runtime does not know are nil.
 type Usage struct {
 	ID                      string
 	At                      time.Time
-	CPU                     *uint64 // nanoseconds of processor time so far
+	CPU                     *uint64 // total CPU time in nanoseconds
 	WorkingSet, Memory, RSS *uint64
 	Disk, Inodes            *uint64
 }
 
-// Streams are those of a command or a container. Absent ones are not connected.
+// Streams are the input and output of a command or a container. Nil streams are not connected.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	TTY      bool
-	// Once: the container's input ends with In. Otherwise who is attached is cut off when In ends, and the container goes on.
+	// Once closes the container's input when In ends. Otherwise the client is disconnected when In ends, and the container keeps
+	// running.
 	Once bool
-	// Resize tells of a terminal's sizes. Nil means that there are none.
+	// Resize delivers the terminal's sizes. Nil means that there are none.
 	Resize remotecommand.TerminalSizeQueue
 }

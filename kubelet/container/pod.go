@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pod is what a runtime has of one pod.
+// Pod has the sandboxes and containers of one pod in the runtime.
 type Pod struct {
 	UID             types.UID
 	Namespace, Name string
-	// Sandboxes and Containers are ordered: the newest first.
+	// Sandboxes and Containers are ordered, newest first.
 	Sandboxes  []Sandbox
 	Containers []Container
 }
 
-// Sandbox is what the containers of a pod share.
+// Sandbox is the environment that the containers of a pod share.
 type Sandbox struct {
 	ID        string
 	Attempt   uint32
@@ -25,7 +25,7 @@ type Sandbox struct {
 	IPs       []string
 }
 
-// State is how far a container is.
+// State is the state of a container.
 type State int
 
 // The states of a container.
@@ -51,26 +51,28 @@ type Container struct {
 	Message    string
 	Image      string
 	ImageRef   string
-	// Hash tells whether the container was made from the present definition.
+	// VolumeImages are the images that are mounted as volumes.
+	VolumeImages []string
+	// Hash is the hash of the definition that the container was made from.
 	Hash uint64
-	// LogPath is where its output is kept.
+	// LogPath is the container's log file.
 	LogPath string
-	// Grace is how long it was to be given to end, when it was made.
+	// Grace is the grace period in the definition that the container was made from.
 	Grace time.Duration
-	// PreStop is what it was to be told before its end, and Ports what it said of its ports, when it was made.
+	// PreStop and Ports are copied from the definition that the container was made from.
 	PreStop *corev1.LifecycleHandler
 	Ports   []corev1.ContainerPort
-	// User is who runs it, where that is known.
+	// User is the user of the container's first process, or nil if it is not known.
 	User *User
 }
 
-// User is who runs in a container.
+// User is a user with its groups.
 type User struct {
 	UID, GID int64
 	Groups   []int64
 }
 
-// Sandbox is the newest sandbox, or nil.
+// Sandbox returns the newest sandbox, or nil.
 func (p *Pod) Sandbox() *Sandbox {
 	if len(p.Sandboxes) == 0 {
 		return nil
@@ -78,7 +80,7 @@ func (p *Pod) Sandbox() *Sandbox {
 	return &p.Sandboxes[0]
 }
 
-// Container is the newest run of the container called name, or nil.
+// Container returns the newest run of the container called name, or nil.
 func (p *Pod) Container(name string) *Container {
 	for i := range p.Containers {
 		if p.Containers[i].Name == name {
@@ -88,7 +90,7 @@ func (p *Pod) Container(name string) *Container {
 	return nil
 }
 
-// Previous is the run before the newest one, or nil.
+// Previous returns the run before the newest one, or nil.
 func (p *Pod) Previous(name string) *Container {
 	seen := false
 	for i := range p.Containers {

@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrUnsupported is the answer of a runtime to what it cannot do.
+// ErrUnsupported is returned for operations that the runtime does not have.
 var ErrUnsupported = errors.New("the container runtime does not support this")
 
-// ErrNotFound is the answer to a question about something that does not exist.
+// ErrNotFound is returned for a container that does not exist.
 var ErrNotFound = errors.New("no such container")
 
-// NetworkNotReady is the error of a runtime that has no network for a pod, which did not ask for its node's.
+// NetworkNotReady is returned when a pod needs a network of its own and the runtime has none.
 type NetworkNotReady struct{ Problem string }
 
 func (e *NetworkNotReady) Error() string { return "network is not ready: " + e.Problem }
 
-// Runtime runs sandboxes, which are what the containers of a pod share, and containers in them.
+// Runtime runs sandboxes and the containers in them.
 type Runtime interface {
-	// Pods tells what there is of all pods.
+	// Pods returns all pods that the runtime has.
 	Pods(ctx context.Context) ([]Pod, error)
-	// Pod tells what there is of one pod: nothing is no error.
+	// Pod returns what the runtime has of one pod. A pod that it does not have is empty, without an error.
 	Pod(ctx context.Context, uid types.UID) (Pod, error)
 
 	RunSandbox(ctx context.Context, spec *SandboxSpec) (id string, err error)
@@ -35,21 +35,21 @@ type Runtime interface {
 	Start(ctx context.Context, id string) error
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	Remove(ctx context.Context, id string) error
-	// Resize gives a container that runs the resources that its definition has now.
+	// Resize applies the resources of c to a running container.
 	Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error
-	// Exec runs a command in a container and waits for it. If it takes longer than ctx allows the error is, or wraps,
+	// Exec runs a command in a container and waits for its end. If ctx ends first, the error is or wraps
 	// context.DeadlineExceeded.
 	Exec(ctx context.Context, id string, command []string) (Output, error)
 
-	// Events calls changed for pods in which something changed, until ctx ends.
+	// Events calls changed for each pod that has changed, until ctx ends.
 	Events(ctx context.Context, changed func(types.UID)) error
-	// Version says what the runtime is.
+	// Version returns the runtime's name and version.
 	Version(ctx context.Context) (Version, error)
 }
 
-// Images keeps the images of containers.
+// Images finds and pulls images.
 type Images interface {
-	// Find says how the runtime calls an image that it has. A missing image is "" and no error.
+	// Find returns the runtime's ID of an image. For a missing image it returns "" without an error.
 	Find(ctx context.Context, image string) (ref string, err error)
 	Pull(ctx context.Context, image string, credentials []Credential) (ref string, err error)
 }
@@ -74,12 +74,12 @@ type Credential struct {
 	Username, Password, Auth, ServerAddress, IdentityToken, RegistryToken string
 }
 
-// Version says what a runtime is.
+// Version is the name and version of a runtime.
 type Version struct {
 	Name, Version string
 }
 
-// Output is what a command left.
+// Output is the output of a command and its exit code.
 type Output struct {
 	Stdout, Stderr []byte
 	ExitCode       int32

@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SandboxSpec is what a sandbox is made from.
+// SandboxSpec describes a sandbox to be made.
 type SandboxSpec struct {
 	Pod     *corev1.Pod
 	Attempt uint32
@@ -14,38 +14,44 @@ type SandboxSpec struct {
 	DNS          *DNS
 }
 
-// DNS is what a pod's resolver is told.
+// DNS is the resolver configuration of a pod.
 type DNS struct {
 	Servers, Searches, Options []string
 }
 
-// Spec is what a container is made from.
+// Spec describes a container to be made.
 type Spec struct {
 	Pod       *corev1.Pod
 	Container *corev1.Container
 	Attempt   int32
 	Hash      uint64
-	// ImageRef is how the runtime calls the image.
+	// ImageRef is the runtime's ID of the image.
 	ImageRef string
+	// VolumeImages are the runtime's IDs of the images that are volumes, by the volume's name.
+	VolumeImages map[string]string
 	// LogPath is relative to the sandbox's log directory.
 	LogPath string
 	Env     []Variable
 	Command []string
 	Args    []string
 	Mounts  []Mount
+	// Devices are names of CDI devices, such as "gpu.example.com/gpu=0".
+	Devices []string
 	Sandbox *SandboxSpec
-	// Target is the container whose processes this one shall see.
+	// Target is the container whose process namespace this one shares.
 	Target string
 }
 
 // Variable is one variable of the environment.
 type Variable struct{ Name, Value string }
 
-// Mount makes a folder or file of the node appear in a container.
+// Mount mounts a file or directory of the node, or the files of an image, into a container.
 type Mount struct {
 	Container, Host string
-	ReadOnly        bool
-	Propagation     corev1.MountPropagationMode
-	RecursiveRO     bool
-	Relabel         bool
+	// Image is the runtime's ID of an image to mount in place of Host; ImagePath is the directory of the image to mount, empty for its root.
+	Image, ImagePath string
+	ReadOnly         bool
+	Propagation      corev1.MountPropagationMode
+	RecursiveRO      bool
+	Relabel          bool
 }

@@ -18,19 +18,20 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// ClientOptions say who a node's client is. Node and either Bootstrap or a certificate in the folder are needed.
+// ClientOptions describe a node's client identity. Node is required, and so is either Bootstrap or a certificate in Folder.
 type ClientOptions struct {
-	// Bootstrap is how the API server is reached while there is no certificate yet, as with a bootstrap token. Later only its address
-	// and authorities are used.
+	// Bootstrap is used to reach the API server while there is no certificate, for example with a bootstrap token. Later only its
+	// address and CA certificates are used.
 	Bootstrap *rest.Config
 	Node      string
 	Folder    string
-	// Life is how long certificates are to be good: the signer's choice by default.
+	// Life is the requested lifetime of certificates: the signer decides by default.
 	Life   time.Duration
 	Logger *slog.Logger
 }
 
-// Client is the identity by which a node calls the API server. It is a loop.Runner, which replaces the certificate before it ends.
+// Client is the identity with which a node calls the API server. It is a loop.Runner, which renews the certificate before it
+// expires.
 type Client struct {
 	*Rotating
 	bootstrap *rest.Config
@@ -56,20 +57,20 @@ func NewClient(o ClientOptions) (*Client, error) {
 	return c, c.configure()
 }
 
-// configure makes the configuration of the clients: its transport asks for the present certificate with each connection.
+// configure makes the configuration of the clients. Each new connection uses the current certificate.
 func (c *Client) configure() error {
 	base, err := rest.TLSConfigFor(rest.AnonymousClientConfig(c.bootstrap))
 	if err != nil {
-		return fmt.Errorf("the authorities of the API server: %w", err)
+		return fmt.Errorf("CA certificates of the API server: %w", err)
 	}
 	if base == nil {
-		return errors.New("a node needs an API server that speaks TLS")
+		return errors.New("joining a node requires an API server with TLS")
 	}
 	base.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if present := c.Certificate(); present != nil {
 			return present, nil
 		}
-		return &tls.Certificate{}, nil // without one the server will say what it thinks of that
+		return &tls.Certificate{}, nil // the server decides what a client without a certificate may do
 	}
 	c.config = &rest.Config{Host: c.bootstrap.Host, APIPath: c.bootstrap.APIPath, Transport: &http.Transport{
 		TLSClientConfig: base, DialContext: c.dialer.DialContext, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
@@ -79,17 +80,17 @@ func (c *Client) configure() error {
 	return nil
 }
 
-// Config is how the API server is reached as this node.
+// Config returns the client configuration of this node.
 func (c *Client) Config() *rest.Config {
 	config := rest.CopyConfig(c.config)
-	config.TLSClientConfig = rest.TLSClientConfig{} // is the transport's
+	config.TLSClientConfig = rest.TLSClientConfig{} // the transport does TLS itself
 	return config
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (c *Client) Close() { c.dialer.CloseAll() }
 
-// kube is who asks for certificates: the node itself while it can, or else whoever it bootstraps as.
+// kube returns the client that requests certificates: the node's own if its certificate is valid, else the bootstrap client.
 func (c *Client) kube() (kubernetes.Interface, error) {
 	if c.Good() {
 		return kubernetes.NewForConfig(c.Config())
@@ -97,7 +98,7 @@ func (c *Client) kube() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(c.bootstrap)
 }
 
-// Run keeps the certificate good until ctx ends.
+// Run renews the certificate in time until ctx ends.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.Close()
 	return c.Rotating.Run(ctx)

@@ -35,7 +35,7 @@ func start(t *testing.T) (*millrace.Cluster, *kubernetes.Clientset) {
 	return cluster, millracetest.Clientset(t, cluster)
 }
 
-// token makes a bootstrap token with some data of its own.
+// token makes a bootstrap token, with data added to its Secret.
 func token(t *testing.T, kube kubernetes.Interface, data map[string]string) {
 	t.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id, Namespace: "kube-system"}, Type: corev1.SecretTypeBootstrapToken,
@@ -50,13 +50,13 @@ func token(t *testing.T, kube kubernetes.Interface, data map[string]string) {
 	}
 }
 
-// bearing is a configuration with a token and nothing else.
+// bearing returns a configuration with only a token.
 func bearing(c *millrace.Cluster, token string) *rest.Config {
 	admin := c.Config()
 	return &rest.Config{Host: admin.Host, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}}
 }
 
-// until waits for an object that is as wanted.
+// until waits until an object satisfies ok.
 func until[T informer.Object](t *testing.T, source informer.Source[T], name string, ok func(T) bool) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -134,7 +134,7 @@ func TestACertificateIsRenewedWhileItIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := identity.Certificate().Leaf
-	_ = kube.CoreV1().Secrets("kube-system").Delete(t.Context(), "bootstrap-token-"+id, metav1.DeleteOptions{}) // the node renews by itself
+	_ = kube.CoreV1().Secrets("kube-system").Delete(t.Context(), "bootstrap-token-"+id, metav1.DeleteOptions{}) // the node must renew its certificate by itself
 	if err := identity.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestACertificateIsRenewedWhileItIsUsed(t *testing.T) {
 	}
 }
 
-func TestTokensThatAreNotGoodAreRefused(t *testing.T) {
+func TestInvalidTokensAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		data  map[string]string
 		token string
@@ -176,7 +176,7 @@ func TestTokensThatAreNotGoodAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhoJoinsGetsNoOtherCertificate(t *testing.T) {
+func TestABootstrapTokenGetsNoCertificateForAnotherUser(t *testing.T) {
 	cluster, kube := start(t)
 	token(t, kube, map[string]string{"auth-extra-groups": ""})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -191,7 +191,7 @@ func TestWhoJoinsGetsNoOtherCertificate(t *testing.T) {
 	}
 }
 
-func TestServingCertificatesWaitForSomebodyWhoApproves(t *testing.T) {
+func TestServingCertificatesWaitForApproval(t *testing.T) {
 	cluster, kube := start(t)
 	node, err := cluster.User("system:node:n", "system:nodes")
 	if err != nil {

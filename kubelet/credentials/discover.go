@@ -24,18 +24,19 @@ const (
 	infoPath      = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 	infoKey       = "kubeconfig"
 	signaturePart = "jws-kubeconfig-"
-	mostInfo      = 1 << 20
+	maxInfo       = 1 << 20
 )
 
-// ErrNotSigned says that a cluster could not show that it knows a token.
+// ErrNotSigned means that the cluster's cluster-info is not signed with the token.
 var ErrNotSigned = errors.New("the cluster-info of this server is not signed by the token")
 
-// Discover finds out by a bootstrap token alone which authorities an API server is known by: what it says of itself is believed if it is
-// signed by the token, and if the server then answers the same under these authorities. The result reaches it with the token.
+// Discover finds the CA certificates of an API server with only a bootstrap token. It reads cluster-info without verifying the
+// server, checks that it is signed with the token, and reads it again over a connection that is verified with these CA
+// certificates. The returned configuration uses the token.
 func Discover(ctx context.Context, server, token string) (*rest.Config, error) {
 	id, proof, ok := strings.Cut(token, ".")
 	if !ok {
-		return nil, errors.New("a bootstrap token is two words with a dot between")
+		return nil, errors.New("a bootstrap token has the form ID.SECRET")
 	}
 	server = strings.TrimSuffix(server, "/")
 	if !strings.Contains(server, "://") {
@@ -51,7 +52,7 @@ func Discover(ctx context.Context, server, token string) (*rest.Config, error) {
 	}
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("the cluster-info of %s: %w", server, err)
+		return nil, fmt.Errorf("read the cluster-info of %s: %w", server, err)
 	}
 	for _, cluster := range config.Clusters {
 		roots := x509.NewCertPool()
@@ -63,14 +64,14 @@ func Discover(ctx context.Context, server, token string) (*rest.Config, error) {
 			return nil, err
 		}
 		if again.Data[infoKey] != text {
-			return nil, fmt.Errorf("%s does not say twice the same of itself", server)
+			return nil, fmt.Errorf("the cluster-info of %s changed between two reads", server)
 		}
 		return &rest.Config{Host: server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: cluster.CertificateAuthorityData}}, nil
 	}
-	return nil, fmt.Errorf("the cluster-info of %s names no authorities", server)
+	return nil, fmt.Errorf("the cluster-info of %s has no CA certificates", server)
 }
 
-// clusterInfo reads what a server says of itself. Without authorities whatever answers is taken, and nothing secret is sent.
+// clusterInfo reads cluster-info. If roots is nil the server is not verified; no secret is sent.
 func clusterInfo(ctx context.Context, server string, roots *x509.CertPool) (*corev1.ConfigMap, error) {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, InsecureSkipVerify: roots == nil, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
@@ -85,7 +86,7 @@ func clusterInfo(ctx context.Context, server string, roots *x509.CertPool) (*cor
 		return nil, fmt.Errorf("read cluster-info: %w", err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostInfo))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxInfo))
 	if err != nil {
 		return nil, fmt.Errorf("read cluster-info: %w", err)
 	}
@@ -99,7 +100,7 @@ func clusterInfo(ctx context.Context, server string, roots *x509.CertPool) (*cor
 	return info, nil
 }
 
-// signed checks a JWS whose text was left out.
+// signed verifies a JWS with detached payload.
 func signed(text, signature, proof string) bool {
 	head, tail, ok := strings.Cut(signature, "..")
 	got, err := base64.RawURLEncoding.DecodeString(tail)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/kubelet/credentials"
 )
 
-func TestATokenIsEnoughToKnowTheCluster(t *testing.T) {
+func TestATokenIsEnoughToVerifyTheCluster(t *testing.T) {
 	cluster, kube := start(t)
 	token(t, kube, nil)
 	until(t, informer.For(kube.CoreV1().ConfigMaps("kube-public")), "cluster-info", func(cm *corev1.ConfigMap) bool { return cm.Data["jws-kubeconfig-"+id] != "" })

@@ -1,14 +1,12 @@
-// Package credentials gets a node its certificates: by a CertificateSigningRequest, as long as there is none or none that is good, and
-// again before the present one ends.
+// Package credentials gets a node its certificates through CertificateSigningRequests, and renews them before they expire.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - A certificate is replaced as a whole with its key, in memory and in its file: who asks gets one that is good or, if there has
-//     never been one, none.
-//   - A request that is denied, fails or is not answered within a quarter of an hour is made anew, with a new key, after a pause that
-//     grows.
-//   - Without a folder keys do not leave the process. In a folder a file is readable by its owner alone.
-//   - When the client certificate is exchanged, connections that were made with the one before end.
+//   - A certificate is always replaced together with its key, in memory and in its file. A caller gets a valid pair or,
+//     if there has never been one, none.
+//   - A request that is denied, fails or is not answered within 15 minutes is made again with a new key, after a growing delay.
+//   - Without a directory, keys do not leave the process. In a directory, only the owner can read the file.
+//   - When the client certificate is replaced, connections that were made with the old one are closed.
 package credentials
 
 import (
@@ -23,61 +21,62 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Options say which certificate is wanted. Name, Signer, Usages, Template and Kube are needed.
+// Options describe the wanted certificate. Name, Signer, Usages, Template and Kube are required.
 type Options struct {
-	// Folder keeps the certificate and its key in the file NAME-current.pem. Without one they are kept in memory.
+	// Folder is where the certificate and its key are kept, in the file NAME-current.pem. Without a folder they are kept in
+	// memory.
 	Folder, Name string
 	Signer       string
 	Usages       []certificatesv1.KeyUsage
-	// Template tells what the certificate is to say. With another answer than before a new certificate is asked for.
+	// Template returns the wanted subject and names. When they change, a new certificate is requested.
 	Template func() *x509.CertificateRequest
-	// Kube is by whom certificates are asked for. It is asked for each request.
+	// Kube returns the client that makes a request. It is called for each request.
 	Kube func() (kubernetes.Interface, error)
-	// Life is how long a certificate is to be good: the signer's choice by default.
+	// Life is the requested lifetime: the signer decides by default.
 	Life time.Duration
-	// Exchanged is called when there is another certificate.
+	// Exchanged is called after the certificate was replaced.
 	Exchanged func()
 	Logger    *slog.Logger
 }
 
-// Rotating is a certificate that is replaced before it ends.
+// Rotating is a certificate that is renewed before it expires.
 type Rotating struct {
 	options Options
 	current atomic.Pointer[tls.Certificate]
 }
 
-// Open reads the certificate that is there, if there is one that fits.
+// Open reads the stored certificate, if there is one that matches Template.
 func Open(o Options) *Rotating {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Rotating{options: o}
 	if c, err := r.read(); err != nil {
-		o.Logger.Warn("a certificate cannot be read, and is asked for anew", "certificate", o.Name, "err", err)
+		o.Logger.Warn("stored certificate cannot be used; requesting a new one", "certificate", o.Name, "err", err)
 	} else if c != nil {
 		r.current.Store(c)
 	}
 	return r
 }
 
-// Certificate is the present one, or nil.
+// Certificate returns the current certificate, or nil.
 func (r *Rotating) Certificate() *tls.Certificate { return r.current.Load() }
 
-// Good tells whether there is a certificate that can be used now.
+// Good reports whether there is a certificate that is valid now.
 func (r *Rotating) Good() bool {
 	c := r.current.Load()
 	now := time.Now()
 	return c != nil && now.Before(c.Leaf.NotAfter) && fits(c.Leaf, r.options.Template())
 }
 
-// renewal is when a certificate is replaced: at a random point between seven and nine tenths of its life, so that nodes that were
-// started together do not ask together.
+// renewal returns when a certificate is renewed: at a random point between 70 % and 90 % of its lifetime, so that nodes that were
+// started together do not all renew at once.
 func renewal(c *x509.Certificate) time.Time {
 	life := c.NotAfter.Sub(c.NotBefore)
 	return c.NotBefore.Add(time.Duration(float64(life) * (0.7 + 0.2*rand.Float64())))
 }
 
-// fits tells whether a certificate says what is wanted.
+// fits reports whether a certificate has the wanted subject and names.
 func fits(c *x509.Certificate, wanted *x509.CertificateRequest) bool {
 	if c.Subject.String() != wanted.Subject.String() {
 		return false

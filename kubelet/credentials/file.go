@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// File is where the certificate and its key are kept, or empty.
+// File returns the path of the certificate and key file, or "".
 func (r *Rotating) File() string {
 	if r.options.Folder == "" {
 		return ""
@@ -17,7 +17,7 @@ func (r *Rotating) File() string {
 	return filepath.Join(r.options.Folder, r.options.Name+"-current.pem")
 }
 
-// read reads the file; without one there is no certificate.
+// read reads the file. Without a file there is no certificate.
 func (r *Rotating) read() (*tls.Certificate, error) {
 	if r.options.Folder == "" {
 		return nil, nil
@@ -36,17 +36,17 @@ func (r *Rotating) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// write replaces the file as a whole.
+// write replaces the file atomically.
 func (r *Rotating) write(text []byte) error {
 	if r.options.Folder == "" {
 		return nil
 	}
 	if err := os.MkdirAll(r.options.Folder, 0o755); err != nil {
-		return fmt.Errorf("keep the certificate: %w", err)
+		return fmt.Errorf("store the certificate: %w", err)
 	}
-	f, err := os.CreateTemp(r.options.Folder, r.options.Name+"-*.tmp") // readable by its owner alone
+	f, err := os.CreateTemp(r.options.Folder, r.options.Name+"-*.tmp") // only the owner can read it
 	if err != nil {
-		return fmt.Errorf("keep the certificate: %w", err)
+		return fmt.Errorf("store the certificate: %w", err)
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
@@ -54,7 +54,7 @@ func (r *Rotating) write(text []byte) error {
 		err = os.Rename(f.Name(), r.File())
 	}
 	if err != nil {
-		return fmt.Errorf("keep the certificate: %w", err)
+		return fmt.Errorf("store the certificate: %w", err)
 	}
 	return nil
 }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// answerWithin is how long a request may take to be approved and signed.
+	// answerWithin is how long a request may wait for its certificate.
 	answerWithin = 15 * time.Minute
 	certificate  = "CERTIFICATE"
 	privateKey   = "EC PRIVATE KEY"
 )
 
-// request gets a certificate for a new key, and both as a file has them.
+// request gets a certificate for a new key. It also returns both in PEM.
 func (r *Rotating) request(ctx context.Context) (*tls.Certificate, []byte, error) {
 	kube, err := r.options.Kube()
 	if err != nil {
@@ -53,11 +53,11 @@ func (r *Rotating) request(ctx context.Context) (*tls.Certificate, []byte, error
 	requests := kube.CertificatesV1().CertificateSigningRequests()
 	made, err := requests.Create(ctx, wanted, metav1.CreateOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask for a certificate: %w", err)
+		return nil, nil, fmt.Errorf("create a CertificateSigningRequest: %w", err)
 	}
 	issued, err := answer(ctx, requests, made)
 	if err != nil {
-		return nil, nil, fmt.Errorf("request %s: %w", made.Name, err)
+		return nil, nil, fmt.Errorf("CertificateSigningRequest %s: %w", made.Name, err)
 	}
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -67,16 +67,16 @@ func (r *Rotating) request(ctx context.Context) (*tls.Certificate, []byte, error
 	text = append(text, pem.EncodeToMemory(&pem.Block{Type: privateKey, Bytes: keyDER})...)
 	pair, err := tls.X509KeyPair(text, text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the certificate of request %s: %w", made.Name, err)
+		return nil, nil, fmt.Errorf("certificate of CertificateSigningRequest %s: %w", made.Name, err)
 	}
 	return &pair, text, nil
 }
 
-// answer waits until a request is answered.
+// answer waits until a request is approved and signed, or refused.
 func answer(ctx context.Context, requests certificatesclient.CertificateSigningRequestInterface, made *certificatesv1.CertificateSigningRequest) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, errors.New("nobody approved and signed it in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, errors.New("not approved and signed in time"))
 	defer cancel()
-	for pause := time.Second; ; pause = min(2*pause, mostPause) {
+	for pause := time.Second; ; pause = min(2*pause, maxPause) {
 		text, err := follow(ctx, requests, made)
 		if text != nil || err != nil {
 			return text, err
@@ -87,11 +87,11 @@ func answer(ctx context.Context, requests certificatesclient.CertificateSigningR
 	}
 }
 
-// follow watches a request until it is answered; it returns nothing if the watch ended before.
+// follow watches a request until it is answered. It returns nil if the watch ends before that.
 func follow(ctx context.Context, requests certificatesclient.CertificateSigningRequestInterface, made *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	watch, err := requests.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + made.Name})
 	if err != nil {
-		return nil, nil // and asked again
+		return nil, nil // the caller watches again
 	}
 	defer watch.Stop()
 	for event := range watch.ResultChan() {

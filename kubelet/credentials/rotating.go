@@ -8,14 +8,14 @@ import (
 
 const (
 	firstPause = 2 * time.Second
-	mostPause  = time.Minute
-	// lookEvery is how often what is wanted may change unnoticed, such as the addresses of a node.
+	maxPause   = time.Minute
+	// lookEvery is how often Template is checked for changes, such as new addresses of the node.
 	lookEvery = time.Minute
 )
 
-// Ensure waits until there is a certificate that can be used.
+// Ensure waits until there is a valid certificate.
 func (r *Rotating) Ensure(ctx context.Context) error {
-	for pause := firstPause; !r.Good(); pause = min(2*pause, mostPause) {
+	for pause := firstPause; !r.Good(); pause = min(2*pause, maxPause) {
 		err := r.Renew(ctx)
 		if err == nil {
 			return nil
@@ -31,7 +31,7 @@ func (r *Rotating) Ensure(ctx context.Context) error {
 	return nil
 }
 
-// Run keeps the certificate good until ctx ends.
+// Run renews the certificate in time until ctx ends.
 func (r *Rotating) Run(ctx context.Context) error {
 	for {
 		if err := r.Ensure(ctx); err != nil {
@@ -43,7 +43,7 @@ func (r *Rotating) Run(ctx context.Context) error {
 				return nil
 			}
 		}
-		for pause := firstPause; r.Good(); pause = min(2*pause, mostPause) {
+		for pause := firstPause; r.Good(); pause = min(2*pause, maxPause) {
 			err := r.Renew(ctx)
 			if err == nil {
 				break
@@ -56,7 +56,7 @@ func (r *Rotating) Run(ctx context.Context) error {
 	}
 }
 
-// Renew gets a certificate, keeps it and puts it into use.
+// Renew requests a certificate, stores it and uses it from then on.
 func (r *Rotating) Renew(ctx context.Context) error {
 	certificate, text, err := r.request(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Rotating) Renew(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for d; it is false if ctx ended first.
+// wait waits for d. It returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

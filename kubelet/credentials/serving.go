@@ -13,20 +13,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ServingOptions say what a node's server is called.
+// ServingOptions describe the certificate of a node's server.
 type ServingOptions struct {
 	Kube   kubernetes.Interface
 	Node   string
 	Folder string
-	// Hosts are the names and addresses of the node.
+	// Hosts returns the node's names and addresses.
 	Hosts  func() []string
 	Logger *slog.Logger
 }
 
-// Serving is the certificate of a node's server. Somebody has to approve the requests for it.
+// Serving is the certificate of a node's server. Its requests must be approved by an administrator or an approver.
 type Serving struct{ *Rotating }
 
-// NewServing opens the certificate. It is asked for while Run runs.
+// NewServing opens the certificate. Run requests one if there is none.
 func NewServing(o ServingOptions) Serving {
 	return Serving{Open(Options{
 		Folder: o.Folder, Name: "kubelet-server", Signer: certificatesv1.KubeletServingSignerName, Logger: o.Logger,
@@ -48,10 +48,10 @@ func servingRequest(node string, hosts []string) *x509.CertificateRequest {
 	return r
 }
 
-// ErrNoServing says that a node's server has no certificate yet.
+// ErrNoServing means that the node's server has no certificate yet.
 var ErrNoServing = errors.New("no serving certificate available for the kubelet")
 
-// Get is the certificate for a connection.
+// Get returns the certificate for a connection.
 func (s Serving) Get() (*tls.Certificate, error) {
 	if c := s.Certificate(); c != nil {
 		return c, nil

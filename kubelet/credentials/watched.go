@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// readEvery is how often files are read again that somebody else keeps.
+// readEvery is how often the files are checked for changes.
 const readEvery = 10 * time.Second
 
-// Watched is a certificate and its key in files that somebody else keeps. It is a loop.Runner, which reads them again when they change; what
-// cannot be used leaves the last good pair in use.
+// Watched is a certificate and its key in files that another program maintains. It is a loop.Runner that reads them again when
+// they change. If they cannot be used, the last valid pair stays in use.
 type Watched struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -50,14 +50,14 @@ func (w *Watched) read() error {
 	return nil
 }
 
-// Get is the certificate for a connection.
+// Get returns the certificate for a connection.
 func (w *Watched) Get() (*tls.Certificate, error) { return w.current.Load(), nil }
 
-// Run reads the files again from time to time, until ctx ends.
+// Run checks the files regularly until ctx ends.
 func (w *Watched) Run(ctx context.Context) error {
 	for wait(ctx, readEvery) {
 		if err := w.read(); err != nil {
-			w.log.Warn("the certificate to serve cannot be read again", "err", err)
+			w.log.Warn("serving certificate cannot be read again", "err", err)
 		}
 	}
 	return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// attachApart connects a container's errors by themselves, before its input and output.
+// attachApart attaches to a container's stderr over a connection of its own, before its input and output.
 //
-// Of a container whose input another may follow, containerd cuts off all that was attached together with an input as soon
-// as one output ends. When the container ends, and its errors happen to end first, what it wrote last would be lost.
+// If a container's stdin stays open for later clients, containerd closes all streams that were attached together with the input
+// as soon as one output ends. If stderr ended first, the last lines of stdout would be lost.
 func (r *Runtime) attachApart(ctx context.Context, id string, s container.Streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -27,7 +27,7 @@ func (r *Runtime) attachApart(ctx context.Context, id string, s container.Stream
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer told.conn.Close()
-	reading.Go(func() { _, _ = io.Copy(io.Discard, told.end) }) // the output's end says the same
+	reading.Go(func() { _, _ = io.Copy(io.Discard, told.end) }) // the end of stdout says the same
 	over := make(chan struct{})
 	reading.Go(func() {
 		defer close(over)
@@ -43,19 +43,19 @@ func (r *Runtime) attachApart(ctx context.Context, id string, s container.Stream
 	}
 	select {
 	case <-over:
-	case <-in.ended: // who was attached has left, and the container may go on
+	case <-in.ended: // the client has disconnected, and the container may keep running
 	case <-ctx.Done():
 	}
 	return ctx.Err()
 }
 
-// failures are what a container writes as errors, and how that ends.
+// failures has a container's stderr, and how it ended.
 type failures struct {
 	conn      httpstream.Connection
 	text, end io.Reader
 }
 
-// failures attaches to a container's errors. Once it has returned none is lost.
+// failures attaches to a container's stderr. Once it has returned, no output is lost.
 func (r *Runtime) failures(ctx context.Context, id string) (f failures, err error) {
 	address, err := r.attachment(ctx, id, container.Streams{Err: io.Discard})
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Runtime) failures(ctx context.Context, id string) (f failures, err erro
 	return f, err
 }
 
-// noted tells when a reader has ended.
+// noted reports when a reader has ended.
 type noted struct {
 	io.Reader
 	once  sync.Once

@@ -45,7 +45,7 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 		Args:        spec.Args,
 		WorkingDir:  c.WorkingDir,
 		Labels:      containerLabels(spec),
-		Annotations: containerNotes(spec, log),
+		Annotations: containerAnnotations(spec, log),
 		Stdin:       c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(spec.Pod, c), SecurityContext: security(spec.Pod, c)},
 	}
@@ -59,9 +59,16 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 		config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: v.Name, Value: []byte(v.Value)})
 	}
 	for _, m := range spec.Mounts {
-		config.Mounts = append(config.Mounts, &runtimeapi.Mount{
+		mount := &runtimeapi.Mount{
 			ContainerPath: m.Container, HostPath: m.Host, Readonly: m.ReadOnly, Propagation: propagation(m.Propagation), RecursiveReadOnly: m.RecursiveRO,
-		})
+		}
+		if m.Image != "" {
+			mount.Image, mount.ImageSubPath = &runtimeapi.ImageSpec{Image: m.Image}, m.ImagePath
+		}
+		config.Mounts = append(config.Mounts, mount)
+	}
+	for _, name := range spec.Devices {
+		config.CDIDevices = append(config.CDIDevices, &runtimeapi.CDIDevice{Name: name})
 	}
 	return config
 }
@@ -84,7 +91,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	return err
 }
 
-// Stop asks a container to end, and ends it when its grace is over.
+// Stop sends a container its stop signal, and kills it when its grace period is over.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+stopTime)
 	defer cancel()
@@ -93,8 +100,8 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return ignoreMissing(err)
 }
 
-// Resize gives a container that runs other resources. One that uses more memory than it is to have is left alone: it would
-// be killed.
+// Resize changes the resource limits of a running container. A memory limit below the current usage is refused, because the
+// container would be killed.
 func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -102,7 +109,7 @@ func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *cor
 	if limit := wanted.MemoryLimitInBytes; limit > 0 {
 		answer, err := r.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: plain(id)})
 		if err != nil {
-			return fmt.Errorf("ask what the container uses: %w", err)
+			return fmt.Errorf("read the container's memory usage: %w", err)
 		}
 		if used := answer.GetStats().GetMemory().GetWorkingSetBytes().GetValue(); used > uint64(limit) {
 			return fmt.Errorf("attempting to set memory limit (%d) below current usage (%d)", limit, used)
@@ -112,19 +119,19 @@ func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *cor
 	return err
 }
 
-// Remove forgets a container, and its log.
+// Remove removes a container and its log.
 func (r *Runtime) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	answer, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: plain(id)})
 	if err == nil {
-		removeLog(answer.GetStatus().GetAnnotations()[noteLog])
+		removeLog(answer.GetStatus().GetAnnotations()[annotationLog])
 	}
 	_, err = r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: plain(id)})
 	return ignoreMissing(err)
 }
 
-// removeLog removes a log, what it was rotated to, and the folders that are empty then.
+// removeLog removes a log file, its rotated files, and the directories that are empty then.
 func removeLog(path string) {
 	if path == "" {
 		return
@@ -137,8 +144,8 @@ func removeLog(path string) {
 	os.Remove(filepath.Dir(filepath.Dir(path)))
 }
 
-// Exec runs a command in a container. The runtime ends a command whose time is over, and says so. If the runtime says
-// nothing, that is another error: the command is not to blame.
+// Exec runs a command in a container. The runtime ends a command at its timeout and reports that. If the runtime does not answer
+// at all, another error is returned, because the command is not at fault.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (container.Output, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: plain(id), Cmd: command}
 	call := ctx
@@ -163,7 +170,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (contai
 	return container.Output{Stdout: answer.Stdout, Stderr: answer.Stderr, ExitCode: answer.ExitCode}, nil
 }
 
-// ReopenLog makes the runtime write to a new file, after the old one was moved.
+// ReopenLog makes the runtime open a new log file after the old one was renamed.
 func (r *Runtime) ReopenLog(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -13,12 +13,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// fake is a container runtime that does what it is told, and sometimes not.
+// fake is a container runtime that can be told to fail.
 type fake struct {
-	runtimeapi.RuntimeServiceClient // what is not below is never called
+	runtimeapi.RuntimeServiceClient // methods that are not overridden are never called
 	runtimeapi.ImageServiceClient
 	t *testing.T
-	// before hears of each call before anything is done, and checked of each sandbox that is made.
+	// before is called at the start of each call, and checked for each sandbox that is made.
 	before    func(call string)
 	checked   func(*runtimeapi.PodSandboxConfig)
 	noNetwork bool // there is no network configuration
@@ -26,16 +26,16 @@ type fake struct {
 	mu     sync.Mutex // guards what follows
 	boxes  map[string]*runtimeapi.PodSandbox
 	runs   map[string]*runtimeapi.ContainerStatus
-	of     map[string]string // of a container: its sandbox
+	of     map[string]string // container ID → sandbox ID
 	images map[string]bool
 	count  int
 	calls  map[string]int
-	broken map[string]bool // fails each time
+	broken map[string]bool // calls that always fail
 	fault  fault
 	spent  bool
 }
 
-// fault is what happens to one call.
+// fault describes how one call fails.
 type fault struct {
 	call string
 	// nth counts the calls of that name, from 1.
@@ -43,7 +43,7 @@ type fault struct {
 	sort string
 }
 
-// The sorts of faults. Who is silent answers nothing at all; half is for sandboxes that are left when they could not be made.
+// The kinds of faults. A silent call never answers. half leaves a sandbox behind although creating it failed.
 const (
 	fails      = "fails"
 	silent     = "is silent"
@@ -59,17 +59,17 @@ func newFake(t *testing.T, f fault) *fake {
 	}
 }
 
-// open is a Runtime that speaks to the fake.
+// open returns a Runtime that talks to the fake.
 func (f *fake) open() *Runtime {
 	r := &Runtime{Options: Options{PollEvery: time.Second}, runtime: f, images: f}
 	r.Logger = silentLog
-	r.sawAll()
+	r.compareDone()
 	return r
 }
 
 var errFault = status.Error(codes.Internal, "the runtime is not well")
 
-// call does something, unless it is its turn to go wrong.
+// call runs do, or fails if a fault is planned for this call.
 func call[T any](ctx context.Context, f *fake, name string, do func() (T, error)) (answer T, err error) {
 	f.before(name)
 	sort := f.turn(name)
@@ -98,7 +98,7 @@ func call[T any](ctx context.Context, f *fake, name string, do func() (T, error)
 	return answer, err
 }
 
-// turn says how a call goes wrong, if it does.
+// turn returns how this call fails, or "".
 func (f *fake) turn(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *fake) asked(name string) int {
 	return f.calls[name]
 }
 
-// living is how many sandboxes and containers of a pod have not ended.
+// living returns how many sandboxes and containers of a pod have not ended.
 func (f *fake) living(uid string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +212,7 @@ func (f *fake) StopPodSandbox(ctx context.Context, r *runtimeapi.StopPodSandboxR
 	})
 }
 
-// RemovePodSandbox refuses what nobody has stopped: its network is still there.
+// RemovePodSandbox refuses a sandbox that was not stopped, because its network still exists.
 func (f *fake) RemovePodSandbox(ctx context.Context, r *runtimeapi.RemovePodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error) {
 	return call(ctx, f, "RemovePodSandbox", func() (*runtimeapi.RemovePodSandboxResponse, error) {
 		b := f.boxes[r.PodSandboxId]
@@ -306,7 +306,7 @@ func (f *fake) CreateContainer(ctx context.Context, r *runtimeapi.CreateContaine
 	})
 }
 
-// StartContainer starts a container. One called "first" ends at once.
+// StartContainer starts a container. One called "first" exits at once.
 func (f *fake) StartContainer(ctx context.Context, r *runtimeapi.StartContainerRequest, _ ...grpc.CallOption) (*runtimeapi.StartContainerResponse, error) {
 	return call(ctx, f, "StartContainer", func() (*runtimeapi.StartContainerResponse, error) {
 		s := f.runs[r.ContainerId]

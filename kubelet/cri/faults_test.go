@@ -21,7 +21,7 @@ import (
 
 var silentLog = slog.New(slog.DiscardHandler)
 
-// scene is a pod, a crew that works on it, and a runtime that is not always well.
+// scene is a pod, a Crew that runs it, and a runtime that may fail.
 type scene struct {
 	t    *testing.T
 	fake *fake
@@ -46,7 +46,7 @@ func newScene(t *testing.T, f fault) *scene {
 	return s
 }
 
-// play runs the crew, and what finds orphans, until the story is over.
+// play runs the Crew and the search for orphaned pods until story ends.
 func (s *scene) play(story func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -92,7 +92,7 @@ func (s *scene) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool)
 	s.crew.Changed(subject)
 }
 
-// put makes a pod wanted: with an init container, a sidecar and a container that is told before its end.
+// put makes a pod wanted. It has an init container, a sidecar and a container with a preStop hook.
 func (s *scene) put(uid types.UID) {
 	always := corev1.ContainerRestartPolicyAlways
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: subject.Namespace, Name: subject.Name, UID: uid}}
@@ -107,7 +107,7 @@ func (s *scene) put(uid types.UID) {
 	s.crew.Changed(subject)
 }
 
-// The ways in which a pod comes to its end.
+// The ways in which a pod ends.
 var ways = map[string]func(*scene){
 	"deleted": func(s *scene) {
 		s.mu.Lock()
@@ -149,7 +149,7 @@ func (s *scene) end(way string) {
 	})
 }
 
-// within is how long something of a pod may be left after its end: what is silent is given up after some minutes.
+// within returns how long parts of a pod may be left after its end. Silent calls time out after some minutes.
 func (f fault) within() time.Duration {
 	if f.sort == silent || f.sort == doneSilent {
 		return 5 * time.Minute
@@ -165,8 +165,8 @@ func (s *scene) expectNothing(within time.Duration) {
 	}
 }
 
-// A pod may end while anything is done for it, and anything that is done may go wrong.
-func TestNothingIsLeftOfAPodWhateverGoesWrongOnce(t *testing.T) {
+// A pod may end at any step, and any step may fail.
+func TestNothingIsLeftOfAPodWhateverFailsOnce(t *testing.T) {
 	calls := []string{
 		"Status", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "ListPodSandbox", "PodSandboxStatus", "ListContainers", "ContainerStatus",
 		"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ExecSync", "ImageStatus", "PullImage",
@@ -211,8 +211,8 @@ func ended(t *testing.T, f fault, moment, way string) {
 	})
 }
 
-// What is done for a pod may take minutes. Nobody waits for that once the pod is to end.
-func TestTheEndOfAPodInterruptsWhatIsDoneForIt(t *testing.T) {
+// A step may take minutes. It is canceled when the pod must end.
+func TestTheEndOfAPodCancelsTheRunningStep(t *testing.T) {
 	for _, call := range []string{"RunPodSandbox", "ImageStatus", "PullImage", "CreateContainer", "StartContainer"} {
 		for _, way := range []string{"deleted", "removed", "replaced", "evicted"} {
 			t.Run(call+" "+way, func(t *testing.T) {
@@ -239,8 +239,8 @@ func TestTheEndOfAPodInterruptsWhatIsDoneForIt(t *testing.T) {
 	}
 }
 
-// A runtime whose end of a container got lost is asked again and again, and not in vain, nor in haste.
-func TestAContainerThatCannotBeStoppedIsStoppedLater(t *testing.T) {
+// If the runtime has lost the exit of a container, Stop is retried with delays until it succeeds.
+func TestAStopThatFailsIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, fault{})
 		s.play(func() {
@@ -261,7 +261,7 @@ func TestAContainerThatCannotBeStoppedIsStoppedLater(t *testing.T) {
 	})
 }
 
-// Where the runtime cannot say whether there is a network a pod must not get the node's.
+// If the runtime does not say whether there is a network, a pod must not get the node's network.
 func TestAPodDoesNotGetTheNodesNetworkByMistake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, fault{"Status", 1, fails})
@@ -282,8 +282,8 @@ func TestAPodDoesNotGetTheNodesNetworkByMistake(t *testing.T) {
 	})
 }
 
-// A runtime without a network configuration starts pods that ask for the node's network, and no others.
-func TestWithoutANetworkOnlyPodsOfTheNodesNetworkStart(t *testing.T) {
+// Without a network configuration only pods with hostNetwork start.
+func TestWithoutANetworkOnlyHostNetworkPodsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, fault{})
 		f.noNetwork = true
@@ -305,7 +305,7 @@ func TestWithoutANetworkOnlyPodsOfTheNodesNetworkStart(t *testing.T) {
 	})
 }
 
-func TestACommandEndsWithWhoAsksForIt(t *testing.T) {
+func TestACommandEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFake(t, fault{"ExecSync", 1, silent}).open()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

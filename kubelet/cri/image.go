@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Find says how the runtime calls an image that it has.
+// Find returns the runtime's ID of an image that it has.
 func (r *Runtime) Find(ctx context.Context, image string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -20,7 +20,7 @@ func (r *Runtime) Find(ctx context.Context, image string) (string, error) {
 	return answer.Image.Id, nil
 }
 
-// Pull fetches an image, with the first credentials that work.
+// Pull pulls an image with the first credentials that work.
 func (r *Runtime) Pull(ctx context.Context, image string, credentials []container.Credential) (string, error) {
 	request := &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: image}}
 	if len(credentials) == 0 {
@@ -47,7 +47,7 @@ func (r *Runtime) pull(ctx context.Context, request *runtimeapi.PullImageRequest
 	return answer.ImageRef, nil
 }
 
-// List is all images.
+// List returns all images.
 func (r *Runtime) List(ctx context.Context) ([]container.Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -70,7 +70,7 @@ func (r *Runtime) RemoveImage(ctx context.Context, id string) error {
 	return ignoreMissing(err)
 }
 
-// Usage says how many bytes the images take, and on which mount.
+// Usage returns the mount that holds the images, and how many bytes they take.
 func (r *Runtime) Usage(ctx context.Context) (mount string, bytes uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -84,7 +84,7 @@ func (r *Runtime) Usage(ctx context.Context) (mount string, bytes uint64, err er
 	return "", 0, nil
 }
 
-// User says who runs an image.
+// User returns the user of an image.
 func (r *Runtime) User(ctx context.Context, ref string) (uid *int64, name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -2,7 +2,10 @@ package cri
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,21 +13,22 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// The labels and annotations by which what was started is found again. They are those of the kubelet, so that tools that
-// look at a runtime understand what they see.
+// The labels and annotations on containers and sandboxes. They are those of Kubernetes' kubelet, so that other tools understand
+// them.
 const (
-	labelPod       = "io.kubernetes.pod.name"
-	labelNamespace = "io.kubernetes.pod.namespace"
-	labelUID       = "io.kubernetes.pod.uid"
-	labelContainer = "io.kubernetes.container.name"
-	labelOwner     = "dev.millrace.kubelet"
-	noteHash       = "io.kubernetes.container.hash"
-	noteRestarts   = "io.kubernetes.container.restartCount"
-	noteGrace      = "io.kubernetes.pod.terminationGracePeriod"
-	noteStop       = "io.kubernetes.container.preStopHandler"
-	notePorts      = "io.kubernetes.container.ports"
-	noteImage      = "dev.millrace.image"
-	noteLog        = "dev.millrace.log"
+	labelPod           = "io.kubernetes.pod.name"
+	labelNamespace     = "io.kubernetes.pod.namespace"
+	labelUID           = "io.kubernetes.pod.uid"
+	labelContainer     = "io.kubernetes.container.name"
+	labelOwner         = "dev.millrace.kubelet"
+	annotationHash     = "io.kubernetes.container.hash"
+	annotationRestarts = "io.kubernetes.container.restartCount"
+	annotationGrace    = "io.kubernetes.pod.terminationGracePeriod"
+	annotationStop     = "io.kubernetes.container.preStopHandler"
+	annotationPorts    = "io.kubernetes.container.ports"
+	annotationImage    = "dev.millrace.image"
+	annotationLog      = "dev.millrace.log"
+	annotationVolumes  = "dev.millrace.volume-images"
 )
 
 func podLabels(namespace, name string, uid types.UID) map[string]string {
@@ -37,31 +41,34 @@ func containerLabels(spec *container.Spec) map[string]string {
 	return labels
 }
 
-func containerNotes(spec *container.Spec, log string) map[string]string {
+func containerAnnotations(spec *container.Spec, log string) map[string]string {
 	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if s := spec.Pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		grace = *s
 	}
 	notes := map[string]string{
-		noteGrace: strconv.FormatInt(grace, 10),
-		noteHash:  strconv.FormatUint(spec.Hash, 16), noteRestarts: strconv.Itoa(int(spec.Attempt)), noteImage: spec.Container.Image,
-		noteLog: log,
+		annotationGrace: strconv.FormatInt(grace, 10),
+		annotationHash:  strconv.FormatUint(spec.Hash, 16), annotationRestarts: strconv.Itoa(int(spec.Attempt)), annotationImage: spec.Container.Image,
+		annotationLog: log,
+	}
+	if len(spec.VolumeImages) > 0 {
+		notes[annotationVolumes] = strings.Join(slices.Sorted(maps.Values(spec.VolumeImages)), ",")
 	}
 	c := spec.Container
 	if c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
 		return notes
 	}
-	for name, value := range map[string]any{noteStop: c.Lifecycle.PreStop, notePorts: c.Ports} {
-		if text, err := json.Marshal(value); err == nil { // what came as JSON is JSON
+	for name, value := range map[string]any{annotationStop: c.Lifecycle.PreStop, annotationPorts: c.Ports} {
+		if text, err := json.Marshal(value); err == nil { // the value came from JSON, so it can be encoded
 			notes[name] = string(text)
 		}
 	}
 	return notes
 }
 
-// hook is what a container was to be told before its end, if its annotations say so.
+// hook reads a container's preStop hook and ports from its annotations.
 func hook(notes map[string]string) (*corev1.LifecycleHandler, []corev1.ContainerPort) {
-	text, ok := notes[noteStop]
+	text, ok := notes[annotationStop]
 	if !ok {
 		return nil, nil
 	}
@@ -69,7 +76,7 @@ func hook(notes map[string]string) (*corev1.LifecycleHandler, []corev1.Container
 	if json.Unmarshal([]byte(text), h) != nil {
 		return nil, nil
 	}
-	if json.Unmarshal([]byte(notes[notePorts]), &ports) != nil {
+	if json.Unmarshal([]byte(notes[annotationPorts]), &ports) != nil {
 		ports = nil
 	}
 	return h, ports

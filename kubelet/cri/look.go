@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,7 +15,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Pods tells what there is of all pods: without what only a status tells, such as exit codes.
+// Pods returns all pods, without what needs a status request for each container, such as exit codes.
 func (r *Runtime) Pods(ctx context.Context) ([]container.Pod, error) {
 	boxes, runs, err := r.list(ctx, map[string]string{labelOwner: "true"})
 	if err != nil {
@@ -30,7 +31,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]container.Pod, error) {
 	}
 	for _, b := range boxes {
 		p := of(b.Labels)
-		p.Sandboxes = append(p.Sandboxes, boxOf(b))
+		p.Sandboxes = append(p.Sandboxes, sandboxOf(b))
 	}
 	for _, c := range runs {
 		p := of(c.Labels)
@@ -44,7 +45,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]container.Pod, error) {
 	return all, nil
 }
 
-// Pod tells what there is of one pod.
+// Pod returns one pod completely.
 func (r *Runtime) Pod(ctx context.Context, uid types.UID) (container.Pod, error) {
 	pod := container.Pod{UID: uid}
 	boxes, runs, err := r.list(ctx, map[string]string{labelUID: string(uid), labelOwner: "true"})
@@ -53,7 +54,7 @@ func (r *Runtime) Pod(ctx context.Context, uid types.UID) (container.Pod, error)
 	}
 	for _, b := range boxes {
 		pod.Namespace, pod.Name = b.Labels[labelNamespace], b.Labels[labelPod]
-		box := boxOf(b)
+		box := sandboxOf(b)
 		if box.Ready {
 			if box.IPs, err = r.addresses(ctx, b.Id); missing(err) {
 				continue
@@ -91,7 +92,7 @@ func (r *Runtime) list(ctx context.Context, labels map[string]string) ([]*runtim
 	return boxes.Items, runs.Containers, nil
 }
 
-// order puts the newest first. Attempts count on whatever the clock does.
+// order puts the newest first. It compares attempt numbers, because the clock may be changed.
 func order(p *container.Pod) {
 	slices.SortFunc(p.Sandboxes, func(a, b container.Sandbox) int {
 		return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt))
@@ -101,7 +102,7 @@ func order(p *container.Pod) {
 	})
 }
 
-func boxOf(b *runtimeapi.PodSandbox) container.Sandbox {
+func sandboxOf(b *runtimeapi.PodSandbox) container.Sandbox {
 	return container.Sandbox{
 		ID: b.Id, Attempt: b.GetMetadata().GetAttempt(), Ready: b.State == runtimeapi.PodSandboxState_SANDBOX_READY, CreatedAt: moment(b.CreatedAt),
 	}
@@ -110,23 +111,26 @@ func boxOf(b *runtimeapi.PodSandbox) container.Sandbox {
 func (r *Runtime) runOf(ctx context.Context, c *runtimeapi.Container) container.Container {
 	run := container.Container{
 		ID: r.identity(ctx, c.Id), Name: c.Labels[labelContainer], SandboxID: c.PodSandboxId, Attempt: int32(c.GetMetadata().GetAttempt()),
-		State: stateOf(c.State), CreatedAt: moment(c.CreatedAt), Image: c.Annotations[noteImage], ImageRef: c.ImageRef, LogPath: c.Annotations[noteLog],
+		State: stateOf(c.State), CreatedAt: moment(c.CreatedAt), Image: c.Annotations[annotationImage], ImageRef: c.ImageRef, LogPath: c.Annotations[annotationLog],
 	}
-	if seconds, err := strconv.ParseInt(c.Annotations[noteGrace], 10, 64); err == nil {
+	if seconds, err := strconv.ParseInt(c.Annotations[annotationGrace], 10, 64); err == nil {
 		run.Grace = time.Duration(seconds) * time.Second
 	}
 	run.PreStop, run.Ports = hook(c.Annotations)
-	run.Hash, _ = strconv.ParseUint(c.Annotations[noteHash], 16, 64)
+	if images := c.Annotations[annotationVolumes]; images != "" {
+		run.VolumeImages = strings.Split(images, ",")
+	}
+	run.Hash, _ = strconv.ParseUint(c.Annotations[annotationHash], 16, 64)
 	return run
 }
 
-// complete adds what only a container's status tells.
+// complete adds what only a status request returns.
 func (r *Runtime) complete(ctx context.Context, id string, run *container.Container) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	answer, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
-		return fmt.Errorf("look at container %s: %w", id, err)
+		return fmt.Errorf("read the status of container %s: %w", id, err)
 	}
 	s := answer.GetStatus()
 	run.State, run.StartedAt, run.FinishedAt = stateOf(s.State), moment(s.StartedAt), moment(s.FinishedAt)
@@ -137,13 +141,13 @@ func (r *Runtime) complete(ctx context.Context, id string, run *container.Contai
 	return nil
 }
 
-// addresses are those of a sandbox, or the node's where it shares its network.
+// addresses returns the addresses of a sandbox, or the node's if it shares the node's network.
 func (r *Runtime) addresses(ctx context.Context, id string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	answer, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	if err != nil {
-		return nil, fmt.Errorf("look at sandbox %s: %w", id, err)
+		return nil, fmt.Errorf("read the status of sandbox %s: %w", id, err)
 	}
 	s := answer.GetStatus()
 	if s.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// totalMemory is what the machine has, or 0.
+// totalMemory returns the memory of the machine, or 0.
 var totalMemory = sync.OnceValue(func() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// rarely is how many polls are left out where events come by themselves.
+// rarely is how many polls are skipped between two comparisons while the runtime sends events.
 const rarely = 30
 
-// poll finds out what has changed in a runtime: from its events, and by comparing.
+// poll finds changes in a runtime: by its events, and by comparing lists.
 type poll struct {
 	runtime *Runtime
 	changed func(types.UID)
 	seen    map[types.UID]map[string]container.State
-	// wake asks for a comparison soon, events says that events come.
+	// wake requests a comparison soon. events is set while the runtime sends events.
 	wake   chan struct{}
 	events chan bool
 }
@@ -58,7 +58,7 @@ func (p *poll) run(ctx context.Context) error {
 	}
 }
 
-// follow listens to the runtime's events as long as it has any.
+// follow receives the runtime's events, if it has any.
 func (p *poll) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		stream, err := p.runtime.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
@@ -107,7 +107,7 @@ func (p *poll) compare(ctx context.Context) {
 		}
 		return
 	}
-	p.runtime.sawAll()
+	p.runtime.compareDone()
 	now := make(map[types.UID]map[string]container.State, len(pods))
 	for i := range pods {
 		states := map[string]container.State{}

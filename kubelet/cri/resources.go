@@ -6,26 +6,26 @@ import (
 )
 
 const (
-	period     = 100_000 // microseconds of one scheduling period
-	leastQuota = 1_000
-	leastShare = 2
-	mostShare  = 262_144
+	period   = 100_000 // microseconds of one scheduling period
+	minQuota = 1_000
+	minShare = 2
+	maxShare = 262_144
 
 	scoreGuaranteed = -997
 	scoreBestEffort = 1000
 )
 
-// resources turns requests and limits into what control groups are told.
+// resources converts requests and limits to cgroup settings.
 func resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
 	r := &runtimeapi.LinuxContainerResources{OomScoreAdj: score(pod, c)}
 	cpu, asked := c.Resources.Requests.Cpu(), !c.Resources.Requests.Cpu().IsZero()
 	if !asked {
 		cpu = c.Resources.Limits.Cpu()
 	}
-	r.CpuShares = min(max(cpu.MilliValue()*1024/1000, leastShare), mostShare)
+	r.CpuShares = min(max(cpu.MilliValue()*1024/1000, minShare), maxShare)
 	if limit := c.Resources.Limits.Cpu(); !limit.IsZero() {
 		r.CpuPeriod = period
-		r.CpuQuota = max(limit.MilliValue()*period/1000, leastQuota)
+		r.CpuQuota = max(limit.MilliValue()*period/1000, minQuota)
 	}
 	if limit := c.Resources.Limits.Memory(); !limit.IsZero() {
 		r.MemoryLimitInBytes = limit.Value()
@@ -33,7 +33,7 @@ func resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerR
 	return r
 }
 
-// score says how soon a container is killed when memory is short: the less it asked for, the sooner.
+// score returns the oom_score_adj of a container: the lower its memory request, the sooner it is killed.
 func score(pod *corev1.Pod, c *corev1.Container) int64 {
 	switch pod.Status.QOSClass {
 	case corev1.PodQOSGuaranteed:

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// requestTime bounds ordinary requests, slowTime those that make a sandbox.
+	// requestTime bounds ordinary requests. slowTime bounds requests that make a sandbox.
 	requestTime = 2 * time.Minute
 	slowTime    = 4 * time.Minute
-	// stopTime is how long after a container's grace the runtime may take to say that it has ended. One that has missed
-	// the end finds it out when it is asked again.
+	// stopTime is how long after the grace period the runtime may take to report a container's end. If it has missed the end, the
+	// next Stop finds it.
 	stopTime = 30 * time.Second
-	// reconnect is the longest time between two attempts to reach a runtime that is away.
+	// reconnect is the longest delay between two attempts to reach the runtime.
 	reconnect = 3 * time.Second
-	// silentTime is how long after a command's time the runtime may take to say that it is over.
+	// silentTime is how long after a command's timeout the runtime may take to report it.
 	silentTime = 10 * time.Second
 	maxMessage = 16 << 20
 )
@@ -37,19 +37,19 @@ const (
 type Options struct {
 	// Socket is a path or a unix:// URL.
 	Socket string
-	// Images is the socket of the image service, if it is another one.
+	// Images is the socket of the image service, if it has its own.
 	Images string
-	// Addresses are the node's, for pods that share its network.
+	// Addresses are the node's addresses, for pods that share its network.
 	Addresses []string
-	// PollEvery is how often what runs is compared with what ran, where the runtime sends no events, and, thirty times
-	// less often, where it does. 0 means a second.
+	// PollEvery is the time between two comparisons if the runtime sends no events. With events it is thirty times as long. 0
+	// means one second.
 	PollEvery time.Duration
-	// CgroupParent is where pods' control groups are made. Empty leaves it to the runtime.
+	// CgroupParent is the parent cgroup of all pods. If empty, the runtime decides.
 	CgroupParent string
 	Logger       *slog.Logger
 }
 
-// Runtime speaks to a container runtime.
+// Runtime is a client of a CRI runtime.
 type Runtime struct {
 	Options
 	conn, imageConn *grpc.ClientConn
@@ -64,7 +64,7 @@ var (
 	_ container.Images  = (*Runtime)(nil)
 )
 
-// Open makes a Runtime. It does not connect before something is asked, and connects again by itself.
+// Open returns a Runtime. It connects with the first request, and reconnects by itself.
 func Open(o Options) (*Runtime, error) {
 	if o.PollEvery == 0 {
 		o.PollEvery = time.Second
@@ -76,7 +76,7 @@ func Open(o Options) (*Runtime, error) {
 		o.Images = o.Socket
 	}
 	r := &Runtime{Options: o}
-	r.sawAll()
+	r.compareDone()
 	var err error
 	if r.conn, err = dial(o.Socket); err != nil {
 		return nil, err
@@ -113,15 +113,15 @@ func (r *Runtime) Close() error {
 	return r.conn.Close()
 }
 
-func (r *Runtime) sawAll() {
+func (r *Runtime) compareDone() {
 	now := time.Now()
 	r.compared.Store(&now)
 }
 
-// Compared is when Events last saw all that runs.
+// Compared returns when Events last compared all containers.
 func (r *Runtime) Compared() time.Time { return *r.compared.Load() }
 
-// Version says what the runtime is.
+// Version returns the runtime's name and version.
 func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -133,7 +133,7 @@ func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
 	return container.Version{Name: v.RuntimeName, Version: v.RuntimeVersion}, nil
 }
 
-// Ready says what keeps the runtime from working, and what keeps it from giving pods a network. Nothing means ready.
+// Ready returns why the runtime does not work, and why it has no network for pods. Empty strings mean ready.
 func (r *Runtime) Ready(ctx context.Context) (problem, network string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -153,7 +153,7 @@ func (r *Runtime) Ready(ctx context.Context) (problem, network string) {
 	return problem, network
 }
 
-// identity is a container's id as the API shows it: with the runtime's name before it.
+// identity returns a container ID as the API shows it: with the runtime's name as prefix.
 func (r *Runtime) identity(ctx context.Context, id string) string {
 	name := r.name.Load()
 	if name == nil {
@@ -165,7 +165,7 @@ func (r *Runtime) identity(ctx context.Context, id string) string {
 	return *name + "://" + id
 }
 
-// plain is an id as the runtime knows it.
+// plain returns an ID without the prefix.
 func plain(id string) string {
 	if _, rest, ok := strings.Cut(id, "://"); ok {
 		return rest
@@ -173,7 +173,7 @@ func plain(id string) string {
 	return id
 }
 
-// ignoreMissing makes an end of what is gone no failure.
+// ignoreMissing returns nil for the error that something does not exist.
 func ignoreMissing(err error) error {
 	if missing(err) {
 		return nil
@@ -183,7 +183,7 @@ func ignoreMissing(err error) error {
 
 func missing(err error) bool { return status.Code(err) == codes.NotFound }
 
-// Events follows the runtime's own events, where there are any, and compares besides.
+// Events follows the runtime's events, if it has any, and also compares lists from time to time.
 func (r *Runtime) Events(ctx context.Context, changed func(types.UID)) error {
 	return newPoll(r, changed).run(ctx)
 }

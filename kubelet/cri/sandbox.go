@@ -23,7 +23,7 @@ func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (
 	}
 	config := r.sandboxConfig(spec)
 	problem, network := r.Ready(ctx)
-	if problem != "" { // it cannot say whether there is a network
+	if problem != "" { // the runtime cannot say whether there is a network
 		return "", errors.New(problem)
 	}
 	if network != "" && !spec.Pod.Spec.HostNetwork {
@@ -81,7 +81,7 @@ func ports(c *corev1.Container) []*runtimeapi.PortMapping {
 	return all
 }
 
-// StopSandbox ends a sandbox and all that runs in it.
+// StopSandbox stops a sandbox and all containers in it.
 func (r *Runtime) StopSandbox(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandboxSecurity is what a pod says for all its containers.
+// sandboxSecurity converts the pod's security context.
 func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
 	s := &runtimeapi.LinuxSandboxSecurityContext{
 		NamespaceOptions: namespaces(pod),
@@ -24,7 +24,7 @@ func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
 	}
 	s.RunAsUser, s.RunAsGroup = number(sc.RunAsUser), number(sc.RunAsGroup)
 	if s.RunAsUser == nil {
-		s.RunAsGroup = nil // the runtime takes a group only together with a user
+		s.RunAsGroup = nil // CRI accepts a group only together with a user
 	}
 	s.SupplementalGroups = groups(sc)
 	return s
@@ -47,7 +47,7 @@ func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
 	return n
 }
 
-// security is what applies to one container: its own words before the pod's.
+// security converts a container's security context. Its fields override those of the pod.
 func security(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerSecurityContext {
 	s := &runtimeapi.LinuxContainerSecurityContext{
 		NamespaceOptions: namespaces(pod), MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
@@ -112,7 +112,7 @@ func capabilities(all []corev1.Capability) []string {
 	return names
 }
 
-// profile is a seccomp profile. None at all means that nothing is confined, as it always has.
+// profile converts a seccomp profile. No profile means unconfined, as in Kubernetes.
 func profile(p *corev1.SeccompProfile) *runtimeapi.SecurityProfile {
 	switch {
 	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
@@ -130,7 +130,7 @@ func selinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
 }
 
-// What of /proc and /sys containers do not see, and what they may only read.
+// The paths in /proc and /sys that containers cannot see, and those that are read-only.
 var (
 	maskedPaths = []string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",

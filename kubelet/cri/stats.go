@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Usages are what the containers use that run, by their id.
+// Usages returns the usage of the running containers, by their ID.
 func (r *Runtime) Usages(ctx context.Context) (map[string]container.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -17,7 +17,7 @@ func (r *Runtime) Usages(ctx context.Context) (map[string]container.Usage, error
 		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{labelOwner: "true"}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask what containers use: %w", err)
+		return nil, fmt.Errorf("read the usage of containers: %w", err)
 	}
 	all := make(map[string]container.Usage, len(answer.Stats))
 	for _, s := range answer.Stats {

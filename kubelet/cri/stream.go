@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Stream runs a command in a container, connected with streams. A command that fails is an error with an exit status.
+// Stream runs a command in a container, with its input and output connected. If the command fails, the error has its exit status.
 func (r *Runtime) Stream(ctx context.Context, id string, command []string, s container.Streams) error {
 	answer, err := r.runtime.Exec(ctx, &runtimeapi.ExecRequest{
 		ContainerId: plain(id), Cmd: command, Tty: s.TTY, Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.TTY,
@@ -31,7 +31,7 @@ func (r *Runtime) Stream(ctx context.Context, id string, command []string, s con
 	return connect(ctx, answer.Url, s)
 }
 
-// Attach connects streams with a container's own.
+// Attach connects streams with a container's input and output.
 func (r *Runtime) Attach(ctx context.Context, id string, s container.Streams) error {
 	if s.In != nil && s.Out != nil && s.Err != nil && !s.TTY && !s.Once {
 		return r.attachApart(ctx, id, s)
@@ -43,7 +43,7 @@ func (r *Runtime) Attach(ctx context.Context, id string, s container.Streams) er
 	return connect(ctx, address, s)
 }
 
-// attachment is where the runtime's streaming server waits for streams.
+// attachment returns the URL at the runtime's streaming server.
 func (r *Runtime) attachment(ctx context.Context, id string, s container.Streams) (address string, err error) {
 	answer, err := r.runtime.Attach(ctx, &runtimeapi.AttachRequest{
 		ContainerId: plain(id), Tty: s.TTY, Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.TTY,
@@ -51,7 +51,7 @@ func (r *Runtime) attachment(ctx context.Context, id string, s container.Streams
 	return answer.GetUrl(), err
 }
 
-// connect speaks to the runtime's streaming server.
+// connect transfers streams to and from the runtime's streaming server.
 func connect(ctx context.Context, address string, s container.Streams) error {
 	target, err := url.Parse(address)
 	if err != nil {
@@ -68,7 +68,7 @@ func connect(ctx context.Context, address string, s container.Streams) error {
 	return executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: s.In, Stdout: s.Out, Stderr: stderr, Tty: s.TTY, TerminalSizeQueue: s.Resize})
 }
 
-// Forward connects a stream with a port inside a sandbox.
+// Forward connects a stream with a port of a sandbox.
 func (r *Runtime) Forward(ctx context.Context, sandbox string, port int32, stream io.ReadWriteCloser) error {
 	answer, err := r.runtime.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: []int32{port}})
 	if err != nil {
@@ -110,7 +110,7 @@ func exchange(conn httpstream.Connection, port int32, stream io.ReadWriteCloser)
 	if err != nil {
 		return err
 	}
-	failures.Close() // nothing is written there
+	failures.Close() // nothing is ever written to it
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := conn.CreateStream(headers)
 	if err != nil {

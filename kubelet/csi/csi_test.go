@@ -22,6 +22,7 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/millrace/millrace/kubelet/csi"
+	"github.com/millrace/millrace/kubelet/plugins"
 )
 
 const driverName = "disks.example.com"
@@ -152,9 +153,10 @@ func start(t *testing.T) *world {
 func (w *world) run() (stop func()) {
 	w.Helper()
 	w.drivers = csi.New(csi.Options{Kube: w.kube, Node: "n", Root: w.root})
+	registry := plugins.New(plugins.Options{Root: w.root, Handlers: map[string]plugins.Handler{registration.CSIPlugin: w.drivers}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- w.drivers.Run(ctx) }()
+	go func() { done <- registry.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-done })
 	w.Cleanup(stop)
 	if s := <-w.plugin.status; !s.PluginRegistered {

@@ -1,7 +1,7 @@
 // Package csi lets storage drivers that speak CSI give a node's pods their volumes.
 //
-// What is guaranteed: a driver that puts its socket into the folder of registrations is asked who it is, told whether it was accepted, and appears in
-// the node's CSINode, with its limits and the labels of its topology; it disappears with its socket. A volume is attached (which others do), staged
+// What is guaranteed: a driver that registers appears in the node's CSINode, with its limits and the labels of its topology; it disappears
+// with its socket. A volume is attached (which others do), staged
 // once for each node where the driver can do that, and published once for each pod; what was begun stands on disk before the driver
 // is called, so that a kubelet that starts anew undoes it. A volume is unstaged when no pod of the node has it any more. Nothing below a
 // published path is removed before the driver has answered that it is not published.

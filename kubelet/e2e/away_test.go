@@ -91,7 +91,7 @@ func (s *survivors) withoutAPI(folder string) {
 	c.startControl()
 	l.back()
 	s.unharmed("the-api-server-is-away")
-	for _, word := range []string{"cannot be reached", "is reached again"} {
+	for _, word := range []string{"cannot be reached", "can be reached again"} {
 		if n := strings.Count(c.node.said(), word); n != 1 {
 			s.t.Errorf("the kubelet said %d times that the API server %s", n, word)
 		}

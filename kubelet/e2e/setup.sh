@@ -5,6 +5,7 @@
 #   eval "$(kubelet/e2e/setup.sh start)"   starts it and sets MILLRACE_CRI_SOCKET, for the tests
 #   kubelet/e2e/setup.sh stop      ends that containerd, by its process id, and removes its folder
 #   kubelet/e2e/setup.sh restart    ends and starts containerd only; containers go on running
+#   kubelet/e2e/setup.sh packages   installs what start would install, and nothing else
 #   kubelet/e2e/setup.sh image NAME    makes one more image
 #   kubelet/e2e/setup.sh network on|off    configures the pods' network (CNI: bridge, host-local, portmap), as start does, or takes it away
 #
@@ -139,6 +140,9 @@ start)
 	images
 	echo "export MILLRACE_CRI_SOCKET=$socket"
 	;;
+packages)
+	packages
+	;;
 network)
 	network "$2"
 	;;
@@ -160,7 +164,7 @@ restart)
 	launch
 	;;
 *)
-	echo "usage: setup.sh start | stop | restart | image NAME | network on|off" >&2
+	echo "usage: setup.sh start | stop | restart | packages | image NAME | network on|off" >&2
 	exit 2
 	;;
 esac

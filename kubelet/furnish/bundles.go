@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	bundleKind  = "clustertrustbundle" // one of a name
-	signerKind  = "signer"             // all of a signer that a selector matches
-	bundleParts = "\x00"               // between a signer and the selector
+	bundleKind  = "clustertrustbundle" // one bundle by name
+	signerKind  = "signer"             // all bundles of a signer that match a selector
+	bundleParts = "\x00"               // separates the signer from the selector
 	anchors     = "anchors"
 )
 
-// bundle is the authorities that a volume is to have.
+// bundle returns the certificates for a ClusterTrustBundle projection.
 func (f *Furnisher) bundle(ctx context.Context, pod *corev1.Pod, s *corev1.ClusterTrustBundleProjection) ([]byte, error) {
 	maybe := s.Optional != nil && *s.Optional
 	key := object{kind: bundleKind}
@@ -58,7 +58,7 @@ func (f *Furnisher) bundle(ctx context.Context, pod *corev1.Pod, s *corev1.Clust
 
 var errNoAnchors = errors.New("combination of signer name and label selector matched zero trust anchors")
 
-// watchBundles follows the trust bundles that a key is about until ctx ends.
+// watchBundles watches the trust bundles of a key until ctx ends.
 func (o *objects) watchBundles(ctx context.Context, key object, e *entry) error {
 	only := informer.Options[*certificatesv1.ClusterTrustBundle]{
 		Name: "kubelet", FieldSelector: "metadata.name=" + key.name, DropManagedFields: true, DisableStreaming: !o.streaming, Logger: o.log,
@@ -72,7 +72,7 @@ func (o *objects) watchBundles(ctx context.Context, key object, e *entry) error 
 	return informer.NewReflector(informer.For(o.kube.CertificatesV1().ClusterTrustBundles()), store, only).Run(ctx)
 }
 
-// merge puts the authorities of bundles together, each once. Their order says nothing, and is always the same.
+// merge joins the certificates of bundles without duplicates, in a stable order.
 func merge(all []*certificatesv1.ClusterTrustBundle) map[string][]byte {
 	var ders [][]byte
 	for _, b := range all {
@@ -88,7 +88,7 @@ func merge(all []*certificatesv1.ClusterTrustBundle) map[string][]byte {
 	slices.SortFunc(ders, bytes.Compare)
 	var text bytes.Buffer
 	for _, der := range slices.CompactFunc(ders, bytes.Equal) {
-		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der}) // a buffer takes everything
+		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der}) // a buffer never fails
 	}
 	return map[string][]byte{anchors: text.Bytes()}
 }

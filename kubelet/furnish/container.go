@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Furnish fills in what one container needs.
+// Furnish completes the specification of a container.
 func (f *Furnisher) Furnish(ctx context.Context, spec *container.Spec, ips []string) error {
 	pod, c := spec.Pod, spec.Container
 	if err := f.nonRoot(ctx, pod, c, spec.ImageRef); err != nil {
@@ -35,16 +36,19 @@ func (f *Furnisher) Furnish(ctx context.Context, spec *container.Spec, ips []str
 		return err
 	}
 	for i := range c.VolumeMounts {
-		m, err := f.mount(ctx, pod, c, i, e)
+		m, err := f.mount(ctx, spec, i, e)
 		if err != nil {
 			return err
 		}
 		spec.Mounts = append(spec.Mounts, m)
 	}
+	if f.Devices != nil {
+		spec.Devices = f.Devices.Of(pod, c)
+	}
 	return errors.Join(f.hosts(spec, ips), f.messageFile(spec))
 }
 
-// nonRoot refuses containers that would run as root where that is forbidden.
+// nonRoot returns an error for a container that has runAsNonRoot and would run as root.
 func (f *Furnisher) nonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ref string) error {
 	var must *bool
 	var user *int64
@@ -83,50 +87,47 @@ func (f *Furnisher) nonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 	return nil
 }
 
-// mount is what a container's volume mount with this index means on the node.
-func (f *Furnisher) mount(ctx context.Context, pod *corev1.Pod, c *corev1.Container, index int, e *environment) (container.Mount, error) {
-	m := &c.VolumeMounts[index]
-	var v *corev1.Volume
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].Name == m.Name {
-			v = &pod.Spec.Volumes[i]
-		}
-	}
-	if v == nil {
+// mount resolves a container's volume mount to a path on the node, or to an image.
+func (f *Furnisher) mount(ctx context.Context, spec *container.Spec, index int, e *environment) (container.Mount, error) {
+	pod, m := spec.Pod, &spec.Container.VolumeMounts[index]
+	i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+	if i < 0 {
 		return container.Mount{}, fmt.Errorf("volume %q is not defined", m.Name)
 	}
-	host, err := f.source(ctx, pod, v)
-	if err != nil {
-		return container.Mount{}, err
-	}
+	v := &pod.Spec.Volumes[i]
 	below := m.SubPath
 	if m.SubPathExpr != "" {
 		below = expand(m.SubPathExpr, e.get)
 	}
-	if below != "" {
-		if host, err = f.subPath(string(pod.UID), v.Name, c.Name, index, host, below); err != nil {
-			return container.Mount{}, err
-		}
+	mount := container.Mount{Container: m.MountPath, ReadOnly: m.ReadOnly || readOnly(v)}
+	if !filepath.IsAbs(mount.Container) {
+		mount.Container = "/" + mount.Container
 	}
-	at := m.MountPath
-	if !filepath.IsAbs(at) {
-		at = "/" + at
-	}
-	mount := container.Mount{Container: at, Host: host, ReadOnly: m.ReadOnly || readOnly(v)}
 	if m.MountPropagation != nil {
 		mount.Propagation = *m.MountPropagation
 	}
 	mount.RecursiveRO = m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled
+	if v.Image != nil {
+		mount.Image, mount.ImagePath = spec.VolumeImages[v.Name], below
+		return mount, nil
+	}
+	var err error
+	if mount.Host, err = f.source(ctx, pod, v); err == nil && below != "" {
+		mount.Host, err = f.subPath(string(pod.UID), v.Name, spec.Container.Name, index, mount.Host, below)
+	}
+	if err != nil {
+		return container.Mount{}, err
+	}
 	return mount, nil
 }
 
-// readOnly reports whether nothing may write to a volume, because it is replaced as a whole.
+// readOnly reports whether a volume is mounted read-only: an image, or files that the kubelet replaces.
 func readOnly(v *corev1.Volume) bool {
-	return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
+	return v.Image != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
 		v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 }
 
-// hosts gives a container its /etc/hosts, unless it mounts one.
+// hosts adds /etc/hosts to a container that does not mount its own.
 func (f *Furnisher) hosts(spec *container.Spec, ips []string) error {
 	pod := spec.Pod
 	for _, m := range spec.Mounts {
@@ -169,7 +170,7 @@ func (f *Furnisher) messagePath(uid, name string, attempt int32) string {
 	return filepath.Join(f.podFolder(uid), "containers", name, strconv.Itoa(int(attempt)))
 }
 
-// messageFile gives a container the file for its last words.
+// messageFile adds the file for the termination message.
 func (f *Furnisher) messageFile(spec *container.Spec) error {
 	if spec.Container.TerminationMessagePath == "" {
 		return nil
@@ -181,7 +182,7 @@ func (f *Furnisher) messageFile(spec *container.Spec) error {
 	if err := os.WriteFile(path, nil, 0o666); err != nil {
 		return err
 	}
-	if err := os.Chmod(path, 0o666); err != nil { // whatever user the container runs as
+	if err := os.Chmod(path, 0o666); err != nil { // the container may run as any user
 		return err
 	}
 	spec.Mounts = append(spec.Mounts, container.Mount{Container: spec.Container.TerminationMessagePath, Host: path})

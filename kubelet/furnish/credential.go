@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// login is an entry of a docker configuration.
+// login is an entry of a Docker configuration.
 type login struct {
 	Username      string `json:"username"`
 	Password      string `json:"password"`
@@ -20,8 +20,8 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// Credentials are those of a pod's pull secrets that fit an image's registry. Secrets that are missing or broken are
-// passed over: the image may need none.
+// Credentials returns the entries of a pod's pull secrets for an image's registry. Missing and invalid secrets are skipped,
+// because the image may not need any.
 func (f *Furnisher) Credentials(ctx context.Context, pod *corev1.Pod, image string) ([]container.Credential, error) {
 	var all []container.Credential
 	for _, ref := range pod.Spec.ImagePullSecrets {
@@ -60,7 +60,7 @@ func logins(data map[string][]byte) map[string]login {
 	return nil
 }
 
-// split reads user and password out of the combined form.
+// split reads user and password from the combined form.
 func (l *login) split() {
 	if l.Username != "" || l.Auth == "" {
 		return
@@ -70,7 +70,7 @@ func (l *login) split() {
 	}
 }
 
-// fits reports whether a server's credentials are for an image: the same host, and a path that leads to it.
+// fits reports whether credentials for server apply to an image: the host is equal, and the path is a prefix.
 func fits(server, image string) bool {
 	server = strings.TrimPrefix(strings.TrimPrefix(server, "https://"), "http://")
 	server = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(server, "/"), "/v1"), "/v2")

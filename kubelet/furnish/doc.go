@@ -1,7 +1,7 @@
-// Package furnish gives pods what a node and the API server have for them: volumes, environment, names and messages.
+// Package furnish gives pods their volumes, environment, host names and termination messages.
 //
-// What is guaranteed: files of config maps, secrets, projections and tokens are replaced all at once, so that a reader
-// sees the old set or the new one; what is mandatory and missing keeps a pod from starting, and never takes from a
-// running pod what it has; config maps and secrets are watched as long as a pod uses them, and no others; tokens are
-// renewed when four fifths of their life are over; nothing of a pod is left on disk after Release.
+// Guarantees: the files of config map, secret, projected and token volumes are replaced atomically, so that a reader sees the old
+// set or the new one. If a required object is missing, the pod does not start; a running pod keeps what it has. A config map or
+// secret is watched only while a pod of the node uses it. A token is renewed after 80 % of its lifetime. After Release nothing of
+// the pod is left on disk.
 package furnish

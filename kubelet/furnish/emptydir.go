@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// emptyDir makes a folder that all may write to, or that the pod's group owns.
+// emptyDir makes a directory that everybody may write to, or that the pod's fsGroup owns.
 //
-// A mark outside of the volume says that it is complete: a kubelet that was killed half-way makes it again. The mark of a
-// volume in memory is good only while the volume is mounted, which it is not after a reboot.
+// A mark outside of the volume says that it is complete: if a kubelet was killed half-way, the next one makes the volume again.
+// The mark of a volume in memory only counts while the volume is mounted, which it is not after a reboot.
 func (f *Furnisher) emptyDir(pod *corev1.Pod, v *corev1.Volume) error {
 	folder, mark := f.volumeFolder(string(pod.UID), v.Name), f.completeMark(string(pod.UID), v.Name)
 	inMemory := v.EmptyDir.Medium == corev1.StorageMediumMemory
@@ -42,7 +42,7 @@ func sizeLimit(v *corev1.EmptyDirVolumeSource) int64 {
 	return v.SizeLimit.Value()
 }
 
-// open lets all write to a folder, and gives it to a group if there is one.
+// open makes a directory writable for everybody, and sets its group if there is one.
 func open(folder string, group *int64) error {
 	mode := fs.FileMode(0o777)
 	if group != nil {
@@ -54,7 +54,7 @@ func open(folder string, group *int64) error {
 	return os.Chmod(folder, mode)
 }
 
-// completeMark is the file that says that a volume is complete.
+// completeMark returns the file that marks a volume as complete.
 func (f *Furnisher) completeMark(uid, volume string) string {
 	return filepath.Join(f.podFolder(uid), "complete", volume)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// environment is a container's variables in the making: later ones replace earlier ones in their place.
+// environment collects a container's variables. A later variable replaces an earlier one of the same name, at its position.
 type environment struct {
 	all   []container.Variable
 	place map[string]int
@@ -91,7 +91,7 @@ func (f *Furnisher) envFrom(ctx context.Context, e *environment, pod *corev1.Pod
 	return nil
 }
 
-// valueFrom is a variable's value from elsewhere. It is absent if what it comes from is optional and missing.
+// valueFrom resolves a variable's source. ok is false if an optional source is missing.
 func (f *Furnisher) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, s *corev1.EnvVarSource, ips []string) (string, bool, error) {
 	switch {
 	case s.FieldRef != nil:
@@ -133,7 +133,7 @@ func one(data map[string][]byte, err error, key string, optional *bool, kind, ti
 	return string(value), ok, nil
 }
 
-// expand replaces $(NAME) by a variable that is known; $$ is a dollar sign that expands nothing.
+// expand replaces $(NAME) by the value of a known variable. $$ is an escaped dollar sign.
 func expand(text string, get func(string) (string, bool)) string {
 	if !strings.Contains(text, "$") {
 		return text

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// field is one of the fields that pods may be told of themselves.
+// field returns the value of a field for the downward API.
 func (f *Furnisher) field(pod *corev1.Pod, path string, ips []string) (string, error) {
 	if base, key, ok := strings.Cut(path, "['"); ok {
 		key = strings.TrimSuffix(key, "']")
@@ -56,7 +56,7 @@ func first(all []string) string {
 	return all[0]
 }
 
-// lines writes a map as downward API files have it.
+// lines formats a map for a downward API file.
 func lines(m map[string]string) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -65,7 +65,8 @@ func lines(m map[string]string) string {
 	return strings.Join(all, "\n")
 }
 
-// resourceField is a request or limit of a container, in units of the divisor. Who has no limit may use what the node has.
+// resourceField returns a request or limit of a container in units of the divisor. Without a limit it is the node's allocatable
+// amount.
 func (f *Furnisher) resourceField(_ *corev1.Pod, c *corev1.Container, s *corev1.ResourceFieldSelector) (string, error) {
 	if c == nil {
 		return "", fmt.Errorf("container %s not found", s.ContainerName)

@@ -17,7 +17,7 @@ type file struct {
 
 const defaultMode = 0o644
 
-// files are those of a volume that is made from objects of the API.
+// files returns the files of a volume that is made from objects of the API.
 func (f *Furnisher) files(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (map[string]file, error) {
 	all := map[string]file{}
 	switch {
@@ -68,7 +68,7 @@ func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev
 	return ErrUnsupported
 }
 
-// tokenMode lets others read a token only where the container's user is not the owner of files.
+// tokenMode returns the file mode of a token: readable for all only if the container's user does not own the file.
 func tokenMode(pod *corev1.Pod, mode *int32) fs.FileMode {
 	if fsGroup(pod) != nil {
 		return 0o640
@@ -86,7 +86,7 @@ func modeOf(own, whole *int32) fs.FileMode {
 	return defaultMode
 }
 
-// pick takes the wanted keys of an object's data.
+// pick selects the wanted keys of an object's data.
 func pick(all map[string]file, data map[string][]byte, err error, items []corev1.KeyToPath, mode *int32, optional *bool, kind, name string) error {
 	maybe := optional != nil && *optional
 	if apierrors.IsNotFound(err) {
@@ -117,7 +117,7 @@ func pick(all map[string]file, data map[string][]byte, err error, items []corev1
 	return nil
 }
 
-// downward takes fields of the pod.
+// downward adds the files of downward API fields.
 func (f *Furnisher) downward(all map[string]file, pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode *int32) error {
 	for i := range items {
 		item := &items[i]

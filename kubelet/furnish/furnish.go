@@ -18,39 +18,49 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// ErrUnsupported means a sort of volume that this kubelet cannot give.
+// ErrUnsupported means that this kubelet does not support a type of volume.
 var ErrUnsupported = errors.New("this sort of volume is not supported")
 
-// Options say what there is to give. Root is needed.
+// Options configure a Furnisher. Root is required.
 type Options struct {
-	// Root is the folder below which pods have theirs.
+	// Root is the directory that has one directory for each pod.
 	Root string
-	// Kube reads config maps, secrets and claims, and asks for tokens. Nil, in a kubelet that stands alone, has none.
+	// Kube reads config maps, secrets and claims, and requests tokens. It is nil in a standalone kubelet.
 	Kube kubernetes.Interface
-	// Services are those of a namespace. Nil has none.
+	// Services returns the services of a namespace. Nil means that there are none.
 	Services func(namespace string) []*corev1.Service
-	// Addresses are the node's.
+	// Addresses are the node's addresses.
 	Addresses []string
 	// Allocatable is what containers without limits may use.
 	Allocatable corev1.ResourceList
-	// ClusterDNS and ClusterDomain are what pods ask for names.
+	// ClusterDNS and ClusterDomain configure the pods' resolvers.
 	ClusterDNS    []string
 	ClusterDomain string
-	// ImageUser says who runs an image that does not say otherwise in the pod. Nil does not know.
+	// ImageUser returns the user of an image. Nil means that it is not known.
 	ImageUser func(ctx context.Context, ref string) (uid *int64, name string, err error)
-	// Streaming says that the server gives the first state of a watch in the watch.
+	// Streaming means that the server supports WatchList: a watch begins with the current state.
 	Streaming bool
-	// Drivers give the volumes of CSI drivers. Nil has none.
+	// Drivers mounts the volumes of CSI drivers. Nil means that there are none.
 	Drivers Drivers
+	// Devices give containers the devices of resource claims. Nil has none.
+	Devices Devices
 	// Changed hears of pods whose config maps or secrets have changed. Nil hears nothing.
 	Changed func(worker.Key)
 	Logger  *slog.Logger
 }
 
-// Drivers make volumes ready that somebody else provides, and take them away from a pod.
+// Drivers mounts and unmounts the volumes of CSI drivers.
 type Drivers interface {
 	Persistent(ctx context.Context, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, readOnly bool) (string, error)
 	Inline(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error)
+	Release(ctx context.Context, uid string) error
+}
+
+// Devices make the devices of resource claims ready, and take them away from a pod.
+type Devices interface {
+	Prepare(ctx context.Context, pod *corev1.Pod) error
+	// Of are the names of the CDI devices that a container gets.
+	Of(pod *corev1.Pod, c *corev1.Container) []string
 	Release(ctx context.Context, uid string) error
 }
 
@@ -64,7 +74,7 @@ type Furnisher struct {
 
 var _ worker.Furnisher = (*Furnisher)(nil)
 
-// New makes a Furnisher.
+// New returns a Furnisher.
 func New(o Options) *Furnisher {
 	o.ClusterDomain = cmp.Or(o.ClusterDomain, "cluster.local")
 	if o.Logger == nil {
@@ -76,7 +86,7 @@ func New(o Options) *Furnisher {
 	return &Furnisher{Options: o, objects: newObjects(&o), tokens: newTokens(o.Kube), mounts: system{}}
 }
 
-// Run watches what pods use until ctx ends. Without an API server there is nothing to watch, and no need to run.
+// Run runs the watches until ctx ends. A standalone kubelet has nothing to watch and need not call it.
 func (f *Furnisher) Run(ctx context.Context) error { return f.objects.run(ctx) }
 
 func (f *Furnisher) podFolder(uid string) string { return filepath.Join(f.Root, "pods", uid) }
@@ -85,12 +95,12 @@ func (f *Furnisher) volumeFolder(uid, volume string) string {
 	return filepath.Join(f.podFolder(uid), "volumes", volume)
 }
 
-// Folder is where a volume of a pod is kept, if it is one of its own.
+// Folder returns the directory of a pod's volume, for volumes that are kept in the pod's own directory.
 func (f *Furnisher) Folder(uid types.UID, volume string) string {
 	return f.volumeFolder(string(uid), volume)
 }
 
-// Prepare makes a pod's volumes ready, or brings them up to date.
+// Prepare makes a pod's volumes and devices ready, or brings them up to date.
 func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	if err := os.MkdirAll(filepath.Join(f.podFolder(string(pod.UID)), "volumes"), 0o755); err != nil {
 		return err
@@ -101,12 +111,22 @@ func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
 			return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
 		}
 	}
+	if f.Devices != nil {
+		if err := f.Devices.Prepare(ctx, pod); err != nil {
+			return &worker.NotPrepared{Reason: "FailedPrepareDynamicResources", Err: fmt.Errorf("Failed to prepare dynamic resources: %w", err)}
+		}
+	}
 	return nil
 }
 
-// Release removes what a pod had.
+// Release unmounts and removes a pod's volumes.
 func (f *Furnisher) Release(ctx context.Context, _ worker.Key, uid string) error {
 	folder := f.podFolder(uid)
+	if f.Devices != nil {
+		if err := f.Devices.Release(ctx, uid); err != nil {
+			return err
+		}
+	}
 	if f.Drivers != nil {
 		if err := errors.Join(f.clearSubPaths(uid), f.Drivers.Release(ctx, uid)); err != nil {
 			return err
@@ -126,11 +146,11 @@ func (f *Furnisher) Release(ctx context.Context, _ worker.Key, uid string) error
 	}
 	f.tokens.forget(uid)
 	f.objects.release(uid)
-	// The folder of messages stays: the final status is made from it. Sweep removes it with the pod.
+	// The directory of termination messages stays until Sweep, because the final status is made from it.
 	return os.RemoveAll(filepath.Join(folder, "volumes"))
 }
 
-// Sweep removes the folders of pods that are not alive.
+// Sweep removes the directories of pods that are gone.
 func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) error {
 	pods, err := os.ReadDir(filepath.Join(f.Root, "pods"))
 	if err != nil {
@@ -144,7 +164,7 @@ func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) erro
 			continue
 		}
 		if failed := f.Release(ctx, worker.Key{}, p.Name()); failed != nil {
-			err = errors.Join(err, failed) // something may still be mounted below
+			err = errors.Join(err, failed) // something may still be mounted below it
 			continue
 		}
 		err = errors.Join(err, os.RemoveAll(f.podFolder(p.Name())))
@@ -152,7 +172,7 @@ func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) erro
 	return err
 }
 
-// Sandbox fills in a pod's names and resolver.
+// Sandbox sets a pod's host name and resolver.
 func (f *Furnisher) Sandbox(_ context.Context, spec *container.SandboxSpec) error {
 	spec.Hostname = hostname(spec.Pod)
 	if sub := spec.Pod.Spec.Subdomain; sub != "" && spec.Pod.Spec.SetHostnameAsFQDN != nil && *spec.Pod.Spec.SetHostnameAsFQDN {
@@ -162,7 +182,7 @@ func (f *Furnisher) Sandbox(_ context.Context, spec *container.SandboxSpec) erro
 	return nil
 }
 
-// longestHostname is what Linux takes as one label.
+// longestHostname is the limit for a host name.
 const longestHostname = 63
 
 func hostname(pod *corev1.Pod) string {
@@ -177,7 +197,7 @@ func trimName(name string) string {
 	return name
 }
 
-// resolver is what a pod's resolver is told. Nil leaves it to the node.
+// resolver returns a pod's DNS configuration. Nil means the node's.
 func (f *Furnisher) resolver(pod *corev1.Pod) *container.DNS {
 	d := &container.DNS{}
 	cluster := pod.Spec.DNSPolicy == corev1.DNSClusterFirst && !pod.Spec.HostNetwork || pod.Spec.DNSPolicy == corev1.DNSClusterFirstWithHostNet

@@ -28,7 +28,7 @@ func TestVariablesExpand(t *testing.T) {
 	}
 }
 
-func FuzzExpansionKeepsWhatHasNoDollar(f *testing.F) {
+func FuzzExpandKeepsTextWithoutADollar(f *testing.F) {
 	f.Add("a$(b)c$$")
 	f.Fuzz(func(t *testing.T, text string) {
 		got := expand(text, func(string) (string, bool) { return "", false })
@@ -47,7 +47,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func TestASetOfFilesIsReplacedAtOnce(t *testing.T) {
+func TestASetOfFilesIsReplacedAtomically(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "volume")
 	set := func(files map[string]string) {
 		t.Helper()
@@ -96,7 +96,7 @@ func specOf(pod *corev1.Pod, c *corev1.Container) *container.Spec {
 	return &container.Spec{Pod: pod, Container: c, Sandbox: &container.SandboxSpec{Pod: pod}}
 }
 
-// running makes a Furnisher that runs until the test ends.
+// running returns a Furnisher that runs until the test ends.
 func running(t *testing.T, o Options) *Furnisher {
 	t.Helper()
 	f := New(o)
@@ -154,7 +154,7 @@ func TestChangesOfConfigMapsReachThePodsThatUseThem(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentComesFromEverywhere(t *testing.T) {
+func TestTheEnvironmentCombinesAllSources(t *testing.T) {
 	kube := fake.NewClientset(
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cm"}, Data: map[string]string{"k": "v", "x y": "odd"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, Data: map[string][]byte{"pw": []byte("secret")}},
@@ -205,7 +205,7 @@ func TestTheEnvironmentComesFromEverywhere(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingKeepsAPodFromStarting(t *testing.T) {
+func TestAPodWithAMissingRequiredObjectDoesNotStart(t *testing.T) {
 	f := running(t, Options{Root: t.TempDir(), Kube: fake.NewClientset()})
 	pod := subject()
 	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}}}}

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// LocalFolder is where the volumes are kept that the cluster's provisioner has placed on this node.
+// LocalFolder returns the directory of the local volumes that the cluster's provisioner has placed on this node.
 func (f *Furnisher) LocalFolder() string { return LocalFolder(f.Root) }
 
-// LocalFolder is where a kubelet with this root keeps local volumes.
+// LocalFolder returns the directory of local volumes for a kubelet with this root.
 func LocalFolder(root string) string { return filepath.Join(root, "local") }
 
-// localVolume makes sure that a local volume is there. Those below this kubelet's own folder are made when a pod uses them first;
-// others must have been prepared by somebody.
+// localVolume makes sure that a local volume exists. A volume below this kubelet's own directory is made when a pod uses it
+// first; any other must exist.
 func (f *Furnisher) localVolume(path string) (string, error) {
 	if filepath.Dir(filepath.Clean(path)) != f.LocalFolder() {
 		_, err := os.Stat(path)
@@ -34,10 +34,10 @@ func (f *Furnisher) localVolume(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return path, os.Chmod(path, 0o777) // whatever the mask of this process is
+	return path, os.Chmod(path, 0o777) // whatever the umask is
 }
 
-// RemoveLocal removes a volume below the kubelet's own folder, by its name. It is no error if there is none.
+// RemoveLocal removes a volume below the kubelet's own directory by its name. A volume that does not exist is no error.
 func (f *Furnisher) RemoveLocal(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
 		return fmt.Errorf("%q is not the name of a volume", name)

@@ -18,7 +18,7 @@ const (
 	tailLines      = 80
 )
 
-// Message is what a container that ended left in its file, or the end of its log where that is asked for.
+// Message returns a container's termination message: its file, or the end of its log if the policy says so.
 func (f *Furnisher) Message(pod *corev1.Pod, c *corev1.Container, run *container.Container) string {
 	text := beginning(f.messagePath(string(pod.UID), c.Name, run.Attempt))
 	if text != "" || run.ExitCode == 0 || c.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError || run.LogPath == "" {

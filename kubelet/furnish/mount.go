@@ -2,14 +2,14 @@ package furnish
 
 import "os"
 
-// mounts is what a Furnisher asks of the operating system. Tests replace it.
+// mounts are the mount operations of the operating system. Tests replace them.
 type mounts interface {
-	// memory mounts a file system in memory; a size of 0 does not bound it.
+	// memory mounts a tmpfs. A size of 0 means no limit.
 	memory(folder string, size int64) error
-	// mounted says whether a folder is where something is mounted.
+	// mounted reports whether a directory is a mount point.
 	mounted(folder string) bool
-	// bind mounts an open file or folder at a path.
+	// bind mounts an open file or directory at a path.
 	bind(source *os.File, target string) error
-	// unmount ends a mount. Where there is none nothing happens.
+	// unmount unmounts a path. A path that is no mount point is no error.
 	unmount(path string) error
 }

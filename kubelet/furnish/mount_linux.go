@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system are the mounts of this machine.
+// system has the mount operations of Linux.
 type system struct{}
 
 func (system) memory(folder string, size int64) error {
@@ -42,8 +42,8 @@ func (system) unmount(path string) error {
 	return err
 }
 
-// openBeneath opens a path below a folder, without any right to what is there. Links that lead out of the folder, at
-// whatever place of the path, are an error, and the kernel checks that while it walks.
+// openBeneath opens a path below a folder with O_PATH. If a symbolic link at any place of the path leads out of the folder, it
+// fails. The kernel checks this while it resolves the path.
 func openBeneath(folder, below string) (*os.File, error) {
 	root, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -56,7 +56,7 @@ func openBeneath(folder, below string) (*os.File, error) {
 		if err == nil {
 			return os.NewFile(uintptr(fd), filepath.Join(folder, below)), nil
 		}
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) { // a rename elsewhere came in between
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) { // the path was renamed meanwhile
 			return nil, &fs.PathError{Op: "open", Path: below, Err: err}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// system are the mounts of this machine, of which there are none: only Linux runs containers.
+// system has no mount operations: only Linux runs containers.
 type system struct{}
 
 func (system) memory(string, int64) error  { return ErrUnsupported }

@@ -10,12 +10,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/kubelet/container"
 )
 
-// pretended are mounts that are only noted down, so that the tests need no rights.
+// pretended records mounts without making them, so that the tests need no privileges.
 type pretended struct {
-	mounts map[string]string // what is mounted, by where
-	bound  func(*os.File)    // hears of what is bound, before it is
+	mounts map[string]string // target → what is mounted
+	bound  func(*os.File)    // called before something is bound
 }
 
 func (p *pretended) memory(folder string, _ int64) error {
@@ -48,7 +51,7 @@ func pretending(t *testing.T) (*Furnisher, *pretended) {
 	return f, p
 }
 
-// volumeWith makes a folder that stands for a volume, with what fill puts there.
+// volumeWith makes a directory in place of a volume, filled by fill.
 func volumeWith(t *testing.T, fill func(folder string) error) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "volume")
@@ -58,7 +61,7 @@ func volumeWith(t *testing.T, fill func(folder string) error) string {
 	return folder
 }
 
-func TestSubPathsDoNotLeadOut(t *testing.T) {
+func TestASubPathCannotLeaveItsVolume(t *testing.T) {
 	f, p := pretending(t)
 	volume := volumeWith(t, func(folder string) error {
 		return errors.Join(os.Symlink("/etc", filepath.Join(folder, "link")), os.Symlink("a/b", filepath.Join(folder, "inside")))
@@ -77,9 +80,8 @@ func TestSubPathsDoNotLeadOut(t *testing.T) {
 	}
 }
 
-// TestAPathThatIsExchangedAfterTheCheckDoesNotLeadOut lets another container exchange a folder for a link between the
-// moment it was checked and the moment it is mounted.
-func TestAPathThatIsExchangedAfterTheCheckDoesNotLeadOut(t *testing.T) {
+// Another container replaces a directory by a symbolic link between the check and the mount.
+func TestALinkThatIsMadeAfterTheCheckDoesNotLeaveTheVolume(t *testing.T) {
 	f, p := pretending(t)
 	volume := volumeWith(t, func(folder string) error { return os.MkdirAll(filepath.Join(folder, "a"), 0o755) })
 	p.bound = func(*os.File) {
@@ -99,7 +101,7 @@ func TestAPathThatIsExchangedAfterTheCheckDoesNotLeadOut(t *testing.T) {
 	}
 }
 
-func TestReleaseEndsTheMountsOfSubPathsAndLeavesWhatWasMounted(t *testing.T) {
+func TestReleaseUnmountsSubPathsAndKeepsTheirContent(t *testing.T) {
 	f, p := pretending(t)
 	volume := volumeWith(t, func(folder string) error { return os.WriteFile(filepath.Join(folder, "file"), []byte("kept"), 0o644) })
 	for i, below := range []string{"file", "folder"} {
@@ -127,7 +129,7 @@ func memoryPod(medium corev1.StorageMedium) *corev1.Pod {
 	return pod
 }
 
-func TestAVolumeInMemoryIsMountedAgainAfterAReboot(t *testing.T) {
+func TestAMemoryVolumeIsMountedAgainAfterAReboot(t *testing.T) {
 	f, p := pretending(t)
 	pod := memoryPod(corev1.StorageMediumMemory)
 	for _, moment := range []string{"first", "after a reboot"} {
@@ -145,7 +147,7 @@ func TestAHalfMadeVolumeIsCompletedAfterAKill(t *testing.T) {
 	f, _ := pretending(t)
 	pod := memoryPod(corev1.StorageMediumDefault)
 	folder := f.Folder(pod.UID, "v")
-	if err := os.MkdirAll(folder, 0o700); err != nil { // and no more before the kill
+	if err := os.MkdirAll(folder, 0o700); err != nil { // the kubelet was killed here
 		t.Fatal(err)
 	}
 	if err := f.Prepare(t.Context(), pod); err != nil {
@@ -154,7 +156,7 @@ func TestAHalfMadeVolumeIsCompletedAfterAKill(t *testing.T) {
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("the volume's mode is %v, %v", info.Mode(), err)
 	}
-	if err := os.Chmod(folder, 0o750); err != nil { // by its container
+	if err := os.Chmod(folder, 0o750); err != nil { // the container did this
 		t.Fatal(err)
 	}
 	if err := f.Prepare(t.Context(), pod); err != nil {
@@ -171,7 +173,7 @@ func TestAHalfMadeSetOfFilesIsCompletedAfterAKill(t *testing.T) {
 	if err := replace(folder, files, nil); err != nil {
 		t.Fatal(err)
 	}
-	// Killed before the name was made, and once before that while another set was written.
+	// Killed before the visible name was made, and once before while another set was written.
 	if err := errors.Join(os.Remove(filepath.Join(folder, "a")), os.Mkdir(filepath.Join(folder, "..2006_01_02"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +188,27 @@ func TestAHalfMadeSetOfFilesIsCompletedAfterAKill(t *testing.T) {
 	}
 }
 
-func TestTokensAreTimedByTheWallClock(t *testing.T) {
+func TestTokensExpireByTheWallClock(t *testing.T) {
 	if now := wallClock(); strings.Contains(now.String(), "m=") {
 		t.Errorf("%s has a monotonic reading, which stands still while a machine is suspended", now)
+	}
+}
+
+func TestAnImageVolumeIsMountedReadOnlyFromTheImage(t *testing.T) {
+	f, _ := pretending(t)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Spec: corev1.PodSpec{
+		Volumes:    []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "example.com/data:1"}}}},
+		Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "data", SubPath: "part"}}}},
+	}}
+	spec := &container.Spec{Pod: pod, Container: &pod.Spec.Containers[0], VolumeImages: map[string]string{"data": "sha256:1"}, Sandbox: &container.SandboxSpec{Pod: pod}}
+	if err := f.Prepare(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Furnish(t.Context(), spec, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := container.Mount{Container: "/data", Image: "sha256:1", ImagePath: "part", ReadOnly: true}
+	if spec.Mounts[0] != want {
+		t.Errorf("got %+v, want %+v", spec.Mounts[0], want)
 	}
 }

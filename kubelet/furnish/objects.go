@@ -18,23 +18,23 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// ErrAlone means that something needs an API server, and there is none.
-var ErrAlone = errors.New("this kubelet runs without an API server")
+// ErrNoServer means that something needs an API server, and this kubelet is standalone.
+var ErrNoServer = errors.New("this kubelet runs without an API server")
 
 // firstLook is how long a pod waits for the first state of an object.
 const firstLook = 10 * time.Second
 
-// objects are the config maps, secrets and trust bundles that pods of this node use. Each is watched by itself, once for all pods, as
-// long as a pod uses it: nothing else is asked of the server, and changes come at once. While the server is away the
-// last content is good.
+// objects has the config maps, secrets and trust bundles that pods of this node use. Each is watched on its own, once for all
+// pods, while a pod uses it. So no other objects are read, and changes arrive at once. While the server cannot be reached, the
+// last content is used.
 type objects struct {
 	kube      kubernetes.Interface
 	streaming bool
 	log       *slog.Logger
-	changed   func(worker.Key) // of a pod that uses what changed
+	changed   func(worker.Key) // called for each pod that uses the changed object
 
 	watches sync.WaitGroup
-	begun   chan struct{} // closed when there is a context to watch in
+	begun   chan struct{} // closed when Run has set the context for watches
 	once    sync.Once
 	running context.Context
 
@@ -44,7 +44,7 @@ type objects struct {
 
 type object struct{ kind, namespace, name string }
 
-// user is a pod that uses objects.
+// user is a pod that uses an object.
 type user struct {
 	uid string
 	key worker.Key
@@ -54,13 +54,13 @@ func userOf(pod *corev1.Pod) user {
 	return user{string(pod.UID), worker.Key{Namespace: pod.Namespace, Name: pod.Name}}
 }
 
-// entry is an object that is watched. What is below the line is guarded by the objects' mutex.
+// entry is a watched object. The fields below the line are guarded by the mutex of objects.
 type entry struct {
 	seen chan struct{} // closed when the first state is known
 	stop context.CancelFunc
 	// ---
 	users map[user]bool
-	data  map[string][]byte // nil: there is no such object
+	data  map[string][]byte // nil if the object does not exist
 	ready bool
 }
 
@@ -68,14 +68,14 @@ func newObjects(o *Options) *objects {
 	return &objects{kube: o.Kube, streaming: o.Streaming, log: o.Logger, changed: o.Changed, begun: make(chan struct{}), known: map[object]*entry{}}
 }
 
-// run lets objects be watched until ctx ends.
+// run allows watches until ctx ends.
 func (o *objects) run(ctx context.Context) error {
 	o.once.Do(func() {
 		o.running = ctx
 		close(o.begun)
 	})
 	<-ctx.Done()
-	o.mu.Lock() // nobody begins a watch from here on
+	o.mu.Lock() // no watch begins after this
 	o.known = nil
 	o.mu.Unlock()
 	o.watches.Wait()
@@ -90,10 +90,10 @@ func (o *objects) secret(ctx context.Context, pod *corev1.Pod, name string) (map
 	return o.get(ctx, pod, object{"secret", pod.Namespace, name})
 }
 
-// get is an object's content as it is known now, and has the pod told of changes from then on.
+// get returns an object's current content. From then on the pod is reported when the content changes.
 func (o *objects) get(ctx context.Context, pod *corev1.Pod, key object) (map[string][]byte, error) {
 	if o.kube == nil {
-		return nil, fmt.Errorf("%s %q: %w", key.kind, key.name, ErrAlone)
+		return nil, fmt.Errorf("%s %q: %w", key.kind, key.name, ErrNoServer)
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
@@ -119,7 +119,7 @@ func (o *objects) get(ctx context.Context, pod *corev1.Pod, key object) (map[str
 	return e.data, nil
 }
 
-// use notes a user of an object, and begins to watch it for the first. It is nil at the end.
+// use adds a user to an object, and starts its watch for the first user. It returns nil if the kubelet is stopping.
 func (o *objects) use(by user, key object) *entry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -137,7 +137,7 @@ func (o *objects) use(by user, key object) *entry {
 	return e
 }
 
-// release ends what only one pod used.
+// release removes a pod from all objects, and ends the watches of those without users.
 func (o *objects) release(uid string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,7 +154,7 @@ func (o *objects) release(uid string) {
 	}
 }
 
-// watch follows one object until ctx ends.
+// watch watches one object until ctx ends.
 func (o *objects) watch(ctx context.Context, key object, e *entry) {
 	var err error
 	if key.kind == bundleKind || key.kind == signerKind {
@@ -195,7 +195,7 @@ func contentOf(text map[string]string, binary map[string][]byte) map[string][]by
 	return data
 }
 
-// take notes an object's new content, and tells those who use it.
+// take stores an object's new content, and reports the pods that use it.
 func (o *objects) take(e *entry, data map[string][]byte) {
 	o.mu.Lock()
 	e.data = data
@@ -215,10 +215,10 @@ func (o *objects) take(e *entry, data map[string][]byte) {
 	}
 }
 
-// claim is a claim, and the volume behind it.
+// claim returns a claim and its volume.
 func (o *objects) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
 	if o.kube == nil {
-		return nil, nil, ErrAlone
+		return nil, nil, ErrNoServer
 	}
 	c, err := o.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// The names by which a set of files is replaced at once: every visible name leads through "..data", which leads to the
-// folder of the present set.
+// The names that make a replacement atomic: every visible name is a link through "..data", which is a link to the directory of
+// the current set.
 const (
 	dataLink = "..data"
 	nextLink = "..data_tmp"
 )
 
-// replace makes a folder hold exactly these files. Who reads sees all of the old set or all of the new.
+// replace makes a directory hold exactly these files. A reader sees all of the old set or all of the new one.
 func replace(folder string, files map[string]file, group *int64) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -30,11 +30,11 @@ func replace(folder string, files map[string]file, group *int64) error {
 			return err
 		}
 	}
-	// Also for a set that is there already: the kubelet that made it may have been killed before this.
+	// Also if the set exists already: the kubelet that made it may have been killed before this step.
 	return errors.Join(names(folder, files), dropSets(folder, present))
 }
 
-// exchange writes a new set and leads ..data to it. It returns the set's name.
+// exchange writes a new set and points ..data to it. It returns the set's name.
 func exchange(folder string, files map[string]file, group *int64) (string, error) {
 	set, err := os.MkdirTemp(folder, time.Now().UTC().Format("..2006_01_02_15_04_05."))
 	if err != nil {
@@ -51,7 +51,7 @@ func exchange(folder string, files map[string]file, group *int64) (string, error
 	return filepath.Base(set), os.Rename(next, filepath.Join(folder, dataLink))
 }
 
-// dropSets removes all sets but the present one.
+// dropSets removes all sets but the current one.
 func dropSets(folder, present string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -94,7 +94,7 @@ func writeAll(set string, files map[string]file, group *int64) error {
 	return nil
 }
 
-// equal reports whether a set has these files already.
+// equal reports whether a set already has these files.
 func equal(set string, files map[string]file) bool {
 	count := 0
 	err := filepath.WalkDir(set, func(path string, d fs.DirEntry, err error) error {
@@ -115,7 +115,7 @@ func equal(set string, files map[string]file) bool {
 	return err == nil && count == len(files)
 }
 
-// names makes the visible names, and removes those that are no more.
+// names makes the links of visible names, and removes those that are no longer needed.
 func names(folder string, files map[string]file) error {
 	wanted := map[string]bool{}
 	for name := range files {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// serviceEnv adds the variables by which services are found.
+// serviceEnv adds the environment variables for services.
 func (f *Furnisher) serviceEnv(e *environment, pod *corev1.Pod) {
 	if f.Services == nil {
 		return

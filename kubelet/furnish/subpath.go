@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// subPath makes a path below a volume ready to be mounted into a container, and returns where on the node it is.
+// subPath prepares a path below a volume to be mounted into a container, and returns its path on the node.
 //
-// The path is opened once, beneath the volume, and what was opened is bound to a folder that only the kubelet can change.
-// A container that shares the volume can exchange any part of the path for a link after that: the other container still
-// gets what was opened.
+// The path is opened once, beneath the volume, and the opened file is bound to a directory that only the kubelet can change. If
+// another container that shares the volume replaces a part of the path by a link after that, this container still gets the file
+// that was opened.
 func (f *Furnisher) subPath(uid, volume, container string, index int, root, below string) (string, error) {
 	opened, err := openBelow(root, below)
 	if err != nil {
@@ -21,7 +21,7 @@ func (f *Furnisher) subPath(uid, volume, container string, index int, root, belo
 	}
 	defer opened.Close()
 	target := filepath.Join(f.subPathFolder(uid), volume, container, strconv.Itoa(index))
-	if err := f.clearSubPath(target); err != nil { // of an earlier run of the container
+	if err := f.clearSubPath(target); err != nil { // left by an earlier run of the container
 		return "", err
 	}
 	if err := makeTarget(target, opened); err != nil {
@@ -37,7 +37,7 @@ func (f *Furnisher) subPathFolder(uid string) string {
 	return filepath.Join(f.podFolder(uid), "volume-subpaths")
 }
 
-// openBelow opens a path below a volume that does not lead out of it. It is made if it is missing.
+// openBelow opens a path below a volume, and makes it if it is missing. It fails for a path that leaves the volume.
 func openBelow(volume, below string) (*os.File, error) {
 	opened, err := openBeneath(volume, below)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func makeBelow(volume, below string) error {
 	return root.MkdirAll(below, 0o755)
 }
 
-// makeTarget makes what something can be bound to: a folder for a folder, a file for anything else.
+// makeTarget makes the mount point: a directory for a directory, a file for anything else.
 func makeTarget(target string, source *os.File) error {
 	info, err := source.Stat()
 	if err != nil {
@@ -75,7 +75,7 @@ func makeTarget(target string, source *os.File) error {
 	return os.WriteFile(target, nil, 0o640)
 }
 
-// clearSubPath ends a mount and removes what it was bound to. It never removes what is below: that may be a volume.
+// clearSubPath unmounts a path and removes the mount point. It never removes what is below, because that may be a volume.
 func (f *Furnisher) clearSubPath(target string) error {
 	if err := f.mounts.unmount(target); err != nil {
 		return fmt.Errorf("unmount %s: %w", target, err)
@@ -86,7 +86,7 @@ func (f *Furnisher) clearSubPath(target string) error {
 	return nil
 }
 
-// clearSubPaths ends all mounts of a pod's subPaths.
+// clearSubPaths unmounts all subPaths of a pod.
 func (f *Furnisher) clearSubPaths(uid string) error {
 	targets, err := filepath.Glob(filepath.Join(f.subPathFolder(uid), "*", "*", "*"))
 	if err != nil {
@@ -97,5 +97,5 @@ func (f *Furnisher) clearSubPaths(uid string) error {
 			return err
 		}
 	}
-	return os.RemoveAll(f.subPathFolder(uid)) // which holds nothing but empty folders now
+	return os.RemoveAll(f.subPathFolder(uid)) // only empty directories are left in it now
 }

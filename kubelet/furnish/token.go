@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// oldest is the age at which a token is renewed however long it is good.
+// oldest is the age at which any token is renewed, whatever its lifetime.
 const oldest = 24 * time.Hour
 
-// tokens are those of the pods' service accounts.
+// tokens has the service account tokens of pods.
 type tokens struct {
 	kube kubernetes.Interface
 
@@ -36,19 +36,19 @@ func newTokens(kube kubernetes.Interface) *tokens {
 	return &tokens{kube: kube, known: map[token]issued{}}
 }
 
-// stale reports whether it is time for a new one: four fifths of its life are over.
+// stale reports whether the token must be renewed: 80 % of its lifetime are over.
 func (i issued) stale(now time.Time) bool {
 	life := i.expiry.Sub(i.at)
 	return now.After(i.at.Add(life*4/5)) || now.Sub(i.at) > oldest
 }
 
-// wallClock is the time of day. The monotonic clock, which time.Now has besides, stands still while a machine is
-// suspended, and tokens expire meanwhile.
+// wallClock returns the time without a monotonic reading. The monotonic clock stands still while a machine is suspended, but
+// tokens expire meanwhile.
 func wallClock() time.Time { return time.Now().Round(0) }
 
 func (t *tokens) get(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (string, error) {
 	if t.kube == nil {
-		return "", ErrAlone
+		return "", ErrNoServer
 	}
 	seconds := int64(3600)
 	if p.ExpirationSeconds != nil {

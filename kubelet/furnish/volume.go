@@ -17,6 +17,8 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		return f.emptyDir(pod, v)
 	case v.HostPath != nil:
 		return hostPath(v.HostPath)
+	case v.Image != nil:
+		return nil // pulled and mounted with each container
 	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
 		files, err := f.files(ctx, pod, v)
 		if err != nil {
@@ -33,7 +35,7 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	return ErrUnsupported
 }
 
-// source is where on the node a volume is.
+// source returns a volume's path on the node.
 func (f *Furnisher) source(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
 	switch {
 	case v.HostPath != nil:
@@ -46,7 +48,7 @@ func (f *Furnisher) source(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	return f.volumeFolder(string(pod.UID), v.Name), nil
 }
 
-// claimed is where a claim's volume is: on this node, as a folder.
+// claimed returns the path of a claim's volume on this node.
 func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
 	name := pod.Name + "-" + v.Name
 	if v.PersistentVolumeClaim != nil {
@@ -74,7 +76,7 @@ func fsGroup(pod *corev1.Pod) *int64 {
 	return pod.Spec.SecurityContext.FSGroup
 }
 
-// hostPath checks, or makes, what is there on the node.
+// hostPath checks a hostPath volume, and makes the path if its type says so.
 func hostPath(v *corev1.HostPathVolumeSource) error {
 	kind := corev1.HostPathUnset
 	if v.Type != nil {

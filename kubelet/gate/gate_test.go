@@ -30,14 +30,14 @@ func asking(pairs ...string) *corev1.Pod {
 	}}}}
 }
 
-// inSidecar moves a pod's container among its sidecars.
+// inSidecar makes a pod's container a sidecar.
 func inSidecar(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.Containers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers, nil
 	return pod
 }
 
-func TestPodsAreRefusedWhatOthersHave(t *testing.T) {
+func TestPodsAreRejectedForResourcesInUse(t *testing.T) {
 	room := gate.RoomOf(resources("cpu", "2", "memory", "4Gi", "pods", "3", "example.com/device", "1"))
 	for _, c := range []struct {
 		name         string
@@ -75,13 +75,13 @@ func TestPodsAreRefusedWhatOthersHave(t *testing.T) {
 	}
 }
 
-func TestTaintsThatOnlyKeepTheSchedulerAwayDoNotCount(t *testing.T) {
+func TestNoScheduleTaintsAreIgnored(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	for effect, refused := range map[corev1.TaintEffect]bool{
 		corev1.TaintEffectNoSchedule: false, corev1.TaintEffectPreferNoSchedule: false, corev1.TaintEffectNoExecute: true,
 	} {
 		node.Spec.Taints = []corev1.Taint{{Key: "k", Effect: effect}}
-		if r := gate.Unsuited(asking(), node); (r != nil) != refused {
+		if r := gate.RejectionFor(asking(), node); (r != nil) != refused {
 			t.Errorf("%s: %v", effect, r)
 		}
 	}

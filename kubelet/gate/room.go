@@ -12,29 +12,29 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// Claim is what a pod takes of a node.
+// Claim is the resources and host ports of a pod.
 type Claim struct {
 	requests demand.Resources
 	ports    []demand.Port
 }
 
-// ClaimOf is what a pod's spec asks for.
+// ClaimOf returns the claim of a pod's spec.
 func ClaimOf(pod *corev1.Pod) Claim {
 	return Claim{requests: demand.SpecRequests(&pod.Spec), ports: demand.HostPorts(&pod.Spec)}
 }
 
-// Room is what a node has for pods.
+// Room is the allocatable resources of a node.
 type Room struct {
 	amounts demand.Resources
 	pods    int64
 }
 
-// RoomOf is what a node says that it has.
+// RoomOf returns the room of a node with these allocatable resources.
 func RoomOf(allocatable corev1.ResourceList) Room {
 	return Room{amounts: demand.ResourcesOf(allocatable), pods: allocatable.Pods().Value()}
 }
 
-// TooLarge says why a claim would not fit into a room even if no other pod were there.
+// TooLarge returns why a claim would not fit even on an empty node, or nil.
 func (r *Room) TooLarge(c *Claim) *worker.Rejection {
 	for _, name := range r.counted(c) {
 		asked, _ := c.requests.Get(name)
@@ -46,8 +46,8 @@ func (r *Room) TooLarge(c *Claim) *worker.Rejection {
 	return nil
 }
 
-// counted are the resources that a claim is compared in. An extended resource that the node does not have at all is not
-// compared: somebody else provides it, for the cluster as a whole.
+// counted returns the resources to compare. An extended resource that the node does not have at all is skipped: the cluster
+// provides it, not the node.
 func (r *Room) counted(c *Claim) []corev1.ResourceName {
 	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
 	for _, name := range slices.Sorted(maps.Keys(c.requests.Extended)) {
@@ -59,28 +59,28 @@ func (r *Room) counted(c *Claim) []corev1.ResourceName {
 	return names
 }
 
-// Taken is what pods have taken of a node. The zero value is a node without pods.
+// Taken is the resources and host ports that a node's pods have. The zero value is a node without pods.
 type Taken struct {
 	amounts demand.Resources
 	pods    int64
 	ports   demand.PortSet
 }
 
-// Add takes what a pod claims.
+// Add adds a pod's claim.
 func (t *Taken) Add(c *Claim) {
 	t.pods++
 	t.amounts.Add(c.requests)
 	t.ports.Add(c.ports)
 }
 
-// Remove gives back what a pod had claimed.
+// Remove subtracts a pod's claim.
 func (t *Taken) Remove(c *Claim) {
 	t.pods--
 	t.amounts.Subtract(c.requests)
 	t.ports.Remove(c.ports)
 }
 
-// Refuse says why a claim does not fit beside what is taken. Nil means that it does.
+// Refuse returns why a claim does not fit beside what is taken, or nil.
 func (t *Taken) Refuse(c *Claim, r *Room) *worker.Rejection {
 	if t.pods >= r.pods {
 		return outOf(corev1.ResourcePods, 1, t.pods, r.pods)

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// ErrNoAddress means that all addresses of a node's range are taken.
+// ErrNoAddress means that all addresses of a node's range are in use.
 var ErrNoAddress = errors.New("no address is left in the node's range")
 
-// perNode is how many addresses a node gives out at most: those of a /24, less the first two and the last.
+// perNode is the number of pod addresses of a node: a /24 without the first two and the last.
 const perNode = 253
 
-// addresses gives out those of each node's range.
+// addresses assigns pod addresses from each node's range.
 type addresses struct {
 	ranges func(node string) string
 
@@ -21,7 +21,7 @@ type addresses struct {
 	nodes map[string]*block
 }
 
-// block is one node's range. A freed address is not given out again before all others have been.
+// block is one node's range. A freed address is used again only after all others have been used.
 type block struct {
 	base  netip.Addr
 	next  uint8

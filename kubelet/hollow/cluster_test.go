@@ -16,13 +16,13 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// cluster is hollow nodes on a fake API.
+// cluster is a set of hollow nodes with a fake API.
 type cluster struct {
 	t    *testing.T
 	kube *fake.Clientset
 }
 
-// inCluster runs a test in a bubble, with hollow nodes that have registered.
+// inCluster runs a test in a synctest bubble, with registered hollow nodes.
 func inCluster(t *testing.T, o Options, test func(*testing.T, *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
@@ -57,7 +57,7 @@ func (c *cluster) create(name string, edit ...func(*corev1.Pod)) {
 	if _, err := c.kube.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	pass(10 * time.Millisecond) // the informer gathers what comes together
+	pass(10 * time.Millisecond) // the informer waits for more events that belong together
 }
 
 func (c *cluster) pod(name string) *corev1.Pod {
@@ -69,9 +69,9 @@ func (c *cluster) pod(name string) *corev1.Pod {
 	return p
 }
 
-// pass lets time pass.
+// pass advances virtual time.
 func pass(d time.Duration) {
-	time.Sleep(d) // in a bubble: no time at all
+	time.Sleep(d) // takes no real time in a bubble
 	synctest.Wait()
 }
 
@@ -137,7 +137,7 @@ func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAPodRunsAtOnceAndGoesWhenDeleted(t *testing.T) {
+func TestAPodRunsAtOnceAndDisappearsWhenItIsDeleted(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		c.create("web")
 		p := c.pod("web")
@@ -173,7 +173,7 @@ func TestAStatusIsWrittenOncePerChange(t *testing.T) {
 	})
 }
 
-func TestAnImageThatNobodyCouldPullIsNotPretended(t *testing.T) {
+func TestAnInvalidImageNameIsReported(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		c.create("bad", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web::1" })
 		pass(time.Minute)
@@ -220,7 +220,7 @@ func TestScriptsAreFollowed(t *testing.T) {
 	})
 }
 
-// phases checks pods' phases: name=Phase, and /unready for those that run and are not ready.
+// phases compares pods' phases with want: name=Phase, with /unready for pods that run and are not ready.
 func (c *cluster) phases(when, want string) {
 	c.t.Helper()
 	for w := range strings.FieldsSeq(want) {
@@ -238,7 +238,7 @@ func (c *cluster) phases(when, want string) {
 	}
 }
 
-func TestBackOffIsWhatPeopleKnow(t *testing.T) {
+func TestBackOffMatchesKubernetes(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		start := time.Now()
 		c.create("crash", scripted("run-for=1s", "exit-code=1"))

@@ -10,10 +10,10 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// killed is the exit code of what had to be killed; a pretended container that is asked to stop in time ends with 0.
+// killed is the exit code of a killed container. A fake container that stops in time exits with 0.
 const killed = 137
 
-// kept is how many runs of one container stay visible.
+// kept is how many runs of a container stay visible.
 const kept = 2
 
 func (r *Runtime) findLocked(id string) (*pod, *container.Container) {
@@ -29,7 +29,7 @@ func (r *Runtime) findLocked(id string) (*pod, *container.Container) {
 	return nil, nil
 }
 
-// Create pretends a container.
+// Create makes a fake container.
 func (r *Runtime) Create(_ context.Context, sandbox string, spec *container.Spec) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *Runtime) Create(_ context.Context, sandbox string, spec *container.Spec
 	return c.ID, nil
 }
 
-// pruneLocked forgets old runs.
+// pruneLocked removes old runs.
 func (r *Runtime) pruneLocked(p *pod, name string) {
 	seen := 0
 	p.Containers = slices.DeleteFunc(p.Containers, func(c container.Container) bool {
@@ -65,7 +65,7 @@ func (r *Runtime) pruneLocked(p *pod, name string) {
 	})
 }
 
-// Resize pretends to give a container other resources.
+// Resize sets the resources of a fake container.
 func (r *Runtime) Resize(_ context.Context, id string, _ *corev1.Pod, _ *corev1.Container) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *Runtime) Resize(_ context.Context, id string, _ *corev1.Pod, _ *corev1.
 	return nil
 }
 
-// Start begins a container's script.
+// Start starts a container's script.
 func (r *Runtime) Start(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *Runtime) Start(_ context.Context, id string) error {
 	return nil
 }
 
-// laterLocked does something to a container after a while, and announces it.
+// laterLocked runs do on a container after a delay, and announces the change.
 func (r *Runtime) laterLocked(p *pod, id string, d time.Duration, do func(*pod, *container.Container)) {
 	uid := p.UID
 	p.run(id).timer = time.AfterFunc(d, func() {
@@ -134,7 +134,7 @@ func (r *Runtime) endLocked(p *pod, c *container.Container, code int32) {
 	}
 }
 
-// Stop ends a container: at once, or as late as its script and its grace let it.
+// Stop ends a container at once, or after its script's stop delay, but at the latest after its grace period.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	r.mu.Lock()
 	p, c := r.findLocked(id)
@@ -158,7 +158,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return r.await(ctx, id, ended, delay, code)
 }
 
-// await waits until a container has ended, and ends it when its time is over.
+// await waits until a container has ended, and ends it after delay.
 func (r *Runtime) await(ctx context.Context, id string, ended <-chan struct{}, delay time.Duration, code int32) error {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -178,7 +178,7 @@ func (r *Runtime) await(ctx context.Context, id string, ended <-chan struct{}, d
 	return nil
 }
 
-// Remove forgets a container.
+// Remove removes a container.
 func (r *Runtime) Remove(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

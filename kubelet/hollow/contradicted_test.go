@@ -9,8 +9,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Who takes a silent node for dead writes over the readiness of its pods, perhaps before the node has seen its own report.
-func TestReadinessThatSomebodyTakesAwayComesBack(t *testing.T) {
+// The node lifecycle controller marks the pods of a silent node as not ready, perhaps before the node has seen its own report.
+func TestReadinessThatAControllerTakesAwayComesBack(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		taken := false
 		c.kube.PrependReactor("update", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// mostPerNode is what a hollow node may take, in bytes.
-const mostPerNode = 50 << 10
+// maxPerNode is the limit for the memory of a hollow node, in bytes.
+const maxPerNode = 50 << 10
 
 func TestAHollowNodeIsCheap(t *testing.T) {
 	const count = 5000
@@ -19,12 +19,12 @@ func TestAHollowNodeIsCheap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range count { // as if each ran a pod
+	for i := range count { // as if each node ran a pod
 		if _, err := n.runtime.addresses.take(n.facts(i).Name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if each := (heap() - before) / count; each > mostPerNode {
+	if each := (heap() - before) / count; each > maxPerNode {
 		t.Errorf("a node takes %d bytes", each)
 	} else {
 		t.Logf("a node takes %d bytes", each)

@@ -8,14 +8,14 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// sparing records ordinary events only at a rate: thousands of pods that start at once would otherwise cost more writes
-// for their events than for themselves.
+// sparing limits the rate of normal events. Without it, thousands of pods that start at once would cause more writes for their
+// events than for themselves.
 type sparing struct {
 	loop.Recorder
 	limit *rate.Limiter
 }
 
-// burst is how many ordinary events may come at once, for each that may come in a second.
+// burst is how many normal events may be recorded at once, as a multiple of the rate per second.
 const burst = 5
 
 func (n *Nodes) recorder() loop.Recorder {

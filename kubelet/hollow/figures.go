@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// What a container uses that says nothing, and a node beside its containers.
+	// The usage of a container without annotations, and the usage of a node without its containers.
 	idleCPU, idleMemory = int64(1), int64(8 << 20)
 	nodeCPU, nodeMemory = int64(50), int64(256 << 20)
 )
 
-// summary tells what the pods of a node pretend to use. All nodes have one server, so the node is named in the question; the first one
-// is meant otherwise.
+// summary serves the usage of the pods of a node. All nodes share one server, so the query names the node; without a name it is
+// the first node.
 func (s served) summary(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("node")
 	if name == "" {
@@ -32,7 +32,7 @@ func (s served) summary(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.figures(r, name)) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(s.figures(r, name)) // an error means that the client has disconnected
 }
 
 func (s served) figures(r *http.Request, node string) *stats.Summary {
@@ -74,7 +74,7 @@ func pretendedCPU(now metav1.Time, since time.Time, milli int64) *stats.CPU {
 	return &stats.CPU{Time: now, NanoCores: &nano, Total: uint64(now.Sub(since).Seconds() * float64(nano))}
 }
 
-// use is what a container uses: thousandths of a CPU, and bytes.
+// use returns the usage of a container: CPU in millicores, memory in bytes.
 func (s served) use(pod *corev1.Pod, c *corev1.Container, shares map[types.UID]int64) (cpu, memory int64) {
 	cpu, memory = idleCPU, idleMemory
 	if len(pod.Annotations) == 0 {
@@ -93,7 +93,7 @@ func (s served) use(pod *corev1.Pod, c *corev1.Container, shares map[types.UID]i
 	return cpu, memory
 }
 
-// siblings is how many pods share a load: those of one controller that run.
+// siblings returns how many running pods share a load: those of the same controller.
 func (s served) siblings(pod *corev1.Pod, known map[types.UID]int64) int64 {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

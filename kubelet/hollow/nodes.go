@@ -21,55 +21,55 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Options say how many hollow nodes there are, and what they look like. Clients is needed.
+// Options configure hollow nodes. Clients is required.
 type Options struct {
 	Clients *loop.Clients
-	// Nodes is how many there are: one by default.
+	// Nodes is their number: one by default.
 	Nodes int
-	// NamePrefix begins their names, a number ends them: "hollow-" by default.
+	// NamePrefix is the beginning of their names, followed by a number: "hollow-" by default.
 	NamePrefix string
-	// Capacity is what each claims to have: 32 CPUs, 256 Gi of memory and 110 pods by default.
+	// Capacity is the capacity of each node: 32 CPUs, 256 Gi of memory and 110 pods by default.
 	Capacity corev1.ResourceList
 	Labels   map[string]string
 	Taints   []corev1.Taint
-	// Zones, if positive, spreads the nodes over as many zones.
+	// Zones, if positive, is the number of zones over which the nodes are spread.
 	Zones int
-	// Address is where the nodes' server can be reached: 127.0.0.1 by default. All nodes have it.
+	// Address is the address of all nodes, where their server listens: 127.0.0.1 by default.
 	Address string
-	// Server says how the API server reaches the nodes: all through one listener, on a free port by default.
+	// Server configures the one server of all nodes: on a free port by default.
 	Server server.Access
 	// PodRange is divided into a /24 for each node: 10.64.0.0/10 by default.
 	PodRange netip.Prefix
-	// Pods are the cluster's pods. Nil means an informer that watches only pods that have a node; a process that
-	// watches all pods anyway passes its own.
+	// Pods is the informer of the cluster's pods. Nil makes an informer that only watches pods with a node. A process that
+	// watches all pods anyway passes its own informer.
 	Pods *informer.Shared[*corev1.Pod]
-	// Workers is how many pods are worked on, and how many statuses are written, at a time: 64 by default.
+	// Workers is how many pods are synced, and how many statuses are written, at the same time: 64 by default.
 	Workers int
-	// LeaseEvery is 10 s by default.
+	// LeaseEvery is the time between two renewals of a lease: 10 s by default.
 	LeaseEvery time.Duration
-	// EventRate is how many ordinary events are recorded a second, over all nodes; warnings are not counted. 0 means 20,
-	// a negative rate none.
+	// EventRate is how many normal events are recorded per second for all nodes together. Warnings are not limited. 0 means 20; a
+	// negative rate records none.
 	EventRate float64
-	// As makes the context in which a node's requests are made, so that a transport can tell for which it is. Nil leaves it as it is.
+	// As returns the context for a node's requests, so that a transport can see the node. Nil uses the given context.
 	As     func(ctx context.Context, node string) context.Context
 	Logger *slog.Logger
 }
 
 // Nodes are hollow nodes. They are a loop.Runner.
 type Nodes struct {
-	options  Options
-	pods     *informer.Shared[*corev1.Pod]
-	nodes    *informer.Shared[*corev1.Node]
-	rooms    *rooms
-	runtime  *Runtime
-	crew     *worker.Crew
-	reporter *worker.Reporter
-	hearts   *node.Hearts
-	server   *server.Server
-	first    uint32
+	options    Options
+	pods       *informer.Shared[*corev1.Pod]
+	nodes      *informer.Shared[*corev1.Node]
+	rooms      *rooms
+	runtime    *Runtime
+	crew       *worker.Crew
+	reporter   *worker.Reporter
+	heartbeats *node.Heartbeats
+	server     *server.Server
+	first      uint32
 }
 
-// New makes hollow nodes.
+// New returns hollow nodes. Run starts them.
 func New(o Options) (*Nodes, error) {
 	o.setDefaults()
 	if !o.PodRange.Addr().Is4() || o.PodRange.Bits() > 24 || o.Nodes > 1<<(24-o.PodRange.Bits()) {
@@ -95,7 +95,7 @@ func New(o Options) (*Nodes, error) {
 	if n.server, err = o.Server.Open(served{n}, []string{o.Address, "localhost"}, o.Logger); err != nil {
 		return nil, err
 	}
-	n.hearts = node.NewHearts(node.Options{
+	n.heartbeats = node.NewHeartbeats(node.Options{
 		Kube: o.Clients.Kube, Count: o.Nodes, Facts: n.facts, LeaseEvery: o.LeaseEvery, As: o.As, Logger: o.Logger,
 	})
 	return n, nil
@@ -129,21 +129,21 @@ func withDefaults(capacity corev1.ResourceList) corev1.ResourceList {
 	return all
 }
 
-// Run keeps the nodes alive and their pods running, until ctx ends. The informers of the clients must run as well.
+// Run keeps the nodes alive and their pods running until ctx ends. The caller must run the informers of Clients too.
 func (n *Nodes) Run(ctx context.Context) error {
 	handling := n.pods.Handle(informer.Handler[*corev1.Pod]{Name: "hollow", Changed: n.crew.Changed})
 	defer func() {
 		handling.Close()
 		<-handling.Done()
 	}()
-	runners := []loop.Runner{n.hearts, n.reporter, n.crew}
+	runners := []loop.Runner{n.heartbeats, n.reporter, n.crew}
 	if n.server != nil {
 		runners = append(runners, n.server)
 	}
 	return loop.Join(runners...).Run(ctx)
 }
 
-// wanted is a pod that one of these nodes is to run.
+// wanted returns a pod of one of these nodes.
 func (n *Nodes) wanted(key worker.Key) (*corev1.Pod, bool) {
 	pod, ok := n.pods.Lookup(key)
 	if !ok || !n.has(pod.Spec.NodeName) || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
@@ -152,7 +152,7 @@ func (n *Nodes) wanted(key worker.Key) (*corev1.Pod, bool) {
 	return pod, true
 }
 
-// number is which node has a name, or -1.
+// number returns the number of the node with a name, or -1.
 func (n *Nodes) number(name string) int {
 	digits, ok := strings.CutPrefix(name, n.options.NamePrefix)
 	if !ok || digits == "" || len(digits) > 1 && digits[0] == '0' {
@@ -169,7 +169,7 @@ func (n *Nodes) has(name string) bool { return n.number(name) >= 0 }
 
 func (n *Nodes) addresses(string) []string { return []string{n.options.Address} }
 
-// podRange is the range of addresses of a node's pods.
+// podRange returns the address range of a node's pods.
 func (n *Nodes) podRange(name string) string {
 	i := n.number(name)
 	if i < 0 {
@@ -179,12 +179,12 @@ func (n *Nodes) podRange(name string) string {
 	return netip.AddrFrom4([4]byte{byte(base >> 24), byte(base >> 16), byte(base >> 8), 0}).String() + "/24"
 }
 
-// facts are what the node with a number says of itself.
+// facts returns the facts of node i.
 func (n *Nodes) facts(i int) node.Facts {
 	name := n.options.NamePrefix + strconv.Itoa(i)
 	f := node.Facts{
 		Name: name, Addresses: n.addresses(name), Labels: n.options.Labels, Taints: n.options.Taints,
-		Annotations: map[string]string{node.LocalVolumes: "/var/lib/millrace/local"}, // which is pretended, too
+		Annotations: map[string]string{node.LocalVolumes: "/var/lib/millrace/local"}, // no such directory exists
 		Capacity:    n.options.Capacity, PodCIDR: n.podRange(name), ProviderID: "hollow://" + name,
 		Info: corev1.NodeSystemInfo{
 			MachineID: fmt.Sprintf("%032x", i+1), SystemUUID: fmt.Sprintf("00000000-0000-0000-0000-%012x", i+1), BootID: fmt.Sprintf("00000000-0000-0000-0001-%012x", i+1),

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// rooms counts what the pods of each node have taken. To add it up anew for each pod that is admitted would cost more than
-// everything else that is done for the pod.
+// rooms counts the resources that the pods of each node have. Adding them up for each admission would cost more than everything
+// else for that pod.
 type rooms struct {
 	each gate.Room
 
@@ -29,8 +29,8 @@ func newRooms(capacity corev1.ResourceList) *rooms {
 	return &rooms{each: gate.RoomOf(capacity), taken: map[string]*gate.Taken{}, admitted: map[worker.Key]admittedPod{}}
 }
 
-// let lets a pod in, or says why not.
-func (r *rooms) let(pod *corev1.Pod) *worker.Rejection {
+// admit adds a pod to its node, or returns why it is rejected.
+func (r *rooms) admit(pod *corev1.Pod) *worker.Rejection {
 	claim := gate.ClaimOf(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,8 +47,8 @@ func (r *rooms) let(pod *corev1.Pod) *worker.Rejection {
 	return nil
 }
 
-// leave gives back what a pod has taken, if it has.
-func (r *rooms) leave(key worker.Key) {
+// release subtracts a pod's resources, if the pod was admitted.
+func (r *rooms) release(key worker.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if g, ok := r.admitted[key]; ok {
@@ -57,7 +57,7 @@ func (r *rooms) leave(key worker.Key) {
 	}
 }
 
-// resize decides whether there is room for a pod whose resources have changed, which has it from then on.
+// resize changes the resources of an admitted pod, or returns why there is no room.
 func (r *rooms) resize(pod *corev1.Pod) *worker.Rejection {
 	claim, key := gate.ClaimOf(pod), informer.KeyOf(pod)
 	if why := r.each.TooLarge(&claim); why != nil {
@@ -67,7 +67,7 @@ func (r *rooms) resize(pod *corev1.Pod) *worker.Rejection {
 	defer r.mu.Unlock()
 	g, ok := r.admitted[key]
 	if !ok {
-		return nil // it has ended
+		return nil // the pod has ended
 	}
 	taken := r.taken[g.node]
 	taken.Remove(&g.claim)
@@ -80,30 +80,30 @@ func (r *rooms) resize(pod *corev1.Pod) *worker.Rejection {
 	return nil
 }
 
-// admit decides whether a node takes a pod.
+// admit decides whether a node accepts a pod.
 func (n *Nodes) admit(pod *corev1.Pod) *worker.Rejection {
-	if why := n.rooms.let(pod); why != nil {
+	if why := n.rooms.admit(pod); why != nil {
 		return why
 	}
 	if self, ok := n.nodes.Lookup(informer.Key{Name: pod.Spec.NodeName}); ok {
-		if why := gate.Unsuited(pod, self); why != nil {
-			n.rooms.leave(informer.KeyOf(pod))
+		if why := gate.RejectionFor(pod, self); why != nil {
+			n.rooms.release(informer.KeyOf(pod))
 			return why
 		}
 	}
 	return nil
 }
 
-// report hands a status on. Who has ended needs no room.
+// report passes on a status. A pod that has ended uses no resources.
 func (n *Nodes) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	if finished {
-		n.rooms.leave(informer.KeyOf(pod))
+		n.rooms.release(informer.KeyOf(pod))
 	}
 	n.reporter.Report(pod, status, finished)
 }
 
-// gone forgets a pod of which nothing is left.
+// gone forgets a pod that is completely removed.
 func (n *Nodes) gone(key worker.Key) {
-	n.rooms.leave(key)
+	n.rooms.release(key)
 	n.reporter.Forget(key)
 }

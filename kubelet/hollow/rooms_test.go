@@ -53,7 +53,7 @@ func TestANodeRefusesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-func TestWhoEndsOrGoesGivesItsRoomBack(t *testing.T) {
+func TestPodsThatEndOrDisappearReleaseTheirResources(t *testing.T) {
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	once := func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
 	inCluster(t, Options{Capacity: small}, func(t *testing.T, c *cluster) {
@@ -80,7 +80,7 @@ func TestWhoEndsOrGoesGivesItsRoomBack(t *testing.T) {
 	})
 }
 
-func TestResizeKeepsAccount(t *testing.T) {
+func TestResizeKeepsTheCountRight(t *testing.T) {
 	r := newRooms(withDefaults(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}))
 	pod := func(name, cpu string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -89,7 +89,7 @@ func TestResizeKeepsAccount(t *testing.T) {
 		return p
 	}
 	for _, name := range []string{"a", "b"} {
-		if why := r.let(pod(name, "1")); why != nil {
+		if why := r.admit(pod(name, "1")); why != nil {
 			t.Fatal(why)
 		}
 	}

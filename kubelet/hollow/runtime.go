@@ -15,13 +15,13 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Runtime pretends containers. It is a container.Runtime, container.Images and container.Prober.
+// Runtime is a runtime with fake containers. It implements container.Runtime, container.Images and container.Prober.
 type Runtime struct {
 	addresses *addresses
 
 	mu      sync.Mutex // guards what follows
 	pods    map[types.UID]*pod
-	owners  map[string]types.UID // of sandboxes and containers
+	owners  map[string]types.UID // sandbox or container ID → pod UID
 	changed func(types.UID)
 	count   uint64
 }
@@ -29,10 +29,10 @@ type Runtime struct {
 type pod struct {
 	container.Pod
 	node string
-	runs []*run // few: a map would be larger than they are
+	runs []*run // there are few: a map would need more memory
 }
 
-// run of a container, or nil.
+// run returns a container's run, or nil.
 func (p *pod) run(id string) *run {
 	for _, r := range p.runs {
 		if r.id == id {
@@ -46,15 +46,15 @@ func (p *pod) forget(id string) {
 	p.runs = slices.DeleteFunc(p.runs, func(r *run) bool { return r.id == id })
 }
 
-// run is what drives one container.
+// run executes one container's script.
 type run struct {
 	id     string
 	script script
 	timer  *time.Timer
-	ended  chan struct{} // closed when it has ended; made when somebody waits
+	ended  chan struct{} // closed when the run has ended; made when somebody waits for it
 }
 
-// NewRuntime makes a Runtime. ranges says from where the pods of a node get addresses.
+// NewRuntime returns a Runtime. ranges returns the address range of a node's pods.
 func NewRuntime(ranges func(node string) string) *Runtime {
 	return &Runtime{addresses: newAddresses(ranges), pods: map[types.UID]*pod{}, owners: map[string]types.UID{}}
 }
@@ -70,7 +70,7 @@ func (r *Runtime) Version(context.Context) (container.Version, error) {
 	return container.Version{Name: "hollow", Version: "1.0.0"}, nil
 }
 
-// Pods tells what there is of all pods.
+// Pods returns all pods.
 func (r *Runtime) Pods(context.Context) ([]container.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *Runtime) Pods(context.Context) ([]container.Pod, error) {
 	return all, nil
 }
 
-// Pod tells what there is of one pod.
+// Pod returns one pod.
 func (r *Runtime) Pod(_ context.Context, uid types.UID) (container.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,14 +97,14 @@ func (p *pod) copy() container.Pod {
 	return c
 }
 
-// identityLocked makes an identifier that looks like those of real runtimes.
+// identityLocked makes an ID that looks like those of real runtimes.
 func (r *Runtime) identityLocked(uid types.UID) string {
 	r.count++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", uid, r.count))
 	return "hollow://" + hex.EncodeToString(sum[:])
 }
 
-// RunSandbox pretends a sandbox.
+// RunSandbox makes a fake sandbox.
 func (r *Runtime) RunSandbox(_ context.Context, spec *container.SandboxSpec) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *Runtime) RunSandbox(_ context.Context, spec *container.SandboxSpec) (st
 	return box.ID, nil
 }
 
-// StopSandbox ends a sandbox and what runs in it.
+// StopSandbox stops a sandbox and its containers.
 func (r *Runtime) StopSandbox(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +154,7 @@ func (r *Runtime) StopSandbox(_ context.Context, id string) error {
 	return nil
 }
 
-// RemoveSandbox forgets a sandbox.
+// RemoveSandbox removes a sandbox.
 func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
 	if err := r.StopSandbox(ctx, id); err != nil {
 		return err
@@ -199,18 +199,18 @@ func (r *Runtime) announceLocked(uid types.UID) {
 	}
 }
 
-// Exec refuses.
+// Exec returns an error: there are no processes.
 func (r *Runtime) Exec(context.Context, string, []string) (container.Output, error) {
 	return container.Output{}, fmt.Errorf("a hollow container has no processes: %w", container.ErrUnsupported)
 }
 
-// Find has every image.
+// Find finds every image.
 func (r *Runtime) Find(_ context.Context, image string) (string, error) {
 	sum := sha256.Sum256([]byte(image))
 	return image + "@sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// Pull pulls nothing.
+// Pull downloads nothing.
 func (r *Runtime) Pull(ctx context.Context, image string, _ []container.Credential) (string, error) {
 	return r.Find(ctx, image)
 }

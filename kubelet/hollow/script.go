@@ -19,18 +19,18 @@ const (
 	defaultWork  = time.Second
 )
 
-// script is what a pretended container does.
+// script describes what a fake container does.
 type script struct {
 	startDelay, runFor, crashAfter, stopDelay time.Duration
 	readyAfter, unreadyAfter, unhealthyAfter  time.Duration
 	exitCode, crashCode                       int32
 	crashes                                   int32
 	log, message                              string
-	// lastWords says that the log stands in for a message after a failure.
+	// lastWords is set if the log is used as termination message after a failure.
 	lastWords bool
 }
 
-// scriptOf reads the script of one of a pod's containers. What cannot be understood counts as absent.
+// scriptOf reads the script of a container. Invalid values are ignored.
 func scriptOf(pod *corev1.Pod, c *corev1.Container) script {
 	s := script{runFor: forever, crashAfter: defaultCrash, crashCode: 1, unreadyAfter: forever, unhealthyAfter: forever}
 	initial := once(pod, c)
@@ -60,10 +60,10 @@ func scriptOf(pod *corev1.Pod, c *corev1.Container) script {
 	return s
 }
 
-// longestTail is how much of a log stands in for a message, as on a real node.
+// longestTail is how much of a log is used as termination message, as on a real node.
 const longestTail = 2048
 
-// left is what a container leaves as its message.
+// left returns the termination message.
 func (s *script) left(code int32) string {
 	if s.message != "" || code == 0 || !s.lastWords {
 		return s.message
@@ -71,7 +71,7 @@ func (s *script) left(code int32) string {
 	return s.log[max(0, len(s.log)-longestTail):]
 }
 
-// once reports whether a container is an init container that is to end.
+// once reports whether a container is an init container that must exit.
 func once(pod *corev1.Pod, c *corev1.Container) bool {
 	if demand.Sidecar(c) {
 		return false
@@ -84,7 +84,7 @@ func once(pod *corev1.Pod, c *corev1.Container) bool {
 	return false
 }
 
-// run is how long a run lasts, and how it ends.
+// run returns how long a run lasts and its exit code.
 func (s *script) run(attempt int32) (time.Duration, int32) {
 	if attempt < s.crashes {
 		return s.crashAfter, s.crashCode

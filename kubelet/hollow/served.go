@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// served is all the nodes as their one server tells of them.
+// served implements server.Node for all hollow nodes.
 type served struct{ *Nodes }
 
 func (s served) Pod(namespace, name string) (*corev1.Pod, bool) {
@@ -32,7 +32,7 @@ func (s served) Pods() []*corev1.Pod {
 	return all
 }
 
-// Routes are what the nodes' server tells besides. There is nothing to remove of a volume that was pretended.
+// Routes returns additional handlers. Removing a fake volume does nothing.
 func (s served) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /stats/summary":          s.summary,
@@ -69,7 +69,7 @@ func (s served) Logs(ctx context.Context, pod *corev1.Pod, name string, o *corev
 	return nil
 }
 
-// text is what a run printed, as far as it is asked for. All of it was printed when the run began.
+// text returns the selected part of a run's log. All of it is printed when the run begins.
 func text(script string, run *container.Container, o *corev1.PodLogOptions) string {
 	since := time.Time{}
 	if o.SinceSeconds != nil {
@@ -114,7 +114,7 @@ func (s served) Forward(_ context.Context, pod *corev1.Pod, _ int32, _ io.ReadWr
 	return refuse(pod, "port forwarding")
 }
 
-// log is what a run prints.
+// log returns what a run prints.
 func (r *Runtime) log(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *Runtime) untilEnd(ctx context.Context, id string) {
 	}
 }
 
-// endLocked is closed when the run has ended.
+// endLocked returns a channel that is closed when the run has ended.
 func (r *run) endLocked() <-chan struct{} {
 	if r.ended == nil {
 		r.ended = make(chan struct{})

@@ -36,7 +36,7 @@ func read(t *testing.T, path string, o Options) string {
 	return b.String()
 }
 
-func TestLogsAreReadAsAskedFor(t *testing.T) {
+func TestLogOptionsSelectLines(t *testing.T) {
 	path := logOf(t, full(1, "one"), full(2, "two"), fmt.Sprintf("%s stderr F %s\n", stampOf(3), "three"),
 		fmt.Sprintf("%s stdout P %s\n", stampOf(4), "fo"), full(4, "ur"))
 	number := func(n int64) *int64 { return &n }
@@ -46,7 +46,7 @@ func TestLogsAreReadAsAskedFor(t *testing.T) {
 		want string
 	}{
 		{"all", Options{}, "one\ntwo\nthree\nfour\n"},
-		{"tail", Options{Tail: number(2)}, "four\n"}, // a tail counts what the runtime wrote, parts too
+		{"tail", Options{Tail: number(2)}, "four\n"}, // a tail counts entries as the runtime wrote them, including partial lines
 		{"none", Options{Tail: number(0)}, ""},
 		{"a longer tail than there is", Options{Tail: number(100)}, "one\ntwo\nthree\nfour\n"},
 		{"since", Options{Since: time.Date(2026, 1, 1, 0, 0, 3, 0, time.UTC)}, "three\nfour\n"},
@@ -103,7 +103,7 @@ func TestAFollowerSeesEachLineOnceThroughRotations(t *testing.T) {
 	for i := range count {
 		append1(i)
 		want := fmt.Sprintf("%d\n", i)
-		for !bytes.HasSuffix(got, []byte(want)) { // it has been read: now it may be moved away
+		for !bytes.HasSuffix(got, []byte(want)) { // it was read, so it may be rotated now
 			n, err := out.Read(buffer)
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func TestAFollowerSeesEachLineOnceThroughRotations(t *testing.T) {
 	}
 }
 
-func FuzzLinesOfALogDoNoHarm(f *testing.F) {
+func FuzzAnyLogCanBeRead(f *testing.F) {
 	f.Add([]byte(full(1, "one")))
 	f.Add([]byte("2026 stdout P:x "))
 	f.Add([]byte("\n\n  \n"))

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// Options say which lines are read and how they are written.
+// Options select lines and their format.
 type Options struct {
-	// Follow goes on with what comes, until Ended says that nothing will.
+	// Follow waits for new lines until Ended returns true.
 	Follow bool
 	// Tail is how many of the last lines are read. Nil means all.
 	Tail *int64
-	// Since leaves out what is older.
+	// Since skips older lines.
 	Since time.Time
-	// Timestamps puts its time before each line.
+	// Timestamps writes its time before each line.
 	Timestamps bool
-	// Limit is after how many bytes reading ends. Nil means never.
+	// Limit is the maximum number of bytes. Nil means no limit.
 	Limit *int64
 	// Stream is "stdout" or "stderr". Empty means both.
 	Stream string
@@ -31,10 +31,10 @@ type Options struct {
 	Ended func() bool
 }
 
-// look is how often a reader that follows looks for more. Reading a file that did not grow costs a microsecond.
+// look is how often a reader that follows checks for more. Checking a file that did not grow costs a microsecond.
 const look = 100 * time.Millisecond
 
-var errEnough = errors.New("the limit of bytes is reached")
+var errEnough = errors.New("byte limit reached")
 
 // Read writes a log to w.
 func Read(ctx context.Context, path string, o Options, w io.Writer) error {
@@ -69,7 +69,7 @@ type reader struct {
 	written int64
 	// begun is set between the parts of one line.
 	begun bool
-	// moved is set once the file was seen to be moved away.
+	// moved is set once the file was found to be rotated.
 	moved bool
 }
 
@@ -102,7 +102,7 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
-// last writes what is left without an end.
+// last writes the rest of a file that has no line end.
 func (r *reader) last(rest []byte) error {
 	if len(rest) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (r *reader) last(rest []byte) error {
 	return r.line(rest)
 }
 
-// wait waits for more, in this file or in the one that took its place. It is false when nothing will come.
+// wait waits for more, in this file or its successor. It returns false when nothing more will come.
 func (r *reader) wait(ctx context.Context) (bool, error) {
 	if err := r.flush(); err != nil {
 		return false, err
@@ -131,7 +131,7 @@ func (r *reader) wait(ctx context.Context) (bool, error) {
 	}
 }
 
-// flush hands on what is written, through whatever lies between here and the reader.
+// flush flushes all buffers between the log and the client.
 func (r *reader) flush() error {
 	if err := r.out.Flush(); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *reader) flush() error {
 	return nil
 }
 
-// grown reports whether there is more to read: in this file or, once nothing more comes to it, in the next one.
+// grown reports whether there is more to read: in this file or, once it is complete, in the next one.
 func (r *reader) grown() (bool, error) {
 	at, err := r.file.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -157,9 +157,9 @@ func (r *reader) grown() (bool, error) {
 	}
 	now, err := os.Stat(r.path)
 	if err != nil || os.SameFile(own, now) {
-		return false, nil // not there for a moment, while it is rotated, or for ever: then the container ends
+		return false, nil // missing during a rotation, or for good, in which case the container will end
 	}
-	if !r.moved { // the writer may still have the old file for a moment
+	if !r.moved { // the writer may still have the old file open for a moment
 		r.moved = true
 		return false, nil
 	}
@@ -172,7 +172,7 @@ func (r *reader) grown() (bool, error) {
 	return true, nil
 }
 
-// following is the file after one that was moved away: there may have been several rotations since.
+// following returns the file after one that was rotated. There may have been several rotations since.
 func (r *reader) following(own os.FileInfo) string {
 	moved, _ := filepath.Glob(r.path + ".*")
 	slices.Sort(moved)
@@ -180,13 +180,13 @@ func (r *reader) following(own os.FileInfo) string {
 		info, err := os.Stat(path)
 		return err == nil && os.SameFile(info, own)
 	})
-	if at+1 < len(moved) { // of those that are left, if the file itself was removed meanwhile
+	if at+1 < len(moved) { // the oldest one left, if the file itself was removed meanwhile
 		return moved[at+1]
 	}
 	return r.path
 }
 
-// line writes one line of the file, if it is wanted.
+// line writes one line of the file if it is selected.
 func (r *reader) line(line []byte) error {
 	at, stream, partial, text, ok := parse(line)
 	if !ok {
@@ -223,7 +223,7 @@ func (r *reader) write(text []byte) error {
 	return err
 }
 
-// parse takes a line apart.
+// parse splits a line.
 func parse(line []byte) (at, stream string, partial bool, text []byte, ok bool) {
 	parts := bytes.SplitN(line, []byte{' '}, 4)
 	if len(parts) < 4 {

@@ -12,13 +12,13 @@ import (
 
 // Rotation bounds the logs of one container.
 type Rotation struct {
-	// Size is how large a file may grow: 10 MiB by default.
+	// Size is the maximum size of a file: 10 MiB by default.
 	Size int64
-	// Files is how many files there may be, with the present one: 5 by default.
+	// Files is the maximum number of files, including the current one: 5 by default.
 	Files int
 }
 
-// Rotate moves a log away if it has grown too large, and removes the oldest. reopen makes the writer begin a new file.
+// Rotate renames a log that has grown too large, and removes the oldest ones. reopen must make the writer open a new file.
 func (r Rotation) Rotate(path string, reopen func() error) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func (r Rotation) Rotate(path string, reopen func() error) error {
 		return err
 	}
 	if err := reopen(); err != nil {
-		return errors.Join(err, os.Rename(moved, path)) // the writer still has it
+		return errors.Join(err, os.Rename(moved, path)) // the writer still uses the file
 	}
 	return r.prune(path)
 }

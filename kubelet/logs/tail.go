@@ -9,7 +9,7 @@ import (
 
 const block = 32 << 10
 
-// tail is where the last n lines of a file begin.
+// tail returns the offset of the last n lines of a file.
 func tail(f *os.File, n int64) (int64, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil || n <= 0 {
@@ -24,7 +24,7 @@ func tail(f *os.File, n int64) (int64, error) {
 			return 0, err
 		}
 		if end == size && part[len(part)-1] == '\n' {
-			part = part[:len(part)-1] // the end of the last line begins no line
+			part = part[:len(part)-1] // the last line's end does not begin another line
 		}
 		for i := bytes.LastIndexByte(part, '\n'); i >= 0; i = bytes.LastIndexByte(part[:i], '\n') {
 			if found++; found == n {

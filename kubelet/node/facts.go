@@ -10,41 +10,41 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Version is the version of Kubernetes that a node claims to speak.
+// Version is the kubelet version in the node's status.
 const Version = "v1.37.0"
 
-// LocalVolumes is the annotation by which a node says below which folder it keeps volumes that the cluster's provisioner places on it.
+// LocalVolumes is the annotation with the directory for volumes that the cluster's provisioner places on the node.
 const LocalVolumes = "millrace.dev/local-volumes"
 
-// Facts are what a node says of itself.
+// Facts are the contents of a Node object.
 type Facts struct {
 	Name string
-	// Hostname is the label and the address; the name by default.
+	// Hostname is the value of the label and the address: the node's name by default.
 	Hostname  string
 	Addresses []string
-	// Port is where the kubelet's server listens. 0 says nothing.
+	// Port is the port of the kubelet's server. 0 means none.
 	Port        int32
 	Labels      map[string]string
 	Annotations map[string]string
 	Taints      []corev1.Taint
 	Capacity    corev1.ResourceList
-	// Reserved is what is not for pods.
+	// Reserved is subtracted from what pods may use.
 	Reserved   corev1.ResourceList
 	PodCIDR    string
 	ProviderID string
 	Info       corev1.NodeSystemInfo
 	Images     []corev1.ContainerImage
-	// NotReady says why the node is not ready. Empty means that it is.
+	// NotReady says why the node is not ready. Empty means ready.
 	NotReady string
-	// Pressure are the conditions that hold, of MemoryPressure, DiskPressure and PIDPressure.
+	// Pressure has the conditions that are true, of MemoryPressure, DiskPressure and PIDPressure.
 	Pressure map[corev1.NodeConditionType]bool
-	// Unschedulable registers the node cordoned.
+	// Unschedulable registers the node as cordoned.
 	Unschedulable bool
-	// InUse are the attached volumes that pods of the node have.
+	// InUse are the attached volumes that pods of the node use.
 	InUse []corev1.UniqueVolumeName
 }
 
-// Node is a node as it is registered.
+// Node returns the object that is registered.
 func (f *Facts) Node(now time.Time) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name, Labels: f.labels(), Annotations: map[string]string{
@@ -90,7 +90,7 @@ func (f *Facts) arch() string {
 	return runtime.GOARCH
 }
 
-// fill writes what the kubelet owns of a status. Conditions of others stay.
+// fill sets the parts of a status that the kubelet owns. Other conditions stay.
 func (f *Facts) fill(s *corev1.NodeStatus, now time.Time) {
 	s.Capacity = f.Capacity
 	s.Allocatable = f.allocatable()

@@ -13,19 +13,19 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// requestTime bounds a heartbeat, so that one that hangs does not silence a node.
+// requestTime bounds a request, so that a request that hangs does not stop a node's heartbeat.
 const requestTime = 10 * time.Second
 
-// request is the context of a request for a node.
-func (h *Hearts) request(ctx context.Context, node string) (context.Context, context.CancelFunc) {
+// request returns the context of a request for a node.
+func (h *Heartbeats) request(ctx context.Context, node string) (context.Context, context.CancelFunc) {
 	if h.As != nil {
 		ctx = h.As(ctx, node)
 	}
 	return context.WithTimeout(ctx, requestTime)
 }
 
-// register creates a node, or brings the one that exists up to date.
-func (h *Hearts) register(ctx context.Context, i int) error {
+// register creates a node, or updates the existing one.
+func (h *Heartbeats) register(ctx context.Context, i int) error {
 	facts := h.Facts(i)
 	ctx, cancel := h.request(ctx, facts.Name)
 	defer cancel()
@@ -44,8 +44,8 @@ func (h *Hearts) register(ctx context.Context, i int) error {
 	return h.status(ctx, i)
 }
 
-// relabel sets the labels that the node gives itself.
-func (h *Hearts) relabel(ctx context.Context, wanted *corev1.Node) error {
+// relabel sets the labels that the kubelet owns.
+func (h *Heartbeats) relabel(ctx context.Context, wanted *corev1.Node) error {
 	node, err := h.Kube.CoreV1().Nodes().Get(ctx, wanted.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -67,12 +67,12 @@ func (h *Hearts) relabel(ctx context.Context, wanted *corev1.Node) error {
 	return err
 }
 
-// status writes a node's status. A node that somebody deleted is not made again.
-func (h *Hearts) status(ctx context.Context, i int) error {
+// status writes a node's status. A node that was deleted is not created again.
+func (h *Heartbeats) status(ctx context.Context, i int) error {
 	facts := h.Facts(i)
 	ctx, cancel := h.request(ctx, facts.Name)
 	defer cancel()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // loops write to the node as well
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // controllers write to the node as well
 		node, err := h.Kube.CoreV1().Nodes().Get(ctx, facts.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (h *Hearts) status(ctx context.Context, i int) error {
 }
 
 // renew renews a node's lease.
-func (h *Hearts) renew(ctx context.Context, i int) error {
+func (h *Heartbeats) renew(ctx context.Context, i int) error {
 	name := h.Facts(i).Name
 	ctx, cancel := h.request(ctx, name)
 	defer cancel()
@@ -102,7 +102,7 @@ func (h *Hearts) renew(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
-		if len(existing.OwnerReferences) == 0 { // so that it goes with its node after all
+		if len(existing.OwnerReferences) == 0 { // so that it is deleted together with its node
 			if err := h.own(ctx, i, name); err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func (h *Hearts) renew(ctx context.Context, i int) error {
 	return nil
 }
 
-func (h *Hearts) leaseOf(name string) *coordinationv1.Lease {
+func (h *Heartbeats) leaseOf(name string) *coordinationv1.Lease {
 	seconds := int32(h.LeaseFor / time.Second)
 	now := metav1.NewMicroTime(time.Now())
 	return &coordinationv1.Lease{
@@ -131,8 +131,8 @@ func (h *Hearts) leaseOf(name string) *coordinationv1.Lease {
 	}
 }
 
-// createLease makes a node's lease, which goes when the node goes.
-func (h *Hearts) createLease(ctx context.Context, i int, lease *coordinationv1.Lease) error {
+// createLease creates a node's lease, owned by the node.
+func (h *Heartbeats) createLease(ctx context.Context, i int, lease *coordinationv1.Lease) error {
 	if err := h.own(ctx, i, lease.Name); err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (h *Hearts) createLease(ctx context.Context, i int, lease *coordinationv1.L
 	return nil
 }
 
-// own finds out which node a lease goes with.
-func (h *Hearts) own(ctx context.Context, i int, name string) error {
+// own finds the UID of the node that owns a lease.
+func (h *Heartbeats) own(ctx context.Context, i int, name string) error {
 	node, err := h.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		h.nodes[i].owner = node.UID

@@ -1,6 +1,5 @@
-// Package pressure says when a node runs short of memory, disk or processes, and which pod has to go.
+// Package pressure decides when a node is short of memory, disk or processes, and which pod is evicted.
 //
-// What is guaranteed: a node under pressure says so as long as it holds and for a while after, so that pods do not come
-// and go; one pod is chosen at a time, first among those that use more than they asked for, the least important first,
-// and never a critical static one.
+// Guarantees: a pressure condition stays for a while after the shortage has ended, so that pods do not come and go. One pod is
+// evicted at a time. Pods above their request go first, then those of lower priority. Critical static pods are never evicted.
 package pressure

@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Hold is which conditions hold. One that held goes on for a while, so that pods do not come back too soon. Its zero
-// value holds nothing.
+// Hold keeps pressure conditions for a while after the shortage has ended, so that pods do not return too soon. Its zero value
+// has no conditions.
 type Hold struct {
 	mu    sync.Mutex // guards until
 	until map[corev1.NodeConditionType]time.Time
 }
 
-// Note takes what is short now, and reports whether a condition has begun or ended.
+// Note sets the current shortages, and reports whether a condition has begun or ended.
 func (h *Hold) Note(short []Shortage, now time.Time, after time.Duration) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +36,7 @@ func (h *Hold) Note(short []Shortage, now time.Time, after time.Duration) (chang
 	return changed
 }
 
-// Conditions are those that hold.
+// Conditions returns the conditions that are true.
 func (h *Hold) Conditions() map[corev1.NodeConditionType]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestThresholdsAreNumbersOrParts(t *testing.T) {
+func TestThresholdsAreQuantitiesOrPercentages(t *testing.T) {
 	all, err := Parse(map[string]string{"memory.available": "1Gi", "nodefs.available": "10%", "pid.available": "0"})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func use(name string, important int32, used, requested int64, static bool) Use {
 	return Use{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Priority: &important}}, Used: used, Requested: requested, Static: static}
 }
 
-func TestTheLeastImportantOfThoseThatUseTooMuchGoesFirst(t *testing.T) {
+func TestTheVictimUsesMoreThanItsRequestAndHasTheLowestPriority(t *testing.T) {
 	for _, test := range []struct {
 		want string
 		all  []Use
@@ -57,7 +57,7 @@ func TestTheLeastImportantOfThoseThatUseTooMuchGoesFirst(t *testing.T) {
 	}
 }
 
-func TestWhoIsEvictedHearsWhy(t *testing.T) {
+func TestAnEvictionMessageSaysWhy(t *testing.T) {
 	u := use("a", 0, 200<<20, 0, false)
 	u.Pod.Spec.Containers = []corev1.Container{
 		{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("50Mi")}}}, {Name: "modest"},
@@ -72,7 +72,7 @@ func TestWhoIsEvictedHearsWhy(t *testing.T) {
 	}
 }
 
-func TestAConditionHoldsForAWhile(t *testing.T) {
+func TestAConditionIsHeldForAWhile(t *testing.T) {
 	var h Hold
 	now := time.Unix(0, 0)
 	if !h.Note([]Shortage{{Signal: Memory}}, now, time.Minute) || !h.Conditions()[corev1.NodeMemoryPressure] {

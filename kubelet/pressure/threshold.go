@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Signal is something that a node can run short of.
+// Signal is an eviction signal: a resource that a node can run short of.
 type Signal string
 
 // The signals, by the kubelet's names.
@@ -24,7 +24,7 @@ const (
 	PIDs        Signal = "pid.available"
 )
 
-// Condition is what a node says of itself when a signal is short.
+// Condition returns the node condition of a signal.
 func (s Signal) Condition() corev1.NodeConditionType {
 	switch s {
 	case Memory:
@@ -35,7 +35,7 @@ func (s Signal) Condition() corev1.NodeConditionType {
 	return corev1.NodeDiskPressure
 }
 
-// Resource is what pods are blamed for using.
+// Resource returns the resource whose usage decides which pod is evicted.
 func (s Signal) Resource() string {
 	switch s {
 	case Memory:
@@ -48,23 +48,23 @@ func (s Signal) Resource() string {
 	return "ephemeral-storage"
 }
 
-// Threshold is how much must be left: a number, or a part of all there is.
+// Threshold is how much must be available: a quantity, or a fraction of the capacity.
 type Threshold struct {
 	Quantity resource.Quantity
 	Part     float64
 }
 
-// Thresholds are those of a node.
+// Thresholds are a node's thresholds.
 type Thresholds map[Signal]Threshold
 
-// Default are the kubelet's.
+// Default returns Kubernetes' default thresholds.
 func Default() Thresholds {
 	return Thresholds{
 		Memory: {Quantity: resource.MustParse("100Mi")}, Disk: {Part: 0.10}, Inodes: {Part: 0.05}, ImageDisk: {Part: 0.15}, ImageInodes: {Part: 0.05},
 	}
 }
 
-// Parse reads thresholds such as 100Mi and 10%, by the names of their signals. 0 and 100% mean that there is none.
+// Parse reads thresholds such as 100Mi and 10%, by signal. 0 and 100% mean no threshold.
 func Parse(words map[string]string) (Thresholds, error) {
 	known := []Signal{Memory, Disk, Inodes, ImageDisk, ImageInodes, PIDs}
 	all := Thresholds{}
@@ -94,7 +94,7 @@ func Parse(words map[string]string) (Thresholds, error) {
 	return all, nil
 }
 
-// Words are thresholds as Parse reads them.
+// Words formats thresholds as Parse reads them.
 func (t Thresholds) Words() map[string]string {
 	words := map[string]string{}
 	for signal, one := range t {
@@ -111,7 +111,7 @@ func (t Threshold) String() string {
 	return t.Quantity.String()
 }
 
-// least is how much must be left of all there is.
+// least returns how much of a capacity must be available.
 func (t Threshold) least(capacity uint64) uint64 {
 	if t.Part > 0 {
 		return uint64(t.Part * float64(capacity))
@@ -119,7 +119,7 @@ func (t Threshold) least(capacity uint64) uint64 {
 	return uint64(t.Quantity.Value())
 }
 
-// Level is how much there is of something, and how much is left.
+// Level is the capacity of a resource and how much of it is available.
 type Level struct{ Available, Capacity uint64 }
 
 // Shortage is a signal that is below its threshold.
@@ -129,7 +129,7 @@ type Shortage struct {
 	Available uint64
 }
 
-// Short are the signals that are below their thresholds, in the order in which they are to be dealt with: memory first.
+// Short returns the shortages in the order in which they are handled: memory first.
 func (t Thresholds) Short(levels map[Signal]Level) []Shortage {
 	var all []Shortage
 	for _, signal := range slices.Sorted(maps.Keys(t)) {

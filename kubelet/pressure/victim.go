@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// criticalPriority is from where on a static pod is never evicted.
+// criticalPriority is the priority from which a static pod is never evicted.
 const criticalPriority = 2_000_000_000
 
-// Use is what a pod uses, and asked for, of what is short.
+// Use is a pod's usage and request of the short resource.
 type Use struct {
 	Pod        *corev1.Pod
 	Static     bool
 	Used       int64
 	Requested  int64
-	Containers map[string]int64 // what each of its containers uses
+	Containers map[string]int64 // usage by container
 }
 
 func (u *Use) critical() bool { return priority(u.Pod) >= criticalPriority }
@@ -31,8 +31,8 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// Victim is the pod that goes first, or nil: one that uses more than it asked for before one that does not, then the
-// least important, then the one that is farthest above what it asked for.
+// Victim returns the pod to evict, or nil. Pods above their request come first, then lower priorities, then those farthest above
+// their request.
 func Victim(all []Use) *Use {
 	may := slices.DeleteFunc(slices.Clone(all), func(u Use) bool { return u.critical() && u.Static })
 	if len(may) == 0 {
@@ -55,7 +55,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// Message says why a pod was evicted, in the kubelet's words.
+// Message returns the eviction message, in the kubelet's words.
 func (u *Use) Message(s Shortage) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ", s.Signal.Resource(), amount(s, s.Least), amount(s, s.Available))
@@ -80,7 +80,7 @@ func amount(s Shortage, n uint64) string {
 	}
 	q := resource.NewQuantity(int64(n), format)
 	if format == resource.BinarySI && n > 1<<20 {
-		q = resource.NewQuantity(int64(n>>10<<10), format) // to the KiB
+		q = resource.NewQuantity(int64(n>>10<<10), format) // rounded down to KiB
 	}
 	return q.String()
 }

@@ -1,9 +1,9 @@
-// Package runtimetest has a container runtime for tests of the kubelet and of what is built on it.
+// Package runtimetest has a fake container runtime for tests of the kubelet and of what uses it.
 //
-// What is guaranteed: its containers do what the annotations of package hollow say, at times that a synctest bubble can make
-// pass; it is a whole kubelet.Runtime; and what it says of itself, of its images and of what containers use can be set at any time.
+// Its containers behave as the annotations of package hollow say, also in a synctest bubble. It is a complete kubelet.Runtime.
+// What it reports about itself, its images and the usage of containers can be set at any time.
 //
-// What a caller may not assume: that a command can be run in a container, or that anything listens at a pod's address.
+// Commands cannot be run in its containers, and nothing listens at a pod's address.
 package runtimetest
 
 import (
@@ -18,61 +18,61 @@ import (
 	"github.com/millrace/millrace/kubelet/hollow"
 )
 
-// Runtime pretends a container runtime. New makes one.
+// Runtime is a fake container runtime. New returns one.
 type Runtime struct {
 	*hollow.Runtime
 
-	mu     sync.Mutex // guards what follows
-	said   Said
-	images []container.Image
+	mu      sync.Mutex // guards what follows
+	answers Answers
+	images  []container.Image
 }
 
-// Said is what a runtime says of itself. The zero value is one that works and has nothing.
-type Said struct {
-	// Problem is what keeps the runtime from working, Network what keeps it from giving pods a network.
+// Answers are what the runtime reports. The zero value is a runtime that works and has nothing.
+type Answers struct {
+	// Problem is why the runtime does not work. Network is why it has no network for pods.
 	Problem, Network string
-	// Mount is where images are kept.
+	// Mount is the mount that holds the images.
 	Mount string
-	// Usages are what containers use, by their id.
+	// Usages has the usage of containers, by their ID.
 	Usages map[string]container.Usage
 }
 
-// New makes a Runtime that has these images. Others can be pulled.
+// New returns a Runtime that has the given images. Others can be pulled.
 func New(images ...container.Image) *Runtime {
 	return &Runtime{Runtime: hollow.NewRuntime(func(string) string { return "10.64.0.0/16" }), images: images}
 }
 
-// Say sets what the runtime says of itself from now on.
-func (r *Runtime) Say(s Said) {
+// SetAnswers sets what the runtime reports from now on.
+func (r *Runtime) SetAnswers(s Answers) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = s
+	r.answers = s
 }
 
-func (r *Runtime) now() Said {
+func (r *Runtime) current() Answers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.said
+	return r.answers
 }
 
-// RunSandbox makes a sandbox, unless the pod needs a network and there is none.
+// RunSandbox makes a sandbox. It fails if the pod needs a network and there is none.
 func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (string, error) {
-	if network := r.now().Network; network != "" && !spec.Pod.Spec.HostNetwork {
+	if network := r.current().Network; network != "" && !spec.Pod.Spec.HostNetwork {
 		return "", &container.NetworkNotReady{Problem: network}
 	}
 	return r.Runtime.RunSandbox(ctx, spec)
 }
 
-// Ready says what was set.
+// Ready returns what was set.
 func (r *Runtime) Ready(context.Context) (problem, network string) {
-	s := r.now()
+	s := r.current()
 	return s.Problem, s.Network
 }
 
-// Compared is now: nothing is ever missed.
+// Compared returns the current time, because no event is ever missed.
 func (r *Runtime) Compared() time.Time { return time.Now() }
 
-// List is the images that there are.
+// List returns all images.
 func (r *Runtime) List(context.Context) ([]container.Image, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,37 +87,37 @@ func (r *Runtime) RemoveImage(_ context.Context, id string) error {
 	return nil
 }
 
-// Usage is the mount that was set, and the sum of the images.
+// Usage returns the mount that was set, and the sum of the image sizes.
 func (r *Runtime) Usage(context.Context) (mount string, bytes uint64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, i := range r.images {
 		bytes += uint64(i.Bytes)
 	}
-	return r.said.Mount, bytes, nil
+	return r.answers.Mount, bytes, nil
 }
 
-// User is nobody that is known.
+// User returns no user.
 func (r *Runtime) User(context.Context, string) (uid *int64, name string, err error) {
 	return nil, "", nil
 }
 
-// Usages are what was set.
+// Usages returns what was set.
 func (r *Runtime) Usages(context.Context) (map[string]container.Usage, error) {
-	return maps.Clone(r.now().Usages), nil
+	return maps.Clone(r.current().Usages), nil
 }
 
-// Stream refuses.
+// Stream returns ErrUnsupported.
 func (r *Runtime) Stream(context.Context, string, []string, container.Streams) error {
 	return container.ErrUnsupported
 }
 
-// Attach refuses.
+// Attach returns ErrUnsupported.
 func (r *Runtime) Attach(context.Context, string, container.Streams) error {
 	return container.ErrUnsupported
 }
 
-// Forward refuses.
+// Forward returns ErrUnsupported.
 func (r *Runtime) Forward(context.Context, string, int32, io.ReadWriteCloser) error {
 	return container.ErrUnsupported
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// onPod answers for the pod, and the container, that a path names, if they are there.
+// onPod calls handle with the pod and container of the path, if they exist.
 func (s *Server) onPod(handle func(w http.ResponseWriter, r *http.Request, pod *corev1.Pod, container string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name, container := r.PathValue("pod"), r.PathValue("container")
@@ -45,7 +45,7 @@ func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
 		list.Items = append(list.Items, *pod)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(&list) // an error means that the client has gone
+	_ = json.NewEncoder(w).Encode(&list) // an error means that the client has disconnected
 }
 
 func answer(w http.ResponseWriter, err error) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// firstByte notes whether something has been written, and hands on at once where a reader follows.
+// firstByte notes whether something was written, and flushes each write for a client that follows.
 type firstByte struct {
 	http.ResponseWriter
 	begun, follow bool
@@ -33,7 +33,7 @@ func (f *firstByte) begin() {
 	}
 }
 
-// Flush hands on what was written, or at least that an answer has begun.
+// Flush flushes the answer, or its header.
 func (f *firstByte) Flush() {
 	f.begin()
 	if flusher, ok := f.ResponseWriter.(http.Flusher); ok {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// lifetime is how long a certificate that a node signs itself is good. It is made anew with each start.
+// lifetime is how long a self-signed certificate is valid. A new one is made at each start.
 const lifetime = 5 * 365 * 24 * time.Hour
 
-// selfSigned makes a certificate for hosts: who calls must know the node by other means.
+// selfSigned makes a self-signed certificate for hosts. Clients cannot verify it against a CA.
 func selfSigned(hosts []string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

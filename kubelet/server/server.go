@@ -18,22 +18,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Node is what a Server tells of.
+// Node is the node that a Server serves.
 type Node interface {
-	// Pod is a pod of the node, Pods are all of them.
+	// Pod returns a pod of the node. Pods returns all.
 	Pod(namespace, name string) (*corev1.Pod, bool)
 	Pods() []*corev1.Pod
-	// Logs writes a container's log. Errors before the first byte are answers of their own; see Problem.
+	// Logs writes a container's log. An error before the first byte becomes the answer; see Problem.
 	Logs(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
 	Exec(ctx context.Context, pod *corev1.Pod, container string, command []string, s Streams) error
 	Attach(ctx context.Context, pod *corev1.Pod, container string, s Streams) error
 	// Forward connects a stream with a port of a pod.
 	Forward(ctx context.Context, pod *corev1.Pod, port int32, stream io.ReadWriteCloser) error
-	// Healthy is nil if the node works.
+	// Healthy returns nil if the node works.
 	Healthy(ctx context.Context) error
 }
 
-// Streams are those of a command or a container.
+// Streams are the input and output of a command or a container.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.WriteCloser
@@ -41,7 +41,7 @@ type Streams struct {
 	Resize   <-chan remotecommand.TerminalSize
 }
 
-// Problem is an error with a status of HTTP.
+// Problem is an error with an HTTP status.
 type Problem struct {
 	Status  int
 	Message string
@@ -50,36 +50,36 @@ type Problem struct {
 // Error implements error.
 func (p *Problem) Error() string { return p.Message }
 
-// Options say where a Server listens and to whom. Node, Certificate and Clients are needed.
+// Options configure a Server. Node, Certificate and Clients are required.
 type Options struct {
 	Node Node
-	// Listener is where requests come from. The Server closes it.
+	// Listener accepts the connections. The Server closes it.
 	Listener    net.Listener
 	Certificate tls.Certificate
-	// Present, if set, is asked for the certificate with each connection, instead of Certificate.
+	// Present returns the certificate for each connection, if it is set. Certificate is not used then.
 	Present func() (*tls.Certificate, error)
-	// Clients signs the certificates of those who may call, and Names are the common names that they may have. Without
-	// names every certificate of that authority will do.
+	// Clients has the CA of client certificates. Names are the allowed common names; if empty, all are allowed.
 	Clients *x509.CertPool
 	Names   []string
 	Logger  *slog.Logger
 }
 
-// Access says where a node's server listens and to whom.
+// Access configures where a node's server listens and which clients it accepts.
 type Access struct {
-	// Listen is an address. Port 0 takes a free one.
+	// Listen is the address. Port 0 means a free port.
 	Listen string
-	// Certificate is shown to callers. Without one it is made, and signed by itself.
+	// Certificate is the serving certificate. If empty, a self-signed one is made.
 	Certificate tls.Certificate
-	// Present, if set, is asked for the certificate with each connection, instead of Certificate: one that is exchanged while the server runs.
+	// Present returns the certificate for each connection, if it is set. It is for certificates that are replaced while the
+	// server runs.
 	Present func() (*tls.Certificate, error)
-	// Clients signs the certificates of those who may call. Without it there is no server.
+	// Clients has the CA of client certificates. Without it there is no server.
 	Clients *x509.CertPool
-	// Names are the common names that callers may have. None means any of that authority.
+	// Names are the allowed common names of clients. If empty, all are allowed.
 	Names []string
 }
 
-// Open takes the port, and makes the Server that answers there. Without an authority for callers it is nil.
+// Open opens the port and returns the Server. Without a CA for clients it returns nil.
 func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, error) {
 	if a.Clients == nil {
 		return nil, nil
@@ -88,7 +88,7 @@ func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, err
 	if len(certificate.Certificate) == 0 && a.Present == nil {
 		var err error
 		if certificate, err = selfSigned(hosts); err != nil {
-			return nil, fmt.Errorf("make a certificate for the node's server: %w", err)
+			return nil, fmt.Errorf("make a serving certificate for the node: %w", err)
 		}
 	}
 	listener, err := net.Listen("tcp", a.Listen)
@@ -98,16 +98,16 @@ func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, err
 	return New(Options{Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names, Logger: log}), nil
 }
 
-// Server answers the API server. It is a loop.Runner.
+// Server serves the API server's requests. It is a loop.Runner.
 type Server struct {
 	Options
 	mux *http.ServeMux
 }
 
-// grace is how long requests may take to end.
+// grace is how long running requests may take when the server stops.
 const grace = time.Second
 
-// New makes a Server.
+// New returns a Server. Run starts it.
 func New(o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -128,7 +128,7 @@ func (s *Server) route() {
 		{"GET /containerLogs/{namespace}/{pod}/{container}", s.onPod(s.logs)},
 		{"/exec/{namespace}/{pod}/{container}", s.onPod(s.exec)},
 		{"/exec/{namespace}/{pod}/{uid}/{container}", s.onPod(s.exec)},
-		// A user who may only get through the proxy of a node must not run commands by that.
+		// GET is missing on purpose: a user with read access to nodes/proxy must not run commands.
 		{"POST /run/{namespace}/{pod}/{container}", s.onPod(s.run)},
 		{"POST /run/{namespace}/{pod}/{uid}/{container}", s.onPod(s.run)},
 		{"/attach/{namespace}/{pod}/{container}", s.onPod(s.attach)},
@@ -140,14 +140,14 @@ func (s *Server) route() {
 	}
 	if more, ok := s.Node.(interface {
 		Routes() map[string]http.HandlerFunc
-	}); ok { // what only some nodes tell of
+	}); ok { // optional handlers of the node
 		for pattern, handle := range more.Routes() {
 			s.mux.Handle(pattern, s.guard(handle))
 		}
 	}
 }
 
-// guard lets only those pass who may call.
+// guard rejects clients without a valid certificate.
 func (s *Server) guard(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
@@ -163,10 +163,11 @@ func (s *Server) guard(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// silent is for the streaming library, to which every end of a stream is an error. Callers are told; nobody else needs to be.
+// silent discards the log of the streaming library, which logs every end of a stream as an error. Clients get these errors
+// anyway.
 var silent klog.Logger
 
-// Port is where the server listens.
+// Port returns the port of the server.
 func (s *Server) Port() int32 {
 	if a, ok := s.Listener.Addr().(*net.TCPAddr); ok {
 		return int32(a.Port)
@@ -174,7 +175,7 @@ func (s *Server) Port() int32 {
 	return 0
 }
 
-// Run answers until ctx ends.
+// Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -184,7 +185,7 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:    slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{
 			GetCertificate: s.certificate, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
-			NextProtos: []string{"http/1.1"}, // streams are upgraded connections, which HTTP/2 has not
+			NextProtos: []string{"http/1.1"}, // streams need upgraded connections, which HTTP/2 does not have
 			MinVersion: tls.VersionTLS12,
 		},
 	}
@@ -206,7 +207,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// certificate is the present one.
+// certificate returns the current certificate.
 func (s *Server) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s.Present != nil {
 		return s.Present()

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/kubelet/server"
 )
 
-// node has one pod with one container, and does what it is told.
+// node has one pod with one container.
 type node struct{}
 
 var web = &corev1.Pod{
@@ -117,7 +117,7 @@ func (c *client) do(method, path string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// serve starts a server that only "api" may call, and returns how to call it with a certificate.
+// serve starts a server that accepts only "api", and returns a function that makes clients.
 func serve(t *testing.T, by *authority) func(...tls.Certificate) *client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,7 +143,7 @@ func serve(t *testing.T, by *authority) func(...tls.Certificate) *client {
 	}
 }
 
-func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
+func TestOnlyTheAPIServerIsServed(t *testing.T) {
 	ours := newAuthority(t)
 	call := serve(t, ours)
 	paths := []string{"/pods", "/containerLogs/default/web/main", "/exec/default/web/main", "/attach/default/web/main", "/portForward/default/web", "/run/default/web/main?cmd=id"}
@@ -174,7 +174,7 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerGetsWhatItAsksFor(t *testing.T) {
+func TestAllPathsOfTheAPIServerAreServed(t *testing.T) {
 	ours := newAuthority(t)
 	api := serve(t, ours)(ours.pair("api"))
 	for _, c := range []struct {
@@ -189,7 +189,7 @@ func TestTheAPIServerGetsWhatItAsksFor(t *testing.T) {
 		{"POST", "/run/default/web/main?cmd=ls&cmd=-l", 200, "ran [ls -l]"},
 		{"POST", "/run/default/web/1/main?cmd=ls", 200, "ran [ls]"},
 		{"POST", "/run/default/web/2/main?cmd=ls", 404, "pod \"web\" does not exist\n"},
-		{"GET", "/run/default/web/main?cmd=ls", 405, "Method Not Allowed\n"}, // getting through a proxy runs nothing
+		{"GET", "/run/default/web/main?cmd=ls", 405, "Method Not Allowed\n"}, // read access to the proxy does not run commands
 	} {
 		if code, text := api.do(c.method, c.path); code != c.code || text != c.text {
 			t.Errorf("%s %s: %d %q", c.method, c.path, code, text)

@@ -17,15 +17,15 @@ const (
 	creationTime = 30 * time.Second
 )
 
-// session is a command, or a container, with whose streams a caller connects. It is what the streaming library runs,
-// which asks for it by names that it carries already.
+// session connects a client with a command or a container. It implements the interfaces of the streaming library, and ignores the
+// names that the library passes, because it has them already.
 type session struct {
 	node Node
 	pod  *corev1.Pod
 	run  func(ctx context.Context, s Streams) error
 }
 
-// unlessGone is an error that somebody is there to hear.
+// unlessGone returns err, or nil if the client has disconnected.
 func unlessGone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -65,7 +65,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, pod *corev1.Pod,
 	})
 }
 
-// connect runs a session over a WebSocket, or has it served over SPDY.
+// connect serves a session over a WebSocket or over SPDY.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, x session, spdy func(*remotecommand.Options)) {
 	o, err := remotecommand.NewOptions(r)
 	switch {
@@ -89,7 +89,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, pod *corev1.Pod
 	portforward.ServePortForward(w, r, session{node: s.Node, pod: pod}, pod.Name, string(pod.UID), o, idleTime, creationTime, portforward.SupportedProtocols)
 }
 
-// run runs a command without streams and answers with what it printed.
+// run runs a command without streams and returns its output.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, pod *corev1.Pod, container string) {
 	out := nopCloser{w}
 	if err := s.Node.Exec(r.Context(), pod, container, r.URL.Query()["cmd"], Streams{Out: out, Err: out}); err != nil {

@@ -16,12 +16,11 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// The subprotocols of WebSocket by which commands are streamed. From v4 on the end is told as a Status, from v5 on the
-// end of the input is told too.
+// The WebSocket subprotocols for streams. From v4 on the result is sent as a Status. From v5 on the end of the input is sent too.
 var webSockets = []string{"v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "channel.k8s.io", "base64.channel.k8s.io", ""}
 
-// serveWebSocket connects a WebSocket with a command or a container. The streaming library of runtimes does the same for
-// SPDY, but its WebSockets know no end of input.
+// serveWebSocket serves a session over a WebSocket. The streaming library does this too, but its WebSockets cannot signal the end
+// of the input.
 func serveWebSocket(w http.ResponseWriter, r *http.Request, o *remotecommand.Options, do func(context.Context, Streams) error) error {
 	conn := wsstream.NewConn(channelsFor(o))
 	conn.SetIdleTimeout(idleTime)
@@ -32,7 +31,7 @@ func serveWebSocket(w http.ResponseWriter, r *http.Request, o *remotecommand.Opt
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	// An empty message tells the caller that it is connected.
+	// An empty message tells the client that it is connected.
 	for _, c := range []struct {
 		wanted bool
 		number int
@@ -68,7 +67,7 @@ func serveWebSocket(w http.ResponseWriter, r *http.Request, o *remotecommand.Opt
 	return nil
 }
 
-// channelsFor says what flows on which channel.
+// channelsFor returns the direction of each channel.
 func channelsFor(o *remotecommand.Options) map[string]wsstream.ChannelProtocolConfig {
 	pick := func(wanted bool, kind wsstream.ChannelType) wsstream.ChannelType {
 		if wanted {
@@ -90,7 +89,7 @@ func channelsFor(o *remotecommand.Options) map[string]wsstream.ChannelProtocolCo
 	return all
 }
 
-// resize reads a terminal's sizes until there are no more.
+// resize reads terminal sizes until there are no more.
 func resize(ctx context.Context, from io.Reader, sizes chan<- remotecommand.TerminalSize) {
 	defer close(sizes)
 	for decoder := json.NewDecoder(from); ; {
@@ -106,7 +105,7 @@ func resize(ctx context.Context, from io.Reader, sizes chan<- remotecommand.Term
 	}
 }
 
-// tellEnd tells how a command ended. An error of the write means that the client has gone.
+// tellEnd sends the result of a command. A write error means that the client has disconnected.
 func tellEnd(to io.Writer, protocol string, err error) {
 	switch protocol {
 	case "v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io":

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/informer/delta"
 )
 
-// Server follows the pods that an API server has for a node. It is a loop.Runner, and keeps what it has seen while the
-// server is away.
+// Server watches the pods that the API server has for a node. It is a loop.Runner, and keeps its pods while the server cannot be
+// reached.
 type Server struct {
 	store     *delta.UndeltaStore[*corev1.Pod]
 	reflector *informer.Reflector[*corev1.Pod]
 }
 
-// NewServer makes a source that hands its pods to push, mirror pods among them.
+// NewServer returns a source that passes its pods, mirror pods included, to push.
 func NewServer(kube kubernetes.Interface, node string, streaming bool, log *slog.Logger, push func([]*corev1.Pod)) *Server {
 	store := delta.NewUndeltaStore(push, informer.StoreOptions[*corev1.Pod]{})
 	return &Server{store: store, reflector: informer.NewReflector(informer.For(kube.CoreV1().Pods("")), store, informer.Options[*corev1.Pod]{
@@ -26,8 +26,8 @@ func NewServer(kube kubernetes.Interface, node string, streaming bool, log *slog
 	})}
 }
 
-// Run follows the server until ctx ends.
+// Run watches the server until ctx ends.
 func (s *Server) Run(ctx context.Context) error { return s.reflector.Run(ctx) }
 
-// Pod is a pod as the server has it.
+// Pod returns a pod as the API server has it.
 func (s *Server) Pod(key Key) (*corev1.Pod, bool) { return s.store.Lookup(key) }

@@ -22,11 +22,11 @@ const (
 	API  Name = "api"
 )
 
-// Operation says what an Update means.
+// Operation is the kind of an Update.
 type Operation string
 
-// The operations. Deleted means that a pod is to end in its time, Removed that it is wanted no more, Reconciled that only
-// its status is not what it should be.
+// The operations. Deleted means that a pod must end gracefully, Removed that no source wants it, Reconciled that only its status
+// is not as it should be.
 const (
 	Added      Operation = "ADD"
 	Updated    Operation = "UPDATE"
@@ -35,18 +35,18 @@ const (
 	Reconciled Operation = "RECONCILE"
 )
 
-// Update is one change to the pods of a node.
+// Update is one change of a node's pods.
 type Update struct {
 	Operation Operation
 	Source    Name
 	Pod       *corev1.Pod
 }
 
-// Config is what all sources together want.
+// Config merges the pods of all sources.
 type Config struct {
 	tell func(Update)
 
-	order sync.Mutex // held from a change to the end of its telling; before mu
+	order sync.Mutex // held from a change until it was reported; locked before mu
 
 	mu   sync.RWMutex // guards what follows
 	pods map[Key]wanted
@@ -58,7 +58,8 @@ type wanted struct {
 	source Name
 }
 
-// NewConfig makes a Config of sources, none of which has been seen. tell hears of changes, one at a time and in order.
+// NewConfig returns a Config of sources, none of which has reported yet. tell is called for each change, one at a time and in
+// order.
 func NewConfig(tell func(Update), sources ...Name) *Config {
 	c := &Config{tell: tell, pods: map[Key]wanted{}, seen: map[Name]bool{}}
 	for _, s := range sources {
@@ -67,7 +68,7 @@ func NewConfig(tell func(Update), sources ...Name) *Config {
 	return c
 }
 
-// Set says what a source wants: all of it. The pods are the Config's from then on.
+// Set sets all pods of a source. The Config owns them from then on.
 func (c *Config) Set(source Name, pods []*corev1.Pod) {
 	c.order.Lock()
 	defer c.order.Unlock()
@@ -107,7 +108,7 @@ func (c *Config) merge(source Name, pods []*corev1.Pod) []Update {
 	return updates
 }
 
-// compare says what has become of a pod.
+// compare returns the operation for a pod.
 func compare(before, now *corev1.Pod, known bool) Operation {
 	switch {
 	case !known:
@@ -130,7 +131,7 @@ func shorter(before, now *corev1.Pod) bool {
 		*now.DeletionGracePeriodSeconds < *before.DeletionGracePeriodSeconds
 }
 
-// Pod is the pod that is wanted under a name.
+// Pod returns the pod with this name, of whichever source.
 func (c *Config) Pod(key Key) (*corev1.Pod, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -138,7 +139,7 @@ func (c *Config) Pod(key Key) (*corev1.Pod, bool) {
 	return w.pod, ok
 }
 
-// Pods are all that are wanted.
+// Pods returns the pods of all sources.
 func (c *Config) Pods() []*corev1.Pod {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -149,7 +150,7 @@ func (c *Config) Pods() []*corev1.Pod {
 	return all
 }
 
-// Ready reports whether every source has been seen, so that what nobody wants may be ended.
+// Ready reports whether every source has reported, so that unwanted pods may be stopped.
 func (c *Config) Ready() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -161,13 +162,13 @@ func (c *Config) Ready() bool {
 	return true
 }
 
-// Static reports whether a pod comes from a source other than the API server.
+// Static reports whether a pod comes from another source than the API server.
 func Static(pod *corev1.Pod) bool {
-	s, ok := pod.Annotations[sourceNote]
+	s, ok := pod.Annotations[sourceAnnotation]
 	return ok && s != string(API)
 }
 
-// Mirror reports whether a pod only shows a static one in the API.
+// Mirror reports whether a pod is the mirror pod of a static pod.
 func Mirror(pod *corev1.Pod) bool {
 	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return ok

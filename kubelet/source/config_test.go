@@ -18,7 +18,7 @@ func podOf(name string, edit ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// heard is a Config and what it told.
+// heard returns a Config, and a function that returns its reports.
 func heard(sources ...Name) (*Config, func() []string) {
 	var all []string
 	c := NewConfig(func(u Update) { all = append(all, fmt.Sprintf("%s %s %s", u.Operation, u.Source, u.Pod.Name)) }, sources...)
@@ -37,7 +37,7 @@ func expect(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func TestFullSetsBecomeChanges(t *testing.T) {
+func TestFullSetsAreTurnedIntoChanges(t *testing.T) {
 	c, told := heard(File, API)
 	c.Set(API, []*corev1.Pod{podOf("a"), podOf("b")})
 	expect(t, told(), "ADD api a", "ADD api b")
@@ -64,7 +64,7 @@ func TestOneSourceNeverRemovesThePodsOfAnother(t *testing.T) {
 	}
 }
 
-func TestTheFirstSourceKeepsAName(t *testing.T) {
+func TestTheFirstSourceOfANameWins(t *testing.T) {
 	c, told := heard(File, API)
 	c.Set(File, []*corev1.Pod{podOf("x")})
 	told()
@@ -75,7 +75,7 @@ func TestTheFirstSourceKeepsAName(t *testing.T) {
 	}
 }
 
-func TestAPodOfTheSameNameIsAnotherPod(t *testing.T) {
+func TestAPodWithAnotherUIDIsAnotherPod(t *testing.T) {
 	c, told := heard(API)
 	c.Set(API, []*corev1.Pod{podOf("x")})
 	told()
@@ -83,7 +83,7 @@ func TestAPodOfTheSameNameIsAnotherPod(t *testing.T) {
 	expect(t, told(), "ADD api x", "REMOVE api x")
 }
 
-func TestReadyOnlyWhenEverySourceHasBeenSeen(t *testing.T) {
+func TestAConfigIsReadyOnceEverySourceHasReported(t *testing.T) {
 	c, _ := heard(File, API)
 	c.Set(API, nil)
 	if c.Ready() {

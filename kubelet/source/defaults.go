@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/demand"
 )
 
-// setDefaults fills in what an API server would have filled in, as far as it matters to a kubelet.
+// setDefaults sets the API server's defaults that a kubelet needs.
 func setDefaults(pod *corev1.Pod) {
 	s := &pod.Spec
 	s.RestartPolicy = either(s.RestartPolicy, corev1.RestartPolicyAlways)

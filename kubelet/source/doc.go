@@ -1,10 +1,9 @@
-// Package source is where a node's pods come from: a file or folder, a URL, and the API server.
+// Package source provides the pods of a node: from a file or directory, a URL, and the API server.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - Full: whatever changed, a source hands on the complete set of the pods it wants, so that a message that is missed
-//     or comes twice never matters.
-//   - Careful: a source that fails, or has not been seen yet, never removes a pod.
-//   - One name, one pod: of two sources that want pods of the same name the first keeps it.
-//   - Merged: Config turns full sets into additions, updates, removals and reconciliations, in one stream.
+//   - Complete: a source always passes on the complete set of its pods, so a lost or repeated message does not matter.
+//   - Careful: a source that fails, or has not reported yet, never removes a pod.
+//   - Unique: if two sources want pods of the same name, the first one keeps it.
+//   - Merged: Config turns complete sets into additions, updates, removals and reconciliations, in one stream.
 package source

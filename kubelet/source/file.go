@@ -17,28 +17,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// FileOptions say where manifests are.
+// FileOptions configure Files.
 type FileOptions struct {
-	// Path is a file, or a folder whose files are read. Names that begin with a dot are passed over.
+	// Path is a file, or a directory whose files are read. Names that begin with a dot are skipped.
 	Path string
 	Node string
-	// Every is how often they are read although nothing was seen to change: 20 s by default.
+	// Every is how often all files are read even if no change was reported: 20 s by default.
 	Every  time.Duration
 	Logger *slog.Logger
 }
 
-// Files follows manifests on disk. It is a loop.Runner.
+// Files reads manifests on disk. It is a loop.Runner.
 type Files struct {
 	FileOptions
 	push func([]*corev1.Pod)
-	// good is what each file held when it could be read last: a file that is half written keeps its pods.
+	// good has the pods of each file when it was last valid. A half-written file keeps its pods.
 	good map[string][]*corev1.Pod
 }
 
-// settle is how long after a change a folder is left alone, so that what is being written is read once.
+// settle is the delay after a change before a directory is read, so that a file that is being written is read once.
 const settle = 50 * time.Millisecond
 
-// NewFiles makes a source that hands its pods to push.
+// NewFiles returns a source that passes its pods to push.
 func NewFiles(o FileOptions, push func([]*corev1.Pod)) *Files {
 	o.Every = cmp.Or(o.Every, 20*time.Second)
 	if o.Logger == nil {
@@ -47,7 +47,7 @@ func NewFiles(o FileOptions, push func([]*corev1.Pod)) *Files {
 	return &Files{FileOptions: o, push: push, good: map[string][]*corev1.Pod{}}
 }
 
-// Run follows the manifests until ctx ends.
+// Run reads the manifests until ctx ends.
 func (f *Files) Run(ctx context.Context) error {
 	changes, stop := f.watch()
 	defer stop()
@@ -66,11 +66,11 @@ func (f *Files) Run(ctx context.Context) error {
 	}
 }
 
-// watch tells of changes, where the system can.
+// watch returns the file system's events, where there are any.
 func (f *Files) watch() (<-chan fsnotify.Event, func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		f.Logger.Warn("manifests are polled, since they cannot be watched", "path", f.Path, "err", err)
+		f.Logger.Warn("manifests cannot be watched; polling them", "path", f.Path, "err", err)
 		return nil, func() {}
 	}
 	watched := f.Path
@@ -78,7 +78,7 @@ func (f *Files) watch() (<-chan fsnotify.Event, func()) {
 		watched = filepath.Dir(f.Path) // editors replace files, and a watch of the file would stay with the old one
 	}
 	if err := w.Add(watched); err != nil {
-		f.Logger.Warn("manifests are polled, since they cannot be watched", "path", f.Path, "err", err)
+		f.Logger.Warn("manifests cannot be watched; polling them", "path", f.Path, "err", err)
 	}
 	return w.Events, func() { w.Close() }
 }
@@ -98,7 +98,7 @@ func (f *Files) read() {
 	for _, path := range paths {
 		pods, err := f.one(path)
 		if err != nil {
-			f.Logger.Error("manifest is passed over", "path", path, "err", err)
+			f.Logger.Error("invalid manifest skipped", "path", path, "err", err)
 		} else {
 			f.good[path] = pods
 		}
@@ -107,7 +107,7 @@ func (f *Files) read() {
 	f.push(all)
 }
 
-// paths are the files there are. That there are none is known for sure only if the folder could be read.
+// paths returns the existing files. An empty result is certain only without an error.
 func (f *Files) paths() ([]string, error) {
 	info, err := os.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

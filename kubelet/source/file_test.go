@@ -41,7 +41,7 @@ func namesOf(pods []*corev1.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// reading is a Files whose folder is read when the test says so.
+// reading returns a directory, and a function that makes a Files read it.
 func reading(t *testing.T) (folder string, read func() []*corev1.Pod) {
 	folder = t.TempDir()
 	var last []*corev1.Pod
@@ -68,7 +68,7 @@ func TestManifestsBecomePodsOfTheNode(t *testing.T) {
 	p := pods[0]
 	probe := p.Spec.Containers[0].ReadinessProbe
 	switch {
-	case p.Namespace != "default", p.UID == "", p.Spec.NodeName != "n1", !Static(p), p.Annotations[hashNote] == "":
+	case p.Namespace != "default", p.UID == "", p.Spec.NodeName != "n1", !Static(p), p.Annotations[hashAnnotation] == "":
 		t.Errorf("the pod is %+v", p.ObjectMeta)
 	case p.Spec.RestartPolicy != corev1.RestartPolicyAlways, *p.Spec.TerminationGracePeriodSeconds != 30, p.Status.QOSClass != corev1.PodQOSBestEffort:
 		t.Errorf("the defaults are missing: %+v", p.Spec)
@@ -84,7 +84,7 @@ func TestManifestsBecomePodsOfTheNode(t *testing.T) {
 	}
 }
 
-func TestBrokenManifestsDoNoHarm(t *testing.T) {
+func TestInvalidManifestsKeepTheirPods(t *testing.T) {
 	folder, read := reading(t)
 	write(t, filepath.Join(folder, "a.yaml"), named("good"))
 	write(t, filepath.Join(folder, "b.yaml"), named("also"))

@@ -18,16 +18,16 @@ import (
 
 // The annotations of static pods.
 const (
-	sourceNote = "kubernetes.io/config.source"
-	hashNote   = "kubernetes.io/config.hash"
-	seenNote   = "kubernetes.io/config.seen"
+	sourceAnnotation = "kubernetes.io/config.source"
+	hashAnnotation   = "kubernetes.io/config.hash"
+	seenAnnotation   = "kubernetes.io/config.seen"
 )
 
-// errNothing is the answer to an empty manifest. It may be one that is just being written, so it ends no pod: who wants
-// none removes the file.
-var errNothing = errors.New("there is no pod in it")
+// errNothing is returned for an empty manifest. It may be one that is just being written, so its pods are kept: to stop them, the
+// file must be removed.
+var errNothing = errors.New("no pod in the manifest")
 
-// decode reads the pods of a manifest: one or several documents of YAML or JSON, each a Pod or a PodList.
+// decode reads the pods of a manifest: one or several YAML or JSON documents, each a Pod or a PodList.
 func decode(text []byte) ([]*corev1.Pod, error) {
 	reader := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	var all []*corev1.Pod
@@ -87,7 +87,7 @@ func document(raw []byte) ([]*corev1.Pod, error) {
 	return nil, fmt.Errorf("kind %q is not a Pod", kind.Kind)
 }
 
-// adopt makes a pod of a manifest one of this node: its name, identity and defaults.
+// adopt sets the name, UID and defaults of a manifest's pod for this node.
 func adopt(pod *corev1.Pod, source Name, origin, node string, now time.Time) error {
 	if pod.Namespace == "" {
 		pod.Namespace = corev1.NamespaceDefault
@@ -99,7 +99,7 @@ func adopt(pod *corev1.Pod, source Name, origin, node string, now time.Time) err
 	if err != nil {
 		return err
 	}
-	sum := md5.Sum(fmt.Appendf(nil, "host:%s\n%s:%s\n%s", node, source, origin, text)) // an identity, no protection
+	sum := md5.Sum(fmt.Appendf(nil, "host:%s\n%s:%s\n%s", node, source, origin, text)) // MD5 only makes an identifier here
 	hash := hex.EncodeToString(sum[:])
 	if pod.UID == "" {
 		pod.UID = types.UID(hash)
@@ -108,9 +108,9 @@ func adopt(pod *corev1.Pod, source Name, origin, node string, now time.Time) err
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[sourceNote] = string(source)
-	pod.Annotations[hashNote] = hash
-	pod.Annotations[seenNote] = now.UTC().Format(time.RFC3339Nano)
+	pod.Annotations[sourceAnnotation] = string(source)
+	pod.Annotations[hashAnnotation] = hash
+	pod.Annotations[seenAnnotation] = now.UTC().Format(time.RFC3339Nano)
 	pod.Spec.NodeName = node
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
@@ -118,7 +118,7 @@ func adopt(pod *corev1.Pod, source Name, origin, node string, now time.Time) err
 	return nil
 }
 
-// check refuses what could not run. What a node cannot do without an API server is refused too.
+// check rejects a pod that could not run. That includes what needs an API server.
 func check(pod *corev1.Pod) error {
 	if problems := validation.IsDNS1123Subdomain(pod.Name); len(problems) > 0 {
 		return fmt.Errorf("metadata.name %q: %s", pod.Name, problems[0])

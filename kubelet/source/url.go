@@ -12,28 +12,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// URLOptions say where a manifest is.
+// URLOptions configure a URL.
 type URLOptions struct {
 	URL    string
 	Header http.Header
 	Node   string
-	// Every is how often it is asked for: 20 s by default.
+	// Every is how often it is read: 20 s by default.
 	Every  time.Duration
 	Client *http.Client
 	Logger *slog.Logger
 }
 
-// URL polls a manifest. It is a loop.Runner.
+// URL polls a manifest over HTTP. It is a loop.Runner.
 type URL struct {
 	URLOptions
 	push func([]*corev1.Pod)
 	last string
 }
 
-// largest is how much of an answer is read.
+// largest is the maximum size of a manifest.
 const largest = 10 << 20
 
-// NewURL makes a source that hands its pods to push.
+// NewURL returns a source that passes its pods to push.
 func NewURL(o URLOptions, push func([]*corev1.Pod)) *URL {
 	o.Every = cmp.Or(o.Every, 20*time.Second)
 	if o.Client == nil {

@@ -1,5 +1,5 @@
-// Package stats tells what a node and its pods use: as the kubelet's summary, and as metrics in Prometheus' text form
-// under the kubelet's names, so that metrics-server and other clients of kubelets can read them.
+// Package stats reports the resource usage of a node and its pods: as the kubelet's summary, and as metrics in the Prometheus
+// text format under the kubelet's names, for metrics-server and other clients of kubelets.
 //
-// What is guaranteed: nothing is measured unless somebody asks; a figure that is not known is left out rather than 0.
+// Nothing is measured unless it is requested. A value that is not known is left out; it is not 0.
 package stats

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Folder is what a folder and all below it take on the disk. What vanishes meanwhile is passed over.
+// Folder returns the disk usage of a directory tree. Files that disappear meanwhile are skipped.
 func Folder(path string) *FS {
 	var used, inodes uint64
 	err := filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {

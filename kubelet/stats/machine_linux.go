@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ticks is how many of the kernel's units of processor time make a second. Linux shows programs 100 on every machine.
+// ticks is the number of clock ticks per second in /proc/stat. Linux always reports 100.
 const ticks = 100
 
-// CPUTime is the processor time that the machine has used since it started, and when that was read.
+// CPUTime returns the CPU time that the machine has used since it started, and when it was read.
 func CPUTime() (total uint64, at time.Time, ok bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -22,7 +22,7 @@ func CPUTime() (total uint64, at time.Time, ok bool) {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	for i, word := range strings.Fields(line) {
-		if i == 0 || i == 4 || i == 5 || i > 8 { // the name; idle and waiting; guests, which are in the rest
+		if i == 0 || i == 4 || i == 5 || i > 8 { // skip the name, idle, iowait, and the guest times, which are part of user time
 			continue
 		}
 		n, err := strconv.ParseUint(word, 10, 64)
@@ -34,7 +34,7 @@ func CPUTime() (total uint64, at time.Time, ok bool) {
 	return total * uint64(time.Second/ticks), time.Now(), true
 }
 
-// MachineMemory is what the machine's memory is used for.
+// MachineMemory returns the memory usage of the machine.
 func MachineMemory() *Memory {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -58,7 +58,7 @@ func MachineMemory() *Memory {
 	return &Memory{Time: moment(time.Now()), Available: &available, Usage: &usage, WorkingSet: total - available, RSS: &anon}
 }
 
-// Disk is the file system that holds a path.
+// Disk returns the usage of the file system that holds a path.
 func Disk(path string) *FS {
 	var fs unix.Statfs_t
 	if path == "" || unix.Statfs(path, &fs) != nil || fs.Blocks == 0 {
@@ -70,7 +70,7 @@ func Disk(path string) *FS {
 	return &FS{Time: moment(time.Now()), Available: &available, Capacity: &capacity, Used: &used, InodesFree: &fs.Ffree, Inodes: &fs.Files, InodesUsed: &inodesUsed}
 }
 
-// Tasks are how many processes and threads there are and may be.
+// Tasks returns the number of processes and threads, and its limit.
 func Tasks() *Processes {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -101,7 +101,7 @@ func Tasks() *Processes {
 	return &Processes{Time: moment(time.Now()), Most: most, Current: current}
 }
 
-// onDisk is what a file takes: holes in it take nothing.
+// onDisk returns the disk usage of a file. Holes use nothing.
 func onDisk(file fs.FileInfo) uint64 {
 	if s, ok := file.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Blocks) * 512

@@ -16,7 +16,7 @@ func MachineMemory() *Memory { return nil }
 // Disk is not known here.
 func Disk(string) *FS { return nil }
 
-// onDisk is what a file takes: what it holds, as far as is known here.
+// onDisk returns the size of a file, because its disk usage is not known here.
 func onDisk(file fs.FileInfo) uint64 { return uint64(file.Size()) }
 
 // Tasks are not known here.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Rates turn totals of processor time into how much is used now: since the question before.
+// Rates turn totals of CPU time into current usage: the average since the previous sample.
 type Rates struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]sample
@@ -18,12 +18,12 @@ type sample struct {
 }
 
 const (
-	// shortest is the least time between two samples that says anything, longest the most that is still "now".
+	// shortest is the shortest useful time between two samples. longest is the longest one that still counts as current.
 	shortest = time.Second
 	longest  = 5 * time.Minute
 )
 
-// CPU is processor time as far as it was used at a time, by whatever has the id.
+// CPU returns the total and the current usage for an ID.
 func (r *Rates) CPU(id string, at time.Time, total uint64) *CPU {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +45,7 @@ func (r *Rates) CPU(id string, at time.Time, total uint64) *CPU {
 	return &CPU{Time: moment(at), NanoCores: before.rate, Total: total}
 }
 
-// Keep forgets all but those that are.
+// Keep drops the samples of all IDs that are gone.
 func (r *Rates) Keep(alive func(id string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestRatesAreKnownFromTheSecondQuestionOn(t *testing.T) {
+func TestRatesAreKnownFromTheSecondSampleOn(t *testing.T) {
 	var r Rates
 	at := time.Unix(1000, 0)
 	if c := r.CPU("a", at, 5e9); c.NanoCores != nil || c.Total != 5e9 {
@@ -31,7 +31,7 @@ func TestRatesAreKnownFromTheSecondQuestionOn(t *testing.T) {
 	}
 }
 
-func TestHolesInFilesTakeNoRoom(t *testing.T) {
+func TestHolesInFilesUseNoDiskSpace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sparse")
 	if err := os.WriteFile(path, []byte("something"), 0o600); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestASummaryIsWrittenAsMetrics(t *testing.T) {
 	}
 }
 
-func TestAFolderIsMeasured(t *testing.T) {
+func TestADirectoryIsMeasured(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(folder, "below"), 0o755); err != nil {
 		t.Fatal(err)

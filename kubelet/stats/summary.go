@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Summary is what a node and its pods use, in the form of the kubelet's /stats/summary.
+// Summary is the usage of a node and its pods, in the format of the kubelet's /stats/summary.
 type Summary struct {
 	Node Node  `json:"node"`
 	Pods []Pod `json:"pods"`
 }
 
-// Node is what a node uses.
+// Node is the usage of a node.
 type Node struct {
 	Name      string      `json:"nodeName"`
 	StartTime metav1.Time `json:"startTime"`
@@ -23,19 +23,19 @@ type Node struct {
 	Processes *Processes  `json:"rlimit,omitempty"`
 }
 
-// Runtime is what images take.
+// Runtime is the disk usage of images.
 type Runtime struct {
 	ImageFS *FS `json:"imageFs,omitempty"`
 }
 
-// Processes are how many there are and may be.
+// Processes is the number of processes and its limit.
 type Processes struct {
 	Time    metav1.Time `json:"time"`
 	Most    int64       `json:"maxpid"`
 	Current int64       `json:"curproc"`
 }
 
-// Pod is what a pod uses.
+// Pod is the usage of a pod.
 type Pod struct {
 	Ref        Reference   `json:"podRef"`
 	StartTime  metav1.Time `json:"startTime"`
@@ -46,14 +46,14 @@ type Pod struct {
 	Ephemeral  *FS         `json:"ephemeral-storage,omitempty"`
 }
 
-// Reference names a pod.
+// Reference identifies a pod.
 type Reference struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 	UID       string `json:"uid"`
 }
 
-// Container is what a container uses.
+// Container is the usage of a container.
 type Container struct {
 	Name      string      `json:"name"`
 	StartTime metav1.Time `json:"startTime"`
@@ -63,13 +63,13 @@ type Container struct {
 	Logs      *FS         `json:"logs,omitempty"`
 }
 
-// Volume is what a volume takes.
+// Volume is the usage of a volume.
 type Volume struct {
 	Name string `json:"name"`
 	FS
 }
 
-// CPU is processor time: all of it so far, and how much of it now.
+// CPU is the total CPU time and the current usage.
 type CPU struct {
 	Time      metav1.Time `json:"time"`
 	NanoCores *uint64     `json:"usageNanoCores,omitempty"`
@@ -96,7 +96,7 @@ type FS struct {
 	InodesUsed *uint64     `json:"inodesUsed,omitempty"`
 }
 
-// Sum adds the containers up to the pod.
+// Sum adds up the usage of the containers.
 func (p *Pod) Sum() {
 	cpu, memory := CPU{}, Memory{}
 	for i := range p.Containers {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// metric is one name in Prometheus' text form, and how a container, a pod and a node show there.
+// metric is a metric in the Prometheus text format, with its values for a container, a pod and a node.
 type metric struct {
 	name, kind, help string
 	node             func(*Node) (float64, bool)
@@ -42,7 +42,7 @@ func diskOf(f *FS) (float64, bool) {
 	return float64(*f.Used), true
 }
 
-// resources are the metrics that metrics-server asks for.
+// resources are the metrics that metrics-server reads.
 var resources = []metric{
 	{name: "container_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the container in core-seconds",
 		container: func(c *Container) (float64, bool) { return cpuOf(c.CPU) }},
@@ -64,7 +64,7 @@ var resources = []metric{
 		node: func(*Node) (float64, bool) { return 0, true }},
 }
 
-// advisor are what those ask for who draw pictures of containers.
+// advisor are the metrics of cAdvisor that dashboards use.
 var advisor = append(resources[:2:2],
 	metric{name: "container_memory_rss", kind: "gauge", help: "Size of RSS in bytes.",
 		container: func(c *Container) (float64, bool) { return rssOf(c.Memory) }},
@@ -73,10 +73,10 @@ var advisor = append(resources[:2:2],
 	resources[2],
 )
 
-// WriteResources writes a summary as /metrics/resource has it.
+// WriteResources writes the metrics of /metrics/resource.
 func (s *Summary) WriteResources(w io.Writer) error { return s.write(w, resources) }
 
-// WriteAdvisor writes a summary as /metrics/cadvisor has it.
+// WriteAdvisor writes the metrics of /metrics/cadvisor.
 func (s *Summary) WriteAdvisor(w io.Writer) error { return s.write(w, advisor) }
 
 func (s *Summary) write(w io.Writer, metrics []metric) error {

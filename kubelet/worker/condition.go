@@ -19,13 +19,13 @@ func owned(kind corev1.PodConditionType) bool {
 	return slices.Contains(ownConditions, kind) || kind == corev1.PodResizePending || kind == corev1.PodResizeInProgress
 }
 
-// finding is what a condition says, and why.
+// finding is the status of a condition with its reason and message.
 type finding struct {
 	ok              bool
 	reason, message string
 }
 
-func (t *turn) conditions(s, before *corev1.PodStatus) []corev1.PodCondition {
+func (t *syncTask) conditions(s, before *corev1.PodStatus) []corev1.PodCondition {
 	all := make([]corev1.PodCondition, 0, len(before.Conditions)+len(ownConditions))
 	box := t.state.Sandbox()
 	containersReady := t.containersReady(s)
@@ -48,7 +48,7 @@ func (t *turn) conditions(s, before *corev1.PodStatus) []corev1.PodCondition {
 	return all
 }
 
-func (t *turn) condition(kind corev1.PodConditionType, f finding, before *corev1.PodStatus) corev1.PodCondition {
+func (t *syncTask) condition(kind corev1.PodConditionType, f finding, before *corev1.PodStatus) corev1.PodCondition {
 	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: f.reason, Message: f.message, ObservedGeneration: t.pod.Generation}
 	if f.ok {
 		c.Status = corev1.ConditionTrue
@@ -69,7 +69,7 @@ func conditionOf(s *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodC
 	return nil
 }
 
-func (t *turn) initializedFinding(s *corev1.PodStatus) finding {
+func (t *syncTask) initializedFinding(s *corev1.PodStatus) finding {
 	if s.Phase == corev1.PodSucceeded {
 		return finding{ok: true, reason: "PodCompleted"}
 	}
@@ -87,7 +87,7 @@ func (t *turn) initializedFinding(s *corev1.PodStatus) finding {
 	return finding{ok: true}
 }
 
-func (t *turn) containersReady(s *corev1.PodStatus) finding {
+func (t *syncTask) containersReady(s *corev1.PodStatus) finding {
 	switch s.Phase {
 	case corev1.PodSucceeded:
 		return finding{reason: "PodCompleted"}
@@ -111,8 +111,8 @@ func (t *turn) containersReady(s *corev1.PodStatus) finding {
 	return finding{ok: true}
 }
 
-// ready is whether the containers are and the pod's own gates are open.
-func (t *turn) ready(s, before *corev1.PodStatus, containers finding) finding {
+// ready computes the Ready condition: all containers are ready, and all readiness gates of the pod are true.
+func (t *syncTask) ready(s, before *corev1.PodStatus, containers finding) finding {
 	if !containers.ok {
 		return containers
 	}
@@ -134,7 +134,7 @@ func (t *turn) ready(s, before *corev1.PodStatus, containers finding) finding {
 
 func list(names []string) string { return "[" + strings.Join(names, " ") + "]" }
 
-// Merge is a status as it is to be written over another: conditions that others write are taken from there.
+// Merge returns the status to write: ours, with the conditions that other components own taken from theirs.
 func Merge(ours, theirs *corev1.PodStatus) corev1.PodStatus {
 	merged := *ours
 	merged.Conditions = make([]corev1.PodCondition, 0, len(ours.Conditions))

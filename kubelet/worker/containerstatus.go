@@ -12,7 +12,7 @@ var (
 	no  = false
 )
 
-// truth points to a bool that nobody changes, so that statuses share them.
+// truth returns a pointer to a shared bool, so that statuses need no copies. Nobody changes it.
 func truth(b bool) *bool {
 	if b {
 		return &yes
@@ -20,8 +20,8 @@ func truth(b bool) *bool {
 	return &no
 }
 
-// containers tells of containers, in their order.
-func (t *turn) containers(specs []corev1.Container, before []corev1.ContainerStatus, initial bool) []corev1.ContainerStatus {
+// containers returns the statuses of containers, in the order of specs.
+func (t *syncTask) containers(specs []corev1.Container, before []corev1.ContainerStatus, initial bool) []corev1.ContainerStatus {
 	if len(specs) == 0 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func earlier(all []corev1.ContainerStatus, name string) *corev1.ContainerStatus 
 	return nil
 }
 
-func (t *turn) containerStatus(c *corev1.Container, before *corev1.ContainerStatus, initial bool) corev1.ContainerStatus {
+func (t *syncTask) containerStatus(c *corev1.Container, before *corev1.ContainerStatus, initial bool) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{
 		Name: c.Name, Image: c.Image, Started: truth(false),
 		AllocatedResources: c.Resources.Requests, VolumeMounts: mountStatus(c),
@@ -49,7 +49,7 @@ func (t *turn) containerStatus(c *corev1.Container, before *corev1.ContainerStat
 	if len(c.Resources.Requests)+len(c.Resources.Limits) > 0 {
 		s.Resources = &corev1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}
 	}
-	if z := t.life.sizing; z != nil {
+	if z := t.record.sizing; z != nil {
 		if r, ok := z.inForce[c.Name]; ok {
 			s.Resources = &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
 		}
@@ -70,7 +70,7 @@ func (t *turn) containerStatus(c *corev1.Container, before *corev1.ContainerStat
 		s.LastTerminationState = before.LastTerminationState
 	}
 	t.judgeStatus(c, run, &s, initial)
-	if w, ok := t.life.waits[c.Name]; ok && run.State != container.Running && !t.life.ended {
+	if w, ok := t.record.waits[c.Name]; ok && run.State != container.Running && !t.record.ended {
 		if run.State == container.Exited {
 			s.LastTerminationState = s.State
 		}
@@ -79,12 +79,12 @@ func (t *turn) containerStatus(c *corev1.Container, before *corev1.ContainerStat
 	return s
 }
 
-// judgeStatus tells what probes say of a container that is there.
-func (t *turn) judgeStatus(c *corev1.Container, run *container.Container, s *corev1.ContainerStatus, initial bool) {
+// judgeStatus sets Started and Ready from the results of the probes.
+func (t *syncTask) judgeStatus(c *corev1.Container, run *container.Container, s *corev1.ContainerStatus, initial bool) {
 	switch {
 	case run.State == container.Running:
 		s.Started = truth(t.started(c, run))
-		s.Ready = *s.Started && (c.ReadinessProbe == nil || t.life.of(run.ID).ready) && (!initial || demand.Sidecar(c))
+		s.Ready = *s.Started && (c.ReadinessProbe == nil || t.record.verdictOf(run.ID).ready) && (!initial || demand.Sidecar(c))
 	case run.State == container.Exited && initial && !demand.Sidecar(c):
 		s.Ready = run.ExitCode == 0
 	case run.State == container.Created, run.State == container.Unknown:
@@ -92,9 +92,9 @@ func (t *turn) judgeStatus(c *corev1.Container, run *container.Container, s *cor
 	}
 }
 
-// absent tells of a container that the runtime does not have.
-func (t *turn) absent(c *corev1.Container, s, before *corev1.ContainerStatus, initial bool) {
-	w, waits := t.life.waits[c.Name]
+// absent fills in the status of a container that the runtime does not have.
+func (t *syncTask) absent(c *corev1.Container, s, before *corev1.ContainerStatus, initial bool) {
+	w, waits := t.record.waits[c.Name]
 	switch {
 	case before != nil && before.ContainerID != "" && t.vanished(before, initial):
 		*s = *before
@@ -108,7 +108,7 @@ func (t *turn) absent(c *corev1.Container, s, before *corev1.ContainerStatus, in
 		return
 	case waits:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: w.reason, Message: w.message}
-	case len(t.pod.Spec.InitContainers) > 0: // while they run, and after they have failed
+	case len(t.pod.Spec.InitContainers) > 0: // init containers still run, or have failed
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
 	default:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
@@ -118,14 +118,14 @@ func (t *turn) absent(c *corev1.Container, s, before *corev1.ContainerStatus, in
 	}
 }
 
-// vanished reports whether a container that is gone is told of as it was: those of init, whose remains may be cleared
-// away, and all of them once the pod has ended.
-func (t *turn) vanished(before *corev1.ContainerStatus, initial bool) bool {
-	return t.life.ended || finished(t.pod.Status.Phase) || initial && before.State.Terminated != nil && t.initialized()
+// vanished reports whether the last status of a container that is gone is kept. That is so for init containers, which the runtime
+// may have removed, and for all containers once the pod has ended.
+func (t *syncTask) vanished(before *corev1.ContainerStatus, initial bool) bool {
+	return t.record.ended || finished(t.pod.Status.Phase) || initial && before.State.Terminated != nil && t.initialized()
 }
 
-// withMessage is a run's state with the message that it left.
-func (t *turn) withMessage(c *corev1.Container, run *container.Container) corev1.ContainerState {
+// withMessage returns a container's state with its termination message.
+func (t *syncTask) withMessage(c *corev1.Container, run *container.Container) corev1.ContainerState {
 	state := stateOf(run)
 	if state.Terminated != nil && t.crew.Furnish != nil {
 		if text := t.crew.Furnish.Message(t.pod, c, run); text != "" {

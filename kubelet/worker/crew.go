@@ -17,79 +17,79 @@ import (
 // Key names a pod.
 type Key = loop.Key
 
-// Options say what a Crew works with. Runtime, Images, Wanted and Report are needed.
+// Options configure a Crew. Runtime, Images, Wanted and Report are required.
 type Options struct {
 	Runtime container.Runtime
 	Images  container.Images
-	// Wanted is the pod as it is wanted now.
+	// Wanted returns the pod's current definition from the kubelet's sources.
 	Wanted func(Key) (*corev1.Pod, bool)
-	// Report takes a pod's new status. It does not wait. When finished is set nothing of the pod runs any more.
+	// Report takes a pod's new status and does not block. When finished is set, no container of the pod runs any more.
 	Report func(pod *corev1.Pod, status *corev1.PodStatus, finished bool)
-	// Addresses are those of a node, by its name.
+	// Addresses returns the addresses of a node.
 	Addresses func(node string) []string
-	// Admit decides whether the node takes a pod. Nil takes all.
+	// Admit decides whether the node accepts a pod. Nil accepts all.
 	Admit func(*corev1.Pod) *Rejection
-	// Resize decides whether the node has room for a pod whose resources have changed: the reason is Deferred or
-	// Infeasible if it has not. Nil has room for all.
+	// Resize decides whether the node has room for a pod whose resources have changed. If it has not, the reason is Deferred or
+	// Infeasible. Nil accepts every resize.
 	Resize func(*corev1.Pod) *Rejection
-	// Furnish gives pods their volumes and containers their environment. Nil gives nothing.
+	// Furnish prepares volumes and environments. Nil prepares nothing.
 	Furnish Furnisher
-	// Record takes events. Nil drops them.
+	// Record records events. Nil drops them.
 	Record loop.Recorder
-	// Workers is how many pods are worked on at a time: 64 by default.
+	// Workers is how many pods are synced at the same time: 64 by default.
 	Workers int
-	// Static reports whether a pod does not come from the API server, so that nobody but its source can delete it.
+	// Static reports whether a pod comes from a file or a URL, so that only this source can delete it.
 	Static func(*corev1.Pod) bool
-	// Logs is the folder of the containers' logs.
+	// Logs is the directory of container logs.
 	Logs string
-	// Backoff is how long containers that crash and images that fail wait. Zeros are 10 s and 5 minutes.
+	// Backoff delays the restart of crashed containers and the retry of failed pulls. The defaults are 10 s and 5 minutes.
 	Backoff Backoff
-	// Gone is told when nothing is left of a pod.
+	// Gone is called when nothing of a pod is left on the node.
 	Gone    func(Key)
 	Clients *loop.Clients
 	Logger  *slog.Logger
 }
 
-// Rejection says why a node does not take a pod, or ends it.
+// Rejection says why a node rejects a pod, or ends it.
 type Rejection struct {
 	Reason, Message string
-	// AtOnce ends it without its grace.
+	// AtOnce ends the pod without its grace period.
 	AtOnce bool
 }
 
-// Furnisher gives pods what comes from the node and the API server.
+// Furnisher prepares what pods get from the node and from the API server.
 type Furnisher interface {
-	// Prepare makes the pod's volumes ready.
+	// Prepare makes the pod's volumes and devices ready.
 	Prepare(ctx context.Context, pod *corev1.Pod) error
-	// Sandbox fills in what a pod's sandbox needs.
+	// Sandbox completes the specification of a pod's sandbox.
 	Sandbox(ctx context.Context, spec *container.SandboxSpec) error
-	// Furnish fills in what a container needs.
+	// Furnish completes the specification of a container.
 	Furnish(ctx context.Context, spec *container.Spec, ips []string) error
-	// Credentials are what opens the registry of the pod's images.
+	// Credentials returns the credentials for the registry of an image.
 	Credentials(ctx context.Context, pod *corev1.Pod, image string) ([]container.Credential, error)
-	// Message reads what a container that ended left as its message.
+	// Message returns the termination message of a container.
 	Message(pod *corev1.Pod, c *corev1.Container, run *container.Container) string
-	// Release takes away what Prepare made.
+	// Release removes what Prepare has made.
 	Release(ctx context.Context, key Key, uid string) error
 }
 
-// Crew works on the pods of one or many nodes. It is a loop.Runner.
+// Crew runs the pods of one node or of many: it is what Kubernetes calls the pod workers. It is a loop.Runner.
 type Crew struct {
 	Options
 	loop  *loop.Loop
 	probe *prober
 
-	mu    sync.Mutex // guards lives and uids
-	lives map[Key]*life
-	uids  map[string]Key // where a runtime's event belongs
+	mu      sync.Mutex // guards records and uids
+	records map[Key]*record
+	uids    map[string]Key // finds the pod of a runtime event
 
-	admission sync.Mutex // held while the node is asked
+	admission sync.Mutex // held while Admit decides
 
-	background sync.WaitGroup // stops that are under way
+	background sync.WaitGroup // containers that are being stopped
 	running    context.Context
 }
 
-// New makes a Crew.
+// New returns a Crew. Run starts it.
 func New(o Options) *Crew {
 	if o.Workers == 0 {
 		o.Workers = 64
@@ -104,7 +104,7 @@ func New(o Options) *Crew {
 		o.Addresses = func(string) []string { return nil }
 	}
 	o.Backoff = o.Backoff.withDefaults()
-	c := &Crew{Options: o, lives: map[Key]*life{}, uids: map[string]Key{}}
+	c := &Crew{Options: o, records: map[Key]*record{}, uids: map[string]Key{}}
 	c.loop = &loop.Loop{
 		Name: "pods", Clients: o.Clients, Workers: o.Workers, Sync: c.sync,
 		Queue: queue.Options[Key]{BaseDelay: 100 * time.Millisecond, MaxDelay: 10 * time.Second, RetryRate: -1},
@@ -113,42 +113,42 @@ func New(o Options) *Crew {
 	return c
 }
 
-// Changed asks for a look at a pod. It never waits.
+// Changed schedules a sync of a pod. It does not block.
 func (c *Crew) Changed(key Key) {
 	c.loop.Add(key)
 	c.mu.Lock()
-	l := c.lives[key]
+	l := c.records[key]
 	c.mu.Unlock()
-	c.hurry(key, l)
+	c.interruptIfEnding(key, l)
 }
 
-// hurry interrupts what is done for a pod that is to end.
-func (c *Crew) hurry(key Key, l *life) {
-	if l != nil && l.patient.Load() && c.over(key, l) {
+// interruptIfEnding cancels the sync that is under way if the pod must end.
+func (c *Crew) interruptIfEnding(key Key, l *record) {
+	if l != nil && l.interruptible.Load() && c.mustEnd(key, l) {
 		l.interrupt()
 	}
 }
 
-// over reports whether a pod that lives is to live no more.
-func (c *Crew) over(key Key, l *life) bool {
+// mustEnd reports whether a running pod must end: it was deleted, replaced or evicted.
+func (c *Crew) mustEnd(key Key, l *record) bool {
 	pod, ok := c.Wanted(key)
-	return !ok || pod.UID != l.uid || pod.DeletionTimestamp != nil || l.sentence.Load() != nil
+	return !ok || pod.UID != l.uid || pod.DeletionTimestamp != nil || l.eviction.Load() != nil
 }
 
-// Evict fails a pod that is there, and ends it. Another pod that has come under the same name since is left alone.
+// Evict fails a pod and stops it. The UID keeps a newer pod of the same name safe.
 func (c *Crew) Evict(uid types.UID, why *Rejection) {
 	c.mu.Lock()
 	key, there := c.uids[string(uid)]
-	l := c.lives[key]
+	l := c.records[key]
 	c.mu.Unlock()
-	if there && l != nil && l.sentence.CompareAndSwap(nil, why) {
-		l.inside.Store(false)
+	if there && l != nil && l.eviction.CompareAndSwap(nil, why) {
+		l.active.Store(false)
 		c.loop.Add(key)
-		c.hurry(key, l)
+		c.interruptIfEnding(key, l)
 	}
 }
 
-// Run works until ctx ends. Containers go on running.
+// Run syncs pods until ctx ends. Containers keep running after that.
 func (c *Crew) Run(ctx context.Context) error {
 	defer c.background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -161,27 +161,27 @@ func (c *Crew) Run(ctx context.Context) error {
 	).Run(ctx)
 }
 
-// Len is how many pods there are.
+// Len returns the number of pods.
 func (c *Crew) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.lives)
+	return len(c.records)
 }
 
-func (c *Crew) life(key Key) *life {
+func (c *Crew) record(key Key) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lives[key]
+	l := c.records[key]
 	if l == nil {
-		l = &life{}
-		c.lives[key] = l
+		l = &record{}
+		c.records[key] = l
 	}
 	return l
 }
 
-func (c *Crew) forget(key Key, l *life) {
+func (c *Crew) forget(key Key, l *record) {
 	c.mu.Lock()
-	delete(c.lives, key)
+	delete(c.records, key)
 	if c.uids[string(l.uid)] == key {
 		delete(c.uids, string(l.uid))
 	}
@@ -192,7 +192,7 @@ func (c *Crew) forget(key Key, l *life) {
 }
 
 func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
-	l := c.life(key)
+	l := c.record(key)
 	pod, ok := c.Wanted(key)
 	if l.uid != "" && (!ok || pod.UID != l.uid) {
 		gone, err := c.removePod(ctx, key, l)
@@ -214,17 +214,17 @@ func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
 	}
 	ctx, done := l.begin(ctx)
 	defer done()
-	t := &turn{crew: c, key: key, life: l, pod: pod, now: c.now()}
+	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now()}
 	err := t.run(ctx)
-	if ctx.Err() != nil && c.running.Err() == nil { // interrupted, since the pod shall end
+	if ctx.Err() != nil && c.running.Err() == nil { // interrupted because the pod must end
 		c.loop.Add(key)
 		return loop.Result{}, nil
 	}
 	return loop.Result{After: t.after}, err
 }
 
-// begin notes whose life it is.
-func (c *Crew) begin(key Key, l *life, pod *corev1.Pod) {
+// begin notes which pod the record belongs to.
+func (c *Crew) begin(key Key, l *record, pod *corev1.Pod) {
 	l.uid = pod.UID
 	c.mu.Lock()
 	c.uids[string(pod.UID)] = key

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// stage is a crew over a pretended runtime, and the API as far as the crew can tell.
+// stage is a Crew with a fake runtime, and with functions in place of the API.
 type stage struct {
 	*runtimetest.Runtime
 	crew *worker.Crew
@@ -28,9 +28,11 @@ type stage struct {
 	mu     sync.Mutex // guards what follows
 	pods   map[worker.Key]*corev1.Pod
 	events []string
+	// volumeImages are the images that containers got as volumes, by the container's name.
+	volumeImages map[string]map[string]string
 }
 
-// play runs a story in virtual time.
+// play runs story in virtual time.
 func play(t *testing.T, story func(t *testing.T, s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{Runtime: runtimetest.New(), pods: map[worker.Key]*corev1.Pod{}}
@@ -60,9 +62,9 @@ func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, _ bool) {
 	defer s.mu.Unlock()
 	key := keyOf(pod)
 	if now, ok := s.pods[key]; ok && now.UID == pod.UID {
-		told := now.DeepCopy()
-		told.Status = *status.DeepCopy()
-		s.pods[key] = told
+		reported := now.DeepCopy()
+		reported.Status = *status.DeepCopy()
+		s.pods[key] = reported
 	}
 }
 
@@ -74,7 +76,7 @@ func (s *stage) Eventf(_ runtime.Object, kind, reason, format string, args ...an
 
 func keyOf(pod *corev1.Pod) worker.Key { return worker.Key{Namespace: pod.Namespace, Name: pod.Name} }
 
-// put makes a pod wanted, in place of one of its name.
+// put sets the wanted pod of a name.
 func (s *stage) put(pod *corev1.Pod) {
 	s.mu.Lock()
 	s.pods[keyOf(pod)] = pod
@@ -105,8 +107,7 @@ func newPod(uid types.UID, annotations ...string) *corev1.Pod {
 	return pod
 }
 
-// TestAnEvictionIsOfAPodAndNotOfItsName evicts a pod after another one has come under its name.
-func TestAnEvictionIsOfAPodAndNotOfItsName(t *testing.T) {
+func TestAnEvictionDoesNotHitANewerPodOfTheSameName(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		evict := func(uid types.UID) { s.crew.Evict(uid, &worker.Rejection{Reason: "Evicted", AtOnce: true}) }
 		s.put(newPod("first"))
@@ -127,7 +128,7 @@ func TestAnEvictionIsOfAPodAndNotOfItsName(t *testing.T) {
 	})
 }
 
-func TestContainersWaitForInitContainersWhileTheyRunAndAfterTheyHaveFailed(t *testing.T) {
+func TestContainersWaitForRunningAndFailedInitContainers(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		pod := newPod("uid", "run-for.first", "1m", "exit-code.first", "1")
 		pod.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "example.com/app:1"}, {Name: "second", Image: "example.com/app:1"}}
@@ -151,9 +152,9 @@ func expectInitializing(t *testing.T, status corev1.PodStatus, phase corev1.PodP
 	}
 }
 
-func TestWithoutANetworkAPodWaitsAndSaysSo(t *testing.T) {
+func TestAPodWaitsForTheNetworkAndReportsIt(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.Say(runtimetest.Said{Network: "container runtime network not ready: NetworkReady=false"})
+		s.SetAnswers(runtimetest.Answers{Network: "container runtime network not ready: NetworkReady=false"})
 		pod, host := newPod("uid"), newPod("host")
 		host.Name, host.Spec.HostNetwork = "host", true
 		s.put(pod)
@@ -171,7 +172,7 @@ func TestWithoutANetworkAPodWaitsAndSaysSo(t *testing.T) {
 			t.Errorf("events: %q", s.events)
 		}
 		s.mu.Unlock()
-		s.Say(runtimetest.Said{})
+		s.SetAnswers(runtimetest.Answers{})
 		time.Sleep(time.Minute)
 		if phase := s.status(t, pod).Phase; phase != corev1.PodRunning {
 			t.Errorf("with a network the pod is %s", phase)
@@ -179,8 +180,7 @@ func TestWithoutANetworkAPodWaitsAndSaysSo(t *testing.T) {
 	})
 }
 
-// TestProbesOfRunsThatWereReplacedAreForgotten lets a container with a startup probe crash many times.
-func TestProbesOfRunsThatWereReplacedAreForgotten(t *testing.T) {
+func TestProbesOfReplacedContainersAreForgotten(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		pod := newPod("uid", "crashes", "20", "crash-after", "30s")
 		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways

@@ -11,42 +11,42 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// leastGrace is what a container is given however little time is left.
-const leastGrace = 2 * time.Second
+// minGrace is the shortest grace period of a container, whatever time the pod has left.
+const minGrace = 2 * time.Second
 
-// stopAgain is when a container is stopped again that could not be.
-const stopAgain = time.Second
+// stopRetry is the delay before a failed stop is tried again.
+const stopRetry = time.Second
 
-// end stops all that runs, and notes when nothing does.
-func (t *turn) end(ctx context.Context, grace time.Duration) error {
-	by := t.now.Add(grace) // from when this node first saw it: clocks differ
-	if t.life.endBy.IsZero() || by.Before(t.life.endBy) {
-		t.life.endBy = by
+// end stops all containers and then the sandboxes, and sets ended when nothing runs any more.
+func (t *syncTask) end(ctx context.Context, grace time.Duration) error {
+	by := t.now.Add(grace) // counted from when this node first saw the deletion, because clocks differ between machines
+	if t.record.endBy.IsZero() || by.Before(t.record.endBy) {
+		t.record.endBy = by
 	}
 	if t.state.Runs() {
-		t.stopAll(ctx, t.life.endBy.Sub(t.now))
+		t.stopAll(ctx, t.record.endBy.Sub(t.now))
 		return nil
 	}
 	for i := range t.state.Sandboxes {
-		// One that is not ready may have failed before anybody stopped it, and still have its network.
-		if s := &t.state.Sandboxes[i]; s.Ready || !t.life.ended {
+		// A sandbox that is not ready may have failed before it was stopped, and may still have its network.
+		if s := &t.state.Sandboxes[i]; s.Ready || !t.record.ended {
 			if err := t.crew.Runtime.StopSandbox(ctx, s.ID); err != nil {
 				return err
 			}
 		}
 	}
-	if !t.life.ended && t.crew.Furnish != nil {
-		if err := t.crew.Furnish.Release(ctx, t.key, string(t.life.uid)); err != nil {
+	if !t.record.ended && t.crew.Furnish != nil {
+		if err := t.crew.Furnish.Release(ctx, t.key, string(t.record.uid)); err != nil {
 			return err
 		}
 	}
-	t.life.ended = true
-	t.life.inside.Store(false)
+	t.record.ended = true
+	t.record.active.Store(false)
 	return nil
 }
 
-// stopAll stops the containers proper, and the sidecars after them, in the reverse of the order in which they started.
-func (t *turn) stopAll(ctx context.Context, grace time.Duration) {
+// stopAll stops the ordinary containers first, and then the sidecars in the reverse of their starting order.
+func (t *syncTask) stopAll(ctx context.Context, grace time.Duration) {
 	alive := 0
 	var last *container.Container
 	var lastOf *corev1.Container
@@ -72,18 +72,18 @@ func (t *turn) stopAll(ctx context.Context, grace time.Duration) {
 		t.stopOne(ctx, c, run, grace)
 	}
 	if alive == 0 && last != nil {
-		t.stopOne(ctx, lastOf, last, max(grace, leastGrace))
+		t.stopOne(ctx, lastOf, last, max(grace, minGrace))
 	}
 }
 
-func (t *turn) stopOne(ctx context.Context, c *corev1.Container, run *container.Container, grace time.Duration) {
-	if c == nil { // its definition is gone: all that is known of it is what was noted when it was made
+func (t *syncTask) stopOne(ctx context.Context, c *corev1.Container, run *container.Container, grace time.Duration) {
+	if c == nil { // the definition is gone: use what was stored with the container when it was made
 		c = &corev1.Container{Name: run.Name, Ports: run.Ports, Lifecycle: &corev1.Lifecycle{PreStop: run.PreStop}}
 	}
 	t.kill(ctx, c, run, grace, "Stopping container "+c.Name)
 }
 
-// find is a pod's container of any sort.
+// find returns a pod's container or init container by name.
 func find(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {
@@ -107,15 +107,15 @@ func isInit(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// kill stops a container beside the turns: its preStop hook first, then the signal. The pod is looked at again when it
-// has stopped.
-func (t *turn) kill(ctx context.Context, c *corev1.Container, run *container.Container, grace time.Duration, why string) {
+// kill stops a container in the background: the preStop hook first, then the runtime's stop. The pod is synced again when the
+// container has stopped.
+func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container.Container, grace time.Duration, why string) {
 	by := t.now.Add(grace)
-	if !t.life.mayKill(run.ID, by) {
+	if !t.record.beginStop(run.ID, by) {
 		return
 	}
 	t.eventOf(c, corev1.EventTypeNormal, "Killing", "%s", why)
-	crew, l, key, pod, id := t.crew, t.life, t.key, t.pod, run.ID
+	crew, l, key, pod, id := t.crew, t.record, t.key, t.pod, run.ID
 	forced := context.WithoutCancel(ctx)
 	ip := t.podIP()
 	crew.background.Go(func() {
@@ -125,26 +125,26 @@ func (t *turn) kill(ctx context.Context, c *corev1.Container, run *container.Con
 		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil && grace > 0 {
 			crew.preStop(ctx, pod, c, id, ip, grace)
 		}
-		left := max(time.Until(by), min(grace, leastGrace), 0) // its grace may be over since the last attempt
+		left := max(time.Until(by), min(grace, minGrace), 0) // the grace period may be over since the last attempt
 		err := crew.Runtime.Stop(ctx, id, left)
-		l.killed(id)
+		l.stopDone(id)
 		if err != nil {
-			crew.Logger.Warn("container cannot be stopped, and is tried again", "pod", key, "container", c.Name, "err", err)
-			crew.loop.AddAfter(key, stopAgain)
+			crew.Logger.Warn("container cannot be stopped; will retry", "pod", key, "container", c.Name, "err", err)
+			crew.loop.AddAfter(key, stopRetry)
 			return
 		}
 		crew.loop.Add(key)
 	})
 }
 
-// removePod stops what still runs of a pod that is no longer wanted, and removes it. It returns true once nothing is left.
-func (c *Crew) removePod(ctx context.Context, key Key, l *life) (bool, error) {
+// removePod stops the containers of a pod that is no longer wanted, and then removes them. It returns true once nothing is left.
+func (c *Crew) removePod(ctx context.Context, key Key, l *record) (bool, error) {
 	pod := l.lastDefinition
 	if pod == nil {
 		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: l.uid}}
 	}
-	t := &turn{crew: c, key: key, life: l, pod: pod, now: c.now()}
-	if err := t.look(ctx); err != nil {
+	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now()}
+	if err := t.readRuntime(ctx); err != nil {
 		return false, err
 	}
 	if err := t.end(ctx, t.grace()); err != nil || !l.ended {
@@ -154,7 +154,7 @@ func (c *Crew) removePod(ctx context.Context, key Key, l *life) (bool, error) {
 	return true, c.clear(ctx, t.state)
 }
 
-// clear removes the remains of a pod.
+// clear removes a pod's containers and sandboxes from the runtime.
 func (c *Crew) clear(ctx context.Context, state container.Pod) error {
 	for i := range state.Containers {
 		if err := c.Runtime.Remove(ctx, state.Containers[i].ID); err != nil {
@@ -162,7 +162,7 @@ func (c *Crew) clear(ctx context.Context, state container.Pod) error {
 		}
 	}
 	for i := range state.Sandboxes {
-		if err := c.Runtime.StopSandbox(ctx, state.Sandboxes[i].ID); err != nil { // what came after the pod's end nobody stopped
+		if err := c.Runtime.StopSandbox(ctx, state.Sandboxes[i].ID); err != nil { // a sandbox that was made after the pod's end has not been stopped
 			return err
 		}
 		if err := c.Runtime.RemoveSandbox(ctx, state.Sandboxes[i].ID); err != nil {

@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// event records something about the pod.
-func (t *turn) event(kind, reason, format string, args ...any) {
+// event records an event about the pod.
+func (t *syncTask) event(kind, reason, format string, args ...any) {
 	if t.crew.Record != nil {
 		t.crew.Record.Eventf(about(t.pod, ""), kind, reason, format, args...)
 	}
 }
 
-// eventOf records something about one of the pod's containers.
-func (t *turn) eventOf(c *corev1.Container, kind, reason, format string, args ...any) {
+// eventOf records an event about one of the pod's containers.
+func (t *syncTask) eventOf(c *corev1.Container, kind, reason, format string, args ...any) {
 	t.crew.eventOf(t.pod, c, kind, reason, format, args...)
 }
 
@@ -40,7 +40,7 @@ func about(pod *corev1.Pod, field string) *corev1.ObjectReference {
 	}
 }
 
-// event of the runtime: the pod is looked at.
+// event handles an event of the runtime: the pod is synced.
 func (c *Crew) event(uid types.UID) {
 	c.mu.Lock()
 	key, ok := c.uids[string(uid)]

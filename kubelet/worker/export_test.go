@@ -1,6 +1,6 @@
 package worker
 
-// Probes is how many probes are remembered.
+// Probes returns how many probes have results.
 func (c *Crew) Probes() int {
 	c.probe.mu.Lock()
 	defer c.probe.mu.Unlock()

@@ -7,26 +7,26 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// Found tells of a pod that the runtime has. If nobody wants it, it is ended and removed.
+// Found is called for a pod that the runtime has. A pod that no source wants is stopped and removed.
 func (c *Crew) Found(found *container.Pod) {
 	key := Key{Namespace: found.Namespace, Name: found.Name}
 	if pod, ok := c.Wanted(key); ok && pod.UID == found.UID {
 		c.loop.Add(key)
 		return
 	}
-	// No pod can have such a name, so nobody wants it, and one that has the true name is not disturbed.
+	// A slash cannot be in a pod's name, so no source wants this key, and the pod that has the real name is not disturbed.
 	key.Name += "/" + string(found.UID)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.uids[string(found.UID)]; ok {
 		return
 	}
-	c.lives[key] = &life{uid: found.UID}
+	c.records[key] = &record{uid: found.UID}
 	c.uids[string(found.UID)] = key
 	c.loop.Add(key)
 }
 
-// Has reports whether a pod is cared for.
+// Has reports whether the pod is known here.
 func (c *Crew) Has(uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,18 +34,18 @@ func (c *Crew) Has(uid types.UID) bool {
 	return ok
 }
 
-// Admitted reports whether a pod has been let in and has not ended.
+// Admitted reports whether a pod was admitted and has not ended.
 func (c *Crew) Admitted(key Key) bool {
 	c.mu.Lock()
-	l := c.lives[key]
+	l := c.records[key]
 	c.mu.Unlock()
-	return l != nil && l.inside.Load()
+	return l != nil && l.active.Load()
 }
 
-// Status is what was told of a pod last, if it is remembered.
+// Status returns the status that was reported last, if it is remembered.
 func (c *Crew) Status(key Key) (*corev1.PodStatus, bool) {
 	c.mu.Lock()
-	l := c.lives[key]
+	l := c.records[key]
 	c.mu.Unlock()
 	if l == nil {
 		return nil, false

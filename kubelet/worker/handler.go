@@ -20,12 +20,12 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// longestAnswer is how much of what a probe answers is read.
+// longestAnswer is how many bytes of a probe's output are read.
 const longestAnswer = 10 << 10
 
 var errNoAddress = errors.New("the pod has no address yet")
 
-// handle makes a probe: inside the container, or over the network from the node.
+// handle runs a probe: inside the container, or over the network from the node.
 func (c *Crew) handle(ctx context.Context, pod *corev1.Pod, of *corev1.Container, id string, h *corev1.ProbeHandler) (bool, string, error) {
 	if h.Exec != nil {
 		out, err := c.Runtime.Exec(ctx, id, h.Exec.Command)
@@ -53,14 +53,14 @@ func (c *Crew) handle(ctx context.Context, pod *corev1.Pod, of *corev1.Container
 }
 
 func (c *Crew) addressOf(ctx context.Context, pod *corev1.Pod) (string, error) {
-	if told, ok := c.Status(Key{Namespace: pod.Namespace, Name: pod.Name}); ok && told.PodIP != "" {
-		return told.PodIP, nil
+	if reported, ok := c.Status(Key{Namespace: pod.Namespace, Name: pod.Name}); ok && reported.PodIP != "" {
+		return reported.PodIP, nil
 	}
 	state, err := c.Runtime.Pod(ctx, pod.UID)
 	if err != nil {
 		return "", err
 	}
-	t := turn{crew: c, pod: pod, state: state}
+	t := syncTask{crew: c, pod: pod, state: state}
 	if ip := t.podIP(); ip != "" {
 		return ip, nil
 	}
@@ -69,7 +69,7 @@ func (c *Crew) addressOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 
 var web = &http.Client{
 	Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, Proxy: nil, // a probe asks who answers, not who it is
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, Proxy: nil, // a probe does not verify who answers
 	},
 	CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if next.URL.Hostname() != via[0].URL.Hostname() || len(via) >= 10 {
@@ -158,7 +158,7 @@ func check(ctx context.Context, ip string, h *corev1.GRPCAction) (bool, string, 
 	return true, "", nil
 }
 
-// portOf resolves a port that may be named.
+// portOf resolves a port number or port name.
 func portOf(c *corev1.Container, port intstr.IntOrString) (int, error) {
 	if port.Type == intstr.Int {
 		return int(port.IntVal), nil
@@ -177,7 +177,7 @@ func portOf(c *corev1.Container, port intstr.IntOrString) (int, error) {
 
 func join(command []string) string { return strings.Join(command, " ") }
 
-// brief is the beginning of what a command printed.
+// brief returns the beginning of a command's output.
 func brief(out container.Output) string {
 	all := string(out.Stdout) + string(out.Stderr)
 	return all[:min(len(all), 1024)]

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// postStart runs a container's hook. If it fails the container is stopped, and then started again as after any failure.
-func (t *turn) postStart(ctx context.Context, c *corev1.Container, id string) {
+// postStart runs a container's postStart hook. If the hook fails, the container is stopped and restarted as after any failure.
+func (t *syncTask) postStart(ctx context.Context, c *corev1.Container, id string) {
 	err := t.crew.hook(ctx, t.pod, c, id, t.podIP(), c.Lifecycle.PostStart)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	t.eventOf(c, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
-	if look := t.look(ctx); look != nil {
+	if readRuntime := t.readRuntime(ctx); readRuntime != nil {
 		return
 	}
 	if run := t.state.Container(c.Name); run != nil {
@@ -23,7 +23,7 @@ func (t *turn) postStart(ctx context.Context, c *corev1.Container, id string) {
 	}
 }
 
-// preStop runs a container's hook within its grace.
+// preStop runs a container's preStop hook, for at most its grace period.
 func (c *Crew) preStop(ctx context.Context, pod *corev1.Pod, of *corev1.Container, id, ip string, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The parts of an image's name: where it is kept, its path there, its tag and its digest.
+// The parts of an image name: registry host, path, tag and digest.
 var (
 	imageHost   = regexp.MustCompile(`^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$`)
 	imagePath   = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
@@ -18,10 +18,10 @@ var (
 
 var errReference = errors.New("invalid reference format")
 
-// longestImageName is how long a name may be, without its tag and digest.
+// longestImageName is the limit for an image name without tag and digest.
 const longestImageName = 255
 
-// checkImageName says what is wrong with the name of an image, which no runtime could pull then.
+// checkImageName returns an error for a name that no runtime could pull.
 func checkImageName(name string) error {
 	if imageHash.MatchString(name) {
 		return fmt.Errorf("couldn't parse image name %q: invalid repository name (%s), cannot specify 64-byte hexadecimal strings", name, name)

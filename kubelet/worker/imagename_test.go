@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestImageNamesAreWhatARuntimeCanPull(t *testing.T) {
+func TestImageNamesAreValidated(t *testing.T) {
 	sum := strings.Repeat("0123456789abcdef", 4)
 	for _, name := range []string{
 		"web", "web:1", "web:v1.2_3-x", "library/web", "localhost/box:1", "localhost:5000/box", "registry.example.org/a/b-c/d__e.f:1@sha256:" + sum,

@@ -9,8 +9,9 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// initialized reports whether the containers proper have begun in the present sandbox: then init containers are history.
-func (t *turn) initialized() bool {
+// initialized reports whether an ordinary container was started in the current sandbox. From then on init containers are not run
+// again.
+func (t *syncTask) initialized() bool {
 	s := t.state.Sandbox()
 	if s == nil {
 		return false
@@ -23,8 +24,8 @@ func (t *turn) initialized() bool {
 	return false
 }
 
-// initRun is the newest run of an init container in the present sandbox.
-func (t *turn) initRun(name string) *container.Container {
+// initRun returns the newest run of an init container in the current sandbox.
+func (t *syncTask) initRun(name string) *container.Container {
 	s, run := t.state.Sandbox(), t.state.Container(name)
 	if s == nil || run == nil || run.SandboxID != s.ID {
 		return nil
@@ -32,8 +33,8 @@ func (t *turn) initRun(name string) *container.Container {
 	return run
 }
 
-// initFailed reports whether an init container has failed for good.
-func (t *turn) initFailed() bool {
+// initFailed reports whether an init container has failed and will not be restarted.
+func (t *syncTask) initFailed() bool {
 	if t.initialized() {
 		return false
 	}
@@ -50,9 +51,9 @@ func (t *turn) initFailed() bool {
 	return false
 }
 
-// initialize runs the init containers one after the other and keeps sidecars alive. It is true once the containers
-// proper may start.
-func (t *turn) initialize(ctx context.Context) (bool, error) {
+// initialize runs the init containers one after the other and keeps sidecars running. It returns true once the ordinary
+// containers may start.
+func (t *syncTask) initialize(ctx context.Context) (bool, error) {
 	done := t.initialized()
 	for i := range t.pod.Spec.InitContainers {
 		c := &t.pod.Spec.InitContainers[i]
@@ -64,7 +65,7 @@ func (t *turn) initialize(ctx context.Context) (bool, error) {
 				continue
 			}
 		}
-		if err := t.keep(ctx, c, true); err != nil {
+		if err := t.ensureRunning(ctx, c, true); err != nil {
 			return false, err
 		}
 		if !done && !t.passed(c) {
@@ -74,8 +75,8 @@ func (t *turn) initialize(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// passed reports whether the next init container may follow.
-func (t *turn) passed(c *corev1.Container) bool {
+// passed reports whether the next init container may start.
+func (t *syncTask) passed(c *corev1.Container) bool {
 	run := t.initRun(c.Name)
 	if run == nil {
 		return false
@@ -87,6 +88,6 @@ func (t *turn) passed(c *corev1.Container) bool {
 }
 
 // started reports whether a running container has passed its startup probe.
-func (t *turn) started(c *corev1.Container, run *container.Container) bool {
-	return c.StartupProbe == nil || t.life.of(run.ID).started
+func (t *syncTask) started(c *corev1.Container, run *container.Container) bool {
+	return c.StartupProbe == nil || t.record.verdictOf(run.ID).started
 }

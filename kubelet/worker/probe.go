@@ -17,7 +17,7 @@ const (
 	startupWord    = "startup"
 	livenessWord   = "liveness"
 	probers        = 16
-	leastDelay     = 10 * time.Millisecond
+	minDelay       = 10 * time.Millisecond
 	defaultPeriod  = 10 * time.Second
 	defaultTimeout = time.Second
 )
@@ -30,14 +30,14 @@ type probing struct {
 	kind container.ProbeKind
 }
 
-// tally counts results that are equal, one after the other.
+// tally counts equal results in a row.
 type tally struct {
 	uid   types.UID
 	ok    bool
 	count int32
 }
 
-// prober asks containers how they are, at their times. All probes share one queue and its one timer.
+// prober runs the probes of all containers. They share one queue with one timer.
 type prober struct {
 	crew  *Crew
 	queue *queue.Queue[probing]
@@ -61,35 +61,35 @@ func metricsOf(c *Crew) queue.Metrics {
 	return c.Clients.Metrics
 }
 
-// Run probes until ctx ends.
+// Run runs probes until ctx ends.
 func (p *prober) Run(ctx context.Context) error {
 	_ = p.queue.Run(ctx, min(probers, p.crew.Workers), p.probe)
 	return nil
 }
 
-// watchOver begins the probes of containers that run and have not been probed.
-func (t *turn) watchOver() {
+// startProbes schedules the probes of containers that run and have none yet.
+func (t *syncTask) startProbes() {
 	for i := range t.pod.Spec.InitContainers {
 		if c := &t.pod.Spec.InitContainers[i]; demand.Sidecar(c) {
-			t.watchOne(c)
+			t.startProbe(c)
 		}
 	}
 	for i := range t.pod.Spec.Containers {
-		t.watchOne(&t.pod.Spec.Containers[i])
+		t.startProbe(&t.pod.Spec.Containers[i])
 	}
 }
 
-func (t *turn) watchOne(c *corev1.Container) {
+func (t *syncTask) startProbe(c *corev1.Container) {
 	if c.StartupProbe == nil && c.LivenessProbe == nil && c.ReadinessProbe == nil {
 		return
 	}
 	run := t.state.Container(c.Name)
-	if run == nil || run.State != container.Running || t.life.ended {
+	if run == nil || run.State != container.Running || t.record.ended {
 		return
 	}
 	for _, kind := range []container.ProbeKind{container.Startup, container.Liveness, container.Readiness} {
 		if probe := probeOf(c, kind); probe != nil {
-			t.crew.probe.begin(probing{t.key, c.Name, run.ID, kind}, t.life.uid, probe, run.StartedAt)
+			t.crew.probe.begin(probing{t.key, c.Name, run.ID, kind}, t.record.uid, probe, run.StartedAt)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (p *prober) begin(key probing, uid types.UID, probe *corev1.Probe, started 
 	}
 	p.tally[key] = &tally{uid: uid}
 	delay := time.Duration(probe.InitialDelaySeconds) * time.Second
-	p.queue.AddAfter(key, max(min(time.Until(started.Add(delay)), delay), leastDelay)) // whatever the clock did since
+	p.queue.AddAfter(key, max(min(time.Until(started.Add(delay)), delay), minDelay)) // even if the wall clock was changed since
 }
 
 func (p *prober) end(key probing) {
@@ -121,7 +121,7 @@ func (p *prober) end(key probing) {
 	delete(p.tally, key)
 }
 
-// forgetRun drops what is known of a run that another has replaced.
+// forgetRun drops the results of a run that another run has replaced.
 func (p *prober) forgetRun(key Key, name, id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *prober) forgetRun(key Key, name, id string) {
 	}
 }
 
-// forget drops what is known of a pod.
+// forget drops the results of a pod.
 func (p *prober) forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func (p *prober) forget(uid types.UID) {
 	}
 }
 
-// probe asks once, and says when to ask again.
+// probe runs a probe once and schedules the next run.
 func (p *prober) probe(ctx context.Context, key probing) error {
 	pod, run, l, err := p.subject(ctx, key)
 	if err != nil {
@@ -162,13 +162,13 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 	if period <= 0 {
 		period = defaultPeriod
 	}
-	switch v := l.of(key.id); {
+	switch v := l.verdictOf(key.id); {
 	case key.kind == container.Startup && v.started:
-		return nil // once is enough
+		return nil // a startup probe that has passed is not repeated
 	case key.kind != container.Startup && c.StartupProbe != nil && !v.started:
 		p.queue.AddAfter(key, min(period, time.Second))
 		return nil
-	case l.dying(key.id) && key.kind != container.Readiness:
+	case l.isStopping(key.id) && key.kind != container.Readiness:
 		return nil
 	}
 	ok, message, err := p.ask(ctx, pod, c, run, key.kind, probe)
@@ -178,21 +178,21 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 	if err == nil {
 		p.count(pod, c, key, probe, l, ok, message)
 	} else {
-		p.crew.Logger.Debug("probe could not be made", "pod", key.key, "container", key.name, "kind", key.kind, "err", err)
+		p.crew.Logger.Debug("probe could not be run", "pod", key.key, "container", key.name, "kind", key.kind, "err", err)
 	}
 	p.queue.AddAfter(key, period)
 	return nil
 }
 
-// subject finds what a probe is about. There is no run if it has ended. A runtime that hangs keeps nobody from being
-// asked over the network.
-func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *container.Container, *life, error) {
+// subject returns the pod, the run and the record of a probe. The run is nil if it has ended. For network probes the run is taken
+// from memory, so a runtime that hangs does not stop them.
+func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *container.Container, *record, error) {
 	pod, ok := p.crew.Wanted(key.key)
 	if !ok || find(pod, key.name) == nil {
 		return nil, nil, nil, nil
 	}
-	l := p.crew.life(key.key)
-	if told := l.last.Load(); told != nil && toldToRun(told, key) {
+	l := p.crew.record(key.key)
+	if reported := l.last.Load(); reported != nil && toldToRun(reported, key) {
 		return pod, &container.Container{ID: key.id, Name: key.name, State: container.Running}, l, nil
 	}
 	state, err := p.crew.Runtime.Pod(ctx, pod.UID)
@@ -206,8 +206,8 @@ func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *contai
 	return pod, run, l, nil
 }
 
-func toldToRun(told *corev1.PodStatus, key probing) bool {
-	for _, list := range [][]corev1.ContainerStatus{told.ContainerStatuses, told.InitContainerStatuses} {
+func toldToRun(reported *corev1.PodStatus, key probing) bool {
+	for _, list := range [][]corev1.ContainerStatus{reported.ContainerStatuses, reported.InitContainerStatuses} {
 		for i := range list {
 			if s := &list[i]; s.Name == key.name {
 				return s.ContainerID == key.id && s.State.Running != nil
@@ -217,8 +217,8 @@ func toldToRun(told *corev1.PodStatus, key probing) bool {
 	return false
 }
 
-// count notes a result. When enough of one sort have come the verdict changes.
-func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe *corev1.Probe, l *life, ok bool, message string) {
+// count adds a result. When a threshold is reached, the verdict changes.
+func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe *corev1.Probe, l *record, ok bool, message string) {
 	p.mu.Lock()
 	t := p.tally[key]
 	if t == nil {
@@ -243,7 +243,7 @@ func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe 
 	if count < enough {
 		return
 	}
-	if l.judge(key.id, func(v *verdict) { v.take(key.kind, ok) }) {
+	if l.updateVerdict(key.id, func(v *verdict) { v.take(key.kind, ok) }) {
 		p.crew.loop.Add(key.key)
 	}
 }
@@ -255,9 +255,9 @@ func (v *verdict) take(kind container.ProbeKind, ok bool) {
 	case kind == container.Startup && ok:
 		v.started = true
 	case kind == container.Startup:
-		v.condemned = startupWord
+		v.restartReason = startupWord
 	case !ok:
-		v.condemned = livenessWord
+		v.restartReason = livenessWord
 	}
 }
 

@@ -15,20 +15,20 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// ReporterOptions say where statuses go.
+// ReporterOptions configure a Reporter.
 type ReporterOptions struct {
 	Kube kubernetes.Interface
-	// Cached is the pod as a cache of the API server has it.
+	// Cached returns the pod from the cache of the API server's pods.
 	Cached func(Key) (*corev1.Pod, bool)
-	// Workers is how many writes are under way at a time: 64 by default.
+	// Workers is how many writes may run at the same time: 64 by default.
 	Workers int
 	Clients *loop.Clients
-	// As makes the context in which a node's requests are made. Nil leaves it as it is.
+	// As returns the context for a node's requests. Nil uses the given context.
 	As func(ctx context.Context, node string) context.Context
 }
 
-// Reporter writes statuses to the API server: for each pod the newest one, in one request. It waits as long as it must
-// while the server is away, and it deletes pods that have ended and are to be deleted. It is a loop.Runner.
+// Reporter writes pod statuses to the API server: only the newest status of each pod, in one request. While the server cannot be
+// reached it keeps trying. It also completes the deletion of pods that have ended. It is a loop.Runner.
 type Reporter struct {
 	ReporterOptions
 	loop *loop.Loop
@@ -44,10 +44,10 @@ type report struct {
 	finished bool
 }
 
-// version remembers a write until the cache shows it: what base became.
+// version maps the resource version before our last write to the one after it, until the cache has it.
 type version struct{ base, now string }
 
-// NewReporter makes a Reporter.
+// NewReporter returns a Reporter. Run starts it.
 func NewReporter(o ReporterOptions) *Reporter {
 	if o.Workers == 0 {
 		o.Workers = 64
@@ -60,10 +60,10 @@ func NewReporter(o ReporterOptions) *Reporter {
 	return r
 }
 
-// Run writes until ctx ends.
+// Run writes statuses until ctx ends.
 func (r *Reporter) Run(ctx context.Context) error { return r.loop.Run(ctx) }
 
-// Report takes a status. It never waits. What waited for the same pod is dropped.
+// Report takes a status and does not block. An older status of the same pod that still waits is dropped.
 func (r *Reporter) Report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	key := loop.Key{Namespace: pod.Namespace, Name: pod.Name}
 	r.mu.Lock()
@@ -96,7 +96,7 @@ func (r *Reporter) sync(ctx context.Context, key Key) (loop.Result, error) {
 	return loop.Result{}, nil
 }
 
-// Forget drops what is known of a pod that is gone.
+// Forget drops the state of a pod that is gone.
 func (r *Reporter) Forget(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *Reporter) write(ctx context.Context, key Key, next report) error {
 		cached = next.pod
 	}
 	if next.finished && cached.DeletionTimestamp != nil && equality.Semantic.DeepEqual(ownPart(&cached.Status), ownPart(next.status)) {
-		return r.remove(ctx, next.pod) // its end is told already
+		return r.remove(ctx, next.pod) // the end was reported already
 	}
 	written, err := r.update(ctx, r.upToDate(key, cached), next.status)
 	if apierrors.IsConflict(err) {
@@ -131,8 +131,8 @@ func (r *Reporter) write(ctx context.Context, key Key, next report) error {
 	return r.remove(ctx, next.pod)
 }
 
-// upToDate is a pod with the version of our last write, if the cache does not show that yet. Only the status differs
-// between the two, so that a write of anybody else is still noticed.
+// upToDate returns the pod with the resource version of our last write if the cache does not have that write yet. The two
+// versions differ only in the status, so writes of other clients still lead to a conflict.
 func (r *Reporter) upToDate(key Key, cached *corev1.Pod) *corev1.Pod {
 	r.mu.Lock()
 	v, ok := r.written[key]
@@ -146,32 +146,33 @@ func (r *Reporter) upToDate(key Key, cached *corev1.Pod) *corev1.Pod {
 }
 
 func (r *Reporter) update(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus) (*corev1.Pod, error) {
-	next := *pod // shallow: it is only encoded
+	next := *pod // a shallow copy will do, because it is only encoded
 	next.Status = Merge(status, &pod.Status)
 	return r.Kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, &next, metav1.UpdateOptions{})
 }
 
-// overwrite reads the pod anew. If it has become another one there is nothing to write, and no pod is returned.
+// overwrite reads the pod again and writes the status. It returns no pod if the pod was replaced, because there is nothing to
+// write then.
 func (r *Reporter) overwrite(ctx context.Context, key Key, next report) (*corev1.Pod, error) {
-	live, err := r.Kube.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	startContainers, err := r.Kube.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if live.UID != next.pod.UID {
+	if startContainers.UID != next.pod.UID {
 		return nil, nil
 	}
-	return r.update(ctx, live, next.status)
+	return r.update(ctx, startContainers, next.status)
 }
 
-// remove ends a pod's deletion.
+// remove completes the deletion of a pod.
 func (r *Reporter) remove(ctx context.Context, pod *corev1.Pod) error {
 	now := int64(0)
 	err := r.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
-	if apierrors.IsConflict(err) { // another pod has the name, or somebody wrote at the same time
-		live, lost := r.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		if lost == nil && live.UID == pod.UID {
+	if apierrors.IsConflict(err) { // another pod has the name now, or another client has written at the same time
+		startContainers, lost := r.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if lost == nil && startContainers.UID == pod.UID {
 			return err
 		}
 		err = lost

@@ -15,8 +15,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// The end of a pod is told once. Whoever writes to the pod at the same time must not make that fail for good.
-func TestAPodIsDeletedAlthoughSomebodyWritesToIt(t *testing.T) {
+// The end of a pod is reported once. A conflict with another writer must not prevent the deletion for good.
+func TestAPodIsDeletedInSpiteOfConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := metav1.Now()
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -11,48 +11,47 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// retryResize is how soon a resize is tried again for which there is no room, or that failed.
+// retryResize is the delay before a resize is tried again that had no room or failed.
 const retryResize = 10 * time.Second
 
-// resize brings the resources of containers into force that the pod wants, as far as the node grants them. From here on
-// the turn's pod has what is granted.
-func (t *turn) resize(ctx context.Context) {
+// resize applies the resources that the pod asks for, as far as the node grants them. After it, t.pod has the granted resources.
+func (t *syncTask) resize(ctx context.Context) {
 	if !t.resizing() {
 		return
 	}
-	if t.life.sizing == nil {
-		t.life.sizing = t.sizesTold()
+	if t.record.sizing == nil {
+		t.record.sizing = t.sizesTold()
 	}
-	z := t.life.sizing
+	z := t.record.sizing
 	t.grant(z)
 	t.pod = z.apply(t.pod)
 	if t.enforce(ctx, z) && z.pending == nil {
-		if z.told {
+		if z.reported {
 			t.event(corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", t.sizesText())
 		}
-		t.life.sizing = nil
-		t.life.granted.Store(nil)
+		t.record.sizing = nil
+		t.record.granted.Store(nil)
 		return
 	}
-	t.life.granted.Store(t.pod)
-	t.again(retryResize)
+	t.record.granted.Store(t.pod)
+	t.syncAfter(retryResize)
 }
 
-// resizing reports whether there may be something to resize.
-func (t *turn) resizing() bool {
-	told := t.told()
-	return t.life.sizing != nil || told.ObservedGeneration != t.pod.Generation || conditionOf(told, corev1.PodResizePending) != nil ||
-		conditionOf(told, corev1.PodResizeInProgress) != nil
+// resizing reports whether a resize may be needed.
+func (t *syncTask) resizing() bool {
+	reported := t.reported()
+	return t.record.sizing != nil || reported.ObservedGeneration != t.pod.Generation || conditionOf(reported, corev1.PodResizePending) != nil ||
+		conditionOf(reported, corev1.PodResizeInProgress) != nil
 }
 
-// sizesTold is what is in force as far as was told, and so what was granted. Containers of which nothing was told have
-// what their definitions say.
-func (t *turn) sizesTold() *sizing {
+// sizesTold returns the resources that are in force according to the reported status. They were granted before. Containers
+// without a reported status have the resources of their definition.
+func (t *syncTask) sizesTold() *sizing {
 	z := &sizing{granted: sizes{}, inForce: sizes{}, replaced: map[string]string{}}
-	told := t.told()
+	reported := t.reported()
 	for c := range t.resizables() {
 		have := c.Resources
-		for _, list := range [][]corev1.ContainerStatus{told.ContainerStatuses, told.InitContainerStatuses} {
+		for _, list := range [][]corev1.ContainerStatus{reported.ContainerStatuses, reported.InitContainerStatuses} {
 			s := earlier(list, c.Name)
 			switch {
 			case s == nil || s.ContainerID == "":
@@ -67,8 +66,8 @@ func (t *turn) sizesTold() *sizing {
 	return z
 }
 
-// resizables are the containers that may be resized: those that stay.
-func (t *turn) resizables() func(yield func(*corev1.Container) bool) {
+// resizables ranges over the containers that can be resized.
+func (t *syncTask) resizables() func(yield func(*corev1.Container) bool) {
 	return func(yield func(*corev1.Container) bool) {
 		for i := range t.pod.Spec.InitContainers {
 			if c := &t.pod.Spec.InitContainers[i]; demand.Sidecar(c) && !yield(c) {
@@ -83,8 +82,8 @@ func (t *turn) resizables() func(yield func(*corev1.Container) bool) {
 	}
 }
 
-// grant asks the node whether it has room for what the pod wants.
-func (t *turn) grant(z *sizing) {
+// grant asks the node whether it has room for the wanted resources.
+func (t *syncTask) grant(z *sizing) {
 	wanted := false
 	for c := range t.resizables() {
 		wanted = wanted || len(changed(z.granted[c.Name], c.Resources)) > 0
@@ -110,8 +109,8 @@ func (t *turn) grant(z *sizing) {
 	}
 }
 
-// enforce makes containers that run have what is granted. It is true once all do.
-func (t *turn) enforce(ctx context.Context, z *sizing) bool {
+// enforce applies the granted resources to the running containers. It returns true once all have them.
+func (t *syncTask) enforce(ctx context.Context, z *sizing) bool {
 	done := true
 	z.failed = nil
 	for c := range t.resizables() {
@@ -121,14 +120,14 @@ func (t *turn) enforce(ctx context.Context, z *sizing) bool {
 		switch {
 		case len(differs) == 0:
 			continue
-		case run == nil || run.State == container.Exited || replaced != "" && run.ID != replaced: // the next run has it, or this one
+		case run == nil || run.State == container.Exited || replaced != "" && run.ID != replaced: // the new run will have, or has, the granted resources
 			z.inForce[c.Name] = c.Resources
 			delete(z.replaced, c.Name)
 			continue
-		case !z.told:
-			z.told = true
+		case !z.reported:
+			z.reported = true
 			t.event(corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", t.sizesText())
-			t.tell() // that it has begun
+			t.reportStatus() // so that the status shows that the resize has begun
 		}
 		switch {
 		case run.State != container.Running:
@@ -150,8 +149,8 @@ func (t *turn) enforce(ctx context.Context, z *sizing) bool {
 	return done
 }
 
-// sizesText is what events say of sizes.
-func (t *turn) sizesText() string {
+// sizesText formats resources for event messages.
+func (t *syncTask) sizesText() string {
 	type size struct {
 		Name      string                      `json:"name"`
 		Resources corev1.ResourceRequirements `json:"resources"`
@@ -163,14 +162,14 @@ func (t *turn) sizesText() string {
 	for c := range t.resizables() {
 		words.Containers = append(words.Containers, size{c.Name, c.Resources})
 	}
-	text, _ := json.Marshal(words) // of quantities, which can be told
+	text, _ := json.Marshal(words) // quantities can always be encoded
 	return string(text)
 }
 
-// resizeConditions are those that hold while a resize is under way.
-func (t *turn) resizeConditions(before *corev1.PodStatus) (all []corev1.PodCondition) {
-	z := t.life.sizing
-	if z == nil || t.life.ended {
+// resizeConditions returns the PodResizePending and PodResizeInProgress conditions.
+func (t *syncTask) resizeConditions(before *corev1.PodStatus) (all []corev1.PodCondition) {
+	z := t.record.sizing
+	if z == nil || t.record.ended {
 		return nil
 	}
 	if z.pending != nil {
@@ -179,16 +178,16 @@ func (t *turn) resizeConditions(before *corev1.PodStatus) (all []corev1.PodCondi
 	switch {
 	case z.failed != nil:
 		all = append(all, t.condition(corev1.PodResizeInProgress, *z.failed, before))
-	case z.told && !z.everywhere():
+	case z.reported && !z.everywhere():
 		all = append(all, t.condition(corev1.PodResizeInProgress, finding{ok: true}, before))
 	}
 	return all
 }
 
-// Granted is a pod with the resources that it was granted, if it wants others.
+// Granted returns the pod with the resources that it was granted, if they differ from those it asks for.
 func (c *Crew) Granted(pod *corev1.Pod) *corev1.Pod {
 	c.mu.Lock()
-	l := c.lives[Key{Namespace: pod.Namespace, Name: pod.Name}]
+	l := c.records[Key{Namespace: pod.Namespace, Name: pod.Name}]
 	c.mu.Unlock()
 	if l != nil {
 		if granted := l.granted.Load(); granted != nil && granted.UID == pod.UID {

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// sandbox sees to it that the pod has a sandbox that is ready. Without one, and without an error, it waits for the
-// containers of an earlier one to end.
-func (t *turn) sandbox(ctx context.Context) error {
+// sandbox ensures that the pod has a ready sandbox. It makes none, without an error, while containers of an earlier sandbox are
+// still ending.
+func (t *syncTask) sandbox(ctx context.Context) error {
 	if err := t.prepare(ctx); err != nil {
 		return err
 	}
@@ -51,41 +51,56 @@ func (t *turn) sandbox(ctx context.Context) error {
 		}
 		return fmt.Errorf("make the sandbox of pod %s: %w", t.key, err)
 	}
-	if err := t.look(ctx); err != nil || len(t.state.Sandboxes) <= kept {
+	if err := t.readRuntime(ctx); err != nil || len(t.state.Sandboxes) <= kept {
 		return err
 	}
-	return t.tidy(ctx) // of many that failed no container tells
+	return t.tidy(ctx) // no container refers to failed sandboxes, so they would pile up
 }
 
-// prepare makes volumes ready. Those that wait for something are tried again.
-func (t *turn) prepare(ctx context.Context) error {
+// NotPrepared is an error of [Furnisher.Prepare] with its own event reason.
+type NotPrepared struct {
+	Reason string
+	Err    error
+}
+
+func (e *NotPrepared) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *NotPrepared) Unwrap() error { return e.Err }
+
+// prepare makes volumes and devices ready. Those that are not available yet are tried again.
+func (t *syncTask) prepare(ctx context.Context) error {
 	if t.crew.Furnish == nil {
 		return nil
 	}
 	err := t.crew.Furnish.Prepare(ctx, t.pod)
 	if err == nil {
-		t.life.prepared = true
+		t.record.prepared = true
 		return nil
 	}
 	if ctx.Err() != nil {
 		return err
 	}
-	if t.life.prepared { // it was good enough once: what runs goes on with what it has
-		t.again(10 * time.Second)
+	if t.record.prepared { // the volumes were prepared before: running containers keep what they have
+		t.syncAfter(10 * time.Second)
 		return nil
 	}
-	t.event(corev1.EventTypeWarning, "FailedMount", "%v", err)
-	return fmt.Errorf("prepare the volumes of pod %s: %w", t.key, err)
+	reason := "FailedMount"
+	if other, ok := errors.AsType[*NotPrepared](err); ok {
+		reason = other.Reason
+	}
+	t.event(corev1.EventTypeWarning, reason, "%v", err)
+	return fmt.Errorf("prepare what pod %s needs: %w", t.key, err)
 }
 
-func (t *turn) logDirectory() string {
+func (t *syncTask) logDirectory() string {
 	if t.crew.Logs == "" {
 		return ""
 	}
 	return LogDirectory(t.crew.Logs, t.pod)
 }
 
-// LogDirectory is the folder of a pod's logs below root.
+// LogDirectory returns the directory of a pod's logs below root.
 func LogDirectory(root string, pod *corev1.Pod) string {
 	return filepath.Join(root, fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID))
 }

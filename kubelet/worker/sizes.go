@@ -6,25 +6,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// resizable is what of a container's resources may change while it runs.
+// resizable lists the resources that may change while a container runs.
 var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// sizes are the resources of containers, by their names.
+// sizes are the resources of containers, by container name.
 type sizes map[string]corev1.ResourceRequirements
 
-// sizing is a resize that is under way: the pod wants something else than it was granted, or was granted something that
-// is not in force everywhere. A kubelet that starts anew decides anew, from what was told to be in force.
+// sizing is a resize that is under way: the pod asks for something that is not granted yet, or was granted something that not all
+// containers have yet. A kubelet that restarts decides again, from the reported statuses.
 type sizing struct {
 	granted, inForce sizes
-	// replaced are the runs that must end so that a granted size comes into force.
+	// replaced has the runs that must end so that their containers get the granted resources.
 	replaced map[string]string
-	// pending says why what is wanted is not granted, failed why what is granted is not in force.
+	// pending says why the wanted resources are not granted; failed says why the granted ones could not be applied.
 	pending, failed *finding
-	// told is set when an event has said that it has begun.
-	told bool
+	// reported is set once an event has said that the resize has begun.
+	reported bool
 }
 
-// apply is a pod with the sizes that it was granted.
+// apply returns the pod with the granted resources.
 func (z *sizing) apply(pod *corev1.Pod) *corev1.Pod {
 	with := *pod
 	for _, list := range []*[]corev1.Container{&with.Spec.Containers, &with.Spec.InitContainers} {
@@ -39,7 +39,7 @@ func (z *sizing) apply(pod *corev1.Pod) *corev1.Pod {
 	return &with
 }
 
-// resized are resources of which what may change is as granted.
+// resized returns r with the resizable resources taken from granted.
 func resized(r, granted corev1.ResourceRequirements) corev1.ResourceRequirements {
 	with := func(all, from corev1.ResourceList) corev1.ResourceList {
 		all = maps.Clone(all)
@@ -58,7 +58,7 @@ func resized(r, granted corev1.ResourceRequirements) corev1.ResourceRequirements
 	return r
 }
 
-// changed are the resources that differ.
+// changed returns the resources that differ.
 func changed(a, b corev1.ResourceRequirements) []corev1.ResourceName {
 	var all []corev1.ResourceName
 	for _, name := range resizable {
@@ -86,7 +86,7 @@ func needsRestart(c *corev1.Container, differs []corev1.ResourceName) bool {
 	return false
 }
 
-// everywhere reports whether what is granted is in force.
+// everywhere reports whether all containers have the granted resources.
 func (z *sizing) everywhere() bool {
 	for name := range z.granted {
 		if len(changed(z.granted[name], z.inForce[name])) > 0 {

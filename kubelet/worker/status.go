@@ -12,18 +12,18 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// told is the status that was told last: by this kubelet, or by the one that ran before.
-func (t *turn) told() *corev1.PodStatus {
-	if t.life.status != nil {
-		return t.life.status
+// reported returns the status that was reported last, by this kubelet process or by an earlier one.
+func (t *syncTask) reported() *corev1.PodStatus {
+	if t.record.status != nil {
+		return t.record.status
 	}
 	return &t.pod.Status
 }
 
-// startTime is when the kubelet first saw the pod.
-func (t *turn) startTime() *metav1.Time { return t.told().StartTime }
+// startTime returns when the kubelet first saw the pod.
+func (t *syncTask) startTime() *metav1.Time { return t.reported().StartTime }
 
-func (t *turn) podIP() string {
+func (t *syncTask) podIP() string {
 	if s := t.state.Sandbox(); s != nil && len(s.IPs) > 0 {
 		return s.IPs[0]
 	}
@@ -35,43 +35,44 @@ func (t *turn) podIP() string {
 	return ""
 }
 
-// tell reports the status if it has changed, or if the pod's end is still to be told.
-func (t *turn) tell() {
-	before := t.told()
+// reportStatus reports the status if it has changed, or if the pod's end is still to be reported.
+func (t *syncTask) reportStatus() {
+	before := t.reported()
 	status := t.status(before)
-	ended := t.life.ended && !t.state.Runs()
-	owed := ended && t.pod.DeletionTimestamp != nil && !t.life.endReported
+	ended := t.record.ended && !t.state.Runs()
+	owed := ended && t.pod.DeletionTimestamp != nil && !t.record.endReported
 	if !owed && before.StartTime != nil && equality.Semantic.DeepEqual(ownPart(before), ownPart(status)) {
-		if t.crew.Furnish != nil && t.life.last.Load() == nil {
-			t.life.last.Store(before)
+		if t.crew.Furnish != nil && t.record.last.Load() == nil {
+			t.record.last.Store(before)
 		}
-		if !t.contradicted() {
+		if !t.statusOverwritten() {
 			return
 		}
 	}
-	t.life.status, t.life.toldAt = status, t.pod.ResourceVersion
+	t.record.status, t.record.reportedVersion = status, t.pod.ResourceVersion
 	if t.crew.Furnish != nil {
-		t.life.last.Store(status)
+		t.record.last.Store(status)
 	}
-	t.life.endReported = ended && t.pod.DeletionTimestamp != nil
+	t.record.endReported = ended && t.pod.DeletionTimestamp != nil
 	t.crew.Report(t.pod, status, ended)
 }
 
-// contradicted says that the API does not tell what was told, though somebody has written since: over it, such as who
-// takes a silent node for dead, or before it. To tell it again does no harm.
-func (t *turn) contradicted() bool {
-	if t.life.status == nil {
+// statusOverwritten reports whether the API shows another status than the one reported, although the pod was written since. The
+// other writer may have come later (the node lifecycle controller marks pods of a silent node) or earlier. Reporting again does
+// no harm in either case.
+func (t *syncTask) statusOverwritten() bool {
+	if t.record.status == nil {
 		return false
 	}
-	api, told := ownPart(&t.pod.Status), ownPart(t.life.status)
-	if reflect.DeepEqual(api, told) {
-		t.life.status = nil // the API tells the same: no need to remember it twice
+	api, reported := ownPart(&t.pod.Status), ownPart(t.record.status)
+	if reflect.DeepEqual(api, reported) {
+		t.record.status = nil // the API has this status, so it need not be kept here
 		return false
 	}
-	return t.pod.ResourceVersion != t.life.toldAt && !equality.Semantic.DeepEqual(api, told)
+	return t.pod.ResourceVersion != t.record.reportedVersion && !equality.Semantic.DeepEqual(api, reported)
 }
 
-// OwnPart is the part of a status that the kubelet writes.
+// OwnPart returns the part of a status that the kubelet owns.
 func OwnPart(s *corev1.PodStatus) *corev1.PodStatus { return ownPart(s) }
 
 func ownPart(s *corev1.PodStatus) *corev1.PodStatus {
@@ -86,8 +87,8 @@ func ownPart(s *corev1.PodStatus) *corev1.PodStatus {
 	return &own
 }
 
-// status tells of the pod as it is.
-func (t *turn) status(before *corev1.PodStatus) *corev1.PodStatus {
+// status computes the pod's status.
+func (t *syncTask) status(before *corev1.PodStatus) *corev1.PodStatus {
 	s := &corev1.PodStatus{
 		ObservedGeneration: t.pod.Generation,
 		StartTime:          before.StartTime,
@@ -100,36 +101,36 @@ func (t *turn) status(before *corev1.PodStatus) *corev1.PodStatus {
 		s.StartTime = &metav1.Time{Time: t.now.Truncate(time.Second)}
 	}
 	t.addresses(s, before)
-	if t.life.failed != nil && len(t.state.Sandboxes) == 0 && !t.life.admittedBefore(before) {
+	if t.record.failed != nil && len(t.state.Sandboxes) == 0 && !t.record.admittedBefore(before) {
 		return t.rejected(s, before)
 	}
 	s.InitContainerStatuses = t.containers(t.pod.Spec.InitContainers, before.InitContainerStatuses, true)
 	s.ContainerStatuses = t.containers(t.pod.Spec.Containers, before.ContainerStatuses, false)
 	s.EphemeralContainerStatuses = t.ephemeral(before.EphemeralContainerStatuses)
 	s.Phase = t.phase(s, before)
-	if t.life.failed != nil {
-		s.Phase, s.Reason, s.Message = corev1.PodFailed, t.life.failed.Reason, t.life.failed.Message
+	if t.record.failed != nil {
+		s.Phase, s.Reason, s.Message = corev1.PodFailed, t.record.failed.Reason, t.record.failed.Message
 	}
 	s.Conditions = t.conditions(s, before)
-	if t.life.sentence.Load() != nil {
+	if t.record.eviction.Load() != nil {
 		s.Conditions = append(s.Conditions, t.condition(corev1.DisruptionTarget, finding{true, corev1.PodReasonTerminationByKubelet, s.Message}, before))
 	}
 	return s
 }
 
-// admittedBefore reports whether the pod got beyond admission.
-func (l *life) admittedBefore(before *corev1.PodStatus) bool {
+// admittedBefore reports whether the pod was admitted according to its last status.
+func (l *record) admittedBefore(before *corev1.PodStatus) bool {
 	return len(before.ContainerStatuses) > 0
 }
 
-// rejected is the status of a pod that the node does not take.
-func (t *turn) rejected(s, before *corev1.PodStatus) *corev1.PodStatus {
-	s.Phase, s.Reason, s.Message = corev1.PodFailed, t.life.failed.Reason, "Pod was rejected: "+t.life.failed.Message
+// rejected fills in the status of a pod that the node rejects.
+func (t *syncTask) rejected(s, before *corev1.PodStatus) *corev1.PodStatus {
+	s.Phase, s.Reason, s.Message = corev1.PodFailed, t.record.failed.Reason, "Pod was rejected: "+t.record.failed.Message
 	s.Conditions = before.Conditions
 	return s
 }
 
-func (t *turn) addresses(s, before *corev1.PodStatus) {
+func (t *syncTask) addresses(s, before *corev1.PodStatus) {
 	hosts := t.crew.Addresses(t.pod.Spec.NodeName)
 	for _, a := range hosts {
 		s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: a})
@@ -144,7 +145,7 @@ func (t *turn) addresses(s, before *corev1.PodStatus) {
 	for _, ip := range ips {
 		s.PodIPs = append(s.PodIPs, corev1.PodIP{IP: ip})
 	}
-	if len(s.PodIPs) == 0 && (t.life.ended || finished(before.Phase)) { // known to the end
+	if len(s.PodIPs) == 0 && (t.record.ended || finished(before.Phase)) { // a pod that has ended keeps its addresses
 		s.PodIPs = before.PodIPs
 	}
 	if len(s.HostIPs) > 0 {
@@ -155,12 +156,12 @@ func (t *turn) addresses(s, before *corev1.PodStatus) {
 	}
 }
 
-// phase sums the containers up.
-func (t *turn) phase(s *corev1.PodStatus, before *corev1.PodStatus) corev1.PodPhase {
+// phase computes the pod's phase from the container statuses.
+func (t *syncTask) phase(s *corev1.PodStatus, before *corev1.PodStatus) corev1.PodPhase {
 	if finished(before.Phase) {
 		return before.Phase
 	}
-	over := t.life.ended || t.complete() && !t.state.Runs()
+	over := t.record.ended || t.complete() && !t.state.Runs()
 	for i := range s.InitContainerStatuses {
 		st, c := &s.InitContainerStatuses[i], &t.pod.Spec.InitContainers[i]
 		if demand.Sidecar(c) {
@@ -183,7 +184,7 @@ func (t *turn) phase(s *corev1.PodStatus, before *corev1.PodStatus) corev1.PodPh
 	return t.phaseOf(s.ContainerStatuses, over)
 }
 
-func (t *turn) phaseOf(statuses []corev1.ContainerStatus, over bool) corev1.PodPhase {
+func (t *syncTask) phaseOf(statuses []corev1.ContainerStatus, over bool) corev1.PodPhase {
 	var waiting, running, stopped, succeeded int
 	for i := range statuses {
 		st := &statuses[i]
@@ -212,8 +213,8 @@ func (t *turn) phaseOf(statuses []corev1.ContainerStatus, over bool) corev1.PodP
 	return corev1.PodRunning
 }
 
-// ephemeral tells of ephemeral containers.
-func (t *turn) ephemeral(before []corev1.ContainerStatus) []corev1.ContainerStatus {
+// ephemeral returns the statuses of the ephemeral containers.
+func (t *syncTask) ephemeral(before []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var all []corev1.Container
 	for i := range t.pod.Spec.EphemeralContainers {
 		all = append(all, corev1.Container(t.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
@@ -250,7 +251,7 @@ func terminated(run *container.Container) *corev1.ContainerStateTerminated {
 	}
 }
 
-// stamp is a time as the API keeps it, so that what comes back from there is equal.
+// stamp truncates a time to seconds, as the API does, so that it is equal to what is read back.
 func stamp(at time.Time) metav1.Time {
 	if at.IsZero() {
 		return metav1.Time{}

@@ -6,12 +6,12 @@ import (
 	"github.com/millrace/millrace/kubelet/container"
 )
 
-// kept is how many runs of one container, and how many sandboxes of one pod, stay for those who ask how it ended: the
-// present one and the one before.
+// kept is how many runs of a container and how many sandboxes of a pod are kept for logs and statuses: the current one and the
+// one before.
 const kept = 2
 
 // tidy removes older runs and sandboxes.
-func (t *turn) tidy(ctx context.Context) error {
+func (t *syncTask) tidy(ctx context.Context) error {
 	seen := map[string]int{}
 	for i := range t.state.Containers {
 		run := &t.state.Containers[i]

@@ -1,13 +1,12 @@
-// Package secure serves what a program of the cluster tells of itself: health, metrics and configuration, over TLS, to those whom the
-// API server lets in.
+// Package secure serves a component's health, metrics and configuration over TLS, to clients that the API server authorizes.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - /healthz, /livez and /readyz are for everybody, and whatever else Options.Open names.
-//   - Who asks for anything else is found out by a client certificate of the authorities, or by a TokenReview, and is let in if a
-//     SubjectAccessReview says so. While the API server does not answer nobody is.
-//   - What was found out is remembered for ten seconds, of a bounded number of clients, so that a scraper costs no reviews.
-//   - Without a certificate in files the server makes one, signed by itself, that is never written down.
+//   - /healthz, /livez and /readyz are open to everybody, and so is every path in Options.Open.
+//   - For anything else a client is authenticated by a client certificate of the given CA or by a TokenReview, and authorized by a
+//     SubjectAccessReview. While the API server does not answer, nobody is authorized.
+//   - Results are cached for ten seconds, for a bounded number of clients, so that a scraper costs no reviews.
+//   - Without certificate files the server makes a self-signed certificate, which is never stored.
 package secure
 
 import (
@@ -27,29 +26,30 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Check is a part of the health of a program. Do returns nil if it is well.
+// Check is one health check. Do returns nil if the component is healthy.
 type Check struct {
 	Name string
 	Do   func(*http.Request) error
-	// Live says that /livez looks at it, Ready that /readyz does. /healthz looks at all.
+	// Live includes the check in /livez, Ready in /readyz. /healthz includes all.
 	Live, Ready bool
 }
 
-// Options say what is served and to whom.
+// Options configure a Server.
 type Options struct {
-	// Kube is asked who clients are and what they may.
+	// Kube creates the TokenReviews and SubjectAccessReviews.
 	Kube kubernetes.Interface
-	// Certificate is shown to clients: one that is made, if it is nil.
+	// Certificate returns the serving certificate: if nil, a self-signed one is made.
 	Certificate func() (*tls.Certificate, error)
-	// Hosts are the names and addresses in a certificate that is made.
+	// Hosts are the names and addresses of a self-signed certificate.
 	Hosts []string
-	// Clients are authorities of client certificates; nil are none.
+	// Clients has the CA of client certificates, or is nil.
 	Clients *x509.CertPool
-	// Open are paths that everybody may ask for: those of health by default. One that ends in "/*" is all below.
+	// Open lists the paths that need no authorization: the health paths by default. One that ends in "/*" includes all paths
+	// below.
 	Open []string
 	// Checks make up the health.
 	Checks []Check
-	// Metrics are served at /metrics, Configuration at /configz, and More at their paths.
+	// Metrics is served at /metrics, Configuration at /configz, and More at its paths.
 	Metrics       prometheus.Gatherer
 	Configuration func() map[string]any
 	More          map[string]http.Handler
@@ -57,7 +57,7 @@ type Options struct {
 	Now           func() time.Time
 }
 
-// Server answers on a port. It is a loop.Runner.
+// Server is an HTTPS server. It is a loop.Runner.
 type Server struct {
 	o           Options
 	listener    net.Listener
@@ -67,7 +67,7 @@ type Server struct {
 	may         memory[bool]
 }
 
-// Open takes the port.
+// Open opens the port.
 func Open(ctx context.Context, address string, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -82,7 +82,7 @@ func Open(ctx context.Context, address string, o Options) (*Server, error) {
 	if s.certificate == nil {
 		made, err := selfSigned(o.Hosts)
 		if err != nil {
-			return nil, fmt.Errorf("make a certificate to serve: %w", err)
+			return nil, fmt.Errorf("make a self-signed certificate: %w", err)
 		}
 		s.certificate = func() (*tls.Certificate, error) { return made, nil }
 	}
@@ -94,7 +94,7 @@ func Open(ctx context.Context, address string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Address is where the server listens.
+// Address returns the listener's address.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 func (s *Server) route() {
@@ -118,7 +118,7 @@ func (s *Server) route() {
 	handle("/", http.NotFoundHandler())
 }
 
-// Run answers until ctx ends.
+// Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 90 * time.Second, MaxHeaderBytes: 1 << 16,
@@ -131,7 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		_ = server.Close() // those who ask will ask again
+		_ = server.Close() // clients will retry
 	})()
 	if err := server.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve on %s: %w", s.Address(), err)
@@ -140,5 +140,5 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close gives the port back, of a server that does not run.
+// Close closes the port of a server that was not run.
 func (s *Server) Close() error { return s.listener.Close() }

@@ -23,7 +23,7 @@ const (
 	unauthenticated = "system:unauthenticated"
 )
 
-// identity is who asks.
+// identity is an authenticated client.
 type identity struct {
 	name, uid string
 	groups    []string
@@ -32,7 +32,7 @@ type identity struct {
 
 var errUnauthorized = errors.New("unauthorized")
 
-// guard lets those pass who may ask for the path.
+// guard lets a request pass if its client is authorized for the path.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.open(r.URL.Path) {
@@ -50,7 +50,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		switch {
 		case err != nil:
-			s.o.Logger.Warn("a client could not be checked", "path", r.URL.Path, "err", err)
+			s.o.Logger.Warn("client cannot be authorized", "path", r.URL.Path, "err", err)
 			refuse(w, apierrors.NewInternalError(err))
 		case !allowed:
 			refuse(w, forbidden(who, r))
@@ -60,7 +60,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// open tells whether everybody may ask for a path.
+// open reports whether a path needs no authorization.
 func (s *Server) open(path string) bool {
 	return slices.ContainsFunc(s.o.Open, func(p string) bool {
 		below, all := strings.CutSuffix(p, "*")
@@ -68,7 +68,7 @@ func (s *Server) open(path string) bool {
 	})
 }
 
-// identify finds out who asks.
+// identify authenticates the client.
 func (s *Server) identify(r *http.Request) (identity, error) {
 	if s.o.Clients != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		leaf, others := r.TLS.PeerCertificates[0], x509.NewCertPool()
@@ -90,19 +90,19 @@ func (s *Server) identify(r *http.Request) (identity, error) {
 	return s.who.get(s.o.Now(), sum(token), func() (identity, error) { return s.review(r.Context(), strings.TrimSpace(token)) })
 }
 
-// sum keeps what a client sent out of memory.
+// sum hashes secrets, so that they are not kept in memory.
 func sum(words ...string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(words, "\x00")))
 }
 
-// review asks the API server whose a token is.
+// review authenticates a token with a TokenReview.
 func (s *Server) review(ctx context.Context, token string) (identity, error) {
 	if s.o.Kube == nil || token == "" {
 		return identity{}, errUnauthorized
 	}
 	answer, err := s.o.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
-		return identity{}, fmt.Errorf("ask whose a token is: %w", err)
+		return identity{}, fmt.Errorf("create a TokenReview: %w", err)
 	}
 	if !answer.Status.Authenticated {
 		return identity{}, errUnauthorized
@@ -115,7 +115,7 @@ func (s *Server) review(ctx context.Context, token string) (identity, error) {
 	return who, nil
 }
 
-// allowed asks the API server whether somebody may ask for a path. Members of system:masters may, whatever it says.
+// allowed authorizes a request with a SubjectAccessReview. Members of system:masters are always allowed.
 func (s *Server) allowed(ctx context.Context, who identity, verb, path string) (bool, error) {
 	if slices.Contains(who.groups, "system:masters") {
 		return true, nil
@@ -130,7 +130,7 @@ func (s *Server) allowed(ctx context.Context, who identity, verb, path string) (
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
 		}}, metav1.CreateOptions{})
 		if err != nil {
-			return false, fmt.Errorf("ask whether %s may: %w", who.name, err)
+			return false, fmt.Errorf("create a SubjectAccessReview for %s: %w", who.name, err)
 		}
 		return answer.Status.Allowed, nil
 	})
@@ -148,5 +148,5 @@ func refuse(w http.ResponseWriter, e *apierrors.StatusError) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(int(e.ErrStatus.Code))
-	_ = json.NewEncoder(w).Encode(e.ErrStatus) // the client has gone
+	_ = json.NewEncoder(w).Encode(e.ErrStatus) // an error means that the client has disconnected
 }

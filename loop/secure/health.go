@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// health answers whether some checks are well, one by one if it is asked for one.
+// health serves some checks, or a single one by its path.
 type health struct {
 	name   string
 	checks []Check
@@ -79,6 +79,6 @@ func configuration(of func() map[string]any) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text) // the client has gone
+		_, _ = w.Write(text) // an error means that the client has disconnected
 	})
 }

@@ -9,10 +9,10 @@ import (
 
 const (
 	remembered = 10 * time.Second
-	mostKept   = 4096
+	maxKept    = 4096
 )
 
-// memory keeps answers for a while, by the hash of the question. What could not be answered is not kept; a refusal is.
+// memory caches results by the hash of the request. Errors are not cached; refusals are.
 type memory[T any] struct {
 	mu   sync.Mutex // guards kept
 	kept map[[sha256.Size]byte]remembrance[T]
@@ -37,7 +37,7 @@ func (m *memory[T]) get(now time.Time, at [sha256.Size]byte, ask func() (T, erro
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kept == nil || len(m.kept) >= mostKept {
+	if m.kept == nil || len(m.kept) >= maxKept {
 		m.kept = map[[sha256.Size]byte]remembrance[T]{}
 	}
 	m.kept[at] = remembrance[T]{value, err, now.Add(remembered)}

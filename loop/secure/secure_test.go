@@ -23,7 +23,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// server is one that asks a cluster, in which the account default/scraper may read metrics.
+// server is a Server with a cluster in which the account default/scraper may read metrics.
 type server struct {
 	t       *testing.T
 	url     string
@@ -65,7 +65,7 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// ask returns the status and the body of an answer. The certificate and the token may be missing.
+// ask returns status and body of an answer. Certificate and token are optional.
 func (s *server) ask(path, token string, certificate *tls.Certificate) (int, string) {
 	s.t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -99,7 +99,7 @@ func (s *server) expect(what, path, token string, certificate *tls.Certificate, 
 	}
 }
 
-// token is one of an account, which may get some paths.
+// token returns a token of an account that may get some paths.
 func (s *server) token(account string, paths ...string) string {
 	s.t.Helper()
 	_, err := s.kube.CoreV1().ServiceAccounts("default").Create(s.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
@@ -124,7 +124,7 @@ func (s *server) token(account string, paths ...string) string {
 	return made.Status.Token
 }
 
-func TestThoseAreLetInWhomTheAPIServerLetsIn(t *testing.T) {
+func TestOnlyAuthorizedClientsAreServed(t *testing.T) {
 	s := start(t)
 	scraper, other := s.token("scraper", "/metrics"), s.token("other")
 	s.expect("a scraper", "/metrics", scraper, nil, 200, "metric 1")
@@ -146,7 +146,7 @@ func TestThoseAreLetInWhomTheAPIServerLetsIn(t *testing.T) {
 	s.expect("an administrator of another cluster", "/configz", "", &pair, 401, "Unauthorized")
 }
 
-func TestHealthIsForEverybody(t *testing.T) {
+func TestHealthNeedsNoAuthorization(t *testing.T) {
 	s := start(t)
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		s.expect(path, path, "", nil, 200, "ok")

@@ -95,6 +95,25 @@ func (s *stage) slice(service string, family discoveryv1.AddressType, ports []di
 	}
 }
 
+// managed creates a slice with one endpoint as the controller does for services with a selector; marked is how it does for headless ones.
+func (s *stage) managed(service, address string, marked bool) {
+	s.Helper()
+	labels := map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}
+	if marked {
+		labels[corev1.IsHeadlessService] = ""
+	}
+	got, err := s.kube.DiscoveryV1().EndpointSlices("default").Create(s.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{GenerateName: service + "-", Labels: labels},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.server.WaitSlices(s.Context(), got.ResourceVersion); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // ask asks over UDP.
 func (s *stage) ask(name string, kind uint16) *wire.Msg {
 	s.Helper()

@@ -14,15 +14,15 @@ import (
 
 // The bounds of TCP.
 const (
-	mostStreams = 500
-	idleStream  = 10 * time.Second
+	maxStreams = 500
+	idleStream = 10 * time.Second
 )
 
 // serveStreams accepts connections until the listener is closed.
 func (s *Server) serveStreams(ctx context.Context, fail context.CancelCauseFunc, l net.Listener) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	room := make(chan struct{}, mostStreams)
+	room := make(chan struct{}, maxStreams)
 	for {
 		conn, err := l.Accept()
 		switch {

@@ -95,7 +95,7 @@ func serviceOf(s *corev1.Service) *service {
 
 func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 	out := &endpoints{service: s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]}
-	if s.AddressType == discoveryv1.AddressTypeFQDN {
+	if s.AddressType == discoveryv1.AddressTypeFQDN || belongsToAddress(s) {
 		return out
 	}
 	for _, e := range s.Endpoints {
@@ -127,6 +127,16 @@ func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 		out.ports = append(out.ports, port{name, protocol(proto), uint16(*p.Port)})
 	}
 	return out
+}
+
+// controllerName is who makes the slices of services with a selector.
+const controllerName = "endpointslice-controller.k8s.io"
+
+// belongsToAddress says whether a slice is of a service with an address, whose endpoints have no names: in a large cluster these are
+// nearly all endpoints. Only Kubernetes' controller is trusted to mark the slices of headless services.
+func belongsToAddress(s *discoveryv1.EndpointSlice) bool {
+	_, headless := s.Labels[corev1.IsHeadlessService]
+	return !headless && s.Labels[discoveryv1.LabelManagedBy] == controllerName
 }
 
 func (e *endpoints) addresses() []string {

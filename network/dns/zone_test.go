@@ -67,6 +67,14 @@ func TestEndpointsOfAServiceWithAnAddressHaveNoReverseName(t *testing.T) {
 	s.expect("1.0.1.10.in-addr.arpa.", wire.TypePTR, wire.RcodeServerFailure) // nobody can be asked
 }
 
+func TestEndpointsAreKeptOnlyOfServicesThatNeedThem(t *testing.T) {
+	s := newStage(t, dns.Options{})
+	s.service("db", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone})
+	s.managed("db", "10.1.0.1", true)
+	s.managed("db", "10.1.0.2", false)
+	s.expect("db.default.svc.cluster.local.", wire.TypeA, wire.RcodeSuccess, "10.1.0.1")
+}
+
 func TestNamesThatExistWithoutRecordsAreNotDenied(t *testing.T) {
 	s := newStage(t, dns.Options{})
 	for name, code := range map[string]int{

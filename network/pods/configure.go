@@ -31,14 +31,25 @@ func (a *Agent) foreign() (string, error) {
 	return "", nil
 }
 
-// install puts the plugin where the runtime looks for it: a link to this program.
+// install puts the plugins where the runtime looks for them: links to this program. A loopback plugin of somebody else is left as it is.
 func (a *Agent) install() error {
-	at := filepath.Join(a.options.PluginFolder, PluginName)
-	if to, err := os.Readlink(at); err == nil && to == a.options.Program {
-		return nil
-	}
 	if err := os.MkdirAll(a.options.PluginFolder, 0o755); err != nil {
 		return err
+	}
+	if err := a.link(filepath.Join(a.options.PluginFolder, PluginName)); err != nil {
+		return err
+	}
+	lo := filepath.Join(a.options.PluginFolder, LoopbackName)
+	if _, err := os.Stat(lo); err == nil {
+		return nil
+	}
+	return a.link(lo)
+}
+
+// link makes a link to this program, in one step.
+func (a *Agent) link(at string) error {
+	if to, err := os.Readlink(at); err == nil && to == a.options.Program {
+		return nil
 	}
 	fresh := at + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,7 +4,8 @@
 // policies work for pods of one node as for any others, and the kernel needs no br_netfilter.
 //
 // The plugin (Plugin) makes the links. It is called by the container runtime with CNI_COMMAND in its environment, and follows the CNI
-// specification 1.1.0: ADD, DEL, CHECK, STATUS, GC and VERSION. The Agent writes the plugin's configuration from the node's range
+// specification 1.1.0: ADD, DEL, CHECK, STATUS, GC and VERSION. It is also the plugin
+// loopback, which containerd needs before any other. The Agent writes the plugin's configuration from the node's range
 // (spec.podCIDRs), unless somebody else has configured CNI; it keeps the routes to other nodes, and hides pods behind the
 // node's address when they talk to the world.
 //

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -49,7 +50,7 @@ func (c *call) connect(taken []netip.Addr) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(netlink.LinkSetUp(host), pod.LinkSetUp(inside), loopback(pod)); err != nil {
+	if err := errors.Join(netlink.LinkSetUp(host), pod.LinkSetUp(inside), setUpLoopback(pod)); err != nil {
 		return nil, err
 	}
 	out := &result{CNIVersion: c.CNIVersion, DNS: []byte("{}"), Interfaces: []resultLink{
@@ -63,14 +64,6 @@ func (c *call) connect(taken []netip.Addr) (*result, error) {
 		out.add(a, gateway(c.Ranges[i]))
 	}
 	return out, nil
-}
-
-func loopback(in *netlink.Handle) error {
-	lo, err := in.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	return in.LinkSetUp(lo)
 }
 
 // join gives one address to both ends: the pod has it alone, and reaches all others by way of the node's end.
@@ -98,14 +91,7 @@ func join(host, inside netlink.Link, pod *netlink.Handle, address, gateway netip
 }
 
 func (r *result) add(a, gateway netip.Addr) {
-	version := ""
-	if r.CNIVersion == versions[0] {
-		version = "4"
-		if a.Is6() {
-			version = "6"
-		}
-	}
-	r.IPs = append(r.IPs, resultIP{Version: version, Interface: 1, Address: single(a), Gateway: gateway})
+	r.IPs = append(r.IPs, resultIP{Version: r.family(a), Interface: 1, Address: single(a), Gateway: gateway})
 	r.Routes = append(r.Routes, resultRoute{To: netip.PrefixFrom(unspecified(a), 0), Gateway: gateway})
 }
 
@@ -198,4 +184,15 @@ func ignore(err error, harmless error) error {
 		return nil
 	}
 	return err
+}
+
+// family is how results of versions before 1.0.0 name the family of an address.
+func (r *result) family(a netip.Addr) string {
+	switch {
+	case !strings.HasPrefix(r.CNIVersion, "0."):
+		return ""
+	case a.Is6():
+		return "6"
+	}
+	return "4"
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,8 +16,8 @@ import (
 // PluginName is the name that runtimes call the plugin by.
 const PluginName = "millrace-cni"
 
-// versions are those of the CNI specification that the plugin speaks.
-var versions = []string{"0.4.0", "1.0.0", "1.1.0"}
+// versions are those of the CNI specification that the plugins speak.
+var versions = []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}
 
 // Configuration is what the plugin reads. The agent writes the first part, the runtime the rest.
 type Configuration struct {
@@ -55,7 +54,7 @@ type result struct {
 	CNIVersion string          `json:"cniVersion"`
 	Interfaces []resultLink    `json:"interfaces"`
 	IPs        []resultIP      `json:"ips"`
-	Routes     []resultRoute   `json:"routes"`
+	Routes     []resultRoute   `json:"routes,omitempty"`
 	DNS        json.RawMessage `json:"dns"`
 }
 
@@ -69,7 +68,7 @@ type resultIP struct {
 	Version   string       `json:"version,omitempty"` // before 1.0.0
 	Interface int          `json:"interface"`
 	Address   netip.Prefix `json:"address"`
-	Gateway   netip.Addr   `json:"gateway"`
+	Gateway   netip.Addr   `json:"gateway,omitzero"`
 }
 
 type resultRoute struct {
@@ -79,6 +78,7 @@ type resultRoute struct {
 
 // The codes of errors that the specification knows.
 const (
+	codeVersion       = 1
 	codeEnvironment   = 4
 	codeDecode        = 6
 	codeConfiguration = 7
@@ -136,6 +136,13 @@ func plugin(env func(string) string, in io.Reader) (answer any, version string, 
 	if env("CNI_COMMAND") == "VERSION" {
 		return map[string]any{"cniVersion": version, "supportedVersions": versions}, version, nil
 	}
+	if !slices.Contains(versions, c.CNIVersion) {
+		return nil, version, failure{codeVersion, fmt.Errorf("version %q of CNI is none of %s", c.CNIVersion, strings.Join(versions, ", "))}
+	}
+	if c.Type == LoopbackName {
+		answer, err = c.loopback(env("CNI_COMMAND"))
+		return answer, version, err
+	}
 	if err := c.check(); err != nil {
 		return nil, version, err
 	}
@@ -147,8 +154,6 @@ func plugin(env func(string) string, in io.Reader) (answer any, version string, 
 // check looks at the configuration.
 func (c *call) check() error {
 	switch {
-	case !slices.Contains(versions, c.CNIVersion):
-		return failure{1, fmt.Errorf("version %q of CNI is none of %s", c.CNIVersion, strings.Join(versions, ", "))}
 	case c.Folder == "":
 		return failure{codeConfiguration, errors.New("the configuration names no folder")}
 	case len(c.Ranges) == 0:
@@ -245,6 +250,3 @@ func (c *call) collect() error {
 	}
 	return err
 }
-
-// IsPlugin tells whether the program was called as a CNI plugin.
-func IsPlugin() bool { return os.Getenv("CNI_COMMAND") != "" }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -105,6 +106,9 @@ func (m *machine) call(command, container string, pod *nettest.Namespace, c Conf
 		m.Fatal(err)
 	}
 	env := map[string]string{"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0"}
+	if c.Type == LoopbackName {
+		env["CNI_IFNAME"] = "lo"
+	}
 	if pod != nil {
 		env["CNI_NETNS"] = fmt.Sprintf("/proc/self/fd/%d", pod.Handle())
 	}
@@ -347,5 +351,60 @@ func TestAConfigurationOfSomebodyElseIsRespected(t *testing.T) {
 	foreign, err := agent.foreign()
 	if err != nil || filepath.Base(foreign) != "05-other.conf" {
 		t.Errorf("the other configuration was not found: %q, %v", foreign, err)
+	}
+}
+
+func TestTheLoopbackPluginSetsUpLoopback(t *testing.T) {
+	c := &cluster{t, fake.NewClientset()}
+	m := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
+	nettest.Join(m.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
+	c.run(m)
+	if to, err := os.Readlink(filepath.Join(m.folder, "bin", LoopbackName)); err != nil || to != os.Args[0] {
+		t.Fatalf("the plugin loopback is a link to %q, %v", to, err)
+	}
+	pod := nettest.New(m)
+	pod.Do(func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetDown(lo)
+	})
+	asked := Configuration{CNIVersion: "0.3.1", Name: "cni-loopback", Type: LoopbackName} // as containerd asks
+	if _, err := m.call("CHECK", "x", pod, asked); err == nil {
+		t.Fatal("CHECK finds nothing wrong with a device that is down")
+	}
+	r, err := m.call("ADD", "x", pod, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.IPs) != 1 || r.IPs[0].Address.String() != "127.0.0.1/8" || r.IPs[0].Version != "4" || r.Interfaces[0].Name != "lo" {
+		t.Fatalf("ADD answers %+v", r)
+	}
+	if _, err := m.call("CHECK", "x", pod, asked); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := m.call("DEL", "x", nil, asked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked.CNIVersion = "9.0.0"
+	if _, err := m.call("ADD", "x", pod, asked); err == nil {
+		t.Fatal("a version that nobody knows is accepted")
+	}
+}
+
+func TestALoopbackPluginOfSomebodyElseStays(t *testing.T) {
+	c := &cluster{t, fake.NewClientset()}
+	m := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
+	nettest.Join(m.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
+	lo := filepath.Join(m.folder, "bin", LoopbackName)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(lo), 0o755), os.WriteFile(lo, []byte("theirs"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	c.run(m)
+	if text, err := os.ReadFile(lo); err != nil || string(text) != "theirs" {
+		t.Fatalf("it is %q now, %v", text, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network/internal/tables"
 	"github.com/millrace/millrace/network/nft"
 )
 
@@ -29,14 +30,12 @@ type Options struct {
 // Agent keeps the tables.
 type Agent struct {
 	options Options
-	log     *slog.Logger
 	view    view
 	conn    *nft.Conn
 	tables  [2]*table
 
-	generation uint32        // of nf_tables after our last write
-	news       chan struct{} // holds one entry if anything has changed
-	ready      chan struct{} // closed when the tables have been written for the first time
+	generation uint32 // of nf_tables after our last write
+	writer     *tables.Writer
 }
 
 // New makes an agent.
@@ -44,20 +43,16 @@ func New(o Options) (*Agent, error) {
 	if o.Clients == nil || o.Node == "" {
 		return nil, errors.New("network policies need clients and the name of their node")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Check <= 0 {
-		o.Check = 5 * time.Second
-	}
-	return &Agent{
-		options: o, log: o.Logger, view: newView(o.Clients), tables: [2]*table{{}, {six: true}},
-		news: make(chan struct{}, 1), ready: make(chan struct{}),
-	}, nil
+	a := &Agent{options: o, view: newView(o.Clients), tables: [2]*table{{}, {six: true}}}
+	a.writer = tables.New(tables.Options{
+		Name: "network policies", Sync: a.sync, Look: func() bool { return !a.asLeft() }, Failed: func() { a.tables[0].have, a.tables[1].have = nil, nil },
+		Check: o.Check, Logger: o.Logger,
+	})
+	return a, nil
 }
 
 // Ready returns a channel that is closed when the tables have been written for the first time.
-func (a *Agent) Ready() <-chan struct{} { return a.ready }
+func (a *Agent) Ready() <-chan struct{} { return a.writer.Ready() }
 
 // Run keeps the tables of the network namespace of the calling thread until the context ends, and leaves them. The clients'
 // informers must run beside it.
@@ -68,97 +63,33 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.conn = conn
 	defer conn.Close()
-	defer a.listen()()
-	for _, c := range []loop.Cache{a.view.policies, a.view.pods, a.view.namespaces} {
-		if err := c.Synced(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
-	return a.loop(ctx)
+	return a.writer.Run(ctx, a.listen(), a.view.policies, a.view.pods, a.view.namespaces)
 }
 
-// listen hears of changes. The function that it returns ends that.
-func (a *Agent) listen() func() {
-	all := []interface {
-		Close()
-		Done() <-chan struct{}
-	}{
+// listen hears of changes.
+func (a *Agent) listen() []tables.Registration {
+	return []tables.Registration{
 		a.view.policies.Handle(informer.Handler[*networkingv1.NetworkPolicy]{Name: "network policies",
-			Added: func(*networkingv1.NetworkPolicy, bool) { a.nudge() }, Deleted: func(*networkingv1.NetworkPolicy, bool) { a.nudge() },
+			Added: func(*networkingv1.NetworkPolicy, bool) { a.writer.Nudge() }, Deleted: func(*networkingv1.NetworkPolicy, bool) { a.writer.Nudge() },
 			Updated: func(before, after *networkingv1.NetworkPolicy) {
 				if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
-					a.nudge()
+					a.writer.Nudge()
 				}
 			}}),
 		a.view.pods.Handle(informer.Handler[*pod]{Name: "network policies",
-			Added: func(*pod, bool) { a.nudge() }, Deleted: func(*pod, bool) { a.nudge() },
+			Added: func(*pod, bool) { a.writer.Nudge() }, Deleted: func(*pod, bool) { a.writer.Nudge() },
 			Updated: func(before, after *pod) {
 				if !before.same(after) {
-					a.nudge()
+					a.writer.Nudge()
 				}
 			}}),
 		a.view.namespaces.Handle(informer.Handler[*namespace]{Name: "network policies",
-			Added: func(*namespace, bool) { a.nudge() }, Deleted: func(*namespace, bool) { a.nudge() },
+			Added: func(*namespace, bool) { a.writer.Nudge() }, Deleted: func(*namespace, bool) { a.writer.Nudge() },
 			Updated: func(before, after *namespace) {
 				if !maps.Equal(before.labels, after.labels) {
-					a.nudge()
+					a.writer.Nudge()
 				}
 			}}),
-	}
-	return func() {
-		for _, r := range all {
-			r.Close()
-			<-r.Done()
-		}
-	}
-}
-
-func (a *Agent) nudge() {
-	select {
-	case a.news <- struct{}{}:
-	default:
-	}
-}
-
-// The pauses after a failure.
-const (
-	firstPause = 100 * time.Millisecond
-	mostPause  = 30 * time.Second
-)
-
-// loop writes what changed, and looks from time to time whether the tables are as they were left.
-func (a *Agent) loop(ctx context.Context) error {
-	check := time.NewTicker(a.options.Check)
-	defer check.Stop()
-	a.nudge()
-	pause := firstPause
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.news:
-		case <-check.C:
-			if a.asLeft() {
-				continue
-			}
-		}
-		err := a.sync()
-		if err == nil {
-			pause = firstPause
-			continue
-		}
-		a.log.Error("network policies could not be written", "err", err)
-		a.tables[0].have, a.tables[1].have = nil, nil
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, mostPause)
-		a.nudge()
 	}
 }
 
@@ -225,33 +156,8 @@ func (a *Agent) sync() error {
 	for f, t := range a.tables {
 		t.have = want[f]
 	}
-	select {
-	case <-a.ready:
-	default:
-		close(a.ready)
-	}
 	return nil
 }
 
 // Remove removes all that an agent has written in the network namespace of the calling thread.
-func Remove() error {
-	conn, err := nft.Dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	var b nft.Batch
-	for _, t := range []*table{{}, {six: true}} {
-		_, exists, err := conn.Comment(t.nft())
-		if err != nil {
-			return err
-		}
-		if exists {
-			b.DeleteTable(t.nft())
-		}
-	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return conn.Commit(&b)
-}
+func Remove() error { return tables.Remove((&table{}).nft(), (&table{six: true}).nft()) }

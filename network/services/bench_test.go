@@ -30,8 +30,8 @@ func many(n int) (all []*service, slices []*slice) {
 	return all, slices
 }
 
-// tables is a proxy without informers, in a namespace of its own.
-func tables(b *testing.B) (*nettest.Namespace, *Proxy) {
+// alone is a proxy without informers, in a namespace of its own.
+func alone(b *testing.B) (*nettest.Namespace, *Proxy) {
 	n := nettest.New(b)
 	p, err := New(Options{Clients: loop.ClientsFor(fake.NewClientset()), Node: "here"})
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *Proxy) put(all []*service, slices []*slice) error {
 // BenchmarkFirstSync writes 10,000 services with ten endpoints each into empty tables.
 func BenchmarkFirstSync(b *testing.B) {
 	all, slices := many(10000)
-	n, p := tables(b)
+	n, p := alone(b)
 	for b.Loop() {
 		b.StopTimer()
 		n.Do(Remove)
@@ -69,7 +69,7 @@ func BenchmarkFirstSync(b *testing.B) {
 // BenchmarkOneEndpoint takes one endpoint of one of 10,000 services away, and brings it back.
 func BenchmarkOneEndpoint(b *testing.B) {
 	all, slices := many(10000)
-	n, p := tables(b)
+	n, p := alone(b)
 	n.Do(func() error { return p.put(all, slices) })
 	whole := slices[5000]
 	less := *whole
@@ -89,7 +89,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 // BenchmarkFullPass compares 10,000 services with the kernel, where nothing differs.
 func BenchmarkFullPass(b *testing.B) {
 	all, slices := many(10000)
-	n, p := tables(b)
+	n, p := alone(b)
 	n.Do(func() error { return p.put(all, slices) })
 	for b.Loop() {
 		var batch nft.Batch

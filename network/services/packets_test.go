@@ -31,6 +31,7 @@ type stage struct {
 	pods         map[string]*nettest.Namespace // by address
 	kube         *fake.Clientset
 	proxy        *Proxy
+	stop, away   func() // end the proxy that was started last, and its reading of the API alone
 }
 
 const (
@@ -76,8 +77,10 @@ func (s *stage) start(o Options) (stop func()) {
 	}
 	proxy := s.proxy
 	ctx, cancel := context.WithCancel(s.Context())
+	reading, away := context.WithCancel(ctx)
+	s.away = away
 	clients, ended := make(chan error, 1), make(chan error, 1)
-	go func() { clients <- o.Clients.Run(ctx) }()
+	go func() { clients <- o.Clients.Run(reading) }()
 	go func() { ended <- s.node.Try(func() error { return proxy.Run(ctx) }) }()
 	stopped := false
 	stop = func() {
@@ -92,6 +95,7 @@ func (s *stage) start(o Options) (stop func()) {
 			}
 		}
 	}
+	s.stop = stop
 	s.Cleanup(stop)
 	select {
 	case <-proxy.Ready():

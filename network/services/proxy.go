@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network/internal/tables"
 	"github.com/millrace/millrace/network/nft"
 )
 
@@ -50,12 +51,11 @@ type Proxy struct {
 	doubt      bool   // the tables may not be what the ledger says
 	compared   time.Time
 	node       *node
+	writer     *tables.Writer
 
 	mu    sync.Mutex
 	dirty map[informer.Key]struct{} // guarded by mu: services that have changed
 	moved bool                      // guarded by mu: the node has changed
-	news  chan struct{}             // holds one entry if anything has changed
-	ready chan struct{}             // closed when the tables have been written for the first time
 }
 
 // New makes a proxy.
@@ -66,17 +66,16 @@ func New(o Options) (*Proxy, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Check <= 0 {
-		o.Check = 5 * time.Second
-	}
-	return &Proxy{
+	p := &Proxy{
 		options: o, log: o.Logger, view: newView(o.Clients, o.Node), ledger: newLedger(), health: healthServer{log: o.Logger},
-		node: &node{name: o.Node}, dirty: map[informer.Key]struct{}{}, news: make(chan struct{}, 1), ready: make(chan struct{}),
-	}, nil
+		node: &node{name: o.Node}, dirty: map[informer.Key]struct{}{},
+	}
+	p.writer = tables.New(tables.Options{Name: "services", Sync: p.sync, Look: p.look, Failed: func() { p.doubt = true }, Check: o.Check, Logger: o.Logger})
+	return p, nil
 }
 
 // Ready returns a channel that is closed when the tables have been written for the first time.
-func (p *Proxy) Ready() <-chan struct{} { return p.ready }
+func (p *Proxy) Ready() <-chan struct{} { return p.writer.Ready() }
 
 // Run keeps the tables of the network namespace of the calling thread until the context ends, and leaves them. The clients'
 // informers must run beside it.
@@ -86,18 +85,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 	defer p.conn.Close()
 	defer p.health.close()
-	defer p.listen()()
-	for _, c := range []loop.Cache{p.view.services, p.view.slices, p.view.nodes} {
-		if err := c.Synced(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
-	p.everything()
 	p.doubt = true
-	return p.loop(ctx)
+	p.everything()
+	return p.writer.Run(ctx, p.listen(), p.view.services, p.view.slices, p.view.nodes)
 }
 
 // open connects to the kernel, and finds out which families it has.
@@ -119,24 +109,15 @@ func (p *Proxy) open() error {
 	return nil
 }
 
-// listen hears of changes. The function that it returns ends that.
-func (p *Proxy) listen() func() {
+// listen hears of changes.
+func (p *Proxy) listen() []tables.Registration {
 	mark := func(s *slice) { p.changed(s.service) }
-	all := []interface {
-		Close()
-		Done() <-chan struct{}
-	}{
+	return []tables.Registration{
 		p.view.services.Handle(informer.Handler[*service]{Changed: p.changed}),
 		p.view.slices.Handle(informer.Handler[*slice]{
 			Added: func(s *slice, _ bool) { mark(s) }, Updated: func(a, b *slice) { mark(a); mark(b) }, Deleted: func(s *slice, _ bool) { mark(s) },
 		}),
 		p.view.nodes.Handle(informer.Handler[*node]{Changed: func(informer.Key) { p.everything() }}),
-	}
-	return func() {
-		for _, r := range all {
-			r.Close()
-			<-r.Done()
-		}
 	}
 }
 
@@ -144,57 +125,14 @@ func (p *Proxy) changed(key informer.Key) {
 	p.mu.Lock()
 	p.dirty[key] = struct{}{}
 	p.mu.Unlock()
-	p.nudge()
+	p.writer.Nudge()
 }
 
 func (p *Proxy) everything() {
 	p.mu.Lock()
 	p.moved = true
 	p.mu.Unlock()
-	p.nudge()
-}
-
-func (p *Proxy) nudge() {
-	select {
-	case p.news <- struct{}{}:
-	default:
-	}
-}
-
-// The pauses after a failure.
-const (
-	firstPause = 100 * time.Millisecond
-	mostPause  = 30 * time.Second
-)
-
-// loop writes what changed, and looks from time to time whether the tables are as they were left.
-func (p *Proxy) loop(ctx context.Context) error {
-	check := time.NewTicker(p.options.Check)
-	defer check.Stop()
-	pause := firstPause
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-p.news:
-		case <-check.C:
-			p.look()
-		}
-		err := p.sync()
-		if err == nil {
-			pause = firstPause
-			continue
-		}
-		p.log.Error("the tables of services could not be written", "err", err)
-		p.doubt = true
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, mostPause)
-		p.nudge()
-	}
+	p.writer.Nudge()
 }
 
 // fullPass is how long elements that somebody else changed may stay as they are. To list them takes the kernel seconds where there
@@ -202,18 +140,18 @@ func (p *Proxy) loop(ctx context.Context) error {
 const fullPass = 5 * time.Minute
 
 // look notices that somebody else has written to nf_tables. Tables or rules that are gone are put right at once.
-func (p *Proxy) look() {
+func (p *Proxy) look() bool {
 	g, err := p.conn.Generation()
 	if err != nil {
 		p.doubt = true
-		return
+		return true
 	}
 	p.foreign = p.foreign || g != p.generation
 	if p.foreign && time.Since(p.compared) > fullPass {
 		p.doubt = true
 	}
 	if g == p.generation {
-		return
+		return p.doubt
 	}
 	p.generation = g
 	for _, k := range p.kernels {
@@ -226,6 +164,7 @@ func (p *Proxy) look() {
 			p.doubt = true
 		}
 	}
+	return p.doubt
 }
 
 // sync brings the ledger up to date, and the tables to it.
@@ -251,11 +190,6 @@ func (p *Proxy) sync() error {
 		return err
 	}
 	forgetFlows(flows, p.node.addresses, p.log)
-	select {
-	case <-p.ready:
-	default:
-		close(p.ready)
-	}
 	return nil
 }
 
@@ -367,22 +301,4 @@ func Check() error {
 }
 
 // Remove removes all that a proxy has written in the network namespace of the calling thread.
-func Remove() error {
-	conn, err := nft.Dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	var b nft.Batch
-	for _, six := range []bool{false, true} {
-		t := family{six: six}.table()
-		_, exists, err := conn.Comment(t)
-		if err != nil {
-			return err
-		}
-		if exists {
-			b.DeleteTable(t)
-		}
-	}
-	return conn.Commit(&b)
-}
+func Remove() error { return tables.Remove(family{}.table(), family{six: true}.table()) }

@@ -2,8 +2,11 @@ package access_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -129,7 +132,7 @@ func TestOnlyThoseImpersonateWhoMay(t *testing.T) {
 	config.BearerToken = c.token("robot")
 	config.Impersonate = rest.ImpersonationConfig{UserName: "admin", Groups: []string{"system:masters"}}
 	_, err := c.client(config).CoreV1().Pods("default").List(c.ctx, metav1.ListOptions{})
-	const want = `users "admin" is forbidden: User "system:serviceaccount:default:robot" cannot impersonate resource "users" in API group "" at the cluster scope`
+	const want = `pods is forbidden: User "system:serviceaccount:default:robot" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "default"`
 	if !apierrors.IsForbidden(err) || err.Error() != want {
 		t.Errorf("%v", err)
 	}
@@ -207,6 +210,45 @@ func TestWhatOnlyBeginsLikeAReviewIsNotAllowed(t *testing.T) {
 		err := robot.Discovery().RESTClient().Post().AbsPath(path).Body([]byte("{}")).Do(c.ctx).Error()
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestATokenOfAPodIsValidBeyondItsRenewal(t *testing.T) {
+	c := alone(t)
+	_, err := c.admin.CoreV1().ServiceAccounts("default").Create(c.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}, metav1.CreateOptions{})
+	c.must(err)
+	_, err = c.admin.CoreV1().Pods("default").Create(c.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{
+		ServiceAccountName: "worker", Containers: []corev1.Container{{Name: "main", Image: "example.com/app:1"}},
+	}}, metav1.CreateOptions{})
+	c.must(err)
+	for name, want := range map[string]struct {
+		seconds   int64
+		audiences []string
+		life      time.Duration
+		warns     bool
+	}{
+		"as the kubelet asks for it": {3607, nil, 365 * 24 * time.Hour, true},
+		"for another life":           {3600, nil, time.Hour, false},
+		"for another server":         {3607, []string{"vault.example"}, 3607 * time.Second, false},
+	} {
+		r, err := c.admin.CoreV1().ServiceAccounts("default").CreateToken(c.ctx, "worker", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			Audiences: want.audiences, ExpirationSeconds: &want.seconds, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: "pod"},
+		}}, metav1.CreateOptions{})
+		c.must(err)
+		var said struct {
+			Issued, Expires int64
+			Kubernetes      struct{ WarnAfter *int64 }
+		}
+		text, err := base64.RawURLEncoding.DecodeString(strings.Split(r.Status.Token, ".")[1])
+		c.must(err)
+		text = []byte(strings.NewReplacer(`"iat"`, `"Issued"`, `"exp"`, `"Expires"`, `"kubernetes.io"`, `"Kubernetes"`).Replace(string(text)))
+		c.must(json.Unmarshal(text, &said))
+		if life := time.Duration(said.Expires-said.Issued) * time.Second; life != want.life || (said.Kubernetes.WarnAfter != nil) != want.warns {
+			t.Errorf("%s: it is valid for %v and says %s", name, life, text)
+		}
+		if *r.Spec.ExpirationSeconds != want.seconds {
+			t.Errorf("%s: the kubelet is told %d seconds", name, *r.Spec.ExpirationSeconds)
 		}
 	}
 }

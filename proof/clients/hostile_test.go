@@ -438,7 +438,7 @@ func TestCutWatchesLeaveNoGoroutine(t *testing.T) {
 	}
 	wg.Wait()
 	// The server keeps some that wait for the next request.
-	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/millrace/millrace/internal/crew.(*Crew).work"))
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/millrace/millrace/internal/workers.(*Pool).work"))
 }
 
 func TestAThousandOpenWatchesDoNotHoldUpTheEnd(t *testing.T) {

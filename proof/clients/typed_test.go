@@ -168,6 +168,18 @@ func TestDryRunsLeaveNothing(t *testing.T) {
 		if _, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{DryRun: dry}); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("a dry create of what exists: %v", err)
 		}
+		copied := real.DeepCopy() // as one reads an object to make another like it
+		copied.Name = "b"
+		if _, err := maps.Create(t.Context(), copied, metav1.CreateOptions{DryRun: dry}); err != nil {
+			t.Errorf("a dry create of a copy: %v", err)
+		}
+		if _, err := maps.Create(t.Context(), copied, metav1.CreateOptions{}); !apierrors.IsBadRequest(err) {
+			t.Errorf("a create of a copy: %v", err)
+		}
+		copied.Data = map[string]string{"/": ""}
+		if _, err := maps.Create(t.Context(), copied, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
+			t.Errorf("a create of a copy that is not valid: %v", err)
+		}
 		change := real.DeepCopy()
 		change.Data["k"] = "dry"
 		if got := must(maps.Update(t.Context(), change, metav1.UpdateOptions{DryRun: dry}))(t); got.Data["k"] != "dry" {

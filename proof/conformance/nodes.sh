@@ -18,18 +18,21 @@ subnet=10.230.0
 namespace() { echo "millrace-$1"; }
 address() { echo "$subnet.$1"; }
 
-# on NODE COMMAND… runs a command in the network and under the host name of a node.
-on() {
+# become NODE COMMAND… becomes a command in the network and under the host name of a node.
+become() {
 	local node=$1
 	shift
-	nsenter --net="/run/netns/$(namespace "$node")" unshare --uts sh -c 'hostname "$0"; exec "$@"' "node-$node" "$@"
+	exec nsenter --net="/run/netns/$(namespace "$node")" unshare --uts sh -c 'hostname "$0"; exec "$@"' "node-$node" "$@"
 }
+
+# on NODE COMMAND… runs such a command.
+on() { (become "$@"); }
 
 # keep NAME NODE COMMAND… runs a command in the background, with its log and its process id in the folder.
 keep() {
 	local name=$1 node=$2
 	shift 2
-	on "$node" "$@" >"$dir/$name.log" 2>&1 &
+	become "$node" "$@" >"$dir/$name.log" 2>&1 & # whose process id is the command's
 	echo $! >"$dir/$name.pid"
 }
 
@@ -68,6 +71,7 @@ links() {
 
 start() {
 	command -v ip >/dev/null || { apt-get update >/dev/null && apt-get install -y --no-install-recommends iproute2 >/dev/null; }
+	"$here/kubelet/e2e/setup.sh" packages # here, because the nodes reach no network but their own
 	(cd "$here" && go build -o "$dir/millrace" ./cmd/millrace)
 	links
 	for node in 1 2; do
@@ -106,6 +110,7 @@ stop() {
 			runtime "$node" stop || true
 			ip netns delete "$(namespace "$node")"
 		fi
+		ip link delete "mr-node-$node" 2>/dev/null || true # it stays while a process is left in the namespace
 	done
 	ip link delete "$bridge" 2>/dev/null || true
 }

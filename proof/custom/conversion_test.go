@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// painter is a webhook that converts panels: v1 has a color, v2 a colour.
+// painter is a webhook that converts panels: v1 has a color, v2 a colour and a label that tells it.
 type painter struct {
 	calls, objects atomic.Int64
 	broken         atomic.Bool
@@ -66,6 +66,11 @@ func paint(u *unstructured.Unstructured, to string) {
 	if text, ok, _ := unstructured.NestedString(u.Object, "spec", from); ok {
 		unstructured.RemoveNestedField(u.Object, "spec", from)
 		_ = unstructured.SetNestedField(u.Object, text, "spec", into)
+		labels := map[string]string{}
+		if into == "colour" {
+			labels["paint"] = text
+		}
+		u.SetLabels(labels)
 	}
 	u.SetAPIVersion(to)
 }
@@ -92,10 +97,12 @@ spec:
   - name: v1
     served: true
     storage: true
+    selectableFields: [{jsonPath: .spec.color}]
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {color: {type: string}, size: {type: integer, default: 2}}}}}}
   - name: v2
     served: true
     storage: false
+    selectableFields: [{jsonPath: .spec.colour}, {jsonPath: .spec.finish}]
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {colour: {type: string}, size: {type: integer}, finish: {type: string, default: matt}}}}}}
 `
 

@@ -85,7 +85,14 @@ func parse(t testing.TB, text string) *unstructured.Unstructured {
 
 func start(t *testing.T) dynamic.Interface {
 	t.Helper()
-	c := millracetest.Start(t, millrace.Options{Nodes: -1, Controllers: []string{}})
+	return startWith(t, millrace.Options{})
+}
+
+// startWith is start with other options of the API server.
+func startWith(t *testing.T, o millrace.Options) dynamic.Interface {
+	t.Helper()
+	o.Nodes, o.Controllers = -1, []string{}
+	c := millracetest.Start(t, o)
 	d, err := dynamic.NewForConfig(c.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -172,6 +179,24 @@ func TestWhatIsEstablishedIsServed(t *testing.T) {
 	other := must(d.Resource(tabs.GroupResource().WithVersion("v1beta1")).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{}))(t)
 	if other.GetAPIVersion() != "example.com/v1beta1" || at(other, "spec", "color") != "red" {
 		t.Errorf("in the other version %v", other.Object)
+	}
+}
+
+func TestTheServerOwnsTheStatusOfADefinitionAndNothingElse(t *testing.T) {
+	d := start(t)
+	owners := map[string]string{}
+	for _, e := range define(t, d, definition).GetManagedFields() {
+		owners[e.Manager+" "+e.Subresource] = e.FieldsV1.GetRawString()
+	}
+	server := owners["kube-apiserver status"]
+	if len(owners) != 2 || !strings.HasPrefix(server, `{"f:status":{"f:acceptedNames":`) || !strings.Contains(server, `k:{\"type\":\"Established\"}`) {
+		t.Errorf("owners: %v", owners)
+	}
+	delete(owners, "kube-apiserver status")
+	for _, creator := range owners {
+		if !strings.Contains(creator, `"f:versions"`) || strings.Contains(creator, "f:status") {
+			t.Errorf("the creator owns %s", creator)
+		}
 	}
 }
 

@@ -1,10 +1,8 @@
-// Package prommetrics counts work queues for Prometheus, under the names that
-// Kubernetes' components use: workqueue_depth, workqueue_adds_total and so on,
-// each with the label name.
+// Package prommetrics exports metrics of work queues to Prometheus, under the names that Kubernetes' components use:
+// workqueue_depth, workqueue_adds_total and so on, each with the label name.
 //
-// The gauges are read from the queues when Prometheus asks; nothing runs in
-// between. There is one series per queue name: of two queues with one name the
-// gauges show the one made last, the counters count both.
+// The gauges are read from the queues when Prometheus scrapes them. There is one series per queue name: if two queues have the
+// same name, the gauges show the newer one, and the counters count both.
 package prommetrics
 
 import (
@@ -75,7 +73,7 @@ func (m *Metrics) Queue(name string, state func() queue.State) queue.Counters {
 	}
 }
 
-// Describe lists what Collect will send.
+// Describe implements prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range m.vectors() {
 		c.Describe(out)
@@ -85,7 +83,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the present values.
+// Collect implements prometheus.Collector.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	for _, c := range m.vectors() {
 		c.Collect(out)

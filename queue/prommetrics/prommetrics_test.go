@@ -51,7 +51,7 @@ func TestMetricsCarryKubernetesNamesAndTheQueuesState(t *testing.T) {
 	})
 }
 
-// gather reads the single series of each metric; of histograms the sum.
+// gather returns the single series of each metric; of histograms the sum.
 func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	families, err := registry.Gather()
 	if err != nil {

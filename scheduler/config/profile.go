@@ -152,7 +152,11 @@ func (p *profile) addPodRule(name string) {
 		}
 		rule = binding
 	case "DynamicResources":
-		rule = rules.NewDevices()
+		devices := rules.DevicesOptions{}
+		if a := argsOf[configv1.DynamicResourcesArgs](p, name); a != nil && a.BindingTimeout != nil {
+			devices.BindingTimeout = a.BindingTimeout.Duration
+		}
+		rule = rules.NewDevices(devices)
 	default:
 		return
 	}

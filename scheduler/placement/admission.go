@@ -35,6 +35,9 @@ func (x *Extra) Verdict(node *cluster.Node) *plugin.Verdict {
 
 // admitted returns the best node that is admitted.
 func (e *Engine) admitted(r *ranking, x *Extra) (*cluster.Node, *Failure) {
+	if _, count := r.totals.best(); count == 0 && x.Before == nil && r.among == nil {
+		return nil, r.refusal(e)
+	}
 	i, verdicts := r.bestAdmitted(e, x)
 	if verdicts == nil {
 		return e.state.Node(i), nil
@@ -109,9 +112,11 @@ func (r *ranking) bestScored(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 // explained is why each node was refused: by the rule that stands first.
 func (r *ranking) explained(e *Engine, x *Extra, refused []refusal) []*plugin.Verdict {
 	verdicts := append(make([]*plugin.Verdict, 0, len(r.verdicts)), r.verdicts...)
-	for i := range verdicts {
-		if v := r.before(e, x, i); v != nil {
-			verdicts[i] = v
+	if x.Before != nil {
+		for i := range verdicts {
+			if v := r.before(e, x, i); v != nil {
+				verdicts[i] = v
+			}
 		}
 	}
 	for _, f := range refused {

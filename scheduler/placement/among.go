@@ -43,10 +43,10 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string, x *Extra) (*cl
 	}
 	reasons := tally{reasons: make(map[string]int)}
 	for _, v := range verdicts {
-		reasons.count(v, e.rules)
+		reasons.count(v, 1, e.rules)
 	}
-	for range e.state.Nodes() - len(nodes) {
-		reasons.count(&elsewhere, e.rules)
+	if others := e.state.Nodes() - len(nodes); others > 0 {
+		reasons.count(&elsewhere, others, e.rules)
 	}
 	return nil, reasons.failure()
 }

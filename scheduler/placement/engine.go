@@ -2,9 +2,11 @@ package placement
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
+	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // Engine places pods by one set of rules. It is not safe for concurrent use,
@@ -62,14 +64,50 @@ func (e *Engine) PlaceWhere(shape *cluster.Shape, x Extra) (*cluster.Node, *Fail
 	if i, ok := r.best(e.random); ok {
 		return e.state.Node(i), nil
 	}
+	return nil, r.refusal(e)
+}
+
+// refusal is why no node will do, as long as nothing changes.
+func (r *ranking) refusal(e *Engine) *Failure {
 	if r.failure == nil {
 		r.failure = e.explain(r.verdicts)
 	}
-	return nil, r.failure
+	return r.failure
+}
+
+// Related says whether a filter that depends on pods elsewhere has something to say about pods of this shape.
+func (e *Engine) Related(shape *cluster.Shape) bool {
+	return slices.ContainsFunc(e.class(shape).relations, func(r relation) bool {
+		_, filters := r.Relation.(ruleset.Filter)
+		return filters
+	})
+}
+
+// Verdict says why the rules refuse a node to pods of this shape, or nil.
+func (e *Engine) Verdict(shape *cluster.Shape, node *cluster.Node) *plugin.Verdict {
+	if _, named := shape.Match.Names(); named {
+		return e.Try(shape).Verdict(node)
+	}
+	r := e.ranking(shape)
+	r.refresh(e.state)
+	return r.verdicts[node.Index]
+}
+
+// Fits says whether the filters that look at a node alone admit it, overlay included.
+func (e *Engine) Fits(shape *cluster.Shape, node *cluster.Node) bool {
+	for _, f := range e.set.Filters {
+		if !ruleset.Skips(f, shape.Demand) && f.Filter(shape.Demand, node) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // RequeuedBy returns the rules that may decide otherwise after a change.
 func (e *Engine) RequeuedBy(change cluster.Change) ruleset.Bits { return e.set.RequeuedBy(change) }
+
+// Local says whether all of these rules look at the node alone that they are asked about.
+func (e *Engine) Local(rules ruleset.Bits) bool { return rules>>len(e.set.Filters) == 0 }
 
 // Helps says whether a change of a node, or of something else if node is nil,
 // may let a pod be placed that these rules have refused.

@@ -44,10 +44,11 @@ type tally struct {
 	reasons map[string]int
 }
 
-func (t *tally) count(v *plugin.Verdict, rules map[string]ruleset.Bits) {
-	t.Nodes++
+// count counts a verdict on so many nodes.
+func (t *tally) count(v *plugin.Verdict, nodes int, rules map[string]ruleset.Bits) {
+	t.Nodes += nodes
 	if v.Lasting {
-		t.Lasting++
+		t.Lasting += nodes
 	}
 	bits, ok := rules[v.Plugin]
 	if !ok {
@@ -55,7 +56,7 @@ func (t *tally) count(v *plugin.Verdict, rules map[string]ruleset.Bits) {
 	}
 	t.Refused |= bits
 	for _, reason := range v.Reasons {
-		t.reasons[reason]++
+		t.reasons[reason] += nodes
 	}
 }
 
@@ -76,9 +77,12 @@ func (e *Engine) Explain(verdicts []*plugin.Verdict) *Failure { return e.explain
 func (e *Engine) explain(verdicts []*plugin.Verdict) *Failure {
 	// Nodes share verdicts, so these are counted before their texts are looked at.
 	counts := make(map[*plugin.Verdict]int)
-	for _, v := range verdicts {
+	for i := 0; i < len(verdicts); {
+		v, first := verdicts[i], i
+		for i++; i < len(verdicts) && verdicts[i] == v; i++ {
+		}
 		if v != &absent {
-			counts[v]++
+			counts[v] += i - first
 		}
 	}
 	t := tally{reasons: make(map[string]int)}
@@ -86,9 +90,7 @@ func (e *Engine) explain(verdicts []*plugin.Verdict) *Failure {
 		if v.Broken {
 			return &Failure{Refused: ruleset.All, Broken: true, message: fmt.Sprintf("running %q filter plugin: %s", v.Plugin, v.Reasons[0])}
 		}
-		for range count {
-			t.count(v, e.rules)
-		}
+		t.count(v, count, e.rules)
 	}
 	return t.failure()
 }

@@ -72,6 +72,8 @@ type Access interface {
 	Writer
 	// Look calls look while nothing changes the state. It must be quick.
 	Look(look func(*State))
+	// Tell records an event about the pod.
+	Tell(reason, message string)
 	// Changed is closed when something about volumes or devices has changed since it was called.
 	Changed() <-chan struct{}
 }
@@ -81,6 +83,6 @@ type Writer interface {
 	UpdateVolume(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error)
 	UpdateClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error)
 	// ChangeResourceClaim changes a claim and its status, beginning with the version that is given. If there is a newer one
-	// change is asked again.
-	ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(now *resourcev1.ResourceClaim) error) error
+	// change is asked again. It returns the claim as it was written.
+	ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(now *resourcev1.ResourceClaim) error) (*resourcev1.ResourceClaim, error)
 }

@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -11,22 +13,36 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // Devices keeps pods where their resource claims can have their devices, and allocates these.
-type Devices struct{ expressions *cel.Cache }
-
-// NewDevices returns the rule.
-func NewDevices() *Devices {
-	return &Devices{expressions: cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true})}
+type Devices struct {
+	expressions *cel.Cache
+	timeout     time.Duration // of binding conditions
 }
 
-// allocatorFeatures are those that are on by default in Kubernetes, but for binding conditions.
+// DevicesOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
+type DevicesOptions struct {
+	// BindingTimeout is how long a pod waits until its devices are ready for it. 0 means 10 minutes.
+	BindingTimeout time.Duration
+}
+
+// NewDevices returns the rule.
+func NewDevices(o DevicesOptions) *Devices {
+	return &Devices{
+		expressions: cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true}),
+		timeout:     cmp.Or(o.BindingTimeout, configv1.DynamicResourcesBindingTimeoutDefault),
+	}
+}
+
+// allocatorFeatures are those that are on by default in Kubernetes.
 var allocatorFeatures = structured.Features{
 	AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, ConsumableCapacity: true,
+	DeviceBindingAndStatus: true,
 }
 
 var (
@@ -72,6 +88,7 @@ func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, err
 			if err != nil {
 				return nil, err
 			}
+			had.lost = r.lost(c, time.Now())
 			a.had = append(a.had, had)
 		}
 	}
@@ -140,6 +157,7 @@ type allocation struct {
 	had   []allocated
 
 	reserved []claimChange
+	node     string // that they are reserved on
 }
 
 // claimChange is a claim as it was when the node was chosen, and as it is to be.
@@ -149,6 +167,8 @@ type claimChange struct{ was, wanted *resourcev1.ResourceClaim }
 type allocated struct {
 	claim *resourcev1.ResourceClaim
 	nodes *nodeaffinity.NodeSelector
+	// lost says that the devices will not become ready for the pod.
+	lost bool
 	// unavailable says that a node was refused because of it.
 	unavailable bool
 }
@@ -173,7 +193,7 @@ func nodeObject(node *cluster.Node) *corev1.Node {
 func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
 	for i := range a.had {
 		had := &a.had[i]
-		if had.nodes != nil && !had.nodes.Match(nodeObject(node)) {
+		if had.lost || had.nodes != nil && !had.nodes.Match(nodeObject(node)) {
 			had.unavailable = true
 			return &notOnNode
 		}

@@ -15,7 +15,7 @@ import (
 
 // Reserve assumes the allocation on the node, and that the pod uses its claims.
 func (a *allocation) Reserve(node *cluster.Node) error {
-	a.reserved = nil
+	a.reserved, a.node = nil, node.Name
 	results, err := a.allocate(node)
 	if err != nil {
 		return err
@@ -63,11 +63,13 @@ func (a *allocation) Prepares() bool { return len(a.reserved) > 0 }
 // Prepare writes the claims: a finalizer, so that none goes with its devices in use, and what has been decided.
 func (a *allocation) Prepare(ctx context.Context, access plugin.Access) error {
 	for _, c := range a.reserved {
-		if err := access.ChangeResourceClaim(ctx, c.was, func(now *resourcev1.ResourceClaim) error { return a.change(now, c.wanted) }); err != nil {
+		written, err := access.ChangeResourceClaim(ctx, c.was, func(now *resourcev1.ResourceClaim) error { return a.change(now, c.wanted) })
+		if err != nil {
 			return err
 		}
+		access.Look(func(s *cluster.State) { s.Devices.Written(written) })
 	}
-	return nil
+	return a.untilBound(ctx, access)
 }
 
 // change makes a claim as it is wanted, unless somebody else has changed it so that this would be wrong.
@@ -104,13 +106,14 @@ func (a *allocation) Rescue() (string, func(context.Context, plugin.Access) erro
 			continue
 		}
 		return "deallocation of ResourceClaim completed", func(ctx context.Context, access plugin.Access) error {
-			return access.ChangeResourceClaim(ctx, had.claim, func(now *resourcev1.ResourceClaim) error {
+			_, err := access.ChangeResourceClaim(ctx, had.claim, func(now *resourcev1.ResourceClaim) error {
 				if users := now.Status.ReservedFor; len(users) > 1 || len(users) == 1 && !a.uses(now) {
 					return errors.New("somebody else uses it by now")
 				}
 				now.Status = resourcev1.ResourceClaimStatus{}
 				return nil
 			})
+			return err
 		}
 	}
 	return "", nil

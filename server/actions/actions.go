@@ -1,5 +1,5 @@
-// Package actions does what posting to a subresource means: binding a pod to a node, evicting it, asking for a token; and
-// answers the reviews, which are asked and never stored.
+// Package actions implements the subresources that clients POST to as calls: binding a pod, evicting a pod, requesting a token. It also answers
+// reviews, which are never stored.
 package actions
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/millrace/millrace/server/auth"
 )
 
-// Options are what the actions need beyond the registry.
+// Options are what the actions need besides the registry.
 type Options struct {
 	Authorize auth.Authorizer
-	// Tokens are whose tokens a TokenReview knows.
+	// Tokens are the authenticators that a TokenReview uses.
 	Tokens auth.Tokens
-	// Issue makes service account tokens; nil offers none.
+	// Issue makes service account tokens; if nil, tokens cannot be requested.
 	Issue *Issuer
 }
 
-// All are the actions by the names under which they are registered.
+// All returns the actions by the names under which they are registered.
 func All(o Options) map[string]apiserver.Action {
 	all := map[string]apiserver.Action{
 		"pods/binding":  apiserver.ActionFunc(bind),
@@ -38,7 +38,7 @@ func All(o Options) map[string]apiserver.Action {
 	return all
 }
 
-// done is the answer to an action that has nothing to show.
-func done() (*metav1.Status, int, error) {
+// success is the response to an action that returns no object.
+func success() (*metav1.Status, int, error) {
 	return &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated}, http.StatusCreated, nil
 }

@@ -19,7 +19,7 @@ import (
 
 var bindingResource = schema.GroupResource{Resource: "pods/binding"}
 
-// bind gives a pod its node.
+// bind assigns a pod to a node.
 func bind(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	b := c.Body.(*corev1.Binding)
 	if err := checkBinding(b); err != nil {
@@ -35,7 +35,7 @@ func bind(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, er
 	if err != nil {
 		return nil, 0, err
 	}
-	return done()
+	return success()
 }
 
 func checkBinding(b *corev1.Binding) error {
@@ -52,7 +52,7 @@ func checkBinding(b *corev1.Binding) error {
 	return nil
 }
 
-// assign makes the bound pod, or says why it cannot be bound.
+// assign returns the bound pod, or the reason why it cannot be bound.
 func assign(old *corev1.Pod, b *corev1.Binding) (*corev1.Pod, error) {
 	refuse := func(format string, args ...any) (*corev1.Pod, error) {
 		return nil, apierrors.NewConflict(bindingResource, old.Name, fmt.Errorf(format, args...))
@@ -90,7 +90,7 @@ func assign(old *corev1.Pod, b *corev1.Binding) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// setCondition replaces the pod's condition of that type. Its time of transition changes with its status.
+// setCondition replaces the pod's condition of that type. The transition time changes only with the status.
 func setCondition(pod *corev1.Pod, c corev1.PodCondition) {
 	c.LastTransitionTime = metav1.Now()
 	c.ObservedGeneration = 0

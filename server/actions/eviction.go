@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// evict deletes a pod if the budgets of its namespace can bear it.
+// evict deletes a pod if the disruption budgets of its namespace allow it.
 func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	e := c.Body.(*policyv1.Eviction)
 	if e.Name != "" && e.Name != c.Name {
@@ -38,8 +38,8 @@ func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, e
 		return nil, 0, err
 	}
 	pod := o.(*corev1.Pod)
-	if !disposable(pod) {
-		if err := spend(ctx, c, pod); err != nil {
+	if !needsNoBudget(pod) {
+		if err := useDisruption(ctx, c, pod); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -53,11 +53,11 @@ func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, e
 	if _, err := c.Storage.Delete(ctx, c.Namespace, c.Name, options, c.Options); err != nil {
 		return nil, 0, err
 	}
-	return done()
+	return success()
 }
 
-// disposable tells pods whose end no budget minds: they do not run, or are going already.
-func disposable(p *corev1.Pod) bool {
+// needsNoBudget reports whether a pod can be evicted without a look at the budgets: it has ended, is pending, or is being deleted.
+func needsNoBudget(p *corev1.Pod) bool {
 	switch p.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
 		return true
@@ -65,7 +65,7 @@ func disposable(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil
 }
 
-// markEvicted says in the pod's status why it goes.
+// markEvicted adds the reason of the eviction to the pod's conditions.
 func markEvicted(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error {
 	opt := registry.UpdateOptions{WriteOptions: c.Options, View: "eviction", Own: true}
 	_, _, err := c.Storage.Update(ctx, c.Namespace, c.Name, func(_ context.Context, old resource.Object) (resource.Object, error) {
@@ -80,8 +80,8 @@ func markEvicted(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) 
 	return err
 }
 
-// spend takes one disruption from the pod's budget, or refuses.
-func spend(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error {
+// useDisruption takes one disruption from the pod's budget, or refuses.
+func useDisruption(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error {
 	kind, ok := c.Registry.Catalogue.Kind(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"})
 	if !ok {
 		return nil
@@ -115,7 +115,7 @@ func spend(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error 
 }
 
 func take(ctx context.Context, c *apiserver.ActionCall, budgets *registry.Storage, budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) error {
-	if mayGoUnhealthy(budget, pod) {
+	if mayEvictUnhealthy(budget, pod) {
 		return nil
 	}
 	opt := registry.UpdateOptions{WriteOptions: c.Options, View: "status", Own: true}
@@ -137,8 +137,8 @@ func take(ctx context.Context, c *apiserver.ActionCall, budgets *registry.Storag
 	return err
 }
 
-// mayGoUnhealthy tells that a pod which is not ready costs the budget nothing.
-func mayGoUnhealthy(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+// mayEvictUnhealthy reports whether a pod that is not ready can be evicted without using the budget.
+func mayEvictUnhealthy(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
 			return false

@@ -16,15 +16,15 @@ import (
 	"github.com/millrace/millrace/server/auth"
 )
 
-// Holder implements auth.Tokens: the token must be ours, in time and meant for one of the audiences, and what it is bound
-// to must still be there.
+// Holder implements auth.Tokens. The token must be signed by this issuer, unexpired and meant for one of the audiences, and the objects to which it
+// is bound must still exist.
 func (i *Issuer) Holder(ctx context.Context, token string, audiences []string) (auth.Holder, error) {
 	set, err := i.read(token)
 	if err != nil {
 		return auth.Holder{}, err
 	}
 	if len(audiences) == 0 {
-		audiences = []string{i.Name}
+		audiences = i.o.Audiences
 	}
 	meant := slices.DeleteFunc(slices.Clone(audiences), func(a string) bool { return !slices.Contains(set.Audience, a) })
 	if len(meant) == 0 {
@@ -36,32 +36,32 @@ func (i *Issuer) Holder(ctx context.Context, token string, audiences []string) (
 	return auth.Holder{User: accountUser(set.Kubernetes, set.ID), Audiences: meant}, nil
 }
 
-// read checks who has issued a token and whether it is in time.
+// read verifies a token's signature, issuer and times.
 func (i *Issuer) read(token string) (*claims, error) {
-	now := i.Now()
-	if set, ok := i.believed.find(token, now); ok {
+	now := i.o.Now()
+	if set, ok := i.verifiedTokens.find(token, now); ok {
 		return set, nil
 	}
 	if strings.Count(token, ".") != 2 {
 		return nil, auth.ErrUnknownToken
 	}
 	var said claims
-	if _, _, err := jwt.NewParser().ParseUnverified(token, &said); err != nil || said.Issuer != i.Name {
+	if _, _, err := jwt.NewParser().ParseUnverified(token, &said); err != nil || !slices.Contains(i.o.Names, said.Issuer) {
 		return nil, auth.ErrUnknownToken
 	}
 	set := &claims{}
-	parser := jwt.NewParser(jwt.WithValidMethods([]string{signing.Alg()}), jwt.WithIssuer(i.Name), jwt.WithTimeFunc(i.Now), jwt.WithExpirationRequired())
-	if _, err := parser.ParseWithClaims(token, set, func(*jwt.Token) (any, error) { return i.Key.Public(), nil }); err != nil {
+	parser := jwt.NewParser(jwt.WithValidMethods(i.algorithms()), jwt.WithIssuer(said.Issuer), jwt.WithTimeFunc(i.o.Now), jwt.WithExpirationRequired())
+	if _, err := parser.ParseWithClaims(token, set, i.keysOf); err != nil {
 		return nil, fmt.Errorf("%w: %w", auth.ErrUnauthorized, err)
 	}
-	i.believed.keep(token, set)
+	i.verifiedTokens.keep(token, set)
 	return set, nil
 }
 
-// deletionLeeway is how long a token is good after the time at which what it is bound to should have gone.
+// deletionLeeway is how long a token stays valid after the deletion time of an object to which it is bound.
 const deletionLeeway = time.Minute
 
-// checkBound looks whether what a token is bound to is there. The node of a pod's token only says where the pod is.
+// checkBound checks that the objects to which a token is bound exist. The node of a pod's token is not checked: it only says where the pod is.
 func (i *Issuer) checkBound(ctx context.Context, k *bound) error {
 	node := k.Node
 	if k.Pod != nil {
@@ -81,7 +81,7 @@ func (i *Issuer) checkBound(ctx context.Context, k *bound) error {
 			return fmt.Errorf("look for what the token is bound to: %w", err)
 		case string(o.GetUID()) != held.ref.UID:
 			err = errReplaced
-		case o.GetDeletionTimestamp() != nil && o.GetDeletionTimestamp().Add(deletionLeeway).Before(i.Now()):
+		case o.GetDeletionTimestamp() != nil && o.GetDeletionTimestamp().Add(deletionLeeway).Before(i.o.Now()):
 			err = errDeleted
 		}
 		if err != nil {
@@ -115,17 +115,16 @@ func accountUser(k bound, id string) auth.User {
 	return u
 }
 
-// mostBelieved bounds how many tokens are remembered.
-const mostBelieved = 4096
+// maxVerified bounds how many tokens are cached.
+const maxVerified = 4096
 
-// believed remembers tokens whose signature was right, by their hash: to check it takes 60 µs. What they are bound to is
-// looked at each time.
-type believed struct {
+// verifiedTokens caches tokens whose signature was valid, by their hash: verifying takes 60 µs. Bound objects are checked each time.
+type verifiedTokens struct {
 	mu     sync.RWMutex // guards tokens
 	tokens map[[sha256.Size]byte]*claims
 }
 
-func (b *believed) find(token string, now time.Time) (*claims, bool) {
+func (b *verifiedTokens) find(token string, now time.Time) (*claims, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	set, ok := b.tokens[sha256.Sum256([]byte(token))]
@@ -135,13 +134,13 @@ func (b *believed) find(token string, now time.Time) (*claims, bool) {
 	return set, true
 }
 
-func (b *believed) keep(token string, set *claims) {
+func (b *verifiedTokens) keep(token string, set *claims) {
 	if set.NotBefore == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.tokens == nil || len(b.tokens) >= mostBelieved {
+	if b.tokens == nil || len(b.tokens) >= maxVerified {
 		b.tokens = map[[sha256.Size]byte]*claims{}
 	}
 	b.tokens[sha256.Sum256([]byte(token))] = set

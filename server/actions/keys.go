@@ -1,33 +1,102 @@
 package actions
 
 import (
+	"crypto"
 	"crypto/ecdsa"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"net/http"
+	"slices"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
-// KeysPath is where the keys are served that tokens are signed with.
+// KeysPath is the path of the public keys of service account tokens.
 const KeysPath = "/openid/v1/jwks"
 
-// Documents are what those read who check tokens on their own: who issues them, and with which key. The address is where others reach
-// the server.
+// key verifies tokens.
+type key struct {
+	id     string
+	method jwt.SigningMethod
+	public crypto.PublicKey
+}
+
+// methods are the signing methods by the size of an elliptic curve, as RFC 7518 says.
+var methods = map[int]jwt.SigningMethod{256: jwt.SigningMethodES256, 384: jwt.SigningMethodES384, 521: jwt.SigningMethodES512}
+
+func newKey(public crypto.PublicKey) (key, error) {
+	k := key{public: public}
+	switch p := public.(type) {
+	case *rsa.PublicKey:
+		k.method = jwt.SigningMethodRS256
+	case *ecdsa.PublicKey:
+		k.method = methods[p.Curve.Params().BitSize]
+	}
+	if k.method == nil {
+		return key{}, fmt.Errorf("a %T cannot be the key of service account tokens: it must be an RSA key, or an ECDSA key on P-256, P-384 or P-521", public)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return key{}, fmt.Errorf("name the key of tokens: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	k.id = base64.RawURLEncoding.EncodeToString(sum[:])
+	return k, nil
+}
+
+// algorithms are those of all keys.
+func (i *Issuer) algorithms() []string {
+	var all []string
+	for _, k := range i.keys {
+		all = append(all, k.method.Alg())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// keysOf returns the keys that may have signed a token: the one that it names, or else all that have its algorithm.
+func (i *Issuer) keysOf(t *jwt.Token) (any, error) {
+	var set jwt.VerificationKeySet
+	for _, k := range i.keys {
+		if k.method.Alg() != t.Method.Alg() {
+			continue
+		}
+		if k.id == t.Header["kid"] {
+			return k.public, nil
+		}
+		set.Keys = append(set.Keys, k.public)
+	}
+	return set, nil
+}
+
+// Documents returns the OpenID discovery documents, with which others verify tokens: the issuer and the public keys. address is the server's external
+// address.
 func (i *Issuer) Documents(address string) (map[string]http.Handler, error) {
-	key, err := publicKey(&i.Key.PublicKey)
+	var described []map[string]string
+	for _, k := range i.keys {
+		d, err := k.describe()
+		if err != nil {
+			return nil, err
+		}
+		described = append(described, d)
+	}
+	keys, err := document("application/jwk-set+json", map[string]any{"keys": described})
 	if err != nil {
 		return nil, err
 	}
-	keys, err := document("application/jwk-set+json", map[string]any{"keys": []any{key}})
-	if err != nil {
-		return nil, err
+	uri := i.o.KeysURI
+	if uri == "" {
+		uri = "https://" + address + KeysPath
 	}
 	about, err := document("application/json", map[string]any{
-		"issuer": i.Name, "jwks_uri": "https://" + address + KeysPath,
+		"issuer": i.o.Names[0], "jwks_uri": uri,
 		"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
-		"id_token_signing_alg_values_supported": []string{signing.Alg()},
+		"id_token_signing_alg_values_supported": i.algorithms(),
 	})
 	if err != nil {
 		return nil, err
@@ -35,31 +104,22 @@ func (i *Issuer) Documents(address string) (map[string]http.Handler, error) {
 	return map[string]http.Handler{KeysPath: keys, "/.well-known/openid-configuration": about}, nil
 }
 
-// publicKey describes a key as RFC 7517 has it.
-func publicKey(key *ecdsa.PublicKey) (map[string]string, error) {
-	point, err := key.Bytes()
-	if err != nil {
-		return nil, fmt.Errorf("describe the key of tokens: %w", err)
+// describe describes a key as in RFC 7517.
+func (k key) describe() (map[string]string, error) {
+	d, text := map[string]string{"use": "sig", "alg": k.method.Alg(), "kid": k.id}, base64.RawURLEncoding.EncodeToString
+	switch p := k.public.(type) {
+	case *rsa.PublicKey:
+		d["kty"], d["n"], d["e"] = "RSA", text(p.N.Bytes()), text(big.NewInt(int64(p.E)).Bytes())
+	case *ecdsa.PublicKey:
+		point, err := p.Bytes()
+		if err != nil {
+			return nil, fmt.Errorf("describe the key of tokens: %w", err)
+		}
+		half := len(point) / 2
+		d["kty"], d["crv"] = "EC", p.Curve.Params().Name
+		d["x"], d["y"] = text(point[1:1+half]), text(point[1+half:]) // after the byte that says that the point is uncompressed
 	}
-	id, err := keyID(key)
-	if err != nil {
-		return nil, err
-	}
-	text, half := base64.RawURLEncoding.EncodeToString, len(point)/2
-	return map[string]string{
-		"use": "sig", "kty": "EC", "crv": "P-256", "alg": signing.Alg(), "kid": id,
-		"x": text(point[1 : 1+half]), "y": text(point[1+half:]), // behind the byte that says that both are there
-	}, nil
-}
-
-// keyID tells keys apart.
-func keyID(key *ecdsa.PublicKey) (string, error) {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return "", fmt.Errorf("name the key of tokens: %w", err)
-	}
-	sum := sha256.Sum256(der)
-	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
+	return d, nil
 }
 
 func document(contentType string, v any) (http.Handler, error) {

@@ -12,12 +12,15 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-func TestOthersCanCheckTokensByThePublishedKey(t *testing.T) {
+func TestOthersCanVerifyTokensWithThePublishedKey(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Issuer{Key: key, Name: "https://kubernetes.example"}
+	i, err := NewIssuer(IssuerOptions{Key: key, Names: []string{"https://kubernetes.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	documents, err := i.Documents("127.0.0.1:6443")
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +37,7 @@ func TestOthersCanCheckTokensByThePublishedKey(t *testing.T) {
 		Keys   string `json:"jwks_uri"`
 	}
 	read("/.well-known/openid-configuration", &about)
-	if about.Issuer != i.Name || about.Keys != "https://127.0.0.1:6443"+KeysPath {
+	if about.Issuer != "https://kubernetes.example" || about.Keys != "https://127.0.0.1:6443"+KeysPath {
 		t.Errorf("it says %+v", about)
 	}
 	token, err := i.sign(&claims{RegisteredClaims: jwt.RegisteredClaims{Subject: "somebody"}})
@@ -57,6 +60,6 @@ func TestOthersCanCheckTokensByThePublishedKey(t *testing.T) {
 		return nil, jwt.ErrTokenUnverifiable
 	})
 	if err != nil || !got.Valid {
-		t.Errorf("the token is not believed: %v", err)
+		t.Errorf("the token is not valid: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// reviewSelf tells callers who they are.
+// reviewSelf answers a SelfSubjectReview.
 func reviewSelf(_ context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	r := &authenticationv1.SelfSubjectReview{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Now()}}
 	r.Status = authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(c.User)}
@@ -39,7 +39,7 @@ func userInfo(u auth.User) authenticationv1.UserInfo {
 	return info
 }
 
-// tokenReview tells whose token it is, and for which audiences.
+// tokenReview answers TokenReviews.
 type tokenReview struct{ tokens auth.Tokens }
 
 // Act implements apiserver.Action.
@@ -48,7 +48,7 @@ func (t tokenReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.
 	if r.Spec.Token == "" {
 		return nil, 0, apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}
-	if err := question(ctx, c); err != nil {
+	if err := completeReview(ctx, c); err != nil {
 		return nil, 0, err
 	}
 	h, err := t.tokens.Holder(ctx, r.Spec.Token, r.Spec.Audiences)
@@ -64,12 +64,12 @@ func (t tokenReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.
 	return r, http.StatusCreated, nil
 }
 
-// accessReview tells whether something may be done, by the caller or by somebody else.
+// accessReview answers access reviews, for the requesting user or for another.
 type accessReview struct{ authorize auth.Authorizer }
 
 // Act implements apiserver.Action.
 func (a accessReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
-	if err := question(ctx, c); err != nil {
+	if err := completeReview(ctx, c); err != nil {
 		return nil, 0, err
 	}
 	switch r := c.Body.(type) {
@@ -83,8 +83,8 @@ func (a accessReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime
 	return c.Body, http.StatusCreated, nil
 }
 
-// question prepares a review to be answered: whose it is, where, and whether it asks anything at all.
-func question(ctx context.Context, c *apiserver.ActionCall) error {
+// completeReview completes and validates a review: its user, its namespace, and that it asks about a resource or a path.
+func completeReview(ctx context.Context, c *apiserver.ActionCall) error {
 	o, kind := c.Body.(resource.Object), c.Options.Face.Of
 	if c.Namespace != "" && o.GetNamespace() != "" && o.GetNamespace() != c.Namespace {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -133,7 +133,7 @@ func (a accessReview) decide(
 	return status
 }
 
-// fieldSelector is what a review says of the fields that a list is limited to. What cannot be understood limits nothing.
+// fieldSelector parses the field selector of a review. A selector that cannot be parsed is ignored.
 func fieldSelector(s *authorizationv1.FieldSelectorAttributes) fields.Requirements {
 	if s == nil {
 		return nil
@@ -177,7 +177,7 @@ func labelSelector(s *authorizationv1.LabelSelectorAttributes) labels.Requiremen
 	return out
 }
 
-// rulesReview lists what the caller may do in a namespace.
+// rulesReview lists what the user may do in a namespace.
 type rulesReview struct{ authorize auth.Authorizer }
 
 // Act implements apiserver.Action.

@@ -2,9 +2,10 @@ package actions
 
 import (
 	"context"
-	"crypto/ecdsa"
+	"crypto"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -23,21 +24,58 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Issuer makes service account tokens and knows them again.
-type Issuer struct {
-	Key *ecdsa.PrivateKey
-	// Name is the issuer that the tokens carry; it is their audience too if none is asked for.
-	Name     string
+// IssuerOptions configure an Issuer. Registry and Now are needed, and so are Key and Names.
+type IssuerOptions struct {
+	// Key signs tokens; Keys have public keys that verify tokens besides it, such as those of a key that was replaced.
+	Key  crypto.Signer
+	Keys []crypto.PublicKey
+	// Names are the issuers of tokens: the first makes them, all are accepted.
+	Names []string
+	// Audiences are what tokens for this API server are meant for, and those whose request names no audience: the names, if there are none.
+	Audiences []string
+	// MaxLife bounds how long tokens are valid; zero does not.
+	MaxLife time.Duration
+	// NoExtension says that tokens of pods expire when the kubelet renews them, not long after.
+	NoExtension bool
+	// KeysURI is where clients find the public keys; empty is this server.
+	KeysURI  string
 	Registry func() *registry.Registry
 	Now      func() time.Time
+}
 
-	believed believed
+// Issuer makes service account tokens and authenticates them.
+type Issuer struct {
+	o              IssuerOptions
+	keys           []key // the first signs
+	verifiedTokens verifiedTokens
+}
+
+// NewIssuer returns an Issuer.
+func NewIssuer(o IssuerOptions) (*Issuer, error) {
+	if len(o.Audiences) == 0 {
+		o.Audiences = o.Names
+	}
+	i := &Issuer{o: o}
+	for _, public := range append([]crypto.PublicKey{o.Key.Public()}, o.Keys...) {
+		k, err := newKey(public)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(i.keys, func(other key) bool { return other.id == k.id }) {
+			i.keys = append(i.keys, k)
+		}
+	}
+	return i, nil
 }
 
 const (
 	defaultLife  = time.Hour
 	shortestLife = 10 * time.Minute
 	longestLife  = 1 << 32 * time.Second
+	// A pod's token with renewedLife, as the admission plugin ServiceAccount asks for, is valid for extendedLife: programs that read it only at their
+	// start go on working, as in Kubernetes.
+	renewedLife  = 3607 * time.Second
+	extendedLife = 365 * 24 * time.Hour
 )
 
 // claims are those of a bound service account token.
@@ -52,6 +90,8 @@ type bound struct {
 	Pod            *reference `json:"pod,omitempty"`
 	Secret         *reference `json:"secret,omitempty"`
 	Node           *reference `json:"node,omitempty"`
+	// WarnAfter is when the token would have expired if its life had not been extended.
+	WarnAfter *jwt.NumericDate `json:"warnafter,omitempty"`
 }
 
 type reference struct {
@@ -77,23 +117,26 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 		return nil, 0, apierrors.NewInvalid(tokenKind, c.Name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "name"), r.Name, "must match the service account name if specified")})
 	}
-	life, err := lifeOf(r)
+	life, err := i.lifeOf(r, c.Options.Warn)
 	if err != nil {
 		return nil, 0, err
 	}
-	now := i.Now()
+	now := i.o.Now()
 	set := claims{
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: i.Name, Subject: auth.AccountName(c.Namespace, c.Name), Audience: r.Spec.Audiences,
+			Issuer: i.o.Names[0], Subject: auth.AccountName(c.Namespace, c.Name), Audience: r.Spec.Audiences,
 			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(life)), ID: string(uuid.NewUUID()),
 		},
 		Kubernetes: bound{Namespace: c.Namespace, ServiceAccount: reference{c.Name, string(o.GetUID())}},
 	}
 	if len(set.Audience) == 0 {
-		set.Audience = []string{i.Name}
+		set.Audience = i.o.Audiences
 	}
 	if err := i.bind(ctx, &set.Kubernetes, r.Spec.BoundObjectRef, c.Namespace); err != nil {
 		return nil, 0, err
+	}
+	if !i.o.NoExtension && set.Kubernetes.Pod != nil && life == renewedLife && i.forThisServer(set.Audience) {
+		set.Kubernetes.WarnAfter, set.ExpiresAt = set.ExpiresAt, jwt.NewNumericDate(now.Add(extendedLife))
 	}
 	token, err := i.sign(set)
 	if err != nil {
@@ -106,20 +149,30 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 	return r, http.StatusCreated, nil
 }
 
-// signing is how tokens are signed.
-var signing = jwt.SigningMethodES256
-
-func (i *Issuer) sign(set jwt.Claims) (string, error) {
-	token := jwt.NewWithClaims(signing, set)
-	id, err := keyID(&i.Key.PublicKey)
-	if err != nil {
-		return "", err
-	}
-	token.Header["kid"] = id
-	return token.SignedString(i.Key)
+// forThisServer reports whether a token with these audiences is meant for nobody but this API server.
+func (i *Issuer) forThisServer(audiences []string) bool {
+	return !slices.ContainsFunc(audiences, func(a string) bool { return !slices.Contains(i.o.Audiences, a) })
 }
 
-func lifeOf(r *authenticationv1.TokenRequest) (time.Duration, error) {
+func (i *Issuer) sign(set jwt.Claims) (string, error) {
+	token := jwt.NewWithClaims(i.keys[0].method, set)
+	token.Header["kid"] = i.keys[0].id
+	return token.SignedString(i.o.Key)
+}
+
+// lifeOf returns how long a token is to be valid. A bound that the administrator has set shortens that, with a warning.
+func (i *Issuer) lifeOf(r *authenticationv1.TokenRequest, warn func(string)) (time.Duration, error) {
+	life, err := requestedLife(r)
+	if err != nil || i.o.MaxLife <= 0 || life <= i.o.MaxLife {
+		return life, err
+	}
+	if warn != nil {
+		warn(fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", life/time.Second, i.o.MaxLife/time.Second))
+	}
+	return i.o.MaxLife, nil
+}
+
+func requestedLife(r *authenticationv1.TokenRequest) (time.Duration, error) {
 	if r.Spec.ExpirationSeconds == nil {
 		return defaultLife, nil
 	}
@@ -140,7 +193,7 @@ func invalidToken(e *field.Error) error {
 
 var tokenKind = schema.GroupKind{Group: authenticationv1.GroupName, Kind: "TokenRequest"}
 
-// bind ties the token to the life of an object.
+// bind binds the token to an object: it is valid only while the object exists.
 func (i *Issuer) bind(ctx context.Context, b *bound, ref *authenticationv1.BoundObjectReference, namespace string) error {
 	if ref == nil {
 		return nil
@@ -172,7 +225,7 @@ func (i *Issuer) bind(ctx context.Context, b *bound, ref *authenticationv1.Bound
 	return nil
 }
 
-// bindNode says on which node the token's pod is.
+// bindNode records the node of the token's pod.
 func (i *Issuer) bindNode(ctx context.Context, b *bound, node string) error {
 	b.Node = &reference{Name: node}
 	o, err := i.object(ctx, "nodes", "", node)
@@ -186,7 +239,7 @@ func (i *Issuer) bindNode(ctx context.Context, b *bound, node string) error {
 }
 
 func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (resource.Object, error) {
-	r := i.Registry()
+	r := i.o.Registry()
 	kind, ok := r.Catalogue.Kind(schema.GroupResource{Resource: plural})
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: plural}, name)
@@ -198,7 +251,7 @@ func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (re
 	if err != nil {
 		return nil, err
 	}
-	// An object that the cache does not have may have been created a moment ago: the store is asked.
+	// An object that is missing in the cache may just have been created, so the store is asked.
 	cached, err := storage.Get(ctx, namespace, name, registry.Freshness{Any: true})
 	if apierrors.IsNotFound(err) {
 		cached, err = storage.Get(ctx, namespace, name, registry.Freshness{})

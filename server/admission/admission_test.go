@@ -31,22 +31,22 @@ import (
 
 func TestNothingIsCreatedWhereNothingMayBe(t *testing.T) {
 	w := newServer(t, admission.Options{})
-	_, err := w.tryCreate("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "nowhere"}}, registry.WriteOptions{})
+	_, err := w.Try("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "nowhere"}}, registry.WriteOptions{})
 	if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "nowhere" not found`) {
 		t.Errorf("got %v", err)
 	}
 	w.update("namespaces", "", "n", "", func(o resource.Object) { o.SetFinalizers([]string{"example.com/hold"}) })
-	if _, err := w.storage("namespaces").Delete(t.Context(), "", "n", metav1.DeleteOptions{}, registry.WriteOptions{}); err != nil {
+	if _, err := w.Of("namespaces").Delete(t.Context(), "", "n", metav1.DeleteOptions{}, registry.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()
-	_, err = w.tryCreate("configmaps", &corev1.ConfigMap{ObjectMeta: meta("a")}, registry.WriteOptions{})
+	_, err = w.Try("configmaps", &corev1.ConfigMap{ObjectMeta: meta("a")}, registry.WriteOptions{})
 	refused(t, err, `configmaps "a" is forbidden: unable to create new content in namespace n because it is being terminated`)
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("no cause in %#v", err)
 	}
 	w.create("namespaces", &corev1.Namespace{ObjectMeta: meta("default")})
-	_, err = w.storage("namespaces").Delete(t.Context(), "", "default", metav1.DeleteOptions{}, registry.WriteOptions{})
+	_, err = w.Of("namespaces").Delete(t.Context(), "", "default", metav1.DeleteOptions{}, registry.WriteOptions{})
 	refused(t, err, "this namespace may not be deleted")
 }
 
@@ -61,16 +61,16 @@ func TestPodsGetThePriorityOfTheirClass(t *testing.T) {
 	if *p.Spec.Priority != 7 || *p.Spec.PreemptionPolicy != never {
 		t.Errorf("%+v", p.Spec)
 	}
-	_, err := w.tryCreate("pods", pod("a", func(p *corev1.Pod) { p.Spec.PriorityClassName = "none" }), registry.WriteOptions{})
+	_, err := w.Try("pods", pod("a", func(p *corev1.Pod) { p.Spec.PriorityClassName = "none" }), registry.WriteOptions{})
 	refused(t, err, "no PriorityClass with name none was found")
-	_, err = w.tryCreate("pods", pod("a", func(p *corev1.Pod) { p.Spec.Priority = new(int32(3)) }), registry.WriteOptions{})
+	_, err = w.Try("pods", pod("a", func(p *corev1.Pod) { p.Spec.Priority = new(int32(3)) }), registry.WriteOptions{})
 	refused(t, err, "the integer value of priority (3) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name")
 
 	w.create("priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClass{ObjectMeta: meta("usual"), Value: 2, GlobalDefault: true})
 	if p := w.create("pods", pod("usual")).(*corev1.Pod); *p.Spec.Priority != 2 || p.Spec.PriorityClassName != "usual" {
 		t.Errorf("%+v", p.Spec)
 	}
-	_, err = w.tryCreate("priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClass{ObjectMeta: meta("other"), GlobalDefault: true}, registry.WriteOptions{})
+	_, err = w.Try("priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClass{ObjectMeta: meta("other"), GlobalDefault: true}, registry.WriteOptions{})
 	refused(t, err, "PriorityClass usual is already marked as default. Only one default can exist")
 }
 
@@ -163,9 +163,9 @@ func TestClaimsGrowOnlyWhereTheirClassLetsThem(t *testing.T) {
 func TestRuntimeClassesCostAndBindPods(t *testing.T) {
 	w := newServer(t, admission.Options{})
 	with := func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("boxed") }
-	_, err := w.tryCreate("pods", pod("p", with), registry.WriteOptions{})
+	_, err := w.Try("pods", pod("p", with), registry.WriteOptions{})
 	refused(t, err, `pods "p" is forbidden: pod rejected: RuntimeClass "boxed" not found`)
-	_, err = w.tryCreate("pods", pod("p", func(p *corev1.Pod) { p.Spec.Overhead = corev1.ResourceList{"cpu": apiresource.MustParse("1")} }), registry.WriteOptions{})
+	_, err = w.Try("pods", pod("p", func(p *corev1.Pod) { p.Spec.Overhead = corev1.ResourceList{"cpu": apiresource.MustParse("1")} }), registry.WriteOptions{})
 	refused(t, err, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
 
 	w.create("runtimeclasses.node.k8s.io", &nodev1.RuntimeClass{ObjectMeta: meta("boxed"), Handler: "boxed",
@@ -175,13 +175,13 @@ func TestRuntimeClassesCostAndBindPods(t *testing.T) {
 	if cpu := p.Spec.Overhead["cpu"]; cpu.String() != "250m" || p.Spec.NodeSelector["boxes"] != "yes" || p.Spec.Tolerations[len(p.Spec.Tolerations)-1].Key != "box" {
 		t.Errorf("%+v", p.Spec)
 	}
-	_, err = w.tryCreate("pods", pod("q", with, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"boxes": "no"} }), registry.WriteOptions{})
+	_, err = w.Try("pods", pod("q", with, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"boxes": "no"} }), registry.WriteOptions{})
 	refused(t, err, "conflict: runtimeClass.Scheduling.NodeSelector[boxes] = yes; pod.Spec.NodeSelector[boxes] = no")
 }
 
 func TestPodsGetAnAccountAndItsToken(t *testing.T) {
 	w := newServer(t, admission.Options{ServiceAccounts: true})
-	_, err := w.tryCreate("pods", pod("p", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "robot" }), registry.WriteOptions{})
+	_, err := w.Try("pods", pod("p", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "robot" }), registry.WriteOptions{})
 	refused(t, err, `pods "p" is forbidden: error looking up service account n/robot: serviceaccount "robot" not found`)
 	w.create("serviceaccounts", &corev1.ServiceAccount{ObjectMeta: meta("default"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}}})
 	p := w.create("pods", pod("p")).(*corev1.Pod)
@@ -206,7 +206,7 @@ func TestAPodMayBeQuickerThanItsAccount(t *testing.T) {
 	w := newServer(t, admission.Options{ServiceAccounts: true})
 	made := make(chan error)
 	go func() {
-		_, err := w.tryCreate("pods", pod("p"), registry.WriteOptions{})
+		_, err := w.Try("pods", pod("p"), registry.WriteOptions{})
 		made <- err
 	}()
 	w.create("serviceaccounts", &corev1.ServiceAccount{ObjectMeta: meta("default")})
@@ -256,7 +256,7 @@ func TestCertificatesAreApprovedAndSignedByThoseWhoMay(t *testing.T) {
 	refused(t, err, `user not permitted to approve requests with signerName "example.com/s"`)
 	w.update(of, "", "a", "status", fail)
 
-	_, err = w.tryCreate(of, signing(t, "b", certificatesv1.KubeAPIServerClientSignerName, "system:masters"), registry.WriteOptions{})
+	_, err = w.Try(of, signing(t, "b", certificatesv1.KubeAPIServerClientSignerName, "system:masters"), registry.WriteOptions{})
 	refused(t, err, "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed")
 }
 

@@ -14,7 +14,7 @@ import (
 // A create that no plugin, webhook or policy has anything to say about.
 func BenchmarkCreate(b *testing.B) {
 	w := newServer(b, admission.Options{})
-	s := w.storage("configmaps")
+	s := w.Of("configmaps")
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {

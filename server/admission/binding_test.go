@@ -17,7 +17,7 @@ func TestABindingGetsTheTopologyOfItsNode(t *testing.T) {
 	w.create("nodes", node)
 	b := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "here"}}
 	err := w.Admit(context.Background(), &registry.Change{
-		Operation: registry.Create, Kind: w.storage("pods").Kind(), View: "binding", Namespace: "n", Name: "p",
+		Operation: registry.Create, Kind: w.Of("pods").Kind(), View: "binding", Namespace: "n", Name: "p",
 		Body: b, BodyKind: corev1.SchemeGroupVersion.WithKind("Binding"),
 	})
 	if err != nil || len(b.Labels) != 1 || b.Labels[corev1.LabelTopologyZone] != "z" {

@@ -77,7 +77,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newServer(t, admission.Options{})
 			w.create("limitranges", &corev1.LimitRange{ObjectMeta: meta("l"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{c.item}}})
-			_, err := w.tryCreate("pods", pod("p", c.pod), registry.WriteOptions{})
+			_, err := w.Try("pods", pod("p", c.pod), registry.WriteOptions{})
 			if c.words == "" {
 				if err != nil {
 					t.Error(err)
@@ -93,9 +93,9 @@ func TestClaimsHaveLimitsToo(t *testing.T) {
 	w := newServer(t, admission.Options{})
 	w.create("limitranges", &corev1.LimitRange{ObjectMeta: meta("l"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
 		{Type: corev1.LimitTypePersistentVolumeClaim, Min: list("storage=1Gi"), Max: list("storage=2Gi")}}}})
-	_, err := w.tryCreate("persistentvolumeclaims", claim("c", "3Gi"), registry.WriteOptions{})
+	_, err := w.Try("persistentvolumeclaims", claim("c", "3Gi"), registry.WriteOptions{})
 	refused(t, err, "maximum storage usage per PersistentVolumeClaim is 2Gi, but request is 3Gi")
-	_, err = w.tryCreate("persistentvolumeclaims", claim("c", "1Mi"), registry.WriteOptions{})
+	_, err = w.Try("persistentvolumeclaims", claim("c", "1Mi"), registry.WriteOptions{})
 	refused(t, err, "minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi")
 	w.create("persistentvolumeclaims", claim("c", "2Gi"))
 }
@@ -125,22 +125,22 @@ func (w *server) used(quota string) corev1.ResourceList {
 func TestQuotasAreChargedAndNeverExceeded(t *testing.T) {
 	w := newServer(t, admission.Options{})
 	w.quota("q", "pods=2,requests.cpu=1,count/configmaps=1,persistentvolumeclaims=5,requests.storage=3Gi")
-	_, err := w.tryCreate("pods", pod("p"), registry.WriteOptions{})
+	_, err := w.Try("pods", pod("p"), registry.WriteOptions{})
 	refused(t, err, `pods "p" is forbidden: failed quota: q: must specify requests.cpu for: c`)
 	w.create("pods", pod("a", asking("cpu=600m", "")))
-	_, err = w.tryCreate("pods", pod("b", asking("cpu=600m", "")), registry.WriteOptions{})
+	_, err = w.Try("pods", pod("b", asking("cpu=600m", "")), registry.WriteOptions{})
 	refused(t, err, `exceeded quota: q, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1`)
 	w.create("pods", pod("b", asking("cpu=400m", "")))
-	_, err = w.tryCreate("pods", pod("c", asking("cpu=0", "")), registry.WriteOptions{})
+	_, err = w.Try("pods", pod("c", asking("cpu=0", "")), registry.WriteOptions{})
 	refused(t, err, `exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2`)
-	if _, err := w.tryCreate("configmaps", &corev1.ConfigMap{ObjectMeta: meta("x")}, registry.WriteOptions{DryRun: true}); err != nil {
+	if _, err := w.Try("configmaps", &corev1.ConfigMap{ObjectMeta: meta("x")}, registry.WriteOptions{DryRun: true}); err != nil {
 		t.Error(err)
 	}
 	w.create("configmaps", &corev1.ConfigMap{ObjectMeta: meta("x")})
-	_, err = w.tryCreate("configmaps", &corev1.ConfigMap{ObjectMeta: meta("y")}, registry.WriteOptions{})
+	_, err = w.Try("configmaps", &corev1.ConfigMap{ObjectMeta: meta("y")}, registry.WriteOptions{})
 	refused(t, err, "exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1")
 	w.create("persistentvolumeclaims", claim("c", "2Gi"))
-	_, err = w.tryCreate("persistentvolumeclaims", claim("d", "2Gi"), registry.WriteOptions{})
+	_, err = w.Try("persistentvolumeclaims", claim("d", "2Gi"), registry.WriteOptions{})
 	refused(t, err, "exceeded quota: q, requested: requests.storage=2Gi, used: requests.storage=2Gi, limited: requests.storage=3Gi")
 	used := w.used("q")
 	if cpu, pods, claims := used["requests.cpu"], used["pods"], used["persistentvolumeclaims"]; cpu.String() != "1" || pods.Value() != 2 || claims.Value() != 1 {
@@ -155,7 +155,7 @@ func TestQuotasOfScopesAreAboutTheirPodsAlone(t *testing.T) {
 	})
 	w.create("pods", pod("a"))
 	w.create("pods", pod("b", asking("cpu=1", "")))
-	_, err := w.tryCreate("pods", pod("c"), registry.WriteOptions{})
+	_, err := w.Try("pods", pod("c"), registry.WriteOptions{})
 	refused(t, err, "exceeded quota: best, requested: pods=1, used: pods=1, limited: pods=1")
 }
 
@@ -163,7 +163,7 @@ func TestServicesAreCountedByTheirType(t *testing.T) {
 	w := newServer(t, admission.Options{})
 	w.quota("q", "services=5,services.nodeports=1,services.loadbalancers=0")
 	make := func(name string, of corev1.ServiceType) error {
-		_, err := w.tryCreate("services", &corev1.Service{ObjectMeta: meta(name), Spec: corev1.ServiceSpec{Type: of, Ports: []corev1.ServicePort{{Port: 80}}}}, registry.WriteOptions{})
+		_, err := w.Try("services", &corev1.Service{ObjectMeta: meta(name), Spec: corev1.ServiceSpec{Type: of, Ports: []corev1.ServicePort{{Port: 80}}}}, registry.WriteOptions{})
 		return err
 	}
 	if err := make("a", corev1.ServiceTypeNodePort); err != nil {
@@ -181,7 +181,7 @@ func TestQuotaThatNobodyHasCountedIsNotInForce(t *testing.T) {
 	w.create("resourcequotas", &corev1.ResourceQuota{ObjectMeta: meta("q"), Spec: corev1.ResourceQuotaSpec{Hard: list("pods=0")}})
 	w.create("pods", pod("p"))
 	w.update("resourcequotas", "n", "q", "status", func(o resource.Object) { o.(*corev1.ResourceQuota).Status.Hard = list("pods=5") })
-	_, err := w.tryCreate("pods", pod("o"), registry.WriteOptions{})
+	_, err := w.Try("pods", pod("o"), registry.WriteOptions{})
 	refused(t, err, "status unknown for quota: q, resources: pods")
 }
 
@@ -192,7 +192,7 @@ func TestManyAtOnceStayWithinTheirQuota(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range 200 {
 		running.Go(func() {
-			if _, err := w.tryCreate("configmaps", &corev1.ConfigMap{ObjectMeta: meta(fmt.Sprintf("c%d", i))}, registry.WriteOptions{}); err == nil {
+			if _, err := w.Try("configmaps", &corev1.ConfigMap{ObjectMeta: meta(fmt.Sprintf("c%d", i))}, registry.WriteOptions{}); err == nil {
 				made.Add(1)
 			} else {
 				refused(t, err, "exceeded quota: q")
@@ -208,7 +208,7 @@ func TestManyAtOnceStayWithinTheirQuota(t *testing.T) {
 // BenchmarkPodAdmission is what all plugins cost a pod that none of them has much to do with.
 func BenchmarkPodAdmission(b *testing.B) {
 	w := newServer(b, admission.Options{})
-	s := w.storage("pods")
+	s := w.Of("pods")
 	p := pod("p")
 	s.Kind().Default(p)
 	p.Namespace = "n"

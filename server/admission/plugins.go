@@ -128,6 +128,7 @@ func build(o *Options) map[string]maker {
 		"ServiceAccount":                       plain(c.serviceAccount),
 		"TaintNodesByCondition":                plain(taintNodesByCondition),
 		"AlwaysPullImages":                     plain(alwaysPullImages),
+		"ImagePolicyWebhook":                   func() (registry.Admission, error) { return imagePolicyWebhook(o.Configuration) },
 		"PodSecurity":                          func() (registry.Admission, error) { return c.configuredSecurity(o.Configuration["PodSecurity"]) },
 		"PodNodeSelector":                      func() (registry.Admission, error) { return c.podNodeSelector(o.Configuration) },
 		"Priority":                             plain(c.priority),

@@ -49,7 +49,7 @@ func TestPodsAreHeldAgainstTheStandardOfTheirNamespace(t *testing.T) {
 	w.create("namespaces", labelled("strict", "enforce=baseline"))
 	w.create("namespaces", labelled("lax", "warn=baseline", "audit=restricted", "audit-version=v1.25"))
 	var refused told
-	_, err := w.tryCreate("pods", hostile("strict", "p"), refused.options())
+	_, err := w.Try("pods", hostile("strict", "p"), refused.options())
 	if want := `pods "p" is forbidden: violates` + strings.TrimPrefix(violation, "violate"); err == nil || err.Error() != want {
 		t.Errorf("refused with %v, want %s", err, want)
 	}
@@ -57,7 +57,7 @@ func TestPodsAreHeldAgainstTheStandardOfTheirNamespace(t *testing.T) {
 		t.Errorf("told %v", refused)
 	}
 	var warned told
-	if _, err := w.tryCreate("pods", hostile("lax", "p"), warned.options()); err != nil {
+	if _, err := w.Try("pods", hostile("lax", "p"), warned.options()); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"would " + violation}; !slices.Equal(warned.warnings, want) {
@@ -75,7 +75,7 @@ func TestTemplatesOfPodsAreOnlyWarnedOf(t *testing.T) {
 	w.create("namespaces", labelled("strict", "enforce=baseline", "warn=baseline"))
 	var got told
 	template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "strict", Name: "t"}, Template: corev1.PodTemplateSpec{Spec: hostile("", "").Spec}}
-	if _, err := w.tryCreate("podtemplates", template, got.options()); err != nil {
+	if _, err := w.Try("podtemplates", template, got.options()); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"would " + violation}; !slices.Equal(got.warnings, want) {
@@ -85,7 +85,7 @@ func TestTemplatesOfPodsAreOnlyWarnedOf(t *testing.T) {
 
 func TestNamespacesWantLabelsThatCanBeUnderstood(t *testing.T) {
 	w := newServer(t, admission.Options{})
-	_, err := w.tryCreate("namespaces", labelled("odd", "enforce=strict", "warn-version=1.2"), registry.WriteOptions{})
+	_, err := w.Try("namespaces", labelled("odd", "enforce=strict", "warn-version=1.2"), registry.WriteOptions{})
 	want := `Namespace "odd" is invalid: [metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "strict": must be one of privileged, baseline, restricted, ` +
 		`metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: "1.2": must be "latest" or "v1.x"]`
 	if err == nil || err.Error() != want {
@@ -99,7 +99,7 @@ func TestStricterNamespaceNamesThePodsThatBreakItsRules(t *testing.T) {
 	w.create("pods", hostile("ns", "b"))
 	w.create("pods", hostile("ns", "a"))
 	var got told
-	_, _, err := w.storage("namespaces").Update(context.Background(), "", "ns", func(_ context.Context, old resource.Object) (resource.Object, error) {
+	_, _, err := w.Of("namespaces").Update(context.Background(), "", "ns", func(_ context.Context, old resource.Object) (resource.Object, error) {
 		o := old.DeepCopyObject().(*corev1.Namespace)
 		o.Labels = labelled("", "enforce=baseline").Labels
 		return o, nil
@@ -139,11 +139,11 @@ plugins:
     exemptions: {namespaces: [free]}
 `)})
 	w.create("namespaces", labelled("free"))
-	if _, err := w.tryCreate("pods", hostile("n", "p"), registry.WriteOptions{}); err == nil {
+	if _, err := w.Try("pods", hostile("n", "p"), registry.WriteOptions{}); err == nil {
 		t.Error("a pod with the network of its node was let in")
 	}
 	var got told
-	if _, err := w.tryCreate("pods", hostile("free", "p"), got.options()); err != nil || !slices.Equal(got.annotations, []string{"pod-security.kubernetes.io/exempt=namespace"}) {
+	if _, err := w.Try("pods", hostile("free", "p"), got.options()); err != nil || !slices.Equal(got.annotations, []string{"pod-security.kubernetes.io/exempt=namespace"}) {
 		t.Errorf("in an exempt namespace: %v, %q", err, got.annotations)
 	}
 }
@@ -187,18 +187,18 @@ func TestPluginsThatAreSwitchedOn(t *testing.T) {
 		{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}}
 	for want, try := range map[string]func() error{
 		`pods "apart" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone but only key kubernetes.io/hostname is allowed`: func() error {
-			_, err := w.tryCreate("pods", apart, registry.WriteOptions{})
+			_, err := w.Try("pods", apart, registry.WriteOptions{})
 			return err
 		},
 		`services "s" is forbidden: Use of external IPs is denied by admission control`: func() error {
-			_, err := w.tryCreate("services", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1",
+			_, err := w.Try("services", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1",
 				Ports: []corev1.ServicePort{{Port: 80}}, ExternalIPs: []string{"1.2.3.4"}}}, registry.WriteOptions{})
 			return err
 		},
 		`Too many requests: limit reached on type Server for key `: func() error {
 			var err error
 			for _, name := range []string{"e1", "e2"} {
-				_, err = w.tryCreate("events", &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Namespace: "n"}}, registry.WriteOptions{})
+				_, err = w.Try("events", &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Namespace: "n"}}, registry.WriteOptions{})
 			}
 			return err
 		},

@@ -8,86 +8,33 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/admission"
+	"github.com/millrace/millrace/server/admission/internal/admissiontest"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
-	"github.com/millrace/millrace/server/resource/builtin"
-	"github.com/millrace/millrace/server/store/memory"
-	"github.com/millrace/millrace/server/watchcache"
 )
 
-// server is a registry with the default plugins, and one namespace, "n".
+// server is a registry with the default plugins.
 type server struct {
-	*registry.Registry
+	*admissiontest.World
 	t testing.TB
 }
 
 func newServer(t testing.TB, o admission.Options) *server {
 	t.Helper()
-	s := memory.New(memory.Options{})
-	t.Cleanup(func() { s.Close() })
-	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &server{t: t}
-	o.Registry = func() *registry.Registry { return w.Registry }
-	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
-	w.Registry, err = registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue, Admission: admission.Default(o)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		cache.Run(ctx)
-	}()
-	t.Cleanup(func() { cancel(); <-ended })
-	if err := cache.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	w.create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	w := &server{t: t, World: admissiontest.New(t, admissiontest.Options{Admission: func(current func() *registry.Registry) []registry.Admission {
+		o.Registry = current
+		return admission.Default(o)
+	}})}
+	w.settle()
 	return w
-}
-
-func (w *server) storage(of string) *registry.Storage {
-	w.t.Helper()
-	of, group, _ := strings.Cut(of, ".")
-	k, ok := w.Catalogue.Kind(schema.GroupResource{Group: group, Resource: of})
-	if !ok {
-		w.t.Fatalf("no kind %s", of)
-	}
-	s, err := w.Storage(k)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s
-}
-
-func (w *server) tryCreate(of string, o resource.Object, opt registry.WriteOptions) (resource.Object, error) {
-	s := w.storage(of)
-	namespace := ""
-	if s.Kind().Namespaced {
-		namespace = o.GetNamespace()
-		if namespace == "" {
-			namespace = "n"
-		}
-	}
-	s.Kind().Default(o)
-	stored, err := s.Create(context.Background(), namespace, o, opt)
-	if err != nil {
-		return nil, err
-	}
-	return stored.Object, nil
 }
 
 // create returns when the cache has the object too.
 func (w *server) create(of string, o resource.Object) resource.Object {
 	w.t.Helper()
-	out, err := w.tryCreate(of, o, registry.WriteOptions{})
+	out, err := w.Try(of, o, registry.WriteOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -103,17 +50,11 @@ func (w *server) settle() {
 }
 
 func (w *server) tryUpdate(of, namespace, name, view string, change func(resource.Object)) (resource.Object, error) {
-	s := w.storage(of)
-	stored, _, err := s.Update(context.Background(), namespace, name, func(_ context.Context, old resource.Object) (resource.Object, error) {
-		o := old.DeepCopyObject().(resource.Object)
-		change(o)
-		return o, nil
-	}, registry.UpdateOptions{View: view})
-	if err != nil {
-		return nil, err
+	o, err := w.UpdateView(of, namespace, name, view, change)
+	if err == nil {
+		w.settle()
 	}
-	w.settle()
-	return stored.Object, nil
+	return o, err
 }
 
 func (w *server) update(of, namespace, name, view string, change func(resource.Object)) resource.Object {
@@ -127,7 +68,7 @@ func (w *server) update(of, namespace, name, view string, change func(resource.O
 
 func (w *server) read(of, namespace, name string) resource.Object {
 	w.t.Helper()
-	s := w.storage(of)
+	s := w.Of(of)
 	o, err := s.Get(context.Background(), namespace, name, registry.Freshness{})
 	if err != nil {
 		w.t.Fatal(err)

@@ -61,6 +61,7 @@ func (a *Aggregator) keepChecking(ctx context.Context, s *v1.APIService, c *conn
 		} else {
 			next, retry = retry, min(2*retry, lastRetry)
 		}
+		c.described.forgetUnused()
 		changes.wait(ctx, next)
 	}
 }
@@ -192,14 +193,19 @@ func address(s *v1.APIService, path string) *url.URL {
 	return &url.URL{Scheme: "https", Host: fmt.Sprintf("%s.%s.svc:%d", ref.Name, ref.Namespace, *ref.Port), Path: path}
 }
 
-// get asks a server something as the API server itself.
-func (a *Aggregator) get(ctx context.Context, s *v1.APIService, c *connections, path string) (*http.Response, error) {
+// get asks a server something as the API server itself, with further headers, of which those without a value are left out.
+func (a *Aggregator) get(ctx context.Context, s *v1.APIService, c *connections, path string, headers ...string) (*http.Response, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address(s, path).String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	setIdentity(q.Header, itself)
 	q.Header.Set("Accept", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i+1] != "" {
+			q.Header.Set(headers[i], headers[i+1])
+		}
+	}
 	q.Header.Add("Via", a.via)
 	return c.shared.RoundTrip(q)
 }

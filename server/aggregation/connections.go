@@ -26,6 +26,8 @@ type connections struct {
 	shared, upgraded *http.Transport
 	// err says why the server cannot be spoken to at all.
 	err error
+	// described is what the server says of itself.
+	described description
 }
 
 var errBundle = errors.New("unable to load root certificates: unable to parse bytes as PEM block")

@@ -22,10 +22,10 @@ var (
 	errNotReady = errors.New("allocator not ready")
 )
 
-// manager is the value of the label that marks addresses as given out here; Kubernetes' own.
+// manager is the value of Kubernetes' label for addresses that were allocated by the API server.
 const manager = "ipallocator.k8s.io"
 
-// takeAddresses claims an address for each family that has none yet.
+// takeAddresses claims an address for each IP family that has none yet.
 func (c *change) takeAddresses(ctx context.Context) error {
 	spec := &c.svc.Spec
 	if isExternalName(c.svc) || isHeadless(c.svc) {
@@ -33,10 +33,10 @@ func (c *change) takeAddresses(ctx context.Context) error {
 	}
 	first := 0
 	if c.old != nil && !isExternalName(c.old) {
-		if isHeadless(c.old) || c.settled() {
+		if isHeadless(c.old) || c.keepsFamilies() {
 			return nil
 		}
-		first = len(c.old.Spec.ClusterIPs) // the ones before can't change, which is for the rules to say
+		first = len(c.old.Spec.ClusterIPs) // validation refuses changes of the earlier ones
 	}
 	if first < len(spec.IPFamilies) && len(spec.ClusterIPs) < len(spec.IPFamilies) {
 		all := make([]string, len(spec.IPFamilies))
@@ -85,7 +85,7 @@ func (c *change) claimWanted(ctx context.Context, wanted string) error {
 	return c.claim(ctx, a)
 }
 
-// claimAny tries what is free as far as the cache knows. Nothing is full before the cache has seen the newest state.
+// claimAny tries addresses that are free according to the cache. It reports a full range only after it has read the newest state.
 func (c *change) claimAny(ctx context.Context, f corev1.IPFamily) (netip.Addr, error) {
 	ranges, err := c.rangesOf(ctx, f)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *change) claimAny(ctx context.Context, f corev1.IPFamily) (netip.Addr, e
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	for _, look := range twoLooks {
+	for _, look := range cachedThenNewest {
 		if _, err := storage.List(ctx, registry.ListQuery{Freshness: look, Limit: 1}); err != nil {
 			return netip.Addr{}, err
 		}
@@ -125,7 +125,7 @@ func (c *change) claimWithin(ctx context.Context, storage *registry.Storage, wit
 	return netip.Addr{}, errFull
 }
 
-// claim makes the address the service's, unless nothing is to be kept.
+// claim creates the IPAddress for the service, except in a dry run.
 func (c *change) claim(ctx context.Context, a netip.Addr) error {
 	if c.dryRun {
 		return nil
@@ -137,15 +137,15 @@ func (c *change) claim(ctx context.Context, a netip.Addr) error {
 		return nil
 	case !apierrors.IsAlreadyExists(err):
 		return err
-	case isAPI(c.svc) && c.owns(ctx, a):
+	case isAPIService(c.svc) && c.owns(ctx, a):
 		return nil
 	}
 	return errTaken
 }
 
-// isAPI tells that this is the service of the API itself. Every server makes it, always with the same address: one that
-// found the address claimed, by another server that is about to create the service or has died before it did, may go on.
-func isAPI(s *corev1.Service) bool {
+// isAPIService reports whether this is the Service "kubernetes". Every server creates it with the same address. If a server finds that address claimed,
+// another server is about to create the service, or crashed before it did; so the server may continue.
+func isAPIService(s *corev1.Service) bool {
 	return s.Namespace == metav1.NamespaceDefault && s.Name == "kubernetes"
 }
 
@@ -191,7 +191,7 @@ func (s *Services) readAddress(ctx context.Context, a netip.Addr, f registry.Fre
 	return decoded.(*networkingv1.IPAddress), nil
 }
 
-// releaseAddress gives an address back if it is the service's.
+// releaseAddress releases an address if it belongs to the service.
 func (s *Services) releaseAddress(ctx context.Context, a netip.Addr, svc *corev1.Service) error {
 	found, err := s.readAddress(ctx, a, registry.Freshness{})
 	if err != nil || !refersTo(found.Spec.ParentRef, svc) {
@@ -200,7 +200,7 @@ func (s *Services) releaseAddress(ctx context.Context, a netip.Addr, svc *corev1
 	return s.deleteAddress(ctx, found)
 }
 
-// deleteAddress deletes just this claim, not one that came after it.
+// deleteAddress deletes exactly this IPAddress, not a later one with the same name.
 func (s *Services) deleteAddress(ctx context.Context, a *networkingv1.IPAddress) error {
 	storage, err := s.storage(ipAddresses)
 	if err != nil {

@@ -1,16 +1,15 @@
-// Package allocation hands out what only one service may have: its addresses and its ports on the nodes.
+// Package allocation allocates what must be unique among services: cluster IPs and node ports.
 //
-// What is guaranteed, among any number of API servers on one store:
+// Guarantees, for any number of API servers on one store:
 //
-//   - An address belongs to the service that its IPAddress object names. Whoever creates that object first has it, so
-//     no two services are ever given the same one.
-//   - The ports that are taken are one value in the store, changed by compare-and-swap, in the form that Kubernetes
-//     gives it (a RangeAllocation).
-//   - A change that fails gives back what it took; a change that succeeds gives back what the service has no longer.
-//   - What a crash between the two leaves behind is found by [Services.Run]: a service without its IPAddress gets it
-//     back, what belongs to no service is released after a while.
+//   - An address belongs to the service that its IPAddress object names. Creating that object claims the address, so two
+//     services never get the same one.
+//   - The allocated ports are one value in the store, changed by compare-and-swap, in Kubernetes' format (a RangeAllocation).
+//   - A change that fails releases what it allocated; a change that succeeds releases what the service no longer has.
+//   - [Services.Run] repairs what a crash in between leaves behind: a service whose IPAddress is missing gets it back, and
+//     what belongs to no service is released after a while.
 //
-// A caller may not assume that addresses or ports are given out in an order.
+// A caller may not assume any order of allocated addresses or ports.
 package allocation
 
 import (
@@ -32,22 +31,22 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Options say what can be handed out. Registry and Ranges are required.
+// Options says what can be allocated. Registry and Ranges are required.
 type Options struct {
-	// Registry is where services and addresses are kept. It is made with the allocator in it, hence the func.
+	// Registry returns the registry of services and addresses. It is a func because the registry needs the allocator first.
 	Registry func() *registry.Registry
-	// Ranges are where addresses come from: one, or one of each family. The first is the cluster's default family.
+	// Ranges are the ranges of cluster IPs: one, or one for each IP family. The first is of the cluster's default family.
 	Ranges []netip.Prefix
-	// NodePorts are the ports of nodes; 30000-32767 if zero.
+	// NodePorts is the range of node ports; 30000-32767 if zero.
 	NodePorts PortRange
-	// Every is how often what was lost is looked for; three minutes if zero.
+	// Every is how often Run repairs; three minutes if zero.
 	Every time.Duration
-	// Now is the time by which an address that belongs to nobody is old; time.Now if nil.
+	// Now returns the time for deciding whether an unused address is old; time.Now if nil.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// ParseRanges reads one range of addresses, or two with a comma between.
+// ParseRanges parses one range of addresses, or two that are separated by a comma.
 func ParseRanges(text string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for part := range strings.SplitSeq(text, ",") {
@@ -70,7 +69,7 @@ func (r PortRange) size() int { return int(r.Last-r.First) + 1 }
 
 func (r PortRange) contains(port int32) bool { return port >= r.First && port <= r.Last }
 
-// Services completes services.
+// Services allocates addresses and ports for services.
 type Services struct {
 	options  Options
 	families []corev1.IPFamily
@@ -83,7 +82,7 @@ var (
 	serviceCIDRs = schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}
 )
 
-// New makes an allocator. Prepare must be called before services are created.
+// New makes an allocator. Call Prepare before services are created.
 func New(o Options) (*Services, error) {
 	if o.NodePorts == (PortRange{}) {
 		o.NodePorts = PortRange{30000, 32767}
@@ -121,7 +120,7 @@ func New(o Options) (*Services, error) {
 
 func nothing() {}
 
-// graceToRelease bounds how long giving something back may take: it goes on when the caller has left.
+// graceToRelease bounds how long a release may take. It continues after the client has disconnected.
 const graceToRelease = 10 * time.Second
 
 // Allocate implements registry.Allocator.
@@ -152,11 +151,11 @@ func (s *Services) Release(ctx context.Context, kind *resource.Kind, obj resourc
 	}
 	c := &change{Services: s, old: obj.(*corev1.Service), svc: &corev1.Service{}}
 	c.svc.ObjectMeta = c.old.ObjectMeta
-	c.svc.Spec.Type = corev1.ServiceTypeExternalName // a service that has nothing
+	c.svc.Spec.Type = corev1.ServiceTypeExternalName // a service that has no addresses and ports
 	c.done(ctx)
 }
 
-// change is one change of one service, and what it takes.
+// change is one change of one service, with what it has allocated.
 type change struct {
 	*Services
 	svc, old *corev1.Service
@@ -176,13 +175,13 @@ func (c *change) run(ctx context.Context) error {
 	return c.takePorts(ctx)
 }
 
-// undo gives back what the change took.
+// undo releases what the change has allocated.
 func (c *change) undo(ctx context.Context) {
 	c.giveBack(ctx, c.addresses, c.nodePorts)
 	c.addresses, c.nodePorts = nil, nil
 }
 
-// done gives back what the service had and has no longer.
+// done releases what the service had and no longer has.
 func (c *change) done(ctx context.Context) {
 	if c.old == nil || c.dryRun {
 		return
@@ -213,7 +212,7 @@ func (c *change) invalid(errs ...*field.Error) error {
 	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), c.svc.Name, errs)
 }
 
-// missing are those of had that has does not have, each once.
+// missing returns the elements of had that are not in has, without duplicates.
 func missing[T comparable](had, has []T) []T {
 	keep := map[T]bool{}
 	for _, v := range has {
@@ -232,7 +231,7 @@ func (s *Services) storage(gr schema.GroupResource) (*registry.Storage, error) {
 	r := s.options.Registry()
 	kind, ok := r.Catalogue.Kind(gr)
 	if !ok {
-		return nil, fmt.Errorf("there is no kind %v", gr)
+		return nil, fmt.Errorf("the kind %v is not served", gr)
 	}
 	return r.Storage(kind)
 }

@@ -84,7 +84,7 @@ func TestNewServices(t *testing.T) {
 		name     string
 		ranges   []string
 		spec     []func(*corev1.ServiceSpec)
-		families string // what is expected
+		families string // the expected families
 		policy   corev1.IPFamilyPolicy
 		n        int // addresses
 		err      string
@@ -165,7 +165,7 @@ func TestTakenAddressesAndPortsAreRefused(t *testing.T) {
 	}
 }
 
-func TestRefusedServiceGivesBackWhatItTook(t *testing.T) {
+func TestRefusedServiceReleasesWhatItAllocated(t *testing.T) {
 	w := newServer(t, newStore(t), v4)
 	bad := service("web", func(s *corev1.ServiceSpec) {
 		s.Type, s.Ports[0].NodePort, s.SessionAffinity = corev1.ServiceTypeNodePort, 30100, "Sometimes"
@@ -185,7 +185,7 @@ func TestRefusedServiceGivesBackWhatItTook(t *testing.T) {
 	}
 }
 
-func TestDryRunTakesNothing(t *testing.T) {
+func TestDryRunAllocatesNothing(t *testing.T) {
 	w := newServer(t, newStore(t), v4)
 	w.create(service("first", ofType(corev1.ServiceTypeNodePort)))
 	svc, err := w.tryCreate(service("web", ofType(corev1.ServiceTypeNodePort)), registry.WriteOptions{DryRun: true})
@@ -204,7 +204,7 @@ func TestDryRunTakesNothing(t *testing.T) {
 	}
 }
 
-func TestChangeOfTypeTakesAndGivesBack(t *testing.T) {
+func TestChangeOfTypeAllocatesAndReleases(t *testing.T) {
 	w := newServer(t, newStore(t), v4)
 	svc := w.create(service("web", ofType(corev1.ServiceTypeNodePort)))
 	port, address := svc.Spec.Ports[0].NodePort, svc.Spec.ClusterIP
@@ -234,7 +234,7 @@ func TestChangeOfTypeTakesAndGivesBack(t *testing.T) {
 	}
 }
 
-func TestSecondFamilyComesAndGoes(t *testing.T) {
+func TestSecondFamilyCanBeAddedAndRemoved(t *testing.T) {
 	w := newServer(t, newStore(t), v4, v6)
 	first := w.create(service("web")).Spec.ClusterIP
 	policy := func(p corev1.IPFamilyPolicy) func(*corev1.Service) {
@@ -271,7 +271,7 @@ func TestLoadBalancerMayDoWithoutNodePorts(t *testing.T) {
 	}
 }
 
-func TestManyServersNeverGiveOneThingTwice(t *testing.T) {
+func TestManyServersAllocateNothingTwice(t *testing.T) {
 	s := newStore(t)
 	servers := []*server{newServer(t, s, "10.0.0.0/22"), newServer(t, s, "10.0.0.0/22")}
 	const n = 500
@@ -307,8 +307,8 @@ func TestManyServersNeverGiveOneThingTwice(t *testing.T) {
 	}
 }
 
-func TestFullRangeIsSaidToBeFull(t *testing.T) {
-	w := newServer(t, newStore(t), "10.0.0.0/29") // six addresses
+func TestFullRangeIsAnError(t *testing.T) {
+	w := newServer(t, newStore(t), "10.0.0.0/29") // with six usable addresses
 	for i := range 6 {
 		w.create(service(fmt.Sprintf("s%d", i)))
 	}
@@ -320,12 +320,12 @@ func TestFullRangeIsSaidToBeFull(t *testing.T) {
 	w.create(service("one-more"))
 }
 
-func TestLostClaimsComeBackAndOrphansGo(t *testing.T) {
+func TestLostClaimsAreRestoredAndOrphansReleased(t *testing.T) {
 	s := newStore(t)
 	w := newServer(t, s, v4)
 	svc := w.create(service("web", ofType(corev1.ServiceTypeNodePort)))
 	w.delete(ipAddresses, "", svc.Spec.ClusterIP)
-	// What a server leaves that died between the claim and the service, or between the service and the release.
+	// What a server leaves behind that crashed between the claim and the service, or between the service and the release.
 	gone := w.create(service("gone", ofType(corev1.ServiceTypeNodePort)))
 	e, err := s.Get(t.Context(), "/registry/services/specs/default/gone", store.GetOptions{})
 	if err != nil {
@@ -352,7 +352,7 @@ func TestLostClaimsComeBackAndOrphansGo(t *testing.T) {
 	}
 }
 
-func TestAServersOwnServiceMayBeClaimedAlready(t *testing.T) {
+func TestTheAPIServersServiceMayAlreadyBeClaimed(t *testing.T) {
 	s := newStore(t)
 	a, b := newServer(t, s, v4), newServer(t, s, v4)
 	own := func(s *corev1.ServiceSpec) { s.ClusterIP = "10.0.0.1" }

@@ -16,7 +16,7 @@ import (
 // defaultCIDR is the name of the cluster's own ServiceCIDR.
 const defaultCIDR = "kubernetes"
 
-// ensureCIDR makes the cluster's own ServiceCIDR. One that is there already stays, but for a second family.
+// ensureCIDR creates the cluster's own ServiceCIDR. If it exists, it stays as it is, except that a second family may be added.
 func (s *Services) ensureCIDR(ctx context.Context) error {
 	storage, err := s.storage(serviceCIDRs)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Services) ensureCIDR(ctx context.Context) error {
 			return err
 		}
 	} else if !slices.Equal(have, want) {
-		s.options.Logger.Warn("the cluster was made with another service range, which stays", "range", have, "asked", want)
+		s.options.Logger.Warn("the cluster was created with another service range and keeps it", "range", have, "asked", want)
 	}
 	if isReady(o) {
 		return nil

@@ -19,13 +19,13 @@ func familyOf(a netip.Addr) corev1.IPFamily {
 	return corev1.IPv6Protocol
 }
 
-// parseAddress reads addresses as leniently as older servers did: they may be stored.
+// parseAddress parses addresses as leniently as older servers did, because such addresses may be stored.
 func parseAddress(s string) (netip.Addr, bool) {
 	a, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(s))
 	return a.Unmap(), ok
 }
 
-// addressesOf are the addresses that a service has.
+// addressesOf returns the addresses that a service has.
 func addressesOf(s *corev1.Service) []netip.Addr {
 	if s.Spec.Type == corev1.ServiceTypeExternalName || isHeadless(s) {
 		return nil
@@ -50,19 +50,19 @@ func policyOf(s *corev1.Service) corev1.IPFamilyPolicy {
 	return *s.Spec.IPFamilyPolicy
 }
 
-// settled tells that the service prefers two families and says nothing new about it: it keeps what it has, whatever the
-// cluster has got since.
-func (c *change) settled() bool {
+// keepsFamilies reports whether the service keeps its families: it prefers two and its families are not changed, even if the cluster has since got a second
+// one.
+func (c *change) keepsFamilies() bool {
 	return c.old != nil && !isExternalName(c.svc) && c.svc.Spec.Type == c.old.Spec.Type &&
 		policyOf(c.svc) == corev1.IPFamilyPolicyPreferDualStack &&
 		(policyOf(c.old) == "" || policyOf(c.old) == corev1.IPFamilyPolicyPreferDualStack) &&
 		slices.Equal(c.svc.Spec.ClusterIPs, c.old.Spec.ClusterIPs) && slices.Equal(c.svc.Spec.IPFamilies, c.old.Spec.IPFamilies)
 }
 
-// completeFamilies decides which families the service gets, and how strictly.
+// completeFamilies sets the families of the service and its policy.
 func (c *change) completeFamilies() error {
 	spec := &c.svc.Spec
-	if isExternalName(c.svc) || c.settled() {
+	if isExternalName(c.svc) || c.keepsFamilies() {
 		return nil
 	}
 	if spec.IPFamilyPolicy == nil {
@@ -76,7 +76,7 @@ func (c *change) completeFamilies() error {
 	if errs = append(errs, c.inferFamilies()...); len(errs) > 0 {
 		return c.invalid(errs...)
 	}
-	free := isHeadless(c.svc) && len(spec.Selector) == 0 // nobody hands out its addresses: the cluster does not bound them
+	free := isHeadless(c.svc) && len(spec.Selector) == 0 // its addresses are not allocated, so it is not limited to the cluster's families
 	if !free {
 		if errs := c.checkConfigured(); len(errs) > 0 {
 			return c.invalid(errs...)
@@ -101,7 +101,7 @@ func (c *change) defaultPolicy() *corev1.IPFamilyPolicy {
 	return new(corev1.IPFamilyPolicySingleStack)
 }
 
-// checkReduction lets a second family go only when that is asked for.
+// checkReduction refuses to remove the second family unless the policy asks for it.
 func (c *change) checkReduction() field.ErrorList {
 	if c.old == nil {
 		return nil
@@ -142,7 +142,7 @@ func (c *change) checkPolicy() field.ErrorList {
 	return errs
 }
 
-// inferFamilies takes the families from the addresses that are asked for.
+// inferFamilies sets the families from the requested addresses.
 func (c *change) inferFamilies() field.ErrorList {
 	spec := &c.svc.Spec
 	if isHeadless(c.svc) {

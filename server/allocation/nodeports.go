@@ -17,8 +17,8 @@ func needsNodePorts(s *corev1.ServiceSpec) bool {
 	return s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeLoadBalancer
 }
 
-// givesNodePorts tells whether ports that say nothing get one.
-func givesNodePorts(s *corev1.ServiceSpec) bool {
+// allocatesNodePorts reports whether ports without a node port get one.
+func allocatesNodePorts(s *corev1.ServiceSpec) bool {
 	return s.Type == corev1.ServiceTypeNodePort ||
 		s.Type == corev1.ServiceTypeLoadBalancer && (s.AllocateLoadBalancerNodePorts == nil || *s.AllocateLoadBalancerNodePorts)
 }
@@ -27,7 +27,7 @@ func needsHealthCheck(s *corev1.ServiceSpec) bool {
 	return s.Type == corev1.ServiceTypeLoadBalancer && s.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// portsOf are the node ports that a service has.
+// portsOf returns the node ports that a service has.
 func portsOf(s *corev1.Service) []int32 {
 	var out []int32
 	if needsNodePorts(&s.Spec) {
@@ -43,7 +43,7 @@ func portsOf(s *corev1.Service) []int32 {
 	return out
 }
 
-// takePorts takes the ports that the service needs and has not got yet.
+// takePorts allocates the node ports that the service needs and does not have.
 func (c *change) takePorts(ctx context.Context) error {
 	if !needsNodePorts(&c.svc.Spec) {
 		return nil
@@ -56,7 +56,7 @@ func (c *change) takePorts(ctx context.Context) error {
 	var plan portPlan
 	err := c.ports.change(ctx, c.dryRun, func(s *portSet) error {
 		plan = portPlan{portSet: s, ports: slices.Clone(spec.Ports), health: spec.HealthCheckNodePort, had: had}
-		if err := plan.takeAll(c.old != nil, givesNodePorts(spec)); err != nil {
+		if err := plan.takeAll(c.old != nil, allocatesNodePorts(spec)); err != nil {
 			return err
 		}
 		if !needsHealthCheck(spec) {
@@ -85,7 +85,7 @@ func (c *change) refusal(err error) error {
 	return apierrors.NewInternalError(err)
 }
 
-// portPlan is what a service shall have.
+// portPlan are the ports that a service is to have.
 type portPlan struct {
 	*portSet
 	ports  []corev1.ServicePort
@@ -110,8 +110,7 @@ func (p *portPlan) takeFree() (int32, error) {
 	return port, err
 }
 
-// takeAll takes the ports in their order. One port of the service on several protocols is one port of the nodes, when
-// the service is created.
+// takeAll allocates the node ports in the order of the ports. When a service is created, the same port with several protocols gets one node port.
 func (p *portPlan) takeAll(update, gives bool) error {
 	shared := map[int32]int32{}
 	for i := range p.ports {
@@ -141,7 +140,7 @@ func (p *portPlan) takeAll(update, gives bool) error {
 	return nil
 }
 
-// share gives a new service's port the node port that the same port has on another protocol, or else one of its own.
+// share gives a new service's port the node port of the same port with another protocol, or allocates one.
 func (p *portPlan) share(i int, shared map[int32]int32) error {
 	port := &p.ports[i]
 	if n := shared[port.Port]; n != 0 {
@@ -185,7 +184,7 @@ func portError(i int, port int32, err error) error {
 	return field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), port, err.Error())
 }
 
-// takeHealth takes the port on which nodes say whether they have a pod of the service.
+// takeHealth allocates the health check node port.
 func (p *portPlan) takeHealth(had bool) (err error) {
 	switch {
 	case had && slices.Contains(p.had, p.health):

@@ -27,20 +27,20 @@ type portStore interface {
 	Update(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration) (store.Revision, error)
 }
 
-// ports are the node ports that are taken: one value in the store.
+// ports are the allocated node ports: one value in the store.
 type ports struct {
 	store  func() portStore
 	within PortRange
 
-	mu    sync.Mutex // lets one change at a time try, so that those of this process do not get in each other's way
+	mu    sync.Mutex // one change at a time, so that changes of this process do not conflict with each other
 	known store.Entry
 }
 
-// maxTries ends a change that never gets its turn against other servers.
+// maxTries bounds the attempts of a change that conflicts with other servers.
 const maxTries = 1000
 
-// change lets f take and free ports and writes down what came of it. f may be called several times, each time with a
-// newer set; what it refuses on the word of an old one is asked again.
+// change calls f to allocate and release ports, and stores the result. f may be called several times, each time with a newer set. If it fails with a
+// set that may be old, it is called again with the newest.
 func (p *ports) change(ctx context.Context, dryRun bool, f func(*portSet) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *ports) change(ctx context.Context, dryRun bool, f func(*portSet) error)
 		}
 		p.known, fresh = store.Entry{}, false
 	}
-	return errors.New("other servers change the node ports all the time")
+	return errors.New("too many conflicts with other servers that change the node ports")
 }
 
 func (p *ports) readLocked(ctx context.Context) error {
@@ -111,16 +111,16 @@ func (p *ports) release(ctx context.Context, all []int32) error {
 	})
 }
 
-// portSet is the ports of a range that are taken. Bit i stands for the i-th port.
+// portSet are the allocated ports of a range. Bit i stands for the i-th port.
 type portSet struct {
 	within  PortRange
 	taken   *big.Int
 	changed bool
-	// anywhere lets ports outside the range be asked for. A dry run does not look at it, in Kubernetes.
+	// anywhere allows ports outside the range. In Kubernetes a dry run does not check the range.
 	anywhere bool
 }
 
-// decodePorts reads a stored set. Ports outside the range are nobody's business any more.
+// decodePorts decodes a stored set. Ports outside the range are dropped.
 func decodePorts(value []byte, within PortRange) (*portSet, error) {
 	s := &portSet{within: within, taken: new(big.Int)}
 	if len(value) == 0 {
@@ -180,13 +180,13 @@ func (s *portSet) take(port int32) error {
 	return nil
 }
 
-// The lowest ports are used last: people choose theirs there.
+// The lowest ports are used last, because users choose fixed ports there.
 const (
 	lowestPorts, highestPorts = 16, 128
 	lowPortShare              = 32
 )
 
-// takeAny takes a free port, any one.
+// takeAny allocates any free port.
 func (s *portSet) takeAny() (int32, error) {
 	n := s.within.size()
 	low := 0
@@ -218,7 +218,7 @@ func (s *portSet) all() []int32 {
 	return out
 }
 
-// refresh shows the newest state.
+// refresh calls f with the newest state.
 func (p *ports) refresh(ctx context.Context, f func(*portSet)) error {
 	p.mu.Lock()
 	p.known = store.Entry{}

@@ -15,13 +15,13 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// addressRange is a part of a ServiceCIDR.
+// addressRange is one range of a ServiceCIDR.
 type addressRange struct {
 	netip.Prefix
 	ready bool
 }
 
-// ranges are those of all ServiceCIDRs, the cluster's own first.
+// ranges returns those of all ServiceCIDRs, the cluster's own first.
 func (s *Services) ranges(ctx context.Context, f registry.Freshness) ([]addressRange, error) {
 	storage, err := s.storage(serviceCIDRs)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Services) ranges(ctx context.Context, f registry.Freshness) ([]addressR
 	return out, nil
 }
 
-// gives tells whether new addresses may come from a ServiceCIDR. Where nobody says, they may.
+// gives reports whether new addresses may come from a ServiceCIDR. Without a condition they may.
 func gives(c *networkingv1.ServiceCIDR) bool {
 	if c.DeletionTimestamp != nil {
 		return false
@@ -62,11 +62,11 @@ func gives(c *networkingv1.ServiceCIDR) bool {
 	return i < 0 || c.Status.Conditions[i].Status == metav1.ConditionTrue
 }
 
-// twoLooks are a look into the cache and, if that was not enough, one at the newest state.
-var twoLooks = []registry.Freshness{{Any: true}, {}}
+// cachedThenNewest are a read of the cache and, if that was not enough, one of the newest state.
+var cachedThenNewest = []registry.Freshness{{Any: true}, {}}
 
 func (s *Services) rangesOf(ctx context.Context, f corev1.IPFamily) ([]netip.Prefix, error) {
-	for _, look := range twoLooks {
+	for _, look := range cachedThenNewest {
 		all, err := s.ranges(ctx, look)
 		if err != nil {
 			return nil, err
@@ -84,10 +84,10 @@ func (s *Services) rangesOf(ctx context.Context, f corev1.IPFamily) ([]netip.Pre
 	return nil, errFull
 }
 
-// rangeOf is the narrowest range that has the address.
+// rangeOf returns the narrowest range that contains the address.
 func (s *Services) rangeOf(ctx context.Context, a netip.Addr) (netip.Prefix, error) {
 	err := errNoRange
-	for _, look := range twoLooks {
+	for _, look := range cachedThenNewest {
 		all, listErr := s.ranges(ctx, look)
 		if listErr != nil {
 			return netip.Prefix{}, listErr
@@ -109,7 +109,7 @@ func (s *Services) rangeOf(ctx context.Context, a netip.Addr) (netip.Prefix, err
 	return netip.Prefix{}, err
 }
 
-// usable leaves out the address of the network and, where there is one, that of all its hosts.
+// usable excludes the network address and, for IPv4, the broadcast address.
 func usable(p netip.Prefix, a netip.Addr) bool {
 	first, n := usableOf(p)
 	if a.Less(first) {
@@ -119,24 +119,24 @@ func usable(p netip.Prefix, a netip.Addr) bool {
 	return !last.Less(a)
 }
 
-// usableOf are the first usable address of a range and how many there are; of a huge range only a part is used.
+// usableOf returns the first usable address of a range and the number of usable addresses; of a huge range only a part is used.
 func usableOf(p netip.Prefix) (first netip.Addr, n uint64) {
-	n = uint64(1)<<min(p.Addr().BitLen()-p.Bits(), 62) - 1 // all but the first
+	n = uint64(1)<<min(p.Addr().BitLen()-p.Bits(), 62) - 1 // without the first address
 	if p.Addr().Is4() {
-		n-- // and the last
+		n-- // without the last address
 	}
 	return p.Masked().Addr().Next(), n
 }
 
 func number(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
 
-// The lowest addresses are used last: people choose theirs there.
+// The lowest addresses are used last, because users choose fixed addresses there.
 const (
 	lowest, highest = 16, 256
 	lowShare        = 16
 )
 
-// candidates yields all usable addresses of a range, beginning at random.
+// candidates yields all usable addresses of a range, beginning at a random one.
 func candidates(p netip.Prefix) iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		first, n := usableOf(p)
@@ -148,7 +148,7 @@ func candidates(p netip.Prefix) iter.Seq[netip.Addr] {
 	}
 }
 
-// sweep yields the addresses from first+from up to first+to, starting anywhere in between.
+// sweep yields the addresses from first+from up to first+to, beginning at a random one.
 func sweep(first netip.Addr, from, to uint64, yield func(netip.Addr) bool) bool {
 	if to <= from {
 		return true

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// newborn is how long an address may wait for the service that it was claimed for.
-	newborn = time.Minute
-	// roundsToFree is how many times in a row a port must be found to belong to nobody before it is free again: a service
-	// that is being created takes its ports before it is there.
+	// claimGrace is how long an address may wait for the service for which it was claimed.
+	claimGrace = time.Minute
+	// roundsToFree is in how many consecutive rounds a port must belong to no service before it is released: a service that is being created takes
+	// its ports before it exists.
 	roundsToFree = 3
 )
 
-// Prepare makes the cluster's ServiceCIDR, and gives services back what is theirs.
+// Prepare creates the cluster's ServiceCIDR, and repairs claims once.
 func (s *Services) Prepare(ctx context.Context) error {
 	if err := s.ensureCIDR(ctx); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (s *Services) Prepare(ctx context.Context) error {
 	return r.round(ctx)
 }
 
-// Run finds what crashes and lost answers have left behind, until ctx ends.
+// Run repairs what crashes and lost answers have left behind, until ctx ends.
 func (s *Services) Run(ctx context.Context) error {
 	r := &repair{Services: s, unowned: map[int32]int{}}
 	tick := time.NewTicker(s.options.Every)
@@ -44,20 +44,21 @@ func (s *Services) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 			if err := r.round(ctx); err != nil && ctx.Err() == nil {
-				s.options.Logger.Warn("addresses and ports of services are not checked this time", "error", err)
+				s.options.Logger.Warn("addresses and ports of services could not be checked", "error", err)
 			}
 		}
 	}
 }
 
-// repair compares what services have with what is written down as taken.
+// repair compares the addresses and ports of services with those that are recorded as taken.
 type repair struct {
 	*Services
-	// unowned counts how often in a row a taken port was found to be nobody's.
+	// unowned counts in how many consecutive rounds a taken port belonged to no service.
 	unowned map[int32]int
 }
 
-// round looks at the claims first: a service that has been created since does no harm, one that was missed would.
+// round lists the claims before the services. A service that is created in between does no harm; a service that is missing in the list would lose its
+// claim.
 func (r *repair) round(ctx context.Context) error {
 	claims, err := readAll[*networkingv1.IPAddress](ctx, r.Services, ipAddresses)
 	if err != nil {
@@ -135,11 +136,11 @@ func namesOf(svcs []*corev1.Service) []string {
 	return out
 }
 
-// restore writes down that an address is taken by the service that has it, or by the first of those that have.
+// restore claims an address again for its service. If several services have it, the first gets it.
 func (r *repair) restore(ctx context.Context, a netip.Addr, having []*corev1.Service, claim *networkingv1.IPAddress) error {
 	if claim != nil {
 		named := slices.ContainsFunc(having, func(s *corev1.Service) bool { return refersTo(claim.Spec.ParentRef, s) })
-		if named || r.isNewborn(claim) {
+		if named || r.isRecentClaim(claim) {
 			return nil
 		}
 		if err := r.deleteAddress(ctx, claim); err != nil {
@@ -153,12 +154,12 @@ func (r *repair) restore(ctx context.Context, a netip.Addr, having []*corev1.Ser
 	return nil
 }
 
-func (r *repair) isNewborn(c *networkingv1.IPAddress) bool {
-	return r.options.Now().Sub(c.CreationTimestamp.Time) < newborn
+func (r *repair) isRecentClaim(c *networkingv1.IPAddress) bool {
+	return r.options.Now().Sub(c.CreationTimestamp.Time) < claimGrace
 }
 
 func (r *repair) releaseOrphan(ctx context.Context, a netip.Addr, c *networkingv1.IPAddress, had bool) error {
-	if had || c.Labels[networkingv1.LabelManagedBy] != manager || r.isNewborn(c) {
+	if had || c.Labels[networkingv1.LabelManagedBy] != manager || r.isRecentClaim(c) {
 		return nil
 	}
 	r.options.Logger.Info("address belongs to no service and is released", "address", a)

@@ -40,7 +40,7 @@ func newStore(t *testing.T) store.Store {
 	return s
 }
 
-// newServer starts a server on a store. Its clock stands still until it is moved.
+// newServer starts a server on a store. Its clock stands still until the test advances it.
 func newServer(t *testing.T, s store.Store, ranges ...string) *server {
 	t.Helper()
 	w := &server{t: t, now: time.Now()}
@@ -139,7 +139,7 @@ func (w *server) delete(gr schema.GroupResource, namespace, name string) {
 	}
 }
 
-// claims are the services that addresses are given to, by address.
+// claims returns the service of each claimed address.
 func (w *server) claims() map[string]string {
 	w.t.Helper()
 	s := w.storage(ipAddresses)
@@ -158,7 +158,7 @@ func (w *server) claims() map[string]string {
 	return out
 }
 
-// taken tells whether a node port is taken.
+// taken reports whether a node port is allocated.
 func (w *server) taken(port int32) bool {
 	w.t.Helper()
 	e, err := w.Store.Get(context.Background(), "/registry/ranges/servicenodeports", store.GetOptions{})

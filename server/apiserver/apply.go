@@ -12,14 +12,14 @@ import (
 	strictjson "sigs.k8s.io/json"
 
 	"github.com/millrace/millrace/server/apiserver/internal/body"
-	"github.com/millrace/millrace/server/apiserver/internal/decode"
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/decode"
 )
 
-// applyUpdater makes an updater of a configuration that is to be applied.
+// applyUpdater returns an updater that applies a configuration (server-side apply).
 func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.Updater, error) {
 	configuration, misfit, err := c.configuration(text, o)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 	}, nil
 }
 
-// configuration reads what is to be applied. In what it does not fit the kind is said if merging has nothing to say of it.
+// configuration decodes what is to be applied. misfit says why it does not fit the kind; it is reported only if merging finds no error.
 func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstructured, misfit, err error) {
 	into := c.Face.New()
 	content := map[string]any{}
@@ -54,7 +54,11 @@ func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstru
 		return configuration, nil, c.checkConfiguration(configuration)
 	}
 	if plainJSON(text) && c.Kind.Clean != nil {
-		// A tree is what the text says, and what merging takes.
+		// The merge takes a tree, decoded from the text.
+		if object, ok := decode.Tree(text); ok {
+			configuration := &unstructured.Unstructured{Object: object}
+			return configuration, nil, c.checkConfiguration(configuration)
+		}
 		if strict, err := strictjson.UnmarshalStrict(text, &content); err == nil && len(strict) == 0 {
 			configuration := &unstructured.Unstructured{Object: content}
 			return configuration, nil, c.checkConfiguration(configuration)
@@ -68,7 +72,7 @@ func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstru
 	if err := c.checkConfiguration(configuration); err != nil {
 		return nil, nil, err
 	}
-	// Decoding into the real type finds unknown fields.
+	// Decoding into the Go type finds unknown fields.
 	into = c.Face.New()
 	strict, err := body.Body{Bytes: text, Media: negotiate.YAML}.DecodeInto(into, c.Face.GroupVersionKind)
 	if err != nil {
@@ -77,8 +81,8 @@ func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstru
 	return configuration, body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn), nil
 }
 
-// plainJSON tells that a text, if it is JSON, is the same as YAML: then it need not be read as YAML, which takes ten times as
-// long. All clients of Kubernetes send JSON.
+// plainJSON reports whether a text, if it is JSON, means the same as YAML. Then it need not be parsed as YAML, which takes ten times as long. All
+// clients of Kubernetes send JSON.
 func plainJSON(text []byte) bool {
 	if len(text) == 0 || text[0] != '{' {
 		return false
@@ -92,7 +96,7 @@ func plainJSON(text []byte) bool {
 	return true
 }
 
-// applyError keeps conflicts, which are statuses already; anything else is wrong with what was sent.
+// applyError returns conflicts unchanged, because they are statuses already; any other error is a bad request.
 func applyError(err error) error {
 	if _, known := err.(apierrors.APIStatus); known {
 		return err

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// applyScale applies a Scale: it becomes a configuration of the object itself that says how many replicas there shall be,
-// so that the number has an owner like any other field.
+// applyScale applies a Scale. It is converted to a configuration of the object itself that contains only the number of replicas, so that this number
+// gets a field manager like any other field.
 func (c *call) applyScale(gvk schema.GroupVersionKind, o query.Write) error {
 	if err := checkPatchOptions(types.ApplyYAMLPatchType, o, c.Request.URL.Query().Has("force")); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *call) applyScale(gvk schema.GroupVersionKind, o query.Write) error {
 	return c.Send(http.StatusOK, c.Kind.Scale.Get(stored.Object), gvk)
 }
 
-// scaleConflict speaks of scales where the conflict is about what owns the number in the object itself.
+// scaleConflict replaces the object's version by that of the Scale in the message of a conflict.
 func scaleConflict(err error, object, scale schema.GroupVersion) error {
 	status, ok := err.(*apierrors.StatusError)
 	if !ok || !apierrors.IsConflict(err) {

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// audited writes down what is asked for, before anything else is decided. What becomes of the request is written by endAudit.
+// audited begins the request's audit event, before any decision. endAudit completes it.
 func audited(c *call, next handler) error {
 	if c.s.o.Audit == nil {
 		return next(c)
@@ -41,7 +41,7 @@ func audited(c *call, next handler) error {
 	return next(c)
 }
 
-// endAudit writes down how the request ended.
+// endAudit records how the request ended.
 func (c *call) endAudit() {
 	r := c.record
 	if r == nil {
@@ -63,7 +63,7 @@ func (c *call) endAudit() {
 	r.Complete(c.Writer.Code, failure)
 }
 
-// unauthenticated writes down that a client could not be authenticated.
+// unauthenticated records that a client could not be authenticated.
 func (c *call) unauthenticated(err error) {
 	if c.s.o.Audit == nil || !apierrors.IsUnauthorized(err) {
 		return
@@ -71,7 +71,7 @@ func (c *call) unauthenticated(err error) {
 	c.s.o.Audit.Refuse(c.Request, c.attributes(), c.s.o.Now(), "Authentication failed, "+attempted(c.Request))
 }
 
-// attempted says by which means a client tried to prove who it is.
+// attempted says which credentials a client tried to use.
 func attempted(r *http.Request) string {
 	var all []string
 	if _, _, ok := r.BasicAuth(); ok {
@@ -92,7 +92,7 @@ func attempted(r *http.Request) string {
 	return "attempted: " + strings.Join(all, ", ")
 }
 
-// decided notes the decision about a request.
+// decided records the authorization decision.
 func (c *call) decided(v auth.Verdict) {
 	if c.record == nil {
 		return
@@ -109,7 +109,7 @@ func (c *call) decided(v auth.Verdict) {
 	c.record.Annotate("authorization.k8s.io/reason", why)
 }
 
-// received notes the object of a request: what it is, and as it was sent with defaults filled in.
+// received records the object of a request, with its defaults set.
 func (c *call) received(o resource.Object, sent runtime.Object) {
 	if c.record == nil {
 		return
@@ -122,7 +122,7 @@ func (c *call) received(o resource.Object, sent runtime.Object) {
 	c.record.Request(sent)
 }
 
-// annotate is what admission annotates the event of the request with, or nil.
+// annotate returns the function by which admission annotates the audit event, or nil.
 func (c *call) annotate() func(key, value string) {
 	if c.record == nil {
 		return nil
@@ -130,7 +130,7 @@ func (c *call) annotate() func(key, value string) {
 	return c.record.Annotate
 }
 
-// sent is the answer's object, as JSON or as what can be made JSON of.
+// sent returns the object of the response, as JSON or as an object that can be encoded as JSON.
 func (c *call) sent() any {
 	b, whole := c.copied.Bytes()
 	if !whole {
@@ -156,7 +156,7 @@ func (c *call) sent() any {
 	return nil
 }
 
-// fromProto decodes a message of the request's kind, or a status. Lists in protobuf are not written down.
+// fromProto decodes a message of the request's kind, or a Status. Lists in protobuf are not recorded.
 func (c *call) fromProto(b []byte) any {
 	var u runtime.Unknown
 	if u.Unmarshal(b) != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// authorize finds out whether the user may do what the request asks for.
+// authorize checks whether the user may do what the request asks for.
 func authorize(c *call, next handler) error {
 	at := c.attributes()
 	v := c.s.o.Authorize.Authorize(c.Within, at)
@@ -32,8 +32,8 @@ func authorize(c *call, next handler) error {
 	return next(c)
 }
 
-// opensSession tells requests that begin something in a container although they are a GET, as those for a WebSocket must
-// be: reading a pod does not allow that.
+// opensSession reports whether a request starts a session in a container although its method is GET, as WebSockets need. The permission to read a pod
+// must not allow that.
 func (c *call) opensSession() bool {
 	if c.verb != "get" || c.t.Group != "" || c.t.Resource != "pods" {
 		return false
@@ -49,7 +49,7 @@ func (c *call) allowed(at auth.Attributes) error {
 	return verdict(at, c.s.o.Authorize.Authorize(c.Within, at))
 }
 
-// verdict is the error that a decision comes to.
+// verdict converts a decision to an error, or nil.
 func verdict(at auth.Attributes, v auth.Verdict) error {
 	switch {
 	case v.Allowed():
@@ -60,7 +60,7 @@ func verdict(at auth.Attributes, v auth.Verdict) error {
 	return forbidden(at, v)
 }
 
-// attributes are what a decision about the request rests on.
+// attributes returns the attributes of the request for the authorizer.
 func (c *call) attributes() auth.Attributes {
 	if !c.isResource {
 		return auth.Attributes{User: c.user, Verb: c.verb, Path: c.Request.URL.Path}
@@ -69,7 +69,7 @@ func (c *call) attributes() auth.Attributes {
 		User: c.user, Verb: c.verb, IsResource: true, Path: c.Request.URL.Path,
 		Group: c.t.Group, Version: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View, Namespace: c.t.Namespace, Name: c.t.Name,
 	}
-	if c.t.Resource == "namespaces" && c.t.Group == "" { // a namespace is in itself
+	if c.t.Resource == "namespaces" && c.t.Group == "" { // a namespace is in the namespace of its own name
 		at.Namespace = c.t.Name
 	}
 	switch c.verb {
@@ -81,8 +81,7 @@ func (c *call) attributes() auth.Attributes {
 	return at
 }
 
-// selectors adds what a list is limited to. A selector that cannot be read selects everything, as far as permissions go;
-// the request is refused for it later.
+// selectors adds the selectors of a list. A selector that cannot be parsed counts as none; the request is refused for it later.
 func selectors(r *http.Request, at *auth.Attributes) {
 	q := r.URL.Query()
 	if s, err := fields.ParseSelector(q.Get("fieldSelector")); err == nil {
@@ -96,7 +95,7 @@ func selectors(r *http.Request, at *auth.Attributes) {
 	}
 }
 
-// forbidden says who may not do what, in the words of kube-apiserver.
+// forbidden returns the error for a denied request, in kube-apiserver's words.
 func forbidden(at auth.Attributes, v auth.Verdict) error {
 	because := ""
 	if why := v.Why(); why != "" {

@@ -15,37 +15,36 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// call is the record of one request: what each stage learns stands here for the stages behind it.
+// call is the record of one request: each stage stores here what later stages need.
 type call struct {
-	// Answer has the request and the writer; the face and the kind if the path names a resource that is served; and the
-	// format as soon as it has been negotiated.
+	// Answer has the request and the writer; the face and the kind if the path names a served resource; and the format once it has been negotiated.
 	answer.Answer
 	s *Server
 
-	isResource  bool // the path names a resource, which need not be served
+	isResource  bool // the path names a resource, which need not exist
 	t           Target
 	verb        string
 	longRunning bool
-	delegate    http.Handler // who else answers for the group version, if somebody does
+	delegate    http.Handler // the handler of another server that serves the group version, or nil
 
 	user auth.User
-	// impersonator is who really calls, if user is somebody else.
+	// impersonator is the authenticated user, if user is an impersonated one.
 	impersonator *auth.User
 
-	record   *audit.Record // nil if nothing is written down
-	copied   *audit.Body   // of the answer, if that is written down
-	failure  error         // that was answered
-	returned bool          // without a panic
+	record   *audit.Record // nil if the request is not audited
+	copied   *audit.Body   // a copy of the response, if it is audited
+	failure  error         // the error that was sent
+	returned bool          // the handler returned without a panic
 
-	// begun gives back the place of a watch, which is needed only until it has begun; nil if there is none.
-	begun func()
+	// releaseSeat releases the seat of a watch, which it needs only until it has begun; nil if there is none.
+	releaseSeat func()
 
 	storage *registry.Storage
 	meter   Meter
-	warned  int // bytes of warnings
+	warned  int // bytes of warnings so far
 }
 
-// newCall finds out what a request is about.
+// newCall parses what a request is for.
 func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c := &call{s: s, meter: noMetrics{}, Answer: answer.Answer{
 		Within: r.Context(),
@@ -71,12 +70,12 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// catchUp makes known all kinds that were defined before now. It tells whether that was possible.
+// catchUp waits until all kinds that were defined before now are known. It reports whether that succeeded.
 func (s *Server) catchUp(ctx context.Context) bool {
 	return s.o.CatchUp != nil && s.o.CatchUp(ctx) == nil
 }
 
-// measure counts the request. The func is called when it has been answered.
+// measure counts the request. Call the function that it returns when the request has been answered.
 func (c *call) measure() (finished func()) {
 	if c.Face == nil {
 		return func() {}
@@ -93,21 +92,21 @@ func (c *call) finish(started time.Time) {
 	c.meter.Finished(c.Writer.Code, c.Writer.Bytes, c.s.o.Now().Sub(started))
 }
 
-// answerGrace is how long the answer of a request whose time is over may take: it says so.
+// answerGrace is how long sending the timeout error of a request may take.
 const answerGrace = 5 * time.Second
 
-// boundAnswer says by when the client must have taken the answer: one that does not read would keep one of the places for requests. What is
-// long-running keeps none, and a connection of HTTP/1.1 may still have the deadline of the request before.
+// boundAnswer sets a write deadline: a client that does not read would occupy a seat. Long-running requests occupy none, so for them it removes the
+// deadline, which an HTTP/1.1 connection may still have from its previous request.
 func (c *call) boundAnswer() {
 	var by time.Time
 	if !c.longRunning {
 		by = time.Now().Add(c.s.o.RequestTimeout + answerGrace)
 	}
-	// A caller inside the process takes its answer at once, and has no deadlines.
+	// A client in the same process has no deadlines.
 	_ = http.NewResponseController(c.Writer.ResponseWriter).SetWriteDeadline(by)
 }
 
-// ctx carries what rules may know of the request.
+// ctx returns a context with what rules may know about the request.
 func (c *call) ctx(dryRun bool) context.Context {
 	return resource.WithCall(c.Within, resource.Call{
 		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
@@ -115,13 +114,13 @@ func (c *call) ctx(dryRun bool) context.Context {
 	})
 }
 
-// Warnings are headers, and clients give up on headers that are too long.
+// Warnings are headers, and clients refuse headers that are too long.
 const (
 	longestWarning  = 1 << 10
 	longestWarnings = 8 << 10
 )
 
-// warn adds a warning to the answer, unless there have been too many.
+// warn adds a warning to the response, unless there are too many.
 func (c *call) warn(text string) {
 	if len(text) > longestWarning {
 		text = strings.ToValidUTF8(text[:longestWarning], "") + " …"
@@ -131,7 +130,7 @@ func (c *call) warn(text string) {
 	}
 }
 
-// manager is on whose behalf fields are tracked.
+// manager returns the field manager of the request.
 func (c *call) manager(o query.Write) string {
 	if o.Manager != "" {
 		return o.Manager
@@ -146,8 +145,8 @@ func (c *call) manager(o query.Write) string {
 	return agent
 }
 
-// write is how the registry is told of a change.
+// write returns the registry's options for a write.
 func (c *call) write(o query.Write) registry.WriteOptions {
 	return registry.WriteOptions{Face: c.Face, Manager: c.manager(o), DryRun: o.DryRun, Warn: c.warn, Annotate: c.annotate(),
-		Asked: registry.Asked{FieldManager: o.Manager, FieldValidation: o.Validation}}
+		AnnotateBodies: c.record.WantsRequest(), Asked: registry.Asked{FieldManager: o.Manager, FieldValidation: o.Validation}}
 }

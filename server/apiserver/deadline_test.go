@@ -17,14 +17,14 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// everyone authenticates everybody as a master.
+// everyone authenticates every client as a member of system:masters.
 type everyone struct{}
 
 func (everyone) Authenticate(*http.Request) (auth.User, error) {
 	return auth.User{Name: "jane", Groups: []string{auth.Masters}}, nil
 }
 
-// newServer is an API server on a store in memory.
+// newServer returns an API server on a store in memory.
 func newServer(t *testing.T) *apiserver.Server {
 	t.Helper()
 	s := memory.New(memory.Options{})
@@ -51,25 +51,25 @@ func newServer(t *testing.T) *apiserver.Server {
 	return apiserver.New(apiserver.Options{Registry: reg, Authenticate: everyone{}, Authorize: auth.MastersMay{}})
 }
 
-// hurried notes by when an answer must have been taken.
-type hurried struct {
+// deadlineRecorder records the write deadline of an answer.
+type deadlineRecorder struct {
 	*httptest.ResponseRecorder
 	by time.Time
 }
 
-func (h *hurried) SetWriteDeadline(t time.Time) error {
+func (h *deadlineRecorder) SetWriteDeadline(t time.Time) error {
 	h.by = t
 	return nil
 }
 
-// TestCallerThatDoesNotReadKeepsNoPlace asks for answers in all formats, of which some are made as a whole before they are sent.
-func TestCallerThatDoesNotReadKeepsNoPlace(t *testing.T) {
+// TestClientThatDoesNotReadOccupiesNoSeat requests answers in all formats; some of them are made as a whole before they are sent.
+func TestClientThatDoesNotReadOccupiesNoSeat(t *testing.T) {
 	s := newServer(t)
 	for _, accept := range []string{"application/json", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf"} {
 		for _, path := range []string{"/api/v1/configmaps", "/api/v1/configmaps?pretty=1", "/apis/autoscaling/v1/horizontalpodautoscalers"} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 			r.Header.Set("Accept", accept)
-			h := &hurried{ResponseRecorder: httptest.NewRecorder()}
+			h := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
 			s.ServeHTTP(h, r)
 			if h.Code != http.StatusOK || time.Until(h.by) <= 0 || time.Until(h.by) > 2*time.Minute {
 				t.Errorf("%s as %s: %d, to be taken by %v", path, accept, h.Code, h.by)
@@ -78,11 +78,11 @@ func TestCallerThatDoesNotReadKeepsNoPlace(t *testing.T) {
 	}
 }
 
-func TestWatchHasNoDeadlineOfTheRequestBefore(t *testing.T) {
+func TestWatchDoesNotKeepTheDeadlineOfThePreviousRequest(t *testing.T) {
 	s := newServer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	h := &hurried{ResponseRecorder: httptest.NewRecorder(), by: time.Now()}
+	h := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder(), by: time.Now()}
 	s.ServeHTTP(h, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/configmaps?watch=1", nil))
 	if h.Code != http.StatusOK || !h.by.IsZero() {
 		t.Errorf("%d, to be taken by %v", h.Code, h.by)

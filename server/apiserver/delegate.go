@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/auth"
 )
 
-// delegateOf is who else answers for a group version, or nil.
+// delegateOf returns the handler of another server for a group version, or nil.
 func (s *Server) delegateOf(gv schema.GroupVersion) http.Handler {
 	if s.o.Delegate == nil || gv.Version == "" {
 		return nil
@@ -18,7 +18,7 @@ func (s *Server) delegateOf(gv schema.GroupVersion) http.Handler {
 	return s.o.Delegate.Handler(gv)
 }
 
-// groupVersionOf is the group version that a path names as a whole.
+// groupVersionOf returns the group version if the path names exactly one.
 func groupVersionOf(path string) schema.GroupVersion {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -30,7 +30,7 @@ func groupVersionOf(path string) schema.GroupVersion {
 	return schema.GroupVersion{}
 }
 
-// handOn lets somebody else answer. The request has no credentials any more, and its time is bounded if it is not a stream.
+// handOn lets another server answer. The request's credentials are removed, and its time is bounded unless it is a stream.
 func (c *call) handOn() error {
 	ctx := auth.WithUser(c.Within, c.user)
 	if !c.streams() {
@@ -42,7 +42,7 @@ func (c *call) handOn() error {
 	return nil
 }
 
-// streams tells whether a request that is handed on may go on for long.
+// streams reports whether a delegated request may be long-running.
 func (c *call) streams() bool {
 	switch c.t.View {
 	case "attach", "exec", "log", "portforward", "proxy":

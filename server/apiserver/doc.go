@@ -1,10 +1,10 @@
-// Package apiserver speaks HTTP: it finds out what a request asks for, in which format, and by whom; has the registry do
-// it; and writes the answer, or the stream.
+// Package apiserver implements the HTTP API. It finds out what a request asks for, in which format, and from whom; passes it to the registry; and
+// writes the answer, or the stream.
 //
-// Routes follow from the catalogue of kinds: which verbs a path offers is what its kind can do, and discovery tells the
-// same. Nothing in this package names a kind. Subresources that do more than change an object (bindings, tokens, logs) and
-// kinds that are never stored (reviews) are registered by whoever puts the server together, as Actions and Connections.
+// Routes follow from the catalogue of kinds: a path offers the verbs that its kind supports, and discovery shows the same. Nothing in this package
+// names a kind. Subresources that do more than change an object (bindings, tokens, logs) and kinds that are never stored (reviews) are registered as
+// Actions and Connections by the code that assembles the server.
 //
-// Whatever comes in, the answer is a status with a reason: malformed input is the caller's error and never ends in a
-// panic. A panic nevertheless is logged, answered with 500, and hurts no other request.
+// Every error is answered with a Status that has a reason. Malformed input is a client error and never causes a panic. If a handler does panic, the
+// panic is logged and answered with 500, and other requests are not affected.
 package apiserver

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/auth"
 )
 
-// Headers by which a client acts as somebody else.
+// The headers for impersonation.
 const (
 	impersonatePrefix = "Impersonate-"
 	impersonateUser   = impersonatePrefix + "User"
@@ -21,7 +21,7 @@ const (
 	impersonateExtra  = impersonatePrefix + "Extra-"
 )
 
-// impersonate makes the request that of another user, if its headers ask for that and the client may.
+// impersonate replaces the request's user by the one in its headers, if the authenticated user may impersonate it.
 func impersonate(c *call, next handler) error {
 	if !impersonating(c.Request.Header) {
 		return next(c)
@@ -30,17 +30,16 @@ func impersonate(c *call, next handler) error {
 	switch {
 	case err != nil:
 		return apierrors.NewBadRequest(err.Error())
-	case wanted.name == "": // nobody is named, whatever else begins with that prefix
+	case wanted.name == "": // no user is named, whatever other headers begin with that prefix
 		return next(c)
 	}
-	for _, at := range wanted.needs(c.user) {
-		if err := c.allowed(at); err != nil {
-			return err
-		}
+	becomes, constraint, err := c.become(&wanted)
+	if err != nil {
+		return err
 	}
 	real := c.user
-	c.user, c.impersonator = wanted.user(), &real
-	c.record.Impersonate(c.user)
+	c.user, c.impersonator = becomes, &real
+	c.record.Impersonate(c.user, constraint)
 	c.Request = withoutImpersonation(c.Request)
 	return next(c)
 }
@@ -54,7 +53,7 @@ func impersonating(h http.Header) bool {
 	return false
 }
 
-// impersonation is whom a request wants to be.
+// impersonation is the user that a request wants to act as.
 type impersonation struct {
 	name, uid string
 	groups    []string
@@ -85,37 +84,7 @@ func impersonated(h http.Header) (impersonation, error) {
 
 var errNoName = errors.New("a group, a uid or an extra is impersonated without a user name")
 
-// needs are the permissions that it takes.
-func (i impersonation) needs(by auth.User) []auth.Attributes {
-	var all []auth.Attributes
-	add := func(group, resource, subresource, namespace, name string) {
-		version := "v1"
-		if group == "" {
-			version = ""
-		}
-		all = append(all, auth.Attributes{User: by, Verb: "impersonate", IsResource: true, Group: group, Version: version,
-			Resource: resource, Subresource: subresource, Namespace: namespace, Name: name})
-	}
-	if namespace, name, ok := auth.SplitAccount(i.name); ok {
-		add("", "serviceaccounts", "", namespace, name)
-	} else if i.name != "" {
-		add("", "users", "", "", i.name)
-	}
-	for _, g := range i.groups {
-		add("", "groups", "", "", g)
-	}
-	for key, values := range i.extra {
-		for _, v := range values {
-			add("authentication.k8s.io", "userextras", key, "", v)
-		}
-	}
-	if i.uid != "" {
-		add("authentication.k8s.io", "uids", "", "", i.uid)
-	}
-	return all
-}
-
-// user is who the request's user is from now on. Groups that are not said follow from the name.
+// user returns the impersonated user. If no groups are given, they follow from the name.
 func (i impersonation) user() auth.User {
 	u := auth.User{Name: i.name, UID: i.uid, Groups: slices.Clone(i.groups), Extra: i.extra}
 	if namespace, _, ok := auth.SplitAccount(i.name); ok && len(i.groups) == 0 {

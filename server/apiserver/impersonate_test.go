@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/auth"
 )
 
-func TestEachPartOfAnImpersonationIsAskedFor(t *testing.T) {
+func TestEachPartOfAnImpersonationNeedsAPermission(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		header http.Header
@@ -26,7 +26,7 @@ func TestEachPartOfAnImpersonationIsAskedFor(t *testing.T) {
 		{"a uid and more", http.Header{"Impersonate-User": {"alice"}, "Impersonate-Uid": {"7"}, "Impersonate-Extra-Example.com%2fscopes": {"x", "y"}},
 			[]string{"uids//7", "userextras/example.com/scopes//x", "userextras/example.com/scopes//y", "users//alice"}, "system:authenticated"},
 	} {
-		p := &permits{verdict: func(auth.Attributes) auth.Verdict { return auth.Verdict{Decision: auth.Allow} }}
+		p := &permits{verdict: func(a auth.Attributes) auth.Verdict { return allowIf(a.Verb == "impersonate") }}
 		in := callFor(p, "GET", "/api/v1/pods")
 		in.Request.Header, in.user = c.header, auth.User{Name: "root"}
 		var seen *call
@@ -35,7 +35,10 @@ func TestEachPartOfAnImpersonationIsAskedFor(t *testing.T) {
 		}
 		var asked []string
 		for _, a := range p.asked {
-			if a.Verb != "impersonate" || a.User.Name != "root" {
+			if a.Verb != "impersonate" { // in a mode with constraints
+				continue
+			}
+			if a.User.Name != "root" {
 				t.Errorf("%s: %+v", c.name, a)
 			}
 			asked = append(asked, strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")+"/"+a.Namespace+"/"+a.Name)
@@ -53,6 +56,69 @@ func TestEachPartOfAnImpersonationIsAskedFor(t *testing.T) {
 	}
 }
 
+func allowIf(yes bool) auth.Verdict {
+	if yes {
+		return auth.Verdict{Decision: auth.Allow}
+	}
+	return auth.Verdict{}
+}
+
+// granted returns permissions in the form VERB RESOURCE/NAMESPACE/NAME.
+func granted(all ...string) *permits {
+	return &permits{verdict: func(a auth.Attributes) auth.Verdict {
+		return allowIf(slices.Contains(all, a.Verb+" "+strings.TrimSuffix(a.Resource+"."+a.Group, ".")+"/"+a.Namespace+"/"+a.Name))
+	}}
+}
+
+func TestConstrainedImpersonationTakesTwoPermissions(t *testing.T) {
+	const group = ".authentication.k8s.io/"
+	agent := auth.User{Name: "system:serviceaccount:n:agent", Extra: map[string][]string{nodeKey: {"a"}}}
+	bob := auth.User{Name: "bob"}
+	header := func(name string, more ...string) http.Header {
+		h := http.Header{"Impersonate-User": {name}}
+		if len(more) > 0 {
+			h["Impersonate-Group"] = more
+		}
+		return h
+	}
+	for _, c := range []struct {
+		name    string
+		by      auth.User
+		header  http.Header
+		granted []string
+		groups  string // the groups of the impersonated user; empty if the impersonation is refused
+	}{
+		{"a user for a verb", bob, header("alice"), []string{"impersonate:user-info users" + group + "/alice", "impersonate-on:user-info:list pods//"}, "system:authenticated"},
+		{"a user for another verb", bob, header("alice"), []string{"impersonate:user-info users" + group + "/alice", "impersonate-on:user-info:get pods//"}, ""},
+		{"a user without a verb", bob, header("alice"), []string{"impersonate:user-info users" + group + "/alice"}, ""},
+		{"a verb without a user", bob, header("alice"), []string{"impersonate-on:user-info:list pods//"}, ""},
+		{"a user and a group", bob, header("alice", "dev"), []string{"impersonate:user-info users" + group + "/alice", "impersonate:user-info groups" + group + "/dev", "impersonate-on:user-info:list pods//"}, "dev system:authenticated"},
+		{"a user without the group", bob, header("alice", "dev"), []string{"impersonate:user-info users" + group + "/alice", "impersonate-on:user-info:list pods//"}, ""},
+		{"many groups at once", bob, header("alice", "a", "b", "c", "d"), []string{"impersonate:user-info users" + group + "/alice", "impersonate:user-info groups" + group + "/*", "impersonate-on:user-info:list pods//"}, "a b c d system:authenticated"},
+		{"the masters", bob, header("alice", "system:masters"), []string{"impersonate:user-info users" + group + "/alice", "impersonate:user-info groups" + group + "/system:masters", "impersonate-on:user-info:list pods//"}, ""},
+		{"an account", bob, header("system:serviceaccount:n:robot"), []string{"impersonate:serviceaccount serviceaccounts" + group + "n/robot", "impersonate-on:serviceaccount:list pods//"}, "system:serviceaccounts system:serviceaccounts:n system:authenticated"},
+		{"an account as a user", bob, header("system:serviceaccount:n:robot"), []string{"impersonate:user-info users" + group + "/system:serviceaccount:n:robot", "impersonate-on:user-info:list pods//"}, ""},
+		{"an account with groups", bob, header("system:serviceaccount:n:robot", "dev"), []string{"impersonate:serviceaccount serviceaccounts" + group + "n/robot", "impersonate-on:serviceaccount:list pods//"}, ""},
+		{"any node", bob, header("system:node:a"), []string{"impersonate:arbitrary-node nodes" + group + "/a", "impersonate-on:arbitrary-node:list pods//"}, "system:nodes system:authenticated"},
+		{"a node as a user", bob, header("system:node:a"), []string{"impersonate:user-info users" + group + "/system:node:a", "impersonate-on:user-info:list pods//"}, ""},
+		{"one's own node", agent, header("system:node:a"), []string{"impersonate:associated-node nodes" + group + "/*", "impersonate-on:associated-node:list pods//"}, "system:nodes system:authenticated"},
+		{"another node", agent, header("system:node:b"), []string{"impersonate:associated-node nodes" + group + "/*", "impersonate-on:associated-node:list pods//"}, ""},
+		{"the node of no account", auth.User{Name: "bob", Extra: agent.Extra}, header("system:node:a"), []string{"impersonate:associated-node nodes" + group + "/*", "impersonate-on:associated-node:list pods//"}, ""},
+		{"one's own node in a group", agent, header("system:node:a", "system:masters"), []string{"impersonate:associated-node nodes" + group + "/*", "impersonate-on:associated-node:list pods//"}, ""},
+	} {
+		in := callFor(granted(c.granted...), "GET", "/api/v1/pods")
+		in.Request.Header, in.user = c.header, c.by
+		var seen *call
+		err := impersonate(in, func(c *call) error { seen = c; return nil })
+		switch {
+		case c.groups == "" && !apierrors.IsForbidden(err):
+			t.Errorf("%s: %v", c.name, err)
+		case c.groups != "" && (err != nil || strings.Join(seen.user.Groups, " ") != c.groups || seen.user.Name != c.header.Get("Impersonate-User")):
+			t.Errorf("%s: %v as %+v", c.name, err, in.user)
+		}
+	}
+}
+
 func TestOneRefusalEndsAnImpersonation(t *testing.T) {
 	users := func(a auth.Attributes) auth.Verdict {
 		if a.Resource == "users" {
@@ -63,7 +129,7 @@ func TestOneRefusalEndsAnImpersonation(t *testing.T) {
 	in := callFor(&permits{verdict: users}, "GET", "/api/v1/pods")
 	in.Request.Header = http.Header{"Impersonate-User": {"alice"}, "Impersonate-Group": {"system:masters"}}
 	in.user = auth.User{Name: "bob"}
-	const want = `groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups" in API group "" at the cluster scope`
+	const want = `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" at the cluster scope`
 	if err := impersonate(in, nil); !apierrors.IsForbidden(err) || err.Error() != want {
 		t.Errorf("%v", err)
 	}
@@ -75,7 +141,7 @@ func TestOneRefusalEndsAnImpersonation(t *testing.T) {
 	}
 }
 
-func TestHeadersThatNameNobodyMakeNobodyElseOfAClient(t *testing.T) {
+func TestImpersonationHeadersWithoutAUserChangeNothing(t *testing.T) {
 	for _, h := range []http.Header{
 		{"Impersonate-User": {""}},
 		{"Impersonate-Anything": {"x"}},

@@ -25,7 +25,7 @@ func (c *call) labels() Labels {
 	return l
 }
 
-// verbLabel is what metrics call a verb: the method, for most.
+// verbLabel returns the verb as metrics name it: mostly the method.
 func (c *call) verbLabel() string {
 	switch c.verb {
 	case "get":
@@ -51,7 +51,7 @@ func (c *call) verbLabel() string {
 	return "other"
 }
 
-// knownView is the subresource, unless there is no such one.
+// knownView returns the subresource, or nothing if it does not exist.
 func (c *call) knownView() string {
 	view := c.t.View
 	if view == "" {
@@ -73,7 +73,7 @@ func (c *call) scope() string {
 	return "cluster"
 }
 
-// verbOf names what the request wants, as rules of authorization do.
+// verbOf returns the verb as authorization rules name it.
 func (c *call) verbOf() string {
 	switch c.Request.Method {
 	case http.MethodGet, http.MethodHead:

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/fairness"
 )
 
-// flights counts the requests that are served, for metrics.
+// flights counts the requests that are being served, for metrics.
 type flights struct{ reading, changing atomic.Int64 }
 
 func (f *flights) of(verb string) *atomic.Int64 {
@@ -26,7 +26,7 @@ func (f *flights) of(verb string) *atomic.Int64 {
 // limit bounds how many requests are served at the same time, and for how long. Streams have bounds of their own.
 func limit(c *call, next handler) error {
 	if c.delegate != nil {
-		return next(c) // who answers has bounds of its own, and must not take places here while it does not
+		return next(c) // the other server has limits of its own; while it hangs, its requests must not occupy seats here
 	}
 	bounded := c.isResource && c.Face != nil
 	if bounded {
@@ -52,7 +52,7 @@ func limit(c *call, next handler) error {
 	return next(c)
 }
 
-// enter takes a place, by the rules of fairness or, without them, among all.
+// enter takes a seat: by priority and fairness or, if that is off, of the seats that all requests share.
 func (c *call) enter(bounded bool) (leave func(), err error) {
 	switch {
 	case c.s.o.Fairness != nil:
@@ -63,7 +63,7 @@ func (c *call) enter(bounded bool) (leave func(), err error) {
 	return c.s.enter(c.verb)
 }
 
-// enter takes a place among the requests that are served at the same time.
+// enter takes one of the seats that all requests share.
 func (s *Server) enter(verb string) (leave func(), err error) {
 	places := s.reading
 	switch verb {
@@ -79,12 +79,12 @@ func (s *Server) enter(verb string) (leave func(), err error) {
 	}
 }
 
-// enterFairly waits for a place in the level of the request.
+// enterFairly waits for a seat in the priority level of the request.
 func (c *call) enterFairly() (leave func(), err error) {
 	q := fairness.Request{User: &c.user, Verb: c.verb, IsResource: c.isResource, Path: c.Request.URL.Path}
 	if c.isResource {
 		q.Group, q.Resource, q.Subresource, q.Namespace = c.t.Group, c.t.Resource, c.t.View, c.t.Namespace
-		if q.Group == "" && q.Resource == "namespaces" { // a namespace is in itself
+		if q.Group == "" && q.Resource == "namespaces" { // a namespace is in the namespace of its own name
 			q.Namespace = c.t.Name
 		}
 	}
@@ -98,16 +98,16 @@ func (c *call) enterFairly() (leave func(), err error) {
 		return place.Leave, nil
 	}
 	left := false
-	c.begun = func() {
+	c.releaseSeat = func() {
 		if !left {
 			left = true
 			place.Leave()
 		}
 	}
-	return c.begun, nil
+	return c.releaseSeat, nil
 }
 
-// detail is what dumps tell of the request while it waits.
+// detail returns what dumps show of the request while it waits.
 func (c *call) detail() fairness.Detail {
 	return fairness.Detail{
 		User: c.user.Name, Verb: c.verb, Path: c.Request.URL.Path, Namespace: c.t.Namespace, Name: c.t.Name,
@@ -116,12 +116,12 @@ func (c *call) detail() fairness.Detail {
 }
 
 const (
-	objectsPerSeat = 100 // that a list reads
-	watchesPerSeat = 10  // that a change wakes, each for eventTime
+	objectsPerSeat = 100 // objects that a list reads for each seat
+	watchesPerSeat = 10  // watches that a change wakes for each seat, each for eventTime
 	eventTime      = 5 * time.Millisecond
 )
 
-// work estimates how much there is to do for the request.
+// work estimates the seats and the time that the request needs.
 func (c *call) work(flow fairness.Classified) fairness.Work {
 	w := fairness.Work{Seats: 1}
 	if c.Face == nil || flow.Exempt() {
@@ -157,14 +157,14 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 
 func seatsFor(n, perSeat int) int { return max((n+perSeat-1)/perSeat, 1) }
 
-// initialEvents tells whether a watch begins with the state.
+// initialEvents reports whether a watch begins with the current state.
 func (c *call) initialEvents() bool {
 	q := c.Request.URL.Query()
 	version := q.Get("resourceVersion")
 	return version == "" || version == "0" || q.Get("sendInitialEvents") == "true"
 }
 
-// atMost is how many objects a list reads.
+// atMost bounds how many objects a list reads.
 func (c *call) atMost(objects int) int {
 	if !strings.Contains(c.Request.URL.RawQuery, "limit=") {
 		return objects
@@ -175,7 +175,7 @@ func (c *call) atMost(objects int) int {
 	return objects
 }
 
-// refused answers a request for which there is no place.
+// refused answers a request that got no seat.
 func (c *call) refused(err error) error {
 	var r *fairness.Refusal
 	if !errors.As(err, &r) {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// oneOfEachOwner drops owners that are named twice, and tells the caller.
+// oneOfEachOwner removes duplicate owner references, and warns the client.
 func (c *call) oneOfEachOwner(o resource.Object, when string, tell bool) {
 	owners := o.GetOwnerReferences()
 	if len(owners) < 2 {

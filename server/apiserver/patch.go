@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Applier merges what server-side apply is given into what is there.
+// Applier merges the configuration of a server-side apply into an object.
 type Applier interface {
 	Apply(face *resource.Face, view string, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error)
 }
@@ -90,7 +90,7 @@ func checkPatchOptions(kind types.PatchType, o query.Write, forceGiven bool) err
 	return query.InvalidOptions("PatchOptions", errs)
 }
 
-// patchUpdater makes an updater of a patch. What is wrong with the patch is said when there is something to patch.
+// patchUpdater returns an updater that applies a patch. Errors in the patch are reported only if the object exists.
 func (c *call) patchUpdater(kind types.PatchType, text []byte, o query.Write) registry.Updater {
 	change, err := patch.Compile(kind, text, c.Face.New)
 	if err != nil {
@@ -98,8 +98,10 @@ func (c *call) patchUpdater(kind types.PatchType, text []byte, o query.Write) re
 	}
 	findings := patch.Findings(kind, text)
 	var part patch.Part
+	var tree patch.Tree
 	if len(findings) == 0 {
 		part = c.part(kind, text, change)
+		tree = c.tree(kind, text)
 	}
 	warned := false
 	finish := func(obj resource.Object) (resource.Object, error) {
@@ -111,6 +113,11 @@ func (c *call) patchUpdater(kind types.PatchType, text []byte, o query.Write) re
 		if obj, ok := part.Apply(old); ok {
 			c.Kind.Default(obj)
 			return finish(obj)
+		}
+		if obj, ok := tree.Apply(c.Face, old); ok {
+			if strict, err := body.Clean(c.Kind, obj, nil); err == nil && len(strict) == 0 {
+				return finish(c.toKind(obj))
+			}
 		}
 		into, after, strict, err := patch.Whole(c.Face, kind, old, text, change)
 		if err != nil {
@@ -127,11 +134,19 @@ func (c *call) patchUpdater(kind types.PatchType, text []byte, o query.Write) re
 				return nil, err
 			}
 		}
-		return finish(c.hub(into))
+		return finish(c.toKind(into))
 	}
 }
 
-// part is the short way of a patch, where there is one.
+// tree returns the fast path of a patch of a tree, or nil.
+func (c *call) tree(kind types.PatchType, text []byte) patch.Tree {
+	if !c.Native() || c.StoredProto() {
+		return nil
+	}
+	return patch.TreeOf(kind, text)
+}
+
+// part returns the fast path of a patch, if it has one.
 func (c *call) part(kind types.PatchType, text []byte, change patch.Func) patch.Part {
 	if !c.Native() || !c.StoredProto() {
 		return patch.Part{}

@@ -15,20 +15,20 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Check is one part of the server's health.
+// Check is one health check.
 type Check struct {
 	Name string
-	// Live counts for /livez too, not for /readyz and /healthz alone.
+	// Live includes the check in /livez; otherwise it is only part of /readyz and /healthz.
 	Live bool
 	Do   func(context.Context) error
 }
 
-// servePath answers what is not about a resource.
+// servePath answers requests that are not for a resource.
 func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
 	parts := strings.Split(path, "/")
 	if parts[0] == "apis" || parts[0] == "openapi" {
-		s.catchUp(r.Context()) // what is known is shown, whatever comes of it
+		s.catchUp(r.Context()) // if it fails, the known paths are shown
 	}
 	if h := s.extra(r.URL.Path); h != nil {
 		h.ServeHTTP(w, r)
@@ -58,7 +58,7 @@ func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// extra finds the handler of a path, or of the longest one above it that ends in a slash.
+// extra returns the handler of a path, or of the longest prefix that ends in a slash.
 func (s *Server) extra(path string) http.Handler {
 	if h, ok := s.o.Extra[path]; ok {
 		return h
@@ -72,7 +72,7 @@ func (s *Server) extra(path string) http.Handler {
 	return nil
 }
 
-// sendPaths lists what can be asked for, whatever the caller accepts.
+// sendPaths lists the server's paths as JSON, whatever the client accepts.
 func (s *Server) sendPaths(w http.ResponseWriter, r *http.Request) {
 	b, err := json.MarshalIndent(map[string][]string{"paths": s.paths()}, "", "  ")
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Server) paths() []string {
 	return slices.Compact(out)
 }
 
-// serveHealth runs the checks: all, one by its name, or all but the excluded ones.
+// serveHealth runs the health checks: all of them, one by its name, or all that are not excluded.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []string) {
 	q := r.URL.Query()
 	excluded := q["exclude"]

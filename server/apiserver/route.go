@@ -44,7 +44,7 @@ func (c *call) dispatch() error {
 	return c.serveMain()
 }
 
-// connect lets a connection answer, if it offers the method.
+// connect calls a connection, if it supports the method.
 func (c *call) connect(connection Connection) error {
 	sub, ok := c.Kind.Subresource(c.t.View)
 	if !ok || sub.Action == nil {
@@ -56,8 +56,8 @@ func (c *call) connect(connection Connection) error {
 	return connection.Connect(c.Writer, auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user)), c.t)
 }
 
-// checkScope refuses paths that name a namespace for what has none, and the other way round: who may do something in one
-// namespace must not do it everywhere by asking like that.
+// checkScope refuses a namespace for a cluster-scoped kind, and its absence where one is required. Otherwise a user with permissions in one namespace
+// could use such a path to act in the whole cluster.
 func (c *call) checkScope() error {
 	switch {
 	case !c.Kind.Namespaced && c.t.Namespace != "":
@@ -72,7 +72,7 @@ func (c *call) checkScope() error {
 	return nil
 }
 
-// place is what the path names, if it has no subresource.
+// place returns what the path names, if it has no subresource.
 func (c *call) place() resource.Place {
 	switch {
 	case c.t.Name != "":
@@ -83,7 +83,7 @@ func (c *call) place() resource.Place {
 	return resource.Collection
 }
 
-// watchPath refuses what is not a watch on a path for watches.
+// watchPath refuses other requests than watches on the old paths for watches.
 func watchPath(c *call) error {
 	if c.Kind.Offers("watch") {
 		return status.MethodNotAllowed()

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// setScale changes the number of replicas through the subresource.
+// setScale changes the number of replicas through the scale subresource.
 func (c *call) setScale(gvk schema.GroupVersionKind) error {
 	o, err := query.ParseWrite(c.Request.URL.Query(), map[string]string{"update": "UpdateOptions", "patch": "PatchOptions"}[c.verb])
 	if err != nil {

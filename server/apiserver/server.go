@@ -27,68 +27,66 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// Options are what a server is made of.
+// Options are the parts of a server.
 type Options struct {
 	Registry *registry.Registry
-	// Authenticate finds out who is calling; Authorize whether they may. Both are required.
+	// Authenticate identifies the user of a request; Authorize decides what the user may do. Both are required.
 	Authenticate auth.Authenticator
 	Authorize    auth.Authorizer
-	// Audit writes down what is asked for; nil writes nothing.
+	// Audit records requests; nil records nothing.
 	Audit *audit.Log
-	// Apply makes server-side apply work.
+	// Apply implements server-side apply.
 	Apply Applier
-	// Actions are what posting to a subresource, or to a kind that is not stored, does: "pods/binding",
-	// "tokenreviews.authentication.k8s.io".
+	// Actions implement the POST to a subresource, or to a kind that is not stored: "pods/binding", "tokenreviews.authentication.k8s.io".
 	Actions map[string]Action
-	// Connections are subresources that stream: "pods/log".
+	// Connections are the subresources that stream: "pods/log".
 	Connections map[string]Connection
-	// Extra serves further paths that are not resources: "/openapi/v2".
+	// Extra serves other paths that are not resources: "/openapi/v2".
 	Extra map[string]http.Handler
-	// Delegate answers for group versions that are not served here; nil if there are none.
+	// Delegate serves group versions that are not served here; nil if there are none.
 	Delegate Delegate
-	// CatchUp makes known all kinds that were defined before it is called; nil if kinds are never defined. It is asked before
-	// a path is said not to exist, and before anybody is told which kinds there are.
+	// CatchUp waits until all kinds are known that were defined before the call; nil if kinds are never added. It is called before a path is answered
+	// with 404, and before discovery is answered.
 	CatchUp func(context.Context) error
-	// Checks make up /livez, /readyz and /healthz.
+	// Checks are the checks of /livez, /readyz and /healthz.
 	Checks []Check
-	// Fairness gives requests their places. Without it MaxInFlight and MaxMutatingInFlight bound them, whoever asks.
+	// Fairness gives seats to requests. Without it MaxInFlight and MaxMutatingInFlight limit all users together.
 	Fairness *fairness.Dispatcher
-	// Metrics counts requests and the events of watches; nil counts nothing.
+	// Metrics counts requests and events of watches; nil counts nothing.
 	Metrics Metrics
 	Version version.Info
-	// Address is what discovery says where the server is.
+	// Address is the server's address in discovery documents.
 	Address string
-	// Privileged lets pods have privileged containers.
+	// Privileged allows privileged containers.
 	Privileged bool
 
-	// MaxBody bounds bodies, 3 MiB by default; MaxInFlight and MaxMutatingInFlight requests that are not watches.
+	// MaxBody bounds request bodies, 3 MiB by default. MaxInFlight and MaxMutatingInFlight bound concurrent requests without watches.
 	MaxBody             int64
 	MaxInFlight         int
 	MaxMutatingInFlight int
-	// RequestTimeout ends requests that are not long-running. MinRequestTimeout is the least time that a watch stays open
-	// when its caller does not say.
+	// RequestTimeout ends requests that are not long-running. MinRequestTimeout is the shortest time after which a watch ends if the client sets no
+	// timeout.
 	RequestTimeout    time.Duration
 	MinRequestTimeout time.Duration
-	// BookmarkPeriod is how often a watch that wants bookmarks gets one.
+	// BookmarkPeriod is the time between bookmarks, for watches that want them.
 	BookmarkPeriod time.Duration
 
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Delegate knows who else answers for group versions.
+// Delegate finds the handlers of group versions that other servers serve.
 type Delegate interface {
-	// Handler answers for a group version, to callers who may ask; nil says that it is served here. The caller is found in the
-	// context of a request.
+	// Handler returns the handler of a group version; nil if it is served here. The requests are authorized, and their context holds the user.
 	Handler(schema.GroupVersion) http.Handler
-	// Groups are all of them, as discovery shows them, and a number that changes when they do.
+	// Groups returns all delegated group versions for discovery, and a number that changes when they do.
 	Groups() (version int, all []DelegatedGroup)
 }
 
-// DelegatedGroup is what discovery shows of a group version that somebody else answers for.
+// DelegatedGroup is a group version that another server serves, as discovery shows it.
 type DelegatedGroup = discovery.Group
 
-// Action does what posting a body to a subresource means. The answer is sent with the code.
+// Action implements the POST to a subresource. The object is sent with the code.
 type Action interface {
 	Act(ctx context.Context, c *ActionCall) (answer runtime.Object, code int, err error)
 }
@@ -96,7 +94,7 @@ type Action interface {
 // ActionFunc is an Action.
 type ActionFunc func(ctx context.Context, c *ActionCall) (runtime.Object, int, error)
 
-// Act calls the func.
+// Act calls f.
 func (f ActionFunc) Act(ctx context.Context, c *ActionCall) (runtime.Object, int, error) {
 	return f(ctx, c)
 }
@@ -111,14 +109,14 @@ type ActionCall struct {
 	User            auth.User
 }
 
-// Connection serves a subresource that streams, by the methods of its action. An error says that nothing has been sent, and is sent.
+// Connection serves a subresource that streams, with the methods of its action. If it returns an error, it has sent nothing, and the error is sent.
 type Connection interface {
 	Connect(w http.ResponseWriter, r *http.Request, t Target) error
 }
 
-// Metrics gives what counts requests.
+// Metrics returns the counters of requests.
 type Metrics interface {
-	// Meter finds what counts the requests with some labels. It is called for each of them.
+	// Meter returns the counter of the requests with these labels. It is called for each request.
 	Meter(l Labels) Meter
 }
 
@@ -126,18 +124,18 @@ type Metrics interface {
 type Meter interface {
 	Started()
 	Finished(code int, bytes int64, took time.Duration)
-	// Sent counts an event of a watch, Initial how many objects a watch began with.
+	// Sent counts an event of a watch. Initial counts the objects with which a watch begins.
 	Sent(bytes int)
 	Initial(events int)
 }
 
-// Labels are what metrics tell requests apart by. There is a bounded number of them, whatever is sent.
+// Labels are the labels of a request in metrics. Their number is bounded, whatever clients send.
 type Labels struct {
 	Verb, Group, Version, Resource, Subresource, Scope string
 	DryRun, LongRunning                                bool
 }
 
-// Server answers requests. It starts nothing of its own; End ends the streams that are open.
+// Server serves the API. It starts no goroutine of its own; End ends the open streams.
 type Server struct {
 	o    Options
 	log  *slog.Logger
@@ -147,7 +145,7 @@ type Server struct {
 	bodies            body.Reader
 	handle            handler
 	reading, changing chan struct{}
-	identifying       chan struct{} // holds a place for each request whose token is being checked
+	identifying       chan struct{} // holds a token for each request whose bearer token is being checked
 	discovery         *discovery.Documents
 	sockets           sync.WaitGroup
 	serving           atomic.Int64
@@ -192,10 +190,10 @@ func setDefault[T comparable](v *T, otherwise T) {
 	}
 }
 
-// End ends all open streams; requests that come later are answered as before.
+// End ends all open streams. Later requests are still answered.
 func (s *Server) End() { s.stop(errEnding) }
 
-// Wait returns when the WebSockets have ended: an http.Server does not wait for connections that it has given away.
+// Wait waits until all WebSockets have ended: an http.Server does not wait for hijacked connections.
 func (s *Server) Wait() { s.sockets.Wait() }
 
 var errEnding = fmt.Errorf("the server is shutting down")
@@ -238,13 +236,13 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	}
 	s.log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	if begun, ok := w.(*answer.Response); ok && begun.Code != 0 {
-		panic(http.ErrAbortHandler) // An error in the middle of an answer would be taken for a part of it.
+	if response, ok := w.(*answer.Response); ok && response.Code != 0 {
+		panic(http.ErrAbortHandler) // An error in the middle of a response would be taken for a part of it.
 	}
 	s.fail(w, r, apierrors.NewInternalError(fmt.Errorf("this request caused apiserver to panic. Look in the logs for details")))
 }
 
-// InFlight tells how many requests are being served that are not watches.
+// InFlight returns how many requests are being served, without watches.
 func (s *Server) InFlight() (reading, changing int) {
 	return int(s.flights.reading.Load()), int(s.flights.changing.Load())
 }
@@ -257,7 +255,7 @@ func (noMetrics) Finished(int, int64, time.Duration) {}
 func (noMetrics) Sent(int)                           {}
 func (noMetrics) Initial(int)                        {}
 
-// fail answers with an error.
+// fail sends an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := status.Of(err)
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
@@ -273,7 +271,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answer.WriteStatus(w, f, status)
 }
 
-// failed answers with an error, if there is one.
+// failed sends an error, if there is one.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)

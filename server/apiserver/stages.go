@@ -12,16 +12,16 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// handler answers a request, or returns the error that is the answer.
+// handler answers a request, or returns the error to send.
 type handler func(*call) error
 
-// stage does its part of a request and calls the next, unless the request ends here.
+// stage does one part of a request and calls next, unless the request ends here.
 type stage func(c *call, next handler) error
 
-// stages are what each request goes through, in this order. What comes behind them is a matter of the verb.
+// stages are the stages of each request, in this order. What follows depends on the verb.
 var stages = []stage{identify, audited, impersonate, limit, authorize}
 
-// chain makes one handler of stages and what comes behind them.
+// chain combines stages and a final handler.
 func chain(last handler, stages ...stage) handler {
 	for _, s := range slices.Backward(stages) {
 		next := last
@@ -30,7 +30,7 @@ func chain(last handler, stages ...stage) handler {
 	return last
 }
 
-// identify finds out who calls. That may need the store, so that it is bounded like all other work.
+// identify authenticates the request. That may need the store, so its time is bounded.
 func identify(c *call, next handler) error {
 	u, err := c.s.authenticate(c.Request)
 	if err != nil {
@@ -55,6 +55,7 @@ func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 	case err == nil:
 		return u, nil
 	case errors.Is(err, auth.ErrUnauthorized):
+		s.log.Info("unable to authenticate the request", "method", r.Method, "path", r.URL.Path, "error", err)
 		return auth.User{}, apierrors.NewUnauthorized("Unauthorized")
 	}
 	s.log.Warn("a client could not be authenticated", "method", r.Method, "path", r.URL.Path, "error", err)
@@ -63,7 +64,7 @@ func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 	return auth.User{}, e
 }
 
-// respond answers a request that may be answered.
+// respond answers an authorized request.
 func respond(c *call) error {
 	switch {
 	case c.delegate != nil:
@@ -77,7 +78,7 @@ func respond(c *call) error {
 	return c.dispatch()
 }
 
-// notServed tells a group that is not served from a resource that its group does not have.
+// notServed returns the 404 for a group that is not served, or for a resource that the group does not have.
 func (c *call) notServed() error {
 	for _, k := range c.s.o.Registry.Catalogue.Kinds() {
 		if slices.ContainsFunc(k.Faces, func(f *resource.Face) bool { return f.GroupVersion() == c.t.GroupVersion }) {

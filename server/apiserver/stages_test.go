@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// permits is an authenticator and an authorizer: it knows a user, and what they may.
+// permits is an authenticator and an authorizer for one user with given permissions.
 type permits struct {
 	user    auth.User
 	failure error
@@ -46,7 +46,7 @@ func callFor(p *permits, method, path string) *call {
 	return c
 }
 
-func TestStagesComeInTheirOrderAndEndWhereOneRefuses(t *testing.T) {
+func TestStagesRunInOrderUntilOneRefuses(t *testing.T) {
 	var came []string
 	note := func(name string, err error) stage {
 		return func(c *call, next handler) error {
@@ -67,7 +67,7 @@ func TestStagesComeInTheirOrderAndEndWhereOneRefuses(t *testing.T) {
 	}
 }
 
-func TestAWrongProofIs401AndAFailureToCheckItIs503(t *testing.T) {
+func TestInvalidCredentialsAre401AndAFailureToCheckThemIs503(t *testing.T) {
 	for _, c := range []struct {
 		failure error
 		code    int32
@@ -93,7 +93,7 @@ func TestChecksOfTokensAreBounded(t *testing.T) {
 	}
 }
 
-func TestReadsAndChangesHavePlacesOfTheirOwn(t *testing.T) {
+func TestReadsAndWritesHaveSeparateLimits(t *testing.T) {
 	p := &permits{}
 	get, post := callFor(p, "GET", "/api/v1/pods"), callFor(p, "POST", "/api/v1/namespaces/n/pods")
 	post.s = get.s
@@ -121,7 +121,7 @@ func TestReadsAndChangesHavePlacesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotIsToldWhatInTheWordsOfKubernetes(t *testing.T) {
+func TestForbiddenRequestsAreExplainedInTheWordsOfKubernetes(t *testing.T) {
 	no := func(auth.Attributes) auth.Verdict { return auth.Verdict{} }
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", "/api/v1/namespaces/n/pods", `pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "n"`},
@@ -149,7 +149,7 @@ func TestWhoMayNotIsToldWhatInTheWordsOfKubernetes(t *testing.T) {
 	}
 }
 
-func TestReadingAPodDoesNotOpenASessionInIt(t *testing.T) {
+func TestPermissionToReadAPodDoesNotAllowASessionInIt(t *testing.T) {
 	reader := func(a auth.Attributes) auth.Verdict {
 		if a.Verb == "get" {
 			return auth.Verdict{Decision: auth.Allow}

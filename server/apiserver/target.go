@@ -6,19 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Target is what a path names.
+// Target is the resource that a path names.
 type Target struct {
 	schema.GroupVersion
 	Resource  string
 	Namespace string
 	Name      string
 	View      string // subresource
-	Rest      string // what follows the subresource, for proxies
+	Rest      string // the path after the subresource, for proxies
 	// Watch says that the old prefix form …/watch/… was used.
 	Watch bool
 }
 
-// parseTarget takes a path below /api or /apis apart. ok is false if it does not name a resource.
+// parseTarget parses a path below /api or /apis. ok is false if it does not name a resource.
 func parseTarget(path string) (t Target, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -35,7 +35,7 @@ func parseTarget(path string) (t Target, ok bool) {
 		}
 		t.Watch = true
 	}
-	// /namespaces/NAME/status and /namespaces/NAME/finalize are about the namespace itself.
+	// /namespaces/NAME/status and /namespaces/NAME/finalize are subresources of the namespace itself.
 	if parts[0] == "namespaces" && len(parts) > 2 && !(len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")) {
 		t.Namespace, parts = parts[1], parts[2:]
 	}

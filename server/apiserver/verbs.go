@@ -44,7 +44,7 @@ func (c *call) list() error {
 		return err
 	}
 	if c.Format.Shape == negotiate.Partial {
-		return c.Unlike()
+		return c.CheckShape()
 	}
 	return c.SendList(list)
 }
@@ -69,7 +69,7 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.understand(b, o)
+	obj, err := c.decodeObject(b, o)
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (c *call) create() error {
 	return c.SendStored(http.StatusCreated, stored)
 }
 
-// understand makes an object of the kind of a body in the caller's version, with defaults filled in.
-func (c *call) understand(b body.Body, o query.Write) (resource.Object, error) {
+// decodeObject decodes a body as an object in the request's version, and sets defaults.
+func (c *call) decodeObject(b body.Body, o query.Write) (resource.Object, error) {
 	into := c.Face.New()
 	strict, err := b.DecodeInto(into, c.Face.GroupVersionKind)
 	if err != nil {
@@ -93,14 +93,14 @@ func (c *call) understand(b body.Body, o query.Write) (resource.Object, error) {
 	if err := body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn); err != nil {
 		return nil, err
 	}
-	obj := c.hub(into)
+	obj := c.toKind(into)
 	c.oneOfEachOwner(obj, "", true)
 	c.received(obj, into)
 	return obj, nil
 }
 
-// hub turns what the caller speaks of into the kind itself, and fills in defaults.
-func (c *call) hub(o runtime.Object) resource.Object {
+// toKind converts an object from the request's version to the kind's own, and sets defaults.
+func (c *call) toKind(o runtime.Object) resource.Object {
 	var obj resource.Object
 	if c.Face.To != nil {
 		obj = c.Face.To(o)
@@ -121,7 +121,7 @@ func (c *call) update(view string) error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.understand(b, o)
+	obj, err := c.decodeObject(b, o)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,9 @@ func (c *call) update(view string) error {
 		return err
 	}
 	updater := func(context.Context, resource.Object) (given resource.Object, err error) {
-		// The registry may change what it is given; a second try needs the body as it came. All has been said about it.
+		// The registry may modify the object, so a retry decodes the body again. Warnings and errors were reported the first time.
 		if given, obj = obj, nil; given == nil {
-			if given, err = c.understand(b, query.Write{Validation: metav1.FieldValidationIgnore}); err == nil {
+			if given, err = c.decodeObject(b, query.Write{Validation: metav1.FieldValidationIgnore}); err == nil {
 				err = c.checkNames(given)
 			}
 		}
@@ -191,7 +191,7 @@ func (c *call) delete() error {
 	switch {
 	case !deleted.Gone:
 		return c.SendStored(code, &deleted.Stored)
-	case c.Kind.ReturnDeleted && deleted.Object != nil: // with what the delete itself changed, which was not stored
+	case c.Kind.ReturnDeleted && deleted.Object != nil: // including the changes of the delete itself, which were not stored
 		return c.SendObject(code, deleted.Object)
 	}
 	details := &metav1.StatusDetails{Name: c.t.Name, Group: c.t.Group, Kind: c.t.Resource}
@@ -201,10 +201,10 @@ func (c *call) delete() error {
 	return c.Send(code, &metav1.Status{Status: metav1.StatusSuccess, Details: details}, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 }
 
-// ignoreReadErrors is the verb that allows to delete an object that cannot be read.
+// ignoreReadErrors is the verb that permits deleting an object that cannot be read.
 const ignoreReadErrors = "unsafe-delete-ignore-read-errors"
 
-// mayIgnoreReadErrors asks whether the caller may delete an object that cannot be read: nobody can check it.
+// mayIgnoreReadErrors checks whether the user may delete an object that cannot be read, because admission cannot check it.
 func (c *call) mayIgnoreReadErrors() error {
 	at := c.attributes()
 	at.Verb = ignoreReadErrors
@@ -234,7 +234,7 @@ func (c *call) deleteCollection() error {
 	return c.SendList(list)
 }
 
-// deleteOptions come in the query, or in a body.
+// deleteOptions reads the options of a delete from the query or the body.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, query.Write, error) {
 	o := &metav1.DeleteOptions{}
 	b, err := c.s.bodies.Read(c.Writer, c.Request)

@@ -32,15 +32,15 @@ func (c *call) watch() error {
 	w, err := c.storage.Watch(c.Request.Context(), q)
 	switch {
 	case apierrors.IsResourceExpired(err):
-		// A watch from a version that is gone opens, and says so: clients expect it there.
+		// A watch from an expired version starts with status 200 and then sends the error: clients expect it there.
 		st.Refuse(status.Of(err))
 		return nil
 	case err != nil:
 		return err
 	}
 	defer w.Close()
-	if c.begun != nil {
-		c.begun()
+	if c.releaseSeat != nil {
+		c.releaseSeat()
 	}
 	st.Serve(w)
 	return nil
@@ -52,11 +52,11 @@ func withWatch(c *call) map[string][]string {
 	return q
 }
 
-// longestWatch, in seconds, is as good as for ever, and a time.Duration can hold it.
+// longestWatch, in seconds, is practically unlimited and fits into a time.Duration.
 const longestWatch = 365 * 24 * 3600
 
-// watchTimeout is the caller's, or a random one of at least the server's minimum: so that watches that began together do
-// not end together.
+// watchTimeout returns the client's timeout, or a random one of at least the server's minimum, so that watches that began together do not end
+// together.
 func (c *call) watchTimeout(o query.List) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		return time.Duration(min(*o.TimeoutSeconds, longestWatch)) * time.Second

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/resource/builtin"
 )
 
-func TestPathsForWatchesAreForNothingElse(t *testing.T) {
+func TestOldWatchPathsServeOnlyWatches(t *testing.T) {
 	kinds := map[string]*call{}
 	for _, k := range builtin.Kinds() {
 		kinds[k.GroupResource().String()] = &call{Answer: answer.Answer{Kind: k}}

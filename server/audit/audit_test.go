@@ -124,7 +124,7 @@ func TestEventsAreThoseOfKubernetes(t *testing.T) {
 	}
 	rec.Object("web", "default", "uid-1", "7")
 	rec.Request([]byte("{\n\"metadata\": {\"managedFields\": [1], \"name\": \"web\"}}"))
-	rec.Impersonate(auth.User{Name: "bob"})
+	rec.Impersonate(auth.User{Name: "bob"}, "impersonate:user-info")
 	rec.Annotate("b", "2")
 	rec.Annotate("a", "\"quoted\"\n")
 	rec.Annotate("a", "later")

@@ -21,6 +21,7 @@ type event struct {
 	id, uri, agent     string
 	sources            []string
 	impersonated       *auth.User
+	constraint         string // of the impersonation
 	uid, version       string // of the object
 	status             *metav1.Status
 	request, response  []byte
@@ -45,6 +46,11 @@ func (e *event) append(b []byte) []byte {
 	if e.impersonated != nil {
 		b = append(b, `,"impersonatedUser":`...)
 		b = user(b, e.impersonated)
+		if e.constraint != "" {
+			b = append(b, `,"authenticationMetadata":{"impersonationConstraint":`...)
+			b = text(b, e.constraint)
+			b = append(b, '}')
+		}
 	}
 	if len(e.sources) > 0 {
 		b = append(b, `,"sourceIPs":`...)

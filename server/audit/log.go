@@ -10,12 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options say what is written and where. Policy is needed, and one of File and Webhook.
+// Options say what is written and where. Policy is needed, and one of File, Webhook and Events.
 type Options struct {
 	Policy  *Policy
 	File    FileOptions
 	Webhook WebhookOptions
-	Logger  *slog.Logger
+	// Events is given each event, as JSON that holds until it returns. Requests wait for it.
+	Events func([]byte)
+	Logger *slog.Logger
 }
 
 // Log writes audit events. A nil Log writes none.
@@ -73,8 +75,23 @@ func Open(o Options) (*Log, error) {
 		}
 		l.backends = append(l.backends, b)
 	}
+	if o.Events != nil {
+		l.backends = append(l.backends, &backend{name: "events", sink: events(o.Events)})
+	}
 	return l, nil
 }
+
+// events are handed to a func.
+type events func([]byte)
+
+func (f events) write(_ context.Context, all [][]byte) error {
+	for _, one := range all {
+		f(one)
+	}
+	return nil
+}
+
+func (events) close() error { return nil }
 
 // Run writes batches until ctx ends.
 func (l *Log) Run(ctx context.Context) error {

@@ -140,10 +140,10 @@ func (r *Record) Annotate(key, value string) {
 	}
 }
 
-// Impersonate says as whom the request goes on.
-func (r *Record) Impersonate(u auth.User) {
+// Impersonate says as whom the request goes on, and under which constraint, if there is one.
+func (r *Record) Impersonate(u auth.User, constraint string) {
 	if r != nil {
-		r.event.impersonated = &u
+		r.event.impersonated, r.event.constraint = &u, constraint
 	}
 }
 

@@ -69,8 +69,8 @@ type Requests struct {
 	// Clients returns the authorities whose certificates are believed: another pool when they have changed.
 	Clients func() *x509.CertPool
 	Tokens  Tokens
-	// NoAnonymous turns requests without a proof away.
-	NoAnonymous bool
+	// Anonymous tells whether a request without a proof is served; nil serves all.
+	Anonymous func(*http.Request) bool
 	// Proxy believes front proxies; nil believes none. They are asked first.
 	Proxy *FrontProxy
 	Now   func() time.Time
@@ -109,7 +109,7 @@ func (a *Requests) Authenticate(r *http.Request) (User, error) {
 	switch {
 	case wrong != nil:
 		return User{}, wrong
-	case a.NoAnonymous:
+	case a.Anonymous != nil && !a.Anonymous(r):
 		return User{}, ErrUnauthorized
 	}
 	return User{Name: Anonymous, Groups: []string{Unauthenticated}}, nil

@@ -13,12 +13,12 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// every is how often objects are looked at.
-const every = time.Minute
+// checkInterval is how often the objects are checked.
+const checkInterval = time.Minute
 
-// repeat does something every minute until the context ends.
+// repeat calls do every minute until the context ends.
 func repeat(ctx context.Context, do func(context.Context) error, failed func(error)) error {
-	t := time.NewTicker(every)
+	t := time.NewTicker(checkInterval)
 	defer t.Stop()
 	for {
 		select {
@@ -32,7 +32,7 @@ func repeat(ctx context.Context, do func(context.Context) error, failed func(err
 	}
 }
 
-// keepConfigMap makes a config map in kube-system, or completes the one that is there.
+// keepConfigMap creates a config map in kube-system, or completes the existing one.
 func keepConfigMap(ctx context.Context, r *registry.Registry, name string, complete func(*corev1.ConfigMap)) error {
 	kind, ok := r.Catalogue.Kind(corev1.Resource("configmaps"))
 	if !ok {

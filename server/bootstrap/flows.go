@@ -18,21 +18,21 @@ import (
 	"github.com/millrace/millrace/server/resource/flowcontrol"
 )
 
-// flowManager is whom the fields of these objects belong to.
+// flowManager is the field manager of these objects.
 const flowManager = "api-priority-and-fairness-config-producer-v1"
 
-// Flows keeps the objects of flowcontrol.apiserver.k8s.io.
+// Flows maintains the objects of flowcontrol.apiserver.k8s.io.
 type Flows struct {
 	Registry *registry.Registry
 	Logger   *slog.Logger
 }
 
-// Run looks after the objects until the context ends.
+// Run maintains the objects until the context ends.
 func (f *Flows) Run(ctx context.Context) error {
 	return repeat(ctx, f.Ensure, func(err error) { f.Logger.Warn("flow control objects could not be ensured", "error", err) })
 }
 
-// Ensure makes what is missing, renews what has not been changed on purpose, and deletes what is no longer suggested.
+// Ensure creates missing objects, updates those that were not changed on purpose, and deletes those that are no longer suggested.
 func (f *Flows) Ensure(ctx context.Context) error {
 	mandatory, suggested := flowcontrol.Mandatory(), flowcontrol.Suggested()
 	levels, err := f.storage("prioritylevelconfigurations")
@@ -62,7 +62,7 @@ func sameSchema(o, want *flowcontrolv1.FlowSchema) bool {
 	return equality.Semantic.DeepEqual(o.Spec, want.Spec)
 }
 
-// sameLevel leaves it to the cluster how much the exempt level lends.
+// sameLevel compares priority levels. The lendable percentage of the exempt level is left to the cluster.
 func sameLevel(o, want *flowcontrolv1.PriorityLevelConfiguration) bool {
 	have := o.Spec
 	if have.Exempt != nil && want.Spec.Exempt != nil {
@@ -71,7 +71,7 @@ func sameLevel(o, want *flowcontrolv1.PriorityLevelConfiguration) bool {
 	return equality.Semantic.DeepEqual(have, want.Spec)
 }
 
-// ensureAll looks at objects side by side: they share the store's syncs.
+// ensureAll handles objects concurrently, so that they share the store's syncs.
 func ensureAll[P resource.Object](ctx context.Context, s *registry.Storage, suggested, mandatory []P, same func(o, want P) bool, replace func(o, want P)) error {
 	all := append(append([]P(nil), suggested...), mandatory...)
 	errs := make([]error, len(all))
@@ -98,7 +98,7 @@ func ensure[P resource.Object](ctx context.Context, s *registry.Storage, want P,
 	}
 	_, _, err := s.Update(ctx, "", name, func(_ context.Context, old resource.Object) (resource.Object, error) {
 		o := old.DeepCopyObject().(P)
-		renew := mandatory || mayRenew(o)
+		renew := mandatory || mayUpdate(o)
 		if renew && !same(o, want) {
 			replace(o, want)
 		}
@@ -113,8 +113,8 @@ func ensure[P resource.Object](ctx context.Context, s *registry.Storage, want P,
 	return nil
 }
 
-// mayRenew tells whether a suggested object follows what is suggested: as its annotation says, or if its spec never changed.
-func mayRenew(o metav1.Object) bool {
+// mayUpdate reports whether a suggested object may be updated: its annotation says so, or its spec never changed.
+func mayUpdate(o metav1.Object) bool {
 	if says, err := strconv.ParseBool(o.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey]); err == nil {
 		return says
 	}
@@ -130,7 +130,7 @@ func annotate(o metav1.Object, value string) {
 	o.SetAnnotations(all)
 }
 
-// removeUnknown deletes objects that once were suggested, and that nobody has made their own.
+// removeUnknown deletes objects that used to be suggested, and that were not changed on purpose.
 func removeUnknown(ctx context.Context, s *registry.Storage, known map[string]bool) error {
 	list, err := s.List(ctx, registry.ListQuery{Freshness: registry.Freshness{Any: true}})
 	if err != nil {

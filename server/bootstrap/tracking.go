@@ -10,22 +10,24 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// TrackingName is the config map in kube-system that says since when the use of tokens in secrets is noted. The loop that takes such tokens
-// away needs to know.
+// TrackingName is the config map in kube-system that says since when the use of tokens in secrets is recorded. The controller that removes unused
+// tokens needs that date.
 const TrackingName = "kube-apiserver-legacy-service-account-token-tracking"
 
-// Tracking keeps that config map.
+// Tracking maintains that config map.
 type Tracking struct {
 	Registry *registry.Registry
 	Logger   *slog.Logger
 }
 
-// Run looks after the config map until the context ends.
+// Run maintains the config map until the context ends.
 func (t *Tracking) Run(ctx context.Context) error {
-	return repeat(ctx, t.Ensure, func(err error) { t.Logger.Warn("the tracking of tokens could not be noted", "error", err) })
+	return repeat(ctx, t.Ensure, func(err error) {
+		t.Logger.Warn("the config map for tracking tokens could not be written", "error", err)
+	})
 }
 
-// Ensure writes the present day, unless a day is there.
+// Ensure writes the current day, unless the config map has one.
 func (t *Tracking) Ensure(ctx context.Context) error {
 	return keepConfigMap(ctx, t.Registry, TrackingName, func(o *corev1.ConfigMap) {
 		if _, err := time.Parse(time.DateOnly, o.Data["since"]); err != nil {

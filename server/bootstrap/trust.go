@@ -14,20 +14,20 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// TrustName is the config map in kube-system by which other API servers learn whom to believe.
+// TrustName is the config map in kube-system that tells extension API servers which clients and front proxies to trust.
 const TrustName = "extension-apiserver-authentication"
 
-// Trust keeps that config map. What other servers of the cluster have put into it stays.
+// Trust maintains that config map. What other servers of the cluster have written into it stays.
 type Trust struct {
 	Registry *registry.Registry
 	// Clients are the authorities of clients, Proxies those of front proxies, in PEM.
 	Clients, Proxies func() []byte
-	// ProxyNames are the front proxies that are believed.
+	// ProxyNames are the allowed common names of front proxies.
 	ProxyNames []string
 	Logger     *slog.Logger
 }
 
-// Run looks after the config map until the context ends.
+// Run maintains the config map until the context ends.
 func (t *Trust) Run(ctx context.Context) error {
 	return repeat(ctx, t.Ensure, func(err error) { t.Logger.Warn("the authorities could not be published", "error", err) })
 }
@@ -37,11 +37,11 @@ func (t *Trust) Ensure(ctx context.Context) error {
 	return keepConfigMap(ctx, t.Registry, TrustName, t.complete)
 }
 
-// complete adds what this server wants others to know.
+// complete adds this server's authorities and names.
 func (t *Trust) complete(o *corev1.ConfigMap) {
 	bundles := map[string][]byte{"client-ca-file": t.Clients(), "requestheader-client-ca-file": t.Proxies()}
 	for key, text := range bundles {
-		o.Data[key] = joined(o.Data[key], text)
+		o.Data[key] = mergeBundles(o.Data[key], text)
 	}
 	lists := map[string][]string{
 		"requestheader-username-headers": {"X-Remote-User"}, "requestheader-uid-headers": {"X-Remote-Uid"},
@@ -49,12 +49,12 @@ func (t *Trust) complete(o *corev1.ConfigMap) {
 		"requestheader-allowed-names": t.ProxyNames,
 	}
 	for key, values := range lists {
-		o.Data[key] = listed(o.Data[key], values)
+		o.Data[key] = mergeLists(o.Data[key], values)
 	}
 }
 
-// joined is a bundle with the certificates of another one that it lacks.
-func joined(present string, more []byte) string {
+// mergeBundles adds to a bundle the certificates of another that it lacks.
+func mergeBundles(present string, more []byte) string {
 	for block, rest := pem.Decode(more); block != nil; block, rest = pem.Decode(rest) {
 		if text := string(pem.EncodeToMemory(block)); !strings.Contains(present, text) {
 			present += text
@@ -63,11 +63,11 @@ func joined(present string, more []byte) string {
 	return present
 }
 
-// listed is a list in JSON with the values of another one that it lacks.
-func listed(present string, more []string) string {
+// mergeLists adds to a JSON list the values of another that it lacks.
+func mergeLists(present string, more []string) string {
 	var all []string
 	if json.Unmarshal([]byte(present), &all) != nil {
-		all = nil // it was no list
+		all = nil // it was not a list
 	}
 	for _, v := range more {
 		if !slices.Contains(all, v) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-func TestAClusterKnowsItsKubeletsAndLetsGoOfThemWhenItEnds(t *testing.T) {
+func TestAClusterReachesItsKubeletsAndEndsTheirStreamsWhenItEnds(t *testing.T) {
 	caller, left := make(chan string, 1), make(chan struct{})
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(left)

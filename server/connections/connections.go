@@ -26,24 +26,24 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Options say how nodes are found and spoken to. Registry is required.
+// Options says how to find and call nodes. Registry is required.
 type Options struct {
 	Registry *registry.Registry
-	// Certificate returns the client certificate by which kubelets know that the API server calls.
+	// Certificate returns the client certificate that identifies the API server to kubelets.
 	Certificate func() *tls.Certificate
-	// Authorities must have signed the serving certificates of kubelets. Nil believes all.
+	// Authorities must have signed the serving certificates of kubelets. If nil, they are not verified.
 	Authorities *x509.CertPool
-	// AddressTypes are the addresses of a node that are tried, the best first: by default InternalIP, ExternalIP, Hostname,
-	// InternalDNS, ExternalDNS.
+	// AddressTypes are the types of node addresses to use, in order of preference: by default InternalIP, ExternalIP, Hostname, InternalDNS,
+	// ExternalDNS.
 	AddressTypes []corev1.NodeAddressType
-	// Dial opens connections; nil opens them as net.Dialer does.
+	// Dial opens connections; nil means net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Own tells whether the API server itself listens at an address, where no node and no pod can be; nil knows of none.
+	// Own reports whether the API server itself listens at an address, which therefore belongs to no node or pod. If nil, no address is checked.
 	Own    func(netip.AddrPort) bool
 	Logger *slog.Logger
 }
 
-// Connections are the streams that a server holds open.
+// Connections holds the open streams of a server.
 type Connections struct {
 	o    Options
 	log  *slog.Logger
@@ -52,7 +52,7 @@ type Connections struct {
 
 	kubelet, unverified, backend *http.Transport
 
-	mu      sync.Mutex // guards closed, and adding to running against Close
+	mu      sync.Mutex // guards closed, and orders running.Add before Close
 	closed  bool
 	running sync.WaitGroup
 }
@@ -65,7 +65,7 @@ const (
 
 var errEnding = errors.New("the server is shutting down")
 
-// New makes connections, of which there are none yet.
+// New returns Connections without any stream.
 func New(o Options) *Connections {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -77,7 +77,7 @@ func New(o Options) *Connections {
 	c.ends, c.stop = context.WithCancelCause(context.Background())
 	c.kubelet = c.transport(c.kubeletTLS(o.Authorities), c.forKubelets)
 	c.unverified = c.transport(c.kubeletTLS(nil), c.forKubelets)
-	c.backend = c.transport(&tls.Config{InsecureSkipVerify: true}, c.forPods) // pods have no names that a certificate could be for
+	c.backend = c.transport(&tls.Config{InsecureSkipVerify: true}, c.forPods) // pods have no names for which a certificate could be issued
 	return c
 }
 
@@ -89,7 +89,7 @@ func (c *Connections) kubeletTLS(authorities *x509.CertPool) *tls.Config {
 	return config
 }
 
-// transport speaks HTTP/1.1 alone, since only that can be upgraded, and leaves bodies as they are.
+// transport returns a transport for HTTP/1.1 only, because only that can be upgraded. It does not decompress bodies.
 func (c *Connections) transport(config *tls.Config, allowed func(netip.AddrPort) error) *http.Transport {
 	return &http.Transport{
 		DialContext: c.guarded(allowed), TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout,
@@ -97,7 +97,7 @@ func (c *Connections) transport(config *tls.Config, allowed func(netip.AddrPort)
 	}
 }
 
-// End ends all streams. Requests that come later are turned away.
+// End ends all streams. Later requests are refused.
 func (c *Connections) End() {
 	c.mu.Lock()
 	c.closed = true
@@ -105,8 +105,8 @@ func (c *Connections) End() {
 	c.stop(errEnding)
 }
 
-// Close ends all streams and waits for them. One whose caller does not read is only over when the server has closed its
-// connection, so that servers are told to End first, then closed, and then comes this.
+// Close ends all streams and waits for them. If a client does not read, its stream ends only when the server closes its connection. So first call
+// End, then close the servers, then call Close.
 func (c *Connections) Close() {
 	c.End()
 	c.running.Wait()
@@ -115,7 +115,7 @@ func (c *Connections) Close() {
 	}
 }
 
-// enter begins a stream. Its context ends with the caller and with the server.
+// enter begins a stream. Its context ends with the client's request and with the server.
 func (c *Connections) enter(parent context.Context) (ctx context.Context, leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *Connections) enter(parent context.Context) (ctx context.Context, leave 
 	}, nil
 }
 
-// All are the connections by the names of their subresources.
+// All returns the connections by the names of their subresources.
 func (c *Connections) All() map[string]apiserver.Connection {
 	return map[string]apiserver.Connection{
 		"pods/log":         &connection{c, c.logs},
@@ -145,13 +145,13 @@ func (c *Connections) All() map[string]apiserver.Connection {
 	}
 }
 
-// connection is one subresource.
+// connection is the handler of one subresource.
 type connection struct {
 	of    *Connections
 	serve func(request) error
 }
 
-// request is one request for it.
+// request is one request for a connection.
 type request struct {
 	ctx    context.Context
 	w      http.ResponseWriter
@@ -174,7 +174,7 @@ func (c *connection) Connect(w http.ResponseWriter, r *http.Request, t apiserver
 	return c.serve(request{ctx: ctx, w: w, r: r, target: t})
 }
 
-// admit asks whether the admission lets somebody connect.
+// admit runs the admission steps for a connect request.
 func (c *Connections) admit(q request, options runtime.Object) error {
 	kind, ok := c.o.Registry.Catalogue.Kind(schema.GroupResource{Group: q.target.Group, Resource: q.target.Resource})
 	if !ok {
@@ -186,7 +186,7 @@ func (c *Connections) admit(q request, options runtime.Object) error {
 	})
 }
 
-// find reads an object of the core group, in its newest state.
+// find reads the newest state of an object of the core group.
 func find[T resource.Object](ctx context.Context, c *Connections, name, namespace, object string) (T, error) {
 	var none T
 	kind, ok := c.o.Registry.Catalogue.Kind(schema.GroupResource{Resource: name})
@@ -215,7 +215,7 @@ func notFound() error {
 	}}
 }
 
-// failed is an error that Kubernetes shows as it is.
+// failed returns an error whose text Kubernetes shows unchanged.
 func failed(format string, args ...any) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...),

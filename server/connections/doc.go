@@ -1,15 +1,13 @@
-// Package connections hands requests on to what runs on nodes: logs, exec, attach and port-forward to the kubelet of a
-// pod's node, and the proxies to nodes, pods and services.
+// Package connections forwards requests to nodes: logs, exec, attach and port-forward to the kubelet of a pod's node, and the proxies to nodes, pods
+// and services.
 //
-// What is guaranteed: a caller's credentials are never handed on. An upgraded connection is copied byte for byte in both
-// directions, whatever it speaks (WebSocket, SPDY); when one end closes, what it sent arrives, and then the other end is
-// closed. A stream ends when its caller goes, when the kubelet or the backend goes, and when the server ends; after Close
-// nothing of any stream is running.
+// Guarantees: a client's credentials are never forwarded. An upgraded connection is copied byte for byte in both directions, whatever its protocol
+// (WebSocket, SPDY). When one end closes, the bytes that it sent still arrive, and then the other end is closed. A stream ends when its client
+// disconnects, when the kubelet or the backend closes it, and when the server ends; after Close no goroutine of a stream is running.
 //
-// Kubelets know the API server by its client certificate. Their own serving certificates are believed without looking,
-// as kube-apiserver does, unless Options.Authorities says who must have signed them: a check that falls back to belief would
-// only look like one.
+// Kubelets authenticate the API server by its client certificate. Their own serving certificates are not verified, as in kube-apiserver, unless
+// Options.Authorities is set. There is no fallback from a failed verification to none, because that would only look secure.
 //
-// Pods and services are only proxied to at addresses that belong to the network of pods: not at loopback or link-local
-// addresses, which would be those of the server's own machine.
+// Pods and services are proxied to only at addresses in the pod network: never at loopback or link-local addresses, which belong to the server's own
+// machine.
 package connections

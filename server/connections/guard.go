@@ -12,9 +12,9 @@ import (
 
 var errNotAllowed = apierrors.NewBadRequest("address not allowed")
 
-// forKubelets refuses addresses that can be no kubelet's: those of nobody in particular, those that are only good on one
-// link, as the metadata services of clouds are, and the API server's own. Everybody who may write a node's status could
-// have the server call there, with its certificate.
+// forKubelets refuses addresses that cannot be a kubelet's: unspecified and multicast addresses, link-local addresses such as those of the metadata
+// services of clouds, and the API server's own. Otherwise every user who may write a node's status could make the server connect there with its
+// client certificate.
 func (c *Connections) forKubelets(at netip.AddrPort) error {
 	ip := at.Addr().Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == broadcast {
@@ -28,7 +28,7 @@ func (c *Connections) forKubelets(at netip.AddrPort) error {
 
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
-// forPods refuses these, and loopback addresses.
+// forPods refuses the same addresses, and loopback addresses.
 func (c *Connections) forPods(at netip.AddrPort) error {
 	if at.Addr().Unmap().IsLoopback() {
 		return errNotAllowed
@@ -36,11 +36,11 @@ func (c *Connections) forPods(at netip.AddrPort) error {
 	return c.forKubelets(at)
 }
 
-// dialer opens connections, as net/http wants them opened.
+// dialer opens connections; it has the signature that net/http uses.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// guarded opens connections to allowed addresses alone. What is looked at is the address that the connection goes to,
-// whatever a name was resolved to before.
+// guarded opens connections only to allowed addresses. It checks the address of the connection itself, so that a name cannot resolve to another one
+// in between.
 func (c *Connections) guarded(allowed func(netip.AddrPort) error) dialer {
 	if c.o.Dial == nil {
 		d := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
@@ -62,7 +62,7 @@ func (c *Connections) guarded(allowed func(netip.AddrPort) error) dialer {
 	}
 }
 
-// refusedDial is the refusal to connect to an address, if that is why a connection failed.
+// refusedDial returns the refusal of an address, if that is why a connection failed.
 func refusedDial(err error) (error, bool) {
 	var refused *apierrors.StatusError
 	return refused, errors.As(err, &refused)

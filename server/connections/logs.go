@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// longestError bounds how much of a kubelet's refusal is read.
+// longestError bounds how much of a kubelet's error response is read.
 const longestError = 64 << 10
 
-// logs sends what a container has written, and, if the caller follows, what it writes from now on.
+// logs sends what a container has written and, if the client follows, what it writes from now on.
 func (c *Connections) logs(q request) error {
 	o, err := logOptions(q.r.URL.Query(), q.target.Name)
 	if err != nil {
@@ -61,7 +61,7 @@ func sendLogs(q request, transport http.RoundTripper, from *url.URL, follow bool
 		return failed("%v", &url.Error{Op: "Get", URL: from.String(), Err: err})
 	}
 	defer answer.Body.Close()
-	if err := refusal(answer, schema.GroupResource{Resource: "pods/log"}, q.target.Name); err != nil {
+	if err := kubeletError(answer, schema.GroupResource{Resource: "pods/log"}, q.target.Name); err != nil {
 		return err
 	}
 	if websocket.IsWebSocketUpgrade(q.r) {
@@ -74,16 +74,16 @@ func sendLogs(q request, transport http.RoundTripper, from *url.URL, follow bool
 	}
 	to := io.Writer(q.w)
 	if follow {
-		to = newFlushing(q.w)
+		to = newFlushWriter(q.w)
 	}
 	if _, err := io.Copy(to, answer.Body); err != nil && q.ctx.Err() == nil {
-		panic(http.ErrAbortHandler) // so that the caller sees that this is not the end of the log
+		panic(http.ErrAbortHandler) // the client then sees that the log was cut off
 	}
 	return nil
 }
 
-// refusal is what a kubelet's answer other than a success means.
-func refusal(answer *http.Response, of schema.GroupResource, name string) error {
+// kubeletError converts a kubelet's error response to an API error.
+func kubeletError(answer *http.Response, of schema.GroupResource, name string) error {
 	if answer.StatusCode >= http.StatusOK && answer.StatusCode <= http.StatusPartialContent {
 		return nil
 	}
@@ -100,21 +100,21 @@ func refusal(answer *http.Response, of schema.GroupResource, name string) error 
 	return apierrors.NewGenericServerResponse(answer.StatusCode, "", of, name, string(text), 0, false)
 }
 
-// flushing sends at once what is written.
-type flushing struct {
+// flushWriter flushes each write.
+type flushWriter struct {
 	w       io.Writer
 	control *http.ResponseController
 }
 
-// newFlushing sends the header too, so that a caller who follows a silent container knows that it is being served.
-func newFlushing(w http.ResponseWriter) *flushing {
-	f := &flushing{w: w, control: http.NewResponseController(w)}
+// newFlushWriter sends the header at once, so that a client that follows a silent container sees that the request is served.
+func newFlushWriter(w http.ResponseWriter) *flushWriter {
+	f := &flushWriter{w: w, control: http.NewResponseController(w)}
 	f.control.Flush()
 	return f
 }
 
 // Write implements io.Writer.
-func (f *flushing) Write(b []byte) (int, error) {
+func (f *flushWriter) Write(b []byte) (int, error) {
 	n, err := f.w.Write(b)
 	if err != nil {
 		return n, err

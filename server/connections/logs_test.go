@@ -16,7 +16,7 @@ import (
 
 const logPath = "/api/v1/namespaces/default/pods/"
 
-func TestLogsAreAskedOfTheKubeletOfThePod(t *testing.T) {
+func TestLogsComeFromThePodsKubelet(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s by %s", r.Method, r.URL, r.TLS.PeerCertificates[0].Subject.CommonName)
 	}), Options{})
@@ -27,7 +27,7 @@ func TestLogsAreAskedOfTheKubeletOfThePod(t *testing.T) {
 	}
 }
 
-func TestWhoFollowsALogSeesEachLineAtOnceAndItsLeavingIsNoticed(t *testing.T) {
+func TestAFollowedLogIsSentLineByLineUntilTheClientDisconnects(t *testing.T) {
 	left, more := make(chan struct{}), make(chan string)
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(left)
@@ -79,7 +79,7 @@ func TestTheEndOfTheServerEndsLogs(t *testing.T) {
 	}
 }
 
-func TestQuestionsForLogsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidLogOptionsAreRefused(t *testing.T) {
 	w := newWorld(t, http.NotFoundHandler(), Options{})
 	w.create(podWith("two", "node", "a", "b"), "", "pods")
 	initial := podWith("three", "node", "a", "b")
@@ -124,7 +124,7 @@ func TestQuestionsForLogsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatIsAwayIsSaidToBe(t *testing.T) {
+func TestAnUnreachableKubeletIsNamedInTheError(t *testing.T) {
 	w := newWorld(t, http.NotFoundHandler(), Options{})
 	w.create(nodeAt("away", "127.0.0.1:1"), "", "nodes")
 	w.create(podWith("gone", "away", "main"), "", "pods")

@@ -10,10 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// kubeletPort is where a kubelet listens that does not say.
+// kubeletPort is the kubelet's port if the node's status does not name one.
 const kubeletPort = 10250
 
-// kubeletOf finds where the kubelet of a node listens.
+// kubeletOf returns the address of a node's kubelet.
 func (c *Connections) kubeletOf(ctx context.Context, node string) (host, port string, err error) {
 	n, err := find[*corev1.Node](ctx, c, "nodes", "", node)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Connections) addressOf(n *corev1.Node) (string, error) {
 	return "", failed("no preferred addresses found; known addresses: %v", n.Status.Addresses)
 }
 
-// allowed refuses addresses that are no pod's.
+// allowed refuses addresses that cannot be a pod's.
 func allowed(address string) error {
 	ip := net.ParseIP(address)
 	if ip == nil || ip.IsUnspecified() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() ||

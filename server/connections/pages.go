@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// longestPage bounds the pages whose links are led back through the proxy. They are in memory as a whole, and a backend could send one without an
-// end, or one that is long only when it is unpacked.
+// longestPage bounds the HTML pages whose links are rewritten. They are held in memory as a whole, and a backend might send one without end, or one
+// that is long only when it is decompressed.
 const longestPage = 16 << 20
 
-var errLongPage = errors.New("a page of the backend is too long for its links to be led through the proxy")
+var errLongPage = errors.New("an HTML page of the backend is too long to rewrite its links for the proxy")
 
-// boundPage bounds an answer if it is a page. A page that is compressed is unpacked on the way.
+// boundPage bounds a response if it is an HTML page. A compressed page is decompressed.
 func boundPage(answer *http.Response) error {
 	if kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "text/html" {
 		return nil
@@ -36,26 +36,26 @@ func boundPage(answer *http.Response) error {
 		unpacked = flate.NewReader(answer.Body)
 	case "":
 	default:
-		return nil // it is passed on as it is
+		return nil // it is passed on unchanged
 	}
 	if unpacked != io.Reader(answer.Body) {
 		answer.Header.Del("Content-Encoding")
 		answer.Header.Del("Content-Length")
 		answer.ContentLength = -1
 	}
-	answer.Body = &page{Reader: io.LimitReader(unpacked, longestPage+1), Closer: answer.Body}
+	answer.Body = &boundedPage{Reader: io.LimitReader(unpacked, longestPage+1), Closer: answer.Body}
 	return nil
 }
 
-// page is a body that ends with an error when it is too long.
-type page struct {
+// boundedPage is a body that fails when it is too long.
+type boundedPage struct {
 	io.Reader
 	io.Closer
 	read int
 }
 
 // Read implements io.Reader.
-func (p *page) Read(b []byte) (int, error) {
+func (p *boundedPage) Read(b []byte) (int, error) {
 	n, err := p.Reader.Read(b)
 	if p.read += n; p.read > longestPage {
 		return 0, errLongPage

@@ -13,7 +13,7 @@ func (c *Connections) pod(q request) (*corev1.Pod, error) {
 	return find[*corev1.Pod](q.ctx, c, "pods", q.target.Namespace, q.target.Name)
 }
 
-// containerOf checks the name of a container, or finds the only one.
+// containerOf checks the name of a container, or returns the pod's only container.
 func containerOf(pod *corev1.Pod, name string) (string, error) {
 	if name != "" {
 		if !slices.Contains(allContainers(pod), name) {

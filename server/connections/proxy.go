@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 )
 
-// proxyNode hands a request on to a port of a node: "name", "name:port" or "scheme:name:port". Without a port, and with the
-// kubelet's, it is the kubelet that is spoken to, as itself.
+// proxyNode forwards a request to a port of a node: "name", "name:port" or "scheme:name:port". Without a port, or with the kubelet's, it goes to the
+// kubelet with the API server's client certificate.
 func (c *Connections) proxyNode(q request) error {
 	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
 	if !ok {
 		return apierrors.NewBadRequest("invalid node request " + strconv.Quote(q.target.Name))
 	}
-	if err := c.admit(q, &corev1.NodeProxyOptions{Path: beyond(q)}); err != nil {
+	if err := c.admit(q, &corev1.NodeProxyOptions{Path: backendPath(q)}); err != nil {
 		return err
 	}
 	host, kubelet, err := c.kubeletOf(q.ctx, name)
@@ -39,14 +39,14 @@ func (c *Connections) proxyNode(q request) error {
 	return c.proxy(q, c.backend, scheme, net.JoinHostPort(host, port))
 }
 
-// proxyPod hands a request on to a port of a pod: "name", "name:port" or "scheme:name:port". Without a port it is the first
-// that the pod names.
+// proxyPod forwards a request to a port of a pod: "name", "name:port" or "scheme:name:port". Without a port it goes to the first port in the pod's
+// spec.
 func (c *Connections) proxyPod(q request) error {
 	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
 	if !ok {
 		return apierrors.NewBadRequest("invalid pod request " + strconv.Quote(q.target.Name))
 	}
-	if err := c.admit(q, &corev1.PodProxyOptions{Path: beyond(q)}); err != nil {
+	if err := c.admit(q, &corev1.PodProxyOptions{Path: backendPath(q)}); err != nil {
 		return err
 	}
 	pod, err := find[*corev1.Pod](q.ctx, c, "pods", q.target.Namespace, name)
@@ -79,13 +79,13 @@ func firstPort(pod *corev1.Pod) string {
 	return ""
 }
 
-// proxyService hands a request on to one of the pods behind a service.
+// proxyService forwards a request to one of the pods behind a service.
 func (c *Connections) proxyService(q request) error {
 	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
 	if !ok {
 		return apierrors.NewBadRequest("invalid service request " + strconv.Quote(q.target.Name))
 	}
-	if err := c.admit(q, &corev1.ServiceProxyOptions{Path: beyond(q)}); err != nil {
+	if err := c.admit(q, &corev1.ServiceProxyOptions{Path: backendPath(q)}); err != nil {
 		return err
 	}
 	host, err := c.endpoint(q, name, port)
@@ -95,44 +95,44 @@ func (c *Connections) proxyService(q request) error {
 	return c.proxy(q, c.backend, scheme, host)
 }
 
-// beyond is what of the path is the backend's: all that follows "proxy".
-func beyond(q request) string {
-	_, after := split(q)
+// backendPath returns the backend's part of the path: everything after "proxy".
+func backendPath(q request) string {
+	_, after := splitProxyPath(q)
 	return after
 }
 
-// split parts a path in what is the server's, up to "proxy", and what is the backend's.
-func split(q request) (before, after string) {
+// splitProxyPath divides a path into the server's part, up to "proxy", and the backend's.
+func splitProxyPath(q request) (before, after string) {
 	marker := "/" + q.target.Resource + "/" + q.target.Name + "/proxy"
 	head, tail, _ := strings.Cut(q.r.URL.Path, marker)
 	return head + marker, tail
 }
 
-// proxy hands a request on, upgraded or not.
+// proxy forwards a request, upgraded or not.
 func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host string) error {
 	if scheme == "" {
 		scheme = "http"
 	}
-	before, after := split(q)
+	before, after := splitProxyPath(q)
 	to := &url.URL{Scheme: scheme, Host: host, Path: after, RawQuery: q.r.URL.RawQuery}
 	if upgrading(q.r) {
 		return c.upgrade(q, transport, to)
 	}
 	if after == "" && (q.r.Method == http.MethodGet || q.r.Method == http.MethodHead) {
-		// What the backend's pages refer to is below this path, which browsers only see if it ends so.
+		// Relative links in the backend's pages are below this path. Browsers resolve them correctly only if it ends with a slash.
 		back := &url.URL{Path: q.r.URL.Path + "/", RawQuery: q.r.URL.RawQuery}
 		q.w.Header().Set("Location", back.String())
 		q.w.WriteHeader(http.StatusMovedPermanently)
 		return nil
 	}
 	var failure error
-	dialled := &noticing{next: transport}
+	dialled := &dialRecorder{next: transport}
 	p := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { rewrite(r, to) },
-		// It leads the links in the backend's pages, and where it sends clients, back through here, as paths: the server may
-		// have other names for its clients than it knows.
+		// It rewrites links in the backend's pages, and redirects, to paths below the proxy. They are paths and not URLs, because clients may use
+		// another host name for the server.
 		Transport:      &proxy.Transport{PathPrepend: before, RoundTripper: dialled},
-		ModifyResponse: func(r *http.Response) error { forget(r.Header); return nil },
+		ModifyResponse: func(r *http.Response) error { removeCORSHeaders(r.Header); return nil },
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failure = err },
 		ErrorLog:       slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
 		FlushInterval:  -1,
@@ -147,14 +147,14 @@ func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host
 	return failure
 }
 
-// noticing remembers that a connection was refused, and bounds pages.
-type noticing struct {
+// dialRecorder records that a connection was refused, and bounds HTML pages.
+type dialRecorder struct {
 	next    http.RoundTripper
 	refused error
 }
 
 // RoundTrip implements http.RoundTripper.
-func (n *noticing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (n *dialRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := n.next.RoundTrip(r)
 	if refused, ok := refusedDial(err); ok {
 		n.refused = refused
@@ -178,8 +178,8 @@ func rewrite(r *httputil.ProxyRequest, to *url.URL) {
 	r.SetXForwarded()
 }
 
-// forget drops what a backend says about which pages may read it: that is the API server's to say.
-func forget(h http.Header) {
+// removeCORSHeaders removes the backend's CORS headers: only the API server may decide which origins may read its responses.
+func removeCORSHeaders(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {
 			h.Del(name)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// mirror says what it was asked.
+// mirror answers with the request that it got.
 func mirror(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Access-Control-Allow-Origin", "*")
@@ -30,7 +30,7 @@ func mirror(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %s [%s] %s", r.Method, r.URL.RequestURI(), body, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-Uri"))
 }
 
-func TestLinksInPagesLeadBackThroughTheProxy(t *testing.T) {
+func TestLinksInPagesAreRewrittenForTheProxy(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, `<a href="/rewriteme">test</a>`)
@@ -41,7 +41,7 @@ func TestLinksInPagesLeadBackThroughTheProxy(t *testing.T) {
 	}
 }
 
-func TestPagesAreUnpackedAndBounded(t *testing.T) {
+func TestPagesAreDecompressedAndBounded(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -65,7 +65,7 @@ func TestPagesAreUnpackedAndBounded(t *testing.T) {
 	}
 }
 
-func TestTheServerDoesNotCallItselfNorWhatIsNoNodes(t *testing.T) {
+func TestTheServerConnectsOnlyToAddressesThatCanBeANodes(t *testing.T) {
 	var own netip.AddrPort
 	w := newWorld(t, http.HandlerFunc(mirror), Options{Own: func(at netip.AddrPort) bool { return at == own }})
 	own = netip.MustParseAddrPort(strings.TrimPrefix(w.server.URL, "https://"))
@@ -86,7 +86,7 @@ func TestTheServerDoesNotCallItselfNorWhatIsNoNodes(t *testing.T) {
 	}
 }
 
-func TestNodesAreProxiedToWithAnyMethodButWithoutCredentials(t *testing.T) {
+func TestRequestsToNodesAreProxiedWithAnyMethodButWithoutCredentials(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(mirror), Options{})
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		r := w.request(method, "/api/v1/nodes/node/proxy/a/b/?q=1", "body")
@@ -110,7 +110,7 @@ func TestNodesAreProxiedToWithAnyMethodButWithoutCredentials(t *testing.T) {
 	}
 }
 
-// inPods dials the backend whatever address of a pod is asked for.
+// inPods connects to the backend for every address of a pod.
 func inPods(backend *httptest.Server, asked *[]string) Options {
 	return Options{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if strings.HasPrefix(address, "10.") {
@@ -164,7 +164,7 @@ func TestPodsAndServicesAreProxiedTo(t *testing.T) {
 	}
 }
 
-func TestAServiceIsNotProxiedToAnAddressThatIsNoPods(t *testing.T) {
+func TestAServiceIsNotProxiedToAnAddressThatIsNotAPods(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(mirror))
 	t.Cleanup(backend.Close)
 	var asked []string

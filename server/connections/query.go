@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// boolean reads a flag as Kubernetes does: whatever is not a denial is a yes.
+// boolean parses a flag as Kubernetes does: every value but "false" and "0" is true.
 func boolean(q url.Values, name string) bool {
 	if !q.Has(name) {
 		return false
@@ -22,7 +22,7 @@ func boolean(q url.Values, name string) bool {
 	return value != "false" && value != "0"
 }
 
-// integer reads a number that may be missing, and keeps the first error.
+// integer parses an optional number, and keeps the first error.
 func integer(q url.Values, name string, err *error) *int64 {
 	text := q.Get(name)
 	if text == "" || *err != nil {
@@ -93,7 +93,7 @@ func checkLogOptions(o *corev1.PodLogOptions) field.ErrorList {
 	return errs
 }
 
-// logQuery says to the kubelet what it shall send.
+// logQuery returns the query of a log request to the kubelet.
 func logQuery(o *corev1.PodLogOptions) url.Values {
 	q := url.Values{}
 	setFlag(q, "follow", o.Follow, "true")
@@ -119,7 +119,7 @@ func setFlag(q url.Values, name string, on bool, value string) {
 	}
 }
 
-// streamQuery says to the kubelet which streams are wanted; it has names of its own for them.
+// streamQuery returns the query that selects streams, with the kubelet's own parameter names.
 func streamQuery(stdin, stdout, stderr, tty bool) url.Values {
 	q := url.Values{}
 	setFlag(q, "input", stdin, "1")

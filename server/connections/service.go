@@ -16,8 +16,7 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// endpoint chooses an address behind a service, at random among those that are ready. The port is a name or a number of the
-// service's; empty is the port without a name.
+// endpoint returns a random ready address behind a service. The port is a name or a number of a service port; empty is the port without a name.
 func (c *Connections) endpoint(q request, name, port string) (host string, err error) {
 	service, err := find[*corev1.Service](q.ctx, c, "services", q.target.Namespace, name)
 	if err != nil {
@@ -34,12 +33,12 @@ func (c *Connections) endpoint(q request, name, port string) (host string, err e
 	if err != nil {
 		return "", err
 	}
-	var ready []candidate
+	var ready []podEndpoint
 	for _, slice := range all {
-		ready = append(ready, candidates(slice, port)...)
+		ready = append(ready, readyEndpoints(slice, port)...)
 	}
 	for _, at := range rand.Perm(len(ready)) {
-		if c.belongs(q, ready[at]) {
+		if c.isPodsAddress(q, ready[at]) {
 			return net.JoinHostPort(ready[at].address, strconv.Itoa(int(ready[at].port))), nil
 		}
 	}
@@ -71,33 +70,33 @@ func (c *Connections) endpoints(q request, service string) ([]*discoveryv1.Endpo
 	return out, nil
 }
 
-// candidate is where a pod is said to listen.
-type candidate struct {
+// podEndpoint is an address of a pod, as a slice names it.
+type podEndpoint struct {
 	address string
 	port    int32
 	pod     *corev1.ObjectReference
 }
 
-// candidates are the endpoints of a slice that are ready.
-func candidates(slice *discoveryv1.EndpointSlice, port string) []candidate {
+// readyEndpoints returns the ready endpoints of a slice.
+func readyEndpoints(slice *discoveryv1.EndpointSlice, port string) []podEndpoint {
 	at := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
 		return p.Port != nil && (p.Name == nil && port == "" || p.Name != nil && *p.Name == port)
 	})
 	if at < 0 {
 		return nil
 	}
-	var out []candidate
+	var out []podEndpoint
 	for _, e := range slice.Endpoints {
 		if ready := e.Conditions.Ready; (ready == nil || *ready) && len(e.Addresses) > 0 {
-			out = append(out, candidate{e.Addresses[0], *slice.Ports[at].Port, e.TargetRef})
+			out = append(out, podEndpoint{e.Addresses[0], *slice.Ports[at].Port, e.TargetRef})
 		}
 	}
 	return out
 }
 
-// belongs tells that an address is that of the pod which it is said to be: a user who may write slices must not thereby reach
-// what only the server can.
-func (c *Connections) belongs(q request, e candidate) bool {
+// isPodsAddress reports whether the address is really that of the pod which the slice names. Otherwise a user who may write slices could reach addresses
+// that only the server can reach.
+func (c *Connections) isPodsAddress(q request, e podEndpoint) bool {
 	if e.pod == nil || e.pod.Kind != "Pod" || e.pod.Namespace != q.target.Namespace || allowed(e.address) != nil {
 		return false
 	}

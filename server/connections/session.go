@@ -110,7 +110,7 @@ func (c *Connections) kubeletURL(q request, pod *corev1.Pod, path string, query 
 
 var errNotUpgrading = apierrors.NewBadRequest("Upgrade request required")
 
-// upgrading tells that the caller wants to leave HTTP.
+// upgrading reports whether the request asks to upgrade the connection.
 func upgrading(r *http.Request) bool {
 	for _, line := range r.Header.Values("Connection") {
 		for word := range strings.SplitSeq(line, ",") {

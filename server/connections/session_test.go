@@ -25,7 +25,7 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// echo is a kubelet whose commands repeat what they read, and whose pods' ports do so too.
+// echo is a kubelet whose commands and port-forwards echo their input.
 type echo struct{ ended chan struct{} }
 
 func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +45,8 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ExecInContainer repeats, unless it is told to fail. It reads its input first: the SPDY library can lose the word of a command
-// that ends while its streams are being opened.
+// ExecInContainer echoes, unless it is told to fail. It reads its input first: the SPDY library can lose the output of a command that ends while its
+// streams are being opened.
 func (e *echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remote.TerminalSize, _ time.Duration) error {
 	if cmd[0] == "fail" {
 		if _, err := io.Copy(io.Discard, in); err != nil {
@@ -58,14 +58,14 @@ func (e *echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, 
 	return err
 }
 
-// PortForward repeats.
+// PortForward echoes.
 func (e *echo) PortForward(_ context.Context, _, _ string, _ int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	_, err := io.Copy(stream, stream)
 	return err
 }
 
-// repeatMessages speaks v5.channel.k8s.io: the first byte of a message is its channel, and 255 closes another.
+// repeatMessages implements v5.channel.k8s.io: the first byte of a message is its channel, and a message on channel 255 closes another channel.
 func repeatMessages(w http.ResponseWriter, r *http.Request) {
 	conn, err := (&websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}}).Upgrade(w, r, nil)
 	if err != nil {
@@ -111,7 +111,7 @@ func (w *world) executors(command string) map[string]remotecommand.Executor {
 	return map[string]remotecommand.Executor{"WebSocket": ws, "SPDY": spdy}
 }
 
-func TestCommandsGetTheirInputAndGiveTheirOutput(t *testing.T) {
+func TestCommandsGetTheirInputAndReturnTheirOutput(t *testing.T) {
 	kubelet := &echo{ended: make(chan struct{}, 10)}
 	w := newWorld(t, kubelet, Options{})
 	text := strings.Repeat("a long line of input, ", 20_000)
@@ -127,7 +127,7 @@ func TestCommandsGetTheirInputAndGiveTheirOutput(t *testing.T) {
 	}
 }
 
-func TestExitCodesComeThrough(t *testing.T) {
+func TestExitCodesAreReturned(t *testing.T) {
 	w := newWorld(t, &echo{ended: make(chan struct{}, 10)}, Options{})
 	for name, e := range w.executors("fail") {
 		err := e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader(""), Stdout: io.Discard})
@@ -137,7 +137,7 @@ func TestExitCodesComeThrough(t *testing.T) {
 	}
 }
 
-func TestSessionsEndWithTheirCallerAndWithTheServer(t *testing.T) {
+func TestSessionsEndWithTheirClientAndWithTheServer(t *testing.T) {
 	kubelet := &echo{ended: make(chan struct{}, 10)}
 	w := newWorld(t, kubelet, Options{})
 	for name, e := range w.executors("cat") {
@@ -226,7 +226,7 @@ func roundTrip(t *testing.T, port int, text string) string {
 	return string(got)
 }
 
-func TestSessionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidSessionsAreRefused(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/attach") {
 			w.WriteHeader(http.StatusOK)

@@ -10,21 +10,21 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// How a log can be sent over a WebSocket: as binary messages, which is the default, or as text in base64.
+// The WebSocket subprotocols for logs: binary messages, which is the default, or text in base64.
 const (
 	binaryProtocol = "binary.k8s.io"
 	base64Protocol = "base64.binary.k8s.io"
 )
 
 const (
-	// socketWrite is how long one message may take to be taken by the connection.
+	// socketWrite is how long the client may take to read one message.
 	socketWrite = 30 * time.Second
-	// longestMessage is how much of a log one message carries, and longestWord what a client may say: it has nothing to say.
+	// longestMessage is how much of a log one message carries, and longestWord the largest message from the client, which has nothing to send.
 	longestMessage = 32 << 10
 	longestWord    = 4 << 10
 )
 
-// socketLogs sends a log over a WebSocket, with a message for what there is at a time.
+// socketLogs sends a log over a WebSocket. Each message carries what can be read at the time.
 func socketLogs(q request, log io.Reader) error {
 	upgrader := websocket.Upgrader{Subprotocols: []string{binaryProtocol, base64Protocol}, CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := upgrader.Upgrade(q.w, q.r, nil)
@@ -33,7 +33,7 @@ func socketLogs(q request, log io.Reader) error {
 	}
 	ctx, cancel := context.WithCancel(q.ctx)
 	reading := make(chan struct{})
-	go func() { // ends when the connection is closed, and is waited for
+	go func() { // ends when the connection is closed; socketLogs waits for it
 		defer close(reading)
 		defer cancel()
 		conn.SetReadLimit(longestWord)
@@ -45,7 +45,7 @@ func socketLogs(q request, log io.Reader) error {
 	}()
 	unhook := context.AfterFunc(ctx, func() { _ = conn.NetConn().SetWriteDeadline(time.Now()) })
 	if copyMessages(conn, log) == nil && unhook() {
-		// A client that has gone does not get it.
+		// If the client has disconnected, it does not get the message.
 		_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(closeTimeout))
 	}
 	cancel()
@@ -54,7 +54,7 @@ func socketLogs(q request, log io.Reader) error {
 	return nil
 }
 
-// copyMessages sends what can be read until there is no more.
+// copyMessages sends until the end of the log.
 func copyMessages(conn *websocket.Conn, from io.Reader) error {
 	b := make([]byte, longestMessage)
 	for {

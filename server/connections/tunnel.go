@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// private are headers that are meant for the API server alone.
+// private are headers for the API server only.
 var private = []string{"Authorization", "Proxy-Authorization"}
 
-// upgrade hands a request to leave HTTP on and, if it is agreed to, copies what both ends say.
+// upgrade forwards a request to upgrade the connection. If the backend agrees, it copies in both directions.
 func (c *Connections) upgrade(q request, transport http.RoundTripper, to *url.URL) error {
 	answer, err := dial(q, transport, to, q.r.Method, q.r.Header.Clone())
 	if err != nil {
@@ -23,23 +23,23 @@ func (c *Connections) upgrade(q request, transport http.RoundTripper, to *url.UR
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusSwitchingProtocols {
-		return relay(q.w, answer)
+		return sendRefusal(q.w, answer)
 	}
-	backend := answer.Body.(io.ReadWriteCloser) // net/http promises it for this status
+	backend := answer.Body.(io.ReadWriteCloser) // net/http guarantees this for status 101
 	conn, buffered, err := http.NewResponseController(q.w).Hijack()
 	if err != nil {
 		return failed("this connection cannot be upgraded: %v; use HTTP/1.1", err)
 	}
 	defer conn.Close()
-	answer.Body = nil // what is written is the head alone
+	answer.Body = nil // only the head is written
 	if answer.Write(conn) != nil {
 		return nil
 	}
-	join(q.ctx, &hijacked{Conn: conn, r: buffered.Reader}, backend)
+	copyBoth(q.ctx, &hijacked{Conn: conn, r: buffered.Reader}, backend)
 	return nil
 }
 
-// dial sends a request to upgrade. The header is the caller's, who must not use it afterwards.
+// dial sends an upgrade request. It takes ownership of header.
 func dial(q request, transport http.RoundTripper, to *url.URL, method string, header http.Header) (*http.Response, error) {
 	ask, err := http.NewRequestWithContext(q.ctx, method, to.String(), nil)
 	if err != nil {
@@ -61,12 +61,12 @@ func dial(q request, transport http.RoundTripper, to *url.URL, method string, he
 	return answer, nil
 }
 
-// relay sends a refusal on; another answer makes no sense.
-func relay(w http.ResponseWriter, answer *http.Response) error {
+// sendRefusal passes on an error response; a successful one without an upgrade is an error.
+func sendRefusal(w http.ResponseWriter, answer *http.Response) error {
 	if answer.StatusCode < http.StatusBadRequest {
 		return failed("invalid upgrade response: status code %d", answer.StatusCode)
 	}
-	if answer.StatusCode == http.StatusUnauthorized { // it is about the server's credentials, not the caller's
+	if answer.StatusCode == http.StatusUnauthorized { // it concerns the server's credentials, not the client's
 		return apierrors.NewInternalError(errUnknownToKubelet)
 	}
 	for _, name := range []string{"Content-Type", "Retry-After"} {
@@ -79,7 +79,7 @@ func relay(w http.ResponseWriter, answer *http.Response) error {
 	return nil
 }
 
-// hijacked reads first what the server has read already.
+// hijacked first returns the bytes that the server had already read from the connection.
 type hijacked struct {
 	net.Conn
 	r *bufio.Reader
@@ -88,8 +88,8 @@ type hijacked struct {
 // Read implements io.Reader.
 func (h *hijacked) Read(b []byte) (int, error) { return h.r.Read(b) }
 
-// join copies in both directions until one of the ends closes, or the context ends. Then both are closed.
-func join(ctx context.Context, a, b io.ReadWriteCloser) {
+// copyBoth copies in both directions until one end closes, or the context ends. Then it closes both.
+func copyBoth(ctx context.Context, a, b io.ReadWriteCloser) {
 	end := sync.OnceFunc(func() {
 		a.Close()
 		b.Close()

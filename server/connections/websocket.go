@@ -11,8 +11,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Kubernetes' way to send SPDY through proxies that only know WebSocket: a WebSocket whose binary messages are the bytes of
-// a SPDY connection. Kubelets know SPDY alone, so that it is unwrapped here.
+// Kubernetes sends SPDY through proxies that only know WebSocket: the binary messages of the WebSocket are the bytes of a SPDY connection. Kubelets
+// support only SPDY, so the WebSocket is unwrapped here.
 const (
 	spdy            = "SPDY/3.1"
 	portForwarding  = "portforward.k8s.io"
@@ -22,15 +22,15 @@ const (
 
 var errUnknownToKubelet = errors.New("the kubelet does not accept the API server's client certificate")
 
-// closeTimeout is how long the last message of a WebSocket may take.
+// closeTimeout is how long sending the close message of a WebSocket may take.
 const closeTimeout = time.Second
 
-// tunnelled tells that the caller wraps SPDY in a WebSocket.
+// tunnelled reports whether the client sends SPDY inside of a WebSocket.
 func tunnelled(r *http.Request) bool {
 	return websocket.IsWebSocketUpgrade(r) && slices.Contains(websocket.Subprotocols(r), tunnelProtocol)
 }
 
-// unwrap serves a WebSocket whose messages are a SPDY connection to the kubelet.
+// unwrap serves a WebSocket that carries a SPDY connection to the kubelet.
 func (c *Connections) unwrap(q request, to *url.URL) error {
 	answer, err := dial(q, c.kubelet, to, http.MethodPost, http.Header{"Upgrade": {spdy}, protocolVersion: {portForwarding}})
 	if err != nil {
@@ -38,18 +38,18 @@ func (c *Connections) unwrap(q request, to *url.URL) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusSwitchingProtocols {
-		return relay(q.w, answer)
+		return sendRefusal(q.w, answer)
 	}
 	upgrader := websocket.Upgrader{Subprotocols: []string{tunnelProtocol}, CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := upgrader.Upgrade(q.w, q.r, nil)
 	if err != nil {
 		return nil // the upgrader has answered
 	}
-	join(q.ctx, &messages{conn: conn}, answer.Body.(io.ReadWriteCloser))
+	copyBoth(q.ctx, &messages{conn: conn}, answer.Body.(io.ReadWriteCloser))
 	return nil
 }
 
-// messages is a stream of bytes in a WebSocket.
+// messages presents a WebSocket as a stream of bytes.
 type messages struct {
 	conn *websocket.Conn
 	now  io.Reader // the message that is being read
@@ -91,7 +91,7 @@ func (m *messages) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close sends the closing message and closes.
+// Close sends the close message and closes the connection.
 func (m *messages) Close() error {
 	text := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	return errors.Join(m.conn.WriteControl(websocket.CloseMessage, text, time.Now().Add(closeTimeout)), m.conn.Close())

@@ -31,13 +31,13 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// Both are the test's own client and kubelet: the heartbeat sees only with its next beat that its connection has
-		// gone, and SPDY waits for answers that do not come.
+		// Both belong to the test's client and kubelet: the heartbeat notices only at its next beat that its connection is closed, and SPDY waits for
+		// answers that do not come.
 		goleak.IgnoreAnyFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"),
 		goleak.IgnoreAnyFunction("github.com/moby/spdystream.(*Connection).shutdown"))
 }
 
-// world is an API server with a pod on a node, whose kubelet is a handler of the test's.
+// world is an API server with a pod on a node, whose kubelet is a handler of the test.
 type world struct {
 	*Connections
 	t      *testing.T
@@ -53,7 +53,7 @@ func (everybody) Authenticate(*http.Request) (auth.User, error) {
 	return auth.User{Name: "somebody", Groups: []string{auth.Masters}}, nil
 }
 
-// newWorld makes one. Of the registry in the options only the admission is used.
+// newWorld makes a world. Only the admission steps of the options' registry are used.
 func newWorld(t *testing.T, kubelet http.Handler, o Options) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -117,7 +117,7 @@ func newRegistry(t *testing.T, template *registry.Registry) *registry.Registry {
 	return reg
 }
 
-// create puts an object into the registry as it is, status and all.
+// create stores an object as it is, including its status.
 func (w *world) create(o resource.Object, group, name string) {
 	w.t.Helper()
 	kind, ok := w.reg.Catalogue.Kind(schema.GroupResource{Group: group, Resource: name})
@@ -146,7 +146,7 @@ func (w *world) create(o resource.Object, group, name string) {
 	}
 }
 
-// addNode serves a kubelet and makes its node.
+// addNode starts a kubelet and creates its node.
 func (w *world) addNode(kubelet http.Handler) {
 	w.t.Helper()
 	server := httptest.NewUnstartedServer(kubelet)
@@ -195,7 +195,7 @@ func (w *world) clientset() *kubernetes.Clientset {
 	return k
 }
 
-// do sends a request and returns what is answered.
+// do sends a request and returns the response.
 func (w *world) do(r *http.Request) (int, string, http.Header) {
 	w.t.Helper()
 	client := w.server.Client()

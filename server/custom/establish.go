@@ -93,9 +93,11 @@ func (d *Definitions) tookLocked(r *record, names v1.CustomResourceDefinitionNam
 func (d *Definitions) change(ctx context.Context, name string, f func(*v1.CustomResourceDefinition)) (*v1.CustomResourceDefinition, error) {
 	var now *v1.CustomResourceDefinition
 	_, _, err := d.storage.Update(ctx, "", name, func(_ context.Context, old resource.Object) (resource.Object, error) {
-		now = old.DeepCopyObject().(*v1.CustomResourceDefinition)
+		before := old.(*v1.CustomResourceDefinition)
+		now = withoutSpec(before)
+		now.Spec = before.Spec // which is large, and stays as it is
 		f(now)
-		return now, d.own(old, now)
+		return now, d.own(before, now)
 	}, registry.UpdateOptions{View: "status", Own: true})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -103,12 +105,20 @@ func (d *Definitions) change(ctx context.Context, name string, f func(*v1.Custom
 	return now, err
 }
 
-// own notes that the fields that have changed are this server's.
-func (d *Definitions) own(old resource.Object, now *v1.CustomResourceDefinition) error {
-	if d.o.Registry.Track == nil || equality.Semantic.DeepEqual(old, now) {
+// withoutSpec is a copy of a definition less what it defines.
+func withoutSpec(def *v1.CustomResourceDefinition) *v1.CustomResourceDefinition {
+	return &v1.CustomResourceDefinition{TypeMeta: def.TypeMeta, ObjectMeta: *def.ObjectMeta.DeepCopy(), Status: *def.Status.DeepCopy()}
+}
+
+// own notes that the fields that have changed are this server's. The specs are the same, and not looked at.
+func (d *Definitions) own(before, now *v1.CustomResourceDefinition) error {
+	if d.o.Registry.Track == nil || slices.Equal(before.Finalizers, now.Finalizers) && equality.Semantic.DeepEqual(before.Status, now.Status) {
 		return nil
 	}
-	return d.o.Registry.Track.Track(d.storage.Kind().Faces[0], "status", old, now, manager)
+	old, changed := withoutSpec(before), withoutSpec(now)
+	err := d.o.Registry.Track.Track(d.storage.Kind().Faces[0], "status", old, changed, manager)
+	now.SetManagedFields(changed.GetManagedFields())
+	return err
 }
 
 // manager is the name under which definitions are changed.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,6 +13,7 @@ import (
 
 	structure "github.com/millrace/millrace/server/custom/schema"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // ruleSet are rules that do nothing yet.
@@ -62,7 +62,7 @@ func statusRules(s *structure.Schema) *resource.RuleSet {
 func changed(o, old resource.Object) bool {
 	a, b := content(o), content(old)
 	for name, value := range a {
-		if before, ok := b[name]; name != "metadata" && (!ok || !equality.Semantic.DeepEqual(value, before)) {
+		if before, ok := b[name]; name != "metadata" && (!ok || !tree.Equal(value, before)) {
 			return true
 		}
 	}

@@ -49,7 +49,7 @@ type kmsConfig struct {
 	Timeout    *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// parse reads a configuration, strictly.
+// parse decodes a configuration strictly.
 func parse(text []byte) (*configuration, error) {
 	c := &configuration{}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
@@ -111,12 +111,12 @@ func checkResource(name string) error {
 	return nil
 }
 
-// covers tells whether a resource of a configuration, which may be "*.GROUP" or "*.*", is or includes another.
+// covers reports whether a resource of a configuration, which may be "*.GROUP" or "*.*", includes another.
 func covers(wide, gr schema.GroupResource) bool {
 	return (wide.Resource == "*" || wide.Resource == gr.Resource) && (wide.Group == "*" || wide.Group == gr.Group)
 }
 
-// keys decodes the secrets of keys, which must have one of some lengths.
+// keys decodes the secrets of keys; lengths are the allowed lengths.
 func (k *keysConfig) keys(lengths ...int) (names []string, secrets [][]byte, err error) {
 	if len(k.Keys) == 0 {
 		return nil, nil, errors.New("keys: at least one is required")

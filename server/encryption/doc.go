@@ -1,14 +1,14 @@
-// Package encryption keeps objects encrypted in the store, as an EncryptionConfiguration says.
+// Package encryption encrypts objects in the store, as an EncryptionConfiguration says.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - The stored bytes are those of kube-apiserver ("k8s:enc:aescbc:v1:KEY:…"), which can read them with the same configuration,
-//     as this package reads its.
-//   - The first provider of a resource writes; all of them read. What another than the first has written, or an older key, is stale:
-//     any update writes it anew, also one that changes nothing.
-//   - A value that nobody can read harms that object only.
-//   - A configuration that changes is used within seconds. One that cannot be used leaves the one before in use.
+//   - The stored bytes have kube-apiserver's format ("k8s:enc:aescbc:v1:KEY:…"). With the same configuration each can read what
+//     the other has written.
+//   - The first provider of a resource encrypts; all of them can decrypt. A value that was written by another provider or an
+//     older key is stale: any update writes it again, even one that changes nothing.
+//   - A value that cannot be decrypted affects only its own object.
+//   - A changed configuration is used within seconds. If it is invalid, the previous one stays in use.
 //
-// The key of the store is authenticated with a value where the provider can do that (aesgcm and kms): one object's value cannot take
-// another's place.
+// Providers that support it (aesgcm and kms) authenticate the key of the store together with the value, so that the value of one object cannot be
+// moved to another.
 package encryption

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options say what is encrypted. File and Resource are needed.
+// Options configures encryption. File and Resource are required.
 type Options struct {
-	// File is an EncryptionConfiguration.
+	// File is the path of an EncryptionConfiguration.
 	File string
-	// Reload follows changes of the file.
+	// Reload says to follow changes of the file.
 	Reload bool
-	// Resource finds whose values are kept under a key; false leaves them as they are.
+	// Resource returns the resource that is stored under a key; if it returns false, the value is not encrypted.
 	Resource func(key string) (schema.GroupResource, bool)
 	Logger   *slog.Logger
 }
@@ -29,12 +29,12 @@ type Options struct {
 type Encryption struct {
 	o       Options
 	current atomic.Pointer[config]
-	// Run's alone, and then Close's:
-	read    string // the text of the present configuration, or of one that cannot be used
+	// Used only by Run, and afterwards by Close:
+	read    string // the text of the current configuration, or of an invalid one
 	retired *config
 }
 
-// config is what a configuration has been made into. It is not changed, but for the cache of chains.
+// config is a compiled configuration. Only its cache of chains changes.
 type config struct {
 	rules  []rule
 	kms    []*kms
@@ -46,10 +46,10 @@ type rule struct {
 	chain     chain
 }
 
-// reloadEvery is how often the file is read, and plugins are asked for their key.
+// reloadEvery is how often the file is read, and plugins are asked for their current key.
 const reloadEvery = 10 * time.Second
 
-// Open reads the configuration. Plugins must answer.
+// Open reads the configuration and connects to its plugins, which must answer.
 func Open(ctx context.Context, o Options) (*Encryption, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -89,7 +89,7 @@ func (e *Encryption) Run(ctx context.Context) error {
 	}
 }
 
-// reload uses a file that has changed. What cannot be used is reported once.
+// reload reads the file and uses it if it has changed. An invalid file is reported once.
 func (e *Encryption) reload(ctx context.Context) {
 	text, err := os.ReadFile(e.o.File)
 	if err == nil && string(text) == e.read {
@@ -101,18 +101,18 @@ func (e *Encryption) reload(ctx context.Context) {
 		next, err = compile(ctx, text)
 	}
 	if err != nil {
-		e.o.Logger.Error("the changed encryption configuration cannot be used: the one before stays in use", "file", e.o.File, "error", err)
+		e.o.Logger.Error("the changed encryption configuration is invalid: the previous one stays in use", "file", e.o.File, "error", err)
 		return
 	}
 	if e.retired != nil {
 		e.retired.close()
 	}
-	// Calls that are under way may still need the plugins.
+	// Calls in progress may still need the old plugins.
 	e.retired = e.current.Swap(next)
 	e.o.Logger.Info("the encryption configuration was read again", "file", e.o.File)
 }
 
-// Close ends the connections to plugins. Nothing is encrypted or decrypted afterwards.
+// Close closes the connections to plugins. Nothing can be encrypted or decrypted afterwards.
 func (e *Encryption) Close() error {
 	e.current.Load().close()
 	if e.retired != nil {
@@ -137,7 +137,7 @@ func (e *Encryption) From(key string, value []byte) (plain []byte, stale bool, e
 	return identity{}.from(key, value)
 }
 
-// chain are the providers for what is kept under a key, or nil.
+// chain returns the providers for a key of the store; nil if its value is not encrypted.
 func (e *Encryption) chain(key string) chain {
 	gr, ok := e.o.Resource(key)
 	if !ok {
@@ -152,7 +152,7 @@ func (e *Encryption) chain(key string) chain {
 	return found
 }
 
-// find takes the first rule that covers a resource.
+// find returns the providers of the first rule that covers a resource.
 func (c *config) find(gr schema.GroupResource) chain {
 	for _, r := range c.rules {
 		for _, wide := range r.resources {
@@ -170,7 +170,7 @@ func (c *config) close() {
 	}
 }
 
-// compile makes a configuration usable: all plugins have answered.
+// compile compiles a configuration. All its plugins must answer.
 func compile(ctx context.Context, text []byte) (c *config, err error) {
 	parsed, err := parse(text)
 	if err != nil {
@@ -199,7 +199,7 @@ func compile(ctx context.Context, text []byte) (c *config, err error) {
 	return c, nil
 }
 
-// provider makes one, of a configuration that must name exactly one.
+// provider makes a provider; the configuration must name exactly one.
 func (c *config) provider(ctx context.Context, p providerConfig) (made provider, err error) {
 	var given int
 	for _, is := range []bool{p.AESCBC != nil, p.AESGCM != nil, p.Secretbox != nil, p.Identity != nil, p.KMS != nil} {

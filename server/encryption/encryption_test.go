@@ -29,7 +29,7 @@ func resource(key string) (schema.GroupResource, bool) {
 	return schema.ParseGroupResource(parts[2]), true
 }
 
-// write makes a configuration of providers for resources.
+// write writes a configuration of providers for resources.
 func write(t *testing.T, path, resources string, providers ...string) {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [" + resources + "]\n  providers: [" + strings.Join(providers, ", ") + "]\n"
@@ -65,7 +65,7 @@ var (
 	new = strings.Repeat("b", 32)
 )
 
-func TestValuesAreReadByKubernetesAndTheOtherWayRound(t *testing.T) {
+func TestKubernetesCanReadOurValuesAndWeItsValues(t *testing.T) {
 	block, err := aes.NewCipher([]byte(old))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestOlderKeysAndProvidersAreReadAndStale(t *testing.T) {
 	}
 }
 
-func TestAWrongKeyAndAnotherPlaceAreNoticed(t *testing.T) {
+func TestAWrongKeyAndAMovedValueAreErrors(t *testing.T) {
 	for _, kind := range []string{"aesgcm", "secretbox", "aescbc"} {
 		e := open(t, "secrets", entry(kind, old))
 		b, err := e.To(key, []byte("text"))
@@ -176,7 +176,7 @@ func TestResourcesAreChosenByWildcardsInOrder(t *testing.T) {
 	}
 }
 
-func TestWrongConfigurationsAreRefusedInWords(t *testing.T) {
+func TestInvalidConfigurationsAreRefusedWithAReason(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "is not an EncryptionConfiguration",
 		"apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n":       "at least one is required",
@@ -211,7 +211,7 @@ func TestWrongConfigurationsAreRefusedInWords(t *testing.T) {
 	}
 }
 
-func TestAChangedFileIsUsedAndABrokenOneIsNot(t *testing.T) {
+func TestAChangedFileIsUsedUnlessItIsInvalid(t *testing.T) {
 	e := open(t, "secrets", entry("aescbc", old))
 	write(t, e.o.File, "secrets", entry("nonsense", old))
 	e.reload(t.Context())
@@ -225,7 +225,7 @@ func TestAChangedFileIsUsedAndABrokenOneIsNot(t *testing.T) {
 	}
 }
 
-// plugin is a KMS plugin that encrypts by XOR, with a key that can be changed.
+// plugin is a KMS plugin that encrypts by XOR with a key that can be changed.
 type plugin struct {
 	kmsapi.UnimplementedKeyManagementServiceServer
 	key      atomic.Pointer[string]
@@ -257,10 +257,10 @@ func (p *plugin) Decrypt(_ context.Context, r *kmsapi.DecryptRequest) (*kmsapi.D
 	return &kmsapi.DecryptResponse{Plaintext: xor(r.Ciphertext, r.KeyId)}, nil
 }
 
-// servePlugin serves one at a socket until the test ends.
+// servePlugin serves a plugin on a socket until the test ends.
 func servePlugin(t *testing.T) (p *plugin, endpoint string) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "kms") // sockets have short names
+	folder, err := os.MkdirTemp("", "kms") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func servePlugin(t *testing.T) (p *plugin, endpoint string) {
 	return p, "unix://" + filepath.Join(folder, "s")
 }
 
-func TestAPluginKeepsTheKeyAndMayChangeIt(t *testing.T) {
+func TestAPluginMayChangeItsKey(t *testing.T) {
 	p, endpoint := servePlugin(t)
 	provider := "{kms: {apiVersion: v2, name: mine, endpoint: '" + endpoint + "'}}"
 	e := open(t, "secrets", provider)
@@ -293,7 +293,7 @@ func TestAPluginKeepsTheKeyAndMayChangeIt(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(first, []byte("k8s:enc:kms:v2:mine:")) {
 		t.Fatalf("%q, %v", first, err)
 	}
-	// As kube-apiserver reads it.
+	// decoded as kube-apiserver does
 	sealed, err := decodeEnvelope(first[len("k8s:enc:kms:v2:mine:"):])
 	if err != nil || sealed.kind != extended || sealed.keyID != "first" {
 		t.Fatalf("%+v, %v", sealed, err)
@@ -327,7 +327,7 @@ func TestAPluginKeepsTheKeyAndMayChangeIt(t *testing.T) {
 	}
 }
 
-func TestAPluginThatDoesNotAnswerIsToldAtTheStart(t *testing.T) {
+func TestAPluginThatDoesNotAnswerIsAnErrorAtTheStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "encryption.yaml")
 	write(t, path, "secrets", "{kms: {apiVersion: v2, name: mine, endpoint: 'unix:///nowhere/at/all', timeout: 1s}}")
 	if _, err := Open(t.Context(), Options{File: path, Resource: resource}); err == nil || !strings.Contains(err.Error(), "kms mine") {

@@ -8,22 +8,22 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// envelope is the message that holds a value of kms v2: kube-apiserver's EncryptedObject.
+// envelope is the message that holds a value of KMS v2: kube-apiserver's EncryptedObject.
 type envelope struct {
 	data        []byte
 	keyID       string
-	source      []byte // the encrypted seed, or key
+	source      []byte // the encrypted seed, or the encrypted key
 	annotations map[string][]byte
 	kind        uint64
 }
 
-// How the source is used: as a key, or as the seed of a key for each value.
+// How the source is used: as a key, or as the seed from which the key of each value is derived.
 const (
 	direct   = 0
 	extended = 1
 )
 
-// The numbers of its fields.
+// The field numbers.
 const (
 	dataField       = 1
 	keyIDField      = 2
@@ -46,7 +46,7 @@ func (e *envelope) encode(b []byte) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, kindField, protowire.VarintType), e.kind)
 }
 
-var errEnvelope = errors.New("the value is no message of kms v2")
+var errEnvelope = errors.New("the value is not an EncryptedObject of KMS v2")
 
 func decodeEnvelope(b []byte) (*envelope, error) {
 	e := &envelope{}
@@ -87,7 +87,7 @@ func decodeEnvelope(b []byte) (*envelope, error) {
 	return e, err
 }
 
-// fields visits those of a message.
+// fields calls visit for each field of a message.
 func fields(b []byte, visit func(n protowire.Number, v []byte, number uint64) error) error {
 	for len(b) > 0 {
 		n, kind, size := protowire.ConsumeTag(b)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 )
 
-// sealer encrypts and decrypts with one key. The path is where the value is kept.
+// sealer encrypts and decrypts with one key. path is the key of the store.
 type sealer interface {
 	seal(path string, plain []byte) ([]byte, error)
 	open(path string, sealed []byte) ([]byte, error)
@@ -19,7 +19,7 @@ type sealer interface {
 
 var errWrong = errors.New("the value was not encrypted with this key, or has been changed")
 
-// cbc is AES in CBC mode. It does not notice all changes of a value.
+// cbc is AES in CBC mode. It does not detect every modification of a value.
 type cbc struct{ cipher.Block }
 
 func newCBC(key []byte) (sealer, error) {
@@ -74,7 +74,7 @@ func (g gcm) seal(path string, plain []byte) ([]byte, error) {
 	return g.sealAfter(nil, path, plain)
 }
 
-// sealAfter puts a head before what is sealed.
+// sealAfter appends the encrypted value to head.
 func (g gcm) sealAfter(head []byte, path string, plain []byte) ([]byte, error) {
 	out := make([]byte, len(head)+g.NonceSize(), len(head)+g.NonceSize()+len(plain)+g.Overhead())
 	nonce := out[copy(out, head):]

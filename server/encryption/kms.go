@@ -20,11 +20,11 @@ import (
 const (
 	seedSize = 32
 	infoSize = 32
-	// mostSeeds bounds how many seeds of values that were read are kept.
-	mostSeeds = 1000
+	// maxSeeds bounds how many decrypted seeds are cached.
+	maxSeeds = 1000
 )
 
-// kms is a provider whose key is at a plugin. The plugin encrypts a seed; each value has a key of its own, derived from the seed.
+// kms is a provider whose key is held by a plugin. The plugin encrypts a seed; the key of each value is derived from the seed.
 type kms struct {
 	name       string
 	timeout    time.Duration
@@ -36,7 +36,7 @@ type kms struct {
 	seeds map[[sha256.Size]byte][]byte
 }
 
-// sealedSeed is what new values are encrypted with.
+// sealedSeed is the seed for new values.
 type sealedSeed struct {
 	keyID       string
 	seed        []byte
@@ -60,7 +60,7 @@ func openKMS(ctx context.Context, c *kmsConfig) (*kms, error) {
 
 func (k *kms) close() { _ = k.connection.Close() }
 
-// refresh makes a new seed if the plugin has another key than the present seed.
+// refresh makes a new seed if the plugin's key has changed.
 func (k *kms) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
@@ -70,11 +70,11 @@ func (k *kms) refresh(ctx context.Context) error {
 	}
 	switch {
 	case status.Version != "v2" && status.Version != "v2beta1":
-		return fmt.Errorf("the plugin speaks version %q, not v2", status.Version)
+		return fmt.Errorf("the plugin uses version %q, not v2", status.Version)
 	case status.Healthz != "ok":
 		return fmt.Errorf("the plugin is not healthy: %q", status.Healthz)
 	case status.KeyId == "":
-		return errors.New("the plugin names no key")
+		return errors.New("the plugin returned no key ID")
 	}
 	if now := k.writing.Load(); now != nil && now.keyID == status.KeyId {
 		return nil
@@ -144,14 +144,14 @@ func (k *kms) from(path string, body []byte) (plain []byte, stale bool, err erro
 		}
 		sealed = sealed[infoSize:]
 	default:
-		return nil, false, fmt.Errorf("a value of kms v2 is encrypted in an unknown way (%d)", e.kind)
+		return nil, false, fmt.Errorf("a value of KMS v2 has the unknown encryption type %d", e.kind)
 	}
 	plain, err = key.open(path, sealed)
 	now := k.writing.Load()
 	return plain, e.kind == direct || now == nil || e.keyID != now.keyID, err
 }
 
-// derive makes the key of one value.
+// derive returns the key of one value.
 func derive(seed, info []byte) (gcm, error) {
 	key, err := hkdf.Expand(sha256.New, seed, string(info), 32)
 	if err != nil {
@@ -164,7 +164,7 @@ func derive(seed, info []byte) (gcm, error) {
 	return s.(gcm), nil
 }
 
-// seed decrypts the seed of a value, unless it is known.
+// seed returns the decrypted seed of a value, from the cache if possible.
 func (k *kms) seed(e *envelope) ([]byte, error) {
 	at := placeOf(e.keyID, e.source)
 	k.mu.Lock()
@@ -186,7 +186,7 @@ func (k *kms) seed(e *envelope) ([]byte, error) {
 func (k *kms) keep(keyID string, sealed, seed []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.seeds) >= mostSeeds {
+	if len(k.seeds) >= maxSeeds {
 		clear(k.seeds)
 	}
 	k.seeds[placeOf(keyID, sealed)] = bytes.Clone(seed)

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// provider writes values that begin with its mark, and reads those.
+// provider writes values that begin with its mark, and reads such values.
 type provider interface {
-	// mark begins the values; empty takes those that no provider has written.
+	// mark is the prefix of the values; empty means values that are not encrypted.
 	mark() string
 	to(path string, plain []byte) ([]byte, error)
-	// from says whether the value should be written again.
+	// from decrypts a value. stale says that the value should be written again.
 	from(path string, body []byte) (plain []byte, stale bool, err error)
 }
 
-// encrypted begins all values that are encrypted.
+// encrypted is the prefix of all encrypted values.
 const encrypted = "k8s:enc:"
 
-// keyed is a provider with one key or more, of which the first writes.
+// keyed is a provider with one or more keys, of which the first encrypts.
 type keyed struct {
 	prefix string
-	names  []string // with the colon behind
+	names  []string // with a colon at the end
 	keys   []sealer
 }
 
@@ -51,8 +51,8 @@ func (k *keyed) to(path string, plain []byte) ([]byte, error) {
 }
 
 func (k *keyed) from(path string, body []byte) (plain []byte, stale bool, err error) {
-	err = fmt.Errorf("no key of the configuration for %q has its name", k.prefix)
-	for i, name := range k.names { // several may have one name
+	err = fmt.Errorf("no key of the configuration has the name in the value (prefix %q)", k.prefix)
+	for i, name := range k.names { // several keys may have the same name
 		sealed, ok := bytes.CutPrefix(body, []byte(name))
 		if !ok {
 			continue
@@ -64,7 +64,7 @@ func (k *keyed) from(path string, body []byte) (plain []byte, stale bool, err er
 	return nil, false, err
 }
 
-// identity leaves values as they are.
+// identity does not encrypt.
 type identity struct{}
 
 func (identity) mark() string                              { return "" }

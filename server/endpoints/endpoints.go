@@ -1,14 +1,14 @@
-// Package endpoints keeps the Service "kubernetes" and its endpoints, by which pods find the API servers of a cluster.
+// Package endpoints maintains the Service "kubernetes" and its endpoints, through which pods reach the API servers of a cluster.
 //
-// It works as kube-apiserver does, and beside it: each server renews a lease of 15 seconds in the store, under
-// /registry/masterleases/ and its address, every 10 seconds. What is guaranteed while Run runs:
+// It works as kube-apiserver does, and beside it: every 10 seconds each server renews a lease of 15 seconds in the store, under
+// /registry/masterleases/ and its address. Guarantees while Run runs:
 //
-//   - The Service, the Endpoints and the EndpointSlice "kubernetes" in the namespace "default" exist. What somebody else changes or
-//     deletes is repaired within 10 seconds.
-//   - They name the servers that have a lease: one that dies is gone after 15 to 25 seconds, one that ends in order is gone at once.
+//   - The Service, the Endpoints and the EndpointSlice "kubernetes" in the namespace "default" exist. Changes and deletions by
+//     others are repaired within 10 seconds.
+//   - They name the servers that have a lease: a server that crashes is removed after 15 to 25 seconds, one that shuts down at once.
 //
-// The last server leaves its address behind when it ends: the endpoints are never emptied, because pods that know an address which
-// does not answer try again, and pods that know none give up.
+// The last server leaves its address in the endpoints when it ends. Pods that know an address without a server try again, but pods that find no
+// address give up.
 package endpoints
 
 import (
@@ -27,27 +27,27 @@ import (
 )
 
 const (
-	// leaseTime and renewEvery are kube-apiserver's, so that servers of both kinds agree on who is there.
+	// leaseTime and renewEvery are kube-apiserver's, so that servers of both kinds agree on which are alive.
 	leaseTime  = 15 * time.Second
 	renewEvery = 10 * time.Second
-	// removeTimeout bounds how long a server that ends tries to remove itself.
+	// removeTimeout bounds how long a server that shuts down tries to remove itself.
 	removeTimeout = time.Second
 )
 
-// Options say who is kept where. All but Logger are required.
+// Options configures a Reconciler. All fields but Logger are required.
 type Options struct {
-	// Address is where this server is reached by pods.
+	// Address is the address at which pods reach this server.
 	Address netip.AddrPort
 	// ServiceIP is the address of the Service.
 	ServiceIP netip.Addr
 	// Store keeps the leases.
 	Store store.Store
-	// Config reaches the API.
+	// Config is the client configuration for the API.
 	Config *rest.Config
 	Logger *slog.Logger
 }
 
-// Reconciler keeps the endpoints of one server.
+// Reconciler maintains the endpoints of one server.
 type Reconciler struct {
 	o         Options
 	core      corev1client.CoreV1Interface
@@ -55,7 +55,7 @@ type Reconciler struct {
 	failing   bool // the last attempt failed, and that was logged
 }
 
-// New makes a reconciler. Nothing happens before Run.
+// New makes a reconciler. It starts nothing: see Run.
 func New(o Options) (*Reconciler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -71,12 +71,12 @@ func New(o Options) (*Reconciler, error) {
 	return &Reconciler{o: o, core: core, discovery: discovery}, nil
 }
 
-// Run keeps the endpoints until ctx ends, and then removes this server from them.
+// Run maintains the endpoints until ctx ends, and then removes this server from them.
 func (r *Reconciler) Run(ctx context.Context) error {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
-		r.note(ctx, r.keep(ctx))
+		r.logOnce(ctx, r.keep(ctx))
 		select {
 		case <-ctx.Done():
 			r.leave(context.WithoutCancel(ctx))
@@ -86,8 +86,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 }
 
-// note logs a failure once, until there is a success.
-func (r *Reconciler) note(ctx context.Context, err error) {
+// logOnce logs a failure once, until the next success.
+func (r *Reconciler) logOnce(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (r *Reconciler) note(ctx context.Context, err error) {
 	r.failing = err != nil
 }
 
-// keep renews the lease and repairs what differs.
+// keep renews the lease and repairs the objects.
 func (r *Reconciler) keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewEvery)
 	defer cancel()
@@ -112,13 +112,13 @@ func (r *Reconciler) leave(ctx context.Context) {
 	if err == nil {
 		err = r.reconcile(ctx)
 	}
-	if err != nil && !errors.Is(err, errNobody) {
+	if err != nil && !errors.Is(err, errNoServer) {
 		r.o.Logger.Warn("this server stays in the endpoints of the API until its lease ends", "error", err)
 	}
 }
 
-// errNobody says that no server has a lease.
-var errNobody = errors.New("no API server has a lease")
+// errNoServer says that no server has a lease.
+var errNoServer = errors.New("no API server has a lease")
 
 // reconcile makes the endpoints name the servers that have a lease.
 func (r *Reconciler) reconcile(ctx context.Context) error {
@@ -127,7 +127,7 @@ func (r *Reconciler) reconcile(ctx context.Context) error {
 		return err
 	}
 	if len(present) == 0 {
-		return errNobody
+		return errNoServer
 	}
 	if err := r.reconcileEndpoints(ctx, present); err != nil {
 		return fmt.Errorf("endpoints: %w", err)

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// world is an API in virtual time, whose endpoints are kept by the reconcilers of a test.
+// world is an API in virtual time, whose endpoints are maintained by the test's reconcilers.
 type world struct {
 	*testing.T
 	cluster *millrace.Cluster
@@ -46,7 +46,7 @@ func inWorld(t *testing.T, do func(w *world)) {
 	})
 }
 
-// server runs a reconciler. The function that it returns ends it in order.
+// server starts a reconciler, and returns a function that shuts it down.
 func (w *world) server(address string) (end func()) {
 	w.Helper()
 	r, err := endpoints.New(endpoints.Options{
@@ -61,7 +61,7 @@ func (w *world) server(address string) (end func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// after lets time pass, and then compares the addresses that Endpoints and EndpointSlice name.
+// after lets time pass, and then compares the addresses in Endpoints and EndpointSlice with want.
 func (w *world) after(d time.Duration, want string) {
 	w.Helper()
 	time.Sleep(d)
@@ -92,7 +92,7 @@ func (w *world) after(d time.Duration, want string) {
 	}
 }
 
-func TestServersComeAndGo(t *testing.T) {
+func TestServersAreAddedAndRemoved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.server("10.1.0.1:6443")
 		w.after(time.Second, "10.1.0.1:6443")
@@ -102,7 +102,7 @@ func TestServersComeAndGo(t *testing.T) {
 		first()
 		w.after(0, "10.1.0.2:6443")
 		second()
-		w.after(0, "10.1.0.2:6443") // the last one leaves its address behind
+		w.after(0, "10.1.0.2:6443") // the last server leaves its address
 		w.after(time.Hour, "10.1.0.2:6443")
 		third := w.server("10.1.0.3:7443")
 		w.after(time.Second, "10.1.0.3:7443")
@@ -110,7 +110,7 @@ func TestServersComeAndGo(t *testing.T) {
 	})
 }
 
-func TestAServerThatDiesIsGoneWhenItsLeaseEnds(t *testing.T) {
+func TestACrashedServerIsRemovedWhenItsLeaseEnds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		if _, err := w.store.Create(w.Context(), "/registry/masterleases/10.1.0.9", []byte("a kube-apiserver's"), 15*time.Second); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAServerThatDiesIsGoneWhenItsLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestWhatSomebodyChangesIsRepaired(t *testing.T) {
+func TestChangedEndpointsAreRepaired(t *testing.T) {
 	inWorld(t, func(w *world) {
 		end := w.server("10.1.0.1:6443")
 		w.after(time.Second, "10.1.0.1:6443")

@@ -14,12 +14,12 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// leases is the prefix of the leases' keys.
+// leases is the key prefix of the leases.
 const leases = "/registry/masterleases/"
 
 func (r *Reconciler) key() string { return leases + r.o.Address.Addr().String() }
 
-// renew writes the lease of this server anew.
+// renew writes the lease of this server again.
 func (r *Reconciler) renew(ctx context.Context) error {
 	old, err := r.o.Store.Get(ctx, r.key(), store.GetOptions{})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -40,7 +40,7 @@ func (r *Reconciler) renew(ctx context.Context) error {
 	return nil
 }
 
-// lease is what kube-apiserver stores: Endpoints with one address. The generation makes each one another value.
+// lease encodes a lease as kube-apiserver does: an Endpoints object with one address. The generation makes each value different.
 func (r *Reconciler) lease(generation int64) ([]byte, error) {
 	e := corev1.Endpoints{Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: r.o.Address.Addr().String()}}}}}
 	e.Generation = generation
@@ -65,7 +65,7 @@ func (r *Reconciler) release(ctx context.Context) error {
 	return nil
 }
 
-// servers are the addresses that have a lease, in order.
+// servers returns the addresses that have a lease, sorted.
 func (r *Reconciler) servers(ctx context.Context) ([]netip.Addr, error) {
 	page, err := r.o.Store.List(ctx, leases, store.ListOptions{})
 	if err != nil {

@@ -17,11 +17,11 @@ const (
 	name      = "kubernetes"
 	namespace = metav1.NamespaceDefault
 	portName  = "https"
-	// servicePort is where the Service listens.
+	// servicePort is the port of the Service.
 	servicePort = 443
 )
 
-// Service is the Service "kubernetes" at an address of its own. Servers listen on port.
+// Service returns the Service "kubernetes" with its own cluster IP. The servers listen on port.
 func Service(address netip.Addr, port int) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}},
@@ -33,7 +33,7 @@ func Service(address netip.Addr, port int) *corev1.Service {
 	}
 }
 
-// reconcileService makes the Service, or repairs its ports and type.
+// reconcileService creates the Service, or repairs its ports and type.
 func (r *Reconciler) reconcileService(ctx context.Context) error {
 	wanted := Service(r.o.ServiceIP, int(r.o.Address.Port()))
 	found, err := r.core.Services(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -57,7 +57,7 @@ func (r *Reconciler) reconcileEndpoints(ctx context.Context, servers []netip.Add
 	wanted := []corev1.EndpointSubset{subset}
 	found, err := r.core.Endpoints(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		// The label keeps the loop that mirrors Endpoints from making a second slice.
+		// The label keeps the endpointslice mirroring controller from making a second slice.
 		e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}}, Subsets: wanted}
 		_, err = r.core.Endpoints(namespace).Create(ctx, e, metav1.CreateOptions{})
 		return err
@@ -71,7 +71,7 @@ func (r *Reconciler) reconcileEndpoints(ctx context.Context, servers []netip.Add
 	return err
 }
 
-// slice is what the EndpointSlice says. It holds the servers of this one's address family.
+// slice returns the EndpointSlice. It contains the servers of this server's address family.
 func (r *Reconciler) slice(servers []netip.Addr) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
@@ -93,7 +93,7 @@ func (r *Reconciler) reconcileSlice(ctx context.Context, servers []netip.Addr) e
 	api := r.discovery.EndpointSlices(namespace)
 	wanted := r.slice(servers)
 	found, err := api.Get(ctx, name, metav1.GetOptions{})
-	if err == nil && found.AddressType != wanted.AddressType { // it cannot be changed
+	if err == nil && found.AddressType != wanted.AddressType { // the field is immutable, so the slice is made again
 		if err := api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}

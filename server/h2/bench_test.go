@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// BenchmarkServers compares with net/http what is asked of an API server: its clients' work is the same, and in the figures.
+// BenchmarkServers compares this package with net/http under the load of an API server. The figures include the work of the clients.
 func BenchmarkServers(b *testing.B) {
 	for _, who := range []string{"h2", "net/http"} {
 		b.Run("small/"+who, func(b *testing.B) { unary(b, who, 0, 100) })
@@ -24,7 +24,7 @@ func BenchmarkServers(b *testing.B) {
 func bench(b *testing.B, who string, h http.HandlerFunc) (address string, c *http.Client) {
 	web := httptest.NewUnstartedServer(h)
 	web.EnableHTTP2 = true
-	web.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that turn out not to be needed
+	web.Config.ErrorLog = log.New(io.Discard, "", 0) // drops messages about connections that were opened and not used
 	if who == "h2" {
 		server := New(Options{MaxStreams: 2000})
 		server.Serve(web.Config)
@@ -63,7 +63,7 @@ func unary(b *testing.B, who string, in, out int) {
 	})
 }
 
-// woken is how long it takes until a thousand streams have each had a piece of what they all wait for.
+// woken measures the time until a thousand streams have each received a piece of data for which all of them wait.
 func woken(b *testing.B, who string) {
 	const streams = 1000
 	var mu sync.Mutex

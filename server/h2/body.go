@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// received are the bytes of a body that have come and have not been read.
+// received are the bytes of a body that have arrived and have not been read.
 type received struct {
 	buffer *[]byte
 	at     int
@@ -15,18 +15,18 @@ type received struct {
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// mostKept is how large a buffer may be to be used again.
-const mostKept = 64 << 10
+// maxPooled is the largest buffer that is kept for reuse.
+const maxPooled = 64 << 10
 
 func recycle(b *[]byte) {
-	if b != nil && cap(*b) <= mostKept {
+	if b != nil && cap(*b) <= maxPooled {
 		*b = (*b)[:0]
 		buffers.Put(b)
 	}
 }
 
-// add appends a piece. What has been read makes room when it is the larger part: a body that is never read to its end before
-// more of it comes would otherwise be kept as a whole.
+// add appends a piece. When the larger part of the buffer has been read, that part is reused: otherwise a body that is read more slowly than it
+// arrives would be kept as a whole.
 func (r *received) add(b []byte) {
 	if r.buffer == nil {
 		r.buffer = buffers.Get().(*[]byte)
@@ -45,7 +45,7 @@ func (r *received) size() int {
 	return len(*r.buffer) - r.at
 }
 
-// read takes what there is, as far as it fits.
+// read reads what has arrived, as far as it fits into p.
 func (r *received) read(p []byte) int {
 	n := copy(p, (*r.buffer)[r.at:])
 	if r.at += n; r.at == len(*r.buffer) {
@@ -54,7 +54,7 @@ func (r *received) read(p []byte) int {
 	return n
 }
 
-// drop forgets what has not been read, and returns how much that was.
+// drop discards what has not been read, and returns its length.
 func (r *received) drop() int {
 	n := r.size()
 	recycle(r.buffer)
@@ -93,7 +93,7 @@ func (b body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fillTrailer gives the announced fields the values that have come. The map is the handler's.
+// fillTrailer sets the announced trailers to the values that have arrived. The map belongs to the handler.
 func (st *stream) fillTrailer() {
 	for _, field := range st.trailer {
 		name := http.CanonicalHeaderKey(field.Name)
@@ -115,7 +115,7 @@ func (b body) Close() error {
 	return nil
 }
 
-// sendContinueLocked tells a client that waits to hear that its body is wanted.
+// sendContinueLocked sends 100 Continue to a client that waits for it before it sends its body.
 func (c *conn) sendContinueLocked(st *stream) {
 	if !st.expectsContinue || st.body.size() > 0 || st.complete || st.err != nil || st.answer.headSent {
 		return
@@ -126,7 +126,7 @@ func (c *conn) sendContinueLocked(st *stream) {
 	c.flushLocked()
 }
 
-// creditLocked lets the client send as much as has been read.
+// creditLocked lets the client send as many bytes as have been read.
 func (c *conn) creditLocked(st *stream, n int) {
 	ofConn, ofStream := c.receive.give(n), uint32(0)
 	if !st.complete && st.err == nil {

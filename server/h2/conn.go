@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// conn is one connection. The goroutine that called serve reads it. It is written by handlers and by tasks of the crew.
+// conn is one connection. The goroutine that called serve reads it. Handlers and tasks of the pool of workers write to it.
 type conn struct {
 	server  *Server
 	net     *tls.Conn
@@ -28,32 +28,32 @@ type conn struct {
 	// Only the goroutine that reads uses these.
 	in               *bufio.Reader
 	framer           *http2.Framer // for reading
-	begun            []*stream     // their heads have come, and their handlers have not been started
+	unstarted        []*stream     // their heads have arrived, and their handlers have not been started
 	names            names
-	settingsReceived bool // the client's settings have come
+	settingsReceived bool // the client's settings have arrived
 
-	mu          sync.Mutex // guards all that follows
-	err         error      // why the connection is of no more use
-	streams     map[uint32]*stream
-	last        uint32 // the highest stream that the client has opened
-	served      uint32 // the highest that was served, when no new ones are
-	running     int    // handlers, also of streams that have ended
-	memory      int    // what the heads of their requests take
-	draining    bool   // no new streams are taken
-	misused     bool   // the client has not kept to HTTP/2
-	goodbyeSent bool   // all has been sent, and the client has been told so
-	idle        *time.Timer
+	mu         sync.Mutex // guards everything below
+	err        error      // why the connection cannot be used any more
+	streams    map[uint32]*stream
+	last       uint32 // the highest stream that the client has opened
+	served     uint32 // the highest stream that is served, once new ones are refused
+	running    int    // number of handlers, including those of streams that have ended
+	memory     int    // memory of the heads of their requests
+	draining   bool   // no new streams are accepted
+	misused    bool   // the client has violated HTTP/2
+	goAwaySent bool   // everything has been sent, and so has a GOAWAY frame
+	idle       *time.Timer
 
-	known    atomic.Bool  // a request has been authenticated; set under mu
-	gathered atomic.Int64 // bytes of answers that their handlers have written and that have not been queued
-	nuisance nuisance
+	authenticated atomic.Bool  // a request has been authenticated; set under mu
+	buffered      atomic.Int64 // bytes of answers that handlers have written and that have not been queued
+	nuisance      nuisance
 
 	out     outgoing
 	receive window
 }
 
-// These bound what may come, on a stream and on all streams of a connection, before it has been read. The second is so much
-// larger that a few bodies that nobody reads do not keep the others from coming.
+// These bound how much may arrive before it is read, on a stream and on all streams of a connection. The second is much larger, so that a few bodies
+// that are not read do not block the others.
 const streamWindow, connWindow = 256 << 10, 4 << 20
 
 func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
@@ -83,9 +83,9 @@ func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
 }
 
 var (
-	errClientGone  = errors.New("h2: the client has gone")
-	errStopped     = errors.New("h2: the client has ended the request")
-	errBadGreeting = errors.New("h2: the client did not begin as HTTP/2 does")
+	errClientGone = errors.New("h2: the client has disconnected")
+	errStopped    = errors.New("h2: the client has cancelled the request")
+	errBadPreface = errors.New("h2: the client did not send the connection preface")
 )
 
 // serve reads until the connection ends.
@@ -108,7 +108,7 @@ func (c *conn) readPreface() error {
 	c.idle = time.AfterFunc(c.server.o.IdleTimeout, c.idleTimedOut)
 	c.updateIdleLocked()
 	var err error
-	if !c.draining { // or the end has been set already
+	if !c.draining { // otherwise the deadline for the end has been set
 		err = c.net.SetReadDeadline(time.Now().Add(c.server.o.PrefaceTimeout))
 	}
 	c.handOverLocked()
@@ -121,7 +121,7 @@ func (c *conn) readPreface() error {
 		return err
 	}
 	if !bytes.Equal(preface[:], []byte(http2.ClientPreface)) {
-		return errBadGreeting
+		return errBadPreface
 	}
 	return nil
 }
@@ -129,13 +129,13 @@ func (c *conn) readPreface() error {
 // connReader is what the framer reads from.
 type connReader conn
 
-// Read waits for bytes of the client. Before that it starts the handlers, and lets the frames be written, that were held back while more could be read.
+// Read waits for bytes of the client. Before that it starts the handlers and writes the frames that were held back while more could be read.
 func (s *connReader) Read(b []byte) (int, error) {
 	c := (*conn)(s)
 	c.mu.Lock()
 	c.startLocked()
 	c.handOverLocked()
-	if c.goodbyeSent { // as long as the client sends it may be reading, too, and must not be cut off
+	if c.goAwaySent { // a client that is still sending may also be reading, and must not be cut off
 		c.net.SetReadDeadline(time.Now().Add(goodbyeTime))
 	}
 	c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// contracts are what handlers do and rely on. Whoever serves them, their clients shall see the same.
+// contracts are handlers whose clients must see the same from this package and from net/http.
 var contracts = map[string]http.HandlerFunc{
 	"type of what is written after the status": func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
@@ -56,10 +56,10 @@ var contracts = map[string]http.HandlerFunc{
 	},
 	"empty write": func(w http.ResponseWriter, r *http.Request) { w.Write(nil) },
 	"flush":       func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); io.WriteString(w, "<html>") },
-	"long":        func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 3*mostGathered)) },
+	"long":        func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 3*maxBuffered)) },
 	"panic":       func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "x"); panic(http.ErrAbortHandler) },
 	"panic in a long one": func(w http.ResponseWriter, r *http.Request) {
-		w.Write(make([]byte, 3*mostGathered))
+		w.Write(make([]byte, 3*maxBuffered))
 		panic(http.ErrAbortHandler)
 	},
 	"everyone else": func(w http.ResponseWriter, r *http.Request) {
@@ -135,12 +135,12 @@ var contracts = map[string]http.HandlerFunc{
 	},
 }
 
-// note tells the client what its handler saw.
+// note sends the client what its handler saw.
 func note(w http.ResponseWriter, r *http.Request, what ...any) {
 	w.Header().Set("Noted", fmt.Sprint(what...))
 }
 
-// seen is what a client sees.
+// seen returns what a client sees.
 func seen(t *testing.T, c *http.Client, method, address string, body []byte) string {
 	var hints []string
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
@@ -185,7 +185,7 @@ func sorted(h http.Header) (all []string) {
 	return all
 }
 
-func TestClientsSeeWhatTheyWouldOfNetHTTP(t *testing.T) {
+func TestClientsSeeTheSameAsFromNetHTTP(t *testing.T) {
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		name, _ := url.PathUnescape(strings.TrimPrefix(r.URL.Path, "/"))
 		contracts[name](w, r)
@@ -207,7 +207,7 @@ func TestClientsSeeWhatTheyWouldOfNetHTTP(t *testing.T) {
 				body = make([]byte, 100)
 			}
 			if method == "HEAD" && strings.Contains(name, "long") {
-				continue // net/http tells the length of short ones only
+				continue // net/http sets the length of short answers only
 			}
 			path := "/" + url.PathEscape(name)
 			got, want := seen(t, us, method, ours.web.URL+path, body), seen(t, them, method, theirs.URL+path, body)
@@ -218,7 +218,7 @@ func TestClientsSeeWhatTheyWouldOfNetHTTP(t *testing.T) {
 	}
 }
 
-func TestRequestCarriesWhatHandlersLookFor(t *testing.T) {
+func TestRequestHasTheFieldsThatHandlersUse(t *testing.T) {
 	ended := make(chan context.Context, 1)
 	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		ended <- r.Context()
@@ -228,5 +228,5 @@ func TestRequestCarriesWhatHandlersLookFor(t *testing.T) {
 	if _, b := w.do(w.client(), "GET", "/", nil); string(b) != "true trueh2 <nil>" {
 		t.Errorf("got %s", b)
 	}
-	<-(<-ended).Done() // with the handler
+	<-(<-ended).Done() // ends with the handler
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// terminateLocked ends all streams, after an error of the connection with a GOAWAY frame that says why.
+// terminateLocked ends all streams. If the connection has an error, a GOAWAY frame carries it.
 func (c *conn) terminateLocked(err error) {
 	code := http2.ErrCodeNo
 	var connErr http2.ConnectionError
@@ -19,7 +19,7 @@ func (c *conn) terminateLocked(err error) {
 		code = http2.ErrCodeFrameSize
 	case errors.Is(err, errFlood):
 		code = http2.ErrCodeEnhanceYourCalm
-	case errors.Is(err, errBadGreeting):
+	case errors.Is(err, errBadPreface):
 		code = http2.ErrCodeProtocol
 	}
 	if code == http2.ErrCodeNo || c.err != nil {
@@ -33,7 +33,7 @@ func (c *conn) terminateLocked(err error) {
 	}
 	c.startLocked()
 	c.handOverLocked()
-	// A client that is still sending would not hear the reason if the connection were closed at once.
+	// If the connection were closed at once, a client that is still sending would not receive the reason.
 	c.mu.Unlock()
 	c.in, c.framer, c.names = nil, nil, nil
 	if c.net.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
@@ -43,15 +43,15 @@ func (c *conn) terminateLocked(err error) {
 	c.failLocked(errClientGone)
 }
 
-// lingerBytes is how much a client may go on sending meanwhile.
+// lingerBytes is how much the client may send meanwhile.
 const lingerBytes = 256 << 10
 
-// lingerTime is how long a client may take to hear why its connection ends, goodbyeTime how long it may be silent before it leaves in
-// order.
+// lingerTime is how long a client may take to read why its connection ends. goodbyeTime is how long it may then be silent before the connection is
+// closed in order.
 const lingerTime, goodbyeTime = time.Second, 2 * time.Second
 
-// goAwayLocked tells the client that no more streams are served, and which one was the last that is. The client may send later ones elsewhere, so
-// that number never grows.
+// goAwayLocked tells the client which stream is the last that is served, and that no later ones will be. The client may repeat later ones elsewhere,
+// so that number never grows.
 func (c *conn) goAwayLocked(code http2.ErrCode) {
 	if !c.draining {
 		c.draining, c.served = true, c.last
@@ -72,7 +72,7 @@ func (c *conn) failLocked(err error) {
 	c.out.waiting = nil
 }
 
-// drain takes no more streams, and ends the connection when there are none.
+// drain accepts no more streams, and ends the connection when none is left.
 func (c *conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,8 @@ func (c *conn) drainLocked() {
 	c.handOverLocked()
 }
 
-// reject tells a client that connects while the server is shut down that none of its requests will be served, so that it may send them elsewhere.
+// reject answers a client that connects during the server's shutdown. The client learns that none of its requests was served, so that it can send
+// them elsewhere.
 func (c *conn) reject() {
 	c.out.goAway(0, http2.ErrCodeNo)
 	if c.net.SetDeadline(time.Now().Add(goodbyeTime)) != nil {
@@ -99,12 +100,12 @@ func (c *conn) reject() {
 	}
 }
 
-// drainedLocked is true for a connection that takes no more streams, has none left, and has not been closed.
+// drainedLocked reports whether the connection accepts no more streams, has none left, and has not been closed.
 func (c *conn) drainedLocked() bool {
-	return c.draining && !c.goodbyeSent && len(c.streams) == 0 && c.running == 0
+	return c.draining && !c.goAwaySent && len(c.streams) == 0 && c.running == 0
 }
 
-// idleTimedOut ends a connection that has been idle for too long: with a GOAWAY frame first, and at once if the client has had that and stays.
+// idleTimedOut ends a connection that has been idle for too long. The client first gets a GOAWAY frame; if it stays, the connection is closed.
 func (c *conn) idleTimedOut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ func Example() {
 	answer.Body.Close()
 	fmt.Println(string(text), err)
 
-	// The http.Server knows nothing of these connections but that they are there.
+	// The http.Server knows only that these connections exist, not what happens on them.
 	client.CloseIdleConnections()
 	fmt.Println(web.Config.Shutdown(context.Background()))
 	server.Wait()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// FuzzFrames lets clients say anything: whatever it is, their connections end, and so do their handlers.
+// FuzzFrames sends arbitrary bytes: whatever they are, the connection ends, and so do its handlers.
 func FuzzFrames(f *testing.F) {
 	say := func(do func(b *bare)) {
 		var all bytes.Buffer
@@ -38,7 +38,7 @@ func FuzzFrames(f *testing.F) {
 		io.WriteString(w, r.URL.Path)
 	})
 	f.Fuzz(func(t *testing.T, said []byte) {
-		a := &alley{t: t, server: server, handler: handler.ServeHTTP}
+		a := &pipeServer{t: t, server: server, handler: handler.ServeHTTP}
 		secure := a.dial()
 		a.serving.Go(func() { io.Copy(io.Discard, secure) })
 		secure.SetDeadline(time.Now().Add(10 * time.Second))

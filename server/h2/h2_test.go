@@ -37,7 +37,7 @@ func TestBodiesLargerThanAllWindowsArriveBothWays(t *testing.T) {
 	}
 }
 
-func TestRequestsAreAsTheirHandlersKnowThem(t *testing.T) {
+func TestRequestsAreThoseThatHandlersExpect(t *testing.T) {
 	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s %s %s %s %v %v %v %v", r.Method, r.RequestURI, r.URL.Query().Get("q"), r.Host, r.Proto,
 			r.Header["X-Many"], r.Header["Cookie"], r.TLS != nil && r.TLS.HandshakeComplete, r.RemoteAddr != "")
@@ -46,7 +46,7 @@ func TestRequestsAreAsTheirHandlersKnowThem(t *testing.T) {
 		}
 	})
 	b := w.bare()
-	b.ask(1, true, ":path", "/") // twice: refused
+	b.ask(1, true, ":path", "/") // a header field twice: refused
 	if id, code := b.fault(); id != 1 || code != http2.ErrCodeProtocol {
 		t.Errorf("a path that comes twice: %d %v", id, code)
 	}
@@ -57,15 +57,15 @@ func TestRequestsAreAsTheirHandlersKnowThem(t *testing.T) {
 	}
 }
 
-// answers are what handlers say, and what their clients hear.
+// answers are handlers, and what their clients receive.
 var answers = []struct {
 	name    string
 	handler http.HandlerFunc
-	method  string // GET, unless there is another one
+	method  string // GET if empty
 	body    string
-	status  int // 200, unless there is another one
+	status  int // 200 if zero
 	length  int64
-	header  map[string]string // "" for what is not there
+	header  map[string]string // "" for a field that must be missing
 	trailer map[string]string
 }{
 	{name: "short", handler: func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>short") },
@@ -103,7 +103,7 @@ var answers = []struct {
 	}, body: "body", length: 4, trailer: map[string]string{"Sum": "1", "Late": "2"}},
 }
 
-func TestAnswersAreAsTheirHandlersMeanThem(t *testing.T) {
+func TestClientsReceiveWhatHandlersAnswer(t *testing.T) {
 	for _, tt := range answers {
 		t.Run(tt.name, func(t *testing.T) {
 			w := serve(t, Options{}, tt.handler)
@@ -125,7 +125,7 @@ func TestAnswersAreAsTheirHandlersMeanThem(t *testing.T) {
 	}
 }
 
-func TestAnswerOfAnotherLengthThanDeclaredDoesNotEndWell(t *testing.T) {
+func TestAnswerOfAnotherLengthThanDeclaredIsAnError(t *testing.T) {
 	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "8")
 		if _, err := io.WriteString(w, "too long!"); !errors.Is(err, http.ErrContentLength) {
@@ -143,7 +143,7 @@ func TestAnswerOfAnotherLengthThanDeclaredDoesNotEndWell(t *testing.T) {
 	}
 }
 
-func TestClientThatWaitsToBeAskedIsAsked(t *testing.T) {
+func TestClientThatExpects100ContinueGetsIt(t *testing.T) {
 	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/no" {
 			w.WriteHeader(http.StatusForbidden)
@@ -163,7 +163,7 @@ func TestClientThatWaitsToBeAskedIsAsked(t *testing.T) {
 	}
 }
 
-func TestManyRequestsOfOneConnectionKeepApart(t *testing.T) {
+func TestRequestsOfOneConnectionDoNotMix(t *testing.T) {
 	w := serve(t, Options{MaxStreams: 1000}, func(w http.ResponseWriter, r *http.Request) {
 		rng := rand.New(rand.NewPCG(1, uint64(r.ContentLength)))
 		b, err := io.ReadAll(r.Body)
@@ -199,7 +199,7 @@ func TestManyRequestsOfOneConnectionKeepApart(t *testing.T) {
 					return
 				}
 				if rng.IntN(4) == 0 {
-					cancel() // in the middle
+					cancel() // in the middle of the answer
 				} else if b, err := io.ReadAll(answer.Body); err != nil || !bytes.Equal(b, body) {
 					t.Errorf("%d bytes of %d: %v", len(b), len(body), err)
 				}
@@ -240,11 +240,11 @@ func TestStreamThatIsNotReadDelaysNoOther(t *testing.T) {
 	}
 	b.must(b.WriteRSTStream(1, http2.ErrCodeCancel))
 	if err := <-stuck; !errors.Is(err, errStopped) {
-		t.Errorf("the handler that was stuck heard %v", err)
+		t.Errorf("the blocked handler got %v", err)
 	}
 }
 
-func TestHandlerHearsThatItsClientHasGone(t *testing.T) {
+func TestHandlerLearnsThatItsClientHasDisconnected(t *testing.T) {
 	for _, how := range []string{"cancel", "close"} {
 		begun, heard := make(chan struct{}), make(chan error, 2)
 		w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
@@ -252,7 +252,7 @@ func TestHandlerHearsThatItsClientHasGone(t *testing.T) {
 			<-r.Context().Done()
 			_, err := r.Body.Read(make([]byte, 1))
 			heard <- err
-			_, err = w.Write(make([]byte, mostGathered+1))
+			_, err = w.Write(make([]byte, maxBuffered+1))
 			heard <- err
 		})
 		b := w.bare()
@@ -265,13 +265,13 @@ func TestHandlerHearsThatItsClientHasGone(t *testing.T) {
 		}
 		for range 2 {
 			if err := <-heard; err == nil || errors.Is(err, io.EOF) {
-				t.Errorf("%s: heard %v", how, err)
+				t.Errorf("%s: got %v", how, err)
 			}
 		}
 	}
 }
 
-func TestPanicEndsItsStreamAlone(t *testing.T) {
+func TestPanicEndsOnlyItsStream(t *testing.T) {
 	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
 			io.WriteString(w, "begun")
@@ -326,7 +326,7 @@ func TestDeadlinesPass(t *testing.T) {
 	}
 }
 
-func TestRequestsUnderWayEndWhenTheServerLeaves(t *testing.T) {
+func TestOpenRequestsFinishWhenTheServerDrains(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		close(begun)
@@ -348,7 +348,7 @@ func TestRequestsUnderWayEndWhenTheServerLeaves(t *testing.T) {
 	if f := idle.until(func(http2.Frame) bool { return true }); f != nil {
 		t.Errorf("an idle connection goes on with %v", f)
 	}
-	busy.ask(3, true) // is not heard
+	busy.ask(3, true) // is ignored
 	close(release)
 	f := busy.until(func(f http2.Frame) bool { return f.Header().Type == http2.FrameData })
 	if f == nil || f.Header().StreamID != 1 {
@@ -364,7 +364,7 @@ func TestRequestsUnderWayEndWhenTheServerLeaves(t *testing.T) {
 
 func TestIdleConnectionIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{IdleTimeout: time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{IdleTimeout: time.Second}, func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(time.Minute) // longer than an idle connection would last
 		})
 		b := a.bare()
@@ -378,9 +378,9 @@ func TestIdleConnectionIsEnded(t *testing.T) {
 	})
 }
 
-func TestSilentClientIsNotWaitedFor(t *testing.T) {
+func TestSilentClientIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, echo)
+		a := newPipeServer(t, Options{}, echo)
 		if _, err := io.Copy(io.Discard, a.dial()); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
 			t.Error(err)
 		}

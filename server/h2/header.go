@@ -13,11 +13,11 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// pairs are slices that are used again.
+// pairs are slices that are reused.
 var pairs = sync.Pool{New: func() any { return new([]hpack.HeaderField) }}
 
-// compose gathers the head's fields.
-func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
+// appendHead appends the fields of the head.
+func (w *response) appendHead(fields []hpack.HeaderField) []hpack.HeaderField {
 	for name, values := range w.header {
 		wire := wireName(name)
 		switch wire {
@@ -34,7 +34,7 @@ func (w *response) compose(fields []hpack.HeaderField) []hpack.HeaderField {
 	return fields
 }
 
-// announced are the fields that follow a body, as the values of the field Trailer name them.
+// announced yields the trailers that the field Trailer announces.
 func announced(values []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, v := range values {
@@ -53,14 +53,14 @@ func appendField(fields []hpack.HeaderField, wire string, values []string) []hpa
 	}
 	for _, v := range values {
 		if httpguts.ValidHeaderFieldValue(v) {
-			// Values that differ in each answer would only push the others out of the header table.
+			// Values that differ in each answer would only displace other entries of the header table.
 			fields = append(fields, hpack.HeaderField{Name: wire, Value: v, Sensitive: wire == "content-length" || wire == "audit-id"})
 		}
 	}
 	return fields
 }
 
-// wireNames are how the fields of an http.Header are called on the wire, for those that are common.
+// wireNames maps the common keys of an http.Header to their names in HTTP/2.
 var wireNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for wire, name := range commonNames() {
@@ -69,7 +69,7 @@ var wireNames = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// wireName is how a field is called in HTTP/2; empty if there can be no such field.
+// wireName returns the name of a field in HTTP/2; empty if the field is not allowed there.
 func wireName(name string) string {
 	if wire, ok := wireNames()[name]; ok {
 		return wire
@@ -80,7 +80,7 @@ func wireName(name string) string {
 	return strings.ToLower(name)
 }
 
-// clock tells the time as HTTP does, and makes the text of a second once.
+// clock formats the time for HTTP, once per second.
 type clock struct{ now atomic.Pointer[second] }
 
 type second struct {

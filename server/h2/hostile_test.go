@@ -16,7 +16,7 @@ import (
 func TestCancelledRequestsAreNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var served atomic.Int32
-		a := pave(t, Options{MaxStreams: 10}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{MaxStreams: 10}, func(w http.ResponseWriter, r *http.Request) {
 			served.Add(1)
 			io.WriteString(w, "answer")
 		})
@@ -35,7 +35,7 @@ func TestCancelledRequestsAreNotServed(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptOfUnreadBodiesIsBounded(t *testing.T) {
+func TestUnreadBodiesAreBounded(t *testing.T) {
 	var r received
 	piece, most := make([]byte, largestFrame), 0
 	r.add(piece)
@@ -51,7 +51,7 @@ func TestWhatIsKeptOfUnreadBodiesIsBounded(t *testing.T) {
 	}
 }
 
-// upload sends a body, as fast as the server lets it.
+// upload sends a body as fast as the server's windows allow.
 func (b *bare) upload(id uint32, size int, pad []byte) {
 	b.t.Helper()
 	ofConn, ofStream := firstWindow, streamWindow
@@ -77,7 +77,7 @@ func (b *bare) upload(id uint32, size int, pad []byte) {
 
 func TestPaddedBodyDoesNotUseUpItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			io.WriteString(w, "all")
 		})
@@ -90,9 +90,9 @@ func TestPaddedBodyDoesNotUseUpItsWindow(t *testing.T) {
 	})
 }
 
-func TestBodiesThatNobodyReadsKeepNoOtherFromComing(t *testing.T) {
+func TestUnreadBodiesDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/stuck" {
 				<-r.Context().Done()
 				return
@@ -119,9 +119,9 @@ func TestBodiesThatNobodyReadsKeepNoOtherFromComing(t *testing.T) {
 	})
 }
 
-func TestMemoryOfHeadsUnderWayIsBounded(t *testing.T) {
+func TestMemoryOfOpenRequestsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{MaxHeader: 10_000}, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		a := newPipeServer(t, Options{MaxHeader: 10_000}, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		b := a.bare()
 		b.ask(1, true, "long", strings.Repeat("x", 9600))
 		b.ask(3, true)
@@ -131,7 +131,7 @@ func TestMemoryOfHeadsUnderWayIsBounded(t *testing.T) {
 	})
 }
 
-func TestManyCrumbsMakeACookieAtTheCostOfEach(t *testing.T) {
+func TestEachPieceOfASplitCookieIsCharged(t *testing.T) {
 	var n names
 	f := &http2.MetaHeadersFrame{}
 	for range 25_000 {
@@ -147,26 +147,26 @@ func TestManyCrumbsMakeACookieAtTheCostOfEach(t *testing.T) {
 
 func TestLongNamesAreNotRemembered(t *testing.T) {
 	var n names
-	for i := range 2 * mostNames {
+	for i := range 2 * maxNames {
 		n.canonical(strings.Repeat("x", i+1))
 	}
 	for name := range n {
-		if len(name) > longestName || len(n) > mostNames {
+		if len(name) > longestName || len(n) > maxNames {
 			t.Fatalf("%d names, one of %d bytes", len(n), len(name))
 		}
 	}
 }
 
-func TestServedStreamsAreThoseThatTheClientHeardOf(t *testing.T) {
+func TestServedStreamsAreThoseInTheGoAwayFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		b := a.bare()
 		b.ask(1, true)
 		synctest.Wait()
 		a.server.Drain()
 		b.ask(3, false)
 		b.must(b.WriteData(3, true, []byte("of no use")))
-		b.must(b.WriteData(101, true, nil)) // misuse
+		b.must(b.WriteData(101, true, nil)) // a protocol error
 		var last []uint32
 		b.until(func(f http2.Frame) bool {
 			switch f := f.(type) {
@@ -178,15 +178,15 @@ func TestServedStreamsAreThoseThatTheClientHeardOf(t *testing.T) {
 			return false
 		})
 		if !slices.Equal(last, []uint32{1, 1}) {
-			t.Errorf("heard of %v", last)
+			t.Errorf("got GOAWAY with last stream %v", last)
 		}
 	})
 }
 
-func TestWholeBodyIsReadThoughItsClientHasCancelled(t *testing.T) {
+func TestCompleteBodyIsReadAfterTheClientCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := make(chan error, 1)
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			_, err := io.ReadAll(r.Body)
 			read <- err

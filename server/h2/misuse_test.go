@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-func TestSpecificationIsHeld(t *testing.T) {
+func TestServerFollowsTheSpecification(t *testing.T) {
 	w := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		io.WriteString(w, "answer")
@@ -35,7 +35,7 @@ func TestSpecificationIsHeld(t *testing.T) {
 	}
 }
 
-// captured is what do prints.
+// captured returns what do prints.
 func captured(t *testing.T, do func()) []byte {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "said"))
@@ -54,7 +54,7 @@ func captured(t *testing.T, do func()) []byte {
 	return said
 }
 
-func TestMisuseIsAnsweredAndChangesNothing(t *testing.T) {
+func TestProtocolErrorsAreReportedAndChangeNothing(t *testing.T) {
 	const conn = 0
 	for _, tt := range []struct {
 		name string
@@ -148,7 +148,7 @@ func TestHeadThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
-func TestClientThatAsksAndNeverReadsIsLeft(t *testing.T) {
+func TestClientThatSendsRequestsAndNeverReadsIsDisconnected(t *testing.T) {
 	w := serve(t, Options{IdleTimeout: 20 * time.Millisecond}, echo)
 	b := w.bare()
 	for range 10_000_000 {

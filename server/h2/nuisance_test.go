@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// TestFramesThatNobodyNeedsInNumbersEndTheConnection sends them by the thousand.
-func TestFramesThatNobodyNeedsInNumbersEndTheConnection(t *testing.T) {
+// TestUselessFramesInLargeNumbersEndTheConnection sends thousands of them.
+func TestUselessFramesInLargeNumbersEndTheConnection(t *testing.T) {
 	for name, frame := range map[string]func(b *bare, i uint32){
 		"requests taken back": func(b *bare, i uint32) {
 			b.ask(3+2*i, true)
@@ -29,7 +29,7 @@ func TestFramesThatNobodyNeedsInNumbersEndTheConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := pave(t, Options{}, wait)
+				a := newPipeServer(t, Options{}, wait)
 				b := a.bare()
 				b.ask(1, false)
 				b.greeted()
@@ -114,11 +114,11 @@ func TestSettingsWakeNoStreamWhoseWindowStaysClosed(t *testing.T) {
 	})
 }
 
-func TestFrameOfVeryManySettingsIsMisuse(t *testing.T) {
+func TestFrameWithTooManySettingsIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(http.ResponseWriter, *http.Request) {})
+		a := newPipeServer(t, Options{}, func(http.ResponseWriter, *http.Request) {})
 		b := a.bare()
-		b.must(b.WriteSettings(slices.Repeat([]http2.Setting{wide}, mostSettings+1)...))
+		b.must(b.WriteSettings(slices.Repeat([]http2.Setting{wide}, maxSettings+1)...))
 		if id, code := b.fault(); id != 0 || code != http2.ErrCodeProtocol {
 			t.Errorf("stream %d, %v", id, code)
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	firstWindow  = 65535 // of everything, before anybody says otherwise
-	largestFrame = 16384 // before anybody says otherwise
+	firstWindow  = 65535 // of streams and connection, until they are changed by settings or updates
+	largestFrame = 16384 // until the client sets another size
 	frameHeader  = 9
 	// maxQueued is how many bytes of frames a connection queues: a handler that has more waits. Frames that the protocol demands, such as acknowledged
 	// pings, may be queued beyond that, up to maxControlQueued.
@@ -23,19 +23,19 @@ const (
 	maxControlQueued = 1 << 20
 )
 
-var errFlood = errors.New("h2: the client asks faster than it reads")
+var errFlood = errors.New("h2: the client causes control frames faster than it reads them")
 
 // outgoing is what waits to be sent. It is guarded by the connection's mu.
 type outgoing struct {
-	frames  []byte
-	box     *[]byte   // the memory of frames, from framePool
-	writing bool      // a goroutine is writing
-	takes   time.Time // the write deadline of the connection; used by the goroutine that writes
-	waiting []*stream // streams that wait for room in frames, or for the window of the connection; the first has waited longest
+	frames        []byte
+	pooled        *[]byte   // the pooled memory of frames, from framePool
+	writing       bool      // a goroutine is writing
+	writeDeadline time.Time // the write deadline of the connection; used by the goroutine that writes
+	waiting       []*stream // streams that wait for space in frames, or for the window of the connection; the first has waited longest
 
-	window       int64 // how much data the client allows
-	streamWindow int64 // and how much of a stream, at first
-	largest      int   // frame
+	window       int64 // how much data the client allows on the connection
+	streamWindow int64 // how much data the client allows on a new stream
+	largest      int   // largest frame
 	block        bytes.Buffer
 	encoder      *hpack.Encoder
 }
@@ -45,20 +45,20 @@ func (o *outgoing) init() {
 	o.encoder = hpack.NewEncoder(&o.block)
 }
 
-// framePool has memory for frames, for all connections: most of them have nothing to send most of the time.
+// framePool is memory for the frames of all connections: most of them have nothing to send most of the time.
 var framePool = sync.Pool{New: func() any { return new([]byte) }}
 
-// takeFramesLocked takes what waits.
-func (o *outgoing) takeFramesLocked() (frames []byte, box *[]byte) {
-	frames, box = o.frames, o.box
-	o.frames, o.box = nil, nil
-	return frames, box
+// takeFramesLocked takes the queued frames, with the pooled memory that they are in.
+func (o *outgoing) takeFramesLocked() (frames []byte, pooled *[]byte) {
+	frames, pooled = o.frames, o.pooled
+	o.frames, o.pooled = nil, nil
+	return frames, pooled
 }
 
 func (o *outgoing) head(length int, kind http2.FrameType, flags http2.Flags, stream uint32) {
-	if o.box == nil {
-		o.box = framePool.Get().(*[]byte)
-		o.frames = (*o.box)[:0]
+	if o.pooled == nil {
+		o.pooled = framePool.Get().(*[]byte)
+		o.frames = (*o.pooled)[:0]
 	}
 	o.frames = append(o.frames, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
 	o.frames = binary.BigEndian.AppendUint32(o.frames, stream)
@@ -108,13 +108,13 @@ func (o *outgoing) status(code int) {
 	o.field(hpack.HeaderField{Name: ":status", Value: text})
 }
 
-// field adds to the block that the next headers send.
+// field appends a field to the header block that headers sends next.
 func (o *outgoing) field(f hpack.HeaderField) {
 	// Writing into a buffer cannot fail.
 	_ = o.encoder.WriteField(f)
 }
 
-// headers sends the block.
+// headers queues the header block.
 func (o *outgoing) headers(stream uint32, end bool) {
 	kind, flags := http2.FrameHeaders, http2.Flags(0)
 	if end {
@@ -132,7 +132,7 @@ func (o *outgoing) headers(stream uint32, end bool) {
 	o.block.Reset()
 }
 
-// data sends a piece that the windows allow.
+// data queues a piece of data that the windows allow.
 func (o *outgoing) data(stream uint32, b []byte, end bool) {
 	flags := http2.Flags(0)
 	if end {
@@ -142,7 +142,7 @@ func (o *outgoing) data(stream uint32, b []byte, end bool) {
 	o.frames = append(o.frames, b...)
 }
 
-// tooMuch is an error if the client makes the server queue more frames than it reads.
+// tooMuch returns an error if the client makes the server queue more control frames than the client reads.
 func (o *outgoing) tooMuch() error {
 	if len(o.frames) > maxControlQueued {
 		return errFlood

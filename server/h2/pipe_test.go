@@ -20,16 +20,16 @@ var certificates = sync.OnceValue(func() []tls.Certificate {
 	return web.TLS.Certificates
 })
 
-// alley is a server whose connections hold nothing: what is not read by one side keeps the other from writing.
-type alley struct {
+// pipeServer is a server whose connections have no buffer: a side that does not read blocks the other side's writes.
+type pipeServer struct {
 	t       *testing.T
 	server  *Server
 	handler http.HandlerFunc
 	serving sync.WaitGroup
 }
 
-func pave(t *testing.T, o Options, h http.HandlerFunc) *alley {
-	a := &alley{t: t, server: New(o), handler: h}
+func newPipeServer(t *testing.T, o Options, h http.HandlerFunc) *pipeServer {
+	a := &pipeServer{t: t, server: New(o), handler: h}
 	t.Cleanup(func() {
 		a.server.Close()
 		a.serving.Wait()
@@ -37,8 +37,8 @@ func pave(t *testing.T, o Options, h http.HandlerFunc) *alley {
 	return a
 }
 
-// dial connects, and lets what the client says first be written while nobody reads what the server says.
-func (a *alley) dial() *tls.Conn {
+// dial connects. The client's first bytes are written while nothing reads those of the server.
+func (a *pipeServer) dial() *tls.Conn {
 	a.t.Helper()
 	near, far := net.Pipe()
 	server := tls.Server(far, &tls.Config{Certificates: certificates(), NextProtos: []string{"h2"}})
@@ -56,8 +56,8 @@ func (a *alley) dial() *tls.Conn {
 	return client
 }
 
-// bare connects and greets.
-func (a *alley) bare(settings ...http2.Setting) *bare {
+// bare connects and sends the connection preface.
+func (a *pipeServer) bare(settings ...http2.Setting) *bare {
 	a.t.Helper()
 	secure := a.dial()
 	b := newBare(a.t, secure)
@@ -68,7 +68,7 @@ func (a *alley) bare(settings ...http2.Setting) *bare {
 	return b
 }
 
-// together lets frames be sent in one record.
+// together sends frames in one TLS record.
 func (b *bare) together(do func(*bare)) {
 	b.t.Helper()
 	var all bytes.Buffer
@@ -77,13 +77,13 @@ func (b *bare) together(do func(*bare)) {
 	b.must(err)
 }
 
-// open asks for what a path names.
+// open sends a GET request for a path.
 func (b *bare) open(id uint32, path string) {
 	b.t.Helper()
 	b.head(id, true, ":method", "GET", ":scheme", "https", ":path", path, ":authority", "example.com")
 }
 
-// data reads until data of a stream comes.
+// data reads until data of a stream arrives.
 func (b *bare) data(id uint32) []byte {
 	b.t.Helper()
 	f := b.until(func(f http2.Frame) bool {

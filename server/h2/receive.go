@@ -6,14 +6,14 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// connectionError is what ends a connection, streamError what ends a stream, because the client has not kept to HTTP/2.
+// connectionError and streamError are errors for a client that violates HTTP/2. The first ends the connection, the second a stream.
 func connectionError(code http2.ErrCode) error { return http2.ConnectionError(code) }
 
 func streamError(id uint32, code http2.ErrCode) error {
 	return http2.StreamError{StreamID: id, Code: code}
 }
 
-// handle takes one frame. An error that is not a stream's ends the connection.
+// handle handles one frame. An error that is not a stream's ends the connection.
 func (c *conn) handle(f http2.Frame) error {
 	settings, ok := f.(*http2.SettingsFrame)
 	if !c.settingsReceived {
@@ -21,7 +21,7 @@ func (c *conn) handle(f http2.Frame) error {
 			return connectionError(http2.ErrCodeProtocol)
 		}
 		c.settingsReceived = true
-		if err := c.takeTime(); err != nil {
+		if err := c.clearReadDeadline(); err != nil {
 			return err
 		}
 	}
@@ -41,32 +41,32 @@ func (c *conn) handle(f http2.Frame) error {
 	case *http2.PushPromiseFrame:
 		return connectionError(http2.ErrCodeProtocol)
 	case *http2.PriorityFrame:
-		if err := c.annoying(); err != nil {
+		if err := c.countNuisance(); err != nil {
 			return err
 		}
 		if f.StreamDep == f.StreamID {
 			return streamError(f.StreamID, http2.ErrCodeProtocol)
 		}
 	}
-	return nil // what is unknown is to be ignored
+	return nil // RFC 9113 says that unknown frames are ignored
 }
 
-// annoying counts a frame that no client needs in numbers.
-func (c *conn) annoying() error {
+// countNuisance counts a frame that no client needs in large numbers.
+func (c *conn) countNuisance() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.annoyingLocked()
+	return c.countNuisanceLocked()
 }
 
-func (c *conn) annoyingLocked() error {
+func (c *conn) countNuisanceLocked() error {
 	if !c.nuisance.charge(1) {
 		return errFlood
 	}
 	return nil
 }
 
-// takeTime lets a client that has greeted take as long as it likes.
-func (c *conn) takeTime() error {
+// clearReadDeadline removes the deadline for the connection preface.
+func (c *conn) clearReadDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.draining {
@@ -75,8 +75,7 @@ func (c *conn) takeTime() error {
 	return c.net.SetReadDeadline(time.Time{})
 }
 
-// streamLocked finds the stream that a frame is about: nil if both sides have finished with it. A client must not speak of
-// one that it has not opened.
+// streamLocked returns the stream of a frame; nil if both sides have finished with it. A frame for a stream that was never opened is an error.
 func (c *conn) streamLocked(id uint32) (*stream, error) {
 	if id > c.last {
 		return nil, connectionError(http2.ErrCodeProtocol)
@@ -84,10 +83,10 @@ func (c *conn) streamLocked(id uint32) (*stream, error) {
 	return c.streams[id], nil
 }
 
-// skipLocked lets the client send n bytes more on the connection, instead of those that have come and nobody will read.
+// skipLocked lets the client send n more bytes on the connection, in place of bytes that were discarded.
 func (c *conn) skipLocked(n int) { c.out.windowUpdate(0, c.receive.give(n)) }
 
-// data takes a piece of a body.
+// data handles a DATA frame.
 func (c *conn) data(f *http2.DataFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +96,7 @@ func (c *conn) data(f *http2.DataFrame) error {
 	}
 	n := int(f.Length)
 	if n == 0 && !f.StreamEnded() {
-		if err := c.annoyingLocked(); err != nil {
+		if err := c.countNuisanceLocked(); err != nil {
 			return err
 		}
 	}
@@ -130,7 +129,7 @@ func (c *conn) addLocked(st *stream, b []byte, end bool) error {
 		c.skipLocked(len(b))
 		return streamError(st.id, http2.ErrCodeProtocol)
 	}
-	if st.answered || st.closed { // nobody reads it any more
+	if st.answered || st.closed { // the handler does not read it any more
 		c.skipLocked(len(b))
 	} else {
 		st.body.add(b)
@@ -142,7 +141,7 @@ func (c *conn) addLocked(st *stream, b []byte, end bool) error {
 	return nil
 }
 
-// completeLocked notes that a request has come as a whole.
+// completeLocked records that the whole request has arrived.
 func (c *conn) completeLocked(st *stream) {
 	st.complete = true
 	if st.answered {
@@ -158,28 +157,28 @@ func (c *conn) resetByClient(f *http2.RSTStreamFrame) error {
 		return err
 	}
 	if !st.answer.headSent {
-		err = c.annoyingLocked()
+		err = c.countNuisanceLocked()
 	}
 	c.endLocked(st, errStopped)
 	return err
 }
 
-// mostSettings is how many settings a frame may have. There are fewer than ten.
-const mostSettings = 100
+// maxSettings is how many settings a frame may have. HTTP/2 defines fewer than ten.
+const maxSettings = 100
 
 func (c *conn) settings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		return nil
 	}
-	if f.NumSettings() > mostSettings {
+	if f.NumSettings() > maxSettings {
 		return connectionError(http2.ErrCodeProtocol)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.annoyingLocked(); err != nil {
+	if err := c.countNuisanceLocked(); err != nil {
 		return err
 	}
-	window := c.out.streamWindow // the last one of a frame counts, and open streams are changed once
+	window := c.out.streamWindow // if a frame sets it several times, the last value counts, and open streams are changed once
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		if err := s.Valid(); err != nil {
 			return err
@@ -188,7 +187,7 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 		case http2.SettingInitialWindowSize:
 			window = int64(s.Val)
 		case http2.SettingMaxFrameSize:
-			c.out.largest = int(min(s.Val, 4*largestFrame)) // larger ones would keep others waiting
+			c.out.largest = int(min(s.Val, 4*largestFrame)) // larger frames would delay other streams
 		case http2.SettingHeaderTableSize:
 			c.out.encoder.SetMaxDynamicTableSize(min(s.Val, 4096))
 		}
@@ -197,14 +196,14 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	if err != nil {
 		return err
 	}
+	c.out.settingsAck() // before the data that the new windows allow
 	if err := c.setStreamWindowLocked(window); err != nil {
 		return err
 	}
-	c.out.settingsAck()
 	return c.out.tooMuch()
 }
 
-// setStreamWindowLocked changes what may be sent on each stream, also on those that are open.
+// setStreamWindowLocked changes the window of new streams, and adjusts those of open streams.
 func (c *conn) setStreamWindowLocked(n int64) error {
 	if n == c.out.streamWindow {
 		return nil
@@ -218,15 +217,18 @@ func (c *conn) setStreamWindowLocked(n int64) error {
 	return nil
 }
 
-// widenLocked changes what may be sent on a stream, and wakes its handler if it could not go on before and now can. It is false if the
-// window has become larger than HTTP/2 allows.
+// widenLocked changes a stream's send window, and wakes its handler if the window was closed and is now open. It returns false if the window exceeds
+// the limit of HTTP/2.
 func (st *stream) widenLocked(by int64) bool {
 	before := st.window
 	st.window += by
-	if before <= 0 && st.window > 0 {
-		st.changed.Broadcast()
+	if st.window > largestWindow {
+		return false
 	}
-	return st.window <= largestWindow
+	if before <= 0 && st.window > 0 {
+		st.changedLocked()
+	}
+	return true
 }
 
 func (c *conn) ping(f *http2.PingFrame) error {
@@ -235,7 +237,7 @@ func (c *conn) ping(f *http2.PingFrame) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.annoyingLocked(); err != nil {
+	if err := c.countNuisanceLocked(); err != nil {
 		return err
 	}
 	c.out.pong(f.Data)
@@ -244,7 +246,7 @@ func (c *conn) ping(f *http2.PingFrame) error {
 
 const largestWindow = 1<<31 - 1
 
-// windowUpdate lets more be sent.
+// windowUpdate handles a WINDOW_UPDATE frame.
 func (c *conn) windowUpdate(f *http2.WindowUpdateFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +254,7 @@ func (c *conn) windowUpdate(f *http2.WindowUpdateFrame) error {
 		if c.out.window += int64(f.Increment); c.out.window > largestWindow {
 			return connectionError(http2.ErrCodeFlowControl)
 		}
-		c.out.wakeLocked()
+		c.wakeLocked()
 		return nil
 	}
 	st, err := c.streamLocked(f.StreamID)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// headers begins a stream, or ends one with what follows its body.
+// headers handles a header block: it begins a stream, or carries the trailers of one.
 func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,12 +30,12 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	}
 	c.last = f.StreamID
 	if c.draining {
-		return nil // it has been told, and asks elsewhere
+		return nil // the client has got a GOAWAY frame and sends the request elsewhere
 	}
 	if f.HasPriority() && f.Priority.StreamDep == f.StreamID {
 		return streamError(f.StreamID, http2.ErrCodeProtocol)
 	}
-	// A handler may go on for a while after its client has cancelled: so both are bounded.
+	// A handler may run on for a while after its client has cancelled, so both streams and handlers are bounded.
 	size, most := memoryOf(f.Fields), c.maxStreams()
 	if len(c.streams) >= most || c.running >= 2*most || c.memory > 0 && c.memory+size > c.maxRequestMemory() {
 		if !c.nuisance.charge(size / chargedHead) {
@@ -46,15 +46,14 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	return c.beginLocked(f, size)
 }
 
-// The memory that a request takes has little to do with its bytes on the wire, which may be references to the header table:
-// a request with its context and its answer, a field in an http.Header, a name in the map of announced trailers. These are measured
-// and rounded up.
+// The memory of a request has little to do with its bytes on the wire, which may be references to the header table. These are measured and rounded
+// up: a request with its context and answer, a field in an http.Header, a name in the map of announced trailers.
 const requestMemory, fieldMemory, trailerMemory = 2 << 10, 128, 128
 
-// chargedHead is how much a head that is refused may take before it counts as more than one nuisance: it has been decoded by then.
+// chargedHead is the size above which a refused head counts as more than one nuisance: it has already been decoded.
 const chargedHead = 8 << 10
 
-// memoryOf is how much memory a head, or what follows a body, takes.
+// memoryOf returns how much memory a header block occupies.
 func memoryOf(fields []hpack.HeaderField) int {
 	n := requestMemory
 	for _, field := range fields {
@@ -66,7 +65,7 @@ func memoryOf(fields []hpack.HeaderField) int {
 	return n
 }
 
-// trailersLocked takes what follows a body.
+// trailersLocked handles the trailers of a request.
 func (c *conn) trailersLocked(st *stream, f *http2.MetaHeadersFrame) error {
 	switch {
 	case st.complete:
@@ -103,18 +102,18 @@ func (c *conn) beginLocked(f *http2.MetaHeadersFrame, size int) error {
 	c.streams[st.id] = st
 	c.running++
 	c.memory += size
-	c.begun = append(c.begun, st)
+	c.unstarted = append(c.unstarted, st)
 	return nil
 }
 
-// ask makes the request. It is false if the head is not one of HTTP/2.
+// ask makes the request. It returns false if the head is malformed.
 func (st *stream) ask(f *http2.MetaHeadersFrame) bool {
 	r := &http.Request{
 		Method: f.PseudoValue("method"), Host: f.PseudoValue("authority"), RequestURI: f.PseudoValue("path"),
 		Proto: "HTTP/2.0", ProtoMajor: 2, Body: http.NoBody, TLS: &st.conn.secure, RemoteAddr: st.conn.remote,
 	}
 	var ok bool
-	if r.Header, ok = st.conn.names.header(f); !ok || !locate(r, f) {
+	if r.Header, ok = st.conn.names.header(f); !ok || !setTarget(r, f) {
 		return false
 	}
 	announce(r)
@@ -137,8 +136,8 @@ func (st *stream) ask(f *http2.MetaHeadersFrame) bool {
 	return true
 }
 
-// locate finds out what a request is for. It is false if the head does not say so as HTTP/2 demands.
-func locate(r *http.Request, f *http2.MetaHeadersFrame) bool {
+// setTarget sets the method and URL of a request. It returns false if the pseudo-header fields are malformed.
+func setTarget(r *http.Request, f *http2.MetaHeadersFrame) bool {
 	path, scheme, connects := r.RequestURI, f.PseudoValue("scheme"), r.Method == http.MethodConnect
 	switch {
 	case f.PseudoValue("status") != "" || f.PseudoValue("protocol") != "":
@@ -161,7 +160,7 @@ func locate(r *http.Request, f *http2.MetaHeadersFrame) bool {
 	return err == nil
 }
 
-// announce notes which fields may follow the body. They have their values when it has been read.
+// announce sets which trailers may follow. They get their values when the body has been read.
 func announce(r *http.Request) {
 	for name := range announced(r.Header["Trailer"]) {
 		if r.Trailer == nil {
@@ -172,7 +171,7 @@ func announce(r *http.Request) {
 	delete(r.Header, "Trailer")
 }
 
-// header copies the fields of a request's head. It is not ok if one of them has no place in HTTP/2.
+// header copies the fields of a request's head. It returns false if one of them is not allowed in HTTP/2.
 func (n *names) header(f *http2.MetaHeadersFrame) (http.Header, bool) {
 	fields := f.RegularFields()
 	h, values, cookies := make(http.Header, min(len(fields), 64)), make([]string, len(fields)), []string(nil)
@@ -202,11 +201,11 @@ func (n *names) header(f *http2.MetaHeadersFrame) (http.Header, bool) {
 	return h, true
 }
 
-// names are how a client's fields are called in an http.Header. One goroutine uses them.
+// names caches the canonical form of a client's field names. Only one goroutine uses it.
 type names map[string]string
 
-// mostNames is how many are remembered, and longestName how long they may be: clients send few different ones.
-const mostNames, longestName = 100, 64
+// maxNames is how many names are cached, longestName how long they may be: clients send few different ones.
+const maxNames, longestName = 100, 64
 
 func (n *names) canonical(wire string) string {
 	if name, ok := commonNames()[wire]; ok {
@@ -219,13 +218,13 @@ func (n *names) canonical(wire string) string {
 	if *n == nil {
 		*n = names{}
 	}
-	if len(*n) < mostNames && len(wire) <= longestName {
+	if len(*n) < maxNames && len(wire) <= longestName {
 		(*n)[wire] = name
 	}
 	return name
 }
 
-// commonNames are fields that most requests and answers have, as they are called on the wire.
+// commonNames are the field names that most requests and answers have.
 var commonNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, name := range []string{

@@ -9,35 +9,35 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// response is an answer, as its handler sees it. Until somebody asks for more haste, it is gathered and sent as a whole, if
-// it is not long.
+// response is an http.ResponseWriter. Unless the handler flushes, a short answer is buffered and sent as a whole.
 type response struct {
 	st     *stream
 	header http.Header
 
 	status   int
 	fields   []hpack.HeaderField  // the head, as it was when the status was set
-	pairs    *[]hpack.HeaderField // where the fields' memory comes from and goes to
+	pairs    *[]hpack.HeaderField // where the fields' memory comes from and returns to
 	headSent bool                 // the head has been sent; guarded by the connection's mu
-	buffer   *[]byte              // of what was written and has not been sent: see gathered
-	charged  int                  // the buffer's part of the connection's gathered bytes
-	bodyless bool                 // of a status that has no body
-	head     bool                 // asked for the head alone
-	untyped  bool                 // its type is to be guessed
-	dated    bool                 // its handler has said when it is of, or that it shall not say
-	last     bool                 // the handler wants to have no more requests of the connection
-	length   int64                // declared; less than zero if it was not
+	buffer   *[]byte              // what was written and has not been sent: see buffered
+	charged  int                  // the buffer's part of the connection's buffered bytes
+	bodyless bool                 // the status allows no body
+	head     bool                 // the request has the method HEAD
+	untyped  bool                 // the content type is to be detected
+	dated    bool                 // the handler has set the field Date, or removed it
+	last     bool                 // the handler has asked to close the connection
+	length   int64                // the declared length; negative if none
 	written  int64
 	trailers []string
-	over     bool // the handler has returned
-	more     bool // there are trailers to send
+	returned bool   // the handler has returned
+	more     bool   // there are trailers to send
+	rest     []byte // what is left of the answer after the handler has returned; guarded by the connection's mu
 }
 
-// mostGathered is how much an answer may have before it is sent as it comes.
-const mostGathered = 32 << 10
+// maxBuffered is how much of an answer is buffered before it is sent in pieces.
+const maxBuffered = 32 << 10
 
-// leastGathered is how much an answer may have gathered even if all answers of its connection have more than the connection may.
-const leastGathered = 2 << 10
+// minBuffered is how much an answer may always buffer, even if the connection's answers have reached their common bound.
+const minBuffered = 2 << 10
 
 func (w *response) begin(st *stream) {
 	w.st, w.header, w.length = st, make(http.Header, 8), -1
@@ -49,7 +49,7 @@ func (w *response) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *response) WriteHeader(status int) {
-	if !w.over {
+	if !w.returned {
 		w.setStatus(status)
 	}
 }
@@ -61,7 +61,7 @@ func (w *response) setStatus(status int) {
 	case status < 100 || status > 999:
 		panic("h2: no such status: " + strconv.Itoa(status))
 	case status < 200:
-		w.inform(status)
+		w.sendInformational(status)
 		return
 	}
 	w.status = status
@@ -78,12 +78,12 @@ func (w *response) setStatus(status int) {
 	_, w.dated = w.header["Date"]
 	w.last = httpguts.HeaderValuesContainsToken(w.header["Connection"], "close")
 	w.pairs = pairs.Get().(*[]hpack.HeaderField)
-	w.fields = w.compose((*w.pairs)[:0])
+	w.fields = w.appendHead((*w.pairs)[:0])
 }
 
-// inform sends a head that says that the answer is still to come.
-func (w *response) inform(status int) {
-	fields := w.compose(nil)
+// sendInformational sends an informational (1xx) head.
+func (w *response) sendInformational(status int) {
+	fields := w.appendHead(nil)
 	w.trailers = nil
 	st, c := w.st, w.st.conn
 	c.mu.Lock()
@@ -93,7 +93,7 @@ func (w *response) inform(status int) {
 	}
 	c.out.status(status)
 	for _, f := range fields {
-		if f.Name != "content-length" { // it is of the answer
+		if f.Name != "content-length" { // it belongs to the final answer
 			c.out.field(f)
 		}
 	}
@@ -103,7 +103,7 @@ func (w *response) inform(status int) {
 
 // Write implements http.ResponseWriter.
 func (w *response) Write(b []byte) (int, error) {
-	if w.over {
+	if w.returned {
 		return 0, errOver
 	}
 	if w.status == 0 {
@@ -118,23 +118,23 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.headSent && !w.head {
 		return w.sent(b, w.send(b, pieceOfMore))
 	}
-	if w.gather(b) || w.head {
+	if w.keepBuffered(b) || w.head {
 		return len(b), nil
 	}
-	if gathered := w.gathered(); len(gathered) > 0 {
-		if err := w.send(gathered, pieceOfMore); err != nil {
+	if buffered := w.buffered(); len(buffered) > 0 {
+		if err := w.send(buffered, pieceOfMore); err != nil {
 			return 0, err
 		}
-		*w.buffer = gathered[:0]
+		*w.buffer = buffered[:0]
 	}
 	return w.sent(b, w.send(b, pieceOfMore))
 }
 
-// gather keeps what is written until the answer is whole. It is false if the answer is too long for that, or the connection has too
-// many bytes of others already: a client that takes none of its answers must not make the server hold all of them.
-func (w *response) gather(b []byte) bool {
-	c, n := w.st.conn, len(w.gathered())+len(b)
-	if n > mostGathered || n > leastGathered && c.gathered.Load() > c.mostGathered() {
+// keepBuffered buffers what is written until the answer is complete. It returns false if the answer is too long for that, or if the connection
+// buffers too much already: a client that does not read its answers must not make the server hold all of them.
+func (w *response) keepBuffered(b []byte) bool {
+	c, n := w.st.conn, len(w.buffered())+len(b)
+	if n > maxBuffered || n > minBuffered && c.buffered.Load() > c.maxBuffered() {
 		return false
 	}
 	if w.buffer == nil {
@@ -143,7 +143,7 @@ func (w *response) gather(b []byte) bool {
 	*w.buffer = append(*w.buffer, b...)
 	if more := cap(*w.buffer) - w.charged; more > 0 {
 		w.charged += more
-		c.gathered.Add(int64(more))
+		c.buffered.Add(int64(more))
 	}
 	return true
 }
@@ -160,8 +160,8 @@ func (w *response) sent(b []byte, err error) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *response) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// guess says what an answer that begins so is, when its handler did not.
-func (w *response) guess(b []byte) {
+// detectContentType detects the content type of an answer from its first bytes, if the handler has not set it.
+func (w *response) detectContentType(b []byte) {
 	if w.untyped && len(b) > 0 {
 		w.untyped = false
 		w.fields = append(w.fields, hpack.HeaderField{Name: "content-type", Value: http.DetectContentType(b)})
@@ -170,13 +170,13 @@ func (w *response) guess(b []byte) {
 
 // FlushError sends what has been written.
 func (w *response) FlushError() error {
-	if w.over {
+	if w.returned {
 		return errOver
 	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	err := w.send(w.gathered(), pieceAndHaste)
+	err := w.send(w.buffered(), pieceAndFlush)
 	if w.buffer != nil {
 		*w.buffer = (*w.buffer)[:0]
 	}
@@ -186,9 +186,8 @@ func (w *response) FlushError() error {
 // Flush implements http.Flusher.
 func (w *response) Flush() { _ = w.FlushError() }
 
-// finish sends the rest of the answer.
-func (w *response) finish() error {
-	w.over = true
+// complete decides what the answer says now that the handler has returned.
+func (w *response) complete() error {
 	if w.status == 0 {
 		w.setStatus(http.StatusOK)
 	}
@@ -200,22 +199,22 @@ func (w *response) finish() error {
 	if w.length >= 0 && w.written != w.length && !w.bodyless && !w.head {
 		return http.ErrContentLength
 	}
-	return w.send(w.gathered(), pieceAtEnd)
+	return nil
 }
 
-// gathered is what was written and has not been sent.
-func (w *response) gathered() []byte {
+// buffered returns what was written and has not been sent.
+func (w *response) buffered() []byte {
 	if w.buffer == nil {
 		return nil
 	}
 	return *w.buffer
 }
 
-// release lets others use the memory of an answer that is over.
+// release returns the memory of an answer to the pools, when its handler has returned.
 func (w *response) release() {
 	recycle(w.buffer)
 	w.buffer = nil
-	w.st.conn.gathered.Add(-int64(w.charged))
+	w.st.conn.buffered.Add(-int64(w.charged))
 	w.charged = 0
 	if w.pairs != nil {
 		clear(w.fields)

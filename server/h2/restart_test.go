@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// sharedListener is a listener that outlives those who serve what it accepts.
+// sharedListener is a listener that outlives the servers that use it.
 type sharedListener struct {
 	net.Listener
 	accepted chan net.Conn
@@ -47,7 +47,7 @@ func open(t *testing.T) sharedListener {
 	return d
 }
 
-// shift is the time for which one server serves a shared listener.
+// shift is the time for which one server uses a shared listener.
 type shift struct {
 	sharedListener
 	over chan struct{}
@@ -70,15 +70,15 @@ func (s shift) Close() error {
 	return nil
 }
 
-// relay lets one server after the other serve a shared listener.
+// relay runs one server after the other on a shared listener.
 type relay struct {
 	sharedListener
 	handler  http.Handler
-	answered chan struct{} // a piece for each request that was answered
-	finished chan struct{} // closed when nobody asks any more
+	answered chan struct{} // receives a token for each answered request
+	finished chan struct{} // closed when no client sends requests any more
 }
 
-// run lets servers take turns, each of them for some requests.
+// run lets the servers take turns, each for some requests.
 func (r *relay) run(t *testing.T) {
 	var draining sync.WaitGroup
 	defer draining.Wait()
@@ -90,7 +90,7 @@ func (r *relay) run(t *testing.T) {
 		var serving sync.WaitGroup
 		serving.Go(func() { web.ServeTLS(served, "", "") })
 		goesOn := r.wait(20)
-		draining.Go(func() { // while the next one is there already
+		draining.Go(func() { // while the next server is running already
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			if err := web.Shutdown(ctx); err != nil {
@@ -106,7 +106,7 @@ func (r *relay) run(t *testing.T) {
 	}
 }
 
-// wait returns when as many requests were answered, or, with false, when nobody asks any more.
+// wait waits until that many requests were answered. It returns false if no client sends requests any more.
 func (r *relay) wait(requests int) bool {
 	for range requests {
 		select {
@@ -118,7 +118,7 @@ func (r *relay) wait(requests int) bool {
 	return true
 }
 
-func TestNothingIsDoneTwiceOrNotAtAllWhenServersTakeOver(t *testing.T) {
+func TestEachRequestIsServedOnceWhenServersTakeOver(t *testing.T) {
 	const clients, requests = 4, 100
 	var done sync.Map // how often each request was served
 	r := &relay{sharedListener: open(t), answered: make(chan struct{}, 2*clients*requests), finished: make(chan struct{})}

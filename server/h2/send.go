@@ -14,11 +14,10 @@ type piece int
 
 const (
 	pieceOfMore   piece = iota // it may wait until there is more
-	pieceAndHaste              // it shall go now
-	pieceAtEnd
+	pieceAndFlush              // it must be sent now
 )
 
-// send queues the head, if it has not been sent, and a piece of the body. It waits until there is room for it.
+// send queues the head, unless it has been sent, and a piece of the body that is not the last one. It waits until there is space for them.
 func (w *response) send(b []byte, p piece) error {
 	st, c := w.st, w.st.conn
 	c.mu.Lock()
@@ -26,48 +25,40 @@ func (w *response) send(b []byte, p piece) error {
 	if err := st.sendErrorLocked(); err != nil {
 		return err
 	}
-	after := p == pieceAtEnd && w.more
-	w.guess(b)
-	if w.head {
-		b = nil
-	}
-	if !w.headSent {
-		w.headSent = true
-		w.headLocked(p == pieceAtEnd && len(b) == 0 && !after)
-	} else if p == pieceAtEnd && len(b) == 0 && !after {
-		c.out.data(st.id, nil, true)
-	}
-	if len(b) > 0 {
-		defer c.out.stopWaitingLocked(st)
+	if b = w.beginLocked(b, false); len(b) > 0 {
+		defer c.stopWaitingLocked(st)
 	}
 	for len(b) > 0 {
 		n, err := c.waitForRoomLocked(st, len(b))
 		if err != nil {
 			return err
 		}
-		c.out.data(st.id, b[:n], p == pieceAtEnd && n == len(b) && !after)
+		c.out.data(st.id, b[:n], false)
 		b = b[n:]
 	}
-	if after {
-		w.trailersLocked()
-	}
-	if p == pieceAtEnd {
-		st.answered = true
-		if w.last {
-			c.drainLocked()
-		}
-		if st.complete {
-			c.forgetLocked(st)
-		}
-		return nil // finish flushes
-	}
-	if p == pieceAndHaste || len(c.out.frames) >= maxQueued {
+	if p == pieceAndFlush || len(c.out.frames) >= maxQueued {
 		c.flushLocked()
 	}
 	return nil
 }
 
-// sendErrorLocked tells why nothing can be sent on a stream.
+// beginLocked queues the head, unless it has been sent, and returns what is to be sent of a piece of the body.
+func (w *response) beginLocked(b []byte, last bool) []byte {
+	w.detectContentType(b)
+	if w.head {
+		b = nil
+	}
+	end := last && len(b) == 0 && !w.more
+	if !w.headSent {
+		w.headSent = true
+		w.headLocked(end)
+	} else if end {
+		w.st.conn.out.data(w.st.id, nil, true)
+	}
+	return b
+}
+
+// sendErrorLocked returns the reason why nothing can be sent on a stream, or nil.
 func (st *stream) sendErrorLocked() error {
 	switch {
 	case st.err != nil:
@@ -103,7 +94,7 @@ func (w *response) hasTrailers() bool {
 	return false
 }
 
-// trailersLocked sends what follows the body.
+// trailersLocked queues the trailers.
 func (w *response) trailersLocked() {
 	var fields []hpack.HeaderField
 	for name, values := range w.header {

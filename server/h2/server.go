@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/internal/crew"
+	"github.com/millrace/millrace/internal/workers"
 )
 
-// Options say how connections are served. The zero value is good.
+// Options configures a server. The zero value is usable.
 type Options struct {
-	// MaxStreams is how many requests an authenticated client may have open on a connection: 250 by default. Others may have 100, or
-	// MaxStreams if that is less.
+	// MaxStreams is how many requests an authenticated client may have open on a connection: 250 by default. An unauthenticated client may have 100,
+	// or MaxStreams if that is less.
 	MaxStreams uint32
 	// MaxHeader bounds the head of a request, in bytes as HTTP/2 counts them: 1 MiB by default.
 	MaxHeader uint32
@@ -22,22 +22,22 @@ type Options struct {
 	PrefaceTimeout time.Duration
 	// IdleTimeout is how long a connection without a request stays open: 3 minutes by default.
 	IdleTimeout time.Duration
-	// WriteTimeout is how long a client may read nothing while something is to be sent, 30 s by default. It is noticed after twice that
-	// time at the latest.
+	// WriteTimeout is how long a client may read nothing while the server has something to send: 30 s by default. The connection ends after at most
+	// twice that time.
 	WriteTimeout time.Duration
-	// Logger gets the panics of handlers; nil discards them.
+	// Logger receives the panics of handlers; nil discards them.
 	Logger *slog.Logger
 }
 
-// Server serves connections. It is to be made with New.
+// Server serves connections. Make it with New.
 type Server struct {
-	o    Options
-	crew crew.Crew
+	o       Options
+	workers workers.Pool
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{} // guarded by mu
 	draining bool               // guarded by mu
-	serving  sync.WaitGroup     // connections; added to under mu, and not when draining
+	serving  sync.WaitGroup     // counts connections; Add is called under mu, and not once draining is set
 }
 
 // New makes a server.
@@ -53,7 +53,7 @@ func New(o Options) *Server {
 	return &Server{o: o, conns: map[*conn]struct{}{}}
 }
 
-// Serve makes a server of net/http leave HTTP/2 to this one. It is to be called before that server serves.
+// Serve makes an http.Server pass its HTTP/2 connections to s. Call it before that server serves.
 func (s *Server) Serve(web *http.Server) {
 	web.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
 	web.RegisterOnShutdown(s.Drain)
@@ -78,14 +78,14 @@ func (s *Server) serve(_ *http.Server, secure *tls.Conn, handler http.Handler) {
 	delete(s.conns, c)
 }
 
-// Drain lets the requests end that are under way, closes connections that have none, and takes no new ones.
+// Drain refuses new requests, lets open ones finish, and closes connections without any.
 func (s *Server) Drain() {
 	for _, c := range s.leave() {
 		c.drain()
 	}
 }
 
-// Close ends all connections at once, and returns when nothing is running any more.
+// Close ends all connections at once, and waits until no goroutine of them is running.
 func (s *Server) Close() {
 	for _, c := range s.leave() {
 		c.net.NetConn().Close()
@@ -93,14 +93,14 @@ func (s *Server) Close() {
 	s.Wait()
 }
 
-// Wait returns when all connections have ended, after Drain or after the http.Server was closed.
+// Wait waits until all connections have ended, after Drain or after the http.Server was closed.
 func (s *Server) Wait() {
 	s.leave()
 	s.serving.Wait()
-	s.crew.Close()
+	s.workers.Close()
 }
 
-// leave takes no more connections, and returns those that there are.
+// leave refuses new connections, and returns the existing ones.
 func (s *Server) leave() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,31 +18,30 @@ type stream struct {
 	request   *http.Request
 	cancel    context.CancelFunc
 	answer    response
-	tooLong   bool // the head is incomplete
-	announced bool // fields that may follow the body
-	memory    int  // of the head, and of what followed the body; guarded by the connection's mu
+	tooLong   bool // the head exceeds Options.MaxHeader and is incomplete
+	announced bool // trailers were announced
+	memory    int  // of the head and the trailers; guarded by the connection's mu
 
-	// The connection's mu guards all that follows.
-	changed         sync.Cond // something below has
+	// The connection's mu guards everything below.
+	changed         sync.Cond // one of the fields below has changed
 	err             error     // why nothing more can be sent or received
-	complete        bool      // all of the request has come
-	answered        bool      // all of the answer has been sent
-	closed          bool      // the handler does not want the body
-	expectsContinue bool      // the client sends the body only if it is told to
+	complete        bool      // the whole request has arrived
+	answered        bool      // the whole answer has been sent
+	closed          bool      // the handler has closed the body
+	expectsContinue bool      // the client sends the body only after 100 Continue
 	queued          bool      // waits in outgoing
-	restBounded     bool      // the handler has returned, and the rest of its answer has a deadline
-	next            bool      // has waited there, and it is its turn
-	window          int64     // what may be sent
+	next            bool      // it has waited, and it is now its turn
+	window          int64     // how much may be sent
 	receive         window
 	body            received
-	trailer         []hpack.HeaderField // what has come after the body
-	declared        int64               // how long the body shall be; less than zero if that was not said
+	trailer         []hpack.HeaderField // the trailers that have arrived
+	declared        int64               // the declared length of the body; negative if none
 	received        int64
 	readBy          deadline
 	writeBy         deadline
 }
 
-// deadline is a time by which something should have happened; the zero time is none. There is a timer only while somebody waits.
+// deadline is a time by which something must have happened; zero means none. It has a timer only while a goroutine waits for it.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
@@ -50,7 +49,7 @@ type deadline struct {
 
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-// Do implements crew.Task: it runs the handler.
+// Do implements workers.Task: it runs the handler.
 func (st *stream) Do() {
 	defer st.finish()
 	if st.tooLong {
@@ -60,27 +59,33 @@ func (st *stream) Do() {
 	st.conn.handler.ServeHTTP(&st.answer, st.request)
 }
 
-// finish sends what the handler has left, and lets go of the stream.
+// finish sends the rest of the answer when the handler has returned.
 func (st *stream) finish() {
-	code := http2.ErrCodeNo
+	c, w, err := st.conn, &st.answer, error(nil)
+	w.returned = true
 	if p := recover(); p != nil {
-		st.answer.over = true
-		code = http2.ErrCodeInternal
+		err = http.ErrAbortHandler
 		if p != http.ErrAbortHandler {
-			st.conn.server.o.Logger.Error("panic while serving", "remote", st.conn.remote, "panic", p, "stack", string(debug.Stack()))
+			c.server.o.Logger.Error("panic while serving", "remote", c.remote, "panic", p, "stack", string(debug.Stack()))
 		}
-	} else if st.answer.finish() != nil {
-		code = http2.ErrCodeInternal
+	} else {
+		err = w.complete()
 	}
 	st.cancel()
-	st.answer.release()
-	c := st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st.readBy.stop()
-	st.writeBy.stop()
-	c.finishLocked(st, code)
-	c.handlerReturnedLocked(st)
+	if err == nil {
+		err = st.sendErrorLocked()
+	}
+	if err == nil {
+		w.rest = w.beginLocked(w.buffered(), true)
+		if !c.sendRestLocked(st) {
+			st.shedLocked()
+			c.flushLocked()
+			return
+		}
+	}
+	c.concludeLocked(st, err)
 	c.flushLocked()
 }
 
@@ -90,14 +95,14 @@ func (d *deadline) stop() {
 	}
 }
 
-// finishLocked ends the server's side of a stream. An answer that is not whole is cut off by an error.
+// finishLocked ends the server's side of a stream. An incomplete answer is cut off with an error.
 func (c *conn) finishLocked(st *stream, code http2.ErrCode) {
 	if st.err == nil {
 		switch {
 		case !st.answered:
 			c.out.reset(st.id, code)
 			c.forgetLocked(st)
-		case !st.complete: // it is not going to be read
+		case !st.complete: // the rest of the request will not be read
 			c.out.reset(st.id, http2.ErrCodeNo)
 			c.forgetLocked(st)
 		}
@@ -106,14 +111,14 @@ func (c *conn) finishLocked(st *stream, code http2.ErrCode) {
 	c.dropLocked(st)
 }
 
-// dropLocked forgets what has come of a body and is not going to be read.
+// dropLocked discards the part of a body that has arrived and will not be read.
 func (c *conn) dropLocked(st *stream) {
 	if n := st.body.drop(); c.err == nil {
 		c.skipLocked(n)
 	}
 }
 
-// endLocked ends a stream before its time: who waits for it hears why.
+// endLocked aborts a stream: goroutines that wait for it get err.
 func (c *conn) endLocked(st *stream, err error) {
 	if st.err != nil {
 		return
@@ -122,7 +127,7 @@ func (c *conn) endLocked(st *stream, err error) {
 	if st.cancel != nil {
 		st.cancel()
 	}
-	st.changed.Broadcast()
+	st.changedLocked()
 	c.forgetLocked(st)
 }
 
@@ -134,7 +139,7 @@ func (c *conn) forgetLocked(st *stream) {
 	}
 }
 
-// handlerReturnedLocked notes that a handler has returned.
+// handlerReturnedLocked records that a handler has returned.
 func (c *conn) handlerReturnedLocked(st *stream) {
 	c.memory -= st.memory
 	if c.running--; c.running == 0 {
@@ -142,59 +147,56 @@ func (c *conn) handlerReturnedLocked(st *stream) {
 	}
 }
 
-// startLocked runs the handlers of the requests whose heads have come. They have been held back until everything that came
-// with the heads was read: most find their whole body there, and those that were cancelled at once are not run.
+// startLocked runs the handlers of the requests whose heads have arrived. They were held back until everything that came with the heads was read:
+// most then have their whole body, and requests that were cancelled at once are not run.
 func (c *conn) startLocked() {
-	for i, st := range c.begun {
+	for i, st := range c.unstarted {
 		if st.err == nil {
-			c.server.crew.Start(st)
+			c.server.workers.Start(st)
 		} else {
 			c.dropLocked(st)
 			c.handlerReturnedLocked(st)
 		}
-		c.begun[i] = nil
+		c.unstarted[i] = nil
 	}
-	c.begun = c.begun[:0]
+	c.unstarted = c.unstarted[:0]
 }
 
-// SetReadDeadline says by when the body must have come.
+// SetReadDeadline sets by when the body must have arrived.
 func (w *response) SetReadDeadline(t time.Time) error { return w.st.within(&w.st.readBy, t) }
 
-// SetWriteDeadline says by when the client must have taken what is being written.
+// SetWriteDeadline sets by when the client must have read what is being written.
 func (w *response) SetWriteDeadline(t time.Time) error { return w.st.within(&w.st.writeBy, t) }
 
-// EnableFullDuplex is what HTTP/2 always does.
+// EnableFullDuplex does nothing: HTTP/2 is always full duplex.
 func (w *response) EnableFullDuplex() error { return nil }
 
 func (st *stream) within(d *deadline, t time.Time) error {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
+	if st.answer.rest != nil {
+		return errOver
+	}
 	d.stop()
 	*d = deadline{at: t}
-	st.changed.Broadcast() // a goroutine that waits looks at the new deadline
+	st.changed.Broadcast() // a waiting goroutine checks the new deadline
 	return nil
 }
 
 // waitLocked waits until something of the stream has changed, or a deadline has passed.
 func (st *stream) waitLocked(d *deadline) {
+	st.remindLocked(d)
+	st.changed.Wait()
+}
+
+// remindLocked starts the timer of a deadline.
+func (st *stream) remindLocked(d *deadline) {
 	if d.timer == nil && !d.at.IsZero() {
 		d.timer = time.AfterFunc(time.Until(d.at), func() {
 			st.conn.mu.Lock()
 			defer st.conn.mu.Unlock()
-			st.changed.Broadcast()
+			st.changedLocked()
+			st.conn.handOverLocked()
 		})
-	}
-	st.changed.Wait()
-}
-
-// boundRestLocked bounds how long a client may take over what its handler has left to be sent.
-func (st *stream) boundRestLocked() {
-	if st.restBounded {
-		return
-	}
-	st.restBounded = true
-	if end := time.Now().Add(st.conn.server.o.WriteTimeout); st.writeBy.at.IsZero() || end.Before(st.writeBy.at) {
-		st.writeBy.stop()
-		st.writeBy = deadline{at: end}
 	}
 }

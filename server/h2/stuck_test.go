@@ -13,10 +13,10 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// wide lets a server send as much as it likes.
+// wide is a setting that allows the server to send as much as it likes.
 var wide = http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}
 
-// greeted reads until the server has taken notice of the client's settings.
+// greeted reads until the server has acknowledged the client's settings.
 func (b *bare) greeted() {
 	b.until(func(f http2.Frame) bool {
 		return f.Header().Type == http2.FrameSettings && f.Header().Flags.Has(http2.FlagSettingsAck)
@@ -27,7 +27,7 @@ func (b *bare) greeted() {
 func (b *bare) widen() { b.must(b.WriteWindowUpdate(0, largestWindow-firstWindow)) }
 
 // unlimited connects as a client that allows the server to send as much as it likes.
-func (a *alley) unlimited() *bare {
+func (a *pipeServer) unlimited() *bare {
 	a.t.Helper()
 	b := a.bare(wide)
 	b.widen()
@@ -44,18 +44,18 @@ func (b *bare) exhaust(id uint32) {
 	synctest.Wait()
 }
 
-// flood is a server whose answers are longer than what may wait to be sent. What its handlers hear of them comes as well.
-func flood(t *testing.T) (a *alley, heard <-chan error) {
+// flood starts a server whose answers are longer than the queue. It returns the errors that its handlers get.
+func flood(t *testing.T) (a *pipeServer, heard <-chan error) {
 	errs := make(chan error, 1)
-	return pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+	return newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		_, err := w.Write(make([]byte, 4*maxQueued))
 		errs <- err
 	}), errs
 }
 
-func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
+func TestQueuedFramesAreSentAlthoughTheirWriterStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/long" {
 				io.WriteString(w, "short")
 				return
@@ -65,7 +65,7 @@ func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
 		})
 		b := a.unlimited()
 		b.open(1, "/long")
-		synctest.Wait() // it is writing what nobody reads
+		synctest.Wait() // it is writing, and the client does not read
 		b.open(3, "/short")
 		synctest.Wait()
 		if got := b.data(3); string(got) != "short" {
@@ -76,7 +76,7 @@ func TestWhatOthersLeftIsSentThoughItsWriterTurnsToOtherThings(t *testing.T) {
 
 func TestStreamsThatWaitTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 			w.Write(make([]byte, firstWindow))
 		})
 		b := a.bare(wide)
@@ -89,7 +89,7 @@ func TestStreamsThatWaitTakeTurns(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		// One may have had the whole window, the others wait: each gets a few bytes before one gets more.
+		// One may have had the whole window while the others wait. Then each gets a few bytes before one gets more.
 		var first []uint32
 		for range 13 {
 			b.must(b.WriteWindowUpdate(0, 10))
@@ -109,9 +109,9 @@ func TestStreamsThatWaitTakeTurns(t *testing.T) {
 
 func TestStreamThatCannotUseItsTurnPassesItOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 2*firstWindow)) })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 2*firstWindow)) })
 		b := a.bare(wide)
-		b.open(1, "/") // takes all that the connection allows, and waits
+		b.open(1, "/") // uses the whole window of the connection, and waits
 		b.exhaust(1)
 		b.open(3, "/") // waits behind it
 		synctest.Wait()
@@ -125,9 +125,9 @@ func TestStreamThatCannotUseItsTurnPassesItOn(t *testing.T) {
 	})
 }
 
-func TestRoomThatOneStreamLeavesIsForTheNext(t *testing.T) {
+func TestSpaceThatOneStreamLeavesGoesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 			w.(http.Flusher).Flush()
 			switch r.URL.Path {
 			case "/all":
@@ -154,14 +154,14 @@ func TestRoomThatOneStreamLeavesIsForTheNext(t *testing.T) {
 	})
 }
 
-func TestHandlerIsNotKeptByAClientThatTakesNothing(t *testing.T) {
+func TestHandlerIsNotBlockedForeverByAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, heard := flood(t)
 		b := a.unlimited()
 		begun := time.Now()
 		b.ask(1, true)
 		if err := <-heard; !errors.Is(err, errClientGone) {
-			t.Errorf("heard %v", err)
+			t.Errorf("got %v", err)
 		}
 		if took := time.Since(begun); took > time.Minute {
 			t.Errorf("after %v", took)
@@ -170,9 +170,9 @@ func TestHandlerIsNotKeptByAClientThatTakesNothing(t *testing.T) {
 	})
 }
 
-func TestAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
+func TestAnswerThatTheClientDoesNotReadIsAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
 		b := a.bare(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		b.ask(1, true)
 		begun := time.Now()
@@ -185,10 +185,10 @@ func TestAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestSlowClientIsNotTakenForOneThatTakesNothing(t *testing.T) {
+func TestSlowClientIsNotMistakenForOneThatReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 2 * maxQueued
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, size)) })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, size)) })
 		b := a.bare(wide)
 		b.widen()
 		b.ask(1, true)
@@ -203,11 +203,11 @@ func TestSlowClientIsNotTakenForOneThatTakesNothing(t *testing.T) {
 	})
 }
 
-func TestServerHearsAClientThatDoesNotRead(t *testing.T) {
+func TestServerReadsFromAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
 		b := a.bare()
-		for range 2000 { // each of which is answered
+		for range 2000 { // each of them is answered
 			b.must(b.WritePing(false, [8]byte{}))
 		}
 		b.ask(1, true)
@@ -217,9 +217,9 @@ func TestServerHearsAClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
+func TestShutdownDoesNotWaitForClientsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 4*maxQueued)) })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 4*maxQueued)) })
 		stuck := make([]*bare, 5)
 		for i := range stuck {
 			stuck[i] = a.unlimited()
@@ -239,7 +239,7 @@ func TestLeavingWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestMisuseEndsAConnectionOfWhichNothingIsTaken(t *testing.T) {
+func TestProtocolErrorEndsAConnectionWhoseClientDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, heard := flood(t)
 		b := a.unlimited()
@@ -257,7 +257,7 @@ func TestMisuseEndsAConnectionOfWhichNothingIsTaken(t *testing.T) {
 
 func TestRequestIsServedThoughTheNextFrameIsNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
 		b := a.bare()
 		b.together(func(b *bare) {
 			b.ask(1, true)
@@ -273,9 +273,9 @@ func TestRequestIsServedThoughTheNextFrameIsNotComplete(t *testing.T) {
 	})
 }
 
-func TestGreetingComesToAnEndWhenTheServerIsLeaving(t *testing.T) {
+func TestPrefaceIsReadWhileTheServerShutsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "answer") })
 		a.server.Drain()
 		secure := a.dial()
 		b := newBare(t, secure)
@@ -285,21 +285,21 @@ func TestGreetingComesToAnEndWhenTheServerIsLeaving(t *testing.T) {
 	})
 }
 
-func TestHandlerWithADeadlineIsNotKeptByAClosedWindow(t *testing.T) {
+func TestHandlerWithADeadlineIsNotBlockedByAClosedWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := make(chan error, 1)
-		a := pave(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
 				t.Error(err)
 			}
-			_, err := w.Write(make([]byte, 2*mostGathered))
+			_, err := w.Write(make([]byte, 2*maxBuffered))
 			heard <- err
 		})
 		b := a.bare(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		begun := time.Now()
 		b.ask(1, true)
 		if err := <-heard; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != 10*time.Second {
-			t.Errorf("heard %v after %v", err, time.Since(begun))
+			t.Errorf("got %v after %v", err, time.Since(begun))
 		}
 	})
 }

@@ -1,15 +1,15 @@
 package h2
 
-// window is how much may still be received, and how much has been read of what was.
+// window is a receive window: how much the client may still send, and how much was read.
 type window struct {
 	left int64 // what the client may send
-	read int64 // what has been read since the client was told last
+	read int64 // what has been read since the last WINDOW_UPDATE
 	size int64
 }
 
 func newWindow(size int64) window { return window{left: size, size: size} }
 
-// take notes that n bytes have come, if they were allowed to.
+// take records that n bytes have arrived. It returns false if they exceed the window.
 func (w *window) take(n int) bool {
 	if int64(n) > w.left {
 		return false
@@ -18,8 +18,7 @@ func (w *window) take(n int) bool {
 	return true
 }
 
-// give notes that n bytes have been read, and returns by how much the client should hear that its window has grown: not
-// for each few bytes.
+// give records that n bytes have been read. It returns by how much to announce a larger window; zero as long as that is only a little.
 func (w *window) give(n int) (grown uint32) {
 	if w.read += int64(n); w.read < w.size/2 {
 		return 0

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a server and what its clients need.
+// world is a server, and what its clients need.
 type world struct {
 	t       *testing.T
 	server  *Server
@@ -41,7 +41,7 @@ func serve(t *testing.T, o Options, h http.HandlerFunc) *world {
 	return w
 }
 
-// client is that of Go, speaking HTTP/2.
+// client returns an HTTP client of Go that speaks HTTP/2.
 func (w *world) client() *http.Client {
 	pool := x509.NewCertPool()
 	pool.AddCert(w.web.Certificate())
@@ -78,7 +78,7 @@ func (w *world) send(c *http.Client, r *http.Request) (*http.Response, []byte) {
 	return answer, b
 }
 
-// bare is a client that says what it likes.
+// bare is a client that can send any frames.
 type bare struct {
 	*http2.Framer
 	t     *testing.T
@@ -87,7 +87,7 @@ type bare struct {
 	pack  *hpack.Encoder
 }
 
-// dial connects and says nothing.
+// dial connects and sends nothing.
 func (w *world) dial() *tls.Conn {
 	w.t.Helper()
 	pool := x509.NewCertPool()
@@ -104,7 +104,7 @@ func (w *world) dial() *tls.Conn {
 	return secure
 }
 
-// bare connects and greets.
+// bare connects and sends the connection preface.
 func (w *world) bare(settings ...http2.Setting) *bare {
 	w.t.Helper()
 	secure := w.dial()
@@ -146,7 +146,7 @@ func (b *bare) head(id uint32, end bool, pairs ...string) {
 	b.must(b.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.block.Bytes(), EndStream: end, EndHeaders: true}))
 }
 
-// until reads frames until one satisfies, or the connection has ended: then it returns nil.
+// until reads frames until good returns true. It returns nil if the connection has ended.
 func (b *bare) until(good func(http2.Frame) bool) http2.Frame {
 	b.t.Helper()
 	for {
@@ -160,7 +160,7 @@ func (b *bare) until(good func(http2.Frame) bool) http2.Frame {
 	}
 }
 
-// fault reads until the server finds fault with a stream or the connection, and tells how.
+// fault reads until the server resets a stream or sends GOAWAY, and returns the error code.
 func (b *bare) fault() (stream uint32, code http2.ErrCode) {
 	b.t.Helper()
 	f := b.until(func(f http2.Frame) bool {

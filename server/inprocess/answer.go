@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// answer is what the handler writes to and the caller reads from.
+// answer is the http.ResponseWriter of the handler; the caller reads from it.
 type answer struct {
 	header  http.Header
 	started chan struct{}
 	context context.Context // of the handler
 	cancel  context.CancelCauseFunc
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards everything below
 	wake   sync.Cond
 	code   int
 	begun  bool
@@ -23,16 +23,15 @@ type answer struct {
 	ended  bool
 	err    error
 	closed bool // by the reader
-	over   bool // the handler's context has ended: nobody is waited for any more
+	over   bool // the handler's context has ended: its writes do not wait any more
 }
 
 const (
-	// most is how much a handler may write before the caller sees the beginning.
+	// most is how much a handler may write before the caller gets the head of the answer.
 	most = 1 << 20
-	// ahead is how much it may write beyond what the caller has read from then on: a watch in a hurry would fill whatever
-	// room there is.
+	// ahead is how much the handler may later write beyond what the caller has read. It is small, because a busy watch would fill any space.
 	ahead = 64 << 10
-	// roomKept is the largest buffer that stays when all of it has been read.
+	// roomKept is the largest buffer that is kept once everything in it has been read.
 	roomKept = 256 << 10
 )
 
@@ -64,7 +63,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// waitLocked waits for a reader who is too far behind. He may never come: the end of the handler's context ends the wait.
+// waitLocked waits for a reader that is too far behind. The reader may never come, so the end of the handler's context ends the wait.
 func (a *answer) waitLocked() {
 	if !a.begun || a.body.Len() <= ahead {
 		return
@@ -75,7 +74,7 @@ func (a *answer) waitLocked() {
 	}
 }
 
-// Flush lets the caller see what has been written.
+// Flush makes what has been written visible to the caller.
 func (a *answer) Flush() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +93,7 @@ func (a *answer) beginLocked() {
 	close(a.started)
 }
 
-// giveUp ends a write that waits for a reader who may never come.
+// giveUp ends a write that waits for a reader.
 func (a *answer) giveUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,7 +116,7 @@ func (a *answer) response(r *http.Request) *http.Response {
 		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: a.header, Body: (*reader)(a), Request: r, ContentLength: int64(a.body.Len()),
 	}
-	if !a.ended { // the handler still has its header
+	if !a.ended { // the handler still uses its header
 		res.Header, res.ContentLength = a.header.Clone(), -1
 	}
 	return res
@@ -150,7 +149,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Close ends the handler's context if it is still running.
+// Close ends the handler's context if the handler is still running.
 func (r *reader) Close() error {
 	a := (*answer)(r)
 	a.mu.Lock()

@@ -1,8 +1,8 @@
-// Package inprocess carries HTTP requests to a handler in the same process, without a connection: for the loops that run
-// beside the API server. It is the same API, with the same bytes, less the cost of a network.
+// Package inprocess passes HTTP requests to a handler in the same process, without a connection. The control loops that run beside the API server use
+// it. It is the same API with the same bytes, without the cost of a network.
 //
-// Every request is served on a goroutine of its own until the handler returns; a caller that closes the body, or whose
-// context ends, ends the handler's context. Close waits for all of them.
+// Each request is served on a goroutine of its own until the handler returns. If the caller closes the body, or its context ends, the handler's
+// context ends, too. Close waits for all handlers.
 package inprocess
 
 import (
@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/millrace/millrace/internal/crew"
+	"github.com/millrace/millrace/internal/workers"
 )
 
 // Transport is an http.RoundTripper that calls a handler.
@@ -22,16 +22,16 @@ type Transport struct {
 	stop    context.CancelCauseFunc
 	ends    context.Context
 
-	crew crew.Crew
+	workers workers.Pool
 
 	mu     sync.RWMutex
 	closed bool // guarded by mu
 }
 
-// ErrClosed is what requests get after Close.
+// ErrClosed is the error of requests after Close.
 var ErrClosed = errors.New("the server in this process has been closed")
 
-// New makes a transport to a handler. inContext, when not nil, adds what the handler shall know of the caller.
+// New makes a transport to a handler. inContext, if not nil, adds to the context what the handler needs to know about the caller.
 func New(h http.Handler, inContext func(context.Context) context.Context) *Transport {
 	t := &Transport{handler: h, context: inContext}
 	if inContext == nil {
@@ -47,7 +47,7 @@ func (t *Transport) Close() {
 	t.closed = true
 	t.mu.Unlock()
 	t.stop(ErrClosed)
-	t.crew.Close()
+	t.workers.Close()
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -92,23 +92,23 @@ func (t *Transport) exchange(r *http.Request) *exchange {
 	return x
 }
 
-// end lets go of what an exchange holds.
+// end releases what an exchange holds.
 func (x *exchange) end() {
 	x.unhook()
 	x.answer.cancel(nil)
 }
 
-// serve lets somebody serve an exchange. It refuses after Close.
+// serve starts an exchange on a goroutine. It returns false after Close.
 func (t *Transport) serve(x *exchange) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if !t.closed {
-		t.crew.Start(x)
+		t.workers.Start(x)
 	}
 	return !t.closed
 }
 
-// Do calls the handler and ends the answer, with an error if the handler gave up.
+// Do calls the handler and ends the answer; if the handler panicked, with an error.
 func (x *exchange) Do() {
 	defer x.end()
 	defer func() {

@@ -36,7 +36,7 @@ func TestRequestsAndAnswersArriveWhole(t *testing.T) {
 	}), func(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, "administrator") })
 	defer transport.Close()
 	var all sync.WaitGroup
-	for i := range 200 { // more than goroutines rest, so that some end and some serve again
+	for i := range 200 { // more than the idle goroutines that are kept, so that some end and some are reused
 		all.Go(func() {
 			res, err := ask(t.Context(), transport, http.MethodPost, fmt.Sprint("body ", i))
 			if err != nil {
@@ -85,7 +85,7 @@ func TestWhatIsFlushedIsReadWhileTheHandlerGoesOn(t *testing.T) {
 	})
 }
 
-// blocked serves requests whose handlers wait for their context, and remembers why that ended.
+// blocked serves requests whose handlers wait for their context, and reports its cause.
 func blocked(causes chan<- error) *inprocess.Transport {
 	return inprocess.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
@@ -105,7 +105,7 @@ func TestTheHandlerEndsWithItsCaller(t *testing.T) {
 			t.Fatal(err)
 		}
 		res.Body.Close()
-		<-causes // or nobody ever ends the handler, and the test with it
+		<-causes // fails by timeout if the handler's context does not end
 
 		gone := errors.New("the caller has gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -165,9 +165,9 @@ func TestAWriterWaitsForItsReaderAndNotForever(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		transport.Close() // though nobody reads
+		transport.Close() // although nothing reads
 		if written >= size {
-			t.Error("all was written though nobody read")
+			t.Error("everything was written although nothing was read")
 		}
 	})
 }

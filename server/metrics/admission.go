@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Admission counts what webhooks and policies do.
+// Admission counts the calls and results of webhooks and policies.
 type Admission struct {
 	policies, mutations                        *prometheus.CounterVec
 	policyDurations, mutationDurations         *prometheus.HistogramVec
@@ -34,10 +34,10 @@ func NewAdmission() *Admission {
 			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25},
 		}, []string{"name", "type", "operation", "rejected"}),
 		requests:   counter("webhook_request_total", "Calls of admission webhooks.", "name", "type", "operation", "code", "rejected"),
-		rejections: counter("webhook_rejection_count", "Requests that ended by an admission webhook, and why.", "name", "type", "operation", "error_type", "rejection_code"),
+		rejections: counter("webhook_rejection_count", "Requests that admission webhooks rejected, by reason.", "name", "type", "operation", "error_type", "rejection_code"),
 		open:       counter("webhook_fail_open_count", "Failures of admission webhooks that were ignored.", "name", "type"),
 		failed:     counter("match_condition_evaluation_errors_total", "Match conditions that could not be evaluated.", "name", "kind", "type", "operation"),
-		passed:     counter("match_condition_exclusions_total", "Requests that a webhook was not called for, because of its match conditions.", "name", "kind", "type", "operation"),
+		passed:     counter("match_condition_exclusions_total", "Requests for which a webhook was not called because of its match conditions.", "name", "kind", "type", "operation"),
 	}
 	a.policies, a.policyDurations = counted("validating_admission_policy", action)
 	a.mutations, a.mutationDurations = counted("mutating_admission_policy", policy)
@@ -63,7 +63,7 @@ func (a *Admission) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// largestCode bounds the codes that webhooks may invent.
+// largestCode bounds the number of codes, which webhooks choose.
 const largestCode = 600
 
 func codeText(code int) string { return strconv.Itoa(min(code, largestCode)) }

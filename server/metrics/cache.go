@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// cached reads the figures of a watch cache when they are asked for.
+// cached reads the counters of a watch cache when metrics are collected.
 type cached struct{ cache *watchcache.Cache }
 
 var kindLabels = []string{"group", "resource"}
@@ -16,15 +16,15 @@ var kindLabels = []string{"group", "resource"}
 var (
 	storageObjects  = describe("apiserver_storage_objects", "Objects that are stored, by kind.", "resource")
 	resourceObjects = describe("apiserver_resource_objects", "Objects that are stored, by kind.", kindLabels...)
-	eventsReceived  = describe("apiserver_watch_cache_events_received_total", "Changes that the watch cache was told of.", kindLabels...)
+	eventsReceived  = describe("apiserver_watch_cache_events_received_total", "Changes that the watch cache has received.", kindLabels...)
 	cacheRevision   = describe("apiserver_watch_cache_resource_version", "The revision that the watch cache has reached.", kindLabels...)
 	cacheCapacity   = describe("apiserver_watch_cache_capacity", "Changes that the watch cache remembers.", kindLabels...)
 	windowBytes     = describe("millrace_watch_cache_window_bytes", "Bytes of the changes that the watch cache remembers.", kindLabels...)
 	cursors         = describe("millrace_watch_cache_cursors", "Watches that read from the watch cache.", kindLabels...)
 	unreadable      = describe("millrace_watch_cache_unreadable_total", "Stored versions that could not be read.", kindLabels...)
 	initializations = describe("apiserver_watch_cache_initializations_total", "How often the watch cache was filled.")
-	resumes         = describe("millrace_watch_cache_resumes_total", "How often the log of the store was lost and went on where it was.")
-	batches         = describe("millrace_watch_cache_batches_total", "What the log of the store delivered, reports of progress included.")
+	resumes         = describe("millrace_watch_cache_resumes_total", "How often the log of the store was lost and resumed where it was.")
+	batches         = describe("millrace_watch_cache_batches_total", "Batches of the log of the store, including progress reports.")
 	forms           = describe("millrace_watch_cache_forms", "Encoded forms of objects that are kept.")
 	formBytes       = describe("millrace_watch_cache_form_bytes", "Bytes of encoded forms of objects that are kept.")
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scale says what a histogram counts in: whole units, so that sums are integers, and what one unit is to Prometheus.
+// scale is the unit of a histogram. Values are whole units, so that sums are integers; unit is the value of one unit in Prometheus.
 type scale struct {
 	bounds []int64
 	unit   float64
@@ -21,7 +21,7 @@ func seconds(bounds ...float64) scale {
 	return s
 }
 
-// bytes grow by a factor.
+// bytes has bounds that grow by a factor.
 func bytes(first, factor int64, n int) scale {
 	s := scale{unit: 1}
 	for range n {
@@ -31,9 +31,9 @@ func bytes(first, factor int64, n int) scale {
 	return s
 }
 
-// histogram counts values by size. Observing is two additions, against a lock and a loop over a float in the library's.
+// histogram counts values by size. An observation is two atomic additions; that of the Prometheus library takes a lock and adds floats in a loop.
 type histogram struct {
-	counts []atomic.Uint64 // one for each bound, and one for what is above
+	counts []atomic.Uint64 // one for each bound, and one for larger values
 	sum    atomic.Int64
 }
 
@@ -50,7 +50,7 @@ func (h *histogram) observe(s scale, v int64) {
 	h.sum.Add(v)
 }
 
-// metric is the present state. The sum may be ahead of the counts by what is being observed.
+// metric returns the current state. The sum may include an observation that the counts do not include yet.
 func (h *histogram) metric(d *prometheus.Desc, s scale, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(s.bounds))
 	var total uint64

@@ -12,17 +12,17 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// Options say what is measured. What is nil is left out.
+// Options says what is measured. Nil fields are omitted.
 type Options struct {
 	Cache *watchcache.Cache
-	// InFlight tells how many requests are being served that are not watches.
+	// InFlight returns the number of requests that are being served, without watches.
 	InFlight func() (reading, changing int)
 	Version  version.Info
 }
 
-// Metrics are those of one cluster.
+// Metrics are the metrics of one cluster.
 type Metrics struct {
-	// Registry takes what else the cluster counts.
+	// Registry accepts further collectors of the cluster.
 	Registry *prometheus.Registry
 	requests *requests
 }
@@ -40,17 +40,17 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Requests is what the API server tells of its requests.
+// Requests returns the receiver of the API server's request counts.
 func (m *Metrics) Requests() apiserver.Metrics { return m.requests }
 
-// Handler serves the metrics, as text of Prometheus or of OpenMetrics.
+// Handler serves the metrics in the text format of Prometheus or OpenMetrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError})
 }
 
 func build(v version.Info) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kubernetes_build_info", Help: "What was built: version, commit, date, Go, compiler, platform.",
+		Name: "kubernetes_build_info", Help: "Build information: version, commit, date, Go, compiler, platform.",
 		ConstLabels: prometheus.Labels{
 			"major": v.Major, "minor": v.Minor, "git_version": v.GitVersion, "git_commit": v.GitCommit, "git_tree_state": v.GitTreeState,
 			"build_date": v.BuildDate, "go_version": v.GoVersion, "compiler": v.Compiler, "platform": v.Platform,

@@ -89,7 +89,7 @@ func TestRequestsAreCountedUnderKubernetesNames(t *testing.T) {
 	)
 }
 
-func TestOpenMetricsAreServedToWhoAsks(t *testing.T) {
+func TestOpenMetricsAreServedOnRequest(t *testing.T) {
 	m := New(Options{})
 	if text := read(t, m, "application/openmetrics-text; version=1.0.0"); !strings.HasSuffix(text, "# EOF\n") {
 		t.Error("that is not OpenMetrics")
@@ -128,7 +128,7 @@ func TestAllPartsFitIntoOneRegistry(t *testing.T) {
 	}
 }
 
-func TestStatusesAreToldApartAsFarAsTheyAreCommon(t *testing.T) {
+func TestCommonStatusCodesHaveTheirOwnCounter(t *testing.T) {
 	for code, want := range map[int]int{200: 200, 201: 201, 299: 200, 404: 404, 418: 400, 504: 504, 599: 500, 101: 101, 308: 300} {
 		if got := codes[codeIndex[code]]; got != want {
 			t.Errorf("%d counts as %d", code, got)

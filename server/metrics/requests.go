@@ -20,10 +20,10 @@ type requests struct {
 	kinds  map[resourceLabels]*watched // guarded by mu
 }
 
-// resourceLabels tell the watches of one resource.
+// resourceLabels identify the resource of a watch.
 type resourceLabels struct{ group, version, resource string }
 
-// watched counts what went out on the watches of one resource.
+// watched counts the events of all watches of one resource.
 type watched struct {
 	initial atomic.Uint64
 	sizes   *histogram
@@ -34,7 +34,7 @@ type meter struct {
 	labels    apiserver.Labels
 	codes     [len(codes)]atomic.Uint64
 	durations *histogram
-	sizes     *histogram // of answers; nil for what is not read
+	sizes     *histogram // of answers; nil for verbs that do not read
 	open      atomic.Int64
 	watched   *watched
 }
@@ -45,11 +45,11 @@ var (
 	eventScale    = bytes(1024, 2, 8)
 )
 
-// codes are the statuses that are told apart. Others count as the first of their hundred.
+// codes are the status codes that have a counter of their own. Other codes count as the first of their class, such as 400.
 var codes = [...]int{100, 101, 200, 201, 202, 204, 206, 300, 301, 302, 304, 307, 400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 415, 422, 429, 500, 501,
 	502, 503, 504}
 
-// codeIndex finds a status in codes.
+// codeIndex maps a status code to its index in codes.
 var codeIndex = func() (at [600]uint8) {
 	for code := range at {
 		for i, c := range codes {
@@ -85,7 +85,7 @@ func (r *requests) add(l apiserver.Labels) *meter {
 	if m, ok := old[l]; ok {
 		return m
 	}
-	// Labels may be parts of a request's path, which is not to be kept.
+	// Labels may be substrings of a request's path, which must not be kept in memory.
 	l.Group, l.Version, l.Resource, l.Subresource = strings.Clone(l.Group), strings.Clone(l.Version), strings.Clone(l.Resource), strings.Clone(l.Subresource)
 	m := &meter{labels: l, durations: newHistogram(durationScale)}
 	if l.Verb == "GET" || l.Verb == "LIST" {
@@ -119,7 +119,7 @@ func (m *meter) Started() {
 // Finished implements apiserver.Meter.
 func (m *meter) Finished(code int, bytes int64, took time.Duration) {
 	if code <= 0 || code >= len(codeIndex) {
-		code = 200 // nothing was said, which is a success, or the connection was taken over
+		code = 200 // the handler set no status, which means success, or took over the connection
 	}
 	m.codes[codeIndex[code]].Add(1)
 	m.durations.observe(durationScale, int64(took))
@@ -152,8 +152,8 @@ var (
 	requestTotal = describe("apiserver_request_total",
 		"Requests by verb, dry run, group, version, resource, subresource, scope, component, and status code.", append(requestLabels, "code")...)
 	requestDuration = describe("apiserver_request_duration_seconds", "How long requests took, in seconds.", requestLabels...)
-	responseSizes   = describe("apiserver_response_sizes", "Sizes of answers to reads, in bytes.", routeLabels...)
-	longRunning     = describe("apiserver_longrunning_requests", "Watches and connections that are open.", routeLabels...)
+	responseSizes   = describe("apiserver_response_sizes", "Sizes of responses to reads, in bytes.", routeLabels...)
+	longRunning     = describe("apiserver_longrunning_requests", "Open watches and connections.", routeLabels...)
 	watchEvents     = describe("apiserver_watch_events_total", "Events sent on watches.", "group", "version", "resource")
 	watchSizes      = describe("apiserver_watch_events_sizes", "Sizes of events sent on watches, in bytes.", "group", "version", "resource")
 	initialEvents   = describe("apiserver_init_events_total", "Initial events sent on watches.", "group", "version", "resource")

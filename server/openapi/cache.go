@@ -3,6 +3,7 @@ package openapi
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha512"
 	"fmt"
 	"io"
@@ -27,6 +28,8 @@ type Options struct {
 	// one of them; nil if it is none.
 	Others func() map[string]string
 	Other  func(id string) http.Handler
+	// Foreign is what other servers say of themselves in version 2.
+	Foreign func(context.Context) []Foreign
 	// Keep is how long a document stays after it was last asked for, by default three minutes.
 	Keep time.Duration
 }
@@ -44,6 +47,7 @@ type Documents struct {
 // entry is what is known of one document. Without text it is a hash.
 type entry struct {
 	faces []*resource.Face
+	tags  []string // of what other servers say
 	hash  string
 	text  map[form][]byte // compressed
 	used  time.Time
@@ -98,7 +102,7 @@ func (d *Documents) list() (map[string]string, error) {
 		if _, done := out[id]; done {
 			continue
 		}
-		e, err := d.entryLocked(id)
+		e, err := d.entryLocked(id, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -112,11 +116,11 @@ func (d *Documents) list() (map[string]string, error) {
 	return out, nil
 }
 
-// text is a document's compressed form and its hash. ok is false if there is no such document.
-func (d *Documents) text(id string, f form) (text []byte, hash string, ok bool, err error) {
+// text is a document's compressed form and its hash. ok is false if there is no such document. Foreign is what belongs into it besides.
+func (d *Documents) text(id string, f form, foreign []Foreign) (text []byte, hash string, ok bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e, err := d.entryLocked(id)
+	e, err := d.entryLocked(id, foreign)
 	if err != nil || e == nil {
 		return nil, "", false, err
 	}
@@ -125,7 +129,7 @@ func (d *Documents) text(id string, f form) (text []byte, hash string, ok bool, 
 		return text, e.hash, true, nil
 	}
 	var buffer bytes.Buffer
-	if err := d.compressLocked(e, f, &buffer); err != nil {
+	if err := d.compressLocked(d.document(e, foreign), f, &buffer); err != nil {
 		return nil, "", false, err
 	}
 	text = bytes.Clone(buffer.Bytes())
@@ -137,18 +141,22 @@ func (d *Documents) text(id string, f form) (text []byte, hash string, ok bool, 
 }
 
 // entryLocked finds or makes what is known of a document; nil if there is none of that name.
-func (d *Documents) entryLocked(id string) (*entry, error) {
+func (d *Documents) entryLocked(id string, foreign []Foreign) (*entry, error) {
 	faces := d.facesOf(id)
 	if len(faces) == 0 {
 		delete(d.entries, id)
 		return nil, nil
 	}
-	if e := d.entries[id]; e != nil && slices.Equal(e.faces, faces) {
+	var tags []string
+	for _, f := range foreign {
+		tags = append(tags, f.Group, f.Tag)
+	}
+	if e := d.entries[id]; e != nil && slices.Equal(e.faces, faces) && slices.Equal(e.tags, tags) {
 		return e, nil
 	}
-	e := &entry{faces: faces, text: map[form][]byte{}}
+	e := &entry{faces: faces, tags: tags, text: map[form][]byte{}}
 	hash := sha512.New()
-	if err := d.document(e).write(form{v2: id == everything}.writer(hash)); err != nil {
+	if err := d.document(e, foreign).write(form{v2: id == everything}.writer(hash)); err != nil {
 		return nil, fmt.Errorf("describe %s: %w", id, err)
 	}
 	e.hash = fmt.Sprintf("%X", hash.Sum(nil))
@@ -158,13 +166,13 @@ func (d *Documents) entryLocked(id string) (*entry, error) {
 	return e, nil
 }
 
-func (d *Documents) document(e *entry) *document {
-	return &document{faces: e.faces, version: d.o.Version, own: d.o.Schema}
+func (d *Documents) document(e *entry, foreign []Foreign) *document {
+	return &document{faces: e.faces, version: d.o.Version, own: d.o.Schema, foreign: foreign}
 }
 
-func (d *Documents) compressLocked(e *entry, f form, to io.Writer) error {
+func (d *Documents) compressLocked(of *document, f form, to io.Writer) error {
 	z := gzip.NewWriter(to)
-	if err := d.document(e).write(f.writer(z)); err != nil {
+	if err := of.write(f.writer(z)); err != nil {
 		return err
 	}
 	return z.Close()

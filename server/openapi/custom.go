@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// FromDefinition is the schema of a custom resource as its definition gives it.
+// FromDefinition converts the schema in a CustomResourceDefinition.
 func FromDefinition(p *v1.JSONSchemaProps) *Schema {
 	if p == nil {
 		return nil
@@ -24,12 +24,12 @@ func FromDefinition(p *v1.JSONSchemaProps) *Schema {
 		of := p.Properties[name]
 		s.Properties = append(s.Properties, Property{name, *FromDefinition(&of)})
 	}
-	s.Extensions, s.Demands = extensionsOf(p), demandsOf(p)
+	s.Extensions, s.Demands = extensionsOf(p), validationsOf(p)
 	return s
 }
 
-// demandsOf are validations, under their own names.
-func demandsOf(p *v1.JSONSchemaProps) []Extension {
+// validationsOf returns the validations, by keyword.
+func validationsOf(p *v1.JSONSchemaProps) []Extension {
 	var out []Extension
 	add := func(name string, said bool, value any) {
 		if said {
@@ -80,7 +80,7 @@ func additionalOf(a *v1.JSONSchemaPropsOrBool) *Schema {
 	return nil
 }
 
-// extensionsOf are Kubernetes' keywords, by name.
+// extensionsOf returns Kubernetes' extensions, by keyword.
 func extensionsOf(p *v1.JSONSchemaProps) []Extension {
 	var out []Extension
 	add := func(name string, said bool, value any) {
@@ -96,4 +96,47 @@ func extensionsOf(p *v1.JSONSchemaProps) []Extension {
 	add("preserve-unknown-fields", preserves(p), true)
 	add("validations", len(p.XValidations) > 0, p.XValidations)
 	return out
+}
+
+func (s *Schema) keepsUnknown() bool {
+	return slices.ContainsFunc(s.Extensions, func(e Extension) bool { return e.Name == "x-kubernetes-preserve-unknown-fields" })
+}
+
+func (s *Schema) nullable() bool {
+	return slices.ContainsFunc(s.Demands, func(e Extension) bool { return e.Name == "nullable" })
+}
+
+// forVersion2 leaves out what OpenAPI 2 does not know, and what kubectl cannot read there: junctions, types of values that may be null, and
+// the parts of values that keep unknown fields.
+func forVersion2(s *Schema) *Schema {
+	if s == nil {
+		return nil
+	}
+	out := *s
+	out.Demands = slices.DeleteFunc(slices.Clone(s.Demands), func(e Extension) bool {
+		return slices.Contains([]string{"allOf", "anyOf", "oneOf", "not", "nullable"}, e.Name)
+	})
+	out.Items, out.Additional, out.Properties = forVersion2(s.Items), forVersion2(s.Additional), nil
+	for _, p := range s.Properties {
+		out.Properties = append(out.Properties, Property{p.Name, *forVersion2(&p.Schema)})
+	}
+	out.Required = slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool {
+		return slices.ContainsFunc(s.Properties, func(p Property) bool { return p.Name == name && p.nullable() })
+	})
+	if s.Additional != nil && s.Additional.nullable() {
+		out.Required = nil
+	}
+	if s.nullable() {
+		out.Type, out.Items, out.Properties = "", nil, nil
+	}
+	if s.keepsUnknown() {
+		out.Items, out.Properties = nil, nil
+		if out.Type == "object" {
+			out.Type = ""
+		}
+	}
+	if out.Type == "array" && out.Items == nil {
+		out.Type = ""
+	}
+	return &out
 }

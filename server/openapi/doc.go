@@ -1,14 +1,13 @@
-// Package openapi describes the API in the words of OpenAPI: version 3, one document a group version, and version 2, one
-// document of everything. The schemas are made of the Go types of the kinds, their descriptions of what the types say of
-// themselves.
+// Package openapi serves OpenAPI documents: in version 3 one for each group version, in version 2 one for the whole API. The schemas are made from
+// the kinds' Go types, the descriptions from the documentation of these types.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - Nothing is made before somebody asks, and nothing of size is kept: of a document that was asked for its compressed
-//     bytes stay for some minutes after it was last used, of the others a hash.
-//   - A document is written as it is made, one schema and one path at a time, so that making the largest one does not need
-//     much more memory than its compressed bytes.
-//   - The same kinds give the same bytes, and so the same hash, in each process of the same build. The index of version 3
-//     names documents by their hash, so that clients may keep them for ever.
-//   - Kinds that come and go are seen by the next request; documents of groups that they do not belong to stay as they are.
+//   - Nothing is made before it is requested, and nothing large is kept: the compressed bytes of a document stay for some
+//     minutes after its last use; of other documents only a hash is kept.
+//   - A document is written while it is made, one schema and one path at a time, so that the largest one needs little more
+//     memory than its compressed bytes.
+//   - The same kinds give the same bytes and the same hash in every process of the same build. The index of version 3 names
+//     documents by their hash, so that clients may cache them for ever.
+//   - The next request sees kinds that were added or removed; documents of other groups do not change.
 package openapi

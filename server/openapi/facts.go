@@ -9,12 +9,12 @@ import (
 
 //go:generate go run ./internal/factsgen
 
-// factsText is what the sources of the types say, and reflection cannot see.
+// factsText holds facts from the source code of the types that reflection cannot see.
 //
 //go:embed facts.txt
 var factsText string
 
-// facts are read when a document is made, and forgotten afterwards.
+// facts are parsed when a document is made, and dropped afterwards.
 type facts struct {
 	types map[string]*typeFact
 	enums map[string][]string
@@ -29,7 +29,7 @@ type fieldFact struct {
 	list, fallback string
 	keys           []string
 	atomicMap      bool
-	// optional and required overrule what the tag says.
+	// optional and required override what the tag says.
 	optional, required bool
 }
 
@@ -49,7 +49,7 @@ func readFacts() *facts {
 		case strings.HasPrefix(line, "enum "):
 			name, list, _ := strings.Cut(line[len("enum "):], " ")
 			var values []string
-			// The list is quoted words in brackets; with commas it would be JSON.
+			// The list consists of quoted words in brackets; with commas it would be JSON.
 			if json.Unmarshal([]byte(strings.ReplaceAll(list, `" "`, `","`)), &values) == nil {
 				f.enums[name] = values
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Handlers are what is served, by path. A path that ends in a slash stands for all below it.
+// Handlers returns the handlers by path. A path that ends in a slash includes all paths below it.
 func (d *Documents) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/openapi/v2":  http.HandlerFunc(d.serveV2),
@@ -89,7 +89,11 @@ func (d *Documents) serve(w http.ResponseWriter, r *http.Request, id string, v2 
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
-	text, hash, found, err := d.text(id, f)
+	var foreign []Foreign
+	if v2 && d.o.Foreign != nil {
+		foreign = d.o.Foreign(r.Context())
+	}
+	text, hash, found, err := d.text(id, f, foreign)
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -107,7 +111,7 @@ func (d *Documents) serve(w http.ResponseWriter, r *http.Request, id string, v2 
 		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
 	w.Header().Set("Etag", strconv.Quote(hash))
-	if same(r.Header.Get("If-None-Match"), hash) {
+	if matchesETag(r.Header.Get("If-None-Match"), hash) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -115,8 +119,8 @@ func (d *Documents) serve(w http.ResponseWriter, r *http.Request, id string, v2 
 	send(w, r, text)
 }
 
-// same tells whether a list of tags has one. Weak tags are good enough.
-func same(tags, hash string) bool {
+// matchesETag reports whether a list of ETags contains the hash. Weak tags match, too.
+func matchesETag(tags, hash string) bool {
 	for tag := range strings.SplitSeq(tags, ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
 		if tag == "*" || tag == strconv.Quote(hash) {
@@ -126,7 +130,7 @@ func same(tags, hash string) bool {
 	return false
 }
 
-// send sends compressed bytes as they are to clients that accept them.
+// send sends compressed bytes unchanged to clients that accept them.
 func send(w http.ResponseWriter, r *http.Request, text []byte) {
 	if acceptsGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -157,8 +161,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// negotiate finds the form that a client likes best. Protobuf has two names, of which the older has an at sign that is not
-// allowed in one.
+// negotiate returns the client's preferred form. Protobuf has two names; the older one contains an at sign, which a media type must not.
 func negotiate(accept []string, v2 bool) (f form, contentType string, ok bool) {
 	protobuf := "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 	if v2 {

@@ -31,7 +31,7 @@ func ask(d *Documents, path string, header ...string) *httptest.ResponseRecorder
 	return w
 }
 
-func TestIndexLeadsToDocumentsThatMayBeKeptForEver(t *testing.T) {
+func TestIndexLinksToDocumentsThatCanBeCachedForEver(t *testing.T) {
 	d := documents(t)
 	var list index
 	if err := json.Unmarshal(ask(d, "/openapi/v3").Body.Bytes(), &list); err != nil {
@@ -53,7 +53,7 @@ func TestIndexLeadsToDocumentsThatMayBeKeptForEver(t *testing.T) {
 	}
 }
 
-func TestAnswersComeInTheFormThatIsAskedFor(t *testing.T) {
+func TestDocumentsComeInTheRequestedForm(t *testing.T) {
 	d := documents(t)
 	const older, newer = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestAnswersComeInTheFormThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestTextIsGivenBackWhenNobodyAsksAnyMore(t *testing.T) {
+func TestUnusedTextsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := documents(t)
 		kept := func() bool {
@@ -110,10 +110,10 @@ func TestTextIsGivenBackWhenNobodyAsksAnyMore(t *testing.T) {
 	})
 }
 
-func TestKindsThatComeBringTheirOwnSchema(t *testing.T) {
+func TestAddedKindsHaveTheirOwnSchema(t *testing.T) {
 	d := documents(t)
 	before := ask(d, "/openapi/v3").Body.String()
-	// The Go type does not matter: the kind says what it looks like.
+	// The Go type does not matter, because the kind has its own schema.
 	tabs := resource.Define(resource.Description[*corev1.ConfigMap]{
 		Group: "stable.example.com", Version: "v1", Kind: "CronTab", Resource: "crontabs", Namespaced: true,
 	})
@@ -157,6 +157,6 @@ func TestKindsThatComeBringTheirOwnSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ask(d, "/openapi/v3").Body.String() != before {
-		t.Error("the index still knows a kind that is gone")
+		t.Error("the index still contains a kind that was removed")
 	}
 }

@@ -8,11 +8,11 @@ import (
 // jsonText writes a document of either version as JSON, part by part.
 type jsonText struct {
 	b    []byte
-	last byte // of what has been taken away from b
+	last byte // the last byte that take returned
 	v2   bool
 }
 
-// take hands out what has been written so far.
+// take returns what has been written since the last call.
 func (j *jsonText) take() []byte {
 	b := j.b
 	if len(b) > 0 {
@@ -29,7 +29,7 @@ func (j *jsonText) prefix() string {
 	return "#/components/schemas/"
 }
 
-// quote writes text as a JSON string.
+// quote writes a JSON string.
 func (j *jsonText) quote(s string) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f || c == '<' || c == '>' || c == '&' {
@@ -47,7 +47,7 @@ func (j *jsonText) key(name string) {
 	j.b = append(j.b, ':')
 }
 
-// comma separates what follows from what came before, unless that began an object or a list.
+// comma writes a comma, unless an object or a list has just begun.
 func (j *jsonText) comma() {
 	c := j.last
 	if n := len(j.b); n > 0 {
@@ -137,9 +137,7 @@ func (j *jsonText) members(s *Schema) {
 		}
 		j.close('}')
 	}
-	if !j.v2 {
-		j.extensions(s.Demands)
-	}
+	j.extensions(s.Demands)
 	j.extensions(s.Extensions)
 }
 
@@ -197,7 +195,7 @@ func (j *jsonText) operation(o *Operation) {
 	j.close('}')
 }
 
-// body writes what version 3 has in place of a body parameter.
+// body writes the request body, which version 3 has instead of a body parameter.
 func (j *jsonText) body(o *Operation) {
 	j.key("requestBody")
 	j.open('{')
@@ -236,7 +234,7 @@ func (j *jsonText) answer(a *Answer, produces []string) {
 	j.close('}')
 }
 
-// parameters writes a list of parameters; of is the operation whose body is one of them, in version 2.
+// parameters writes a list of parameters. In version 2 it includes the body of the operation of.
 func (j *jsonText) parameters(list []Parameter, of *Operation) {
 	j.open('[')
 	if j.v2 && of != nil && of.Body != nil {

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// query makes parameters of an options struct: Kubernetes decodes queries into these.
+// query returns the parameters for an options struct, into which Kubernetes decodes queries.
 func query[T any]() []Parameter { return queryOf(reflect.TypeFor[T]()) }
 
 func queryOf(t reflect.Type) []Parameter {
@@ -21,14 +21,14 @@ func queryOf(t reflect.Type) []Parameter {
 		if name == "" || name == "-" {
 			continue
 		}
-		if kind := queryType(f.Type); kind != "" && name != "shardSelector" { // shards are not served
+		if kind := queryType(f.Type); kind != "" && name != "shardSelector" { // sharding is not supported
 			out = append(out, Parameter{Name: name, Description: docs[name], Type: kind})
 		}
 	}
 	return sorted(out)
 }
 
-// queryType is empty for what a query cannot hold.
+// queryType returns the type of a parameter; empty if a query cannot hold it.
 func queryType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -52,7 +52,7 @@ func without(p []Parameter, names ...string) []Parameter {
 	return slices.DeleteFunc(slices.Clone(p), func(p Parameter) bool { return slices.Contains(names, p.Name) })
 }
 
-// union is all parameters of several lists, each once.
+// union returns the parameters of several lists without duplicates.
 func union(lists ...[]Parameter) []Parameter {
 	all := sorted(slices.Concat(lists...))
 	return slices.CompactFunc(all, func(a, b Parameter) bool { return a.Name == b.Name })
@@ -68,7 +68,7 @@ func objectName(kind string) Parameter {
 	return Parameter{Name: "name", Description: "name of the " + kind, Type: "string", InPath: true}
 }
 
-// connections are the options that streaming subresources take, by the kind that discovery shows.
+// connections are the option types of streaming subresources, by the kind that discovery shows.
 var connections = map[string]reflect.Type{
 	"PodExecOptions":        reflect.TypeFor[corev1.PodExecOptions](),
 	"PodAttachOptions":      reflect.TypeFor[corev1.PodAttachOptions](),

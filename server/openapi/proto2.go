@@ -43,7 +43,7 @@ func extensions2(list []Extension) (out []*v2.NamedAny) {
 	return out
 }
 
-// place puts each operation where an item has room for its method.
+// place assigns each operation to the field for its method.
 func place[O any](operations []Operation, describe func(*Operation) O, places map[string]*O) {
 	for i := range operations {
 		if at := places[operations[i].Method]; at != nil {

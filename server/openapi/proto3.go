@@ -51,7 +51,7 @@ func reference3(name string) *v3.SchemaOrReference {
 	return &v3.SchemaOrReference{Oneof: &v3.SchemaOrReference_Reference{Reference: &v3.Reference{XRef: "#/components/schemas/" + name}}}
 }
 
-// default3 has a place for text, numbers and truths. Of other defaults it only says that there is one.
+// default3 has fields for strings, numbers and booleans. For other defaults it says only that there is one.
 func default3(text json.RawMessage) *v3.DefaultType {
 	var value any
 	if text == nil || json.Unmarshal(text, &value) != nil {
@@ -68,7 +68,7 @@ func default3(text json.RawMessage) *v3.DefaultType {
 	return &v3.DefaultType{}
 }
 
-// Values of extensions are YAML; JSON is YAML.
+// Values of extensions are YAML, of which JSON is a subset.
 func extensions3(list []Extension) (out []*v3.NamedAny) {
 	for _, e := range list {
 		out = append(out, &v3.NamedAny{Name: e.Name, Value: &v3.Any{Yaml: string(e.Value) + "\n"}})

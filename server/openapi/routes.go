@@ -14,18 +14,18 @@ import (
 
 // routes makes the paths of one face of a kind.
 type routes struct {
-	face  *resource.Face
-	kind  *resource.Kind
-	model string // the schema of the face
-	list  string // the schema of its lists
-	words words
-	out   []Path
+	face    *resource.Face
+	kind    *resource.Kind
+	model   string // the schema of the face
+	list    string // the schema of its lists
+	idWords idWords
+	out     []Path
 }
 
-// words are what a group version is called in operation ids.
-type words struct{ title, tag string }
+// idWords are the names of a group version in operation IDs.
+type idWords struct{ title, tag string }
 
-func wordsFor(gv schema.GroupVersion) words {
+func wordsFor(gv schema.GroupVersion) idWords {
 	group := strings.TrimSuffix(gv.Group, ".k8s.io")
 	if group == "" {
 		group = "core"
@@ -35,7 +35,7 @@ func wordsFor(gv schema.GroupVersion) words {
 		parts[i] = title(p)
 	}
 	name := strings.Join(parts, "")
-	return words{title: name + title(gv.Version), tag: strings.ToLower(name[:1]) + name[1:] + "_" + gv.Version}
+	return idWords{title: name + title(gv.Version), tag: strings.ToLower(name[:1]) + name[1:] + "_" + gv.Version}
 }
 
 func title(s string) string {
@@ -52,9 +52,9 @@ func groupPath(gv schema.GroupVersion) string {
 	return "/apis/" + gv.String()
 }
 
-// routesOf lists the paths of a face.
+// routesOf returns the paths of a face.
 func routesOf(f *resource.Face, model, list string) []Path {
-	r := &routes{face: f, kind: f.Of, model: model, list: list, words: wordsFor(f.GroupVersion())}
+	r := &routes{face: f, kind: f.Of, model: model, list: list, idWords: wordsFor(f.GroupVersion())}
 	base, scoped := groupPath(f.GroupVersion()), groupPath(f.GroupVersion())
 	if r.kind.Namespaced {
 		scoped += "/namespaces/{namespace}"
@@ -94,17 +94,17 @@ func (r *routes) add(path string, operations ...*Operation) {
 	r.out = append(r.out, p)
 }
 
-// id makes an operation id: the verb, the group and version, and what it is about.
+// id returns an operation ID from the verb, the group version and the resource.
 func (r *routes) id(verb, infix, suffix string) string {
 	if r.kind.Namespaced && suffix != "ForAllNamespaces" && suffix != "ListForAllNamespaces" {
 		infix += "Namespaced"
 	}
-	return verb + r.words.title + infix + r.face.Kind + suffix
+	return verb + r.idWords.title + infix + r.face.Kind + suffix
 }
 
 func (r *routes) operation(method, action, id, text string) *Operation {
 	return &Operation{
-		Method: method, ID: id, Tag: r.words.tag, Description: text, Produces: objectTypes,
+		Method: method, ID: id, Tag: r.idWords.tag, Description: text, Produces: objectTypes,
 		Extensions: []Extension{
 			extension("x-kubernetes-action", action),
 			extension(gvkExtension, gvkOf(r.face.GroupVersionKind)),
@@ -127,7 +127,7 @@ var (
 	apiLists = &Schema{Ref: name(reflect.TypeFor[metav1.APIResourceList]())}
 )
 
-// answers are those of a code each, and the one for callers that are not known.
+// answers adds the responses with the given codes, and 401.
 func (o *Operation) answers(s *Schema, codes ...string) *Operation {
 	for _, c := range codes {
 		text := map[string]string{"200": "OK", "201": "Created", "202": "Accepted"}[c]
@@ -269,7 +269,7 @@ func (r *routes) action(path string, a *resource.Action) {
 	}
 }
 
-// connection adds the methods through which a subresource is connected to.
+// connection adds the methods of a subresource that streams.
 func (r *routes) connection(path, suffix string, a *resource.Action, gvk Extension) {
 	var ops []*Operation
 	for _, m := range a.Methods() {
@@ -287,7 +287,7 @@ func (r *routes) connection(path, suffix string, a *resource.Action, gvk Extensi
 	r.add(path, ops...)
 }
 
-// watches adds the old paths that can only be watched.
+// watches adds the old paths for watches.
 func (r *routes) watches(base, scoped string) {
 	k := r.face.Kind
 	watch := func(action, suffix, text string) *Operation {
@@ -303,7 +303,7 @@ func (r *routes) watches(base, scoped string) {
 	r.add(below+"/{name}", watch("watch", "", "watch changes to an object of kind "+k+"."))
 }
 
-// rootOf is the path that lists what a group version has.
+// rootOf returns the path of a group version's resource list.
 func rootOf(gv schema.GroupVersion) Path {
 	w := wordsFor(gv)
 	o := &Operation{Method: "get", ID: "get" + w.title + "APIResources", Tag: w.tag, Description: "get available resources", Produces: objectTypes}

@@ -16,10 +16,10 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// types makes schemas of Go types.
+// types makes schemas from Go types.
 type types struct {
 	facts *facts
-	// kinds tells under which names a type is known.
+	// kinds are the kinds of a type.
 	kinds map[reflect.Type][]schema.GroupVersionKind
 }
 
@@ -30,7 +30,7 @@ func newTypes(faces []*resource.Face) *types {
 			t.kinds[goType] = append(t.kinds[goType], k)
 		}
 	}
-	for _, f := range faces { // not all of them are types of client-go's
+	for _, f := range faces { // some faces have no type of client-go
 		if t.kinds[goType(f)] == nil && !f.Of.Custom {
 			t.kinds[goType(f)] = []schema.GroupVersionKind{f.GroupVersionKind}
 		}
@@ -38,10 +38,10 @@ func newTypes(faces []*resource.Face) *types {
 	return t
 }
 
-// names of models are asked for again and again; they are few, and the same for everybody.
+// names caches the model names of types, which are used again and again. They are few, and the same in every document.
 var names sync.Map // of reflect.Type to string
 
-// name is what Kubernetes calls a type: "io.k8s.api.core.v1.Pod".
+// name returns Kubernetes' name of a type: "io.k8s.api.core.v1.Pod".
 func name(t reflect.Type) string {
 	if n, ok := names.Load(t); ok {
 		return n.(string)
@@ -59,8 +59,8 @@ func name(t reflect.Type) string {
 	return n
 }
 
-// leaf is a type that says itself what its values look like.
-type leaf interface {
+// typeDescriber is a type that declares its own OpenAPI type.
+type typeDescriber interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
@@ -69,7 +69,7 @@ type leaf interface {
 func (t *types) define(of reflect.Type) *Schema {
 	s := &Schema{Type: "object", Description: describe(of)[""]}
 	zero := reflect.Zero(of).Interface()
-	if l, ok := zero.(leaf); ok {
+	if l, ok := zero.(typeDescriber); ok {
 		s.Type, s.Format = first(l.OpenAPISchemaType()), l.OpenAPISchemaFormat()
 		if o, ok := zero.(interface{ OpenAPIV3OneOfTypes() []string }); ok {
 			s.OneOf = o.OpenAPIV3OneOfTypes()
@@ -90,7 +90,7 @@ func (t *types) define(of reflect.Type) *Schema {
 	return s
 }
 
-// first is a type's name; nothing for values that may be of any type.
+// first returns a type's first name; empty for values that may be of any type.
 func first(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -109,12 +109,12 @@ func kindsExtension(known []schema.GroupVersionKind) Extension {
 	return extension(gvkExtension, list)
 }
 
-// opaque tells structs whose JSON form is not that of their fields.
+// opaque reports whether a struct's JSON form differs from its fields.
 func opaque(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }
 
-// describe is what a type says of itself, by field, and of the whole under "".
+// describe returns a type's documentation by field; that of the type itself has the key "".
 func describe(t reflect.Type) map[string]string {
 	if d, ok := reflect.Zero(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
 		return d.SwaggerDoc()
@@ -168,7 +168,7 @@ func (t *types) addInlined(s *Schema, of reflect.Type) {
 
 func isStruct(t reflect.Type) bool { return t.Kind() == reflect.Struct }
 
-// mark adds what tags and facts say of a field.
+// mark adds what tags and facts say about a field.
 func (t *types) mark(s *Schema, f reflect.StructField, fact fieldFact) {
 	if fact.fallback != "" {
 		s.Default = json.RawMessage(fact.fallback)
@@ -190,8 +190,7 @@ func (t *types) mark(s *Schema, f reflect.StructField, fact fieldFact) {
 	}
 }
 
-// value makes the schema of a field, an element or a map's value. withDefault states the zero value, as Kubernetes does for
-// what is always present.
+// value makes the schema of a field, an element or a map's value. withDefault adds the zero value as default, as Kubernetes does for required values.
 func (t *types) value(of reflect.Type, withDefault bool) *Schema {
 	s := &Schema{}
 	switch of.Kind() {
@@ -218,9 +217,9 @@ func (t *types) value(of reflect.Type, withDefault bool) *Schema {
 	return s
 }
 
-// scalar tells structs that are a single value in JSON.
+// scalar reports whether a struct is a single value in JSON.
 func scalar(t reflect.Type) bool {
-	l, ok := reflect.Zero(t).Interface().(leaf)
+	l, ok := reflect.Zero(t).Interface().(typeDescriber)
 	return ok && first(l.OpenAPISchemaType()) != "object"
 }
 
@@ -248,7 +247,7 @@ func (t *types) plain(s *Schema, of reflect.Type, withDefault bool) {
 	}
 }
 
-// reach adds the types that a type's schema refers to, and those that they refer to.
+// reach adds the types to which a type's schema refers, directly or indirectly.
 func reach(seen map[string]reflect.Type, of reflect.Type) {
 	switch of.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
@@ -258,7 +257,7 @@ func reach(seen map[string]reflect.Type, of reflect.Type) {
 			return
 		}
 		seen[name(of)] = of
-		if _, isLeaf := reflect.Zero(of).Interface().(leaf); isLeaf || opaque(of) {
+		if _, isLeaf := reflect.Zero(of).Interface().(typeDescriber); isLeaf || opaque(of) {
 			return
 		}
 		reachFields(seen, of)
@@ -285,7 +284,7 @@ func reachFields(seen map[string]reflect.Type, of reflect.Type) {
 	}
 }
 
-// wellKnown describes types that do not describe themselves.
+// wellKnown are descriptions of types without documentation.
 var wellKnown = map[string]string{
 	"io.k8s.apimachinery.pkg.api.resource.Quantity":   "Quantity is a fixed-point number with a unit suffix: 100m, 1.5Gi, 2e3. Suffixes are those of the binary system (Ki, Mi, Gi, Ti, Pi, Ei), of the decimal system (m, none, k, M, G, T, P, E), or a decimal exponent. It is answered in its canonical form: no fraction, and the largest suffix that allows it.",
 	"io.k8s.apimachinery.pkg.util.intstr.IntOrString": "IntOrString is an integer or a string: a number or a percentage, a port's number or its name.",

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// form is one of the ways in which a document is written.
+// form is an encoding of a document.
 type form struct {
 	v2    bool
 	proto bool
@@ -18,9 +18,13 @@ type form struct {
 
 // writer writes a document part by part.
 type writer interface {
+	version2() bool
 	begin(version string) error
 	path(*Path) error
 	schema(name string, s *Schema) error
+	// foreignPaths and foreignSchemas write what other servers have: paths after all others, and schemas after all others.
+	foreignPaths([]part) error
+	foreignSchemas([]part) error
 	end() error
 }
 
@@ -30,6 +34,9 @@ func (f form) writer(to io.Writer) writer {
 	}
 	return &jsonWriter{to: to, text: jsonText{v2: f.v2}}
 }
+
+func (w *jsonWriter) version2() bool  { return w.text.v2 }
+func (w *protoWriter) version2() bool { return w.v2 }
 
 // jsonWriter writes paths first and schemas after them.
 type jsonWriter struct {
@@ -73,6 +80,15 @@ func (w *jsonWriter) schema(name string, s *Schema) error {
 	return w.flush()
 }
 
+func (w *jsonWriter) foreignPaths(all []part) error {
+	for _, p := range all {
+		w.text.raw(p.name, p.value)
+	}
+	return w.flush()
+}
+
+func (w *jsonWriter) foreignSchemas(all []part) error { return w.foreignPaths(all) }
+
 func (w *jsonWriter) startSchemas() {
 	w.schemas = true
 	j := &w.text
@@ -109,7 +125,7 @@ func (w *jsonWriter) end() error {
 	return w.flush()
 }
 
-// protoWriter writes a message for each part: messages that follow one another are one message to whoever reads them.
+// protoWriter writes a message for each part: concatenated messages are one merged message to the reader.
 type protoWriter struct {
 	to io.Writer
 	v2 bool
@@ -146,6 +162,42 @@ func (w *protoWriter) schema(name string, s *Schema) error {
 	}
 	list := &v3.SchemasOrReferences{AdditionalProperties: []*v3.NamedSchemaOrReference{{Name: name, Value: schema3(s)}}}
 	return w.write(&v3.Document{Components: &v3.Components{Schemas: list}})
+}
+
+// read makes a message of a part of a document of version 2 that is JSON.
+func (w *protoWriter) read(of string, all []part) (*v2.Document, error) {
+	values := map[string]json.RawMessage{}
+	for _, p := range all {
+		values[p.name] = p.value
+	}
+	text := encoded(map[string]any{"swagger": "2.0", "info": map[string]string{"title": "", "version": ""}, "paths": struct{}{}, of: values})
+	d, err := v2.ParseDocument(text)
+	if err != nil {
+		return nil, fmt.Errorf("the %s of other servers: %w", of, err)
+	}
+	return d, nil
+}
+
+func (w *protoWriter) foreignPaths(all []part) error {
+	if len(all) == 0 {
+		return nil
+	}
+	d, err := w.read("paths", all)
+	if err != nil {
+		return err
+	}
+	return w.write(&v2.Document{Paths: d.Paths})
+}
+
+func (w *protoWriter) foreignSchemas(all []part) error {
+	if len(all) == 0 {
+		return nil
+	}
+	d, err := w.read("definitions", all)
+	if err != nil {
+		return err
+	}
+	return w.write(&v2.Document{Definitions: d.Definitions})
 }
 
 func (w *protoWriter) end() error {

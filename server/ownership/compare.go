@@ -18,6 +18,7 @@ type comparison struct {
 	strict bool
 
 	scratch []element // a stack of the elements of lists
+	items   []item    // the same of trees
 	keys    []string  // a stack of the keys of maps
 	text    []byte
 	set     []byte

@@ -3,7 +3,8 @@
 //
 // What is guaranteed: managed fields are those that apimachinery's library computes, whichever way they are computed here.
 // Ordinary changes (creates and updates by clients that leave the managed fields alone, and what is applied again with other
-// values) are compared as Go structs, by shapes that are made once for each type; everything else is the library's work.
+// values) are compared as Go structs, by shapes that are made once for each type, or as trees, by the library's schema; everything else is the
+// library's work.
 //
 // The schema of the built-in types, which the library needs, is parsed when it is first needed: that takes some tens of
 // milliseconds, and most servers never need it. The shapes need a small part of it only, which is kept as a table.
@@ -65,7 +66,13 @@ func Types(face *resource.Face) (managedfields.TypeConverter, error) {
 // Track notes in obj what manager changed between old and obj, as an update. old is nil for a create.
 func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Object, manager string) error {
 	d := w.tracker(face, view)
-	if d.quick != nil {
+	switch {
+	case d.quick == nil:
+	case d.quick.trees != nil:
+		if d.quick.trackTree(old, obj, manager) {
+			return nil
+		}
+	default:
 		var before []metav1.ManagedFieldsEntry
 		var left any
 		if old != nil {
@@ -144,7 +151,13 @@ func named(face *resource.Face, o resource.Object) runtime.Object {
 // status that names the fields and their owners. What changes nothing but times changes nothing.
 func (w *Owners) Apply(face *resource.Face, view string, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
 	d := w.tracker(face, view)
-	if live != nil && face.From == nil && d.quick != nil {
+	switch {
+	case d.quick == nil:
+	case d.quick.trees != nil:
+		if merged, ok := d.quick.applyTree(face, live, configuration, manager); ok {
+			return merged, nil
+		}
+	case live != nil && face.From == nil:
 		if merged, ok := d.quick.again(face, live, configuration, manager); ok {
 			keepTimes(merged, live)
 			return merged, nil
@@ -217,12 +230,12 @@ func (w *Owners) tracker(face *resource.Face, view string) *tracker {
 	if d != nil && d.face == face {
 		return d
 	}
+	d = newTracker(face, view) // which may take some time, and may be done twice
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.trackers[at]; d != nil && d.face == face {
-		return d
+	if known := w.trackers[at]; known != nil && known.face == face {
+		return known
 	}
-	d = newTracker(face, view)
 	if w.trackers == nil {
 		w.trackers = map[place]*tracker{}
 	}
@@ -250,6 +263,9 @@ func newTracker(face *resource.Face, view string) *tracker {
 		return m, nil
 	})}
 	if face.Of.Topology != nil {
+		if t := newTrees(face, ignored(face.Of, view)); t != nil {
+			d.quick = &quick{trees: t, version: face.GroupVersion().String(), view: view}
+		}
 		return d
 	}
 	if _, limited := only[face.Of.GroupResource().String()+"/"+view]; !limited {

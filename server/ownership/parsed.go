@@ -9,11 +9,11 @@ import (
 // parsed remembers sets that have been read: the objects of one kind mostly have few different ones, and to copy one is
 // less work than to read it. Places are few, and sets that share one displace each other.
 type parsed struct {
-	places [64]atomic.Pointer[tree]
+	places [64]atomic.Pointer[knownSet]
 }
 
-// tree is a set. Its nodes refer to each other by their places among themselves, and to their names in the text.
-type tree struct {
+// knownSet is a set that was read. Its nodes refer to each other by their places among themselves, and to their names in the text.
+type knownSet struct {
 	text  string
 	nodes []node
 }
@@ -35,12 +35,12 @@ func (q *quick) read(c *comparison, text string) ref {
 	}
 	text = strings.Clone(text) // names are parts of it
 	set := c.parse(text)
-	if c.odd || !q.full.fits(&c.paths, set) {
+	if c.odd || c.shuffled && q.trees == nil || !q.fits(&c.paths, set) {
 		c.odd = true
 		return set
 	}
 	if len(text) <= longestParsed {
-		t := &tree{text, append([]node(nil), c.nodes[base:]...)}
+		t := &knownSet{text, append([]node(nil), c.nodes[base:]...)}
 		shift(t.nodes, -base)
 		place.Store(t)
 	}

@@ -13,6 +13,8 @@ import (
 type paths struct {
 	nodes []node
 	odd   bool
+	// shuffled says that members of a set that was read stood in another order than the library's.
+	shuffled bool
 }
 
 // ref points to a node; zero is no node.
@@ -29,7 +31,7 @@ type node struct {
 
 func (p *paths) reset() {
 	p.nodes = append(p.nodes[:0], node{}) // number zero is nobody
-	p.odd = false
+	p.odd, p.shuffled = false, false
 }
 
 func (p *paths) add(kind byte, name string) ref {

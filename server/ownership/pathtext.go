@@ -1,8 +1,12 @@
 package ownership
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// parse reads a set in the format of managed fields. What is not written as the library writes it makes the set odd.
+// parse reads a set in the format of managed fields. What is not written as the library writes it makes the set odd; if that is only the order
+// of its members, it is shuffled.
 func (p *paths) parse(text string) ref {
 	root := p.root()
 	if rest := p.parseInto(root, text); rest != "" {
@@ -19,6 +23,7 @@ func (p *paths) parseInto(parent ref, s string) (rest string) {
 	}
 	s = s[1:]
 	var last ref
+	ordered := true
 	for !p.odd && !strings.HasPrefix(s, "}") {
 		end := nameEnd(s)
 		if end < 0 || !strings.HasPrefix(s[end:], `":`) {
@@ -31,7 +36,9 @@ func (p *paths) parseInto(parent ref, s string) (rest string) {
 			p.nodes[parent].member = true
 			s = p.skipNothing(s)
 		} else {
+			before := last
 			s = p.parseStep(parent, &last, name, s)
+			ordered = ordered && (p.odd || before == 0 || p.compare(before, last) < 0)
 		}
 		if next, more := strings.CutPrefix(s, ","); more && next != "" && next[0] == '"' {
 			s = next
@@ -39,10 +46,29 @@ func (p *paths) parseInto(parent ref, s string) (rest string) {
 			p.odd = true
 		}
 	}
+	if !ordered {
+		p.order(parent)
+	}
 	if p.odd {
 		return s
 	}
 	return s[1:]
+}
+
+// order puts the children of a node in order. Sets that stand in a tree have the order of their texts, which differs for numbers.
+func (p *paths) order(parent ref) {
+	p.shuffled = true
+	var all []ref
+	for child := p.nodes[parent].child; child != 0; child = p.nodes[child].next {
+		all = append(all, child)
+	}
+	slices.SortFunc(all, p.compare)
+	var last ref
+	for i, child := range all {
+		p.odd = p.odd || i > 0 && p.compare(last, child) == 0
+		p.nodes[child].next = 0
+		p.link(parent, &last, child)
+	}
 }
 
 func (p *paths) parseStep(parent ref, last *ref, name, s string) (rest string) {
@@ -51,9 +77,6 @@ func (p *paths) parseStep(parent ref, last *ref, name, s string) (rest string) {
 		return s
 	}
 	n := p.add(name[0], name[2:])
-	if *last != 0 && p.compare(*last, n) >= 0 {
-		p.odd = true
-	}
 	p.link(parent, last, n)
 	s = p.parseInto(n, s)
 	if p.nodes[n].child == 0 {

@@ -16,6 +16,7 @@ import (
 // quick computes managed fields of ordinary changes without the library: one walk over two Go structs, and sets as flat
 // trees. Whatever is not ordinary it leaves to the library: the two must never differ.
 type quick struct {
+	trees   *trees // of objects that are trees; others have shapes
 	shape   *shape // less what is ignored
 	full    *shape
 	version string
@@ -35,6 +36,7 @@ func (c *comparison) release() {
 	clear(c.nodes[:cap(c.nodes)])
 	clear(c.scratch[:cap(c.scratch)])
 	clear(c.keys[:cap(c.keys)])
+	clear(c.items[:cap(c.items)])
 	workspaces.Put(c)
 }
 
@@ -58,7 +60,7 @@ var bookkeeping = [][]string{
 	{"metadata", "uid"}, {"metadata", "generation"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"},
 }
 
-// track computes the managed fields of now, a pointer to a struct. ok is false if the library has to do it.
+// track computes the managed fields of now, which is a pointer to a struct, or a tree. ok is false if the library has to do it.
 func (q *quick) track(old, now any, before, given []metav1.ManagedFieldsEntry, manager string) (after []metav1.ManagedFieldsEntry, ok bool) {
 	switch {
 	case old == nil && isReset(given) || old == nil && given == nil:
@@ -74,21 +76,39 @@ func (q *quick) track(old, now any, before, given []metav1.ManagedFieldsEntry, m
 	}
 	c := workspaces.Get().(*comparison)
 	defer c.release()
-	if old == nil {
+	if old == nil && q.trees == nil {
 		if set, ok := c.fresh(q.shape, reflect.ValueOf(now).Elem()); ok {
 			return q.first(set, manager), true
 		}
+	}
+	q.find(c, old, now)
+	if c.odd {
+		return nil, false
+	}
+	after, ok = q.entries(c, before, manager)
+	return after, ok && !c.odd
+}
+
+// find compares two objects; without an old one all is new.
+func (q *quick) find(c *comparison, old, now any) {
+	if q.trees != nil {
+		left, _ := old.(map[string]any)
+		c.findTrees(q.trees, left, now.(map[string]any))
+		return
 	}
 	left := q.zero
 	if old != nil {
 		left = reflect.ValueOf(old).Elem()
 	}
 	c.find(q.shape, left, reflect.ValueOf(now).Elem())
-	if c.odd {
-		return nil, false
+}
+
+// fits tells whether a set could have been made from objects of today's types.
+func (q *quick) fits(p *paths, set ref) bool {
+	if q.trees != nil {
+		return q.trees.fits(q.trees.root, p, set)
 	}
-	after, ok = q.entries(c, before, manager)
-	return after, ok && !c.odd
+	return q.full.fits(p, set)
 }
 
 // isReset tells whether a client wants that nobody owns anything.

@@ -27,7 +27,7 @@ func proxyAuthorityTemplate(t *x509.Certificate) {
 	t.Subject = pkix.Name{CommonName: "front-proxy-ca"}
 }
 
-// ProxyName is whom other API servers know the front proxy as.
+// ProxyName is the common name of the front proxy's certificate.
 const ProxyName = "front-proxy-client"
 
 func proxyTemplate(t *x509.Certificate) {
@@ -37,7 +37,7 @@ func proxyTemplate(t *x509.Certificate) {
 
 func servingTemplate(t *x509.Certificate, hosts []string) {
 	t.Subject = pkix.Name{CommonName: "kube-apiserver"}
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} // and not for clients: a stolen one must not open the API
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} // and not for clients: a stolen serving key must not give access to the API
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			t.IPAddresses = append(t.IPAddresses, ip)
@@ -71,7 +71,7 @@ func template(now time.Time) *x509.Certificate {
 	}
 }
 
-// Issue makes a key and a certificate for it, signed by signer, or by itself if that is nil.
+// Issue makes a key and a certificate for it, signed by signer; self-signed if signer is nil.
 func Issue(t *x509.Certificate, signer *Pair) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -93,13 +93,13 @@ func Issue(t *x509.Certificate, signer *Pair) (Pair, error) {
 	return Pair{Certificate: cert, Key: key, KeyPEM: keyPEM, CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, err
 }
 
-// TLS is the pair as crypto/tls wants it.
+// TLS converts the pair for crypto/tls.
 func (p Pair) TLS() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{p.Certificate.Raw}, PrivateKey: p.Key, Leaf: p.Certificate}
 }
 
-// ServerTLS is the configuration of a server: serving and clients tell, for each handshake, its certificate and the authorities of
-// client certificates. These are asked for, and checked by the one who authenticates.
+// ServerTLS returns the configuration of a TLS server. serving returns its certificate, and clients the authorities of client certificates, both for
+// each handshake. The server requests client certificates and does not verify them: the authenticator does.
 func ServerTLS(serving func() *tls.Certificate, clients func() *x509.CertPool) *tls.Config {
 	base := &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"}}
 	config := base.Clone()

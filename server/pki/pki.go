@@ -1,18 +1,19 @@
-// Package pki makes, keeps and renews the keys of a small cluster: an authority, the server's certificate, an administrator's
-// client certificate, an authority and a certificate of the front proxy, and the key that signs service account tokens.
+// Package pki makes, keeps and renews the keys of a small cluster: an authority, the server's certificate, an administrator's client certificate, an
+// authority and a certificate for the front proxy, and the key that signs service account tokens.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - What is in the folder is used as it is. What is missing, does not fit what is wanted, or expires within 30 days is made
-//     anew; an authority only if it has expired, because all clients would have to learn the new one.
-//   - A file is replaced as a whole and synced: a crash leaves the old content or the new one. A certificate and its key are two
-//     files; a pair that does not match after a crash is made anew.
-//   - Keys are readable by their owner alone. Without a folder everything lives in memory.
-//   - While Rotating.Run runs, certificates are renewed before they expire and files are read again when they change. A file that
-//     cannot be used leaves the last good content in use.
+//   - Existing files are used as they are. A certificate is made again if it is missing, does not fit the configuration, or
+//     expires within 30 days; an authority only if it has expired, because all clients would have to learn the new one.
+//   - A file is replaced as a whole and synced: after a crash it has the old content or the new. A certificate and its key are
+//     two files; a pair that does not match after a crash is made again.
+//   - Keys are readable by their owner only. Without a folder everything lives in memory.
+//   - While Rotating.Run runs, certificates are renewed before they expire, and changed files are read again. If a file cannot
+//     be used, the last valid content stays in use.
 package pki
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"errors"
@@ -25,9 +26,9 @@ import (
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a certificate is made anew.
+	// renewBefore is how long before its end a certificate is renewed.
 	renewBefore = 30 * 24 * time.Hour
-	// backdate lets clocks that are a little behind accept a new certificate.
+	// backdate makes a new certificate valid for clients whose clocks are slow.
 	backdate = 5 * time.Minute
 )
 
@@ -39,20 +40,20 @@ type Pair struct {
 	KeyPEM      []byte
 }
 
-// Keys are all that a cluster needs. They are not changed: Rotating exchanges them as a whole.
+// Keys are all keys of a cluster. They are never modified: Rotating replaces them as a whole.
 type Keys struct {
 	Authority Pair
 	Serving   Pair
 	Admin     Pair
-	// ProxyAuthority and Proxy are by which other API servers know that requests come from this one, for whoever it says.
+	// ProxyAuthority and Proxy identify this server as a front proxy to other API servers, which then trust the user that it names.
 	ProxyAuthority Pair
 	Proxy          Pair
 	// Signing signs service account tokens.
-	Signing *ecdsa.PrivateKey
+	Signing crypto.Signer
 }
 
-// Open reads the keys of a folder, and makes what is missing. hosts are the names and addresses that the server is
-// reached at. An empty folder name keeps everything in memory.
+// Open reads the keys of a folder, and makes those that are missing. hosts are the server's names and addresses. If folder is empty, everything is
+// kept in memory.
 func Open(folder string, hosts []string, now time.Time) (*Keys, error) {
 	s, err := openStorage(folder)
 	if err != nil {
@@ -95,7 +96,7 @@ func pair(s storage, name string, signer *Pair, now time.Time, fill func(*x509.C
 		return Pair{}, err
 	case signer == nil && !p.matches():
 		return Pair{}, fmt.Errorf("the authority's certificate (%s.crt) and key (%s.key) do not belong together: restore them, or delete both to have a new authority made", name, name)
-	case signer == nil && now.Before(p.Certificate.NotAfter), good(p, signer, wanted, now):
+	case signer == nil && now.Before(p.Certificate.NotAfter), isUsable(p, signer, wanted, now):
 		return p, nil
 	}
 	if p, err = Issue(wanted, signer); err != nil {
@@ -104,15 +105,15 @@ func pair(s storage, name string, signer *Pair, now time.Time, fill func(*x509.C
 	return p, s.write(name, p)
 }
 
-// matches tells whether the certificate is for the key.
+// matches reports whether the certificate belongs to the key.
 func (p Pair) matches() bool {
 	public, ok := p.Certificate.PublicKey.(*ecdsa.PublicKey)
 	return ok && public.Equal(p.Key.Public())
 }
 
-// good tells whether a certificate can be used for what is wanted, for some time yet.
-func good(p Pair, signer *Pair, wanted *x509.Certificate, now time.Time) bool {
-	if due(p.Certificate, now) || !p.matches() {
+// isUsable reports whether a certificate fits what is wanted, and is not about to expire.
+func isUsable(p Pair, signer *Pair, wanted *x509.Certificate, now time.Time) bool {
+	if needsRenewal(p.Certificate, now) || !p.matches() {
 		return false
 	}
 	if signer != nil && p.Certificate.CheckSignatureFrom(signer.Certificate) != nil {
@@ -134,17 +135,17 @@ func good(p Pair, signer *Pair, wanted *x509.Certificate, now time.Time) bool {
 	return true
 }
 
-// due tells whether a certificate is to be made anew.
-func due(c *x509.Certificate, now time.Time) bool {
+// needsRenewal reports whether a certificate must be renewed.
+func needsRenewal(c *x509.Certificate, now time.Time) bool {
 	return now.Add(renewBefore).After(c.NotAfter) || now.Before(c.NotBefore)
 }
 
-// Client makes a client certificate. Nobody renews it.
+// Client makes a client certificate. It is not renewed.
 func (k *Keys) Client(name string, groups []string, now time.Time) (Pair, error) {
 	return Issue(clientTemplate(name, groups, now), &k.Authority)
 }
 
-// ReadAuthority reads the authority of a folder of keys, which must be there.
+// ReadAuthority reads the authority of a folder of keys; it must exist.
 func ReadAuthority(path string) (Pair, error) {
 	p, err := folder(path).read("ca")
 	if err != nil {
@@ -153,7 +154,7 @@ func ReadAuthority(path string) (Pair, error) {
 	return p, nil
 }
 
-// IssueClient makes a client certificate that is good for some time, and not longer than its authority.
+// IssueClient makes a client certificate that is valid for life, but not longer than its authority.
 func IssueClient(authority *Pair, name string, groups []string, now time.Time, life time.Duration) (Pair, error) {
 	t := clientTemplate(name, groups, now)
 	if t.NotAfter = now.Add(life); authority.Certificate.NotAfter.Before(t.NotAfter) {
@@ -162,7 +163,7 @@ func IssueClient(authority *Pair, name string, groups []string, now time.Time, l
 	return Issue(t, authority)
 }
 
-// Clients are the authorities whose client certificates are believed.
+// Clients returns the authorities of client certificates.
 func (k *Keys) Clients() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(k.Authority.Certificate)

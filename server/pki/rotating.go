@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// rotateEvery is how often certificates are looked at.
+// rotateEvery is how often certificates are checked.
 const rotateEvery = 6 * time.Hour
 
-// Rotating are keys whose certificates are made anew before they expire. The authority and the signing key stay.
+// Rotating holds keys whose certificates are renewed before they expire. The authority and the signing key are not.
 type Rotating struct {
 	storage storage
 	hosts   []string
@@ -23,14 +23,14 @@ type Rotating struct {
 	clients []*Client
 }
 
-// Client is a client certificate that is made anew before it expires. It is kept in memory alone.
+// Client is a client certificate that is renewed before it expires. It is kept in memory only.
 type Client struct {
 	name    string
 	groups  []string
 	current atomic.Pointer[tls.Certificate]
 }
 
-// Certificate is the present one.
+// Certificate returns the current certificate.
 func (c *Client) Certificate() *tls.Certificate { return c.current.Load() }
 
 // OpenRotating opens the keys of a folder, as Open does. They are renewed while Run runs.
@@ -48,13 +48,13 @@ func OpenRotating(folder string, hosts []string, log *slog.Logger) (*Rotating, e
 	return r, nil
 }
 
-// Keys are the present ones.
+// Keys returns the current keys.
 func (r *Rotating) Keys() *Keys { return r.current.Load() }
 
-// Serving is the server's present certificate.
+// Serving returns the server's current certificate.
 func (r *Rotating) Serving() *tls.Certificate { return r.Keys().Serving.TLS() }
 
-// Proxy is the present certificate of the front proxy.
+// Proxy returns the front proxy's current certificate.
 func (r *Rotating) Proxy() *tls.Certificate { return r.Keys().Proxy.TLS() }
 
 // Client makes a client certificate that Run renews.
@@ -77,7 +77,7 @@ func (c *Client) issue(k *Keys, now time.Time) error {
 	return err
 }
 
-// Run renews what is about to expire, until ctx ends.
+// Run renews certificates that are about to expire, until ctx ends.
 func (r *Rotating) Run(ctx context.Context) error {
 	tick := time.NewTicker(rotateEvery)
 	defer tick.Stop()
@@ -91,7 +91,7 @@ func (r *Rotating) Run(ctx context.Context) error {
 	}
 }
 
-// rotate exchanges the keys if there are new ones: some were due, or somebody has replaced the files.
+// rotate replaces the keys if there are new ones: because some had to be renewed, or because the files have changed.
 func (r *Rotating) rotate(now time.Time) {
 	next, err := open(r.storage, r.hosts, now)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Rotating) rotate(now time.Time) {
 		r.log.Warn("the authority was replaced: it is used after a restart", "subject", next.Authority.Certificate.Subject)
 		return
 	}
-	next.Signing = old.Signing // tokens that were given out stay valid
+	next.Signing = old.Signing // issued tokens stay valid
 	if !next.Serving.Certificate.Equal(old.Serving.Certificate) || !next.Admin.Certificate.Equal(old.Admin.Certificate) || !next.Proxy.Certificate.Equal(old.Proxy.Certificate) {
 		r.current.Store(next)
 		r.log.Info("certificates were renewed", "expires", next.Serving.Certificate.NotAfter)
@@ -111,7 +111,7 @@ func (r *Rotating) rotate(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.clients {
-		if !due(c.Certificate().Leaf, now) {
+		if !needsRenewal(c.Certificate().Leaf, now) {
 			continue
 		}
 		if err := c.issue(next, now); err != nil {

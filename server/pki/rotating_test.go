@@ -16,7 +16,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// during runs something in the background while do works, and waits for its end.
+// during runs a function in the background while do runs, and waits for its end.
 func during(t *testing.T, run func(context.Context) error, do func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -26,8 +26,8 @@ func during(t *testing.T, run func(context.Context) error, do func()) {
 	running.Wait()
 }
 
-// shake does a handshake of both sides and returns what each saw of the other.
-func shake(t *testing.T, server *tls.Config, client *tls.Config) (serving, by *x509.Certificate) {
+// handshake makes a TLS handshake and returns the certificates that the client and the server saw.
+func handshake(t *testing.T, server *tls.Config, client *tls.Config) (serving, by *x509.Certificate) {
 	t.Helper()
 	near, far := net.Pipe()
 	defer near.Close()
@@ -63,8 +63,8 @@ func TestCertificatesAreRenewedWhileTheServerRuns(t *testing.T) {
 				first, firstClient := r.Keys(), client.Certificate().Leaf
 				server := ServerTLS(r.Serving, r.Keys().Clients)
 				during(t, r.Run, func() {
-					for range 2 { // for two years and more, clients that know the authority get in
-						serving, by := shake(t, server, &tls.Config{
+					for range 2 { // for two years and more, clients that know the authority can connect
+						serving, by := handshake(t, server, &tls.Config{
 							ServerName: "api.example", RootCAs: first.Clients(), MaxVersion: tls.VersionTLS12,
 							GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return client.Certificate(), nil },
 						})
@@ -81,7 +81,7 @@ func TestCertificatesAreRenewedWhileTheServerRuns(t *testing.T) {
 					if r.Serving().Leaf.Equal(first.Serving.Certificate) || client.Certificate().Leaf.Equal(firstClient) {
 						t.Error("nothing was renewed")
 					}
-					if now := r.Keys(); !now.Signing.Equal(first.Signing) || !now.Authority.Certificate.Equal(first.Authority.Certificate) {
+					if now := r.Keys(); !sameKey(now.Signing, first.Signing) || !now.Authority.Certificate.Equal(first.Authority.Certificate) {
 						t.Error("the authority or the signing key is another one")
 					}
 				})

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,12 +16,12 @@ import (
 	"github.com/millrace/millrace/internal/durable"
 )
 
-// storage is where pairs are kept, by name. A pair that is not there is fs.ErrNotExist.
+// storage keeps pairs by name. If a pair does not exist, the error is fs.ErrNotExist.
 type storage interface {
 	read(name string) (Pair, error)
 	write(name string, p Pair) error
-	// signing is the key that signs tokens. It is made when it is not there.
-	signing() (*ecdsa.PrivateKey, error)
+	// signing returns the key that signs tokens, and makes it if it does not exist.
+	signing() (crypto.Signer, error)
 }
 
 func openStorage(path string) (storage, error) {
@@ -36,7 +37,7 @@ func openStorage(path string) (storage, error) {
 // memory is a storage that ends with the process.
 type memory struct {
 	pairs map[string]Pair
-	key   *ecdsa.PrivateKey
+	key   crypto.Signer
 }
 
 func (m *memory) read(name string) (Pair, error) {
@@ -52,7 +53,7 @@ func (m *memory) write(name string, p Pair) error {
 	return nil
 }
 
-func (m *memory) signing() (_ *ecdsa.PrivateKey, err error) {
+func (m *memory) signing() (_ crypto.Signer, err error) {
 	if m.key == nil {
 		m.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}
@@ -86,7 +87,7 @@ func (f folder) read(name string) (Pair, error) {
 	return Pair{Certificate: cert, Key: key, CertPEM: certPEM, KeyPEM: keyPEM}, err
 }
 
-// write writes the key first: without a certificate it is not used, and with an older one it does not match.
+// write writes the key first: a key without a certificate is not used, and a key with an older certificate does not match.
 func (f folder) write(name string, p Pair) error {
 	if err := durable.WriteFile(f.path(name+".key"), p.KeyPEM, 0o600); err != nil {
 		return err
@@ -94,11 +95,11 @@ func (f folder) write(name string, p Pair) error {
 	return durable.WriteFile(f.path(name+".crt"), p.CertPEM, 0o644)
 }
 
-func (f folder) signing() (*ecdsa.PrivateKey, error) {
+func (f folder) signing() (crypto.Signer, error) {
 	path := f.path("sa.key")
 	text, err := os.ReadFile(path)
 	if err == nil {
-		return decodeKey(path, text)
+		return decodeSigner(path, text)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -121,30 +122,19 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// ReadKey reads an ECDSA key.
-func ReadKey(path string) (*ecdsa.PrivateKey, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return decodeKey(path, text)
-}
-
+// decodeKey reads the key of a certificate.
 func decodeKey(path string, text []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, fmt.Errorf("%s holds no PEM key: delete it to have a new one made", path)
 	}
-	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	private, err := parsePrivate(block.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	key, ok := any.(*ecdsa.PrivateKey)
+	key, ok := private.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s holds a %T, not an ECDSA key", path, any)
+		return nil, fmt.Errorf("%s holds a %T, not an ECDSA key", path, private)
 	}
 	return key, nil
 }

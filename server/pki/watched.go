@@ -16,17 +16,17 @@ import (
 // watchEvery is how often files are read again.
 const watchEvery = 10 * time.Second
 
-// Watched is a value that is made of files, and made anew when they change.
+// Watched is a value made from files, and made again when they change.
 type Watched[T any] struct {
 	paths   []string
 	parse   func(texts [][]byte) (T, error)
 	log     *slog.Logger
 	current atomic.Pointer[T]
-	texts   [][]byte // what the present value was made of
-	failed  [][]byte // what no value could be made of
+	texts   [][]byte // the contents from which the current value was made
+	failed  [][]byte // the contents from which no value could be made
 }
 
-// Watch reads files and makes a value of them. Run follows their changes.
+// Watch reads files and makes a value from them. Run follows their changes.
 func Watch[T any](log *slog.Logger, parse func(texts [][]byte) (T, error), paths ...string) (*Watched[T], error) {
 	w := &Watched[T]{paths: paths, parse: parse, log: log}
 	texts, err := w.read()
@@ -36,7 +36,7 @@ func Watch[T any](log *slog.Logger, parse func(texts [][]byte) (T, error), paths
 	return w, w.make(texts)
 }
 
-// Get is the present value: the last one that could be made.
+// Get returns the last valid value.
 func (w *Watched[T]) Get() T { return *w.current.Load() }
 
 // Run follows the files until ctx ends.
@@ -48,14 +48,14 @@ func (w *Watched[T]) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			w.look()
+			w.reload()
 		}
 	}
 }
 
-// look reads the files and, if they differ from what is in use, makes a new value. What it cannot use it reports once: files that
-// belong together may be replaced one after the other, so they are tried again when they change again.
-func (w *Watched[T]) look() {
+// reload reads the files and makes a new value if they have changed. Invalid content is reported once. Files that belong together may be replaced one
+// after the other, so reload tries again when they change again.
+func (w *Watched[T]) reload() {
 	texts, err := w.read()
 	if err == nil {
 		if same(texts, w.texts) {
@@ -72,7 +72,7 @@ func (w *Watched[T]) look() {
 		}
 	}
 	if !same(texts, w.failed) {
-		w.log.Error("changed files cannot be used: the content before stays in use", "files", w.paths, "error", err)
+		w.log.Error("changed files are invalid: their previous content stays in use", "files", w.paths, "error", err)
 	}
 	w.failed = texts
 }
@@ -87,7 +87,7 @@ func (w *Watched[T]) make(texts [][]byte) error {
 	return nil
 }
 
-// read reads all files. With an error it returns what it could read.
+// read reads all files. With an error it returns those that it could read.
 func (w *Watched[T]) read() (texts [][]byte, err error) {
 	texts = make([][]byte, len(w.paths))
 	for i, path := range w.paths {
@@ -100,7 +100,7 @@ func (w *Watched[T]) read() (texts [][]byte, err error) {
 
 func same(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 
-// WatchPair follows a certificate and its key.
+// WatchPair follows the files of a certificate and its key.
 func WatchPair(log *slog.Logger, certFile, keyFile string) (*Watched[*tls.Certificate], error) {
 	return Watch(log, func(texts [][]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(texts[0], texts[1])
@@ -111,7 +111,7 @@ func WatchPair(log *slog.Logger, certFile, keyFile string) (*Watched[*tls.Certif
 	}, certFile, keyFile)
 }
 
-// WatchAuthorities follows a file of authorities. Those in the pool that base makes are part of each value.
+// WatchAuthorities follows a file of authorities. Each value also contains those of base.
 func WatchAuthorities(log *slog.Logger, base func() *x509.CertPool, file string) (*Watched[*x509.CertPool], error) {
 	return Watch(log, func(texts [][]byte) (*x509.CertPool, error) {
 		pool := base()

@@ -6,12 +6,12 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Admission has a say in changes. Either func may be nil.
+// Admission is a step that may change or refuse a change. Either func may be nil.
 type Admission struct {
 	Name string
-	// Mutate may change the new object or replace it, before the kind's rules run.
+	// Mutate may change the new object or replace it. It runs before the kind's rules.
 	Mutate func(context.Context, *Change) error
-	// Validate may refuse it, after they have.
+	// Validate may refuse the change. It runs after the kind's rules.
 	Validate func(context.Context, *Change) error
 }
 
@@ -48,7 +48,7 @@ func (r *Registry) validate(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// Admit asks the admission about something that is not a plain change of an object: an action or a connection.
+// Admit runs the admission steps for a request that does not simply change an object: an action or a connection.
 func (r *Registry) Admit(ctx context.Context, c *Change) error {
 	if err := r.mutate(ctx, c); err != nil {
 		return err
@@ -56,11 +56,11 @@ func (r *Registry) Admit(ctx context.Context, c *Change) error {
 	return r.validate(ctx, c)
 }
 
-// Allocator gives an object what only one may have: a service its address and ports.
+// Allocator gives an object values that no other object may have, such as the address and ports of a service.
 type Allocator interface {
-	// Allocate completes obj, before it is checked; old is nil for a create. The undo takes back what was given, if the
-	// change fails; done is called when it has succeeded and gives back what old had and obj has no longer.
+	// Allocate sets allocated values in obj before it is validated; old is nil for a create. undo releases them if the change fails. done is called
+	// if it succeeds, and releases what old had and obj no longer has.
 	Allocate(ctx context.Context, kind *resource.Kind, obj, old resource.Object, dryRun bool) (undo, done func(), err error)
-	// Release gives back all that a deleted object had.
+	// Release releases everything that a deleted object had.
 	Release(ctx context.Context, kind *resource.Kind, obj resource.Object)
 }

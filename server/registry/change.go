@@ -18,26 +18,26 @@ const (
 	Connect Operation = "CONNECT"
 )
 
-// Change is what is about to happen. Who asks for it stands in the context (resource.CallFrom).
+// Change is a write that is about to happen. The context says who requests it (resource.CallFrom).
 type Change struct {
 	Operation Operation
 	Kind      *resource.Kind
-	// View is the subresource, if any.
+	// View is the subresource, or empty.
 	View            string
 	Namespace, Name string
-	// Object is the new state, nil for a delete; Old the present one, nil for a create. Both are of the Kind, whatever the
-	// Face or the View. A mutating step may change Object or put another in its place: what stands here afterwards is stored.
+	// Object is the new state, nil for a delete; Old is the current one, nil for a create. Both are of the Kind, whatever the Face or the View is. A
+	// mutating step may change Object or replace it; the result is stored.
 	Object, Old resource.Object
-	// Body is what an action or a connection is given, and BodyKind what that is. A mutating step may replace it.
+	// Body is the body of an action or a connection, and BodyKind its kind. A mutating step may replace it.
 	Body     runtime.Object
 	BodyKind schema.GroupVersionKind
-	// Collection says that the object is deleted as one of many.
+	// Collection says that the object is deleted by a deletecollection.
 	Collection bool
-	// WriteOptions are those of the request: among them the face, dry run, and whom to tell of warnings.
+	// WriteOptions are those of the request: among them the face, dry run, and the receiver of warnings.
 	WriteOptions
-	// Round counts how often the mutating steps are asked: a second time, 1, if one of them wanted that (AskAgain).
+	// Round is 0, or 1 when the mutating steps run a second time because one of them called AskAgain.
 	Round int
-	// Kept is what steps keep until the second round, by their names.
+	// Kept is what steps keep for the second round, by their names.
 	Kept map[string]any
 
 	again bool
@@ -45,10 +45,10 @@ type Change struct {
 	deleting *v1.DeleteOptions
 }
 
-// AskAgain lets all mutating steps be asked once more after the last, because the object has changed under those that were asked already.
+// AskAgain makes all mutating steps run once more after the last, because the object has changed since the earlier ones saw it.
 func (c *Change) AskAgain() { c.again = true }
 
-// Keep keeps something of a step until the second round.
+// Keep keeps something of a step for the second round.
 func (c *Change) Keep(step string, what any) {
 	if c.Kept == nil {
 		c.Kept = map[string]any{}
@@ -56,7 +56,7 @@ func (c *Change) Keep(step string, what any) {
 	c.Kept[step] = what
 }
 
-// Served is the group and version that the caller speaks.
+// Served returns the face that the request uses.
 func (c *Change) Served() *resource.Face {
 	if c.Face == nil && len(c.Kind.Faces) > 0 {
 		return c.Kind.Faces[0]
@@ -64,7 +64,7 @@ func (c *Change) Served() *resource.Face {
 	return c.Face
 }
 
-// Options are those of the request, as clients and webhooks know them; nil for a connection.
+// Options returns the options of the request in the form that webhooks get; nil for a connection.
 func (c *Change) Options() runtime.Object {
 	var dryRun []string
 	if c.DryRun {

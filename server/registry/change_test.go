@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// another puts a new object in the place of the given one, in which a change has been made.
+// another returns an admission step that replaces the object with a changed copy.
 func another(change func(*corev1.ConfigMap)) Admission {
 	return Admission{Name: "another", Mutate: func(_ context.Context, c *Change) error {
 		if m, ok := c.Object.(*corev1.ConfigMap); ok {
@@ -23,7 +23,7 @@ func another(change func(*corev1.ConfigMap)) Admission {
 	}}
 }
 
-func TestWhatAdmissionPutsInPlaceIsStored(t *testing.T) {
+func TestTheObjectThatAdmissionReplacesIsStored(t *testing.T) {
 	w := newWorld(t, 0)
 	w.maps.registry.Admission = []Admission{another(func(m *corev1.ConfigMap) { m.Data = map[string]string{"by": "admission"} })}
 	ctx := context.Background()

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deletesAtOnce bounds how many objects of a collection are deleted at the same time: enough to share the store's
-// flushes, too few to crowd out others.
+// deletesAtOnce bounds how many objects of a collection are deleted at the same time: enough to share the store's syncs, too few to delay other
+// requests.
 const deletesAtOnce = 16
 
-// DeleteCollection deletes the selected objects and returns them as they were.
+// DeleteCollection deletes the selected objects and returns their last states.
 func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.DeleteOptions, opt WriteOptions) (*List, error) {
 	list, err := s.List(ctx, q)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.De
 		}
 		if i > 0 {
 			group.Go(remove)
-		} else if err := remove(); err != nil { // what is wrong with all of them is said of the first
+		} else if err := remove(); err != nil { // an error that concerns all objects is reported once, by the first
 			return nil, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// continuation is where a list goes on: Kubernetes' own form, so that tokens can be read by its tools.
+// continuation is the place where a list continues. It has Kubernetes' format, so that its tools can read the tokens.
 type continuation struct {
 	Version  string         `json:"v"`
 	Revision store.Revision `json:"rv"`
@@ -19,7 +19,7 @@ type continuation struct {
 
 const (
 	continuationVersion = "meta.k8s.io/v1"
-	// anyRevision in a token goes on from the present state.
+	// anyRevision in a token means that the list continues from the current state.
 	anyRevision = -1
 )
 
@@ -28,7 +28,7 @@ func encodeContinuation(rev store.Revision, prefix, after string) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decodeContinuation returns the revision and the last key that has been seen.
+// decodeContinuation returns the revision and the last key of the page before.
 func decodeContinuation(token, prefix string) (rev store.Revision, after string, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// deleteCorrupt deletes an object that cannot be read: its value cannot be decrypted, or not be decoded. Nobody can be asked about it, and its
-// finalizers are not known. The answer has no object.
+// deleteCorrupt deletes an object that cannot be read, because its value cannot be decrypted or decoded. Admission steps are not called, and its
+// finalizers are unknown. The answer contains no object.
 func (s *Storage) deleteCorrupt(ctx context.Context, key, name string, dryRun bool) (*Deleted, error) {
 	for range maxTries {
 		rev, err := s.corruptRevision(ctx, key, name)
@@ -25,14 +25,14 @@ func (s *Storage) deleteCorrupt(ctx context.Context, key, name string, dryRun bo
 		case err == nil:
 			return gone, nil
 		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnreadable):
-			continue // somebody else has written it
+			continue // another request has written it meanwhile
 		}
 		return nil, statusOf(err, s.kind.GroupResource(), name)
 	}
 	return nil, conflict(s.kind.GroupResource(), name)
 }
 
-// corruptRevision is the revision of an object that cannot be read. One that can be read must not be deleted in this way.
+// corruptRevision returns the revision of an object that cannot be read. It refuses an object that can be read.
 func (s *Storage) corruptRevision(ctx context.Context, key, name string) (store.Revision, error) {
 	e, err := s.registry.Store.Get(ctx, key, store.GetOptions{})
 	var unreadable *store.UnreadableError

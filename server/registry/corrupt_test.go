@@ -15,7 +15,7 @@ var ignoring = func() metav1.DeleteOptions {
 	return metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: &yes}
 }()
 
-// ruin makes the value of a config map one that cannot be decrypted.
+// ruin replaces the value of a config map by one that cannot be decrypted.
 func (w *world) ruin(name string) {
 	w.t.Helper()
 	key := w.maps.key("default", name)
@@ -29,8 +29,8 @@ func (w *world) ruin(name string) {
 	synctest.Wait()
 }
 
-// TestValueThatCannotBeDecryptedHarmsItsObjectOnly meets one in the log, and one while the cache is filled.
-func TestValueThatCannotBeDecryptedHarmsItsObjectOnly(t *testing.T) {
+// TestValueThatCannotBeDecryptedAffectsOnlyItsObject has one such value in the log, and one while the cache is filled.
+func TestValueThatCannotBeDecryptedAffectsOnlyItsObject(t *testing.T) {
 	for name, refill := range map[string]bool{"in the log": false, "while the cache is filled": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestValueThatCannotBeDecryptedHarmsItsObjectOnly(t *testing.T) {
 	}
 }
 
-func TestObjectThatCanBeReadIsNotDeletedAsOneThatCannot(t *testing.T) {
+func TestReadableObjectIsNotDeletedAsACorruptOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 100)
 		w.create(1)

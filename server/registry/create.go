@@ -26,6 +26,8 @@ type WriteOptions struct {
 	Warn func(string)
 	// Annotate takes what should stand in the audit event of the request.
 	Annotate func(key, value string)
+	// AnnotateBodies says that the audit event has bodies, and may be annotated with parts of them.
+	AnnotateBodies bool
 	// Admitted says that this change is the server's own part of a request that has been admitted as a whole.
 	Admitted bool
 
@@ -63,10 +65,6 @@ func (s *Storage) Create(ctx context.Context, namespace string, o resource.Objec
 	if err := s.adoptNamespace(o, namespace); err != nil {
 		return nil, err
 	}
-	if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && n != 0 {
-		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
-	}
-	o.SetResourceVersion("")
 	o.SetDeletionTimestamp(nil)
 	o.SetDeletionGracePeriodSeconds(nil)
 	if err := s.track(opt, "", nil, o); err != nil {
@@ -128,6 +126,12 @@ func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) 
 // put writes a new object, or finds out whether it could be.
 func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Stored, error) {
 	key := s.key(o.GetNamespace(), o.GetName())
+	if !dryRun { // a dry run may repeat an object that was read, as in Kubernetes
+		if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && n != 0 {
+			return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+		}
+		o.SetResourceVersion("")
+	}
 	value, err := s.kind.Encode(ctx, o)
 	if err != nil {
 		return nil, codecError("encode "+key, err)

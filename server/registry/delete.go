@@ -13,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Deleted is what became of an object that was to be deleted.
+// Deleted is the result of a delete.
 type Deleted struct {
 	Stored
-	// Gone says that it is deleted; otherwise it waits for its grace period or its finalizers.
+	// Gone says that the object is deleted. Otherwise it waits for its grace period or its finalizers.
 	Gone bool
 }
 
-// Delete deletes an object, or starts to: one that has finalizers or a grace period stays with its deletionTimestamp set.
+// Delete deletes an object. One that has finalizers or a grace period stays, with its deletionTimestamp set.
 func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.DeleteOptions, opt WriteOptions) (*Deleted, error) {
 	key := s.key(namespace, name)
 	if o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential {
@@ -39,9 +39,9 @@ func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.D
 		switch {
 		case errors.As(failed, &found):
 			current, fresh = found.Current, true
-		case fresh || errors.Is(failed, store.ErrNotFound) || lost(failed):
+		case fresh || errors.Is(failed, store.ErrNotFound) || isStoreError(failed):
 			return nil, statusOf(failed, s.kind.GroupResource(), name)
-		default: // The refusal rests on what the cache said, which may be old.
+		default: // The cached state on which the refusal is based may be old.
 			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
 			if getErr == nil && newer.Revision == current.Revision {
 				return nil, statusOf(failed, s.kind.GroupResource(), name)
@@ -99,7 +99,7 @@ func (s *Storage) admitDelete(ctx context.Context, o resource.Object, do metav1.
 	})
 }
 
-// beginDeletion marks the object as being deleted and tells whether anything holds it.
+// beginDeletion marks the object as being deleted and reports whether its finalizers or its grace period keep it.
 func (s *Storage) beginDeletion(o resource.Object, do metav1.DeleteOptions) (stays bool, err error) {
 	finalizers := s.finalizersFor(o, do)
 	o.SetFinalizers(finalizers)
@@ -111,7 +111,7 @@ func (s *Storage) beginDeletion(o resource.Object, do metav1.DeleteOptions) (sta
 	switch {
 	case !graceful:
 		seconds = 0
-	case seconds < 0: // as little as there is
+	case seconds < 0: // the shortest grace period
 		seconds = 1
 	}
 	if o.GetDeletionTimestamp() != nil {
@@ -135,7 +135,7 @@ func (s *Storage) beginDeletion(o resource.Object, do metav1.DeleteOptions) (sta
 	return held || seconds > 0, nil
 }
 
-// shortenGrace handles a second delete: it may only bring the end nearer.
+// shortenGrace handles a second delete, which may only shorten the grace period.
 func (s *Storage) shortenGrace(o resource.Object, do metav1.DeleteOptions, seconds int64, graceful bool) (stays bool) {
 	before := o.GetDeletionGracePeriodSeconds()
 	if before == nil || *before == 0 {
@@ -151,7 +151,7 @@ func (s *Storage) shortenGrace(o resource.Object, do metav1.DeleteOptions, secon
 	return graceful && seconds > 0
 }
 
-// finalizersFor adds or drops the garbage collector's finalizers as the caller asked.
+// finalizersFor adds or removes the garbage collector's finalizers as the request says.
 func (s *Storage) finalizersFor(o resource.Object, do metav1.DeleteOptions) []string {
 	orphan := slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)

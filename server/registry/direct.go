@@ -9,25 +9,25 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// storedView shows the keys of a prefix that come after one, as they are in the store: for kinds without a cache, for revisions that have left
-// its window, and while the store's log stands still. It reads page after page as it is ranged over, and keeps one of them.
+// storedView shows the keys of a prefix after a given one, read from the store. It is used for kinds without a cache, for revisions that have left
+// the window, and while the watch cache does not follow the store's log. It reads the next page when needed, and keeps only one.
 type storedView struct {
 	storage  *Storage
 	read     func(from string, limit int) (store.Page, error)
 	revision store.Revision
 	limit    int
-	page     store.Page // the one that was read last
+	page     store.Page // the last page that was read
 	err      error      // why a later page could not be read
 }
 
-// These bound the entries of a page, in number and in bytes. Etcd counts the rest of the range for each page, so that large pages cost less.
+// These bound the entries of a page, in number and in bytes. Etcd counts the rest of the range for each page, so large pages cost less.
 const (
 	firstEntries = 500
-	mostEntries  = 10_000
+	maxEntries   = 10_000
 	pageBytes    = 8 << 20
 )
 
-// storedView reads the first page. With a limit, that is one entry more, which tells whether any are left.
+// storedView reads the first page. With a limit it reads one entry more, which shows whether any are left.
 func (s *Storage) storedView(ctx context.Context, f Freshness, prefix, after string, limit int) (*storedView, error) {
 	o := store.ListOptions{Stale: f.Any}
 	if f.Exact {
@@ -35,7 +35,7 @@ func (s *Storage) storedView(ctx context.Context, f Freshness, prefix, after str
 	}
 	v := &storedView{storage: s, limit: firstEntries}
 	if limit > 0 {
-		v.limit = min(limit+1, mostEntries)
+		v.limit = min(limit+1, maxEntries)
 	}
 	v.read = func(from string, limit int) (store.Page, error) {
 		o.From, o.Limit = from, limit
@@ -48,7 +48,7 @@ func (s *Storage) storedView(ctx context.Context, f Freshness, prefix, after str
 	var err error
 	v.page, err = v.read(from, v.limit)
 	if errors.Is(err, store.ErrFuture) {
-		now, _ := s.registry.Store.Revision(ctx) // for the message alone
+		now, _ := s.registry.Store.Revision(ctx) // only for the message
 		return nil, tooLarge(f.Revision, now)
 	}
 	if err != nil {
@@ -78,8 +78,8 @@ func (v *storedView) Get(key string) (*watchcache.Object, bool) {
 	return nil, false
 }
 
-// Range implements view. The range is the one that the view was made for. It can be ranged over once, and err tells afterwards whether it came to
-// its end.
+// Range implements view. It ignores its arguments: the range was given when the view was made. It can be called once; err then says whether it came
+// to the end.
 func (v *storedView) Range(string, string) iter.Seq[*watchcache.Object] {
 	options := v.storage.cacheOptions()
 	return func(yield func(*watchcache.Object) bool) {
@@ -96,13 +96,13 @@ func (v *storedView) Range(string, string) iter.Seq[*watchcache.Object] {
 	}
 }
 
-// next reads the page after the present one.
+// next reads the next page.
 func (v *storedView) next() bool {
 	bytes := 1
 	for _, e := range v.page.Entries {
 		bytes += len(e.Key) + len(e.Value)
 	}
-	v.limit = max(1, min(2*v.limit, mostEntries, len(v.page.Entries)*pageBytes/bytes))
+	v.limit = max(1, min(2*v.limit, maxEntries, len(v.page.Entries)*pageBytes/bytes))
 	page, err := v.read(v.page.Entries[len(v.page.Entries)-1].Key+"\x00", v.limit)
 	if err != nil {
 		v.err = statusOf(err, v.storage.kind.GroupResource(), "")
@@ -112,7 +112,7 @@ func (v *storedView) next() bool {
 	return true
 }
 
-// CountRange implements view: it counts what comes after a key of the present page.
+// CountRange implements view: it counts the keys after a key of the current page.
 func (v *storedView) CountRange(_, after string) int {
 	n := int(v.page.Remaining)
 	for _, e := range v.page.Entries {

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-func TestPageOfARevisionThatHasLeftTheWindowReadsNoMoreThanAPage(t *testing.T) {
+func TestPageOfARevisionOutsideTheWindowReadsOnlyAPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.create(100)
 		first := w.list(ListQuery{Limit: 7})
-		for range 150 { // more than the window holds
+		for range 150 { // more than fit into the window
 			w.touch("a-0099")
 		}
 		w.store.largest.Store(0)
@@ -113,7 +113,7 @@ func TestListThatGoesOnAfterItsTokenExpiredCountsWhatRemains(t *testing.T) {
 	}
 }
 
-func TestReadsGoToTheStoreWhenItsLogStandsStill(t *testing.T) {
+func TestReadsGoToTheStoreWhileTheCacheIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 100)
 		w.create(3)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// statusOf turns what the store or the cache say into what the API says.
+// statusOf converts errors of the store or the cache to API errors.
 func statusOf(err error, gr schema.GroupResource, name string) error {
 	var status apierrors.APIStatus
 	var unreadable *store.UnreadableError
@@ -47,14 +47,14 @@ func statusOf(err error, gr schema.GroupResource, name string) error {
 	return apierrors.NewInternalError(err)
 }
 
-// corrupt says that an object is stored and cannot be read.
+// corrupt returns the error for an object that is stored and cannot be read.
 func corrupt(key string, err error) error {
 	return apierrors.NewInternalError(fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", key, err))
 }
 
-// lost tells an error of the store from a refusal. Whether the write took effect is not known then: a second try might
-// meet the outcome of the first one, and call that a conflict.
-func lost(err error) bool {
+// isStoreError reports whether an error comes from the store and not from a refusal. Then it is unknown whether the write took effect: a second try might
+// find the result of the first, and call that a conflict.
+func isStoreError(err error) bool {
 	var refusal apierrors.APIStatus
 	return err != nil && !errors.As(err, &refusal)
 }
@@ -72,7 +72,7 @@ func conflict(gr schema.GroupResource, name string) error {
 	return apierrors.NewConflict(gr, name, errModified)
 }
 
-// checkPreconditions compares what a caller demands of an object that is to be deleted with what it is.
+// checkPreconditions compares the preconditions of a delete with the object.
 func (s *Storage) checkPreconditions(p *metav1.Preconditions, o resource.Object) error {
 	if p == nil {
 		return nil

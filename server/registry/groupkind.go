@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// timeGrain is how fine the times in metadata are.
+// timeGrain is the resolution of times in metadata.
 const timeGrain = time.Second
 
-// groupKind is the kind's own name, whatever face the caller has chosen.
+// groupKind returns the kind's own group and name, whatever face the request uses.
 func (s *Storage) groupKind() schema.GroupKind { return s.kind.GroupVersionKind().GroupKind() }

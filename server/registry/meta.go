@@ -9,24 +9,26 @@ import (
 
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/check"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
-// standardFinalizers may go without a domain.
+// standardFinalizers are allowed without a domain.
 var standardFinalizers = []string{"kubernetes", "orphan", "foregroundDeletion"}
 
-// checkMeta checks what all objects have in common.
+// checkMeta validates the metadata of a new object.
 func (s *Storage) checkMeta(o resource.Object) field.ErrorList {
-	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, s.kind.Name, metadata)
+	errs := validation.ValidateObjectMetaAccessor(tree.Lean(o), s.kind.Namespaced, s.kind.Name, metadata)
 	return append(errs, s.checkFinalizers(o)...)
 }
 
-// checkMetaUpdate looks at what all updates have in common, and then once more with the eyes of the kind, as
-// kube-apiserver does: clients see most findings twice.
+// checkMetaUpdate validates the metadata of an update twice: as for all objects, and again with the rules of the kind. kube-apiserver does the same,
+// so clients see most errors twice.
 func (s *Storage) checkMetaUpdate(o, old resource.Object) field.ErrorList {
-	update := validation.ValidateObjectMetaAccessorUpdate(o, old, metadata)
-	errs := validation.ValidateObjectMetaAccessor(o, s.kind.Namespaced, check.PathSegment, metadata)
+	now := tree.Lean(o)
+	update := validation.ValidateObjectMetaAccessorUpdate(now, tree.Lean(old), metadata)
+	errs := validation.ValidateObjectMetaAccessor(now, s.kind.Namespaced, check.PathSegment, metadata)
 	errs = append(errs, update...)
-	if s.kind.MetaAgain {
+	if s.kind.ValidateMetaTwice {
 		errs = append(errs, s.checkMeta(o)...)
 	}
 	return append(append(errs, update...), s.checkFinalizers(o)...)

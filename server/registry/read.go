@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -13,16 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Freshness is what a read asks of the state that it is shown.
+// Freshness says how new the state of a read must be.
 type Freshness struct {
-	// Revision is what the caller named; zero with Any is "0", zero without is "the newest".
+	// Revision is the revision that the request names. Zero with Any is "0"; zero without Any is the newest.
 	Revision store.Revision
 	Any      bool
-	// Exact wants the state right after Revision, not a later one.
+	// Exact asks for the state right after Revision, not a later one.
 	Exact bool
 }
 
-// futureWait is how long a read waits for a revision that has not come yet.
+// futureWait is how long a read waits for a revision that the cache has not reached.
 const futureWait = 3 * time.Second
 
 // Get reads one object.
@@ -55,12 +56,12 @@ func (s *Storage) getStored(ctx context.Context, key, name string, f Freshness) 
 	return s.object(e), nil
 }
 
-// object wraps an entry that does not come from the cache.
+// object converts an entry that does not come from the cache.
 func (s *Storage) object(e store.Entry) *watchcache.Object {
 	return watchcache.NewObject(s.cacheOptions(), e)
 }
 
-// await waits until the cache may answer a read.
+// await waits until the cache is new enough for a read.
 func (s *Storage) await(ctx context.Context, f Freshness) error {
 	if !s.cached.Ready() {
 		ready, cancel := context.WithTimeout(ctx, futureWait)
@@ -78,13 +79,13 @@ func (s *Storage) await(ctx context.Context, f Freshness) error {
 	return s.awaitRevision(ctx, f.Revision)
 }
 
-// errLogStalled says that the cache does not come as far as the store is: the read has to be answered by the store.
+// errLogStalled says that the cache does not catch up with the store, so that the store has to answer the read.
 var errLogStalled = errors.New("the watch cache does not keep up with the store")
 
-// stalledWait is how long a read waits for a cache that has not moved since another read waited for it in vain.
+// stalledWait is how long a read waits if the cache has not moved since an earlier read waited without success.
 const stalledWait = 50 * time.Millisecond
 
-// awaitNewest waits until the cache has come as far as the store is now, for a bounded time.
+// awaitNewest waits until the cache has reached the store's current revision, for a bounded time.
 func (s *Storage) awaitNewest(ctx context.Context) error {
 	r := s.registry
 	rev, err := r.Cache.Newest(ctx)
@@ -136,7 +137,7 @@ func tooLarge(wanted, current store.Revision) error {
 	return err
 }
 
-// ListQuery is what a list asks for.
+// ListQuery says what to list.
 type ListQuery struct {
 	Selection
 	Freshness
@@ -147,9 +148,9 @@ type ListQuery struct {
 // List is one page of objects.
 type List struct {
 	Revision store.Revision
-	// Objects can be ranged over once; the slice shares the cache's memory.
+	// Objects shares the cache's memory; do not modify it.
 	Objects []*watchcache.Object
-	// Continue and Remaining are set when more follows; Remaining is -1 when it is not known.
+	// Continue and Remaining are set if more objects follow. Remaining is -1 if it is unknown.
 	Continue  string
 	Remaining int64
 }
@@ -174,19 +175,19 @@ func (s *Storage) List(ctx context.Context, q ListQuery) (*List, error) {
 		}
 		return nil, err
 	}
-	list, err := s.page(view, q, prefix, after)
+	list, err := s.page(ctx, view, q, prefix, after)
 	if err != nil && q.Continue != "" && apierrors.IsResourceExpired(err) {
 		return nil, expiredContinuation(prefix, after)
 	}
 	return list, err
 }
 
-// Empty tells that the cache knows of no object. It costs nothing, unlike a list.
+// Empty reports whether the cache holds no object. Unlike a list it costs nothing.
 func (s *Storage) Empty() bool {
 	return s.cached != nil && s.cached.Ready() && s.cached.Snapshot().Len() == 0
 }
 
-// Size tells how many objects the cache knows of, and how many watches see each change of one of them. Both are zero without a cache.
+// Size returns how many objects the cache holds, and how many watches see every change of the kind. Both are zero without a cache.
 func (s *Storage) Size() (objects, watched int) {
 	if s.cached == nil || !s.cached.Ready() {
 		return 0, 0
@@ -202,7 +203,7 @@ type view interface {
 	CountRange(prefix, after string) int
 }
 
-// view shows the range of a prefix after a key.
+// view returns a view of the keys of a prefix after a key.
 func (s *Storage) view(ctx context.Context, f Freshness, prefix, after string, limit int) (view, error) {
 	if s.cached == nil {
 		return s.storedView(ctx, f, prefix, after, limit)
@@ -224,13 +225,17 @@ func (s *Storage) view(ctx context.Context, f Freshness, prefix, after string, l
 }
 
 // page selects the objects of a page.
-func (s *Storage) page(v view, q ListQuery, prefix, after string) (*List, error) {
+func (s *Storage) page(ctx context.Context, v view, q ListQuery, prefix, after string) (*List, error) {
 	out := &List{Revision: v.Revision()}
 	if q.never {
 		return out, nil
 	}
+	convert := s.needsConversion(&q.Selection)
+	if convert {
+		v = &convertedView{view: v, ctx: ctx, storage: s, selection: q.Selection, limit: q.Limit}
+	}
 	if q.Name != "" && (q.Namespace != "" || !s.kind.Namespaced) {
-		if o, ok := v.Get(s.key(q.Namespace, q.Name)); ok && q.Matches(o) {
+		if o, ok := v.Get(s.key(q.Namespace, q.Name)); ok && (convert || q.Matches(o)) {
 			out.Objects = []*watchcache.Object{o}
 		}
 		return out, failed(v)
@@ -240,7 +245,7 @@ func (s *Storage) page(v view, q ListQuery, prefix, after string) (*List, error)
 		out.Objects = make([]*watchcache.Object, 0, v.CountRange(prefix, after))
 	}
 	for o := range v.Range(prefix, after) {
-		if !all && !q.Matches(o) {
+		if !all && !convert && !q.Matches(o) {
 			continue
 		}
 		if q.Limit > 0 && len(out.Objects) == q.Limit {
@@ -256,10 +261,13 @@ func (s *Storage) page(v view, q ListQuery, prefix, after string) (*List, error)
 	return out, failed(v)
 }
 
-// failed tells why a view could not be ranged over to its end.
+// failed returns the error that ended a view's Range early, or nil.
 func failed(v view) error {
-	if stored, ok := v.(*storedView); ok {
-		return stored.err
+	switch v := v.(type) {
+	case *storedView:
+		return v.err
+	case *convertedView:
+		return cmp.Or(v.err, failed(v.view))
 	}
 	return nil
 }

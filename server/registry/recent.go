@@ -7,9 +7,8 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// recent remembers what this server wrote last, so that the next change of the same object does not start from a state of
-// the cache that is about to be overtaken: it would only find that out at the store and begin again. It is a hint: places
-// are few, and keys that share one displace each other.
+// recent remembers what this server wrote last. Otherwise the next change of the same object might start from a cached state that is already
+// outdated, and would learn that only from the store's conflict. It is a hint: there are few places, and keys that share one displace each other.
 type recent struct {
 	places [256]atomic.Pointer[store.Entry]
 }

@@ -1,15 +1,15 @@
-// Package registry carries out the verbs, for any kind: create, get, list, watch, update, delete. It completes and checks
-// what all objects share, calls the rules of the kind for the rest, and turns each change into one compare-and-swap in
-// the store.
+// Package registry implements the verbs for any kind: create, get, list, watch, update, delete. It sets and validates what all objects have in
+// common, calls the rules of the kind for the rest, and turns each change into one compare-and-swap in the store.
 //
-// What is guaranteed:
+// Guarantees:
 //
-//   - A change is checked against the state that it replaces: if the store holds another by then, the change is made
-//     anew from that one, or refused as a conflict when the caller named a version.
-//   - Reads without a resource version are linearizable. A read from the watch cache waits until the cache has come as far
-//     as the store was when the read began.
-//   - Nothing is written when the outcome equals what is stored; the caller gets the present version.
-//   - Errors are *apierrors.StatusError with Kubernetes' reasons and words, made in this package and nowhere below it.
+//   - A change is validated against the state that it replaces. If the store holds another state by then, the change is made
+//     again from that state, or refused as a conflict if the client named a resource version.
+//   - Reads without a resource version are linearizable. A read from the watch cache waits until the cache has reached the
+//     revision that the store had when the read began.
+//   - Nothing is written if the result equals what is stored; the client gets the current resource version.
+//   - Errors are *apierrors.StatusError with Kubernetes' reasons and messages. They are made in this package, not in those
+//     below it.
 package registry
 
 import (
@@ -31,20 +31,20 @@ import (
 // Root is the prefix of all keys.
 const Root = "/registry/"
 
-// Options are what a registry stands on.
+// Options are the parts that a registry uses.
 type Options struct {
 	Store     store.Store
 	Cache     *watchcache.Cache
 	Catalogue *resource.Catalogue
-	// Track keeps metadata.managedFields; nil leaves them as they come.
+	// Track maintains metadata.managedFields; nil leaves them as they come.
 	Track Tracker
-	// Admission is asked in this order.
+	// Admission are the admission steps, in order.
 	Admission []Admission
-	// Uncached names the group-resources that are served from the store alone; "*" is all of them.
+	// Uncached names the group-resources that are served without the watch cache; "*" means all.
 	Uncached map[string]bool
 	// Window bounds the history that is kept for a group-resource; zero values are the cache's defaults.
 	Window func(groupResource string) (events, bytes int)
-	// Allocate gives a new object what only one may have (addresses, ports), and takes it back.
+	// Allocate allocates the values that must be unique, such as addresses and ports.
 	Allocate Allocator
 	Now      func() time.Time
 	Logger   *slog.Logger
@@ -52,23 +52,23 @@ type Options struct {
 
 // Tracker records who owns which fields.
 type Tracker interface {
-	// Track notes in obj what manager changed between old and obj; old is nil for a create.
+	// Track records in obj what manager changed between old and obj; old is nil for a create.
 	Track(face *resource.Face, view string, old, obj resource.Object, manager string) error
 }
 
-// Registry holds what is stored of the kinds of a catalogue, which it alone may change once it is made.
+// Registry holds the storages of the kinds of a catalogue. Once it is made, only the registry may change that catalogue.
 type Registry struct {
 	Options
 
-	mu       sync.RWMutex // guards what follows
+	mu       sync.RWMutex // guards everything below
 	objects  map[schema.GroupResource]*objects
 	storages map[*resource.Kind]*Storage
 
-	// stalledAt is the revision of the cache at which a read waited for it in vain.
+	// stalledAt is the revision at which the cache was when a read waited for it without success.
 	stalledAt atomic.Int64
 }
 
-// New makes the storages of all kinds that are in the catalogue now.
+// New makes the storages of all kinds in the catalogue.
 func New(o Options) (*Registry, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -85,9 +85,8 @@ func New(o Options) (*Registry, error) {
 	return r, nil
 }
 
-// Exchange replaces, in one step, what is served for a group and resource by some kinds, which share an Identity; by nothing
-// if there are none. Objects, history and watches stay as long as the Identity does, and a watch as long as the Life of the
-// Kind that it shows.
+// Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without kinds the resource is no longer
+// served. Objects, history and watches stay as long as the Identity does, and a watch stays as long as the Life of its Kind.
 func (r *Registry) Exchange(gr schema.GroupResource, kinds ...*resource.Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +108,7 @@ func (r *Registry) keep(gr schema.GroupResource, kinds ...*resource.Kind) error 
 	return r.keepLocked(gr, kinds...)
 }
 
-// keepLocked makes the storages of kinds, and forgets those of the kinds that were there.
+// keepLocked makes the storages of kinds, and forgets those of the previous kinds.
 func (r *Registry) keepLocked(gr schema.GroupResource, kinds ...*resource.Kind) error {
 	now := r.objects[gr]
 	if now != nil && (len(kinds) == 0 || now.identity != kinds[0].Identity) {
@@ -151,7 +150,7 @@ func (r *Registry) forgetLocked(gr schema.GroupResource) {
 	}
 }
 
-// objects are what is stored under an Identity. The Storages of its Kinds share them.
+// objects is what is stored under an Identity. The Storages of its Kinds share it.
 type objects struct {
 	registry *Registry
 	identity *resource.Identity
@@ -163,7 +162,7 @@ type objects struct {
 	wrote    atomic.Int64
 }
 
-// cache adds the objects to the watch cache. Kinds that can only be created (reviews) have none.
+// cache adds the objects to the watch cache. Kinds that can only be created, such as reviews, are not cached.
 func (o *objects) cache(k *resource.Kind) (err error) {
 	r := o.registry
 	if !k.Offers("list") || r.Uncached["*"] || r.Uncached[k.GroupResource().String()] {
@@ -180,7 +179,7 @@ func (o *objects) cacheOptions() watchcache.KindOptions {
 		Name: o.identity.GroupResource().String(), Prefix: o.prefix, Namespaced: o.identity.Namespaced,
 		Attributes: func(_ string, value []byte) (watchcache.Attributes, error) {
 			a, err := o.newest.Load().Attributes(value)
-			return watchcache.Attributes{Labels: cacheLabels(a.Labels), Fields: a.Fields}, err
+			return cacheAttributes(a), err
 		},
 	}
 	for i, f := range o.identity.Fields {
@@ -195,6 +194,10 @@ func (o *objects) cacheOptions() watchcache.KindOptions {
 	return c
 }
 
+func cacheAttributes(a resource.Attributes) watchcache.Attributes {
+	return watchcache.Attributes{Labels: cacheLabels(a.Labels), Fields: a.Fields}
+}
+
 func cacheLabels(pairs []string) watchcache.Labels {
 	if len(pairs) == 0 {
 		return watchcache.Labels{}
@@ -206,7 +209,7 @@ func cacheLabels(pairs []string) watchcache.Labels {
 	return watchcache.MakeLabels(all)
 }
 
-// Storage finds the storage of a kind. A Kind that has been exchanged since still has one, as long as its Identity is served.
+// Storage returns the storage of a kind. A Kind that has been replaced still has one, as long as its Identity is served.
 func (r *Registry) Storage(k *resource.Kind) (*Storage, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -219,13 +222,13 @@ func (r *Registry) Storage(k *resource.Kind) (*Storage, error) {
 	return nil, apierrors.NewNotFound(k.GroupResource(), "")
 }
 
-// Storage carries out the verbs on one kind.
+// Storage implements the verbs for one kind.
 type Storage struct {
 	*objects
 	kind *resource.Kind
 }
 
-// Kind is what the storage keeps.
+// Kind returns the storage's kind.
 func (s *Storage) Kind() *resource.Kind { return s.kind }
 
 func (s *Storage) key(namespace, name string) string { return Root + s.kind.Key(namespace, name) }
@@ -238,7 +241,7 @@ func (s *Storage) decode(ctx context.Context, e store.Entry) (resource.Object, e
 	return o, nil
 }
 
-// codecError says what went wrong with stored bytes, and keeps what is an answer already: a conversion may fail with one.
+// codecError wraps an error of encoding or decoding. An API error, such as one of a conversion webhook, is returned as it is.
 func codecError(key string, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -15,13 +15,13 @@ const (
 	namespaceField = "metadata.namespace"
 )
 
-// Selection is what of a kind a list or a watch is about. The zero value selects everything.
+// Selection says which objects of a kind a list or a watch includes. The zero value includes all.
 type Selection struct {
 	Namespace string
-	Name      string // one object: what a field selector on the name, or the old watch path, comes to
+	Name      string // one object: from a field selector on the name, or from the old watch path
 	labels    labels.Selector
 	fields    []requirement
-	// never says that nothing can be selected.
+	// never says that the selection is empty.
 	never bool
 	// byField says that a field selector is part of it.
 	byField bool
@@ -29,7 +29,7 @@ type Selection struct {
 
 // requirement is one term of a field selector.
 type requirement struct {
-	place int // in the kind's Fields; nameplace and namespaceplace for the metadata
+	place int // index in the kind's Fields; nameplace and namespaceplace stand for the metadata
 	value string
 	equal bool
 }
@@ -64,59 +64,72 @@ func Select(face *resource.Face, namespace, name string, l labels.Selector, f fi
 		case r.Field == namespaceField:
 			s.fields = append(s.fields, requirement{namespaceplace, r.Value, equal})
 		default:
-			place := slices.IndexFunc(kind.Fields, func(f resource.Field) bool { return f.Label == own(face, r.Field) })
+			place := slices.IndexFunc(kind.Fields, func(f resource.Field) bool { return f.Label == kindField(face, r.Field) })
 			s.fields = append(s.fields, requirement{place, r.Value, equal})
 		}
 	}
 	return s
 }
 
-// Supports tells whether a field selector of this face may name the field.
+// Supports reports whether a field selector of this face may use the field.
 func Supports(face *resource.Face, label string) bool {
 	return label == nameField || label == namespaceField && (face.Of.Namespaced || len(face.Of.Fields) == 0) ||
-		slices.ContainsFunc(face.Of.Fields, func(f resource.Field) bool { return f.Label == own(face, label) })
+		slices.ContainsFunc(face.Of.Fields, func(f resource.Field) bool { return f.Label == kindField(face, label) })
 }
 
-// own is the kind's name for what a face calls a field; nothing if the face has no such field.
-func own(face *resource.Face, label string) string {
+// kindField returns the kind's name for a field of a face; empty if the face has no such field.
+func kindField(face *resource.Face, label string) string {
 	if face.Fields == nil {
 		return label
 	}
 	return face.Fields[label]
 }
 
-// Everything tells that nothing below the prefix is left out.
+// Everything reports whether all objects below the prefix are selected.
 func (s *Selection) Everything() bool {
 	return s.labels == nil && len(s.fields) == 0 && !s.never && s.Name == ""
 }
 
-// Matches tells whether an object within the selection's namespace and name is selected.
-func (s *Selection) Matches(o *watchcache.Object) bool {
+// Matches reports whether an object is selected. Its namespace and name have been checked before.
+func (s *Selection) Matches(o *watchcache.Object) bool { return s.matches(o, &o.Attributes) }
+
+// matches is Matches for an object that has the given labels and fields in the requested version.
+func (s *Selection) matches(o *watchcache.Object, a *watchcache.Attributes) bool {
 	if s.never {
 		return false
 	}
-	if s.labels != nil && !s.labels.Matches(o.Labels) {
+	if s.labels != nil && !s.labels.Matches(a.Labels) {
 		return false
 	}
 	for _, r := range s.fields {
-		if (fieldOf(o, r.place) == r.value) != r.equal {
+		if (fieldOf(o, a, r.place) == r.value) != r.equal {
 			return false
 		}
 	}
+	return s.matchesName(o)
+}
+
+// matchesName reports whether an object has the selected namespace and name.
+func (s *Selection) matchesName(o *watchcache.Object) bool {
 	return (s.Name == "" || o.Name() == s.Name) && (s.Namespace == "" || o.Namespace() == s.Namespace)
 }
 
-func fieldOf(o *watchcache.Object, place int) string {
+// byContent reports whether the selection depends on labels or fields that may have other values in another version of an object.
+func (s *Selection) byContent() bool {
+	return !s.never && (s.labels != nil || slices.ContainsFunc(s.fields, func(r requirement) bool { return r.place >= 0 }))
+}
+
+func fieldOf(o *watchcache.Object, a *watchcache.Attributes, place int) string {
 	switch place {
 	case nameplace:
 		return o.Name()
 	case namespaceplace:
 		return o.Namespace()
 	}
-	return o.Field(place)
+	return a.Field(place)
 }
 
-// topic is the narrowest list of events that holds all that the selection can match.
+// topic returns the smallest topic that contains all that the selection can match.
 func (s *Selection) topic(st *Storage) watchcache.Topic {
 	if s.Name != "" && (s.Namespace != "" || !st.kind.Namespaced) {
 		return watchcache.Key(st.key(s.Namespace, s.Name))
@@ -132,7 +145,7 @@ func (s *Selection) topic(st *Storage) watchcache.Topic {
 	return watchcache.All()
 }
 
-// prefix is the narrowest range of keys.
+// prefix returns the smallest range of keys that contains the selection.
 func (s *Selection) prefix(st *Storage) string {
 	if s.Namespace != "" && st.kind.Namespaced {
 		return st.prefix + s.Namespace + "/"

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Updater makes the new object from the present one, which it must not change. old is nil if there is none. It may be
-// called several times, each time with a newer object.
+// Updater makes the new object from the current one, which it must not modify. old is nil if the object does not exist. It may be called several
+// times, each time with a newer object.
 type Updater func(ctx context.Context, old resource.Object) (resource.Object, error)
 
 // UpdateOptions go with an update.
@@ -23,21 +23,21 @@ type UpdateOptions struct {
 	WriteOptions
 	// View is the subresource, or empty for the main resource.
 	View string
-	// UID is what the present object must have, if anything is given.
+	// UID is the UID that the current object must have, if not empty.
 	UID types.UID
-	// MayCreate lets the update create the object.
+	// MayCreate allows the update to create the object.
 	MayCreate bool
-	// Tracked says that the updater has taken care of managed fields itself (apply).
+	// Tracked says that the updater has set the managed fields itself, as apply does.
 	Tracked bool
-	// Own marks a change that is the server's own part of an action (a binding): no rule of the kind, no admission, nor the
-	// generation, nor the owners of fields have to do with it.
+	// Own marks a change that the server makes as part of an action, such as a binding. The kind's rules, admission, the generation and managed
+	// fields do not apply to it.
 	Own bool
 }
 
-// maxTries ends an update that never gets its turn.
+// maxTries bounds the attempts of an update that meets a conflict each time.
 const maxTries = 100
 
-// Update replaces an object by what updater makes of it.
+// Update replaces an object by the result of updater.
 func (s *Storage) Update(ctx context.Context, namespace, name string, updater Updater, opt UpdateOptions) (stored *Stored, created bool, err error) {
 	key := s.key(namespace, name)
 	current, fresh, err := s.current(ctx, key)
@@ -66,10 +66,10 @@ func (s *Storage) Update(ctx context.Context, namespace, name string, updater Up
 		case errors.As(err, &found):
 			current, fresh, err = found.Current, true, nil
 		case errors.Is(err, store.ErrNotFound):
-		case fresh || (err == nil && opt.DryRun) || lost(err):
+		case fresh || (err == nil && opt.DryRun) || isStoreError(err):
 			return stored, false, statusOf(err, s.kind.GroupResource(), name)
 		default:
-			// The outcome rests on what the cache said, which may be old: a refusal, or nothing to do. Look again.
+			// The result (a refusal, or no change) is based on the cache, which may be old. Read from the store and try again.
 			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
 			if getErr == nil && newer.Revision == current.Revision && !newer.Stale {
 				return stored, false, statusOf(err, s.kind.GroupResource(), name)
@@ -80,7 +80,7 @@ func (s *Storage) Update(ctx context.Context, namespace, name string, updater Up
 	return nil, false, conflict(s.kind.GroupResource(), name)
 }
 
-// current is the object's present state: from the cache where there is one, and then perhaps not the newest.
+// current returns the object's current state; from the cache if there is one, and then it may not be the newest.
 func (s *Storage) current(ctx context.Context, key string) (e store.Entry, fresh bool, err error) {
 	if s.cached != nil {
 		if o, ok := s.cached.Get(key); ok {
@@ -126,12 +126,12 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 		return nil, err
 	}
 	change := &Change{Operation: Update, Kind: s.kind, View: opt.View, Namespace: old.GetNamespace(), Name: old.GetName(), Object: o, Old: old, WriteOptions: opt.WriteOptions}
-	undo, done, err := s.revise(ctx, change, opt)
+	undo, done, err := s.runUpdateSteps(ctx, change, opt)
 	if err != nil {
 		return nil, err
 	}
 	o = change.Object
-	if s.mayVanish(o, old) {
+	if s.losesLastFinalizer(o, old) {
 		undo()
 		return s.deleteByUpdate(ctx, current, change, opt)
 	}
@@ -144,7 +144,7 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 	return stored, nil
 }
 
-// checkVersion refuses an object that was made from another state than the present one.
+// checkVersion refuses an object that was made from an older state than the current one.
 func (s *Storage) checkVersion(o, old resource.Object) error {
 	gr := s.kind.GroupResource()
 	switch v := o.GetResourceVersion(); v {
@@ -166,8 +166,8 @@ func (s *Storage) checkVersion(o, old resource.Object) error {
 	return nil
 }
 
-// revise runs everything that a changed object must go through. What it allocates is the change's, or is to be undone.
-func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (undo, done func(), err error) {
+// runUpdateSteps runs every step for a changed object. The caller must call undo or done for the values that it allocated.
+func (s *Storage) runUpdateSteps(ctx context.Context, c *Change, opt UpdateOptions) (undo, done func(), err error) {
 	o, old, rules := c.Object, c.Old, s.rules(opt.View)
 	carryMeta(o, old)
 	if opt.Own {
@@ -196,7 +196,7 @@ func (s *Storage) revise(ctx context.Context, c *Change, opt UpdateOptions) (und
 	return undo, done, nil
 }
 
-// mutateUpdate lets the admission alter the new object. One that takes its place must be of the same version.
+// mutateUpdate runs the mutating admission steps. If a step replaces the object, the new one must have the same resource version.
 func (s *Storage) mutateUpdate(ctx context.Context, c *Change) error {
 	given := c.Object
 	if err := s.registry.mutate(ctx, c); err != nil || c.Object == given {
@@ -226,7 +226,7 @@ func (s *Storage) rules(view string) *resource.RuleSet {
 	return s.kind.Main
 }
 
-// carryMeta keeps what no update changes.
+// carryMeta copies the metadata that an update cannot change.
 func carryMeta(o, old resource.Object) {
 	o.SetGeneration(old.GetGeneration())
 	o.SetSelfLink("")
@@ -242,8 +242,8 @@ func carryMeta(o, old resource.Object) {
 	}
 }
 
-// mayVanish tells that the last thing that held a deleted object has been taken away.
-func (s *Storage) mayVanish(o, old resource.Object) bool {
+// losesLastFinalizer reports whether the update removes the last finalizer of an object that is being deleted.
+func (s *Storage) losesLastFinalizer(o, old resource.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(o.GetFinalizers()) > 0 || s.kind.Held(o) {
 		return false
 	}
@@ -271,7 +271,7 @@ func (s *Storage) release(ctx context.Context, o resource.Object) {
 	}
 }
 
-// replace writes the object unless it says what is stored already.
+// replace writes the object, unless it equals what is stored.
 func (s *Storage) replace(ctx context.Context, current store.Entry, o resource.Object, opt UpdateOptions) (*Stored, error) {
 	value, err := s.kind.Encode(ctx, o)
 	if err != nil {

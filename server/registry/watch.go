@@ -11,26 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// WatchQuery is what a watch asks for.
+// WatchQuery says what to watch.
 type WatchQuery struct {
 	Selection
 	Freshness
-	// Initial sends the state first, as additions; Events are those after it. Without it the watch starts after Revision,
-	// or from now.
+	// Initial sends the current state first, as ADDED events, and then the events after it. Without it the watch starts after Revision, or now.
 	Initial bool
 }
 
-// Change of one object, as a watcher sees it through its selection.
+// Event is a change of one object, as a watcher sees it through its selection.
 type Event struct {
 	Type   watch.EventType
 	Object *watchcache.Object
-	// Revision is the event's; it differs from the object's when the object is the last state before it went away.
+	// Revision is the revision of the event. It differs from the object's if the object is a deleted object's last state.
 	Revision store.Revision
-	// Source is the cache's event, or nil for the initial state. Its forms may be used when Type is its own type.
+	// Source is the cache's event, or nil for the initial state. Its forms may be used if Type equals its own type.
 	Source *watchcache.Event
 }
 
-// feed is where events come from: a cursor of the cache, or a watch on the store.
+// feed is a source of events: a cursor of the cache, or a watch on the store.
 type feed interface {
 	Next() (*watchcache.Event, bool, error)
 	Wake() <-chan struct{}
@@ -38,18 +37,19 @@ type feed interface {
 	Close()
 }
 
-// Watcher hands out what a watch selects. It is used by one goroutine.
+// Watcher returns the events that a watch selects. Only one goroutine may use it.
 type Watcher struct {
-	// Initial is the state that comes first, and InitialRevision what it shows; zero if none was asked for.
+	// Initial is the state that comes first, and InitialRevision its revision, or zero if none was requested.
 	Initial         []*watchcache.Object
 	InitialRevision store.Revision
 
 	selection Selection
 	feed      feed
-	handed    store.Revision // the last event's
+	converted *convertedFeed // the feed, if objects must be converted to find out which are selected
+	handed    store.Revision // the revision of the last event
 }
 
-// Watch finds the place of a watch. The caller closes it.
+// Watch starts a watch. The caller must close it.
 func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 	if s.cached == nil {
 		return s.watchStore(ctx, q)
@@ -63,7 +63,7 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 			}
 		}
 		cursor, err := s.cached.Watch(q.Revision, topic)
-		w.feed = cursor
+		w.follow(ctx, s, cursor)
 		return w, watchError(err, s)
 	}
 	if err := s.await(ctx, q.Freshness); errors.Is(err, errLogStalled) {
@@ -75,11 +75,12 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 	if err != nil {
 		return nil, watchError(err, s)
 	}
-	w.feed = cursor
+	w.follow(ctx, s, cursor)
 	w.InitialRevision = snapshot.Revision()
 	if q.Initial {
-		initial, err := s.page(snapshot, ListQuery{Selection: q.Selection}, q.prefix(s), "")
+		initial, err := s.page(ctx, snapshot, ListQuery{Selection: q.Selection}, q.prefix(s), "")
 		if err != nil {
+			w.Close()
 			return nil, err
 		}
 		w.Initial = initial.Objects
@@ -94,18 +95,24 @@ func watchError(err error, s *Storage) error {
 	return statusOf(err, s.kind.GroupResource(), "")
 }
 
-// mostSkipped is how many events in a row may be left out before Next returns, so that the caller can send a bookmark or end.
-const mostSkipped = 1000
+// maxSkipped is how many consecutive events may be skipped before Next returns, so that the caller can send a bookmark or end.
+const maxSkipped = 1000
 
-// Next returns the next selected event; ok is false when there is none right now, or none among many: then it is worth
-// calling again at once, and Wake says so.
+// Next returns the next selected event. If ok is false, there is none now, or many events were skipped. In the second case Wake is already closed, so
+// that the caller calls Next again at once.
 func (w *Watcher) Next() (e Event, ok bool, err error) {
-	for range mostSkipped {
+	if w.converted != nil {
+		if e, ok, err = w.converted.next(); ok {
+			w.handed = e.Revision
+		}
+		return e, ok, err
+	}
+	for range maxSkipped {
 		source, ok, err := w.feed.Next()
 		if err != nil || !ok {
 			return Event{}, false, err
 		}
-		if e, selected := w.selection.see(source); selected {
+		if e, selected := w.selection.eventFor(source); selected {
 			w.handed = e.Revision
 			return e, true, nil
 		}
@@ -113,11 +120,16 @@ func (w *Watcher) Next() (e Event, ok bool, err error) {
 	return Event{}, false, nil
 }
 
-// see tells what an event is to a client that watches only the selected objects.
-func (s *Selection) see(source *watchcache.Event) (Event, bool) {
-	e := Event{Source: source, Object: source.Object, Revision: source.Revision}
+// eventFor returns the event that a client gets that watches only the selected objects.
+func (s *Selection) eventFor(source *watchcache.Event) (Event, bool) {
 	now := source.Type != watchcache.Deleted && s.Matches(source.Object)
 	before := source.Previous != nil && s.Matches(source.Previous)
+	return selectedEvent(source, now, before)
+}
+
+// selectedEvent returns the event that a client gets, from whether the object is selected now and whether it was before.
+func selectedEvent(source *watchcache.Event, now, before bool) (Event, bool) {
+	e := Event{Source: source, Object: source.Object, Revision: source.Revision}
 	switch {
 	case now && before:
 		e.Type = watch.Modified
@@ -131,15 +143,15 @@ func (s *Selection) see(source *watchcache.Event) (Event, bool) {
 	return e, true
 }
 
-// Wake is closed when Next may have something; it is good until the next call of Next.
+// Wake returns a channel that is closed when Next may have an event. It is valid until the next call of Next.
 func (w *Watcher) Wake() <-chan struct{} { return w.feed.Wake() }
 
-// Bookmark tells that everything up to a revision has been handed out. There is none while that is before the last event:
-// others of the same revision might follow, and a client that went on from the bookmark would see that one twice.
+// Bookmark returns a revision up to which everything has been returned. There is no bookmark below the revision of the last event: a client that
+// continued from it would get that event twice.
 func (w *Watcher) Bookmark() (store.Revision, bool) {
 	rev := w.feed.Revision()
 	return rev, rev >= w.handed
 }
 
-// Close lets go of the watch's place.
+// Close ends the watch.
 func (w *Watcher) Close() { w.feed.Close() }

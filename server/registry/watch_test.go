@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// script is a feed whose events and progress are given.
+// script is a feed with given events and revisions.
 type script struct {
 	events []*watchcache.Event
 	rev    store.Revision
@@ -31,7 +31,7 @@ func added(key string, rev store.Revision) *watchcache.Event {
 	return &watchcache.Event{Type: watchcache.Added, Object: o, Revision: rev}
 }
 
-func TestABookmarkIsNeverBehindTheLastEvent(t *testing.T) {
+func TestABookmarkIsNeverBelowTheLastEvent(t *testing.T) {
 	feed := &script{events: []*watchcache.Event{added("a", 5)}, rev: 4}
 	w := &Watcher{feed: feed}
 	if rev, ok := w.Bookmark(); !ok || rev != 4 {
@@ -49,9 +49,9 @@ func TestABookmarkIsNeverBehindTheLastEvent(t *testing.T) {
 	}
 }
 
-func TestEventsThatNobodySelectsDoNotKeepAWatchFromLookingAround(t *testing.T) {
+func TestSkippedEventsDoNotKeepAWatchFromOtherWork(t *testing.T) {
 	feed := &script{}
-	for i := range 3 * mostSkipped {
+	for i := range 3 * maxSkipped {
 		feed.events = append(feed.events, added("other", store.Revision(i+1)))
 	}
 	feed.events = append(feed.events, added("wanted", 1_000_000))

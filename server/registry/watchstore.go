@@ -10,15 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// watchStore serves a watch on a kind that is not cached. It keeps the selected part of the state for as long as the
-// watch is open, because the store does not tell what a value was before; that is the price of going without a cache.
+// watchStore serves a watch on a kind that is not cached. It keeps the selected part of the state as long as the watch is open, because the store
+// does not report previous values. That memory is the price of working without a cache.
 func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error) {
 	start := q.Freshness
 	start.Exact = q.Revision > 0 && !q.Initial
 	prefix := q.prefix(s)
 	v, err := s.storedView(ctx, start, prefix, "", 0)
 	if start.Exact && apierrors.IsTimeout(err) {
-		// The revision is still to come: nothing up to it will be shown.
+		// The revision is in the future: events up to it are not shown.
 		v, err = s.storedView(ctx, Freshness{}, prefix, "", 0)
 	}
 	if err != nil {
@@ -27,43 +27,49 @@ func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error
 	w := &Watcher{selection: q.Selection}
 	f := &storeFeed{storage: s, after: q.Revision, state: map[string]*watchcache.Object{}, revision: v.Revision(), wake: make(chan struct{})}
 	var initial []*watchcache.Object
+	convert := s.needsConversion(&q.Selection)
 	for o := range v.Range(prefix, "") {
 		f.state[o.Key] = o
-		if q.Initial && q.Matches(o) {
+		if q.Initial && (convert || q.Matches(o)) {
 			initial = append(initial, o)
 		}
 	}
 	if v.err != nil {
 		return nil, v.err
 	}
+	if convert {
+		if initial, err = s.selectConverted(ctx, &w.selection, initial); err != nil {
+			return nil, err
+		}
+	}
 	if !start.Exact {
 		w.InitialRevision = v.Revision()
 	}
 	w.Initial = initial
 	ctx, f.cancel = context.WithCancel(ctx)
-	w.feed = f
+	w.follow(ctx, s, f)
 	f.running.Go(func() {
 		f.end(s.registry.Store.Watch(ctx, prefix, v.Revision(), f.take))
 	})
 	return w, nil
 }
 
-// storeFeed turns a watch on the store into events that know what was before.
+// storeFeed converts a watch on the store to events with previous objects.
 type storeFeed struct {
 	storage *Storage
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	after   store.Revision
-	state   map[string]*watchcache.Object // used by the watch alone
+	state   map[string]*watchcache.Object // used only by the watch
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards everything below
 	events   []*watchcache.Event
 	revision store.Revision
 	wake     chan struct{}
 	err      error
 }
 
-// most is how far a reader may lag behind: a watch on the store has no window to fall out of.
+// most is how far a reader may lag behind: a watch on the store has no window that would bound it.
 const most = 100_000
 
 func (f *storeFeed) take(b store.Batch) error {

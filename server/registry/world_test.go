@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// world is a registry of all kinds on a store in memory, and what is done to the store.
+// world is a registry of all kinds on a store in memory.
 type world struct {
 	t     *testing.T
 	inner store.Store
@@ -26,14 +26,14 @@ type world struct {
 	maps  *Storage // of config maps
 }
 
-// watched is a store that notes the pages that are asked for, and whose log can be held up.
+// watched is a store that records which pages are read, and whose log can be stopped.
 type watched struct {
 	store.Store
-	largest atomic.Int64 // page that was listed
+	largest atomic.Int64 // the largest page that was listed
 	pages   atomic.Int64
 
 	mu   sync.Mutex
-	held chan struct{} // not nil while the log stands still; guarded by mu
+	held chan struct{} // not nil while the log is stopped; guarded by mu
 }
 
 func (s *watched) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
@@ -58,7 +58,7 @@ func (s *watched) Watch(ctx context.Context, prefix string, after store.Revision
 	})
 }
 
-// hold lets the log stand still until release is called.
+// hold stops the log until release is called.
 func (s *watched) hold() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, window int, uncached ...string) *world {
 	return openWorld(t, inner, window, uncached...)
 }
 
-// again is another registry on the same store.
+// again opens another registry on the same store.
 func (w *world) again() *world { return openWorld(w.t, w.inner, 0) }
 
 func openWorld(t *testing.T, inner store.Store, window int, uncached ...string) *world {
@@ -129,7 +129,7 @@ func openWorld(t *testing.T, inner store.Store, window int, uncached ...string) 
 	return w
 }
 
-// create makes config maps a-0000, a-0001 and so on.
+// create creates config maps a-0000, a-0001 and so on.
 func (w *world) create(n int) {
 	w.t.Helper()
 	for i := range n {
@@ -137,7 +137,7 @@ func (w *world) create(n int) {
 	}
 }
 
-// add makes one config map.
+// add creates one config map.
 func (w *world) add(name string) {
 	w.t.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}

@@ -2,7 +2,7 @@ package registry
 
 import "github.com/millrace/millrace/server/store"
 
-// note remembers that this server has changed an object.
+// note records that this server has changed an object.
 func (o *objects) note(rev store.Revision) {
 	for {
 		last := o.wrote.Load()
@@ -12,6 +12,6 @@ func (o *objects) note(rev store.Revision) {
 	}
 }
 
-// Wrote is the revision of the last change that this server has made to an object of the kind; zero if it has made none.
-// It is known before the change is acknowledged: a caller that waits until it has seen that revision has seen all that was acknowledged.
+// Wrote returns the revision of the last change of the kind that this server has made, or zero. It is set before the change is acknowledged: a caller
+// that waits until it has seen that revision has seen every change that this server has acknowledged.
 func (s *Storage) Wrote() store.Revision { return store.Revision(s.wrote.Load()) }

@@ -8,21 +8,21 @@ import (
 
 type callKey struct{}
 
-// Call is what rules may know of the request they serve.
+// Call is what rules may know about the request that they serve.
 type Call struct {
 	User   string
 	UID    string
 	Groups []string
 	Extra  map[string][]string
-	// Face is the group and version that the caller speaks.
+	// Face is the group and version that the request uses.
 	Face schema.GroupVersion
-	// DryRun says that nothing will be kept.
+	// DryRun says that nothing will be stored.
 	DryRun bool
-	// AllowPrivileged says that the server lets containers run privileged.
+	// AllowPrivileged says that the server allows privileged containers.
 	AllowPrivileged bool
 }
 
-// WithCall and CallFrom carry a Call in a context.
+// WithCall stores a Call in a context; CallFrom returns it.
 func WithCall(ctx context.Context, c Call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
@@ -33,5 +33,5 @@ func CallFrom(ctx context.Context) Call {
 	return c
 }
 
-// NoResource is the name of nothing, for errors that are not about a resource.
+// NoResource is the empty resource, for errors that are not about a resource.
 var NoResource schema.GroupResource

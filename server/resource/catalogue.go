@@ -11,14 +11,14 @@ import (
 
 // Catalogue is the set of kinds that are served. It may change while it is in use.
 type Catalogue struct {
-	mu      sync.RWMutex // guards what follows
+	mu      sync.RWMutex // guards everything below
 	kinds   map[schema.GroupResource][]*Kind
 	faces   map[schema.GroupVersionResource]*Face
 	version int
-	changed chan struct{} // closed at the next change; nil while nobody waits for it
+	changed chan struct{} // closed at the next change; nil while no caller waits for it
 }
 
-// NewCatalogue makes a catalogue of some kinds, of which no two may be served at the same place.
+// NewCatalogue makes a catalogue. No two kinds may be served at the same group, version and resource.
 func NewCatalogue(kinds ...*Kind) (*Catalogue, error) {
 	c := &Catalogue{kinds: map[schema.GroupResource][]*Kind{}, faces: map[schema.GroupVersionResource]*Face{}}
 	for _, k := range kinds {
@@ -32,8 +32,8 @@ func NewCatalogue(kinds ...*Kind) (*Catalogue, error) {
 	return c, nil
 }
 
-// Exchange replaces, in one step, what is served for a group and resource by some kinds, which share an Identity; by nothing
-// if there are none. Nothing changes if it fails. The lives of kinds that are not carried on end.
+// Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without kinds the resource is no longer
+// served. If it fails, nothing changes. Lives that none of the new kinds shares end.
 func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 	return nil
 }
 
-// endLives ends the lives of the old kinds that none of the new ones carries on.
+// endLives ends the lives of the old kinds that none of the new ones shares.
 func endLives(old, now []*Kind) {
 	for _, k := range old {
 		if k.Life != nil && !slices.ContainsFunc(now, func(n *Kind) bool { return n.Life == k.Life }) {
@@ -80,7 +80,7 @@ func endLives(old, now []*Kind) {
 	}
 }
 
-// Face finds what is served at a group, version and resource.
+// Face returns the face at a group, version and resource.
 func (c *Catalogue) Face(r schema.GroupVersionResource) (*Face, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -88,7 +88,7 @@ func (c *Catalogue) Face(r schema.GroupVersionResource) (*Face, bool) {
 	return f, ok
 }
 
-// Kind finds the kind that is stored under a group and resource. Of several versions it is the first.
+// Kind returns the kind that is stored under a group and resource; of several versions, the first.
 func (c *Catalogue) Kind(r schema.GroupResource) (*Kind, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -98,7 +98,7 @@ func (c *Catalogue) Kind(r schema.GroupResource) (*Kind, bool) {
 	return nil, false
 }
 
-// Kinds lists the kinds by group and resource.
+// Kinds returns the kinds, sorted by group and resource.
 func (c *Catalogue) Kinds() []*Kind {
 	c.mu.RLock()
 	out := make([]*Kind, 0, len(c.kinds))
@@ -110,14 +110,14 @@ func (c *Catalogue) Kinds() []*Kind {
 	return out
 }
 
-// Version grows with each change, so that what is derived from the catalogue can be kept until then.
+// Version increases with each change, so that what is derived from the catalogue can be cached until then.
 func (c *Catalogue) Version() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.version
 }
 
-// Changed hands out a channel that is closed at the next change.
+// Changed returns a channel that is closed at the next change.
 func (c *Catalogue) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Catalogue) Changed() <-chan struct{} {
 	return c.changed
 }
 
-// GroupVersionResource is where a face is served.
+// GroupVersionResource returns where the face is served.
 func (f *Face) GroupVersionResource() schema.GroupVersionResource {
 	return f.GroupVersion().WithResource(f.Resource)
 }

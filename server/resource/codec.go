@@ -15,14 +15,14 @@ const (
 // ProtoMagic begins every protobuf document of Kubernetes.
 var ProtoMagic = []byte("k8s\x00")
 
-// ProtoMessage is what the generated types of the built-in kinds offer.
+// ProtoMessage is implemented by the generated types of the built-in kinds.
 type ProtoMessage interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 	Unmarshal([]byte) error
 }
 
-// Envelope is a protobuf document as Kubernetes writes it: a message, and what it is.
+// Envelope is Kubernetes' protobuf envelope: a message with its version and kind.
 type Envelope struct {
 	APIVersion, Kind string
 	Raw              []byte
@@ -30,7 +30,7 @@ type Envelope struct {
 
 var errEnvelope = fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", ProtoMagic)
 
-// OpenProto reads an envelope. Raw shares the memory of b.
+// OpenProto decodes an envelope. Raw shares the memory of b.
 func OpenProto(b []byte) (Envelope, error) {
 	var e Envelope
 	if !bytes.HasPrefix(b, ProtoMagic) {
@@ -56,7 +56,7 @@ func OpenProto(b []byte) (Envelope, error) {
 	return e, err
 }
 
-// MessageOf returns the message in an envelope, without looking at what it is.
+// MessageOf returns the message in an envelope, whatever its kind is.
 func MessageOf(b []byte) ([]byte, error) {
 	if !bytes.HasPrefix(b, ProtoMagic) {
 		return nil, errEnvelope
@@ -71,7 +71,7 @@ func MessageOf(b []byte) ([]byte, error) {
 	return message, err
 }
 
-// eachField hands out the length-delimited fields of a message and passes over the rest.
+// eachField calls f with the length-delimited fields of a message and skips the others.
 func eachField(b []byte, f func(protowire.Number, []byte) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
@@ -98,7 +98,7 @@ func eachField(b []byte, f func(protowire.Number, []byte) error) error {
 	return nil
 }
 
-// MarshalProto writes a message into an envelope, with one allocation.
+// MarshalProto encodes a message in an envelope, with one allocation.
 func MarshalProto(apiVersion, kind string, m ProtoMessage) ([]byte, error) {
 	size := m.Size()
 	b := make([]byte, 0, len(ProtoMagic)+len(apiVersion)+len(kind)+size+32)
@@ -115,18 +115,17 @@ func MarshalProto(apiVersion, kind string, m ProtoMessage) ([]byte, error) {
 	return append(b, envelopeEnd...), nil
 }
 
-// envelopeEnd are the empty content encoding and content type that Kubernetes always writes.
+// envelopeEnd are the empty content encoding and content type, which Kubernetes always writes.
 var envelopeEnd = []byte{0x1a, 0, 0x22, 0}
 
-// AppendEnvelope writes the beginning of an envelope up to where size bytes of message follow; the end is
-// AppendEnvelopeEnd's.
+// AppendEnvelope appends the beginning of an envelope, which is followed by size bytes of message and by AppendEnvelopeEnd.
 func AppendEnvelope(b []byte, apiVersion, kind string, size int) []byte {
 	b = appendTypeMeta(b, apiVersion, kind)
 	b = protowire.AppendTag(b, 2, protowire.BytesType)
 	return protowire.AppendVarint(b, uint64(size))
 }
 
-// appendTypeMeta writes an envelope up to its message: the magic number, and what the message is.
+// appendTypeMeta appends the magic number, version and kind of an envelope.
 func appendTypeMeta(b []byte, apiVersion, kind string) []byte {
 	b = append(b, ProtoMagic...)
 	meta := protowire.SizeTag(1) + protowire.SizeBytes(len(apiVersion)) + protowire.SizeTag(2) + protowire.SizeBytes(len(kind))
@@ -138,5 +137,5 @@ func appendTypeMeta(b []byte, apiVersion, kind string) []byte {
 	return protowire.AppendString(b, kind)
 }
 
-// AppendEnvelopeEnd closes an envelope after its message.
+// AppendEnvelopeEnd appends the end of an envelope.
 func AppendEnvelopeEnd(b []byte) []byte { return append(b, envelopeEnd...) }

@@ -5,21 +5,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Face is one group and version under which a kind is served. The first face of a kind is the kind itself.
+// Face is one group and version in which a kind is served. The first face of a kind is the kind's own version.
 type Face struct {
 	schema.GroupVersionKind
 	ListKind string
 	Resource string
 	Of       *Kind
 	New      func() runtime.Object
-	// From and To are nil for the kind's own face.
+	// From and To convert from and to the kind's own version; both are nil for that version itself.
 	From func(Object) runtime.Object
 	To   func(runtime.Object) Object
-	// Fields maps the labels of field selectors to the kind's, where they differ.
+	// Fields maps the names in field selectors to the kind's, where they differ.
 	Fields map[string]string
 }
 
-// OwnFace is the face that shows a kind as it is.
+// OwnFace returns the face of the kind's own version.
 func OwnFace(k *Kind, newObject func() runtime.Object) *Face {
 	return &Face{GroupVersionKind: k.GroupVersionKind(), ListKind: k.ListKind, Resource: k.Resource, Of: k, New: newObject}
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Attributes are the parts of an object that selectors look at.
+// Attributes are the parts of an object that selectors use.
 type Attributes struct {
 	// Labels are key, value, key, value, … by ascending key.
 	Labels []string
@@ -17,7 +17,7 @@ type Attributes struct {
 	Fields []string
 }
 
-// fieldPath is a Field, compiled for the Go type: the steps of each alternative.
+// fieldPath is the path of a Field, compiled for the Go type: the steps of each alternative.
 type fieldPath struct{ alternatives [][]step }
 
 type step struct {
@@ -64,7 +64,7 @@ func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// protoNumber reads the number out of a tag such as `protobuf:"bytes,10,opt,name=nodeName"`.
+// protoNumber parses the field number in a tag such as `protobuf:"bytes,10,opt,name=nodeName"`.
 func protoNumber(f reflect.StructField) protowire.Number {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {
@@ -130,7 +130,7 @@ func zeroText(t reflect.Type) string {
 	return ""
 }
 
-// Attributes takes a few hundred nanoseconds for a pod, where decoding takes twenty microseconds.
+// Attributes implements Representation. It takes a few hundred nanoseconds for a pod; decoding takes twenty microseconds.
 func (s *structs) Attributes(stored []byte) (Attributes, error) {
 	if !s.own(stored) {
 		o, err := s.decodeOther(stored)
@@ -165,7 +165,7 @@ const (
 	labelsNumber   = 11
 )
 
-// protoLabels finds the labels; Kubernetes writes maps by ascending key.
+// protoLabels returns the labels. They are sorted, because Kubernetes writes maps by ascending key.
 func protoLabels(message []byte) ([]string, error) {
 	var out []string
 	err := eachField(message, func(num protowire.Number, meta []byte) error {
@@ -192,7 +192,7 @@ func protoLabels(message []byte) ([]string, error) {
 	return out, err
 }
 
-// protoValue follows the numbers of a path. What is absent has its type's zero value.
+// protoValue follows a path of field numbers. A missing field has the zero value of its type.
 func protoValue(t reflect.Type, b []byte, steps []step) string {
 	for i, s := range steps {
 		last := i == len(steps)-1

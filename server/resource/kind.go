@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// Kind is what is known of a kind right now: a Description without its Go type, or what a definition says. It never
-// changes. A kind whose rules, columns or versions change gets another Kind with the same Identity.
+// Kind is the current description of a kind: a Description without its Go type, or one made from a CustomResourceDefinition. It never changes. If the
+// rules, columns or versions of a kind change, it gets a new Kind with the same Identity.
 type Kind struct {
 	*Identity
 	Representation
@@ -31,14 +31,13 @@ type Kind struct {
 	Faces                             []*Face
 
 	Name func(name string, prefix bool) []string
-	// MetaAgain says that updates look at all of the metadata twice.
-	MetaAgain bool
-	// FreeFinalizers lets finalizers without a domain have any name.
+	// ValidateMetaTwice says that updates validate the metadata twice.
+	ValidateMetaTwice bool
+	// FreeFinalizers allows any finalizer without a domain.
 	FreeFinalizers bool
-	// Topology tells how server-side apply merges objects. It is nil for kinds that are in the schema of the built-in ones.
+	// Topology returns the schema with which server-side apply merges objects. It is nil for kinds that are in the schema of the built-in ones.
 	Topology func() (managedfields.TypeConverter, error)
-	// Clean drops from an object that a client has sent what the kind does not know, and says what that was. It is nil where
-	// decoding does so.
+	// Clean removes unknown fields from an object of a client, and returns errors for them. It is nil if decoding does so.
 	Clean         func(Object) (unknown []error, err error)
 	Default       func(Object)
 	Main          *RuleSet
@@ -50,22 +49,21 @@ type Kind struct {
 	Row           func(Object) Row
 	Scale         *Scaling
 
-	// Edition tells forms of objects apart that were made by different Kinds of one Identity. It is 0 for built-in kinds.
+	// Edition distinguishes the forms that different Kinds of one Identity made. It is 0 for built-in kinds.
 	Edition uint32
-	// Life ends when what a watch shows would no longer be what this Kind says. It is nil for kinds that never change.
+	// Life ends when a watch would have to show objects differently from this Kind. It is nil for kinds that never change.
 	Life *Life
 }
 
-// GroupVersion is the group and version in which the kind is stored.
+// GroupVersion returns the group and version in which the kind is stored.
 func (k *Kind) GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: k.Group, Version: k.Version}
 }
 
-// GroupVersionKind names the kind in full.
+// GroupVersionKind returns the group, version and kind.
 func (k *Kind) GroupVersionKind() schema.GroupVersionKind { return k.GroupVersion().WithKind(k.Kind) }
 
-// Define turns a description into a kind. It panics when the description contradicts its Go type: that is a mistake in
-// the program.
+// Define converts a description to a kind. It panics if the description contradicts its Go type, because that is a bug.
 func Define[P Object](d Description[P]) *Kind {
 	t := reflect.TypeFor[P]().Elem()
 	k := &Kind{
@@ -78,7 +76,7 @@ func Define[P Object](d Description[P]) *Kind {
 		UnconditionalUpdate: d.UnconditionalUpdate, CreateOnUpdate: d.CreateOnUpdate,
 		OrphanByDefault: d.OrphanByDefault, ReturnDeleted: d.ReturnDeleted, Deprecated: d.Deprecated,
 		Columns: d.Columns, Actions: d.Actions,
-		Name: d.Name, FreeFinalizers: d.FreeFinalizers, MetaAgain: d.MetaAgain,
+		Name: d.Name, FreeFinalizers: d.FreeFinalizers, ValidateMetaTwice: d.ValidateMetaTwice,
 	}
 	k.Verbs = slices.DeleteFunc(slices.Clone(allVerbs), func(v string) bool { return slices.Contains(d.NoVerbs, v) })
 	k.Representation = newStructs(k, t, erased(d.Restore))
@@ -108,7 +106,7 @@ func Define[P Object](d Description[P]) *Kind {
 	return k
 }
 
-// defineFuncs gives the kind the description's funcs, without their Go type.
+// defineFuncs sets the kind's funcs to those of the description, without their Go type.
 func (d *Description[P]) defineFuncs(k *Kind) {
 	k.Views = map[string]*RuleSet{}
 	if k.Name == nil {
@@ -130,7 +128,7 @@ func (d *Description[P]) defineFuncs(k *Kind) {
 	}
 }
 
-// erased forgets the Go type; nil stays nil.
+// erased removes the Go type from a func; nil stays nil.
 func erased[P Object](f func(P)) func(Object) {
 	if f == nil {
 		return nil

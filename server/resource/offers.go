@@ -7,32 +7,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file alone knows which verbs a path offers: the API server serves by it, and discovery and the OpenAPI documents show it.
+// Only this file decides which verbs a path offers. The API server, discovery and the OpenAPI documents use it.
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// AllVerbs are the verbs of a kind that leaves none out.
+// AllVerbs returns the verbs of a kind that supports all of them.
 func AllVerbs() []string { return slices.Clone(allVerbs) }
 
 // Place is what a path without a subresource names.
 type Place int
 
 const (
-	// AllNamespaces is a collection of namespaced objects, whatever their namespace.
+	// AllNamespaces is the collection of a namespaced kind's objects in all namespaces.
 	AllNamespaces Place = iota
 	// Collection is all objects of one namespace, or of a kind that has none.
 	Collection
-	// OneObject is the object of a name.
+	// OneObject is the object with a name.
 	OneObject
 )
 
-// Offers tells whether the kind has this verb.
+// Offers reports whether the kind supports a verb.
 func (k *Kind) Offers(verb string) bool { return slices.Contains(k.Verbs, verb) }
 
-// OffersAt tells whether the kind has this verb at a place.
+// OffersAt reports whether the kind supports a verb at a place.
 func (k *Kind) OffersAt(p Place, verb string) bool {
 	switch verb {
-	case "watch": // an object is watched under the old prefix /watch
+	case "watch": // a single object is watched with the old prefix /watch
 	case "list":
 		if p == OneObject {
 			return false
@@ -49,11 +49,10 @@ func (k *Kind) OffersAt(p Place, verb string) bool {
 	return k.Offers(verb)
 }
 
-// Unstored tells kinds that can only be posted: reviews and bindings.
+// Unstored reports whether the kind can only be created and is not stored, as reviews and bindings.
 func (k *Kind) Unstored() bool { return len(k.Verbs) == 1 && k.Verbs[0] == "create" }
 
-// Subresource is a path below an object: a view, the scale, or an action. At most one of View and Action is set, and neither
-// for the scale.
+// Subresource is a path below an object: a view, the scale, or an action. At most one of View and Action is set; for the scale neither is.
 type Subresource struct {
 	Name   string
 	Verbs  []string
@@ -61,13 +60,13 @@ type Subresource struct {
 	Action *Action
 }
 
-// scaleVerbs are those of every scale.
+// scaleVerbs are the verbs of every scale.
 var scaleVerbs = []string{"get", "patch", "update"}
 
-// ScaleKind is what the subresource scale shows of any kind.
+// ScaleKind is the kind of the subresource scale.
 var ScaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 
-// Subresource finds a subresource.
+// Subresource returns the subresource with a name.
 func (k *Kind) Subresource(name string) (s Subresource, ok bool) {
 	if name == "scale" && k.Scale != nil {
 		return Subresource{Name: name, Verbs: scaleVerbs}, true
@@ -83,7 +82,7 @@ func (k *Kind) Subresource(name string) (s Subresource, ok bool) {
 	return Subresource{}, false
 }
 
-// Subresources are all of them: the views by name, the scale, the actions in their order.
+// Subresources returns all subresources: the views by name, the scale, the actions in their order.
 func (k *Kind) Subresources() []Subresource {
 	var names []string
 	for name := range k.Views {
@@ -103,10 +102,10 @@ func (k *Kind) Subresources() []Subresource {
 	return out
 }
 
-// Offers tells whether the subresource has this verb.
+// Offers reports whether the subresource supports a verb.
 func (s Subresource) Offers(verb string) bool { return slices.Contains(s.Verbs, verb) }
 
-// KindAs is the kind of what is read and written there, if the object is asked for as this face.
+// KindAs returns the kind of the subresource's body, if the object is requested as face f.
 func (s Subresource) KindAs(f *Face) schema.GroupVersionKind {
 	switch {
 	case s.Action != nil:
@@ -123,8 +122,8 @@ var (
 	proxyMethods   = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodHead, http.MethodPatch}
 )
 
-// Methods are the HTTP methods of an action that is a connection. What may be deleted is a proxy, which hands every request on;
-// what may be created is a session, which WebSockets begin by GET; everything else is read.
+// Methods returns the HTTP methods of a connection. One with the verb delete is a proxy and has all methods. One with the verb create is a session,
+// which WebSockets begin with GET. All others only have GET.
 func (a *Action) Methods() []string {
 	switch {
 	case slices.Contains(a.Verbs, "delete"):

@@ -2,49 +2,59 @@ package resource
 
 import "context"
 
-// Representation is all that depends on how objects of a kind are held in memory: as Go structs, or as JSON trees.
+// Representation is everything that depends on how objects of a kind are held in memory: as Go structs, or as JSON trees.
 type Representation interface {
-	// New makes an empty object of the kind's version.
+	// New returns an empty object of the kind's version.
 	New() Object
-	// Decode makes an object, in the kind's version, of stored bytes. They may have been stored by another version. Stored
-	// bytes carry no resource version, which is the store's revision.
+	// Decode decodes stored bytes to an object in the kind's version. The bytes may be of another version. They contain no resource version, because
+	// that is the revision in the store.
 	Decode(ctx context.Context, stored []byte, resourceVersion string) (Object, error)
-	// DecodeAll decodes several. What has to be converted elsewhere is sent there in few requests.
+	// DecodeAll decodes several objects. Conversions by a webhook are combined to few requests.
 	DecodeAll(ctx context.Context, stored []Stored) ([]Object, error)
-	// Encode makes the bytes that are stored for an object.
+	// Encode returns the bytes to store for an object.
 	Encode(ctx context.Context, o Object) ([]byte, error)
-	// Attributes reads labels and fields straight from stored bytes, without making an object.
+	// Attributes reads labels and fields directly from stored bytes.
 	Attributes(stored []byte) (Attributes, error)
-	// Keep gives a part of an object, which is a field of JSON's outermost level, what it is in old; nothing if old is nil.
+	// Keep sets a part of an object, which is a top-level field in JSON, to its value in old; it removes the part if old is nil.
 	Keep(o, old Object, part string)
-	// KeepAllBut gives an object all parts of old but one, and but the metadata.
+	// KeepAllBut sets all parts of an object to their values in old, except one part and the metadata.
 	KeepAllBut(o, old Object, part string)
 	// Same compares a part of two objects.
 	Same(a, b Object, part string) bool
 }
 
-// Texts is what a representation also is whose stored bytes may be what clients shall see.
+// Texts is implemented by representations whose stored bytes may be sent to clients.
 type Texts interface {
-	// Body is the JSON of a stored object behind its kind and version, under a resource version. ok is false where the object has
-	// to be decoded and encoded.
+	// Body returns the JSON of a stored object after its kind and version, with a resource version. If ok is false, the object has to be decoded and
+	// encoded.
 	Body(ctx context.Context, stored, resourceVersion []byte) (body []byte, ok bool)
 }
 
-// Foreign is what a representation also is whose objects others may have to convert.
+// Foreign is implemented by representations whose objects may need conversion by a webhook.
 type Foreign interface {
-	// Foreign tells whether that is so.
+	// Foreign reports whether they may.
 	Foreign() bool
-	// Prepare has objects converted in few requests and at the same time, so that Decode finds them converted.
+	// Prepare converts objects in few concurrent requests, so that Decode finds the results.
 	Prepare(ctx context.Context, stored [][]byte) error
+	// StoredInVersion reports whether an object is stored in this version, by the fields among its Attributes. It is false if they do not say.
+	StoredInVersion(fields []string) bool
+	// VersionAttributes returns labels and fields that stored objects have in this version. Objects of other versions are converted in few requests.
+	VersionAttributes(ctx context.Context, stored [][]byte) []VersionAttributes
 }
 
-// IsForeign tells that decoding objects of a kind may take a request to somebody else, each time unless they are prepared.
+// VersionAttributes are the attributes that an object has in a version. Err is why it could not be converted to that version.
+type VersionAttributes struct {
+	Attributes
+	Err error
+}
+
+// IsForeign reports whether decoding an object of a kind may need a request to a webhook, unless the object was prepared.
 func IsForeign(k *Kind) bool {
 	f, ok := k.Representation.(Foreign)
 	return ok && f.Foreign()
 }
 
-// Prepare has objects ready to be decoded, if that takes requests.
+// Prepare makes objects ready to be decoded, if decoding them needs requests.
 func Prepare(ctx context.Context, k *Kind, stored [][]byte) error {
 	if f, ok := k.Representation.(Foreign); ok {
 		return f.Prepare(ctx, stored)
@@ -52,7 +62,7 @@ func Prepare(ctx context.Context, k *Kind, stored [][]byte) error {
 	return nil
 }
 
-// Stored is the bytes of an object, and the resource version that they have.
+// Stored is the stored bytes and the resource version of an object.
 type Stored struct {
 	Bytes           []byte
 	ResourceVersion string

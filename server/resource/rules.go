@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// RuleSet is Rules without their Go type. No func of it is nil.
+// RuleSet is Rules without their Go type. None of its funcs is nil.
 type RuleSet struct {
 	Verbs          []string
 	PrepareCreate  func(context.Context, Object)
@@ -52,8 +52,8 @@ func (r Rules[P]) erase() *RuleSet {
 	return s
 }
 
-// SeparateStatus makes the main resource leave the status alone, and the subresource everything else. A create clears the
-// status unless it may be set there.
+// SeparateStatus makes updates of the main resource keep the status, and updates of the status keep everything else. A create clears the status
+// unless onCreate is true.
 func (k *Kind) SeparateStatus(onCreate bool) {
 	main, status := k.Main, k.Views["status"]
 	create, update := main.PrepareCreate, main.PrepareUpdate

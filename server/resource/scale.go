@@ -9,9 +9,9 @@ import (
 type Scaling struct {
 	Get func(Object) *autoscalingv1.Scale
 	Set func(Object, int32)
-	// Missing says what an object lacks that has no number of replicas to show; nil if all have one.
+	// Missing returns an error if an object has no number of replicas; if Missing is nil, every object has one.
 	Missing func(Object) error
-	// Checked says that the rules of the kind check the number themselves.
+	// Checked says that the kind's rules validate the number themselves.
 	Checked bool
 }
 

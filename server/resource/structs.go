@@ -14,14 +14,14 @@ import (
 	"github.com/millrace/millrace/server/resource/alike"
 )
 
-// structs is the representation of objects as Go structs. They are stored as protobuf if their type has it.
+// structs is the representation of objects as Go structs. They are stored as protobuf if their type supports it.
 type structs struct {
 	kind    *Kind
 	goType  reflect.Type
-	start   []byte // of what is stored in the kind's own version, in protobuf
+	start   []byte // the first bytes of values in the kind's own version, in protobuf
 	restore func(Object)
 	paths   []fieldPath
-	parts   map[string]int // the struct's fields by the names that they have in JSON
+	parts   map[string]int // the struct's fields by their JSON names
 }
 
 func newStructs(k *Kind, t reflect.Type, restore func(Object)) *structs {
@@ -89,10 +89,10 @@ func (s *structs) decode(stored []byte) (Object, error) {
 	return s.decodeOther(stored)
 }
 
-// own tells that bytes are a protobuf document of the kind's own version.
+// own reports whether bytes are a protobuf document of the kind's own version.
 func (s *structs) own(stored []byte) bool { return s.start != nil && bytes.HasPrefix(stored, s.start) }
 
-// decodeOther decodes what is stored as JSON, or by another version of the kind.
+// decodeOther decodes bytes in JSON, or of another version of the kind.
 func (s *structs) decodeOther(stored []byte) (Object, error) {
 	if !bytes.HasPrefix(stored, ProtoMagic) {
 		var said struct{ APIVersion, Kind string }
@@ -114,7 +114,7 @@ func (s *structs) decodeOther(stored []byte) (Object, error) {
 	})
 }
 
-// read makes an object of the face that it was stored by.
+// read decodes an object in the version in which it was stored, and converts it.
 func (s *structs) read(apiVersion, kind string, fill func(runtime.Object) error) (Object, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *structs) part(name string) int {
 
 func elem(o Object) reflect.Value { return reflect.ValueOf(o).Elem() }
 
-// GoType is the struct that holds an object of this kind; nil if that is no struct.
+// GoType returns the struct type of the kind's objects; nil if they are not structs.
 func (k *Kind) GoType() reflect.Type {
 	if s, ok := k.Representation.(*structs); ok {
 		return s.goType
@@ -175,8 +175,8 @@ func (k *Kind) GoType() reflect.Type {
 	return nil
 }
 
-// Message is the protobuf message in stored bytes, if they are of the kind's own version. It is whole if the message is all
-// there is to the object: nothing has to be completed when it is read.
+// Message returns the protobuf message in stored bytes of the kind's own version. whole says that the message is the complete object, so that Restore
+// need not be called.
 func (k *Kind) Message(stored []byte) (message []byte, whole, ok bool) {
 	s, isStruct := k.Representation.(*structs)
 	if !isStruct || !s.own(stored) {

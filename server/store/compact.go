@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// RunCompaction forgets history that is older than interval, once in each, until ctx ends or the store is closed. An
-// interval of zero is five minutes.
+// RunCompaction compacts the store once in each interval, so that history older than interval is forgotten. It runs until ctx ends or the store is
+// closed. An interval of zero means five minutes.
 //
-// Several servers may do this on one cluster. None takes away what another one has seen within its last interval, and
-// who comes second has the less to do; an attempt that fails is made up for by the next.
-func RunCompaction(ctx context.Context, s Store, interval time.Duration) error {
+// Several servers may run it on one store. Each compacts only to a revision that it saw at least one interval ago, so no server loses history of its
+// own last interval. If a compaction fails, the next one covers it.
+//
+// After a compaction, also one by another server, forgotten gets the revision before which the store keeps no states.
+func RunCompaction(ctx context.Context, s Store, interval time.Duration, forgotten func(Revision)) error {
 	if interval <= 0 {
 		interval = 5 * time.Minute
 	}
@@ -29,6 +31,9 @@ func RunCompaction(ctx context.Context, s Store, interval time.Duration) error {
 			}
 			if errors.Is(err, ErrClosed) {
 				return err
+			}
+			if old != 0 && (err == nil || errors.Is(err, ErrCompacted)) {
+				forgotten(old)
 			}
 			old = now
 		}

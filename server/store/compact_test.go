@@ -17,10 +17,13 @@ func TestCompactionKeepsTheLastInterval(t *testing.T) {
 		s := memory.New(memory.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- store.RunCompaction(ctx, s, 0) }()
+		var told store.Revision
+		go func() {
+			ended <- store.RunCompaction(ctx, s, 0, func(rev store.Revision) { told = rev })
+		}()
 		const minute = time.Minute
 		start := time.Now()
-		var revs []store.Revision // one a minute, in the middle of it
+		var revs []store.Revision // one a minute, half a minute after each compaction
 		for range 20 {
 			time.Sleep(minute / 2)
 			rev, err := s.Create(ctx, "/at/"+time.Since(start).String(), nil, 0)
@@ -35,6 +38,9 @@ func TestCompactionKeepsTheLastInterval(t *testing.T) {
 				_, err := s.List(ctx, "/", store.ListOptions{Revision: rev})
 				if age <= 5*minute && err != nil {
 					t.Errorf("forgotten after %v: %v", age, err)
+				}
+				if expired := errors.Is(err, store.ErrCompacted); expired != (rev < told) {
+					t.Errorf("revision %d: %v, and the caller was told that everything before %d is gone", rev, err, told)
 				}
 				if age > 11*minute && !errors.Is(err, store.ErrCompacted) {
 					t.Errorf("remembered after %v: %v", age, err)
@@ -53,7 +59,7 @@ func TestCompactionSurvivesFailuresAndEndsWithTheStore(t *testing.T) {
 		s := faults.Wrap(memory.New(memory.Options{}))
 		s.Fail(faults.Revision|faults.Compact, store.ErrUnavailable, 3)
 		ended := make(chan error)
-		go func() { ended <- store.RunCompaction(t.Context(), s, time.Minute) }()
+		go func() { ended <- store.RunCompaction(t.Context(), s, time.Minute, func(store.Revision) {}) }()
 		rev, err := s.Create(t.Context(), "/a", nil, 0)
 		if err != nil {
 			t.Fatal(err)

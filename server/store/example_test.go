@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/server/store/memory"
 )
 
-// Whoever writes says which revision the new value is based on. If another one has come before, the error has what is
-// there now, and the write is made anew from that.
+// A writer says which revision its new value is based on. If another writer was faster, the error carries the current entry, and the writer starts
+// again from that.
 func Example() {
 	ctx := context.Background()
 	s := memory.New(memory.Options{})

@@ -10,6 +10,7 @@
 //   - Linearizable: Revision, and a Get or List that does not ask for a stale answer, see every write that was
 //     acknowledged before they were called.
 //   - Snapshot: a List at a revision, and all its pages, show the state as it was right after that revision.
+//   - Lending: a scan shows what a list of the same revision shows. Not every store can lend.
 //   - Ordered, Unique, Reliable: a watch delivers every change after its start, once, in the order of revisions.
 //   - Progress: a watch reports, within a bounded time of being idle, how far it has come.
 //   - Expiring: an entry written with a time to live is deleted some time after that, as an ordinary change.
@@ -30,7 +31,7 @@ import (
 // Revision numbers the changes of a store. Zero means "none" where one may be left out.
 type Revision int64
 
-// ParseRevision reads what Revision.String writes. The empty string is revision zero.
+// ParseRevision parses the text that Revision.String returns. The empty string is revision zero.
 func ParseRevision(s string) (Revision, error) {
 	if s == "" {
 		return 0, nil
@@ -45,7 +46,7 @@ func ParseRevision(s string) (Revision, error) {
 // String implements fmt.Stringer.
 func (r Revision) String() string { return strconv.FormatInt(int64(r), 10) }
 
-// What can go wrong. Implementations wrap these; callers test with errors.Is.
+// The errors of a store. Implementations wrap them; callers test for them with errors.Is.
 var (
 	ErrExists      = errors.New("key exists")
 	ErrNotFound    = errors.New("key not found")
@@ -59,7 +60,7 @@ var (
 	ErrUnreadable  = errors.New("value cannot be read")
 )
 
-// ConflictError is an ErrConflict that carries what was found instead, so that the caller may try again at once.
+// ConflictError is an ErrConflict that carries the entry found instead, so that the caller can retry at once.
 type ConflictError struct {
 	Key     string
 	Want    Revision
@@ -71,7 +72,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: revision %d expected, %d found", e.Key, e.Want, e.Current.Revision)
 }
 
-// Is implements what errors.Is asks for.
+// Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
 // UnreadableError is an ErrUnreadable: the store has a value, and its Transformer cannot transform it back.
@@ -86,7 +87,7 @@ func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("data from the storage is not transformable revision=%d: %v", e.Revision, e.Err)
 }
 
-// Is implements what errors.Is asks for.
+// Is makes errors.Is(err, ErrUnreadable) true.
 func (e *UnreadableError) Is(target error) bool { return target == ErrUnreadable }
 
 // Unwrap returns the Transformer's error.
@@ -97,14 +98,14 @@ type Entry struct {
 	Key      string
 	Value    []byte
 	Revision Revision
-	// Unreadable says why there is no Value although the key exists: Transform sets it.
+	// Unreadable says why Value is missing although the key exists. Transform sets it.
 	Unreadable *UnreadableError
-	// Stale says that the store would keep the value in another form now, because of its Transformer: writing it again
-	// as it is would not be for nothing.
+	// Stale says that the Transformer would encode the value differently now, for example with a newer key. Writing the same value again brings it up
+	// to date.
 	Stale bool
 }
 
-// EventType says what happened to a key.
+// EventType says whether a key was written or deleted.
 type EventType uint8
 
 const (
@@ -118,12 +119,11 @@ type Event struct {
 	Key      string
 	Value    []byte
 	Revision Revision
-	// Unreadable says why a Put has no Value: Transform sets it.
+	// Unreadable says why a Put has no Value. Transform sets it.
 	Unreadable *UnreadableError
 }
 
-// Batch is a run of changes in order. Every change up to Revision has been delivered once the batch has been; a batch
-// without events is a progress report.
+// Batch is a run of changes in order. With it, every change up to Revision has been delivered. A batch without events reports progress.
 type Batch struct {
 	Events   []Event
 	Revision Revision
@@ -131,7 +131,7 @@ type Batch struct {
 
 // GetOptions says how fresh a Get must be.
 type GetOptions struct {
-	// Stale allows an answer that misses the newest writes, if that is cheaper.
+	// Stale allows an answer that lacks the newest writes, if that is cheaper.
 	Stale bool
 }
 
@@ -139,55 +139,57 @@ type GetOptions struct {
 type ListOptions struct {
 	// From is the first key of the page; empty means the start of the prefix.
 	From string
-	// Limit is the most entries of a page; zero means all.
+	// Limit is the maximum number of entries in a page; zero means all.
 	Limit int
-	// Revision lists the state right after it; zero means now. ErrCompacted and ErrFuture tell when it can't be had.
+	// Revision asks for the state right after that revision; zero means the current state. If the store does not have it, the error is ErrCompacted
+	// or ErrFuture.
 	Revision Revision
-	// Stale allows an answer that misses the newest writes, if that is cheaper. It has no meaning with a Revision.
+	// Stale allows an answer that lacks the newest writes, if that is cheaper. It is ignored if Revision is set.
 	Stale bool
-	// Uncounted says that Page.Remaining is not looked at, and may be anything. To count what follows a page, a store goes through all of it.
+	// Uncounted says that the caller ignores Page.Remaining, which may then hold any number. Counting the entries after a page costs a walk through
+	// all of them.
 	Uncounted bool
 }
 
 // Page is a part of the entries below a prefix, by ascending key.
 type Page struct {
 	Entries []Entry
-	// Revision is the store's revision that the page shows.
+	// Revision is the revision whose state the page shows.
 	Revision Revision
-	// More says that entries follow; the next page starts right after the last key.
+	// More says that entries follow; the next page starts right after the last key of this one.
 	More bool
-	// Remaining counts the entries that follow, if More and unless ListOptions.Uncounted.
+	// Remaining is the number of entries that follow. It is valid if More is set and ListOptions.Uncounted is not.
 	Remaining int64
 }
 
-// Store is the contract. All methods may be called from any goroutine.
+// Store is implemented by each kind of store. All methods may be called from any goroutine.
 type Store interface {
-	// Create writes a key that does not exist (ErrExists). A ttl above zero makes the entry expire. The caller keeps
-	// its slice, here and in Update.
+	// Create writes a key that does not exist yet; otherwise it fails with ErrExists. If ttl is above zero, the entry expires. Create and Update do
+	// not keep value: the caller may use the slice again.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Revision, error)
-	// Get reads one key (ErrNotFound).
+	// Get reads one key, or fails with ErrNotFound.
 	Get(ctx context.Context, key string, o GetOptions) (Entry, error)
 	// List reads the keys that begin with prefix.
 	List(ctx context.Context, prefix string, o ListOptions) (Page, error)
-	// Update replaces a key's value if its revision is expect: otherwise *ConflictError, or ErrNotFound. A ttl above
-	// zero starts a new time to live, zero makes the entry stay.
+	// Update replaces a key's value if its revision is expect; otherwise it fails with *ConflictError or ErrNotFound. A ttl above zero sets a new
+	// time to live; zero means that the entry no longer expires.
 	Update(ctx context.Context, key string, value []byte, expect Revision, ttl time.Duration) (Revision, error)
-	// Delete removes a key if its revision is expect: otherwise *ConflictError, or ErrNotFound.
+	// Delete removes a key if its revision is expect; otherwise it fails with *ConflictError or ErrNotFound.
 	Delete(ctx context.Context, key string, expect Revision) (Revision, error)
-	// Watch hands every change below prefix after the given revision to sink until ctx ends, sink returns an error,
-	// or the store is lost; it returns the reason, and sink's error as it is. After zero means from now. The first
-	// batch comes as soon as the watch is in place, be it empty; batches come one at a time. ErrCompacted and
-	// ErrFuture tell when it can't begin, or go on, where it should.
+	// Watch passes every change below prefix after the given revision to sink, one batch at a time, until ctx ends, sink returns an error, or the
+	// store is lost. It returns the reason; an error of sink is returned unwrapped. If after is zero, the watch starts now. The first batch comes as
+	// soon as the watch is established, even if it is empty. If the watch cannot start or go on at its revision, the error is ErrCompacted or
+	// ErrFuture.
 	Watch(ctx context.Context, prefix string, after Revision, sink func(Batch) error) error
-	// Revision tells the newest revision, linearizably.
+	// Revision returns the newest revision. The read is linearizable.
 	Revision(ctx context.Context) (Revision, error)
-	// Compact forgets the history before rev: lists at rev and watches after rev can still be had. ErrCompacted tells
-	// that it has been done before, or that more has been forgotten already.
+	// Compact forgets the history before rev. Lists at rev and watches after rev still work. It fails with ErrCompacted if the store was already
+	// compacted to rev or later.
 	Compact(ctx context.Context, rev Revision) error
-	// Size tells how many bytes the store takes on its medium.
+	// Size returns the number of bytes that the store occupies on disk or in memory.
 	Size(ctx context.Context) (int64, error)
-	// Writable tells why writes that need room are refused just now, or nil: ErrNoSpace, above all. It asks nobody.
+	// Writable returns the reason why writes that need space are refused at the moment, usually ErrNoSpace, or nil. It answers from memory.
 	Writable() error
-	// Close ends everything the store runs. Calls that are under way, and later ones, fail with ErrClosed.
+	// Close stops everything that the store runs. Calls in progress and later calls fail with ErrClosed.
 	Close() error
 }

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Transformer changes values on their way to a store and back, such as by encryption. Both functions may be called from
-// any goroutine and must not modify the value they are given. The key is there to be authenticated with the value, so
-// that one value cannot take the place of another.
+// Transformer changes values on their way to a store and back, for example by encryption. Its methods may be called from any goroutine and must not
+// modify the value they are given. The key is passed so that it can be authenticated with the value: then the value of one key cannot be moved to
+// another.
 type Transformer interface {
 	To(key string, value []byte) ([]byte, error)
-	// From undoes To. Stale says that To would do it in another way now, and that the entry should be written again.
+	// From reverses To. Stale says that To would now produce something else, so that the entry should be written again.
 	From(key string, value []byte) (plain []byte, stale bool, err error)
 }
 
-// Transform puts t between callers and s. Without a transformer there is nothing in between: s is returned.
+// Transform puts t between callers and s. If t is nil, it returns s itself.
 //
-// A value that cannot be transformed back harms its own key only. Get and conflicts fail with an UnreadableError; pages and batches have the
-// key with an UnreadableError in the place of its value. Delete works as for any other key.
+// A value that From cannot read affects its own key only. Get and conflicts fail with an UnreadableError; pages and batches contain the key with an
+// UnreadableError instead of its value. Delete works as for any other key.
 func Transform(s Store, t Transformer) Store {
 	if t == nil {
 		return s
@@ -78,6 +78,16 @@ func (s *transformed) List(ctx context.Context, prefix string, o ListOptions) (P
 	return page, nil
 }
 
+// Scan implements Scanner if the store does.
+func (s *transformed) Scan(ctx context.Context, prefix string, rev Revision, visit func([]Entry)) (Revision, error) {
+	return Scan(ctx, s.Store, prefix, rev, func(entries []Entry) {
+		for i, e := range entries {
+			entries[i] = s.entry(e)
+		}
+		visit(entries)
+	})
+}
+
 func (s *transformed) Watch(ctx context.Context, prefix string, after Revision, sink func(Batch) error) error {
 	return s.Store.Watch(ctx, prefix, after, func(b Batch) error {
 		b.Events = slices.Clone(b.Events)
@@ -93,7 +103,7 @@ func (s *transformed) Watch(ctx context.Context, prefix string, after Revision, 
 	})
 }
 
-// entry transforms an entry of the store back.
+// entry decodes the value of an entry that the store returned.
 func (s *transformed) entry(e Entry) Entry {
 	plain, stale, err := s.t.From(e.Key, e.Value)
 	if err != nil {
@@ -103,7 +113,7 @@ func (s *transformed) entry(e Entry) Entry {
 	return e
 }
 
-// conflict gives the caller the entry of a conflict as Get would.
+// conflict decodes the entry that a ConflictError carries.
 func (s *transformed) conflict(err error) error {
 	var found *ConflictError
 	if !errors.As(err, &found) {

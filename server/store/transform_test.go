@@ -77,7 +77,7 @@ func TestTransformerStandsBetweenCallersAndStore(t *testing.T) {
 	}
 }
 
-func TestValueThatCannotBeTransformedBackHarmsItsKeyOnly(t *testing.T) {
+func TestValueThatCannotBeDecodedAffectsOnlyItsKey(t *testing.T) {
 	ctx := t.Context()
 	inner := memory.New(memory.Options{})
 	s := store.Transform(inner, newSealer(t))
@@ -117,7 +117,7 @@ func TestValueThatCannotBeTransformedBackHarmsItsKeyOnly(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// firstEvents are those of the first batch of a watch that has some.
+// firstEvents returns the events of the first batch that has any.
 func firstEvents(t *testing.T, s store.Store, after store.Revision) (events []store.Event) {
 	t.Helper()
 	err := s.Watch(t.Context(), "/", after, func(b store.Batch) error {
@@ -132,7 +132,7 @@ func firstEvents(t *testing.T, s store.Store, after store.Revision) (events []st
 	return events
 }
 
-func TestWithoutATransformerNothingStandsInBetween(t *testing.T) {
+func TestWithoutATransformerTheStoreItselfIsReturned(t *testing.T) {
 	s := memory.New(memory.Options{})
 	if store.Transform(s, nil) != store.Store(s) {
 		t.Error("there is something in between")

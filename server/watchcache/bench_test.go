@@ -12,10 +12,10 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// benchPods is how many pods there are, each of about 3.5 KB, as Kubernetes stores them.
+// benchPods is the number of pods. Each has about 3.5 KB, as Kubernetes stores them.
 const benchPods = 100_000
 
-// canned is a store that holds pods and has no log: the benchmarks write that themselves.
+// canned is a store that holds pods and has no log: the benchmarks apply the batches themselves.
 type canned struct {
 	store.Store
 	pods int
@@ -47,7 +47,7 @@ func benchValue(i, version int) []byte {
 		i/100, i/100, i%1000, i>>8&255, i&255, version, benchPadding)
 }
 
-// benchAttributes costs about what a scan of a protobuf's metadata does, and allocates two slices.
+// benchAttributes costs about as much as a scan of a protobuf's metadata, and allocates two slices.
 func benchAttributes(_ string, value []byte) (Attributes, error) {
 	s := unsafe.String(unsafe.SliceData(value), len(value))
 	all, rest, _ := strings.Cut(s, "|")
@@ -83,7 +83,7 @@ func benchCache(b testing.TB, pods int, o Options) (*Cache, *Kind) {
 	return c, k
 }
 
-// writes makes batches of changes of pods all over, with values that were made beforehand.
+// writes makes batches of changes to random pods, with values that were made beforehand.
 type writes struct {
 	rev    store.Revision
 	n      int
@@ -296,7 +296,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory reports what things take on the heap.
+// BenchmarkMemory reports how much heap memory a cache of pods uses.
 func BenchmarkMemory(b *testing.B) {
 	heap := func() float64 {
 		runtime.GC()

@@ -14,22 +14,21 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// Options say how a cache works. The zero value is fine.
+// Options configures a cache. The zero value is usable.
 type Options struct {
 	// Root is the prefix whose log is read; "/registry/" if empty.
 	Root string
-	// Logger hears about fills and losses; nil means discard.
+	// Logger receives messages about fills and about a lost log; nil means discard.
 	Logger *slog.Logger
-	// WindowEvents and WindowBytes bound each kind's history, unless the kind says otherwise: 100,000 and 32 MiB if zero.
-	// Bytes are those that only the history keeps alive, which are old versions of objects.
+	// WindowEvents and WindowBytes bound each kind's history, unless the kind sets its own bounds. Zero means 100,000 events and 32 MiB. WindowBytes
+	// counts only what the history alone keeps alive: old versions of objects.
 	WindowEvents int
 	WindowBytes  int
-	// FormBudget bounds the bytes of wire forms of all kinds; 96 MiB if zero, none are kept if negative.
+	// FormBudget bounds the bytes of the forms of all kinds. Zero means 96 MiB; if it is negative, no forms are kept.
 	FormBudget int
-	// PageSize is how many entries the cache lists at a time when it is filled. If zero it depends on their size.
+	// PageSize is the number of entries in each list while the cache is filled. If zero, it depends on the size of the entries.
 	PageSize int
-	// Backoff tells how long to wait after the n-th failure in a row, from 1; doubling from 50 ms to 5 s, with jitter, if
-	// nil.
+	// Backoff returns how long to wait after the n-th consecutive failure; n starts at 1. If nil, the time doubles from 50 ms to 5 s, with jitter.
 	Backoff func(n int) time.Duration
 }
 
@@ -66,19 +65,21 @@ type Cache struct {
 	options Options
 	log     *slog.Logger
 
-	reached  frontier
-	question question
-	forms    *formBudget
-	intern   interner
-	ready    chan struct{} // closed after the first fill
-	added    chan struct{} // nudges Run when a kind was added
-	lost     atomic.Pointer[error]
-	running  atomic.Bool
-	ended    chan struct{} // closed when Run has ended
+	reached frontier
+	newest  sharedRead
+	forms   *formBudget
+	intern  interner
+	ready   chan struct{} // closed after the first fill
+	added   chan struct{} // wakes Run when a kind was added
+	lost    atomic.Pointer[error]
+	running atomic.Bool
+	// compacted is the revision before which the store keeps no states.
+	compacted atomic.Int64
+	ended     chan struct{} // closed when Run has ended
 
 	refills, resumes, batches atomic.Int64
 
-	// mu guards the changing of the routes; reading them needs no lock. It is taken before a kind's.
+	// mu guards changes of routes; reading them needs no lock. It is locked before a kind's mu.
 	mu      sync.Mutex
 	stopped bool
 	routes  atomic.Pointer[routes]
@@ -86,7 +87,7 @@ type Cache struct {
 
 var errNotBegun = errors.New("the log is not being read yet")
 
-// New makes a cache. Nothing happens before Run.
+// New makes a cache. It starts nothing: see Run.
 func New(s store.Store, o Options) *Cache {
 	o = o.withDefaults()
 	c := &Cache{
@@ -99,8 +100,8 @@ func New(s store.Store, o Options) *Cache {
 	return c
 }
 
-// Add makes a kind known. It does not wait: the kind is filled by Run, with all others if that has not begun, and while
-// writes go on if it has. Prefixes of kinds must not contain each other.
+// Add adds a kind and does not wait until it is filled. Run fills it: in the first fill if that has not started, otherwise while it follows the log.
+// The prefix of one kind must not contain that of another.
 func (c *Cache) Add(o KindOptions) (*Kind, error) {
 	if err := o.check(c.options.Root); err != nil {
 		return nil, err
@@ -124,12 +125,12 @@ func (c *Cache) Add(o KindOptions) (*Kind, error) {
 	c.routes.Store(r)
 	select {
 	case c.added <- struct{}{}:
-	default: // Run has been told already
+	default: // Run has been woken already
 	}
 	return k, nil
 }
 
-// Remove makes the cache forget a kind. Cursors on it end with ErrGone. Its prefix may then be added again.
+// Remove removes a kind. Its cursors end with ErrGone. Its prefix may then be added again.
 func (c *Cache) Remove(k *Kind) {
 	c.mu.Lock()
 	c.routes.Store(c.routes.Load().without(k))
@@ -140,7 +141,7 @@ func (c *Cache) Remove(k *Kind) {
 // Kinds returns the kinds in the order in which they were added.
 func (c *Cache) Kinds() []*Kind { return c.routes.Load().kinds }
 
-// Ready tells whether the first fill is done.
+// Ready reports whether the first fill is done.
 func (c *Cache) Ready() bool {
 	select {
 	case <-c.ready:
@@ -162,10 +163,10 @@ func (c *Cache) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Lost returns nil while the store's log is being read, and otherwise the reason why it is not.
+// Lost returns nil while the store's log is being read, otherwise the reason why it is not.
 func (c *Cache) Lost() error { return *c.lost.Load() }
 
-// Revision tells how far the cache is: all changes of all kinds up to it have been applied.
+// Revision returns the revision that the cache has reached: all changes of all kinds up to it have been applied.
 func (c *Cache) Revision() store.Revision { return c.reached.load() }
 
 // WaitFor waits until the cache has reached a revision.
@@ -173,8 +174,8 @@ func (c *Cache) WaitFor(ctx context.Context, rev store.Revision) error {
 	return c.reached.wait(ctx, rev)
 }
 
-// Fresh asks the store how far it is, waits until the cache is there too and returns that revision: what is read from
-// the cache afterwards includes all that was acknowledged before. It fails if the store can't be asked.
+// Fresh asks the store for its revision, waits until the cache has reached it, and returns it. What is read from the cache afterwards includes every
+// write that was acknowledged before the call. It fails if the store does not answer.
 func (c *Cache) Fresh(ctx context.Context) (store.Revision, error) {
 	rev, err := c.Newest(ctx)
 	if err != nil {
@@ -183,9 +184,9 @@ func (c *Cache) Fresh(ctx context.Context) (store.Revision, error) {
 	return rev, c.WaitFor(ctx, rev)
 }
 
-// Newest asks the store how far it is. Callers that ask at the same time share a question.
+// Newest asks the store for its revision. Concurrent callers share a request.
 func (c *Cache) Newest(ctx context.Context) (store.Revision, error) {
-	rev, err := c.question.ask(ctx, c.store.Revision)
+	rev, err := c.newest.ask(ctx, c.store.Revision)
 	if err != nil {
 		return 0, fmt.Errorf("ask the store for its revision: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// change is one event of the store, read and ready to be applied.
+// change is one event of the store, parsed and ready to be applied.
 type change struct {
 	object *Object // nil for a deletion, and for a value that cannot be read
 	// unreadable says why the value cannot be read.
@@ -17,13 +17,13 @@ type change struct {
 	revision   store.Revision
 }
 
-// read makes a change of a store's event. It needs no lock.
+// read converts a store's event to a change. It needs no lock.
 func (k *Kind) read(e store.Event) change {
 	ch := change{key: e.Key, revision: e.Revision}
 	switch {
 	case e.Unreadable != nil:
 		ch.unreadable = e.Unreadable
-		k.complain("a value cannot be read: lists and watches leave it out", store.Entry{Key: e.Key, Revision: e.Revision}, e.Unreadable)
+		k.logUnreadable("a value cannot be read: lists and watches omit the object", store.Entry{Key: e.Key, Revision: e.Revision}, e.Unreadable)
 	case e.Type == store.Put:
 		ch.object = k.readObject(store.Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
 	}
@@ -37,23 +37,23 @@ func (k *Kind) readObject(e store.Entry) *Object {
 		if err == nil {
 			a = k.cache.intern.attributes(found)
 		} else {
-			k.complain("object has unreadable attributes: no selector but the empty one finds it", e, err)
+			k.logUnreadable("object has unreadable attributes: only empty selectors match it", e, err)
 		}
 	}
 	return newObject(k.options, e, a, k.cache.forms)
 }
 
-// complain says once loudly that there are unreadable objects, and quietly which.
-func (k *Kind) complain(what string, e store.Entry, err error) {
+// logUnreadable warns once that the kind has unreadable objects, and logs each of them at debug level.
+func (k *Kind) logUnreadable(what string, e store.Entry, err error) {
 	level := slog.LevelDebug
-	if k.complaints.Add(1) == 1 {
+	if k.unreadableCount.Add(1) == 1 {
 		level = slog.LevelWarn
 	}
 	k.cache.log.Log(context.Background(), level, what,
 		slog.String("kind", k.options.Name), slog.String("key", e.Key), slog.Int64("rev", int64(e.Revision)), slog.Any("err", err))
 }
 
-// commit applies the changes of a batch that goes up to rev, all at once for readers of the state.
+// commit applies the changes of a batch up to rev. Readers of the state see all of them or none.
 func (k *Kind) commit(changes []change, rev store.Revision, sleepers *[]chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,7 +70,7 @@ func (k *Kind) commitLocked(changes []change, rev store.Revision, sleepers *[]ch
 	k.frozen = nil
 	for _, ch := range changes {
 		if ch.revision <= k.rev {
-			continue // the fill has seen it, or the log before it was resumed
+			continue // the fill contained it, or the log before it was resumed
 		}
 		if e := k.applyLocked(ch); e != nil {
 			k.history.pushLocked(e, sleepers)
@@ -82,7 +82,7 @@ func (k *Kind) commitLocked(changes []change, rev store.Revision, sleepers *[]ch
 	k.past.forgetBefore(k.history.since)
 }
 
-// applyLocked changes the state and returns what happened; nil if nothing did.
+// applyLocked changes the state and returns the event; nil if nothing changed.
 func (k *Kind) applyLocked(ch change) *Event {
 	k.unreadable.note(ch.key, ch.unreadable)
 	if ch.object == nil {
@@ -96,7 +96,7 @@ func (k *Kind) applyLocked(ch change) *Event {
 	if old == nil {
 		return k.event(Added, ch.object, nil, ch.revision)
 	}
-	// The same bytes need not be kept twice.
+	// Both objects share one key string.
 	ch.object.Key = old.Key
 	if slices.Equal(old.Fields, ch.object.Fields) {
 		ch.object.Fields = old.Fields
@@ -110,11 +110,11 @@ func (k *Kind) event(t EventType, o, previous *Object, rev store.Revision) *Even
 	return e
 }
 
-// install replaces the state by a fill at rev. Cursors on what was before end, because what happened in between is not
-// known. What came while the kind was waiting to be filled is applied on top if the log was not lost since.
+// install replaces the state with a fill at rev. All cursors end, because the events between the old state and the fill are unknown. Changes that
+// arrived while the kind was waiting for its fill are applied on top, if the log was not lost since.
 func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, logHeld bool) {
 	var sleepers []chan struct{}
-	defer func() { rouse(sleepers) }()
+	defer func() { wakeAll(sleepers) }()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.end != nil {
@@ -126,7 +126,7 @@ func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, lo
 		k.history.endLocked(endRefilled, &sleepers)
 	}
 	k.state, k.unreadable, k.frozen, k.rev, k.past = state, unreadable, nil, rev, nil
-	k.restless = true
+	k.unpacked = true
 	k.history = newHistory(rev, k.options.Indexed)
 	if n := len(k.pending); n > 0 && logHeld {
 		k.commitLocked(k.pending, k.pending[n-1].revision, &sleepers)
@@ -134,7 +134,7 @@ func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, lo
 	k.pending = nil
 }
 
-// finish ends the kind for good.
+// finish ends the kind permanently.
 func (k *Kind) finish(end *link, sleepers *[]chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

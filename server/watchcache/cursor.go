@@ -9,36 +9,36 @@ import (
 
 var errCursorClosed = errors.New("cursor is closed")
 
-// Cursor is one watch: a place in the history of a kind. It has no buffer and no goroutine; its owner reads as
-// fast as it can. It must be closed. One goroutine may use it at a time.
+// Cursor is one watch: a place in the history of a kind. It has no buffer and no goroutine; its owner reads as fast as it can. The owner must close
+// it. Only one goroutine may use it at a time.
 type Cursor struct {
 	kind    *Kind
 	history *history
 	topic   Topic
 	at      *link // the last link read
-	// thread is the topic's own list, once the cursor has caught up and follows it. Until then, and if the topic has no
-	// list, the cursor follows the list of all events and leaves out what does not concern it.
-	thread *thread
-	direct bool // follows the list that it shall follow
-	closed bool
-	// floor is a revision at or below which nothing will come.
-	floor store.Revision
-	err   error
-	broad bool // it was begun for all events of the kind
+	// topicList is the topic's own list, once the cursor has caught up and follows it. Until then, and if the topic has no list, the cursor follows
+	// the list of all events and skips those that do not match the topic.
+	topicList *topicList
+	direct    bool // whether it already follows its final list
+	closed    bool
+	// floor is a revision; the cursor returns no event at or below it.
+	floor      store.Revision
+	err        error
+	unfiltered bool // it was opened for all events of the kind
 }
 
-// newCursorLocked places a cursor on a link of the list of all events. Nothing at or below from will come.
+// newCursorLocked places a cursor on a link of the list of all events. It returns only events after from.
 func (k *Kind) newCursorLocked(topic Topic, at *link, from store.Revision) *Cursor {
 	k.cursors.Add(1)
-	c := &Cursor{kind: k, history: k.history, topic: topic, at: at, floor: from, direct: !k.threaded(topic)}
-	if c.broad = c.direct; c.broad {
-		k.broad.Add(1)
+	c := &Cursor{kind: k, history: k.history, topic: topic, at: at, floor: from, direct: !k.hasTopicList(topic)}
+	if c.unfiltered = c.direct; c.unfiltered {
+		k.unfiltered.Add(1)
 	}
 	c.joinLocked()
 	return c
 }
 
-// Next returns the next event. If there is none yet, ok is false; an error is final.
+// Next returns the next event. If there is none yet, ok is false. An error is final.
 func (c *Cursor) Next() (ev *Event, ok bool, err error) {
 	for c.err == nil {
 		next := c.at.next.Load()
@@ -58,37 +58,37 @@ func (c *Cursor) Next() (ev *Event, ok bool, err error) {
 			continue
 		}
 		c.at = next
-		if e.Revision <= c.floor { // only if the cursor was started ahead of the cache
+		if e.Revision <= c.floor { // only if the cursor was started at a revision that the cache has not reached
 			continue
 		}
 		c.floor = e.Revision - 1 // another event of the same revision may follow
-		if c.thread != nil || c.topic.concerns(e) {
+		if c.topicList != nil || c.topic.concerns(e) {
 			return e, true, nil
 		}
 	}
 	return nil, false, c.err
 }
 
-// Wake returns a channel that is closed when it is worth calling Next. It is to be asked for after Next had nothing,
-// and not to be kept across a Next.
+// Wake returns a channel that is closed when the caller should call Next again. Call it after Next returned no event, and do not keep the channel
+// across a call of Next.
 func (c *Cursor) Wake() <-chan struct{} {
 	if c.err != nil {
 		return closed
 	}
-	return c.at.waken()
+	return c.at.wakeChannel()
 }
 
-// Revision tells how far the cursor is: no event at or below it will come any more. It never goes down.
+// Revision returns how far the cursor is: it will return no event at or below that revision. It never decreases.
 func (c *Cursor) Revision() store.Revision {
 	if c.err != nil {
 		return c.floor
 	}
-	// The cache's revision must be read first: all events up to it were in the lists before it was set.
+	// Read the cache's revision first: all events up to it were put on the lists before it was set.
 	reached := c.kind.cache.Revision()
 	next := c.at.next.Load()
 	if next != nil {
 		e := next.event.Load()
-		if e == nil { // an end, or expired
+		if e == nil { // the end of the list, or expired
 			return c.floor
 		}
 		reached = e.Revision - 1
@@ -97,15 +97,15 @@ func (c *Cursor) Revision() store.Revision {
 	return c.floor
 }
 
-// Close lets go of what the cursor follows. It may be called more than once.
+// Close releases everything that the cursor refers to. It may be called more than once.
 func (c *Cursor) Close() {
 	if c.closed {
 		return
 	}
 	c.closed = true
 	c.kind.cursors.Add(-1)
-	if c.broad {
-		c.kind.broad.Add(-1)
+	if c.unfiltered {
+		c.kind.unfiltered.Add(-1)
 	}
 	c.release()
 	if c.err == nil {
@@ -118,17 +118,17 @@ func (c *Cursor) fail(err error) {
 	c.release()
 }
 
-// release leaves the thread and the place in the history, so that a forgotten cursor keeps nothing alive.
+// release leaves the topic's list and the place in the history, so that a cursor that is never closed keeps nothing alive.
 func (c *Cursor) release() {
-	if c.thread != nil {
+	if c.topicList != nil {
 		c.kind.mu.Lock()
-		c.history.threads.leaveLocked(c.thread)
+		c.history.topicLists.leaveLocked(c.topicList)
 		c.kind.mu.Unlock()
 	}
-	c.thread, c.history, c.at = nil, nil, nil
+	c.topicList, c.history, c.at = nil, nil, nil
 }
 
-// join tells whether the cursor now follows its topic's own list. It does not if there are events to read first.
+// join reports whether the cursor now follows its topic's own list. It does not if there are events to read first.
 func (c *Cursor) join() bool {
 	c.kind.mu.Lock()
 	defer c.kind.mu.Unlock()
@@ -140,7 +140,7 @@ func (c *Cursor) joinLocked() {
 	if c.direct || c.at.next.Load() != nil {
 		return
 	}
-	c.thread = c.history.threads.joinLocked(c.topic)
-	c.at = c.thread.list.tail
+	c.topicList = c.history.topicLists.joinLocked(c.topic)
+	c.at = c.topicList.list.tail
 	c.direct = true
 }

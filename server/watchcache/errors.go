@@ -2,15 +2,15 @@ package watchcache
 
 import "errors"
 
-// What can go wrong. Callers test with errors.Is.
+// The errors of a cache. Callers test for them with errors.Is.
 var (
-	// ErrNotReady says that the kind has not been filled for the first time.
+	// ErrNotReady says that the kind has not yet been filled.
 	ErrNotReady = errors.New("watch cache is not filled yet")
 	// ErrExpired says that a revision is older than the window.
 	ErrExpired = errors.New("revision is older than the watch cache's window")
-	// ErrFuture says that a revision has not been reached.
+	// ErrFuture says that the cache has not reached a revision yet.
 	ErrFuture = errors.New("revision is newer than the watch cache")
-	// ErrRefilled ends cursors when the log was lost and the state was read again: what came in between is unknown.
+	// ErrRefilled ends cursors when the log was lost and the state was read again: the events in between are unknown.
 	ErrRefilled = errors.New("watch cache was refilled")
 	// ErrGone says that the kind was removed.
 	ErrGone = errors.New("kind was removed from the watch cache")

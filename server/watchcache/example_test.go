@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// A watch is a place in the history: its owner reads while there is something to read, and sleeps until there is more.
+// A watch is a place in the history: its owner reads until there is no event left, then sleeps until there is one.
 func Example() {
 	s := memory.New(memory.Options{})
 	defer s.Close()

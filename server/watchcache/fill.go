@@ -3,6 +3,7 @@ package watchcache
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -23,7 +24,7 @@ func (c *Cache) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	if rev < c.Revision() { // what was there belongs to another store: no snapshot may claim its revision
+	if rev < c.Revision() { // the cached state belongs to another store: no snapshot may claim its revision
 		c.reached.set(rev)
 	}
 	for i, k := range kinds {
@@ -39,8 +40,8 @@ func (c *Cache) fill(ctx context.Context) error {
 	return nil
 }
 
-// fillNew reads the state of the kinds that have none, while the log is being read. The list is newer than all that the
-// reader of the log saw before it knew of the kind; what it sees from then on it keeps until the list is there.
+// fillNew reads the state of new kinds while the log is being followed. The list is newer than every batch that was applied before the kind was
+// added. Changes that arrive after that are kept until the list is there.
 func (c *Cache) fillNew(ctx context.Context) error {
 	for _, k := range c.Kinds() {
 		if k.Ready() {
@@ -56,8 +57,8 @@ func (c *Cache) fillNew(ctx context.Context) error {
 	return nil
 }
 
-// A page of a fill begins with so many entries and grows up to so many bytes or entries. Two pages are in memory at the same time, and twice as
-// much may wait to be collected.
+// The first page of a fill has this many entries; later pages grow up to this many bytes or entries. Two pages are in memory at the same time, and
+// about twice as much may wait for the garbage collector.
 const (
 	firstPage    = 500
 	pageBytes    = 4 << 20
@@ -65,7 +66,7 @@ const (
 	smallestPage = 10
 )
 
-// nextPage tells how many entries to ask for after a page.
+// nextPage returns how many entries to ask for after a page.
 func (c *Cache) nextPage(p store.Page) int {
 	bytes := 1
 	for _, e := range p.Entries {
@@ -74,10 +75,22 @@ func (c *Cache) nextPage(p store.Page) int {
 	return cmp.Or(c.options.PageSize, max(smallestPage, min(largestPage, len(p.Entries)*pageBytes/bytes)))
 }
 
-// list reads the kind's state at rev, or the newest if that is zero, in pages. A page is read while the one before it is taken. Objects that have
-// not changed since the last fill stay the ones that they were.
+// list reads the kind's state at rev; zero means the newest. Objects that have not changed since the last fill are kept as they are.
 func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, store.Revision, error) {
 	f := filling{kind: k, old: k.Snapshot(), state: newTree()}
+	at, err := store.Scan(ctx, k.cache.store, k.options.Prefix, rev, f.takeLent)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return k.listPages(ctx, rev, &f)
+	case err != nil:
+		return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
+	}
+	return f.state, f.bad, at, nil
+}
+
+// listPages reads the state in pages. It reads the next page while it takes the one before.
+func (k *Kind) listPages(ctx context.Context, rev store.Revision, f *filling) (tree, unreadable, store.Revision, error) {
+	var p packer
 	var taking sync.WaitGroup
 	defer taking.Wait()
 	limit := cmp.Or(k.cache.options.PageSize, firstPage)
@@ -89,7 +102,7 @@ func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, 
 			return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
 		}
 		taking.Wait()
-		taking.Go(func() { f.take(page.Entries) })
+		taking.Go(func() { f.take(page.Entries, &p, false) })
 		rev = page.Revision
 		if !page.More || len(page.Entries) == 0 {
 			taking.Wait()
@@ -100,34 +113,70 @@ func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, 
 	}
 }
 
-// filling is the state of a kind while it is read. Values are put to rest at once: the whole state as it is may take several times the memory.
+// filling is the state of a kind while it is read. Values are packed at once, because unpacked the whole state may take several times the memory.
 type filling struct {
-	kind  *Kind
-	old   Snapshot
-	state tree
-	bad   unreadable
-	press presser
+	kind *Kind
+	old  Snapshot
+
+	mu      sync.Mutex // guards the fields below
+	state   tree
+	bad     unreadable
+	packers []*packer // those that nobody uses
 }
 
-// take adds the entries of a page.
-func (f *filling) take(entries []store.Entry) {
-	for _, e := range entries {
-		if e.Unreadable == nil {
-			o := f.kind.unchanged(f.old, e)
-			f.press.pressEarly(o)
-			f.state.set(e.Key, o)
+// takeLent adds a run of entries whose values belong to the store. It may be called from several goroutines.
+func (f *filling) takeLent(entries []store.Entry) {
+	p := f.packer()
+	f.take(entries, p, true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.packers = append(f.packers, p)
+}
+
+// packer returns a packer that nobody else uses.
+func (f *filling) packer() *packer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.packers)
+	if n == 0 {
+		return new(packer)
+	}
+	p := f.packers[n-1]
+	f.packers = f.packers[:n-1]
+	return p
+}
+
+// take adds entries. Of lent values that stay unpacked it makes copies.
+func (f *filling) take(entries []store.Entry, p *packer, lent bool) {
+	objects := make([]*Object, len(entries))
+	for i, e := range entries {
+		if e.Unreadable != nil {
+			f.kind.logUnreadable("a value cannot be read: lists and watches omit the object", e, e.Unreadable)
 			continue
 		}
-		f.bad.note(e.Key, e.Unreadable)
-		f.kind.complain("a value cannot be read: lists and watches leave it out", e, e.Unreadable)
+		o, known := f.kind.unchanged(f.old, e)
+		p.packEarly(o)
+		if lent && !known {
+			o.ownValue()
+		}
+		objects[i] = o
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, e := range entries {
+		if e.Unreadable != nil {
+			f.bad.note(e.Key, e.Unreadable)
+			continue
+		}
+		f.state.set(e.Key, objects[i])
 	}
 }
 
-// unchanged returns the object that the entry is, if it is known. The revision alone does not tell: the store may have
-// been replaced by another.
-func (k *Kind) unchanged(old Snapshot, e store.Entry) *Object {
-	if o, ok := old.Get(e.Key); ok && o.Revision == e.Revision && string(o.Value()) == string(e.Value) {
-		return o
+// unchanged returns the known object that is identical to the entry, otherwise a new one. Comparing the revision is not enough: the store may have been
+// replaced by another one.
+func (k *Kind) unchanged(old Snapshot, e store.Entry) (o *Object, known bool) {
+	if o, known = old.Get(e.Key); known && o.Revision == e.Revision && string(o.Value()) == string(e.Value) {
+		return o, true
 	}
-	return k.readObject(e)
+	return k.readObject(e), false
 }

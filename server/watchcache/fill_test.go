@@ -58,7 +58,7 @@ func TestFillReadsPagesOfOneRevision(t *testing.T) {
 			w.put(fmt.Sprintf("%sa/x%02d", pods, i), "|||")
 			w.put(fmt.Sprintf("%sn%02d", nodes, i), "||")
 		}
-		// While the pages are read, writes go on.
+		// Writes go on while the pages are read.
 		w.store.Inject(faults.Rule{Ops: faults.List, Delay: time.Second})
 		w.ended.Go(func() {
 			for i := range 20 {
@@ -185,12 +185,12 @@ func TestStoreThatWasReplacedByAnotherIsReadAgain(t *testing.T) {
 	})
 }
 
-// swappable is a store that can become another one, while nobody uses it.
+// swappable is a store that can be replaced by another while nobody uses it.
 type swappable struct{ store.Store }
 
 func TestKindAddedWhileWritesGoOnMissesNothing(t *testing.T) {
 	run(t, watchcache.Options{PageSize: 5}, func(w *world) {
-		// Lists are slow, so that events come before, while and after the kind is listed.
+		// Lists are slow, so that events come before, during and after the list.
 		w.store.Inject(faults.Rule{Ops: faults.List, Delay: 10 * time.Millisecond})
 		var want []string
 		w.ended.Go(func() {
@@ -306,7 +306,7 @@ func TestEverythingEndsWithRun(t *testing.T) {
 	})
 }
 
-func TestConcurrentAskersShareAQuestionThatWasAskedAfterThem(t *testing.T) {
+func TestConcurrentCallersShareARequestThatWasSentAfterTheyCame(t *testing.T) {
 	run(t, watchcache.Options{}, func(w *world) {
 		gate := make(chan struct{})
 		remove := w.store.Inject(faults.Rule{Ops: faults.Revision, Gate: gate})
@@ -328,7 +328,7 @@ func TestConcurrentAskersShareAQuestionThatWasAskedAfterThem(t *testing.T) {
 		w.wants(err, context.DeadlineExceeded)
 		asked.Go(func() {
 			if got, err := w.cache.Fresh(context.Background()); err != nil || got < rev {
-				t.Errorf("asked after %d was written, heard %d, %v", rev, got, err)
+				t.Errorf("asked after %d was written, got %d, %v", rev, got, err)
 			}
 		})
 		synctest.Wait()
@@ -341,13 +341,13 @@ func TestConcurrentAskersShareAQuestionThatWasAskedAfterThem(t *testing.T) {
 	})
 }
 
-func TestAskerThatGivesUpDoesNotFailOthers(t *testing.T) {
+func TestCallerThatGivesUpDoesNotFailOthers(t *testing.T) {
 	run(t, watchcache.Options{}, func(w *world) {
 		gate := make(chan struct{})
 		w.store.Inject(faults.Rule{Ops: faults.Revision, Gate: gate, Times: 2})
 		ctx, cancel := context.WithCancel(context.Background())
 		var asked sync.WaitGroup
-		for range 2 { // one asks, one waits for its turn to ask
+		for range 2 { // one request is sent, one waits to be sent
 			asked.Go(func() {
 				_, err := w.cache.Fresh(ctx)
 				w.wants(err, context.Canceled)
@@ -368,7 +368,7 @@ func TestAskerThatGivesUpDoesNotFailOthers(t *testing.T) {
 	})
 }
 
-func TestAskerThatIsCutOffWhileItAsksDoesNotFailOthers(t *testing.T) {
+func TestCallerWhoseContextEndsDuringItsRequestDoesNotFailOthers(t *testing.T) {
 	run(t, watchcache.Options{}, func(w *world) {
 		first, second := make(chan struct{}), make(chan struct{})
 		w.store.Inject(faults.Rule{Ops: faults.Revision, Gate: first, Times: 1})
@@ -381,13 +381,30 @@ func TestAskerThatIsCutOffWhileItAsksDoesNotFailOthers(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		ask(context.Background(), nil) // is asking
-		ask(ctx, context.Canceled)     // will ask next
-		ask(context.Background(), nil) // joins it
+		ask(context.Background(), nil) // sends its request
+		ask(ctx, context.Canceled)     // will send the next request
+		ask(context.Background(), nil) // joins that request
 		w.store.Inject(faults.Rule{Ops: faults.Revision, Gate: second, Times: 1})
 		close(first)
 		synctest.Wait()
 		cancel()
 		asked.Wait()
+	})
+}
+
+func TestAStateThatTheStoreHasForgottenIsExpiredThoughTheWindowReachesBack(t *testing.T) {
+	run(t, watchcache.Options{}, func(w *world) {
+		first := w.put(pods+"a/x", "|||")
+		last := w.put(pods+"a/y", "|||")
+		w.settle()
+		w.cache.Compacted(last)
+		w.cache.Compacted(first) // told late: nothing comes back
+		_, err := w.pods.SnapshotAt(first)
+		w.wants(err, watchcache.ErrExpired)
+		if _, err := w.pods.SnapshotAt(last); err != nil {
+			w.Error(err)
+		}
+		c := w.watch(w.pods, first, watchcache.All())
+		w.reads(c, fmt.Sprintf("%d Added y", last))
 	})
 }

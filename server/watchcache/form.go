@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// Slots is how many wire forms an object or an event may have in one edition.
+// Slots is the number of forms that an object or an event may have in one edition.
 const Slots = 8
 
-// forms are the wire forms of one object or event, in tables by edition. Most have none, so a table is made when it is needed.
+// forms are the encoded forms of one object or event, in tables by edition. Most objects have none, so a table is made only when it is needed.
 type forms struct {
-	budget *formBudget // nil outside a cache: then nothing is kept
+	budget *formBudget // nil outside of a cache: then no form is kept
 	table  atomic.Pointer[formTable]
 }
 
@@ -21,7 +21,7 @@ type formTable struct {
 	next    atomic.Pointer[formTable]
 }
 
-// of finds or makes the table of an edition.
+// of returns the table of an edition, and makes it if needed.
 func (fs *forms) of(edition uint32) *formTable {
 	for at := &fs.table; ; {
 		t := at.Load()
@@ -38,18 +38,18 @@ func (fs *forms) of(edition uint32) *formTable {
 	}
 }
 
-// form is one wire form. mu is held while it is made; data does not change once done is set.
+// form is one encoded form. mu is held while it is made; data does not change once done is set.
 type form struct {
 	mu   sync.Mutex
 	done atomic.Bool
-	hot  atomic.Bool // asked for since the budget's hand last passed
+	hot  atomic.Bool // used since the hand of the budget last passed
 	data []byte
 
 	home       *atomic.Pointer[form]
 	prev, next *form // in the budget's ring; guarded by the budget's mutex
 }
 
-// formOverhead is what a form costs besides its bytes.
+// formOverhead is the memory of a form besides its bytes.
 const formOverhead = 160
 
 func (fs *forms) get(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error) {
@@ -61,7 +61,7 @@ func (fs *forms) get(edition uint32, slot int, build func() ([]byte, error)) ([]
 	if f == nil {
 		f = &form{home: home}
 		if !home.CompareAndSwap(nil, f) {
-			if f = home.Load(); f == nil { // made and dropped again meanwhile
+			if f = home.Load(); f == nil { // another goroutine made it and it was dropped meanwhile
 				return build()
 			}
 		}
@@ -86,7 +86,7 @@ func (f *form) get(b *formBudget, build func() ([]byte, error)) ([]byte, error) 
 	return f.data, nil
 }
 
-// fill makes the form unless somebody else has meanwhile.
+// fill makes the form, unless another goroutine has made it meanwhile.
 func (f *form) fill(build func() ([]byte, error)) (made bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *form) fill(build func() ([]byte, error)) (made bool, err error) {
 	return true, nil
 }
 
-// drop gives all forms back to the budget. Who has their bytes keeps them.
+// drop returns the memory of all forms to the budget. Callers that hold their bytes may keep them.
 func (fs *forms) drop() {
 	for table := fs.table.Load(); table != nil; table = table.next.Load() {
 		for i := range table.slots {
@@ -113,8 +113,8 @@ func (fs *forms) drop() {
 	}
 }
 
-// formBudget bounds the bytes of all forms of a cache. A hand goes round the forms, as on a clock: what was asked for
-// since it last passed is spared once, the others go.
+// formBudget bounds the bytes of all forms of a cache with the CLOCK algorithm: a hand goes round the forms. A form that was used since the hand last
+// passed is spared once; the others are dropped.
 type formBudget struct {
 	limit int
 
@@ -174,12 +174,12 @@ func (b *formBudget) unlinkLocked(f *form) {
 	f.home.CompareAndSwap(f, nil)
 }
 
-// fade drops the forms that nobody has asked for since it came by last: what a burst of changes leaves behind goes, what
-// lists come back for stays. It holds the lock for a few forms at a time.
-func (b *formBudget) fade() {
-	for left := b.len(); left > 0; left -= fadeStep {
+// dropUnused drops the forms that were not used since its last call. Forms that a burst of changes left behind are dropped; forms that lists use
+// again stay. It holds the lock for a few forms at a time.
+func (b *formBudget) dropUnused() {
+	for left := b.len(); left > 0; left -= dropStep {
 		b.mu.Lock()
-		for range min(left, fadeStep) {
+		for range min(left, dropStep) {
 			if b.hand == nil {
 				break
 			}
@@ -193,8 +193,8 @@ func (b *formBudget) fade() {
 	}
 }
 
-// fadeStep is how many forms fade looks at in one go.
-const fadeStep = 256
+// dropStep is how many forms dropUnused checks while it holds the lock.
+const dropStep = 256
 
 func (b *formBudget) len() int {
 	b.mu.Lock()

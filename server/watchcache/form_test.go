@@ -2,7 +2,7 @@ package watchcache
 
 import "testing"
 
-func TestFormsThatNobodyAsksForFade(t *testing.T) {
+func TestUnusedFormsAreDropped(t *testing.T) {
 	b := &formBudget{limit: 1 << 20}
 	wanted, forgotten := forms{budget: b}, forms{budget: b}
 	build := func() ([]byte, error) { return []byte("form"), nil }
@@ -14,13 +14,13 @@ func TestFormsThatNobodyAsksForFade(t *testing.T) {
 	if _, err := wanted.get(0, 0, build); err != nil { // again
 		t.Fatal(err)
 	}
-	b.fade()
+	b.dropUnused()
 	if wanted.table.Load().slots[0].Load() == nil || forgotten.table.Load().slots[0].Load() != nil {
 		t.Error("the wrong form went")
 	}
-	b.fade()
+	b.dropUnused()
 	if _, n := b.usage(); n != 0 {
-		t.Errorf("%d forms stay that nobody asked for", n)
+		t.Errorf("%d unused forms are kept", n)
 	}
 }
 
@@ -36,6 +36,6 @@ func TestEditionsHaveFormsOfTheirOwn(t *testing.T) {
 	}
 	f.drop()
 	if _, n := f.budget.usage(); n != 0 {
-		t.Errorf("%d forms stay of an object that is gone", n)
+		t.Errorf("%d forms of a deleted object are kept", n)
 	}
 }

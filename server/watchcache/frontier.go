@@ -10,8 +10,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// frontier is a revision that grows, and who waits for it to. An advance wakes those whose revision has come and
-// nobody else.
+// frontier is a growing revision, and the goroutines that wait for it. An advance wakes only those whose revision has been reached.
 type frontier struct {
 	rev atomic.Int64
 

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-func TestFrontierWakesThoseWhoseRevisionHasComeAndForgetsThoseWhoLeave(t *testing.T) {
+func TestFrontierWakesOnlyWaitersWhoseRevisionIsReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f frontier
 		woken := make(map[store.Revision]*atomic.Bool)
@@ -39,7 +39,7 @@ func TestFrontierWakesThoseWhoseRevisionHasComeAndForgetsThoseWhoLeave(t *testin
 		}
 		for rev, here := range woken {
 			if here.Load() != (rev <= 6) {
-				t.Errorf("who waits for %d is woken: %v", rev, here.Load())
+				t.Errorf("the goroutine that waits for %d was woken: %v", rev, here.Load())
 			}
 		}
 		cancel()

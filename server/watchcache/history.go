@@ -6,53 +6,53 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// leastEvents stay in a window however big they are: otherwise a huge object would be cut before anyone could read it.
-const leastEvents = 64
+// minEvents stay in a window however large they are: otherwise a huge object would be dropped before a watch could read it.
+const minEvents = 64
 
-// history is a kind's window of recent events, from one fill of the kind to the next. Its kind's mutex guards all of
-// it; cursors follow the links without.
+// history is a kind's window of recent events, from one fill of the kind to the next. Its kind's mutex guards all of it; cursors follow the links
+// without a lock.
 type history struct {
 	// since is the oldest revision that a cursor may start from: everything after it is in the window.
 	since store.Revision
 	// last is the revision of the newest event, or the one of the fill.
-	last    store.Revision
-	window  window
-	bytes   int
-	list    list
-	threads threads
-	// end is why there will be no more events; nil while there may be.
+	last       store.Revision
+	window     window
+	bytes      int
+	list       list
+	topicLists topicLists
+	// end says why there will be no more events; nil while there may be.
 	end *link
 }
 
 func newHistory(since store.Revision, indexed []int) *history {
-	return &history{since: since, last: since, list: newList(), threads: threads{indexed: indexed}}
+	return &history{since: since, last: since, list: newList(), topicLists: topicLists{indexed: indexed}}
 }
 
 func (h *history) pushLocked(e *Event, sleepers *[]chan struct{}) {
 	h.last = e.Revision
 	h.bytes += e.cost()
 	l := h.list.push(e, sleepers)
-	h.window.push(place{link: l, revision: e.Revision, stitches: h.threads.pushLocked(e, sleepers)})
+	h.window.push(place{link: l, revision: e.Revision, topicLinks: h.topicLists.pushLocked(e, sleepers)})
 }
 
-// trimLocked forgets the oldest events until the window keeps its bounds.
+// trimLocked forgets the oldest events until the window is within its bounds.
 func (h *history) trimLocked(events, bytes int) {
-	for h.window.len() > leastEvents && (h.window.len() > events || h.bytes > bytes) {
+	for h.window.len() > minEvents && (h.window.len() > events || h.bytes > bytes) {
 		h.shiftLocked(endExpired)
 	}
 }
 
-// shiftLocked forgets the oldest event. Who has not read it finds end.
+// shiftLocked forgets the oldest event. Cursors that have not read it find end.
 func (h *history) shiftLocked(end *link) {
 	p := h.window.shift()
 	e := p.link.event.Load()
 	h.since = e.Revision
 	h.bytes -= e.cost()
 	h.list.shift(p.link, end)
-	for _, s := range p.stitches {
-		s.thread.list.shift(s.link, end)
+	for _, s := range p.topicLinks {
+		s.topicList.list.shift(s.link, end)
 	}
-	e.retire()
+	e.dropForms()
 }
 
 // afterLocked returns the link right before the first event after rev, which is not before since.
@@ -64,7 +64,7 @@ func (h *history) afterLocked(rev store.Revision) *link {
 	return h.window.at(i - 1).link
 }
 
-// endLocked closes the history: its cursors get the error of the end, now or at their next read.
+// endLocked closes the history: its cursors get the error that belongs to end, now or at their next read.
 func (h *history) endLocked(end *link, sleepers *[]chan struct{}) {
 	if h.end != nil {
 		return
@@ -74,22 +74,22 @@ func (h *history) endLocked(end *link, sleepers *[]chan struct{}) {
 		h.shiftLocked(end)
 	}
 	h.list.tail.follow(end, sleepers)
-	for _, th := range h.threads.byTopic {
+	for _, th := range h.topicLists.byTopic {
 		th.list.tail.follow(end, sleepers)
 	}
 }
 
-// place is where one event is: on the list of all, and on threads.
+// place says where one event is: on the list of all events and on lists of topics.
 type place struct {
-	link     *link
-	revision store.Revision
-	stitches []stitch
+	link       *link
+	revision   store.Revision
+	topicLinks []topicLink
 }
 
-// window is a queue of places in blocks, so that neither growing nor shrinking ever moves them.
+// window is a queue of places in blocks, so that growing and shrinking moves no place.
 type window struct {
 	blocks []*[blockSize]place
-	first  int // in the first block
+	first  int // index in the first block
 	n      int
 }
 

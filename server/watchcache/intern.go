@@ -6,16 +6,15 @@ import (
 	"sync"
 )
 
-// How much an interner remembers: two generations of so many. A value that appears in fewer than that many others is
-// forgotten, which costs a copy of it and nothing else.
+// The size of an interner: two generations of this many values. A value that appears less often is forgotten, which costs only another copy of it.
 const (
 	internStrings = 16 << 10
 	internSets    = 8 << 10
-	// internLongest keeps long values, which are hardly ever shared, out of the table.
+	// Values longer than internLongest are hardly ever shared and stay out of the table.
 	internLongest = 128
 )
 
-// interner makes equal strings and equal label sets one. All it returns is its own memory, never its caller's.
+// interner replaces equal strings and equal label sets by one copy. What it returns never points into its caller's memory.
 type interner struct {
 	mu      sync.Mutex
 	strings generations[string]
@@ -23,7 +22,7 @@ type interner struct {
 	scratch []byte
 }
 
-// generations is a bounded table: what was not asked for during a whole generation is dropped.
+// generations is a bounded table: entries that were not used during a whole generation are dropped.
 type generations[V any] struct {
 	young, old map[string]V
 }
@@ -45,7 +44,7 @@ func (g *generations[V]) put(key string, v V, limit int) {
 	g.young[key] = v
 }
 
-// attributes returns a copy of a that shares what it can with others.
+// attributes returns a copy of a that shares memory with equal attributes.
 func (in *interner) attributes(a Attributes) Attributes {
 	in.mu.Lock()
 	defer in.mu.Unlock()

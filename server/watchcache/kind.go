@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// KindOptions describe a kind to the cache.
+// KindOptions describes a kind to the cache.
 type KindOptions struct {
 	// Name is the group-resource, for logs and metrics.
 	Name string
@@ -19,15 +19,14 @@ type KindOptions struct {
 	Prefix string
 	// Fields are the names of the selectable fields, in the order of Attributes.Fields.
 	Fields []string
-	// Indexed says which fields have topics of their own.
+	// Indexed are the indexes of the fields that have topics of their own.
 	Indexed []int
-	// Namespaced kinds have keys of prefix, namespace, slash and name; others of prefix and name.
+	// Namespaced says that keys consist of prefix, namespace, slash and name; otherwise of prefix and name.
 	Namespaced bool
-	// Attributes reads from stored bytes what selectors ask for. It is called once for each version, and from two
-	// goroutines while the kind is filled. What it returns may point into value. Nil means that objects have no
-	// attributes; after an error the object is kept without.
+	// Attributes reads labels and fields from stored bytes. It is called once for each version of an object, from several goroutines while the kind is
+	// filled. Its result may point into value. Nil means that objects have no attributes. If it fails, the object is kept without attributes.
 	Attributes func(key string, value []byte) (Attributes, error)
-	// WindowEvents and WindowBytes bound the history; zero means as the cache's options say.
+	// WindowEvents and WindowBytes bound the history; zero means the bounds in the cache's Options.
 	WindowEvents int
 	WindowBytes  int
 }
@@ -52,39 +51,39 @@ type Kind struct {
 	cache   *Cache
 	options KindOptions
 	ready   chan struct{} // closed when the kind is filled for the first time
-	ended   chan struct{} // closed when there will be no more
+	ended   chan struct{} // closed when there will be no more events
 
-	cursors    atomic.Int64
-	broad      atomic.Int64 // those cursors that see each event
-	events     atomic.Int64
-	complaints atomic.Int64 // about values, or their attributes, that cannot be read
+	cursors         atomic.Int64
+	unfiltered      atomic.Int64 // the number of cursors that see every event
+	events          atomic.Int64
+	unreadableCount atomic.Int64 // the number of values or attributes that cannot be read
 
-	// mu guards what follows. It is held for the time of a change and of a look into the tree, and while it is held no
-	// other lock is taken but that of the form budget.
+	// mu guards the fields below. It is held briefly, for a change or for a read of the tree. While it is held, only the form budget's lock may be
+	// taken.
 	mu    sync.Mutex
 	state tree
-	// unreadable are keys that have a value which cannot be read. They are not in state.
+	// unreadable are the keys whose value cannot be read. They are not in state.
 	unreadable unreadable
-	frozen     *tree // a frozen copy of state, if somebody asked for it since the last change
+	frozen     *tree // a frozen copy of state, if a snapshot was taken since the last change
 	rev        store.Revision
 	history    *history // nil until the kind is filled
-	end        *link    // why there will be no more, or nil
+	end        *link    // why there will be no more events, or nil
 	past       past
-	pending    []change // what came before the kind was filled
-	// restedAt is how many events there had been when values were put to rest last, restless that not all were.
-	restedAt int64
-	restless bool
+	pending    []change // changes that arrived before the kind was filled
+	// packedAt is the number of events when values were last packed. unpacked says that some values were left unpacked then.
+	packedAt int64
+	unpacked bool
 
-	fresh []change // the changes of the batch that is being read; the writer's own
+	fresh []change // the changes of the current batch; only the writer uses it
 }
 
 // Name returns the kind's name.
 func (k *Kind) Name() string { return k.options.Name }
 
-// Options returns what the kind was added with, and the bounds of its window.
+// Options returns the options of the kind, with the bounds of its window filled in.
 func (k *Kind) Options() KindOptions { return k.options }
 
-// Ready tells whether the kind has been filled.
+// Ready reports whether the kind has been filled.
 func (k *Kind) Ready() bool {
 	select {
 	case <-k.ready:
@@ -94,7 +93,7 @@ func (k *Kind) Ready() bool {
 	}
 }
 
-// WaitReady waits until the kind is filled, or never will be.
+// WaitReady waits until the kind is filled, and fails if it never will be.
 func (k *Kind) WaitReady(ctx context.Context) error {
 	select {
 	case <-k.ready:
@@ -118,7 +117,7 @@ func (k *Kind) Get(key string) (*Object, bool) {
 
 // Snapshot returns the newest state. It is empty, and its revision zero, until the kind is ready.
 func (k *Kind) Snapshot() Snapshot {
-	reached := k.cache.Revision() // before the state is looked at, which then is at least as new
+	reached := k.cache.Revision() // read before the state, which then is at least as new
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.snapshotLocked(reached)
@@ -132,14 +131,13 @@ func (k *Kind) snapshotLocked(reached store.Revision) Snapshot {
 		t := k.state.freeze()
 		k.frozen = &t
 	}
-	if k.end != nil { // the cache goes on without this kind
+	if k.end != nil { // the kind was removed, and the cache's revision goes on without it
 		reached = 0
 	}
 	return Snapshot{state: k.frozen, rev: max(reached, k.rev)}
 }
 
-// Watch returns a cursor for every event of the topic after from. If from is beyond the cache's revision, the events
-// that come before it are left out.
+// Watch returns a cursor for the topic's events after from. If from is beyond the cache's revision, events up to from are skipped.
 func (k *Kind) Watch(from store.Revision, topic Topic) (*Cursor, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,7 +150,7 @@ func (k *Kind) Watch(from store.Revision, topic Topic) (*Cursor, error) {
 	return k.newCursorLocked(topic, k.history.afterLocked(from), from), nil
 }
 
-// WatchFromNow returns the newest state and a cursor for every event of the topic after it.
+// WatchFromNow returns the newest state and a cursor for the topic's events after it.
 func (k *Kind) WatchFromNow(topic Topic) (Snapshot, *Cursor, error) {
 	reached := k.cache.Revision()
 	k.mu.Lock()
@@ -174,11 +172,11 @@ func (k *Kind) servingLocked() error {
 	return nil
 }
 
-// Watched is how many watches see each event of the kind, whatever it is about.
-func (k *Kind) Watched() int { return int(k.broad.Load()) }
+// Watched returns the number of watches that see every event of the kind.
+func (k *Kind) Watched() int { return int(k.unfiltered.Load()) }
 
-// threaded tells whether a topic has a list of its own.
-func (k *Kind) threaded(t Topic) bool {
+// hasTopicList reports whether a topic has a list of its own.
+func (k *Kind) hasTopicList(t Topic) bool {
 	switch t.class {
 	case topicNamespace, topicKey:
 		return true

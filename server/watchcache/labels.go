@@ -10,13 +10,12 @@ import (
 // Label is one label of an object.
 type Label struct{ Key, Value string }
 
-// Labels is an object's labels, for selectors to ask. The zero value has none. Objects with the same labels share them:
-// the pods of a ReplicaSet have one set between them all.
+// Labels are an object's labels. The zero value has none. Objects with equal labels share one set, as the pods of a ReplicaSet do.
 type Labels struct{ set *labelSet }
 
 type labelSet struct{ labels []Label }
 
-// MakeLabels takes the slice over. Of two labels with the same key the later one counts.
+// MakeLabels takes ownership of the slice. If a key comes twice, the later label wins.
 func MakeLabels(labels []Label) Labels {
 	if len(labels) == 0 {
 		return Labels{}
@@ -34,7 +33,7 @@ func MakeLabels(labels []Label) Labels {
 	return Labels{&labelSet{last}}
 }
 
-// LabelsOf makes labels of a map.
+// LabelsOf converts a map to labels.
 func LabelsOf(m map[string]string) Labels {
 	if len(m) == 0 {
 		return Labels{}
@@ -46,12 +45,12 @@ func LabelsOf(m map[string]string) Labels {
 	return MakeLabels(labels)
 }
 
-// Lookup returns a label's value and whether there is one.
+// Lookup returns a label's value, and whether the label exists.
 func (l Labels) Lookup(key string) (string, bool) {
 	if l.set == nil {
 		return "", false
 	}
-	for i := range l.set.labels { // few enough that a search by halves would be slower
+	for i := range l.set.labels { // so few that a binary search would be slower
 		if l.set.labels[i].Key == key {
 			return l.set.labels[i].Value, true
 		}
@@ -59,7 +58,7 @@ func (l Labels) Lookup(key string) (string, bool) {
 	return "", false
 }
 
-// Has tells whether there is a label.
+// Has reports whether the label exists.
 func (l Labels) Has(key string) bool {
 	_, ok := l.Lookup(key)
 	return ok
@@ -71,7 +70,7 @@ func (l Labels) Get(key string) string {
 	return v
 }
 
-// Len tells how many labels there are.
+// Len returns the number of labels.
 func (l Labels) Len() int {
 	if l.set == nil {
 		return 0

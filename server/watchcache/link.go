@@ -2,19 +2,19 @@ package watchcache
 
 import "sync/atomic"
 
-// link is one place in a list of events. A cursor stands on the link that it has read; what it has not read follows.
-// The writer alone sets next, once from nil to the next link, and later perhaps to one of the ends below.
+// link is one place in a list of events. A cursor stands on the last link that it has read; what it has not read follows. Only the writer sets next:
+// once from nil to the next link, and later perhaps to one of the ends below.
 //
-// The event is behind a pointer that is cleared when the event leaves the window: so a cursor that stands here, idle or
-// far behind, keeps these few bytes alive and no event.
+// The pointer to the event is cleared when the event leaves the window. So an idle or slow cursor that stands on the link keeps the link alive, but
+// no event.
 type link struct {
 	next  atomic.Pointer[link]
 	event atomic.Pointer[Event]
 	wake  atomic.Pointer[wake]
 }
 
-// wake is a channel that is closed when its link gets a successor. All who wait on the same link share it, and a link
-// on which nobody waits has none.
+// wake is a channel that is closed when its link gets a successor. All cursors that wait on a link share it; a link on which none waits has no
+// channel.
 type wake struct{ ch chan struct{} }
 
 // The ends of a list.
@@ -25,7 +25,7 @@ var (
 	endStopped  = new(link)
 )
 
-// endError returns the error that an end stands for, or nil for a link that is none.
+// endError returns the error for one of the ends, or nil for any other link.
 func endError(l *link) error {
 	switch l {
 	case endExpired:
@@ -46,9 +46,9 @@ var closed = func() chan struct{} {
 	return ch
 }()
 
-// waken returns a channel that is closed once the link has a successor. The writer looks for the channel after it has
-// set next and we look at next after we have set the channel: one of us sees the other.
-func (l *link) waken() <-chan struct{} {
+// wakeChannel returns a channel that is closed once the link has a successor. The writer looks for the channel after it has set next, and we look at
+// next after we have set the channel, so at least one of us sees the other.
+func (l *link) wakeChannel() <-chan struct{} {
 	if l.next.Load() != nil {
 		return closed
 	}
@@ -65,7 +65,7 @@ func (l *link) waken() <-chan struct{} {
 	return w.ch
 }
 
-// follow makes next the successor of l, which has none, and remembers who has to be woken.
+// follow makes next the successor of l, which has none yet, and adds the channel to close to sleepers.
 func (l *link) follow(next *link, sleepers *[]chan struct{}) {
 	l.next.Store(next)
 	if w := l.wake.Load(); w != nil {
@@ -91,7 +91,7 @@ func (l *list) push(e *Event, sleepers *[]chan struct{}) *link {
 	return next
 }
 
-// shift takes the oldest link out of the list. Who stands before it finds end.
+// shift removes the oldest link from the list. Cursors that stand before it find end.
 func (l *list) shift(oldest, end *link) {
 	l.base.next.Store(end)
 	oldest.event.Store(nil)

@@ -10,8 +10,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// TestCursorOutsideTheWindowKeepsNothingAlive is about those that are too slow, and those that have nothing to read for a
-// long time.
+// TestCursorOutsideTheWindowKeepsNothingAlive tests cursors that are too slow, and cursors that have nothing to read for a long time.
 func TestCursorOutsideTheWindowKeepsNothingAlive(t *testing.T) {
 	w := build(t, watchcache.Options{WindowEvents: 100}, memory.Options{})
 	w.start()

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// pastKept is how many states of the past a kind remembers. The pages of a list ask for the same one again and again.
+// pastKept is how many past states a kind remembers: a client that lists in pages asks for the same state again and again.
 const pastKept = 4
 
-// past is the states that were asked for, the last one first. It keeps no object alive that the window does not.
+// past are the states that were requested, the most recent first. It keeps no object alive that has left the window.
 type past []Snapshot
 
 func (p past) at(rev store.Revision) (Snapshot, bool) {
@@ -33,11 +33,21 @@ func (p *past) forgetBefore(since store.Revision) {
 	*p = slices.DeleteFunc(*p, func(s Snapshot) bool { return s.rev < since })
 }
 
-// SnapshotAt returns the state right after rev, which must be inside the window. It is made of the newest state, or of
-// one that was asked for before, by taking back what happened since: that takes as long as there were events, and holds
-// no lock.
+// Compacted tells the cache that the store keeps no states from before rev. SnapshotAt then refuses them, even if the window reaches back to them:
+// the answer must not depend on which server a client asks. Watches are not affected.
+func (c *Cache) Compacted(rev store.Revision) {
+	for {
+		have := c.compacted.Load()
+		if int64(rev) <= have || c.compacted.CompareAndSwap(have, int64(rev)) {
+			return
+		}
+	}
+}
+
+// SnapshotAt returns the state right after rev, which must be inside the window. It starts with the newest state, or with a remembered one, and
+// undoes the later events. That takes time in proportion to their number, and holds no lock.
 func (k *Kind) SnapshotAt(rev store.Revision) (Snapshot, error) {
-	s, h, at, err := k.startBack(rev)
+	s, h, at, err := k.nearestState(rev)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("%s at %d: %w", k.options.Name, rev, err)
 	}
@@ -57,9 +67,9 @@ func (k *Kind) SnapshotAt(rev store.Revision) (Snapshot, error) {
 	return s, nil
 }
 
-// startBack finds the oldest known state that is not older than rev, and the link right before the first event to take
-// back; no link if the state is the one that was asked for.
-func (k *Kind) startBack(rev store.Revision) (Snapshot, *history, *link, error) {
+// nearestState returns the oldest known state that is not older than rev, and the link before the first event to undo; the link is nil if the state is
+// the requested one.
+func (k *Kind) nearestState(rev store.Revision) (Snapshot, *history, *link, error) {
 	reached := k.cache.Revision()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,7 +80,7 @@ func (k *Kind) startBack(rev store.Revision) (Snapshot, *history, *link, error) 
 	switch {
 	case rev > s.rev:
 		return Snapshot{}, nil, nil, ErrFuture
-	case rev < h.since:
+	case rev < h.since, rev < store.Revision(k.cache.compacted.Load()):
 		return Snapshot{}, nil, nil, ErrExpired
 	case rev >= h.last:
 		s.rev = rev
@@ -87,8 +97,7 @@ func (k *Kind) startBack(rev store.Revision) (Snapshot, *history, *link, error) 
 	return s, h, h.afterLocked(rev), nil
 }
 
-// undo takes the events after the link at, up to the revision upTo, back from a state. It fails if they leave the window
-// meanwhile.
+// undo reverts the events after the link at, up to the revision upTo. It fails if they leave the window meanwhile.
 func undo(state tree, at *link, upTo store.Revision) (tree, bool) {
 	var events []*Event
 	for l := at.next.Load(); l != nil; l = l.next.Load() {

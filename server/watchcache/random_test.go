@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// written is what the writers know: one change by its revision, in the words of an event.
+// written is one change as the writers know it: with its revision, and in the form of an event.
 type written struct {
 	rev        store.Revision
 	key        string
@@ -26,7 +26,7 @@ type written struct {
 	kind       watchcache.EventType
 }
 
-// record is all that was written, in the order of revisions.
+// record is everything that was written, by revision.
 type record struct {
 	mu      sync.Mutex
 	changes []written
@@ -38,7 +38,7 @@ func (r *record) add(w written) {
 	r.changes = append(r.changes, w)
 }
 
-// settle works out what each change meant.
+// settle computes the type of each event.
 func (r *record) settle() {
 	sort.Slice(r.changes, func(i, j int) bool { return r.changes[i].rev < r.changes[j].rev })
 	state := map[string]string{}
@@ -61,7 +61,7 @@ func (w written) String() string {
 	return fmt.Sprintf("%d %v %s %q was %q", w.rev, w.kind, w.key, w.value, w.old)
 }
 
-// concerns is the test's own idea of a topic.
+// concerns says whether a change matches a topic. It is independent of the code under test.
 func (w written) concerns(prefix, topic string) bool {
 	if !strings.HasPrefix(w.key, prefix) {
 		return false
@@ -91,7 +91,7 @@ func (w written) concerns(prefix, topic string) bool {
 	return false
 }
 
-// state is what was there at a revision.
+// state returns the objects at a revision.
 func (r *record) state(prefix string, at store.Revision) (lines []string) {
 	values := map[string]string{}
 	for _, c := range r.changes {
@@ -111,20 +111,20 @@ func (r *record) state(prefix string, at store.Revision) (lines []string) {
 	return lines
 }
 
-// seen is one step of a transcript: an event, or a bookmark if there is none.
+// seen is one step of a transcript: an event or, if there is none, a bookmark.
 type seen struct {
 	bookmark store.Revision
 	event    *watchcache.Event
 }
 
-// transcript is what one watch was told, over any number of cursors that continue each other.
+// transcript is everything that one watch received, over any number of cursors that continue each other.
 type transcript struct {
 	prefix, topic string
 	from          store.Revision
 	steps         []seen
 }
 
-// judge checks a transcript by the names of the guarantees.
+// judge checks a transcript against each guarantee by name.
 func (tr transcript) judge(r *record) error {
 	var floor, last store.Revision
 	var got []string
@@ -172,7 +172,7 @@ func (tr transcript) judge(r *record) error {
 	return nil
 }
 
-// chaos is a world in which everything happens at random.
+// chaos runs a world with random operations and faults.
 type chaos struct {
 	*world
 	seed    uint64
@@ -264,7 +264,7 @@ func (c *chaos) write(r *rand.Rand) {
 	}
 }
 
-// follow is one watch, which goes on after an interruption if it can.
+// follow is one watch, which continues after an interruption if it can.
 func (c *chaos) follow(r *rand.Rand, k *watchcache.Kind) {
 	prefix := k.Options().Prefix
 	spec, topic := randomTopic(r, prefix)
@@ -342,7 +342,7 @@ func randomTopic(r *rand.Rand, prefix string) (string, watchcache.Topic) {
 		ns := string('a' + rune(r.IntN(3)))
 		if prefix == nodes {
 			ns = ""
-			return "all:", watchcache.Namespace(ns) // nodes have none, which all share
+			return "all:", watchcache.Namespace(ns) // nodes have no namespace
 		}
 		return "namespace:" + ns, watchcache.Namespace(ns)
 	case 1:
@@ -358,7 +358,7 @@ func randomTopic(r *rand.Rand, prefix string) (string, watchcache.Topic) {
 	}
 }
 
-// look reads states, of now and of the past.
+// look reads current and past states.
 func (c *chaos) look(r *rand.Rand, k *watchcache.Kind) {
 	pause(r, 10*time.Millisecond)
 	prefix := k.Options().Prefix
@@ -386,7 +386,7 @@ func (c *chaos) keep(prefix string, s watchcache.Snapshot) {
 	c.prefixes = append(c.prefixes, prefix)
 }
 
-// harm does what happens to stores.
+// harm injects a random fault into the store.
 func (c *chaos) harm(r *rand.Rand) {
 	pause(r, 300*time.Millisecond)
 	switch r.IntN(4) {
@@ -401,7 +401,7 @@ func (c *chaos) harm(r *rand.Rand) {
 		release := c.store.Hold()
 		pause(r, 100*time.Millisecond)
 		release()
-	case 3: // the log can't be resumed
+	case 3: // the log cannot be resumed
 		release := c.store.Hold()
 		pause(r, 50*time.Millisecond)
 		if rev, err := c.store.Revision(context.Background()); err == nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// fadeEvery is how long a form may go unused: it is dropped after one to two times that.
-const fadeEvery = 15 * time.Second
+// formInterval is how often unused forms are dropped. A form is dropped once it was not used for one to two times that.
+const formInterval = 15 * time.Second
 
-// Run fills the cache and keeps it up to date until ctx ends. Losing the store does not end it: the log is resumed where
-// it was lost if that is possible, otherwise the cache is refilled. It may be called once.
+// Run fills the cache and keeps it up to date until ctx ends. If the store is lost, Run resumes the log where it was lost, if possible; otherwise it
+// refills the cache. It may be called once.
 func (c *Cache) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return errors.New("watch cache runs already")
@@ -26,11 +26,11 @@ func (c *Cache) Run(ctx context.Context) error {
 	ends, cancel := context.WithCancel(ctx)
 	defer cancel()
 	keeping.Go(func() {
-		for sleep(ends, fadeEvery) {
-			c.forms.fade()
+		for sleep(ends, formInterval) {
+			c.forms.dropUnused()
 		}
 	})
-	keeping.Go(func() { c.rests(ends) })
+	keeping.Go(func() { c.packAll(ends) })
 	lost := error(errNotBegun)
 	for failures := 1; ; failures++ {
 		before := c.batches.Load()
@@ -54,8 +54,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// attach brings the cache to a point from which the log can be followed: where it is, if that is known to work,
-// otherwise by a fill.
+// attach makes the cache ready to follow the log: from where it is, if the log can be resumed there, otherwise by a fill.
 func (c *Cache) attach(ctx context.Context, lost error) error {
 	if !c.Ready() || errors.Is(lost, store.ErrCompacted) || errors.Is(lost, store.ErrFuture) {
 		return c.fill(ctx)
@@ -64,7 +63,7 @@ func (c *Cache) attach(ctx context.Context, lost error) error {
 	if err != nil {
 		return err
 	}
-	if rev < c.Revision() { // not the store that it was
+	if rev < c.Revision() { // this is another store
 		return c.fill(ctx)
 	}
 	c.resumes.Add(1)
@@ -85,7 +84,7 @@ func (c *Cache) follow(ctx context.Context) error {
 		if lost == nil {
 			lost = fmt.Errorf("%w: the watch ended", store.ErrUnavailable)
 		}
-		cancel(lost) // also ends a list that is under way
+		cancel(lost) // also ends a running list
 	})
 	c.fillAdded(ctx)
 	reader.Wait()
@@ -109,7 +108,7 @@ func (c *Cache) fillAdded(ctx context.Context) {
 	}
 }
 
-// stop ends all kinds, so that nobody waits for what will not come.
+// stop ends all kinds, so that nothing waits for events that will not come.
 func (c *Cache) stop() {
 	c.mu.Lock()
 	c.stopped = true
@@ -123,7 +122,7 @@ func (c *Cache) stop() {
 	close(c.ended)
 }
 
-// apply is the one writer: it takes the batches of the store's log, one after the other.
+// apply is the one writer: it applies the batches of the store's log, one after the other.
 func (c *Cache) apply(b store.Batch) error {
 	c.batches.Add(1)
 	reached, upTo := c.Revision(), b.Revision
@@ -154,11 +153,11 @@ func (c *Cache) commit(k *Kind, rev store.Revision) {
 	k.commit(k.fresh, rev, &sleepers)
 	clear(k.fresh)
 	k.fresh = k.fresh[:0]
-	rouse(sleepers)
+	wakeAll(sleepers)
 }
 
-// rouse wakes who waits. It is done without a lock, because each of them wants it.
-func rouse(sleepers []chan struct{}) {
+// wakeAll closes the channels. No lock is held meanwhile, because each goroutine that wakes wants it.
+func wakeAll(sleepers []chan struct{}) {
 	for _, ch := range sleepers {
 		close(ch)
 	}
@@ -167,10 +166,10 @@ func rouse(sleepers []chan struct{}) {
 func (k *Kind) finishAndWake(end *link) {
 	var sleepers []chan struct{}
 	k.finish(end, &sleepers)
-	rouse(sleepers)
+	wakeAll(sleepers)
 }
 
-// sleep tells whether it could sleep to the end.
+// sleep reports whether it slept for the whole time.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

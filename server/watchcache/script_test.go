@@ -87,7 +87,7 @@ func TestEventsOfOneRevisionBelongTogether(t *testing.T) {
 	})
 }
 
-func TestLogThatBeginsTooEarlyOrSaysNothingIsHarmless(t *testing.T) {
+func TestOldEventsAndEmptyBatchesAreHarmless(t *testing.T) {
 	scripted(t, func(w *world, s *script) {
 		c := w.watch(w.pods, 10, watchcache.All())
 		s.batches <- store.Batch{Events: []store.Event{put(9, "w"), put(11, "x")}, Revision: 11}
@@ -103,12 +103,12 @@ func TestLogThatBeginsTooEarlyOrSaysNothingIsHarmless(t *testing.T) {
 	})
 }
 
-func TestNewKindLeavesOutWhatItsListHasSeen(t *testing.T) {
+func TestNewKindSkipsEventsThatItsListIncludes(t *testing.T) {
 	scripted(t, func(w *world, s *script) {
 		widget := func(rev store.Revision, name string) store.Event {
 			return store.Event{Key: widgets + "a/" + name, Value: []byte("|||"), Revision: rev}
 		}
-		s.mu.Lock() // holds up the list
+		s.mu.Lock() // blocks the list
 		k := w.add(widgets)
 		s.batches <- store.Batch{Events: []store.Event{widget(12, "x")}, Revision: 12}
 		s.batches <- store.Batch{Events: []store.Event{widget(13, "gone")}, Revision: 13}
@@ -151,7 +151,7 @@ func TestLogIsNotResumedInAStoreThatIsBehindIt(t *testing.T) {
 	})
 }
 
-func TestVersionsOfAnObjectShareWhatIsTheSame(t *testing.T) {
+func TestVersionsOfAnObjectShareEqualParts(t *testing.T) {
 	scripted(t, func(w *world, s *script) {
 		c := w.watch(w.pods, 10, watchcache.All())
 		s.batches <- store.Batch{Events: []store.Event{put(11, "x"), put(12, "x")}, Revision: 12}

@@ -16,7 +16,7 @@ type Snapshot struct {
 // Revision returns the revision whose state it is.
 func (s Snapshot) Revision() store.Revision { return s.rev }
 
-// Len tells how many objects there are.
+// Len returns the number of objects.
 func (s Snapshot) Len() int {
 	if s.state == nil {
 		return 0
@@ -24,7 +24,7 @@ func (s Snapshot) Len() int {
 	return s.state.len()
 }
 
-// Get returns the object with that key.
+// Get returns the object with a key.
 func (s Snapshot) Get(key string) (*Object, bool) {
 	if s.state == nil {
 		return nil, false
@@ -33,7 +33,7 @@ func (s Snapshot) Get(key string) (*Object, bool) {
 	return o, o != nil
 }
 
-// Range yields the objects whose keys begin with prefix and, if after is not empty, come after it; by ascending key.
+// Range yields the objects whose keys begin with prefix and are greater than after, by ascending key. An empty after excludes nothing.
 func (s Snapshot) Range(prefix, after string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		if s.state == nil {
@@ -45,7 +45,7 @@ func (s Snapshot) Range(prefix, after string) iter.Seq[*Object] {
 	}
 }
 
-// CountRange counts what Range would yield, without going through it.
+// CountRange returns how many objects Range would yield, without visiting them.
 func (s Snapshot) CountRange(prefix, after string) int {
 	if s.state == nil {
 		return 0
@@ -57,7 +57,7 @@ func (s Snapshot) CountRange(prefix, after string) int {
 	return max(0, end-s.state.rank(start(prefix, after)))
 }
 
-// start returns the first key that a range may have.
+// start returns the smallest key that a range may contain.
 func start(prefix, after string) string {
 	if after == "" || after < prefix {
 		return prefix
@@ -65,7 +65,7 @@ func start(prefix, after string) string {
 	return after + "\x00"
 }
 
-// successor returns the first key after all that begin with prefix, or nothing if there is none.
+// successor returns the first key after all keys that begin with prefix; it is empty if there is none.
 func successor(prefix string) string {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {

@@ -8,8 +8,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// BenchmarkStages measures what the cache does with one event of the log, and with one request; package wire measures the
-// rest of the way.
+// BenchmarkStages measures the cache's work for one event of the log and for one request; package wire measures the rest.
 func BenchmarkStages(b *testing.B) {
 	c, k := benchCache(b, benchPods, Options{})
 	w := newWrites(benchPods)
@@ -39,7 +38,7 @@ func BenchmarkStages(b *testing.B) {
 			h.trimLocked(10_000, 1<<30)
 		}
 	})
-	b.Run("wake", func(b *testing.B) { // one sleeper; that it falls asleep again is part of it
+	b.Run("wake", func(b *testing.B) { // one sleeper; that it falls asleep again is included
 		_, cur, err := k.WatchFromNow(All())
 		if err != nil {
 			b.Fatal(err)
@@ -56,10 +55,10 @@ func BenchmarkStages(b *testing.B) {
 		defer close(asleep)
 		for b.Loop() {
 			l := new(link)
-			asleep <- l.waken()
+			asleep <- l.wakeChannel()
 			var sleepers []chan struct{}
 			l.follow(endStopped, &sleepers)
-			rouse(sleepers)
+			wakeAll(sleepers)
 			<-woken
 		}
 	})
@@ -71,7 +70,7 @@ func BenchmarkStages(b *testing.B) {
 			}
 		}
 	})
-	b.Run("snapshot", func(b *testing.B) { // and what it costs the next change
+	b.Run("snapshot", func(b *testing.B) { // including what it costs the next change
 		for i := 0; b.Loop(); i++ {
 			k.Snapshot()
 			k.mu.Lock()

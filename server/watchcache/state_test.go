@@ -91,7 +91,7 @@ func TestRangeGoesThroughAPrefixInPages(t *testing.T) {
 	})
 }
 
-func TestPastIsExactInsideTheWindowAndExpiredOutside(t *testing.T) {
+func TestPastStatesAreExactInsideTheWindowAndExpiredOutside(t *testing.T) {
 	run(t, watchcache.Options{WindowEvents: 200}, func(w *world) {
 		w.put(pods+"a/gone", "|||")
 		type state struct {
@@ -179,7 +179,7 @@ func TestLabelsAreSortedAndShared(t *testing.T) {
 	})
 }
 
-func TestFormIsMadeOnceForAll(t *testing.T) {
+func TestFormIsMadeOnce(t *testing.T) {
 	run(t, watchcache.Options{}, func(w *world) {
 		w.put(pods+"a/x", "|||body")
 		w.settle()
@@ -259,7 +259,7 @@ func TestFormsStayWithinTheirBudget(t *testing.T) {
 	})
 }
 
-func TestFormsGoWithTheWindow(t *testing.T) {
+func TestFormsAreDroppedWithTheWindow(t *testing.T) {
 	run(t, watchcache.Options{WindowEvents: 64}, func(w *world) {
 		c := w.watch(w.pods, 1, watchcache.All())
 		for range 300 {

@@ -2,18 +2,18 @@ package watchcache
 
 import "github.com/millrace/millrace/server/store"
 
-// Stats are a cache's figures, for metrics.
+// Stats are a cache's counters, for metrics.
 type Stats struct {
 	Revision store.Revision
-	// Refills counts the fills after the first one, Resumes how often the log was lost and went on where it was.
+	// Refills counts the fills after the first one. Resumes counts how often a lost log was resumed.
 	Refills, Resumes int64
-	// Batches counts what the log delivered, reports of progress included.
+	// Batches counts the batches of the log, including progress reports.
 	Batches int64
-	// Forms and FormBytes tell how many wire forms are kept.
+	// Forms and FormBytes are the number and the bytes of the forms that are kept.
 	Forms, FormBytes int
 }
 
-// Stats returns the cache's figures.
+// Stats returns the cache's counters.
 func (c *Cache) Stats() Stats {
 	bytes, count := c.forms.usage()
 	return Stats{
@@ -22,30 +22,30 @@ func (c *Cache) Stats() Stats {
 	}
 }
 
-// KindStats are a kind's figures, for metrics.
+// KindStats are a kind's counters, for metrics.
 type KindStats struct {
 	Objects int
 	// Events counts all changes since the kind was added.
 	Events int64
-	// WindowEvents and WindowBytes are the history's size, Oldest the oldest revision that a cursor may start from.
+	// WindowEvents and WindowBytes are the history's size. Oldest is the oldest revision from which a cursor may start.
 	WindowEvents, WindowBytes int
 	Oldest                    store.Revision
-	// Cursors counts the open ones, Topics the lists that some of them have to themselves.
+	// Cursors is the number of open cursors, Topics that of topics with a list of their own.
 	Cursors, Topics int
 	// Unreadable counts the versions whose attributes could not be read.
 	Unreadable int64
 }
 
-// Stats returns the kind's figures.
+// Stats returns the kind's counters.
 func (k *Kind) Stats() KindStats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := KindStats{
-		Objects: k.state.len(), Events: k.events.Load(), Cursors: int(k.cursors.Load()), Unreadable: k.complaints.Load(),
+		Objects: k.state.len(), Events: k.events.Load(), Cursors: int(k.cursors.Load()), Unreadable: k.unreadableCount.Load(),
 	}
 	if h := k.history; h != nil {
 		s.WindowEvents, s.WindowBytes, s.Oldest = h.window.len(), h.bytes, h.since
-		s.Topics = len(h.threads.byTopic)
+		s.Topics = len(h.topicLists.byTopic)
 	}
 	return s
 }

@@ -1,6 +1,6 @@
 package watchcache
 
-// Topic is the part of a kind that a cursor follows. The zero value is all of it. Topics are comparable.
+// Topic selects the part of a kind that a cursor follows. The zero value selects all of it. Topics are comparable.
 type Topic struct {
 	class topicClass
 	field int16
@@ -17,21 +17,21 @@ const (
 	topicClasses
 )
 
-// All is every object of the kind.
+// All selects every object of the kind.
 func All() Topic { return Topic{} }
 
-// Namespace is every object in a namespace.
+// Namespace selects every object in a namespace.
 func Namespace(ns string) Topic { return Topic{class: topicNamespace, value: ns} }
 
-// Key is the one object with that key, be it there or not.
+// Key selects the object with that key, whether it exists or not.
 func Key(key string) Topic { return Topic{class: topicKey, value: key} }
 
-// Field is every object whose selectable field i has the value. It is cheap to follow if the field is indexed.
+// Field selects every object whose selectable field i has the value. It is cheap to follow if the field is indexed.
 func Field(i int, value string) Topic {
 	return Topic{class: topicField, field: int16(i), value: value}
 }
 
-// Matches tells whether an object is part of the topic.
+// Matches reports whether an object is part of the topic.
 func (t Topic) Matches(o *Object) bool {
 	switch t.class {
 	case topicNamespace:
@@ -45,39 +45,39 @@ func (t Topic) Matches(o *Object) bool {
 	}
 }
 
-// concerns tells whether an event appears on the topic: when an object leaves it, its last event still does.
+// concerns reports whether the topic includes an event. The event with which an object leaves the topic is included.
 func (t Topic) concerns(e *Event) bool {
 	return t.class == topicAll || t.Matches(e.Object) || e.Previous != nil && t.Matches(e.Previous)
 }
 
-// thread is the list of one topic's events. It exists while cursors follow it, and knows only what came since.
-type thread struct {
+// topicList is the list of one topic's events. It exists while cursors follow it, and holds only the events since then.
+type topicList struct {
 	topic   Topic
 	cursors int
 	list    list
 }
 
-// stitch is the place of one event on one thread.
-type stitch struct {
-	thread *thread
-	link   *link
+// topicLink is the place of one event on the list of one topic.
+type topicLink struct {
+	topicList *topicList
+	link      *link
 }
 
-// threads are a history's topics that somebody follows. A class of topics that nobody follows costs an event nothing, a
-// value that nobody follows costs it one look into a map.
-type threads struct {
-	byTopic map[Topic]*thread
+// topicLists are a history's topics that cursors follow. For a class of topics without cursors an event costs nothing; for a value without cursors it
+// costs one map lookup.
+type topicLists struct {
+	byTopic map[Topic]*topicList
 	classes [topicClasses]int
 	indexed []int
 }
 
-// joinLocked returns the topic's thread, for one more cursor.
-func (ts *threads) joinLocked(t Topic) *thread {
+// joinLocked returns the topic's list, for one more cursor.
+func (ts *topicLists) joinLocked(t Topic) *topicList {
 	th := ts.byTopic[t]
 	if th == nil {
-		th = &thread{topic: t, list: newList()}
+		th = &topicList{topic: t, list: newList()}
 		if ts.byTopic == nil {
-			ts.byTopic = make(map[Topic]*thread)
+			ts.byTopic = make(map[Topic]*topicList)
 		}
 		ts.byTopic[t] = th
 		ts.classes[t.class]++
@@ -86,18 +86,18 @@ func (ts *threads) joinLocked(t Topic) *thread {
 	return th
 }
 
-func (ts *threads) leaveLocked(th *thread) {
+func (ts *topicLists) leaveLocked(th *topicList) {
 	if th.cursors--; th.cursors == 0 {
 		delete(ts.byTopic, th.topic)
 		ts.classes[th.topic.class]--
 	}
 }
 
-// pushLocked puts an event on all threads that it concerns and returns its places there, mostly none.
-func (ts *threads) pushLocked(e *Event, sleepers *[]chan struct{}) (on []stitch) {
+// pushLocked puts an event on the lists of all topics that it concerns and returns its links there, mostly none.
+func (ts *topicLists) pushLocked(e *Event, sleepers *[]chan struct{}) (on []topicLink) {
 	put := func(t Topic) {
 		if th := ts.byTopic[t]; th != nil {
-			on = append(on, stitch{th, th.list.push(e, sleepers)})
+			on = append(on, topicLink{th, th.list.push(e, sleepers)})
 		}
 	}
 	if ts.classes[topicNamespace] > 0 {

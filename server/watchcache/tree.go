@@ -9,7 +9,7 @@ import (
 // tree is a state: objects by key. A copy costs nothing until one of the two is changed.
 type tree struct{ items btree.Tree[string, item] }
 
-// item has the key beside it, so that a search need not look into objects.
+// item holds the key beside the object, so that a search need not read the object.
 type item struct {
 	key    string
 	object *Object
@@ -30,7 +30,7 @@ func (t tree) get(key string) *Object {
 	return it.object
 }
 
-// ascend yields the objects whose keys are at or after from, until yield says stop.
+// ascend yields the objects whose keys are at or after from, until yield returns false.
 func (t tree) ascend(from string, yield func(*Object) bool) {
 	t.items.Ascend(from, func(it item) bool { return yield(it.object) })
 }
@@ -40,7 +40,7 @@ func (t tree) rank(key string) int {
 	return t.items.Before(func(it *item) bool { return it.key >= key })
 }
 
-// set puts an object under key and returns the one that was there. The key that is there already is kept.
+// set puts an object under key and returns the previous one. If the key exists, its string is kept.
 func (t *tree) set(key string, o *Object) (old *Object) {
 	if !t.items.Change(key, func(it *item) { old, it.object = it.object, o }) {
 		t.items.Set(key, item{key, o})

@@ -2,11 +2,11 @@ package watchcache
 
 import "github.com/millrace/millrace/server/store"
 
-// unreadable are the keys of a kind whose values cannot be read, with the reason. Lists and watches leave them out, as if they were deleted: one
-// value that cannot be decrypted must not end the log of all others.
+// unreadable are the keys of a kind whose values cannot be read, with the reasons. Lists and watches omit them as if they were deleted: one value
+// that cannot be decrypted must not stop the log for all others.
 type unreadable map[string]*store.UnreadableError
 
-// note remembers what a change has made of a key; nil means that it can be read, or is gone.
+// note records the result of a change for a key; nil means that the value can be read, or that the key was deleted.
 func (u *unreadable) note(key string, err *store.UnreadableError) {
 	switch {
 	case err == nil:
@@ -18,7 +18,7 @@ func (u *unreadable) note(key string, err *store.UnreadableError) {
 	}
 }
 
-// Unreadable tells why a key that Get does not find cannot be read; nil if it does not exist.
+// Unreadable returns the error for a key whose value cannot be read; nil for any other key.
 func (k *Kind) Unreadable(key string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,7 +16,7 @@ func TestCursorDeliversEveryEventAfterItsStartInOrder(t *testing.T) {
 		w.put(pods+"a/x", "|n1|Pending|")
 		w.put(pods+"a/y", "|n1|Pending|")
 		w.put(pods+"a/x", "|n1|Running|")
-		w.put(nodes+"n1", "||") // a kind that nobody added
+		w.put(nodes+"n1", "||") // a kind that was not added
 		w.delete(pods + "a/y")
 		w.settle()
 		w.reads(c, "2 Added x", "3 Added y", "4 Modified x", "6 Deleted y")
@@ -101,7 +101,7 @@ func TestTopicsDeliverWhatConcernsThemAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestTopicsExistWhileSomebodyFollowsThem(t *testing.T) {
+func TestTopicListsExistWhileCursorsFollowThem(t *testing.T) {
 	run(t, watchcache.Options{}, func(w *world) {
 		a, b := w.watch(w.pods, 1, watchcache.Namespace("a")), w.watch(w.pods, 1, watchcache.Namespace("a"))
 		if s := w.pods.Stats(); s.Topics != 1 || s.Cursors != 2 {
@@ -137,7 +137,7 @@ func TestCursorWakesForItsTopicOnly(t *testing.T) {
 	})
 }
 
-func TestManyWaitingCursorsAllWakeForEveryEvent(t *testing.T) {
+func TestEveryEventWakesAllWaitingCursors(t *testing.T) {
 	run(t, watchcache.Options{}, func(w *world) {
 		const cursors, events = 50, 40
 		counts := make([]int, cursors)

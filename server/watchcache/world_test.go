@@ -22,13 +22,13 @@ const (
 	widgets = "/registry/example.com/widgets/"
 )
 
-// fieldNode is the indexed field of a pod, fieldPhase one that is not.
+// fieldNode is the indexed field of a pod; fieldPhase is not indexed.
 const (
 	fieldNode = iota
 	fieldPhase
 )
 
-// attributes reads values of the form "app=web,tier=front|node-1|Running|anything".
+// attributes parses values of the form "app=web,tier=front|node-1|Running|anything".
 func attributes(_ string, value []byte) (watchcache.Attributes, error) {
 	parts := strings.SplitN(string(value), "|", 4)
 	if len(parts) < 3 {
@@ -50,7 +50,7 @@ func kindOf(prefix string) watchcache.KindOptions {
 	}
 }
 
-// world is a store in memory that can fail, and a cache that runs on it.
+// world is a cache on a store in memory that can be made to fail.
 type world struct {
 	*testing.T
 	store *faults.Store
@@ -72,7 +72,7 @@ func build(t *testing.T, o watchcache.Options, m memory.Options) *world {
 	return w
 }
 
-// run starts a world, inside a bubble of fake time, and waits until it is ready.
+// run starts a world in a bubble of testing/synctest and waits until it is ready.
 func run(t *testing.T, o watchcache.Options, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := build(t, o, memory.Options{})
@@ -121,7 +121,7 @@ func (w *world) wants(err, want error) {
 	}
 }
 
-// put writes a key, whether it is there or not, and does not wait for the cache.
+// put writes a key, whether it exists or not, and does not wait for the cache.
 func (w *world) put(key, value string) store.Revision {
 	w.Helper()
 	ctx := context.Background()
@@ -145,7 +145,7 @@ func (w *world) delete(key string) store.Revision {
 	return rev
 }
 
-// settle waits until the cache has seen all that was written.
+// settle waits until the cache has applied everything that was written.
 func (w *world) settle() store.Revision {
 	w.Helper()
 	rev, err := w.cache.Fresh(context.Background())
@@ -161,7 +161,7 @@ func (w *world) watch(k *watchcache.Kind, from store.Revision, topic watchcache.
 	return c
 }
 
-// read returns what a cursor has to say now.
+// read returns the events that a cursor has now.
 func read(c *watchcache.Cursor) (lines []string, err error) {
 	for {
 		e, ok, err := c.Next()

@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"net"
 	"net/url"
+	"path"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -38,18 +38,20 @@ func (s *Service) port() int32 {
 // host is the name that the certificate of the service must have.
 func (s *Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
 
-// address is the URL as it stands in errors and, but for the host of a service, in the request.
+// address is the URL as it stands in errors and, but for the host of a service, in the request. As in Kubernetes its path is cleaned: servers redirect
+// requests for "//path", which envtest configures, and redirects are not followed.
 func (t *Target) address() (*url.URL, error) {
 	u := &url.URL{Scheme: "https"}
 	if s := t.Service; s != nil {
 		u.Host = net.JoinHostPort(s.host(), strconv.Itoa(int(s.port())))
-		u.Path = "/" + strings.TrimPrefix(s.Path, "/")
+		u.Path = s.Path
 	} else {
 		var err error
 		if u, err = url.Parse(t.URL); err != nil {
 			return nil, err
 		}
 	}
+	u.Path = path.Join("/", u.Path)
 	if t.Timeout > 0 {
 		u.RawQuery = "timeout=" + t.Timeout.String()
 	}

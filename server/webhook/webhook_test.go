@@ -112,6 +112,17 @@ func TestAWebhookIsCalledByURLAndItsConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
+func TestThePathOfAWebhookIsCleaned(t *testing.T) {
+	h := newHook(t, serviceHost, echo)
+	c := client(t, webhook.Options{})
+	for path, want := range map[string]string{"": "/", "/": "/", "//path": "/path", "/a/../path/": "/path"} {
+		got, err := c.Post(t.Context(), h.byURL(path), []byte("x"))
+		if want := "HTTP/2.0 " + h.Listener.Addr().String() + want + " x"; err != nil || string(got) != want {
+			t.Errorf("%q: got %q and %v, want %q", path, got, err, want)
+		}
+	}
+}
+
 func TestOnlyTheServerThatWasNamedIsBelieved(t *testing.T) {
 	c := client(t, webhook.Options{})
 	h, other := newHook(t, serviceHost, echo), newHook(t, "another.n.svc", echo)

@@ -35,7 +35,7 @@ func metaFor(name string) metav1.ObjectMeta {
 	}
 }
 
-// podOf6KB is a pod as a cluster holds it: defaulted, bound, running, its fields owned.
+// podOf6KB returns a typical pod of a cluster: defaulted, bound, running, with managed fields.
 func podOf6KB() *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metaFor("web-6d4cf56db6-x2x8k")}
 	fields := `{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},"f:spec":{"f:containers":{`
@@ -77,7 +77,7 @@ func leaseOf() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metaFor("node-1"), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now}}
 }
 
-// BenchmarkStages measures what is done once for every version of an object that somebody sees, and what was done before.
+// BenchmarkStages measures the work that is done once for each version of an object, next to the simple ways of doing it.
 func BenchmarkStages(b *testing.B) {
 	for _, o := range []struct {
 		name string

@@ -13,18 +13,17 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// Events that follow each other on a watch are alike: objects of one kind, often of one template. Deflate may refer to up to 32
-// KiB of text that the reader has already, so a frame can be compressed against the one before it: a pod of 6 KB becomes
-// a hundred bytes or two, instead of 1.4 KB. Watches that follow the same topic get the same frames in the same order,
-// and share the result; a watcher that was sent another frame before gets the one that stands alone.
+// Consecutive events of a watch are alike: objects of one kind, often of one template. Deflate may refer to the last 32 KiB of text, so a frame can
+// be compressed against the frame before it: a pod of 6 KB becomes 100 to 200 bytes instead of 1.4 KB. Watches that follow the same topic get the
+// same frames in the same order, and share the result. A watcher that was sent another frame before gets the independent block.
 
-// Frame is an event of a watch: an object in its own version, and what is said of it.
+// Frame is an event of a watch: the object and the type of the event.
 type Frame struct {
 	Type   watch.EventType
 	Object *watchcache.Object
 }
 
-// AppendEventHead begins an event, up to where its object's JSON form follows. AppendEventEnd ends it.
+// AppendEventHead appends the beginning of an event, up to the object's JSON form. EventEnd follows the form.
 func AppendEventHead(b []byte, t watch.EventType, gvk schema.GroupVersionKind) []byte {
 	b = append(b, `{"type":"`...)
 	b = append(b, t...)
@@ -32,11 +31,10 @@ func AppendEventHead(b []byte, t watch.EventType, gvk schema.GroupVersionKind) [
 	return AppendTypeMeta(b, gvk.Kind, gvk.GroupVersion().String())
 }
 
-// EventEnd is what follows the object's form.
+// EventEnd follows the object's form.
 const EventEnd = "}\n"
 
-// Layout of a chained form: revision and checksum of the key of the frame before it, first letters of both types, then
-// the block.
+// Layout of a chained form: revision and checksum of the key of the previous frame, first letters of both event types, then the block.
 const chainHead = 14
 
 func appendChainHead(b []byte, before, f Frame) []byte {
@@ -45,8 +43,7 @@ func appendChainHead(b []byte, before, f Frame) []byte {
 	return append(b, before.Type[0], f.Type[0])
 }
 
-// GzipChained is an event's frame, compressed against the frame before it. It is not ok if another frame is the one
-// before it for those who asked first.
+// GzipChained returns an event's frame, compressed against the frame before it. If the form that is kept was made against another frame, ok is false.
 func GzipChained(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e *watchcache.Event, t watch.EventType) (block Block, ok bool, err error) {
 	f := Frame{t, e.Object}
 	var space [chainHead]byte
@@ -77,19 +74,19 @@ func (f Frame) text(ctx context.Context, k *resource.Kind, gvk schema.GroupVersi
 	return append(append(b, form...), EventEnd...), nil
 }
 
-// ListChain compresses the items of a list, each against the one before it. As long as neither of two neighbours changes,
-// lists share what came of it; the item behind one that has changed is sent as it stands alone.
+// ListChain compresses the items of a list, each against the one before it. Lists share the result as long as neither item changes. The item after a
+// changed one is sent as an independent block.
 type ListChain struct {
 	Kind *resource.Kind
-	// Between is what stands between the form of an item and that of the next.
+	// Between is the text between the forms of two items.
 	Between []byte
 
 	before *watchcache.Object
-	text   []byte // the JSON form of before, if it was made here
+	text   []byte // the JSON form of the previous item, if it was made here
 }
 
-// Next is the next item. If it is chained, its block begins with what stands between; otherwise it is the form alone,
-// because it is the first item, or others have made it against another one.
+// Next compresses the next item. If chained is true, its block begins with Between. Otherwise the block is the form alone: it is the first item, or
+// the chained form that is kept was made against another item.
 func (c *ListChain) Next(ctx context.Context, o *watchcache.Object) (block Block, chained bool, err error) {
 	before, text := c.before, c.text
 	c.before, c.text = o, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// objectOf is an object as it comes from the store.
+// objectOf returns an object as the cache would hold it.
 func objectOf(t testing.TB, k *resource.Kind, o resource.Object, rev store.Revision) *watchcache.Object {
 	t.Helper()
 	stored, err := k.Encode(t.Context(), o)
@@ -26,7 +26,7 @@ func objectOf(t testing.TB, k *resource.Kind, o resource.Object, rev store.Revis
 	return watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/x/"}, store.Entry{Key: "/registry/x/" + o.GetName(), Value: stored, Revision: rev})
 }
 
-func TestFramesThatAreCompressedAgainstTheOneBeforeReadAsOneStream(t *testing.T) {
+func TestFramesCompressedAgainstThePreviousOneAreOneGzipStream(t *testing.T) {
 	k, r := kindNamed(t, "ConfigMap"), rand.New(rand.NewPCG(3, 4))
 	gvk := k.Faces[0].GroupVersionKind
 	long := make([]byte, 40_000) // longer than deflate can refer back
@@ -81,7 +81,7 @@ func TestFramesThatAreCompressedAgainstTheOneBeforeReadAsOneStream(t *testing.T)
 	t.Logf("%d bytes each, of %d", size/chained, want.Len()/300)
 }
 
-func TestFramesBehindDifferentOnesAreToldApart(t *testing.T) {
+func TestFramesAfterDifferentOnesAreDistinguished(t *testing.T) {
 	at := func(name string, rev store.Revision) *watchcache.Object {
 		return &watchcache.Object{Key: name, Revision: rev}
 	}
@@ -102,7 +102,7 @@ func TestFramesBehindDifferentOnesAreToldApart(t *testing.T) {
 	}
 }
 
-func TestListsOfChainedItemsReadAsTheyAre(t *testing.T) {
+func TestChainedListsDecompressToTheOriginal(t *testing.T) {
 	k := kindNamed(t, "ConfigMap")
 	var objects []*watchcache.Object
 	for i := range 100 {

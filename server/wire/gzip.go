@@ -13,11 +13,11 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// A Block is text that was compressed on its own and ends on a byte boundary, so that blocks can be put one behind the
-// other in one gzip stream. Its checksum and length let the stream's be computed without touching the text again.
+// Block is text that was compressed on its own and ends on a byte boundary, so that blocks can be concatenated in one gzip stream. It carries its
+// checksum and length, from which those of the stream follow without reading the text again.
 //
-// Layout of the bytes: checksum and length of the text, what carries a checksum over that length, four bytes each; then the
-// deflate blocks.
+// Layout of the bytes: checksum of the text, its length, and the factor that advances a checksum over that length, four bytes each; then the deflate
+// blocks.
 type Block []byte
 
 const blockHead = 12
@@ -38,10 +38,10 @@ var deflaters = sync.Pool{New: func() any {
 	return w
 }}
 
-// Compress makes a block of text.
+// Compress compresses text to a block.
 func Compress(text []byte) Block { return compress(text, nil) }
 
-// compress makes a block that may refer to a dictionary: text that comes right before it in the stream.
+// compress makes a block that may refer to a dictionary: the text that comes right before it in the stream.
 func compress(text, dictionary []byte) Block {
 	out := bytes.NewBuffer(make([]byte, blockHead, blockHead+len(text)/3+64))
 	w := deflaters.Get().(*flate.Writer)
@@ -56,7 +56,7 @@ func compress(text, dictionary []byte) Block {
 	return bytes.Clone(b)
 }
 
-// GzipJSON is the compressed JSON form of an object.
+// GzipJSON returns the compressed JSON form of an object.
 func GzipJSON(ctx context.Context, k *resource.Kind, o *watchcache.Object) (Block, error) {
 	return o.Form(k.Edition, slotGzip, func() ([]byte, error) {
 		text, err := makeJSON(ctx, k, o.Value(), o.Revision)
@@ -67,7 +67,7 @@ func GzipJSON(ctx context.Context, k *resource.Kind, o *watchcache.Object) (Bloc
 	})
 }
 
-// GzipDeletedJSON is the compressed form of DeletedJSON.
+// GzipDeletedJSON returns the compressed form of DeletedJSON.
 func GzipDeletedJSON(ctx context.Context, k *resource.Kind, e *watchcache.Event) (Block, error) {
 	return e.Form(k.Edition, slotDeletedGzip, func() ([]byte, error) {
 		text, err := DeletedJSON(ctx, k, e)
@@ -80,30 +80,30 @@ func GzipDeletedJSON(ctx context.Context, k *resource.Kind, e *watchcache.Event)
 
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}
 
-// emptyBlock is a stored block of no bytes.
+// emptyBlock is a stored deflate block of no bytes.
 var emptyBlock = []byte{0, 0, 0, 0xff, 0xff}
 
-// deflateEnd is an empty last block.
+// deflateEnd is an empty final block.
 var deflateEnd = []byte{0x03, 0x00}
 
-// Gzip puts one gzip stream together from blocks.
+// Gzip assembles one gzip stream from blocks.
 type Gzip struct {
 	sum, length uint32
-	held        bool // a reader may keep back what came last
+	held        bool // a reader may hold back the last text until a flush
 }
 
 // AppendHead begins the stream.
 func (g *Gzip) AppendHead(b []byte) []byte { return append(b, gzipHead...) }
 
-// AppendBlock goes on with a block.
+// AppendBlock appends a block.
 func (g *Gzip) AppendBlock(b []byte, block Block) []byte {
 	g.sum = multiply(block.shift(), g.sum) ^ block.sum()
 	g.length += block.length()
-	g.held = false // it ends with an empty block
+	g.held = false // the block ends with an empty deflate block
 	return append(b, block.deflated()...)
 }
 
-// AppendText goes on with text that is too short to be worth compressing: it becomes a stored block.
+// AppendText appends text that is too short to be compressed, as a stored block.
 func (g *Gzip) AppendText(b, text []byte) []byte {
 	for len(text) > 0 {
 		part := text[:min(len(text), 65535)]
@@ -118,8 +118,7 @@ func (g *Gzip) AppendText(b, text []byte) []byte {
 	return b
 }
 
-// AppendFlush makes a reader hand out all that came before: readers keep what they have unpacked until an empty block, or a
-// full window, tells them to pass it on.
+// AppendFlush makes readers deliver everything before it: they hold back what they have unpacked until an empty block or a full window.
 func (g *Gzip) AppendFlush(b []byte) []byte {
 	if !g.held {
 		return b

@@ -41,7 +41,7 @@ func TestBlocksAndTextMakeOneGzipStream(t *testing.T) {
 	}
 }
 
-func TestAReaderGetsAllThatWasFlushed(t *testing.T) {
+func TestAReaderGetsEverythingThatWasFlushed(t *testing.T) {
 	in, out := io.Pipe()
 	defer in.Close()
 	var g Gzip
@@ -49,7 +49,7 @@ func TestAReaderGetsAllThatWasFlushed(t *testing.T) {
 	pieces = g.AppendText(pieces, []byte("head "))
 	pieces = g.AppendBlock(pieces, Compress([]byte("block ")))
 	pieces = g.AppendFlush(g.AppendText(pieces, []byte("tail")))
-	go out.Write(pieces) // and no end: the stream stays open
+	go out.Write(pieces) // the stream is not ended
 	r, err := gzip.NewReader(in)
 	if err != nil {
 		t.Fatal(err)

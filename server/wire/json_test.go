@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// longWay is the JSON form by way of the decoded object.
+// longWay makes the JSON form by decoding and encoding.
 func longWay(t *testing.T, k *resource.Kind, stored []byte, version string) []byte {
 	t.Helper()
 	o, err := k.Decode(t.Context(), stored, version)
@@ -29,7 +29,7 @@ func longWay(t *testing.T, k *resource.Kind, stored []byte, version string) []by
 	return form
 }
 
-func TestFormsAreThoseOfTheDecodedObject(t *testing.T) {
+func TestFormsEqualThoseOfTheDecodedObject(t *testing.T) {
 	for _, k := range builtin.Kinds() {
 		o := k.New()
 		o.SetName("n")
@@ -43,28 +43,28 @@ func TestFormsAreThoseOfTheDecodedObject(t *testing.T) {
 			t.Errorf("%s: %v, %s, want %s", k.Kind, err, got, want)
 		}
 		o.SetResourceVersion("7")
-		whole, err := AppendStored(t.Context(), AppendTypeMeta(nil, k.Kind, "v"), k, store.Entry{Value: stored, Revision: 7}, o)
+		whole, err := AppendStored(AppendTypeMeta(nil, k.Kind, "v"), k, store.Entry{Value: stored, Revision: 7}, o)
 		if want := append(AppendTypeMeta(nil, k.Kind, "v"), want...); err != nil || !bytes.Equal(whole, want) && isWhole(k, stored) {
 			t.Errorf("%s: %v, %s, want %s", k.Kind, err, whole, want)
 		}
 	}
 }
 
-func TestWhatIsNotStoredHasNoVersion(t *testing.T) {
+func TestUnstoredObjectsHaveNoResourceVersion(t *testing.T) {
 	k := kindNamed(t, "ConfigMap")
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 	stored, err := k.Encode(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := AppendStored(t.Context(), AppendTypeMeta(nil, "A", "b"), k, store.Entry{Value: stored}, o)
+	got, err := AppendStored(AppendTypeMeta(nil, "A", "b"), k, store.Entry{Value: stored}, o)
 	got = bytes.TrimPrefix(got, AppendTypeMeta(nil, "A", "b"))
 	if want := `"metadata":{"name":"c"}}`; err != nil || string(got) != want {
 		t.Errorf("%v, %s, want %s", err, got, want)
 	}
 }
 
-func TestClaimTemplatesSayWhatTheyAre(t *testing.T) {
+func TestClaimTemplatesContainTheirKind(t *testing.T) {
 	k := kindNamed(t, "StatefulSet")
 	stored, err := k.Encode(t.Context(), &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}}}})
 	if err != nil {
@@ -101,7 +101,7 @@ func (n newer) MarshalToSizedBuffer(b []byte) (int, error) {
 	return size + len(newField), err
 }
 
-func TestBytesThatAreNoObjectAreAnError(t *testing.T) {
+func TestBytesThatAreNotAnObjectAreAnError(t *testing.T) {
 	k := kindNamed(t, "Pod")
 	for _, stored := range []string{"", "k8s\x00", "k8s\x00\x12\x7f", "k8s\x00\x12\x02\x0a\x7f", "{}"} {
 		got, err := makeJSON(t.Context(), k, []byte(stored), 7)
@@ -111,7 +111,7 @@ func TestBytesThatAreNoObjectAreAnError(t *testing.T) {
 	}
 }
 
-func TestMetadataIsShownWithoutTheRest(t *testing.T) {
+func TestMetadataFormsContainOnlyMetadata(t *testing.T) {
 	for _, custom := range []bool{false, true} {
 		pod := podOf6KB()
 		pod.ResourceVersion = "9"
@@ -150,7 +150,7 @@ func TestMetadataIsShownWithoutTheRest(t *testing.T) {
 	}
 }
 
-// isWhole tells that the message in stored bytes is all there is to the object.
+// isWhole reports whether the stored message is all of the object's JSON.
 func isWhole(k *resource.Kind, stored []byte) bool {
 	_, whole, _ := k.Message(stored)
 	return whole

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/server/wire/internal/transcode"
 )
 
-// Metadata reads an object's metadata alone, under the given resource version. The rest is passed over, not decoded.
+// Metadata decodes only an object's metadata, with the given resource version. The rest is skipped.
 func Metadata(o *watchcache.Object, rev store.Revision) (*metav1.PartialObjectMetadata, error) {
 	return readMetadata(o.Value(), rev)
 }
@@ -34,25 +34,25 @@ func readMetadata(stored []byte, rev store.Revision) (*metav1.PartialObjectMetad
 	return p, err
 }
 
-// everyEdition is where forms are kept that are the same in all: metadata alone has no version of the kind.
+// everyEdition is the edition under which forms of metadata are kept, because they are the same in all versions of a kind.
 const everyEdition = 0
 
-// MetadataJSON is the JSON form of the object's metadata alone: that of a PartialObjectMetadata.
+// MetadataJSON returns the JSON form of the object's PartialObjectMetadata.
 func MetadataJSON(o *watchcache.Object) ([]byte, error) {
 	return o.Form(everyEdition, slotMetadata, func() ([]byte, error) { return makeMetadataJSON(o.Value(), o.Revision) })
 }
 
-// DeletedMetadataJSON is the same of what an event deleted, under the event's resource version.
+// DeletedMetadataJSON returns the same for a deleted object, with the event's resource version.
 func DeletedMetadataJSON(e *watchcache.Event) ([]byte, error) {
 	return e.Form(everyEdition, slotDeletedMetadata, func() ([]byte, error) { return makeMetadataJSON(e.Object.Value(), e.Revision) })
 }
 
-// MetadataJSONAt makes the form under another resource version; nothing is kept.
+// MetadataJSONAt makes the form with another resource version and does not keep it.
 func MetadataJSONAt(o *watchcache.Object, rev store.Revision) ([]byte, error) {
 	return makeMetadataJSON(o.Value(), rev)
 }
 
-// metadataPlan shows the metadata of any message.
+// metadataPlan transcodes the metadata of any message.
 var metadataPlan = sync.OnceValue(func() *transcode.Plan {
 	plan, err := transcode.CompileMetadata(reflect.TypeFor[metav1.PartialObjectMetadata]())
 	if err != nil {
@@ -77,8 +77,7 @@ func makeMetadataJSON(stored []byte, rev store.Revision) ([]byte, error) {
 	return BodyJSON(p)
 }
 
-// MetadataProto makes the protobuf form of an object's metadata alone. It is cut out of the stored bytes, so nothing is
-// kept.
+// MetadataProto returns the protobuf form of an object's metadata. It is cut out of the stored bytes, so it need not be kept.
 func MetadataProto(o *watchcache.Object, rev store.Revision) (Message, error) {
 	value := o.Value()
 	if bytes.HasPrefix(value, resource.ProtoMagic) {

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// Prepare has the forms of objects come at little cost, where making them takes requests to somebody else. It is worth calling
-// for as many objects as there are.
+// Prepare converts objects together, if their conversion needs requests to a webhook. Call it with as many objects as possible before asking for
+// their forms.
 func Prepare(ctx context.Context, k *resource.Kind, objects []*watchcache.Object) error {
 	if !resource.IsForeign(k) || len(objects) == 0 {
 		return nil

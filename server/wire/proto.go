@@ -11,25 +11,24 @@ import (
 
 var errMessage = errors.New("stored bytes are not a protobuf message with metadata")
 
-// Numbers of the fields that are spliced: metadata in an object, resourceVersion in metadata.
+// Field numbers of the spliced fields: metadata in an object, resourceVersion in metadata.
 const (
 	numberMetadata        = 1
 	numberResourceVersion = 6
 )
 
-// Message is an object's protobuf message with its resource version in place: the stored bytes around it. Nothing is
-// decoded, and nothing copied before it is written: a copy of each object for those few who read it at once would be more
-// memory than the objects.
+// Message is an object's protobuf message with its resource version inserted between parts of the stored bytes. Nothing is decoded, and nothing is
+// copied before it is written: copies for all objects of a list would take more memory than the objects.
 type Message struct {
-	before, meta, rest, after []byte // of the version: in the message, in its metadata; and the same behind it
+	before, meta, rest, after []byte // the parts before and after the version, in the message and in its metadata
 	version                   string
-	whole                     bool // before is all of it
+	whole                     bool // before is the whole message
 }
 
-// Whole is a message that needs nothing.
+// Whole returns a Message that needs no resource version inserted.
 func Whole(message []byte) Message { return Message{before: message, whole: true} }
 
-// Size is how long the message is.
+// Size returns the length of the message.
 func (m *Message) Size() int {
 	if m.whole {
 		return len(m.before)
@@ -41,7 +40,7 @@ func (m *Message) metaSize() int {
 	return len(m.meta) + protowire.SizeTag(numberResourceVersion) + protowire.SizeBytes(len(m.version)) + len(m.rest)
 }
 
-// Append writes the message.
+// Append appends the message.
 func (m *Message) Append(b []byte) []byte {
 	b = append(b, m.before...)
 	if m.whole {
@@ -56,7 +55,7 @@ func (m *Message) Append(b []byte) []byte {
 	return append(b, m.after...)
 }
 
-// messageOf is the message in bytes that were stored in the kind's own version; own is false if they were not.
+// messageOf returns the message if the bytes were stored in the kind's own version; otherwise own is false.
 func messageOf(k *resource.Kind, stored []byte, rev store.Revision) (m Message, own bool, err error) {
 	message, _, own := k.Message(stored)
 	if !own {
@@ -66,7 +65,7 @@ func messageOf(k *resource.Kind, stored []byte, rev store.Revision) (m Message, 
 	return m, true, err
 }
 
-// anyMessage is the message in stored bytes, whatever version they are of.
+// anyMessage returns the message for stored bytes of any version.
 func anyMessage(ctx context.Context, k *resource.Kind, stored []byte, rev store.Revision) (Message, error) {
 	if m, own, err := messageOf(k, stored, rev); own {
 		return m, err
@@ -78,7 +77,7 @@ func anyMessage(ctx context.Context, k *resource.Kind, stored []byte, rev store.
 	return encoded(o)
 }
 
-// encoded is the message of an object that is at hand.
+// encoded returns the message of a decoded object.
 func encoded(o resource.Object) (Message, error) {
 	p, ok := o.(resource.ProtoMessage)
 	if !ok {
@@ -89,7 +88,7 @@ func encoded(o resource.Object) (Message, error) {
 	return Whole(b), err
 }
 
-// StoredProto is the protobuf form of an entry. The object that it holds is at hand.
+// StoredProto returns the protobuf form of an entry. o is the decoded object of the entry.
 func StoredProto(k *resource.Kind, e store.Entry, o resource.Object) (Message, error) {
 	if m, own, err := messageOf(k, e.Value, e.Revision); own {
 		return m, err
@@ -97,7 +96,7 @@ func StoredProto(k *resource.Kind, e store.Entry, o resource.Object) (Message, e
 	return encoded(o)
 }
 
-// splice finds the places around a message's resource version.
+// splice finds the parts of a message around its resource version.
 func splice(message []byte, version string) (Message, error) {
 	start, end, found := findField(message, numberMetadata)
 	if !found {
@@ -114,7 +113,7 @@ func splice(message []byte, version string) (Message, error) {
 	return Message{before: message[:start], meta: meta[:from], version: version, rest: meta[to:], after: message[end:]}, nil
 }
 
-// findField tells where the first length-delimited field of that number begins and ends, its tag included.
+// findField returns where the first length-delimited field of that number begins and ends, including its tag.
 func findField(b []byte, want protowire.Number) (start, end int, found bool) {
 	for at := 0; at < len(b); {
 		num, typ, n := protowire.ConsumeTag(b[at:])

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-func TestAMessageSaysTheVersionOfItsObject(t *testing.T) {
+func TestAMessageHasTheResourceVersionOfItsObject(t *testing.T) {
 	for _, c := range []struct {
 		stored string
 		rev    store.Revision

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// storedByVersion1 is an autoscaler as a server would have stored it that keeps them in version 1.
+// storedByVersion1 returns an autoscaler as a server that stores version 1 would have stored it.
 func storedByVersion1(t *testing.T) []byte {
 	t.Helper()
 	o := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metaFor("web")}
@@ -24,7 +24,7 @@ func storedByVersion1(t *testing.T) []byte {
 	return b
 }
 
-func TestWhatAnotherVersionStoredIsConverted(t *testing.T) {
+func TestObjectsStoredInAnotherVersionAreConverted(t *testing.T) {
 	k, stored := kindNamed(t, "HorizontalPodAutoscaler"), storedByVersion1(t)
 	check := func(form string, o *autoscalingv2.HorizontalPodAutoscaler) {
 		t.Helper()
@@ -66,7 +66,7 @@ func TestWhatAnotherVersionStoredIsConverted(t *testing.T) {
 	}
 }
 
-func TestWhatNoVersionStoredIsRefused(t *testing.T) {
+func TestObjectsStoredInAnUnknownVersionAreRefused(t *testing.T) {
 	k := kindNamed(t, "HorizontalPodAutoscaler")
 	b, err := resource.MarshalProto("autoscaling/v3", "HorizontalPodAutoscaler", &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metaFor("web")})
 	if err != nil {

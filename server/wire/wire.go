@@ -1,13 +1,12 @@
 // Package wire makes the bytes that clients receive.
 //
-// One version of one object is decoded at most once, encoded at most once for each format and compressed at most once,
-// however many lists and watches it goes out on: the cache's objects keep the forms that are made here. A list is a
-// concatenation of such forms, and so is a watch.
+// Each version of an object is decoded at most once, encoded at most once in each format and compressed at most once, however many lists and watches
+// send it: the cache's objects keep the forms that are made here. A list is a concatenation of such forms, and so is a watch.
 //
-// The JSON form of an object is its text after the opening brace, without kind and apiVersion: `"metadata":{…},…}`. Lists
-// show built-in kinds that way; where kind and version belong, they are written in front. The protobuf form is the bare
-// message with its resource version in place, which is put together as it is written. Neither needs the object: both are made from the stored bytes, and only what
-// these hold beyond the kinds' Go types is decoded after all.
+// The JSON form of an object is its text after the opening brace, without kind and apiVersion: `"metadata":{…},…}`. Lists contain built-in kinds
+// in that form; elsewhere kind and apiVersion are written in front of it. The protobuf form is the bare message with its resource version, which is
+// assembled while it is written. Both are made from the stored bytes; an object is decoded only if its bytes hold something that is not in the kind's
+// Go type.
 package wire
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// Slots of the cache's objects in which forms are kept.
+// Slots of the cache's objects that hold forms.
 const (
 	slotJSON = iota
 	slotProto
@@ -27,7 +26,7 @@ const (
 	slotChainedItem
 )
 
-// Slots of the cache's events. slotDeleted keeps, with a deletion's event, the last state under the event's resource version.
+// Slots of the cache's events. slotDeleted holds the last state of a deleted object with the event's resource version.
 const (
 	slotDeletedJSON = iota
 	slotDeletedProto
@@ -36,25 +35,25 @@ const (
 	slotChained
 )
 
-// JSON is the object's JSON form.
+// JSON returns the object's JSON form.
 func JSON(ctx context.Context, k *resource.Kind, o *watchcache.Object) ([]byte, error) {
 	return o.Form(k.Edition, slotJSON, func() ([]byte, error) { return makeJSON(ctx, k, o.Value(), o.Revision) })
 }
 
-// Proto is the object's protobuf form.
+// Proto returns the object's protobuf form.
 func Proto(ctx context.Context, k *resource.Kind, o *watchcache.Object) (Message, error) {
 	return protoAt(ctx, k, o, o.Revision, o, slotProto)
 }
 
-// keeper is an object or an event, which keeps forms.
-type keeper interface {
+// formKeeper is an object or an event, both of which keep forms.
+type formKeeper interface {
 	Form(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error)
 }
 
-// protoAt makes a form of the bytes that are there anyway. Those of an object at rest would have to be unpacked each time, and
-// those of another version converted, so these forms are kept.
-func protoAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision, keep keeper, slot int) (Message, error) {
-	if !o.AtRest() {
+// protoAt makes a protobuf form from the stored bytes. It is kept only where making it again is expensive: if the value is packed, or if it has to be
+// converted from another version.
+func protoAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision, keep formKeeper, slot int) (Message, error) {
+	if !o.Packed() {
 		if m, own, err := messageOf(k, o.Value(), rev); own {
 			return m, err
 		}
@@ -66,27 +65,27 @@ func protoAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev st
 	return Whole(form), err
 }
 
-// DeletedJSON is the JSON form of what an event deleted, under the event's resource version.
+// DeletedJSON returns the JSON form of a deleted object, with the event's resource version.
 func DeletedJSON(ctx context.Context, k *resource.Kind, e *watchcache.Event) ([]byte, error) {
 	return e.Form(k.Edition, slotDeletedJSON, func() ([]byte, error) { return makeJSON(ctx, k, e.Object.Value(), e.Revision) })
 }
 
-// DeletedProto is the same in protobuf.
+// DeletedProto returns the same in protobuf.
 func DeletedProto(ctx context.Context, k *resource.Kind, e *watchcache.Event) (Message, error) {
 	return protoAt(ctx, k, e.Object, e.Revision, e, slotDeletedProto)
 }
 
-// JSONAt makes the JSON form of an object under another resource version; nothing is kept.
+// JSONAt makes the JSON form of an object with another resource version and does not keep it.
 func JSONAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision) ([]byte, error) {
 	return makeJSON(ctx, k, o.Value(), rev)
 }
 
-// ProtoAt is the same in protobuf.
+// ProtoAt makes the same in protobuf.
 func ProtoAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision) (Message, error) {
 	return anyMessage(ctx, k, o.Value(), rev)
 }
 
-// AppendTypeMeta begins a JSON object with what it is, up to where its form follows.
+// AppendTypeMeta begins a JSON object with its kind and apiVersion; the form follows.
 func AppendTypeMeta(b []byte, kind, apiVersion string) []byte {
 	b = append(b, `{"kind":"`...)
 	b = append(b, kind...)

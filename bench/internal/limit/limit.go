@@ -119,7 +119,7 @@ func (s *server) get(w http.ResponseWriter, _ *http.Request) {
 func send(w http.ResponseWriter, b []byte, contentType string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	for piece := range slices.Chunk(b, most) {
+	for piece := range slices.Chunk(b, maxGathered) {
 		if _, err := w.Write(piece); err != nil {
 			return
 		}
@@ -169,14 +169,14 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 // gathered are frames that are sent in one go: writing each by itself would cost more than copying it.
 var gathered = sync.Pool{New: func() any { return new([]byte) }}
 
-const most = 256 << 10
+const maxGathered = 256 << 10
 
 // sendFrom sends a frame and those behind it, and returns the last; nil if the watcher has gone.
 func sendFrom(w http.ResponseWriter, f *frame, packed bool) *frame {
 	b := gathered.Get().(*[]byte)
 	defer gathered.Put(b)
 	*b = append((*b)[:0], f.bytes(packed)...)
-	for next := f.next.Load(); next != nil && len(*b) < most; next = f.next.Load() {
+	for next := f.next.Load(); next != nil && len(*b) < maxGathered; next = f.next.Load() {
 		f = next
 		*b = append(*b, f.bytes(packed)...)
 	}

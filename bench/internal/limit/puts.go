@@ -46,7 +46,7 @@ func openPuts(ctx context.Context, dir string) (*puts, error) {
 // Close ends it.
 func (p *puts) Close() { p.store.Close() }
 
-const mostPuts = 2_000_000
+const maxPuts = 2_000_000
 
 func (p *puts) run(ctx context.Context, o PutOrder) (PutResult, error) {
 	run := p.runs.Add(1)
@@ -58,7 +58,7 @@ func (p *puts) run(ctx context.Context, o PutOrder) (PutResult, error) {
 	for w := range o.Workers {
 		workers.Go(func() {
 			var rev store.Revision
-			for i := 0; i < mostPuts/o.Workers && time.Since(began) < o.For; i++ {
+			for i := 0; i < maxPuts/o.Workers && time.Since(began) < o.For; i++ {
 				var err error
 				start := time.Now()
 				if o.Update && i > 0 {

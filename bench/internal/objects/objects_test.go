@@ -68,3 +68,14 @@ func TestTextsHaveTheLengthThatIsAskedFor(t *testing.T) {
 		t.Error("a hole is left")
 	}
 }
+
+func TestDefinitionsAndTheirThingsHaveAboutTheSizeThatIsAskedFor(t *testing.T) {
+	d := Definition(12, 40<<10)
+	if len(d) < 36<<10 || len(d) > 44<<10 || !json.Valid(d) || !strings.Contains(string(d), Group(12)) || Group(12) != Group(19) || Group(12) == Group(20) {
+		t.Errorf("a definition of %d bytes in %s", len(d), Group(12))
+	}
+	thing := Thing(12, 700).With(Fill{Name: Name('t', 1), Seq: 1})
+	if len(thing) < 900 || len(thing) > 1100 || !json.Valid(thing) || !json.Valid(ThingPatch().With(Fill{Seq: 1})) {
+		t.Errorf("a thing of %d bytes: %s", len(thing), thing)
+	}
+}

@@ -199,22 +199,22 @@ func (b *Bench) connections(ctx context.Context, n int) ([]*h2.Conn, func(), err
 const (
 	workers     = 64
 	connections = 4
-	mostCalls   = 500_000
+	maxCalls    = 500_000
 )
 
-// turn is one call of a loop.
-type turn struct {
+// iteration is one call of a loop.
+type iteration struct {
 	worker, n int // n counts the worker's own calls
 	conn      *h2.Conn
 }
 
-// id is a number that no other turn of this process has.
-func (t turn) id() int { return int(ids.Add(1)) }
+// id is a number that no other iteration of this process has.
+func (t iteration) id() int { return int(ids.Add(1)) }
 
 var ids atomic.Int64
 
 // loop lets workers call as fast as they can, each waiting for its answers, and measures it.
-func (b *Bench) loop(ctx context.Context, workers int, call func(context.Context, turn) error) error {
+func (b *Bench) loop(ctx context.Context, workers int, call func(context.Context, iteration) error) error {
 	conns, closeAll, err := b.connections(ctx, min(workers, connections))
 	if err != nil {
 		return err
@@ -230,9 +230,9 @@ func (b *Bench) loop(ctx context.Context, workers int, call func(context.Context
 	for w := range workers {
 		running.Go(func() {
 			var took []time.Duration
-			for n := 0; n < mostCalls/workers && (n == 0 || time.Since(b.began) < b.For); n++ {
+			for n := 0; n < maxCalls/workers && (n == 0 || time.Since(b.began) < b.For); n++ {
 				start := time.Now()
-				if err := call(ctx, turn{w, n, conns[w%len(conns)]}); err != nil {
+				if err := call(ctx, iteration{w, n, conns[w%len(conns)]}); err != nil {
 					cancel(err)
 					break
 				}

@@ -160,7 +160,7 @@ func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
 		return nil, err
 	}
 	for i := range writers {
-		w.names = append(w.names, objects.Name('f', turn{}.id()))
+		w.names = append(w.names, objects.Name('f', iteration{}.id()))
 		if b.Server.Bare {
 			continue
 		}

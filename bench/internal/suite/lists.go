@@ -115,7 +115,7 @@ func lists(query string, header []hpack.HeaderField, want, clients int) runFunc 
 		if err := b.checkList(ctx, query, header, want); err != nil {
 			return err
 		}
-		return b.loop(ctx, clients, func(ctx context.Context, t turn) error { return readList(ctx, t.conn, query, header) })
+		return b.loop(ctx, clients, func(ctx context.Context, t iteration) error { return readList(ctx, t.conn, query, header) })
 	}
 }
 

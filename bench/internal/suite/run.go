@@ -193,7 +193,7 @@ func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) e
 			if !ok || o.Error != "" {
 				continue
 			}
-			sample, err := r.turn(ctx, c, t, servers)
+			sample, err := r.iteration(ctx, c, t, servers)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -222,7 +222,7 @@ const (
 
 var errNotRunning = errors.New("the target is not running")
 
-func (r *runner) turn(ctx context.Context, c Case, t target.Target, servers []*target.Server) (Sample, error) {
+func (r *runner) iteration(ctx context.Context, c Case, t target.Target, servers []*target.Server) (Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, caseLimit)
 	defer cancel()
 	var s *target.Server

@@ -194,7 +194,7 @@ func nodeWatches(nodes int) runFunc {
 		names := make([]string, nodes)
 		version := ""
 		err := b.each(ctx, nodes, func(ctx context.Context, c *h2.Conn, i int) error {
-			names[i] = objects.Name('n', turn{}.id())
+			names[i] = objects.Name('n', iteration{}.id())
 			a, err := c.Expect(ctx, h2.Request{Method: "POST", Path: pods, Header: sendJSON, Body: pod.With(objects.Fill{Name: names[i], Seq: warm, Shard: i})})
 			if i == nodes-1 {
 				version = objects.Version(a)
@@ -339,7 +339,7 @@ func informers(ctx context.Context, b *Bench) error {
 
 // Cases are all there are, in the order in which they run.
 func Cases() []Case {
-	return slices.Concat(watchCases()[:1], writeCases(), fanOutCases(), watchCases()[1:], listCases(1000, false), listCases(10_000, true), listCases(100_000, false))
+	return slices.Concat(watchCases()[:1], writeCases(), extensionCases(), fanOutCases(), watchCases()[1:], listCases(1000, false), listCases(10_000, true), listCases(100_000, false), customCases())
 }
 
 // Names lists cases.

@@ -46,7 +46,7 @@ func writeCases() []Case {
 
 func creates(path string, header []hpack.HeaderField, t objects.Template) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		return b.loop(ctx, workers, func(ctx context.Context, t2 turn) error {
+		return b.loop(ctx, workers, func(ctx context.Context, t2 iteration) error {
 			_, err := t2.conn.Size(ctx, h2.Request{Method: "POST", Path: path, Header: header, Body: t.With(objects.Fill{Name: objects.Name('c', t2.id())})})
 			return err
 		})
@@ -57,7 +57,7 @@ func creates(path string, header []hpack.HeaderField, t objects.Template) runFun
 func (b *Bench) own(ctx context.Context, path string, t objects.Template) (names []string, answers [][]byte, err error) {
 	names, answers = make([]string, workers), make([][]byte, workers)
 	err = b.each(ctx, workers, func(ctx context.Context, c *h2.Conn, i int) error {
-		names[i] = objects.Name('o', turn{}.id())
+		names[i] = objects.Name('o', iteration{}.id())
 		var err error
 		answers[i], err = c.Expect(ctx, h2.Request{Method: "POST", Path: path, Header: sendJSON, Body: t.With(objects.Fill{Name: names[i]})})
 		return err
@@ -72,7 +72,7 @@ func patches(header []hpack.HeaderField) runFunc {
 		if err != nil {
 			return err
 		}
-		return b.loop(ctx, workers, func(ctx context.Context, t turn) error {
+		return b.loop(ctx, workers, func(ctx context.Context, t iteration) error {
 			_, err := t.conn.Size(ctx, h2.Request{Method: "PATCH", Path: pods + "/" + names[t.worker], Header: header, Body: patch.With(objects.Fill{Seq: t.n + 1})})
 			return err
 		})
@@ -86,7 +86,7 @@ func updates(path string, t objects.Template) runFunc {
 		if err != nil {
 			return err
 		}
-		return b.loop(ctx, workers, func(ctx context.Context, t turn) error {
+		return b.loop(ctx, workers, func(ctx context.Context, t iteration) error {
 			body := answers[t.worker]
 			if err := objects.Remark(body, t.n+1); err != nil {
 				return err
@@ -99,8 +99,8 @@ func updates(path string, t objects.Template) runFunc {
 }
 
 func applies(ctx context.Context, b *Bench) error {
-	t, first := objects.Apply(), turn{}.id()
-	return b.loop(ctx, workers, func(ctx context.Context, u turn) error {
+	t, first := objects.Apply(), iteration{}.id()
+	return b.loop(ctx, workers, func(ctx context.Context, u iteration) error {
 		name := objects.Name('a', first*workers+u.worker)
 		_, err := u.conn.Expect(ctx, h2.Request{Method: "PATCH", Path: deploys + "/" + name + "?fieldManager=bench&force=true", Header: sendApply,
 			Body: t.With(objects.Fill{Name: name, Seq: u.n})})
@@ -108,14 +108,14 @@ func applies(ctx context.Context, b *Bench) error {
 	})
 }
 
-// mostDeleted bounds how many pods are made only to be deleted, for each second of the case.
-const mostDeleted = 2000
+// maxDeleted bounds how many pods are made only to be deleted, for each second of the case.
+const maxDeleted = 2000
 
 func deletes(ctx context.Context, b *Bench) error {
-	n := int(mostDeleted * min(b.For, 5*time.Second).Seconds())
+	n := int(maxDeleted * min(b.For, 5*time.Second).Seconds())
 	pod, names := objects.Pod(), make([]string, n)
 	err := b.each(ctx, n, func(ctx context.Context, c *h2.Conn, i int) error {
-		names[i] = objects.Name('d', turn{}.id())
+		names[i] = objects.Name('d', iteration{}.id())
 		_, err := c.Expect(ctx, h2.Request{Method: "POST", Path: pods, Header: sendJSON, Body: pod.With(objects.Fill{Name: names[i]})})
 		return err
 	})
@@ -157,7 +157,7 @@ func gets(header []hpack.HeaderField) runFunc {
 		if err := b.teach(ctx); err != nil {
 			return err
 		}
-		return b.loop(ctx, workers, func(ctx context.Context, t turn) error {
+		return b.loop(ctx, workers, func(ctx context.Context, t iteration) error {
 			_, err := t.conn.Size(ctx, h2.Request{Method: "GET", Path: pods + "/" + names[t.worker], Header: header})
 			return err
 		})

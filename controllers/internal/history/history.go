@@ -1,8 +1,7 @@
-// Package history keeps the ControllerRevisions of an object: the pod templates that it has had.
+// Package history maintains the ControllerRevisions of an object: the pod templates that it has had.
 //
-// A revision's data is Kubernetes' form, a patch that replaces the template, so that revisions of Kubernetes' own controllers
-// are understood and the other way round. Of two revisions with the same template only one is ever made: a template that
-// comes back gets its old revision, with the highest number.
+// The data has Kubernetes' format, a patch that replaces the template, so Kubernetes' own controllers and these understand each
+// other's revisions. A template never has two revisions: when it comes back, its old revision gets the highest number.
 package history
 
 import (
@@ -33,15 +32,15 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// History keeps the revisions of all owners of one kind. All fields are needed.
+// History maintains the revisions for all owners of one kind. All fields are required.
 type History struct {
 	Kube   kubernetes.Interface
 	Cache  *informer.Shared[*appsv1.ControllerRevision] // made by [Informer]
-	Writes *loop.Writes                                 // of the loop, by the keys of the owners
-	Kind   schema.GroupVersionKind                      // of the owners
-	// HashLabel is the label of a revision that holds the hash of its template.
+	Writes *loop.Writes                                 // the loop's Writes, by the owners' keys
+	Kind   schema.GroupVersionKind                      // the owners' kind
+	// HashLabel is the label with the hash of the template.
 	HashLabel string
-	// Live asks the API for an owner.
+	// Live reads an owner from the API.
 	Live func(ctx context.Context, namespace, name string) (metav1.Object, error)
 }
 
@@ -53,16 +52,15 @@ type Owner struct {
 	Collisions *int32
 }
 
-// ErrCollision says that a revision of another template has the name of the one that is needed. The owner's count of
-// collisions must grow by one.
+// ErrCollision means that a revision of another template has the name. The owner's collision count must be increased.
 var ErrCollision = errors.New("a revision of another template has the name of the new one")
 
-// Informer is the informer of revisions that all loops share.
+// Informer returns the shared informer of revisions.
 func Informer(c *loop.Clients) *informer.Shared[*appsv1.ControllerRevision] {
 	return owned.Index(loop.Informer(c, informer.For(c.Kube.AppsV1().ControllerRevisions(""))))
 }
 
-// Claim returns the revisions of an owner, oldest first, after it has adopted and released what it must.
+// Claim adopts and releases revisions, and returns those of an owner, oldest first.
 func (h *History) Claim(ctx context.Context, owner Owner, selector labels.Selector) ([]*appsv1.ControllerRevision, error) {
 	claims := loop.Claims[*appsv1.ControllerRevision]{
 		Owner: owner, Kind: h.Kind, Selector: selector,
@@ -85,14 +83,14 @@ func sortByNumber(all []*appsv1.ControllerRevision) {
 	})
 }
 
-// Current returns the revision of the owner's present template, which has the highest number, and all revisions with it.
+// Current returns the revision of the owner's current template, which has the highest number, and all revisions including it.
 func (h *History) Current(ctx context.Context, owner Owner, all []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, []*appsv1.ControllerRevision, error) {
 	highest := int64(0)
 	var found *appsv1.ControllerRevision
 	for _, r := range all {
 		highest = max(highest, r.Revision)
 		if template, err := Template(r); err == nil && apiequality.Semantic.DeepEqual(template, owner.Template) {
-			found = r // the last one, if there should be several
+			found = r // the last one, if there are several
 		}
 	}
 	var err error
@@ -136,7 +134,7 @@ func (h *History) create(ctx context.Context, owner Owner, number int64) (*appsv
 	return nil, ErrCollision
 }
 
-// revision is a new one of the owner's template.
+// revision makes a new revision of the owner's template.
 func (h *History) revision(owner Owner, number int64) (*appsv1.ControllerRevision, error) {
 	data, err := dataOf(owner.Template)
 	if err != nil {
@@ -162,7 +160,7 @@ func (h *History) revision(owner Owner, number int64) (*appsv1.ControllerRevisio
 	}, nil
 }
 
-// Truncate deletes the oldest revisions beyond a limit, of those that are not in use.
+// Truncate deletes the oldest unused revisions beyond a limit.
 func (h *History) Truncate(ctx context.Context, owner Owner, all []*appsv1.ControllerRevision, limit int, inUse func(*appsv1.ControllerRevision) bool) error {
 	var unused []*appsv1.ControllerRevision
 	for _, r := range all {
@@ -188,7 +186,7 @@ func (h *History) wrote(owner Owner, r *appsv1.ControllerRevision, err error, wh
 	return nil
 }
 
-// Template is the pod template of a revision.
+// Template returns the pod template of a revision.
 func Template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
@@ -199,7 +197,7 @@ func Template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	return &data.Spec.Template, nil
 }
 
-// dataOf is the patch that makes an owner have a template.
+// dataOf returns the patch that sets a template.
 func dataOf(template *corev1.PodTemplateSpec) ([]byte, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {
@@ -209,7 +207,7 @@ func dataOf(template *corev1.PodTemplateSpec) ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
 }
 
-// hashOf names the revision of some data. The count of collisions gives another name when the first is taken.
+// hashOf returns the name suffix of a revision. The collision count changes it if the name is taken.
 func hashOf(data []byte, collisions *int32) string {
 	h := fnv.New32a()
 	h.Write(data)

@@ -1,9 +1,7 @@
-// Package kinds finds out from discovery which kinds of objects an API server has.
+// Package kinds reads from discovery which kinds an API server has.
 //
-// What is guaranteed: a kind that discovery shows is found, in the version that
-// its group prefers; a group that fails does not hide the others and is told by
-// name. What may not be assumed: that what is absent does not exist, unless Failed
-// is empty.
+// Guarantees: a kind that discovery shows is found, in the preferred version of its group. A group whose discovery fails does not
+// hide the others, and is listed in Failed. Unless Failed is empty, a kind that is not found may exist.
 package kinds
 
 import (
@@ -18,7 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// A Kind is a kind of object that the server has.
+// Kind is a kind of the server.
 type Kind struct {
 	Resource   schema.GroupVersionResource
 	Kind       string
@@ -26,7 +24,7 @@ type Kind struct {
 	Verbs      metav1.Verbs
 }
 
-// Can says that the kind has all the verbs.
+// Can reports whether the kind has all the verbs.
 func (k *Kind) Can(verbs ...string) bool {
 	for _, verb := range verbs {
 		if !slices.Contains(k.Verbs, verb) {
@@ -36,11 +34,11 @@ func (k *Kind) Can(verbs ...string) bool {
 	return true
 }
 
-// Catalogue is what discovery showed.
+// Catalogue is the result of discovery.
 type Catalogue struct {
 	// Kinds are all kinds, each in one version.
 	Kinds []*Kind
-	// Failed are the groups and versions that could not be asked.
+	// Failed has the errors of groups and versions whose discovery failed.
 	Failed map[schema.GroupVersion]error
 
 	byGVK map[schema.GroupVersionKind]*Kind // in every version
@@ -52,7 +50,7 @@ func (c *Catalogue) Find(gvk schema.GroupVersionKind) (*Kind, bool) {
 	return k, ok
 }
 
-// FailedGroup says that a version of the group could not be asked.
+// FailedGroup reports whether discovery of a version of the group failed.
 func (c *Catalogue) FailedGroup(group string) bool {
 	for gv := range c.Failed {
 		if gv.Group == group {
@@ -62,7 +60,7 @@ func (c *Catalogue) FailedGroup(group string) bool {
 	return false
 }
 
-// Failure is what could not be found out, or nil.
+// Failure joins all errors.
 func (c *Catalogue) Failure() error {
 	if len(c.Failed) == 0 {
 		return nil
@@ -70,7 +68,7 @@ func (c *Catalogue) Failure() error {
 	return &discovery.ErrGroupDiscoveryFailed{Groups: c.Failed}
 }
 
-// Discover asks the server.
+// Discover reads discovery.
 func Discover(d discovery.DiscoveryInterface) (*Catalogue, error) {
 	groups, lists, err := d.ServerGroupsAndResources()
 	c := &Catalogue{byGVK: map[schema.GroupVersionKind]*Kind{}}
@@ -116,8 +114,7 @@ func Discover(d discovery.DiscoveryInterface) (*Catalogue, error) {
 	return c, nil
 }
 
-// preference is 0 for the version that a group prefers, and its place in the
-// group's list for the others.
+// preference returns 0 for the preferred version of a group, and for others their position in the group's list.
 func preference(groups []*metav1.APIGroup) map[schema.GroupVersion]int {
 	rank := map[schema.GroupVersion]int{}
 	for _, group := range groups {

@@ -10,9 +10,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Lives runs loops that crash: each life ends at a random one of its writes,
-// before or after the server has done it, and the next begins with nothing but what
-// the server knows. Calm ends the crashing; the life of that moment is the last.
+// Lives runs loops that crash: each process ends at a random one of its writes, before or after the server has processed it, and
+// the next one starts with nothing but the API. After Calm there are no more crashes.
 type Lives struct {
 	server  *Server
 	entries []loop.Entry
@@ -25,15 +24,15 @@ type Lives struct {
 	life   *life
 }
 
-// A life is the way to the server of one process.
+// life is the transport of one process.
 type life struct {
 	lives *Lives
 	end   context.CancelFunc
 	ctx   context.Context
-	left  int // writes; guarded by lives.mu
+	left  int // writes until the crash; guarded by lives.mu
 }
 
-// StartLives begins the first life. The last one ends with the test.
+// StartLives starts the first process. The last one ends with the test.
 func StartLives(t testing.TB, server *Server, random *rand.Rand, entries ...loop.Entry) *Lives {
 	l := &Lives{server: server, entries: entries, random: random, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -63,7 +62,7 @@ func (l *Lives) live(ctx context.Context, t testing.TB) {
 	}
 }
 
-// Calm lets the present life go on for ever, and says how many ended before.
+// Calm stops the crashes, and returns how many there were.
 func (l *Lives) Calm() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,14 +70,14 @@ func (l *Lives) Calm() int {
 	return l.deaths
 }
 
-// Deaths says how many lives have ended.
+// Deaths returns how many processes have crashed.
 func (l *Lives) Deaths() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deaths
 }
 
-// RoundTrip sends a request, unless the process dies of it.
+// RoundTrip sends a request, or crashes the process.
 func (f *life) RoundTrip(request *http.Request) (*http.Response, error) {
 	if f.ctx.Err() != nil {
 		return nil, errLost

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 )
 
-// Nodes plays scheduler and kubelets: pods get one of Count nodes, run, become ready unless Unready says otherwise, and end
+// Nodes acts as scheduler and kubelets: pods get one of Count nodes, run, become ready unless Unready says otherwise, and end
 // when they are deleted.
 type Nodes struct {
 	Server  *Server
 	Count   int
 	Unready func(*corev1.Pod) bool
-	// Settle, if set, decides what becomes of a running pod, such as its success.
+	// Settle, if set, changes the status of a running pod, for example to Succeeded.
 	Settle func(*corev1.Pod)
 
 	started int // pods
 }
 
-// Run is the nodes' life, until ctx ends.
+// Run runs the nodes until ctx ends.
 func (n *Nodes) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		list, err := n.Server.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
@@ -51,7 +51,7 @@ func (n *Nodes) follow(ctx context.Context, revision string) {
 	}
 }
 
-// pod takes one step with a pod. What fails is tried again with the change that made it fail.
+// pod does one step for a pod. If a write fails, the change that made it fail wakes it again.
 func (n *Nodes) pod(ctx context.Context, pod *corev1.Pod) {
 	pods := n.Server.Kube.CoreV1().Pods(pod.Namespace)
 	if pod.DeletionTimestamp != nil {
@@ -74,7 +74,7 @@ func (n *Nodes) pod(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// nodeFor is where a pod goes: where its node affinity says by name, or anywhere.
+// nodeFor returns the node of a pod: the one in its node affinity, or any.
 func (n *Nodes) nodeFor(pod *corev1.Pod) string {
 	if name := podview.Of(pod).Wanted; name != "" {
 		return name
@@ -86,7 +86,7 @@ func (n *Nodes) nodeFor(pod *corev1.Pod) string {
 	return fmt.Sprintf("node-%d", sum%max(1, n.Count))
 }
 
-// end ends the containers; a pod that finalizers hold stays, as one that has ended.
+// end stops the containers. A pod with finalizers stays, with its containers terminated.
 func (n *Nodes) end(ctx context.Context, pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" || pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0 {
 		return
@@ -101,7 +101,7 @@ func (n *Nodes) end(ctx context.Context, pod *corev1.Pod) {
 	_ = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 }
 
-// live moves the status of a pod on a node.
+// live updates the status of a pod.
 func (n *Nodes) live(pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodPending {
 		n.started++
@@ -119,7 +119,7 @@ func (n *Nodes) live(pod *corev1.Pod) {
 	}
 }
 
-// Ready tells whether a pod has been ready.
+// Ready reports whether a pod is ready.
 func Ready(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {

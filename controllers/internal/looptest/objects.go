@@ -59,8 +59,7 @@ func untyped(s *Server, from any, like *unstructured.Unstructured) *unstructured
 	return o
 }
 
-// Edit changes an object and its status, again if somebody else writes at the same time. It does nothing if there is no such
-// object.
+// Edit changes an object and its status, and retries conflicts. It does nothing if the object does not exist.
 func Edit[T any, P object[T]](s *Server, resource, namespace, name string, edit func(*T)) {
 	s.t.Helper()
 	client := of[T, P](s, resource).Namespace(namespace)
@@ -131,7 +130,7 @@ func Create[T any, P object[T]](s *Server, resource, namespace string, o *T) {
 		if _, err = client.UpdateStatus(s.t.Context(), made, metav1.UpdateOptions{}); err == nil {
 			return
 		}
-		if apierrors.IsConflict(err) { // a loop has written already
+		if apierrors.IsConflict(err) { // a loop has written meanwhile
 			made, err = client.Get(s.t.Context(), made.GetName(), metav1.GetOptions{})
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Containers are what pods of tests consist of.
+// Containers returns the containers of test pods.
 func Containers() []corev1.Container { return []corev1.Container{{Name: "main", Image: "image"}} }
 
 // Namespace makes a namespace.

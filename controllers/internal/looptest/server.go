@@ -1,8 +1,8 @@
-// Package looptest runs control loops against a real API server, in virtual time, and disturbs what is between them.
+// Package looptest runs control loops with a real API server, in virtual time, and injects faults between them.
 //
-// A test starts a bubble of testing/synctest and, in it, an API server in memory (millracetest.API). [New] puts a [Server] in front
-// of it: loops reach the API through it, so that requests and answers can be lost, watches dropped, held up or expired. The
-// test itself, [All], [Edit] and [Nodes] reach the API directly.
+// A test starts a testing/synctest bubble and, in it, an API server in memory (millracetest.API). [New] puts a [Server] in front
+// of it, through which the loops reach the API. It can lose requests and answers, and cut, delay or expire watches. The test
+// itself, [All], [Edit] and [Nodes] reach the API directly.
 //
 // [StartLives] runs loops that crash at any of their writes.
 package looptest
@@ -21,26 +21,26 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Server is an API server and the disturbed way to it.
+// Server is an API server with injected faults.
 type Server struct {
 	t       testing.TB
 	config  *rest.Config
 	dynamic dynamic.Interface
 
-	// Kube reaches the API directly.
+	// Kube reaches the API without faults.
 	Kube kubernetes.Interface
 
 	mu      sync.Mutex // guards what follows
 	moved   *sync.Cond // on mu: held or the set of watches has changed
 	before  func(*http.Request) error
 	after   func(*http.Request) error
-	hidden  string // an API group that discovery does not show
-	held    bool   // watches show nothing new
+	hidden  string // an API group that discovery hides
+	held    bool   // watches deliver nothing
 	oldest  uint64 // watches from an older revision are refused
 	watches map[*stream]bool
 }
 
-// New returns the way to the API server of config.
+// New returns a Server for the API server of config.
 func New(t testing.TB, config *rest.Config) *Server {
 	t.Helper()
 	s := &Server{t: t, config: config, watches: map[*stream]bool{}}
@@ -55,7 +55,7 @@ func New(t testing.TB, config *rest.Config) *Server {
 	return s
 }
 
-// Clients are clients whose requests can be disturbed.
+// Clients returns clients whose requests go through the Server.
 func (s *Server) Clients() *loop.Clients { return s.clientsOver(s) }
 
 func (s *Server) clientsOver(transport http.RoundTripper) *loop.Clients {
@@ -68,15 +68,15 @@ func (s *Server) clientsOver(transport http.RoundTripper) *loop.Clients {
 	return c
 }
 
-// Intercept injects faults: before is asked before a request is served, and an error means that it never arrived; after is
-// asked when it was, and an error means that the answer was lost. Either may be nil.
+// Intercept injects faults: before is called before a request is served, and an error means that it never arrived. after is
+// called when it was served, and an error means that the answer was lost. Either may be nil.
 func (s *Server) Intercept(before, after func(*http.Request) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before, s.after = before, after
 }
 
-// Hide makes discovery not show an API group. The empty group hides nothing.
+// Hide hides an API group from discovery. The empty group hides nothing.
 func (s *Server) Hide(group string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Server) dropLocked() {
 	s.moved.Broadcast()
 }
 
-// HoldWatches makes all watches show nothing new until it is called with false.
+// HoldWatches blocks all watches until it is called with false.
 func (s *Server) HoldWatches(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Server) HoldWatches(held bool) {
 	s.moved.Broadcast()
 }
 
-// Compact forgets the past: clients that are behind must list again.
+// Compact expires older revisions: clients that are behind must list again.
 func (s *Server) Compact() {
 	now := s.Revision()
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func (s *Server) Compact() {
 	s.dropLocked()
 }
 
-// Revision is the revision of the last write.
+// Revision returns the revision of the last write.
 func (s *Server) Revision() uint64 {
 	list, err := s.Kube.CoreV1().Namespaces().List(s.t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 var errLost = errors.New("connection reset")
 
-// RoundTrip makes the server a transport.
+// RoundTrip implements http.RoundTripper.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	before, after := s.before, s.after
@@ -58,7 +58,7 @@ func isTrue(text string) bool {
 	return err == nil && value
 }
 
-// expired tells whether a watch begins at a revision that is forgotten.
+// expired reports whether a watch begins at an expired revision.
 func (s *Server) expired(r *http.Request) bool {
 	revision, err := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
 	s.mu.Lock()
@@ -78,7 +78,7 @@ func refuse(r *http.Request, status *apierrors.StatusError) (*http.Response, err
 	}, nil
 }
 
-// withoutHidden takes the hidden group out of a list of groups, in either of its two forms.
+// withoutHidden removes the hidden group from a discovery document, in either of its two formats.
 func (s *Server) withoutHidden(response *http.Response) (*http.Response, error) {
 	s.mu.Lock()
 	hidden := s.hidden
@@ -119,8 +119,7 @@ func nameOf(group map[string]any) any {
 	return group["name"]
 }
 
-// Faults loses one of five writing requests while what it returns is true: half of them before they arrive, and of the
-// others the answer.
+// Faults loses one of five writes while its result is true: half of them before they arrive, and of the others the answer.
 func (s *Server) Faults(random *rand.Rand) *atomic.Bool {
 	on := new(atomic.Bool)
 	var mu sync.Mutex // guards random
@@ -136,7 +135,7 @@ func (s *Server) Faults(random *rand.Rand) *atomic.Bool {
 	return on
 }
 
-// stream is the body of a watch, which can be held up and dropped.
+// stream is the body of a watch, which can be blocked and cut.
 type stream struct {
 	io.ReadCloser
 	server  *Server
@@ -159,7 +158,7 @@ func (s *Server) watch(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Read hands out what has come once nothing holds it up.
+// Read returns data while the stream is not blocked.
 func (w *stream) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	s := w.server

@@ -1,4 +1,4 @@
-// Package pace says how long a loop gathers changes before it looks at everything that an object keeps.
+// Package pace computes how long a loop waits for more changes before it syncs an object with many pods.
 package pace
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Pace is in proportion to the number of pods that an object keeps, since one look at them all costs as much. Objects with few
-// pods are looked at at once. The zero value is ready for use.
+// Pace is proportional to the number of an object's pods, because the cost of a sync is. Objects with few pods are synced at
+// once. The zero value is ready for use.
 type Pace struct{ sizes sync.Map }
 
 const (
@@ -18,13 +18,13 @@ const (
 	few  = 50
 )
 
-// Set notes how many pods an object keeps.
+// Set stores how many pods an object has.
 func (p *Pace) Set(key loop.Key, pods int) { p.sizes.Store(key, pods) }
 
 // Forget drops an object that is gone.
 func (p *Pace) Forget(key loop.Key) { p.sizes.Delete(key) }
 
-// Of is how long to wait after a change.
+// Of returns how long to wait after a change.
 func (p *Pace) Of(key loop.Key) time.Duration {
 	pods, _ := p.sizes.Load(key)
 	n, _ := pods.(int)

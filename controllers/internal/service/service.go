@@ -1,5 +1,5 @@
-// Package service says which pods serve for a service, and on which ports. It is
-// what the loops for EndpointSlices and for Endpoints have in common.
+// Package service decides which pods are endpoints of a Service, and on which ports, for the loops of EndpointSlices and of
+// Endpoints.
 package service
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Selects says that the service asks for endpoints made of pods.
+// Selects reports whether the Service has endpoints made from pods.
 func Selects(s *corev1.Service) bool {
 	return s.Spec.Selector != nil && s.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// Matches says that the service selects pods with these labels.
+// Matches reports whether the Service selects pods with these labels.
 func Matches(s *corev1.Service, l map[string]string) bool {
 	if !Selects(s) {
 		return false
@@ -36,7 +36,7 @@ func Matches(s *corev1.Service, l map[string]string) bool {
 	return true
 }
 
-// Pods are the pods that the service selects.
+// Pods returns the pods that the Service selects.
 func Pods(pods *informer.Shared[*podview.Pod], s *corev1.Service) []*podview.Pod {
 	var out []*podview.Pod
 	for pod := range pods.ListNamespace(s.Namespace) {
@@ -47,10 +47,10 @@ func Pods(pods *informer.Shared[*podview.Pod], s *corev1.Service) []*podview.Pod
 	return out
 }
 
-// Headless says that clients of the service look for the pods themselves.
+// Headless reports whether the Service has no cluster IP.
 func Headless(s *corev1.Service) bool { return s.Spec.ClusterIP == corev1.ClusterIPNone }
 
-// Families are the IP families that the service's endpoints have.
+// Families returns the IP families of the Service's endpoints.
 func Families(s *corev1.Service) []corev1.IPFamily {
 	if len(s.Spec.IPFamilies) > 0 {
 		return s.Spec.IPFamilies
@@ -61,7 +61,7 @@ func Families(s *corev1.Service) []corev1.IPFamily {
 	return []corev1.IPFamily{corev1.IPv4Protocol}
 }
 
-// Address is the pod's address of a family, or nothing.
+// Address returns the pod's address of a family, or "".
 func Address(pod *podview.Pod, family corev1.IPFamily) string {
 	for _, ip := range pod.IPs {
 		address, err := netip.ParseAddr(ip)
@@ -72,7 +72,7 @@ func Address(pod *podview.Pod, family corev1.IPFamily) string {
 	return ""
 }
 
-// A Port is a port of a service on one pod.
+// Port is a port of a Service on one pod.
 type Port struct {
 	Name        string
 	Number      int32
@@ -80,8 +80,7 @@ type Port struct {
 	AppProtocol *string
 }
 
-// Ports are the service's ports on a pod. A named port that the pod does not
-// have is left out.
+// Ports returns the Service's ports on a pod. A named port that the pod does not have is left out.
 func Ports(s *corev1.Service, pod *podview.Pod) []Port {
 	var out []Port
 	for i := range s.Spec.Ports {
@@ -97,7 +96,7 @@ func target(p *corev1.ServicePort, pod *podview.Pod) (int32, bool) {
 	if p.TargetPort.Type == intstr.Int {
 		return p.TargetPort.IntVal, true
 	}
-	// Ports of plain containers go before those of sidecars.
+	// Ports of ordinary containers have precedence over those of sidecars.
 	for _, init := range []bool{false, true} {
 		for _, port := range pod.Ports {
 			if port.Init == init && port.Name == p.TargetPort.StrVal && port.Protocol == p.Protocol {
@@ -108,7 +107,7 @@ func target(p *corev1.ServicePort, pod *podview.Pod) (int32, bool) {
 	return 0, false
 }
 
-// Hostname is the name under which the service's DNS knows the pod alone.
+// Hostname returns the pod's own name in the Service's DNS.
 func Hostname(s *corev1.Service, pod *podview.Pod) string {
 	if pod.Subdomain == s.Name {
 		return pod.Hostname
@@ -116,12 +115,12 @@ func Hostname(s *corev1.Service, pod *podview.Pod) string {
 	return ""
 }
 
-// TargetRef is how an endpoint refers to its pod.
+// TargetRef returns an endpoint's reference to its pod.
 func TargetRef(pod *podview.Pod) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// Changed says that two states of a pod make different endpoints.
+// Changed reports whether two states of a pod give different endpoints.
 func Changed(before, after *podview.Pod) bool {
 	if before == nil || after == nil {
 		return true
@@ -132,8 +131,8 @@ func Changed(before, after *podview.Pod) bool {
 		!slices.Equal(before.IPs, after.IPs) || !labels.Equals(before.Labels, after.Labels)
 }
 
-// Watch wakes a loop with the services that a change of a pod concerns. The
-// more endpoints a service has, the longer changes are gathered.
+// Watch wakes a loop with the Services that a change of a pod concerns. The more endpoints a Service has, the longer it waits for
+// more changes.
 func Watch(l *loop.Loop, services *informer.Shared[*corev1.Service], pods *informer.Shared[*podview.Pod], pace *Pace) loop.Watch {
 	return loop.Changes(pods, func(before, after *podview.Pod) []loop.Key {
 		if !Changed(before, after) {
@@ -153,8 +152,8 @@ func Watch(l *loop.Loop, services *informer.Shared[*corev1.Service], pods *infor
 	})
 }
 
-// A Pace remembers how many endpoints services have: looking at a service costs
-// as much as it has pods, so it is looked at less often the more there are.
+// Pace remembers how many endpoints Services have. The cost of a sync is proportional to that, so large Services are synced less
+// often.
 type Pace struct{ sizes sync.Map }
 
 const (
@@ -163,7 +162,7 @@ const (
 	few      = 50
 )
 
-// Set notes the number of pods of a service.
+// Set stores the number of pods of a Service.
 func (p *Pace) Set(key loop.Key, pods int) { p.sizes.Store(key, pods) }
 
 // Forget drops a service.
@@ -177,10 +176,10 @@ func (p *Pace) of(key loop.Key) time.Duration {
 	return 0
 }
 
-// HeadlessLabel marks what belongs to a headless service.
+// HeadlessLabel marks objects of a headless Service.
 const HeadlessLabel = corev1.IsHeadlessService
 
-// Owner is the reference of an endpoint object to its service.
+// Owner returns the owner reference to a Service.
 func Owner(s *corev1.Service) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(s, corev1.SchemeGroupVersion.WithKind("Service"))}
 }

@@ -12,16 +12,15 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Triggers remembers which changes of services and their pods were seen, so that
-// what is written can say since when it was due: programs measure by that how
-// long it takes until the network follows.
+// Triggers remembers which changes of Services and pods were seen, so that an endpoints object can carry the time of the change
+// that triggered it. Clients measure the programming latency with it.
 type Triggers struct {
 	mu   sync.Mutex
 	seen map[loop.Key]map[types.UID]time.Time
 }
 
-// Oldest is the time of the oldest change that was not seen yet: that the service was made, or that a pod became ready or
-// not. It is zero if there is none.
+// Oldest returns the time of the oldest new change: the creation of the Service, or a change of a pod's readiness. It is zero if
+// there is none.
 func (t *Triggers) Oldest(key loop.Key, s *corev1.Service, pods []*podview.Pod) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +50,7 @@ func (t *Triggers) Forget(key loop.Key) {
 	delete(t.seen, key)
 }
 
-// Stamp writes the time of the change that made an object be written, or takes away that of an earlier one.
+// Stamp sets the annotation with the trigger time, or removes it.
 func Stamp(object metav1.Object, trigger time.Time) {
 	annotations := object.GetAnnotations()
 	if trigger.IsZero() {

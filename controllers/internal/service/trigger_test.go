@@ -37,7 +37,7 @@ func TestTheOldestChangeNotSeenYetIsTheTrigger(t *testing.T) {
 	expect("a service that was forgotten", 10, a)
 }
 
-func TestAStampWithoutATriggerGoes(t *testing.T) {
+func TestAStampWithoutATriggerIsRemoved(t *testing.T) {
 	object := &corev1.Endpoints{}
 	Stamp(object, time.Unix(0, 0))
 	if got := object.Annotations[corev1.EndpointsLastChangeTriggerTime]; got != "1970-01-01T00:00:00Z" {

@@ -15,7 +15,7 @@ type Owned struct {
 	managedBy string
 }
 
-// byManager finds slices by who manages them and what they are of.
+// byManager finds slices by their manager and Service.
 var byManager = informer.NewIndex(func(slice *discoveryv1.EndpointSlice) []string {
 	of := slice.Labels[discoveryv1.LabelServiceName]
 	if of == "" {
@@ -26,13 +26,13 @@ var byManager = informer.NewIndex(func(slice *discoveryv1.EndpointSlice) []strin
 
 func managed(by string, of loop.Key) string { return by + " " + of.String() }
 
-// Index makes a cache find the slices whose label says that managedBy manages them.
+// Index adds the index for slices with this managed-by label to a cache.
 func Index(cache *informer.Shared[*discoveryv1.EndpointSlice], managedBy string) Owned {
 	cache.AddIndex(byManager)
 	return Owned{cache, managedBy}
 }
 
-// Keys names what a slice is of: nothing if another one manages it.
+// Keys returns the Service of a slice, or nothing if another loop manages the slice.
 func (o Owned) Keys(slice *discoveryv1.EndpointSlice) []loop.Key {
 	of := slice.Labels[discoveryv1.LabelServiceName]
 	if of == "" || slice.Labels[discoveryv1.LabelManagedBy] != o.managedBy {
@@ -41,7 +41,7 @@ func (o Owned) Keys(slice *discoveryv1.EndpointSlice) []loop.Key {
 	return []loop.Key{{Namespace: slice.Namespace, Name: of}}
 }
 
-// Of returns the slices of a service, or of the Endpoints of its name.
+// Of returns the slices of a Service, or of the Endpoints of this name.
 func (o Owned) Of(key loop.Key) []*discoveryv1.EndpointSlice {
 	return slices.Collect(o.cache.By(byManager, managed(o.managedBy, key)))
 }

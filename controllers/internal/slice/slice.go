@@ -1,4 +1,4 @@
-// Package slice is what the loops that write EndpointSlices have in common: which slices are theirs, and how they write them.
+// Package slice has what the loops that write EndpointSlices share: finding their slices, and writing them.
 package slice
 
 import (
@@ -18,22 +18,21 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// A Plan is what must be written.
+// Plan has the necessary writes.
 type Plan struct {
 	Create []*discoveryv1.EndpointSlice
-	Update []*discoveryv1.EndpointSlice // copies, with the version they are based on
+	Update []*discoveryv1.EndpointSlice // copies with their resource versions
 	Delete []*discoveryv1.EndpointSlice
 }
 
-// Stamp says in what is written since when that was due.
+// Stamp sets the trigger time of all writes.
 func (p *Plan) Stamp(trigger time.Time) {
 	for _, slice := range slices.Concat(p.Create, p.Update) {
 		service.Stamp(slice, trigger)
 	}
 }
 
-// Apply writes what is new before it takes away what is old, so that no
-// endpoint is missing in between.
+// Apply creates and updates before it deletes, so that no endpoint is missing in between.
 func (p *Plan) Apply(ctx context.Context, kube kubernetes.Interface, key loop.Key, writes *loop.Writes, cache *informer.Shared[*discoveryv1.EndpointSlice]) error {
 	slices := kube.DiscoveryV1().EndpointSlices(key.Namespace)
 	for _, slice := range p.Create {
@@ -60,7 +59,7 @@ func (p *Plan) Apply(ctx context.Context, kube kubernetes.Interface, key loop.Ke
 	return nil
 }
 
-// PortsText is a canonical text of ports.
+// PortsText returns ports as canonical text.
 func PortsText(ports []discoveryv1.EndpointPort) string {
 	var out []string
 	for _, p := range ports {

@@ -1,7 +1,6 @@
-// Package upkeep creates, changes and deletes the pods that an object keeps. It
-// tells users in events of the object, and makes the loop's next pass wait until
-// its cache shows what was done, or may have been done, so that no pod is
-// counted twice or not at all.
+// Package upkeep creates, patches and deletes the pods of an object. It records events about the object, and delays the loop's
+// next sync until its cache shows the writes, including those that may have succeeded, so that no pod is counted twice or not at
+// all.
 package upkeep
 
 import (
@@ -21,12 +20,12 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Pods writes the pods of a loop. All fields are needed.
+// Pods writes the pods of a loop. All fields are required.
 type Pods struct {
 	Kube     kubernetes.Interface
 	Recorder loop.Recorder
 	Cache    *informer.Shared[*podview.Pod]
-	Writes   *loop.Writes // of the loop, by the keys of the owners
+	Writes   *loop.Writes // the loop's Writes, by the owners' keys
 }
 
 // Create creates a pod of owner.
@@ -51,15 +50,13 @@ func (p *Pods) notCreated(ctx context.Context, key loop.Key, owner runtime.Objec
 	return err
 }
 
-// unsure says that a write may have been done although it failed: no server
-// has said that it was not.
+// unsure reports whether a failed write may have succeeded: no server has said that it did not.
 func unsure(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// catchUp makes the next pass wait until the cache shows everything up to now,
-// so that a pod that was created without our hearing of it is counted.
+// catchUp delays the next sync until the cache shows everything up to now, so that a pod whose creation got no answer is counted.
 func (p *Pods) catchUp(ctx context.Context, key loop.Key) {
 	now, err := p.Kube.CoreV1().Pods(key.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err == nil {
@@ -67,8 +64,7 @@ func (p *Pods) catchUp(ctx context.Context, key loop.Key) {
 	}
 }
 
-// Delete deletes pods of owner. Those that have gone already, or are other ones
-// by now, are no errors.
+// Delete deletes pods of owner. A pod that is gone or was replaced is no error.
 func (p *Pods) Delete(ctx context.Context, key loop.Key, owner runtime.Object, pods []*podview.Pod) error {
 	_, err := loop.SlowStart(ctx, len(pods), func(ctx context.Context, i int) error {
 		pod := pods[i]

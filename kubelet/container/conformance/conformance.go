@@ -1,5 +1,5 @@
-// Package conformance checks that a container runtime keeps what package container promises, by the names that are used
-// there: Truthful, Remembered, Announced, Graceful, Idempotent, Resizable.
+// Package conformance checks that a container runtime keeps the guarantees of package container, by their names: Truthful,
+// Remembered, Announced, Graceful, Idempotent, Resizable.
 package conformance
 
 import (
@@ -20,12 +20,12 @@ import (
 type Subject struct {
 	Runtime container.Runtime
 	Images  container.Images
-	// Image is one that the runtime has.
+	// Image is an image that the runtime has.
 	Image string
-	// Running is a pod whose one container, "main", runs until it is stopped and then ends at once; Ending one whose
-	// container ends with 3 by itself, soon but not at once.
+	// Running returns a pod with one container, "main", that runs until it is stopped and then exits at once. The container of
+	// Ending exits by itself with code 3, soon but not at once.
 	Running, Ending func() *corev1.Pod
-	// Timeout is how long any step may take. It only bounds the test: nothing is measured by it.
+	// Timeout bounds each step. Nothing is measured by it.
 	Timeout time.Duration
 }
 
@@ -46,7 +46,7 @@ func Run(t *testing.T, s *Subject) {
 	}
 }
 
-// begun is a pod whose container has been started.
+// begun is a pod with a started container.
 type begun struct {
 	*Subject
 	t       *testing.T
@@ -177,7 +177,7 @@ func remembered(t *testing.T, s *Subject, ctx context.Context) {
 	}
 }
 
-// until waits for a state, on the word of the runtime's events.
+// until waits for a state of the container. It reads the state only after an event of the runtime.
 func (b *begun) until(state container.State) *container.Container {
 	b.t.Helper()
 	news := make(chan struct{}, 1)
@@ -216,8 +216,8 @@ func announced(t *testing.T, s *Subject, ctx context.Context) {
 	b.until(container.Exited)
 }
 
-// enoughGrace is what a container gets to end by itself. One that was started just now may not listen to signals yet, and
-// then is ended when its grace is over.
+// enoughGrace is the grace period. A container that was started a moment ago may not handle signals yet; it is killed at the end
+// of this period.
 const enoughGrace = 3 * time.Second
 
 func graceful(t *testing.T, s *Subject, ctx context.Context) {

@@ -18,7 +18,7 @@ func main() {
 	program := flag.String("program", "", "the static program")
 	name := flag.String("name", "", "the image's name and tag")
 	out := flag.String("out", "", "the archive to write")
-	entrypoint := flag.String("entrypoint", "/program", "what runs, with commas between the words")
+	entrypoint := flag.String("entrypoint", "/program", "the entrypoint and its arguments, separated by commas")
 	flag.Parse()
 	if err := build(*program, *name, *out, strings.Split(*entrypoint, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -34,7 +34,7 @@ type descriptor struct {
 	Platform    map[string]string `json:"platform,omitempty"`
 }
 
-// archive is an OCI image layout in the making.
+// archive is an OCI image layout that is being built.
 type archive struct {
 	files map[string][]byte
 	order []string
@@ -82,12 +82,12 @@ func build(program, name, out string, entrypoint []string) error {
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only maps and strings of our own
+		panic(err) // only maps and strings: encoding cannot fail
 	}
 	return text
 }
 
-// layerOf is a root folder with the program under the names by which it is called, and what a program expects to find.
+// layerOf makes a root file system with the program under all its names, and the files that programs expect.
 func layerOf(program []byte) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)

@@ -1,4 +1,4 @@
-// Command pause keeps a sandbox open: it waits for a signal, and reaps what is left to it.
+// Command pause keeps a sandbox alive: it waits for a signal, and reaps orphaned processes.
 package main
 
 import (

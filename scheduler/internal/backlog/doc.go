@@ -3,7 +3,8 @@
 // A pod is in exactly one place:
 //
 //   - active: to be tried now, the highest priority first, then who waits longest;
-//   - backing off: to be tried again after a time that doubles with each attempt;
+//   - backing off: to be tried again after a time that doubles with each attempt, or earlier
+//     if no pod is active and it was no error that put it there;
 //   - unschedulable: there was no node; tried again when something has changed
 //     that the rules which refused it heed, and in any case after some minutes;
 //   - gated: nobody may try it before its scheduling gates are gone;

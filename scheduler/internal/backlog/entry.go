@@ -24,7 +24,8 @@ type Entry struct {
 	since    time.Time // when it came to where it is
 	due      time.Time // when it may leave
 	sequence uint64
-	slot     int // in the heap that it is in
+	slot     int  // in the heap that it is in
+	failed   bool // backs off because of an error
 	group    Group
 }
 

@@ -15,6 +15,7 @@ type Queue struct {
 	entries  map[cluster.Key]*Entry
 	active   heap
 	backoff  heap // by due
+	failed   heap // those backing off after an error, by due
 	waiting  heap // the unschedulable ones, by due
 	groups   map[Group]map[*Entry]struct{}
 	sizes    [inFlight + 1]int
@@ -32,6 +33,7 @@ func New(options Options) *Queue {
 		entries: make(map[cluster.Key]*Entry),
 		active:  heap{less: comesFirst},
 		backoff: heap{less: soonest},
+		failed:  heap{less: soonest},
 		waiting: heap{less: soonest},
 		groups:  make(map[Group]map[*Entry]struct{}),
 	}
@@ -107,9 +109,13 @@ func (q *Queue) Pod(key cluster.Key) *cluster.Pod {
 	return nil
 }
 
-// Pop takes the pod that is to be tried next, and counts an attempt.
+// Pop takes the pod that is to be tried next, and counts an attempt. While no pod is active, those that back off are tried early
+// unless they do so after an error: nobody else is kept waiting by that.
 func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 	e := q.active.first()
+	if e == nil {
+		e = q.backoff.first()
+	}
 	if e == nil {
 		return nil, false
 	}
@@ -129,12 +135,13 @@ func (q *Queue) Fail(e *Entry, refused ruleset.Bits, now time.Time) {
 	q.put(e, unschedulable, now)
 }
 
-// Retry puts a pod in flight back to be tried after its back-off.
+// Retry puts a pod in flight back to be tried after its back-off, because of an error.
 func (q *Queue) Retry(e *Entry, now time.Time) {
 	if q.entries[e.Pod.Key] != e || e.place != inFlight {
 		return
 	}
 	q.take(e)
+	e.failed = true
 	q.put(e, backingOff, now)
 }
 
@@ -177,9 +184,11 @@ func (q *Queue) wake(e *Entry, now time.Time) {
 
 // Advance moves what is due. It is to be called at the time that Next returns, and may be called at any other.
 func (q *Queue) Advance(now time.Time) {
-	for e := q.backoff.first(); e != nil && !e.due.After(now); e = q.backoff.first() {
-		q.take(e)
-		q.admit(e, now)
+	for _, h := range []*heap{&q.backoff, &q.failed} {
+		for e := h.first(); e != nil && !e.due.After(now); e = h.first() {
+			q.take(e)
+			q.admit(e, now)
+		}
 	}
 	for e := q.waiting.first(); e != nil && !e.due.After(now); e = q.waiting.first() {
 		q.wake(e, now)
@@ -189,7 +198,7 @@ func (q *Queue) Advance(now time.Time) {
 // Next returns when Advance will have something to do, or false if never.
 func (q *Queue) Next() (time.Time, bool) {
 	var next time.Time
-	for _, h := range []*heap{&q.backoff, &q.waiting} {
+	for _, h := range []*heap{&q.backoff, &q.failed, &q.waiting} {
 		if e := h.first(); e != nil && (next.IsZero() || e.due.Before(next)) {
 			next = e.due
 		}
@@ -214,7 +223,7 @@ func (q *Queue) put(e *Entry, to place, now time.Time) {
 		q.active.push(e)
 	case backingOff:
 		e.due = now.Add(q.backoffOf(e))
-		q.backoff.push(e)
+		q.backoffHeap(e).push(e)
 	case unschedulable:
 		e.due = now.Add(q.options.MaxWait)
 		q.waiting.push(e)
@@ -231,7 +240,8 @@ func (q *Queue) take(e *Entry) {
 	case active:
 		q.active.remove(e)
 	case backingOff:
-		q.backoff.remove(e)
+		q.backoffHeap(e).remove(e)
+		e.failed = false
 	case unschedulable:
 		q.waiting.remove(e)
 		delete(q.groups[e.group], e)
@@ -239,6 +249,13 @@ func (q *Queue) take(e *Entry) {
 			delete(q.groups, e.group)
 		}
 	}
+}
+
+func (q *Queue) backoffHeap(e *Entry) *heap {
+	if e.failed {
+		return &q.failed
+	}
+	return &q.backoff
 }
 
 // Holds says whether an entry is still in the queue.

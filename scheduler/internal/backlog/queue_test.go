@@ -161,6 +161,22 @@ func TestWhatHappensInFlightIsRespected(t *testing.T) {
 	}
 }
 
+func TestPodsThatBackOffAreTriedEarlyWhileNobodyElseIsThere(t *testing.T) {
+	q := New(Options{})
+	for _, name := range []string{"refused", "broken"} {
+		q.Set(pod(name), start)
+	}
+	refused, _ := q.Pop(start)
+	broken, _ := q.Pop(start)
+	q.Fail(refused, 1, start)
+	q.Retry(broken, start)
+	q.Wake(start, func(Group) bool { return true }, nil)
+	q.Set(pod("fresh"), start)
+	expect(t, drain(q, start), "fresh", "refused")
+	q.Advance(start.Add(time.Second))
+	expect(t, drain(q, start.Add(time.Second)), "broken")
+}
+
 // TestEveryPodIsInExactlyOnePlace does random things and counts.
 func TestEveryPodIsInExactlyOnePlace(t *testing.T) {
 	seed := randomly.Seed(t)
@@ -199,7 +215,7 @@ func TestEveryPodIsInExactlyOnePlace(t *testing.T) {
 		if got := s.Active + s.BackingOff + s.Unschedulable + s.Gated + s.InFlight; got != len(known) || len(q.entries) != got {
 			t.Fatalf("seed %d: %d pods in %+v, want %d", seed, got, s, len(known))
 		}
-		if s.Active != len(q.active.entries) || s.BackingOff != len(q.backoff.entries) || s.Unschedulable != len(q.waiting.entries) {
+		if s.Active != len(q.active.entries) || s.BackingOff != len(q.backoff.entries)+len(q.failed.entries) || s.Unschedulable != len(q.waiting.entries) {
 			t.Fatalf("seed %d: sizes are wrong: %+v", seed, s)
 		}
 	}

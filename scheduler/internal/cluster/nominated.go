@@ -4,8 +4,9 @@ import "slices"
 
 // nominations are the pods that wait for room on a node that is being made for them.
 type nominations struct {
-	nodes map[Key]string
-	pods  map[string][]*Pod // by name of the node
+	nodes  map[Key]string
+	pods   map[string][]*Pod // by name of the node
+	affine int               // how many of these pods care which pods are near them
 }
 
 // Nominate notes that a pod waits for room on a node, or a newer version of such a pod.
@@ -17,6 +18,17 @@ func (s *State) Nominate(pod *Pod, node string) {
 	}
 	n.nodes[pod.Key] = node
 	n.pods[node] = append(n.pods[node], pod)
+	s.nominationsChanged(pod, node, 1)
+}
+
+// nominationsChanged notes that a node has something else to offer to pods that others leave for.
+func (s *State) nominationsChanged(pod *Pod, node string, by int) {
+	if pod.Shape != nil && pod.Shape.HasPodAffinity() {
+		s.nominations.affine += by
+	}
+	if known, ok := s.byName[node]; ok {
+		s.touch(known)
+	}
 }
 
 // Unnominate forgets that a pod waits for a node. It says whether it did.
@@ -27,10 +39,12 @@ func (s *State) Unnominate(key Key) bool {
 		return false
 	}
 	delete(n.nodes, key)
-	left := slices.DeleteFunc(n.pods[node], func(p *Pod) bool { return p.Key == key })
-	if n.pods[node] = left; len(left) == 0 {
+	i := slices.IndexFunc(n.pods[node], func(p *Pod) bool { return p.Key == key })
+	pod := n.pods[node][i]
+	if n.pods[node] = slices.Delete(n.pods[node], i, i+1); len(n.pods[node]) == 0 {
 		delete(n.pods, node)
 	}
+	s.nominationsChanged(pod, node, -1)
 	return true
 }
 
@@ -39,6 +53,9 @@ func (s *State) Nominated(key Key) string { return s.nominations.nodes[key] }
 
 // AnyNominated says whether a pod waits for a node.
 func (s *State) AnyNominated() bool { return len(s.nominations.nodes) > 0 }
+
+// AffineNominated says whether a pod that waits for a node cares which pods are near it.
+func (s *State) AffineNominated() bool { return s.nominations.affine > 0 }
 
 // NominatedOn returns the pods that wait for room on a node.
 func (s *State) NominatedOn(node string) []*Pod { return s.nominations.pods[node] }

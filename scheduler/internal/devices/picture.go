@@ -27,7 +27,20 @@ type Picture struct {
 }
 
 // claim is what the API shows of a claim, and what is assumed of it; nil if nothing is.
-type claim struct{ shown, assumed *resourcev1.ResourceClaim }
+type claim struct {
+	shown, assumed *resourcev1.ResourceClaim
+	written        bool // what is assumed has been written, with its resource version
+}
+
+// forget drops what is assumed once the API shows it, or what came after it. Until it has been written the API may show other changes, such as a
+// finalizer: the devices would seem to be free.
+func (c *claim) forget() {
+	switch {
+	case c.assumed == nil:
+	case c.assumed.UID != c.shown.UID, c.written && !storage.Newer(c.assumed.ResourceVersion, c.shown.ResourceVersion):
+		c.assumed, c.written = nil, false
+	}
+}
 
 func (c *claim) get() *resourcev1.ResourceClaim {
 	if c.assumed != nil {
@@ -54,9 +67,7 @@ func (p *Picture) SetClaim(key Key, object *resourcev1.ResourceClaim) {
 		p.claims[key] = c
 	}
 	c.shown = object
-	if c.assumed != nil && (c.assumed.UID != object.UID || storage.Newer(object.ResourceVersion, c.assumed.ResourceVersion)) {
-		c.assumed = nil
-	}
+	c.forget()
 	p.count(c.get(), true)
 }
 
@@ -75,20 +86,32 @@ func (p *Picture) Assumed(key Key) bool {
 	return ok && c.assumed != nil
 }
 
-// Assume lets a changed claim count until the API shows a newer one.
+// Assume lets a changed claim count until it has been written and the API shows it, or until Restore.
 func (p *Picture) Assume(object *resourcev1.ResourceClaim) {
 	if c, ok := p.claims[Key{Namespace: object.Namespace, Name: object.Name}]; ok {
 		p.count(c.get(), false)
-		c.assumed = object
+		c.assumed, c.written = object, false
 		p.count(object, true)
 	}
+}
+
+// Written says that what is assumed has been written, and how the API answered.
+func (p *Picture) Written(object *resourcev1.ResourceClaim) {
+	c, ok := p.claims[Key{Namespace: object.Namespace, Name: object.Name}]
+	if !ok || c.assumed == nil || c.assumed.UID != object.UID {
+		return
+	}
+	p.count(c.get(), false)
+	c.assumed, c.written = object, true
+	c.forget()
+	p.count(c.get(), true)
 }
 
 // Restore takes an assumption back.
 func (p *Picture) Restore(key Key) {
 	if c, ok := p.claims[key]; ok && c.assumed != nil {
 		p.count(c.assumed, false)
-		c.assumed = nil
+		c.assumed, c.written = nil, false
 		p.count(c.shown, true)
 	}
 }

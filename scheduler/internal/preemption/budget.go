@@ -30,8 +30,14 @@ func BudgetOf(object *policyv1.PodDisruptionBudget) (b Budget, ok bool) {
 	}, true
 }
 
-// split parts the pods whose budgets would be violated if they left, in this order, from the others.
-func split(pods []*cluster.Pod, budgets []Budget) (violating, others []*cluster.Pod) {
+// Same says whether two budgets are about the same pods, whatever they allow.
+func (b *Budget) Same(other *Budget) bool {
+	return b.Namespace == other.Namespace && b.Selector.String() == other.Selector.String()
+}
+
+// split parts the pods whose budgets would be violated if they left, in this order, from the others. guarded says whether any
+// of them has a budget.
+func split(pods []*cluster.Pod, budgets []Budget) (violating, others []*cluster.Pod, guarded bool) {
 	allowed := make([]int32, len(budgets))
 	for i := range budgets {
 		allowed[i] = budgets[i].Allowed
@@ -42,6 +48,7 @@ func split(pods []*cluster.Pod, budgets []Budget) (violating, others []*cluster.
 			if !budgets[i].protects(p) {
 				continue
 			}
+			guarded = true
 			if allowed[i]--; allowed[i] < 0 {
 				violates = true
 			}
@@ -52,7 +59,7 @@ func split(pods []*cluster.Pod, budgets []Budget) (violating, others []*cluster.
 			others = append(others, p)
 		}
 	}
-	return violating, others
+	return violating, others, guarded
 }
 
 func (b *Budget) protects(p *cluster.Pod) bool {

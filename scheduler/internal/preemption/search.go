@@ -16,6 +16,10 @@ type Search struct {
 	Ask func(*cluster.Node) *plugin.Verdict
 	// Enough is how many nodes are compared. 0 means all.
 	Enough int
+	// Kept is what earlier searches for the same have found. nil: nothing is kept.
+	Kept *Prospects
+
+	met func(*Candidate) // is told each candidate; nil: nobody
 }
 
 // Candidate is a node, and the pods that would have to leave it.
@@ -24,36 +28,124 @@ type Candidate struct {
 	Victims []*cluster.Pod // the most important one first
 	// Violations is how many of them their disruption budgets protect.
 	Violations int
+
+	guarded bool // whether one of the pods that could leave has a budget
 }
 
 // Run looks at nodes that refuse the pod because of the pods there, and returns the best one; nil if there is none. Then the
 // verdicts say why, one for each node.
 func (s *Search) Run(nodes []*cluster.Node) (*Candidate, []*plugin.Verdict) {
-	var found []Candidate
-	var verdicts []*plugin.Verdict
-	gentle := false // whether one of those found violates no budget
-	for _, node := range nodes {
-		c, v := s.on(node)
-		if v != nil {
-			verdicts = append(verdicts, v)
-			continue
+	if s.Kept != nil {
+		s.Kept.enough = s.Enough
+	}
+	for {
+		best, verdicts := s.compare(nodes)
+		if best == nil || s.Kept == nil {
+			return best, verdicts
 		}
-		found = append(found, c)
-		gentle = gentle || c.Violations == 0
-		if s.Enough > 0 && len(found) >= s.Enough && gentle {
+		// What is kept need not show the newest versions of the pods.
+		now, v := s.on(best.Node)
+		if v == nil {
+			return &now, nil
+		}
+		s.Kept.put(best.Node, prospect{verdict: v})
+	}
+}
+
+// Again returns the best of the candidates that earlier searches have found; nil if there is none any more. first says where to
+// begin among equals.
+func (s *Search) Again(first int) *Candidate {
+	for {
+		best := s.Kept.best(first)
+		if best == nil {
+			return nil
+		}
+		now, v := s.on(best.Node)
+		if v == nil {
+			return &now
+		}
+		s.Kept.put(best.Node, prospect{verdict: v})
+	}
+}
+
+// All looks at nodes as Run does, and returns all candidates that it compares.
+func (s *Search) All(nodes []*cluster.Node) ([]Candidate, []*plugin.Verdict) {
+	var found []Candidate
+	s.Kept, s.met = nil, func(c *Candidate) { found = append(found, *c) }
+	_, verdicts := s.compare(nodes)
+	return found, verdicts
+}
+
+// Best is the one of several candidates that Run would return; nil of none.
+func Best(found []Candidate) *Candidate {
+	var best *Candidate
+	for i := range found {
+		slices.SortStableFunc(found[i].Victims, byImportance)
+		if best == nil || better(&found[i], best) {
+			best = &found[i]
+		}
+	}
+	return best
+}
+
+// compare returns the best candidate. Nodes of which it is known what they have to offer come first.
+func (s *Search) compare(nodes []*cluster.Node) (best *Candidate, verdicts []*plugin.Verdict) {
+	found := 0
+	gentle := false // whether one of those found violates no budget
+	meet := func(p *prospect) {
+		if p.candidate == nil {
+			verdicts = append(verdicts, p.verdict)
+			return
+		}
+		if s.met != nil {
+			s.met(p.candidate)
+		}
+		found++
+		gentle = gentle || p.candidate.Violations == 0
+		if best == nil || better(p.candidate, best) {
+			best = p.candidate
+		}
+	}
+	unknown := nodes
+	if s.Kept != nil {
+		unknown = nil
+		for _, node := range nodes {
+			if p := s.Kept.of(node); p.known() {
+				meet(p)
+			} else {
+				unknown = append(unknown, node)
+			}
+		}
+	}
+	enough := s.Enough
+	if s.Kept != nil {
+		enough *= 2 // so that the next searches need not look at any node
+	}
+	for _, node := range unknown {
+		if enough > 0 && found >= enough && gentle {
 			break
 		}
+		p := s.look(node)
+		meet(&p)
 	}
-	if len(found) == 0 {
-		return nil, verdicts
+	if best != nil {
+		return best, nil
 	}
-	best := &found[0]
-	for i := range found[1:] {
-		if better(&found[i+1], best) {
-			best = &found[i+1]
-		}
+	return nil, verdicts
+}
+
+// look finds out what a node has to offer.
+func (s *Search) look(node *cluster.Node) prospect {
+	var p prospect
+	if c, v := s.on(node); v != nil {
+		p.verdict = v
+	} else {
+		p.candidate = &c
 	}
-	return best, nil
+	if s.Kept != nil {
+		s.Kept.put(node, p)
+	}
+	return p
 }
 
 // NoVictims is the verdict on a node where no pod has a lower priority.
@@ -87,7 +179,8 @@ func (s *Search) on(node *cluster.Node) (Candidate, *plugin.Verdict) {
 		}
 		return left
 	}
-	violating, others := split(lower, s.Budgets)
+	violating, others, guarded := split(lower, s.Budgets)
+	c.guarded = guarded
 	c.Violations = spare(violating)
 	spare(others)
 	slices.SortStableFunc(c.Victims, byImportance)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/library"
 
+	"github.com/millrace/millrace/internal/policycel"
 	"github.com/millrace/millrace/server/admission/attributes"
 	"github.com/millrace/millrace/server/auth"
 )
@@ -20,8 +21,8 @@ func (a *Activation) authorizer(in Input) {
 		who.Extra[k] = v
 	}
 	ask := permissions{in.Authorize}
-	a.values[authorizerName] = library.NewAuthorizerVal(who, ask)
-	a.values[checkName] = library.NewResourceAuthorizerVal(who, ask, asked{in.Version})
+	a.values[policycel.AuthorizerName] = library.NewAuthorizerVal(who, ask)
+	a.values[policycel.CheckName] = library.NewResourceAuthorizerVal(who, ask, asked{in.Version})
 }
 
 // asked is the resource of a request.

@@ -6,19 +6,21 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/millrace/millrace/internal/policycel"
 )
 
 // Condition that must hold for a webhook to be called, or for a policy to be looked at.
 type Named struct {
 	Name string
-	*Expression
+	*policycel.Expression
 }
 
 // Conditions compiles those of a webhook.
 func Conditions(all []admissionv1.MatchCondition) []Named {
 	var out []Named
 	for _, c := range all {
-		out = append(out, Named{c.Name, Condition(c.Expression)})
+		out = append(out, Named{c.Name, policycel.Condition(c.Expression)})
 	}
 	return out
 }

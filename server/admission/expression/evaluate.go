@@ -1,3 +1,6 @@
+// Package expression evaluates the CEL expressions of webhooks and policies for a request, at Kubernetes' own costs.
+//
+// An Activation belongs to one request. What evaluating costs is bounded by a budget, which several expressions share.
 package expression
 
 import (
@@ -18,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/lazy"
 
+	"github.com/millrace/millrace/internal/policycel"
 	"github.com/millrace/millrace/server/admission/attributes"
 	"github.com/millrace/millrace/server/auth"
 )
@@ -48,11 +52,11 @@ type Activation struct {
 	lazy   map[string]func() any
 	ctx    context.Context
 	spent  uint64 // by variables since it was looked at last
-	from   *Compiler
+	from   *policycel.Compiler
 }
 
 // Activate prepares values for expressions of a compiler; a nil compiler is that of conditions.
-func Activate(ctx context.Context, c *Compiler, in Input) (*Activation, error) {
+func Activate(ctx context.Context, c *policycel.Compiler, in Input) (*Activation, error) {
 	a := &Activation{ctx: ctx, from: c}
 	object, err := value(in.Version.New, in.Plain)
 	if err != nil {
@@ -62,10 +66,10 @@ func Activate(ctx context.Context, c *Compiler, in Input) (*Activation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to prepare oldObject variable for evaluation: %w", err)
 	}
-	a.values = map[string]any{objectName: object, oldObjectName: old, paramsName: types.NullValue}
+	a.values = map[string]any{policycel.ObjectName: object, policycel.OldObjectName: old, policycel.ParamsName: types.NullValue}
 	a.later(in)
 	if in.Params != nil {
-		a.values[paramsName] = common.SchemalessTypedToVal(in.Params)
+		a.values[policycel.ParamsName] = common.SchemalessTypedToVal(in.Params)
 	}
 	if in.Authorize != nil {
 		a.authorizer(in)
@@ -76,8 +80,8 @@ func Activate(ctx context.Context, c *Compiler, in Input) (*Activation, error) {
 
 // compose adds the variables of the compiler, if there are any.
 func (a *Activation) compose() {
-	if a.from != nil && a.from.composed != nil {
-		a.values[variablesName] = a.variables(a.from)
+	if a.from != nil && a.from.Composed() != nil {
+		a.values[policycel.VariablesName] = a.variables(a.from)
 	}
 }
 
@@ -129,8 +133,8 @@ func exposed(n *corev1.Namespace) *corev1.Namespace {
 // later prepares what most expressions do not name: it is made when one does.
 func (a *Activation) later(in Input) {
 	a.lazy = map[string]func() any{
-		requestName:   sync.OnceValue(func() any { return common.SchemalessTypedToVal(Review(in.Version)) }),
-		namespaceName: sync.OnceValue(func() any { return common.SchemalessTypedToVal(exposed(in.Namespace)) }),
+		policycel.RequestName:   sync.OnceValue(func() any { return common.SchemalessTypedToVal(Review(in.Version)) }),
+		policycel.NamespaceName: sync.OnceValue(func() any { return common.SchemalessTypedToVal(exposed(in.Namespace)) }),
 	}
 }
 
@@ -147,19 +151,19 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 func (a *Activation) Parent() interpreter.Activation { return nil }
 
 // variables are evaluated when they are used, once.
-func (a *Activation) variables(c *Compiler) ref.Val {
-	all := lazy.NewMapValue(c.composed)
-	for name, e := range c.variables {
+func (a *Activation) variables(c *policycel.Compiler) ref.Val {
+	all := lazy.NewMapValue(c.Composed())
+	for name, e := range c.Variables() {
 		all.Append(name, func(*lazy.MapValue) ref.Val { return a.variable(name, e) })
 	}
 	return all
 }
 
-func (a *Activation) variable(name string, e *Expression) ref.Val {
+func (a *Activation) variable(name string, e *policycel.Expression) ref.Val {
 	if e.Err != nil {
 		return types.NewErr("composited variable %q fails to compile: %v", name, e.Err)
 	}
-	v, details, err := e.program.ContextEval(a.ctx, a)
+	v, details, err := e.Program.ContextEval(a.ctx, a)
 	if details == nil {
 		return types.NewErr("unable to get evaluation details of variable %q", name)
 	}
@@ -174,17 +178,17 @@ func (a *Activation) variable(name string, e *Expression) ref.Val {
 	return v
 }
 
-var errBudget = invalid("validation failed due to running out of cost budget, no further validation rules will be run", apiservercel.ErrOutOfBudget)
+var errBudget = policycel.Invalid("validation failed due to running out of cost budget, no further validation rules will be run", apiservercel.ErrOutOfBudget)
 
 // Evaluate comes to a value, or to why there is none. It takes what that costs from a budget; an err means that the budget is spent.
-func (a *Activation) Evaluate(e *Expression, budget *int64) (out ref.Val, failed, err error) {
+func (a *Activation) Evaluate(e *policycel.Expression, budget *int64) (out ref.Val, failed, err error) {
 	switch {
 	case e.Err != nil:
-		return nil, invalid(fmt.Sprintf("compilation error: %v", e.Err), e.Err), nil
-	case e.program == nil:
-		return nil, internal("unexpected internal error compiling expression"), nil
+		return nil, policycel.Invalid(fmt.Sprintf("compilation error: %v", e.Err), e.Err), nil
+	case e.Program == nil:
+		return nil, policycel.Internal("unexpected internal error compiling expression"), nil
 	}
-	out, details, failed := e.program.ContextEval(a.ctx, a)
+	out, details, failed := e.Program.ContextEval(a.ctx, a)
 	spent := a.spent
 	a.spent = 0
 	var cost *uint64
@@ -192,7 +196,7 @@ func (a *Activation) Evaluate(e *Expression, budget *int64) (out ref.Val, failed
 		cost = details.ActualCost()
 	}
 	if cost == nil {
-		return nil, nil, invalid(fmt.Sprintf("runtime cost could not be calculated for expression: %v, no further expression will be run", e.Text), apiservercel.ErrOutOfBudget)
+		return nil, nil, policycel.Invalid(fmt.Sprintf("runtime cost could not be calculated for expression: %v, no further expression will be run", e.Text), apiservercel.ErrOutOfBudget)
 	}
 	if spent > uint64(*budget) || *cost > uint64(*budget)-spent {
 		*budget = -1
@@ -200,7 +204,7 @@ func (a *Activation) Evaluate(e *Expression, budget *int64) (out ref.Val, failed
 	}
 	*budget -= int64(spent + *cost)
 	if failed != nil {
-		return nil, invalid(fmt.Sprintf("expression '%v' resulted in error: %v", e.Text, failed), nil), nil
+		return nil, policycel.Invalid(fmt.Sprintf("expression '%v' resulted in error: %v", e.Text, failed), nil), nil
 	}
 	return out, nil, nil
 }

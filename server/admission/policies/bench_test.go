@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/millrace/millrace/server/admission/internal/admissiontest"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
@@ -32,11 +33,11 @@ func BenchmarkThreeExpressions(b *testing.B) {
 			if test.name == "a hundred of others" {
 				of = "endpoints"
 			}
-			s := w.storage(of)
+			s := w.Of(of)
 			ctx := resource.WithCall(b.Context(), resource.Call{User: "alice"})
 			b.ReportAllocs()
 			for b.Loop() {
-				var o resource.Object = configMap("c", "k", "v")
+				var o resource.Object = admissiontest.ConfigMap("c", "k", "v")
 				if of == "endpoints" {
 					o = s.Kind().New()
 					o.SetName("c")

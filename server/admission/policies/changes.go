@@ -16,13 +16,14 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 	"k8s.io/apiserver/pkg/cel/mutation/dynamic"
 
+	"github.com/millrace/millrace/internal/policycel"
 	"github.com/millrace/millrace/server/admission/expression"
 )
 
 // changes are a mutating policy, compiled.
 type changes struct {
 	err        error
-	compiler   *expression.Compiler
+	compiler   *policycel.Compiler
 	conditions []expression.Named
 	mutations  []mutationOf
 	again      bool // if the object has changed after the policy
@@ -30,7 +31,7 @@ type changes struct {
 
 // mutationOf is one mutation: an apply configuration or a JSON patch.
 type mutationOf struct {
-	*expression.Expression
+	*policycel.Expression
 	json bool
 }
 
@@ -41,12 +42,12 @@ var (
 )
 
 func compileChanges(p *admissionv1.MutatingAdmissionPolicy) *changes {
-	c, err := expression.New(false, len(p.Spec.Variables) > 0)
+	c, err := policycel.New(false, len(p.Spec.Variables) > 0)
 	if err != nil {
 		return &changes{err: err}
 	}
 	out := &changes{compiler: c, again: p.Spec.ReinvocationPolicy == admissionv1.IfNeededReinvocationPolicy}
-	with := expression.Variables{Params: p.Spec.ParamKind != nil, Authorizer: true}
+	with := policycel.Variables{Params: p.Spec.ParamKind != nil, Authorizer: true}
 	for _, v := range p.Spec.Variables {
 		c.Variable(v.Name, v.Expression, with)
 	}

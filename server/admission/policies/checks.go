@@ -14,13 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"github.com/millrace/millrace/internal/policycel"
 	"github.com/millrace/millrace/server/admission/expression"
 )
 
 // checks are a validating policy, compiled.
 type checks struct {
 	err        error // nothing could be compiled
-	compiler   *expression.Compiler
+	compiler   *policycel.Compiler
 	conditions []expression.Named
 	rules      []check
 	notes      []note
@@ -28,26 +29,26 @@ type checks struct {
 
 // check is a rule of a policy.
 type check struct {
-	*expression.Expression
+	*policycel.Expression
 	message     string
 	reason      metav1.StatusReason
-	explanation *expression.Expression // makes the message; nil if there is none
+	explanation *policycel.Expression // makes the message; nil if there is none
 }
 
 // note makes an annotation of the audit event.
 type note struct {
 	key string
-	*expression.Expression
+	*policycel.Expression
 }
 
 func compileChecks(p *admissionv1.ValidatingAdmissionPolicy) *checks {
-	c, err := expression.New(false, len(p.Spec.Variables) > 0)
+	c, err := policycel.New(false, len(p.Spec.Variables) > 0)
 	if err != nil {
 		return &checks{err: err}
 	}
 	out := &checks{compiler: c}
-	with := expression.Variables{Params: p.Spec.ParamKind != nil, Authorizer: true}
-	without := expression.Variables{Params: with.Params}
+	with := policycel.Variables{Params: p.Spec.ParamKind != nil, Authorizer: true}
+	without := policycel.Variables{Params: with.Params}
 	for _, v := range p.Spec.Variables {
 		c.Variable(v.Name, v.Expression, with)
 	}

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/admission/attributes"
+	"github.com/millrace/millrace/server/admission/concern"
 	"github.com/millrace/millrace/server/admission/expression"
 	"github.com/millrace/millrace/server/admission/match"
 	"github.com/millrace/millrace/server/registry"
@@ -49,7 +49,7 @@ func (p *Policies) mutate(ctx context.Context, c *registry.Change) error {
 	if c.Operation == registry.Delete {
 		return nil // there is nothing to alter
 	}
-	r, candidates, err := p.candidates(ctx, p.mutating, c)
+	r, candidates, err := p.mutating.Find(ctx, c)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
@@ -133,39 +133,12 @@ func (a *alteration) answer() error {
 	return err
 }
 
-// memory is what is kept of a change until its second round.
-type memory struct {
-	invoked  []string
-	required map[string]bool
-	last     resource.Object
-}
-
-func memoryOf(c *registry.Change) *memory {
-	if m, ok := c.Kept[mutatingName].(*memory); ok {
-		return m
-	}
-	m := &memory{required: map[string]bool{}}
-	c.Keep(mutatingName, m)
-	return m
-}
-
-func (m *memory) requireAll() {
-	for _, k := range m.invoked {
-		m.required[k] = true
-	}
-	m.invoked = nil
-}
-
 // run carries the invocations out, one after the other.
 func (a *alteration) run(ctx context.Context, all []invocation) error {
-	c := a.request.Change
-	m := memoryOf(c)
-	if c.Round > 0 && !equality.Semantic.DeepEqual(m.last, c.Object) {
-		m.requireAll()
-	}
+	rounds := concern.Begin(mutatingName, a.request.Change)
 	for i := range all {
 		one := &all[i]
-		if c.Round > 0 && !m.required[one.key()] {
+		if !rounds.Due(one.key()) {
 			continue
 		}
 		program := one.policy.changes()
@@ -177,16 +150,13 @@ func (a *alteration) run(ctx context.Context, all []invocation) error {
 			return err
 		}
 		if changed {
-			m.requireAll()
-			c.AskAgain()
+			rounds.Changed()
 		}
 		if ran && program.again {
-			m.invoked = append(m.invoked, one.key())
+			rounds.Asked(one.key())
 		}
 	}
-	if c.Object != nil {
-		m.last = c.Object.DeepCopyObject().(resource.Object)
-	}
+	rounds.End()
 	return nil
 }
 
@@ -275,22 +245,15 @@ func (a *alteration) alter(ctx context.Context, program *changes, m *mutationOf,
 			return false, err
 		}
 	}
-	if equality.Semantic.DeepEqual(v.New, made) {
-		return false, nil
-	}
-	if err := v.Replace(made); err != nil {
+	if changed, err = concern.Put(v, made); err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	return true, nil
+	return changed, nil
 }
 
 // patched is the object with a patch; nil if a test in it fails.
 func patched(v *attributes.Version, patch jsonpatch.Patch) (runtime.Object, error) {
-	text, err := attributes.JSON(v.New)
-	if err != nil {
-		return nil, fmt.Errorf("failed to create JSON patch: %w", err)
-	}
-	text, err = patch.Apply(text)
+	text, err := concern.Patched(v, patch)
 	switch {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		return nil, nil

@@ -1,19 +1,17 @@
 package policies
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/millrace/millrace/server/admission/attributes"
-	"github.com/millrace/millrace/server/admission/follow"
+	"github.com/millrace/millrace/server/admission/concern"
 	"github.com/millrace/millrace/server/admission/match"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
@@ -49,9 +47,8 @@ func (noMetrics) Mutated(string, string, string, time.Duration)         {}
 // Policies are those of a cluster.
 type Policies struct {
 	o                    Options
-	cluster              *attributes.Cluster
 	params               params
-	mutating, validating *follow.Index[*table]
+	mutating, validating *concern.Finder[*policy]
 }
 
 // New makes the plugins. Close lets go of what they follow.
@@ -62,17 +59,14 @@ func New(o Options) *Policies {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
-	index := func(kinds ...string) *follow.Index[*table] {
-		f := follow.Options[*table]{Registry: o.Registry, Shared: o.Shared, Make: (&compiler{}).compile}
-		for _, k := range kinds {
-			f.Kinds = append(f.Kinds, schema.GroupResource{Group: admissionv1.GroupName, Resource: k})
-		}
-		return follow.New(f)
+	cluster := &attributes.Cluster{Registry: o.Registry, Shared: o.Shared}
+	find := func(kinds ...string) *concern.Finder[*policy] {
+		return concern.NewFinder(cluster, (&compiler{}).compile, kinds...)
 	}
 	return &Policies{
-		o: o, cluster: &attributes.Cluster{Registry: o.Registry, Shared: o.Shared}, params: params{registry: o.Registry, shared: o.Shared},
-		mutating:   index("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
-		validating: index("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+		o: o, params: params{registry: o.Registry, shared: o.Shared},
+		mutating:   find("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+		validating: find("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 	}
 }
 
@@ -95,22 +89,6 @@ func (p *Policies) Mutating() registry.Admission {
 // Validating is the plugin ValidatingAdmissionPolicy.
 func (p *Policies) Validating() registry.Admission {
 	return registry.Admission{Name: validatingName, Validate: p.validate}
-}
-
-// candidates are the policies that may be about a change.
-func (p *Policies) candidates(ctx context.Context, of *follow.Index[*table], c *registry.Change) (*attributes.Request, []match.Candidate[*policy], error) {
-	if attributes.Exempt(c) {
-		return nil, nil, nil
-	}
-	all, err := of.Now(ctx)
-	if err != nil {
-		return nil, nil, err // the store does not answer: the request fails as any other that needs it
-	}
-	if len(all.All) == 0 {
-		return nil, nil, nil
-	}
-	r := p.cluster.Of(ctx, c)
-	return r, all.Find(r.Place(), p.o.Registry().Catalogue, c.Kind), nil
 }
 
 // about tells whether a policy is about a request, and by which resource it knows it.

@@ -43,7 +43,7 @@ type auditFailure struct {
 }
 
 func (p *Policies) validate(ctx context.Context, c *registry.Change) error {
-	r, candidates, err := p.candidates(ctx, p.validating, c)
+	r, candidates, err := p.validating.Find(ctx, c)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
-	"github.com/millrace/millrace/server/admission/expression"
+	"github.com/millrace/millrace/internal/policycel"
 	"github.com/millrace/millrace/server/resource"
 )
 
@@ -32,7 +32,7 @@ func Complete(kinds []*resource.Kind) {
 
 // checker compiles the expressions of an object.
 type checker struct {
-	added, stored *expression.Compiler
+	added, stored *policycel.Compiler
 	variables     bool
 	before        map[string]bool // expressions of the object as it was
 	errs          field.ErrorList
@@ -41,9 +41,9 @@ type checker struct {
 func checkExpressions(o, old resource.Object) field.ErrorList {
 	c := &checker{before: map[string]bool{}}
 	if old != nil {
-		visit(old, func(_ *field.Path, text, _ string, _ expression.Variables, _ ...*cel.Type) { c.before[text] = true })
+		visit(old, func(_ *field.Path, text, _ string, _ policycel.Variables, _ ...*cel.Type) { c.before[text] = true })
 	}
-	visit(o, func(_ *field.Path, _, variable string, _ expression.Variables, _ ...*cel.Type) {
+	visit(o, func(_ *field.Path, _, variable string, _ policycel.Variables, _ ...*cel.Type) {
 		c.variables = c.variables || variable != ""
 	})
 	visit(o, c.check)
@@ -56,13 +56,13 @@ func (c *checker) compilers() error {
 		return nil
 	}
 	var err error
-	if c.added, err = expression.New(true, c.variables); err == nil {
-		c.stored, err = expression.New(false, c.variables)
+	if c.added, err = policycel.New(true, c.variables); err == nil {
+		c.stored, err = policycel.New(false, c.variables)
 	}
 	return err
 }
 
-func (c *checker) check(at *field.Path, text, variable string, v expression.Variables, returns ...*cel.Type) {
+func (c *checker) check(at *field.Path, text, variable string, v policycel.Variables, returns ...*cel.Type) {
 	if strings.TrimSpace(text) == "" {
 		return // which is an error by itself
 	}
@@ -74,7 +74,7 @@ func (c *checker) check(at *field.Path, text, variable string, v expression.Vari
 	if c.before[text] {
 		compiler = c.stored
 	}
-	var e *expression.Expression
+	var e *policycel.Expression
 	if variable == "" {
 		e = compiler.Compile(text, v, returns...)
 	} else {
@@ -93,7 +93,7 @@ func (c *checker) check(at *field.Path, text, variable string, v expression.Vari
 }
 
 // visitor is shown an expression: where it is, the name of the variable that it makes, what it may name, and what it must come to.
-type visitor func(at *field.Path, text, variable string, v expression.Variables, returns ...*cel.Type)
+type visitor func(at *field.Path, text, variable string, v policycel.Variables, returns ...*cel.Type)
 
 // visit shows all expressions of an object, in their order.
 func visit(o resource.Object, see visitor) {
@@ -105,22 +105,22 @@ func visit(o resource.Object, see visitor) {
 		visitMutating(&o.Spec, spec, see)
 	case *admissionv1.ValidatingWebhookConfiguration:
 		for i, w := range o.Webhooks {
-			visitConditions(w.MatchConditions, field.NewPath("webhooks").Index(i).Child("matchConditions"), expression.Variables{Authorizer: true}, see)
+			visitConditions(w.MatchConditions, field.NewPath("webhooks").Index(i).Child("matchConditions"), policycel.Variables{Authorizer: true}, see)
 		}
 	case *admissionv1.MutatingWebhookConfiguration:
 		for i, w := range o.Webhooks {
-			visitConditions(w.MatchConditions, field.NewPath("webhooks").Index(i).Child("matchConditions"), expression.Variables{Authorizer: true}, see)
+			visitConditions(w.MatchConditions, field.NewPath("webhooks").Index(i).Child("matchConditions"), policycel.Variables{Authorizer: true}, see)
 		}
 	}
 }
 
-func visitConditions(all []admissionv1.MatchCondition, at *field.Path, v expression.Variables, see visitor) {
+func visitConditions(all []admissionv1.MatchCondition, at *field.Path, v policycel.Variables, see visitor) {
 	for i, c := range all {
 		see(at.Index(i).Child("expression"), c.Expression, "", v, cel.BoolType)
 	}
 }
 
-func visitVariables(all []admissionv1.Variable, at *field.Path, v expression.Variables, see visitor) {
+func visitVariables(all []admissionv1.Variable, at *field.Path, v policycel.Variables, see visitor) {
 	for i, one := range all {
 		if one.Name != "" {
 			see(at.Index(i).Child("expression"), one.Expression, one.Name, v, cel.AnyType, cel.DynType)
@@ -129,13 +129,13 @@ func visitVariables(all []admissionv1.Variable, at *field.Path, v expression.Var
 }
 
 func visitValidating(s *admissionv1.ValidatingAdmissionPolicySpec, at *field.Path, see visitor) {
-	with := expression.Variables{Params: s.ParamKind != nil, Authorizer: true}
+	with := policycel.Variables{Params: s.ParamKind != nil, Authorizer: true}
 	visitConditions(s.MatchConditions, at.Child("matchConditions"), with, see)
 	visitVariables(s.Variables, at.Child("variables"), with, see)
 	for i, v := range s.Validations {
 		path := at.Child("validations").Index(i)
 		see(path.Child("expression"), v.Expression, "", with, cel.BoolType)
-		see(path.Child("messageExpression"), v.MessageExpression, "", expression.Variables{Params: with.Params}, cel.StringType)
+		see(path.Child("messageExpression"), v.MessageExpression, "", policycel.Variables{Params: with.Params}, cel.StringType)
 	}
 	for i, a := range s.AuditAnnotations {
 		see(at.Child("auditAnnotations").Index(i).Child("valueExpression"), a.ValueExpression, "", with, cel.StringType, cel.NullType)
@@ -143,7 +143,7 @@ func visitValidating(s *admissionv1.ValidatingAdmissionPolicySpec, at *field.Pat
 }
 
 func visitMutating(s *admissionv1.MutatingAdmissionPolicySpec, at *field.Path, see visitor) {
-	with := expression.Variables{Params: s.ParamKind != nil, Authorizer: true}
+	with := policycel.Variables{Params: s.ParamKind != nil, Authorizer: true}
 	visitConditions(s.MatchConditions, at.Child("matchConditions"), with, see)
 	visitVariables(s.Variables, at.Child("variables"), with, see)
 	with.Patches = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/millrace/millrace/server/admission/internal/admissiontest"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
@@ -27,11 +28,11 @@ func BenchmarkCreate(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			w := newWorld(b, nil)
 			test.set(w)
-			s := w.storage("configmaps")
+			s := w.Of("configmaps")
 			ctx := resource.WithCall(b.Context(), resource.Call{User: "alice"})
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Create(ctx, "n", configMap("c", "k", "v"), registry.WriteOptions{DryRun: true}); err != nil {
+				if _, err := s.Create(ctx, "n", admissiontest.ConfigMap("c", "k", "v"), registry.WriteOptions{DryRun: true}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -8,6 +8,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/millrace/millrace/server/admission/internal/admissiontest"
 )
 
 // raw answers with bytes as they are.
@@ -53,8 +55,8 @@ func TestWhatGoesWrongEndsTheRequestInTheWordsOfKubernetes(t *testing.T) {
 	} {
 		w := newWorld(t, nil)
 		w.mutating("m", newHook(t, test.say), rule("", "v1", "configmaps"))
-		_, err := w.tryCreate("configmaps", configMap("c", "k", "v"), w.options())
-		t.Run(name, func(t *testing.T) { refused(t, err, test.want) })
+		_, err := w.Try("configmaps", admissiontest.ConfigMap("c", "k", "v"), w.Options())
+		t.Run(name, func(t *testing.T) { admissiontest.Refused(t, err, test.want) })
 	}
 }
 
@@ -65,9 +67,9 @@ func TestAWebhookThatFailsIsIgnoredIfItMayBe(t *testing.T) {
 	gone.Close()
 	w.mutating("m", gone, rule("", "v1", "configmaps"), func(h *registrationv1.MutatingWebhook) { h.FailurePolicy = &ignore })
 	w.validating("v", gone, rule("", "v1", "configmaps"), func(h *registrationv1.ValidatingWebhook) { h.FailurePolicy = &ignore })
-	w.create("configmaps", configMap("c"))
-	if w.noted["failed-open.mutation.webhook.admission.k8s.io/round_0_index_0"] != "m.example.com" || w.noted["failed-open.validating.webhook.admission.k8s.io/round_0_index_0"] != "v.example.com" {
-		t.Errorf("%v", w.noted)
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
+	if w.Noted["failed-open.mutation.webhook.admission.k8s.io/round_0_index_0"] != "m.example.com" || w.Noted["failed-open.validating.webhook.admission.k8s.io/round_0_index_0"] != "v.example.com" {
+		t.Errorf("%v", w.Noted)
 	}
 }
 
@@ -79,8 +81,8 @@ func TestAWebhookThatHangsIsGivenUpAfterItsTime(t *testing.T) {
 		<-ended
 		return nil
 	}), rule("", "v1", "configmaps"), func(h *registrationv1.ValidatingWebhook) { h.TimeoutSeconds = new(int32(1)) })
-	_, err := w.tryCreate("configmaps", configMap("c"), w.options())
-	refused(t, err, "context deadline exceeded")
+	_, err := w.Try("configmaps", admissiontest.ConfigMap("c"), w.Options())
+	admissiontest.Refused(t, err, "context deadline exceeded")
 }
 
 func TestValidatingWebhooksAreCalledAtTheSameTime(t *testing.T) {
@@ -101,5 +103,5 @@ func TestValidatingWebhooksAreCalledAtTheSameTime(t *testing.T) {
 	for i := range n {
 		w.validating(fmt.Sprintf("v%d", i), h, rule("", "v1", "configmaps"))
 	}
-	w.create("configmaps", configMap("c"))
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
 }

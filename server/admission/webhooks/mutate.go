@@ -8,31 +8,28 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace/millrace/server/admission/attributes"
+	"github.com/millrace/millrace/server/admission/concern"
 	"github.com/millrace/millrace/server/registry"
 )
 
 // mutate calls the mutating webhooks that a change concerns, one after the other.
 func (w *Webhooks) mutate(ctx context.Context, c *registry.Change) error {
-	r, candidates, err := w.candidates(ctx, w.mutating, c)
+	r, candidates, err := w.mutating.Find(ctx, c)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
 	before := fieldsBefore(c)
-	m := memoryOf(c)
-	if c.Round > 0 && m.changed(c.Object) {
-		m.requireAll() // steps in between have changed the object
-	}
+	rounds := concern.Begin(mutatingName, c)
 	for _, candidate := range candidates {
 		h := candidate.Of
 		v, err := w.concerns(r, candidate, mutatingStep)
 		if err != nil {
 			return err
 		}
-		if v == nil || c.Round > 0 && !m.required[h.id] {
+		if v == nil || !rounds.Due(h.id) {
 			continue
 		}
 		started := time.Now()
@@ -43,11 +40,10 @@ func (w *Webhooks) mutate(ctx context.Context, c *registry.Change) error {
 		}
 		noteMutation(c, h, changed)
 		if changed {
-			m.requireAll()
-			c.AskAgain()
+			rounds.Changed()
 		}
 		if h.reinvoke {
-			m.invoked = append(m.invoked, h.id)
+			rounds.Asked(h.id)
 		}
 		if ends != nil {
 			return ends
@@ -56,7 +52,7 @@ func (w *Webhooks) mutate(ctx context.Context, c *registry.Change) error {
 			return late(ctx)
 		}
 	}
-	m.last = copyOf(c.Object)
+	rounds.End()
 	checkFields(c, before)
 	return nil
 }
@@ -81,40 +77,52 @@ func (w *Webhooks) callMutating(ctx context.Context, h *hook, v *attributes.Vers
 	case *answer.PatchType != admissionv1.PatchTypeJSONPatch:
 		return false, &failure{h.name, fmt.Errorf("unsupported patch type %q", *answer.PatchType), 400}
 	}
-	return apply(v, patch)
+	return apply(h, v, patch)
 }
 
 // apply patches the new object, and tells whether that has changed it.
-func apply(v *attributes.Version, patch jsonpatch.Patch) (bool, error) {
-	text, err := attributes.JSON(v.New)
+func apply(h *hook, v *attributes.Version, patch jsonpatch.Patch) (bool, error) {
+	text, err := concern.Patched(v, patch)
 	if err != nil {
-		return false, apierrors.NewInternalError(err)
-	}
-	if text, err = patch.Apply(text); err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
 	patched, err := v.Read(text)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	if equality.Semantic.DeepEqual(v.New, patched) {
-		return false, nil
-	}
-	if err := v.Replace(patched); err != nil {
+	notePatch(v.Change, h, patch)
+	changed, err := concern.Put(v, patched)
+	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	return true, nil
+	return changed, nil
+}
+
+// note is what the audit event says of a call of a webhook.
+type note struct {
+	Configuration string          `json:"configuration"`
+	Webhook       string          `json:"webhook"`
+	Mutated       *bool           `json:"mutated,omitempty"`
+	Patch         jsonpatch.Patch `json:"patch,omitempty"`
+	PatchType     string          `json:"patchType,omitempty"`
+}
+
+func (n note) add(c *registry.Change, h *hook, about string) {
+	n.Configuration, n.Webhook = h.configuration, h.name
+	text, _ := json.Marshal(n) // a patch was decoded from JSON, and nothing else in it can fail
+	c.Note(fmt.Sprintf("%s.webhook.admission.k8s.io/round_%d_index_%d", about, c.Round, h.index), string(text))
 }
 
 // noteMutation says in the audit event whether a webhook has changed the object.
 func noteMutation(c *registry.Change, h *hook, changed bool) {
-	if c.Annotate == nil {
-		return
+	if c.Annotate != nil {
+		note{Mutated: &changed}.add(c, h, "mutation")
 	}
-	text, _ := json.Marshal(struct { // nothing in it can fail
-		Configuration string `json:"configuration"`
-		Webhook       string `json:"webhook"`
-		Mutated       bool   `json:"mutated"`
-	}{h.configuration, h.name, changed})
-	c.Note(fmt.Sprintf("mutation.webhook.admission.k8s.io/round_%d_index_%d", c.Round, h.index), string(text))
+}
+
+// notePatch says in an audit event that has bodies which patch of a webhook was applied.
+func notePatch(c *registry.Change, h *hook, patch jsonpatch.Patch) {
+	if c.Annotate != nil && c.AnnotateBodies {
+		note{Patch: patch, PatchType: string(admissionv1.PatchTypeJSONPatch)}.add(c, h, "patch")
+	}
 }

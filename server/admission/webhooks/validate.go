@@ -23,7 +23,7 @@ type asked struct {
 
 // validate calls the validating webhooks that a change concerns, all at the same time. The refusal of the first in order is the answer.
 func (w *Webhooks) validate(ctx context.Context, c *registry.Change) error {
-	r, candidates, err := w.candidates(ctx, w.validating, c)
+	r, candidates, err := w.validating.Find(ctx, c)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}

@@ -1,16 +1,13 @@
 package webhooks
 
 import (
-	"context"
 	"log/slog"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/admission/attributes"
+	"github.com/millrace/millrace/server/admission/concern"
 	"github.com/millrace/millrace/server/admission/expression"
-	"github.com/millrace/millrace/server/admission/follow"
 	"github.com/millrace/millrace/server/admission/match"
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/registry"
@@ -32,8 +29,7 @@ type Options struct {
 // Webhooks are those of a cluster.
 type Webhooks struct {
 	o                    Options
-	cluster              *attributes.Cluster
-	mutating, validating *follow.Index[*table]
+	mutating, validating *concern.Finder[*hook]
 }
 
 // New makes the plugins. Close lets go of what they follow.
@@ -44,14 +40,11 @@ func New(o Options) *Webhooks {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
-	index := func(resource string) *follow.Index[*table] {
-		return follow.New(follow.Options[*table]{
-			Registry: o.Registry, Shared: o.Shared, Kinds: []schema.GroupResource{{Group: admissionv1.GroupName, Resource: resource}}, Make: compile,
-		})
-	}
+	cluster := &attributes.Cluster{Registry: o.Registry, Shared: o.Shared}
 	return &Webhooks{
-		o: o, cluster: &attributes.Cluster{Registry: o.Registry, Shared: o.Shared},
-		mutating: index("mutatingwebhookconfigurations"), validating: index("validatingwebhookconfigurations"),
+		o:          o,
+		mutating:   concern.NewFinder(cluster, compile, "mutatingwebhookconfigurations"),
+		validating: concern.NewFinder(cluster, compile, "validatingwebhookconfigurations"),
 	}
 }
 
@@ -76,22 +69,6 @@ func (w *Webhooks) Mutating() registry.Admission {
 // Validating is the plugin ValidatingAdmissionWebhook.
 func (w *Webhooks) Validating() registry.Admission {
 	return registry.Admission{Name: validatingName, Validate: w.validate}
-}
-
-// candidates are the webhooks that may be about a change.
-func (w *Webhooks) candidates(ctx context.Context, of *follow.Index[*table], c *registry.Change) (*attributes.Request, []match.Candidate[*hook], error) {
-	if attributes.Exempt(c) {
-		return nil, nil, nil
-	}
-	all, err := of.Now(ctx)
-	if err != nil {
-		return nil, nil, err // the store does not answer: the request fails as any other that needs it
-	}
-	if len(all.All) == 0 {
-		return nil, nil, nil
-	}
-	r := w.cluster.Of(ctx, c)
-	return r, all.Find(r.Place(), w.o.Registry().Catalogue, c.Kind), nil
 }
 
 // concerns finds out whether a webhook is to be called, and with which version of the objects.

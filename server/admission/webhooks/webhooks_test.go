@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/server/admission/internal/admissiontest"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 )
@@ -22,14 +23,14 @@ func TestAWebhookSeesTheRequestAndRefusesIt(t *testing.T) {
 	w := newWorld(t, nil)
 	h := newHook(t, deny("no"))
 	w.validating("v", h, rule("", "v1", "configmaps"))
-	_, err := w.tryCreate("configmaps", configMap("c", "k", "v"), w.options())
-	refused(t, err, `admission webhook "v.example.com" denied the request: no`)
+	_, err := w.Try("configmaps", admissiontest.ConfigMap("c", "k", "v"), w.Options())
+	admissiontest.Refused(t, err, `admission webhook "v.example.com" denied the request: no`)
 	if code := err.(*apierrors.StatusError).ErrStatus.Code; code != 403 {
 		t.Errorf("the code is %d", code)
 	}
 	r := h.asked[0]
 	object := &corev1.ConfigMap{}
-	w.must(json.Unmarshal(r.Object.Raw, object))
+	w.Must(json.Unmarshal(r.Object.Raw, object))
 	if r.Kind.Kind != "ConfigMap" || r.Resource.Resource != "configmaps" || r.Name != "c" || r.Namespace != "n" || r.Operation != "CREATE" ||
 		r.UserInfo.Username != "alice" || object.Data["k"] != "v" || object.APIVersion != "v1" || object.Kind != "ConfigMap" || len(r.OldObject.Raw) != 0 ||
 		!strings.Contains(string(r.Options.Raw), `"kind":"CreateOptions"`) || r.RequestKind.Kind != "ConfigMap" || *r.DryRun {
@@ -38,17 +39,17 @@ func TestAWebhookSeesTheRequestAndRefusesIt(t *testing.T) {
 	if h.paths[0] != "/hook?timeout=10s" {
 		t.Errorf("called at %s", h.paths[0])
 	}
-	w.create("secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n"}})
+	w.Create("secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n"}})
 }
 
 func TestEveryVerbIsAskedAbout(t *testing.T) {
 	w := newWorld(t, nil)
 	h := newHook(t, allow)
-	w.create("configmaps", configMap("c"))
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
 	w.validating("v", h, rule("*", "*", "*/*"))
-	_, err := w.update("configmaps", "c", func(o resource.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"a": "b"} })
-	w.must(err)
-	w.must(w.delete("configmaps", "c"))
+	_, err := w.Update("configmaps", "c", func(o resource.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"a": "b"} })
+	w.Must(err)
+	w.Must(w.Remove("configmaps", "c"))
 	var seen []string
 	for _, r := range h.asked {
 		seen = append(seen, fmt.Sprint(r.Operation, len(r.Object.Raw) > 0, len(r.OldObject.Raw) > 0))
@@ -62,12 +63,29 @@ func TestPatchesAreAppliedInOrderAndDefaultsAreFilledIn(t *testing.T) {
 	w := newWorld(t, nil)
 	w.mutating("b", newHook(t, patch(`[{"op":"test","path":"/data/a","value":"1"},{"op":"add","path":"/data/b","value":"2"}]`)), rule("", "v1", "configmaps"))
 	w.mutating("a", newHook(t, patch(`[{"op":"add","path":"/data","value":{"a":"1"}}]`)), rule("", "v1", "configmaps"))
-	c := w.create("configmaps", configMap("c")).(*corev1.ConfigMap)
+	c := w.Create("configmaps", admissiontest.ConfigMap("c")).(*corev1.ConfigMap)
 	if c.Data["a"] != "1" || c.Data["b"] != "2" {
 		t.Errorf("%v", c.Data)
 	}
-	if v := w.noted["mutation.webhook.admission.k8s.io/round_0_index_0"]; v != `{"configuration":"a","webhook":"a.example.com","mutated":true}` {
-		t.Errorf("%v", w.noted)
+	if v := w.Noted["mutation.webhook.admission.k8s.io/round_0_index_0"]; v != `{"configuration":"a","webhook":"a.example.com","mutated":true}` {
+		t.Errorf("%v", w.Noted)
+	}
+}
+
+func TestPatchesStandInAuditEventsThatHaveBodies(t *testing.T) {
+	w := newWorld(t, nil)
+	w.mutating("a", newHook(t, patch(`[{"path":"/data","op":"add","value":{"a":"1"}}]`)), rule("", "v1", "configmaps"))
+	const key = "patch.webhook.admission.k8s.io/round_0_index_0"
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
+	if v, ok := w.Noted[key]; ok {
+		t.Errorf("an event without bodies has the patch %s", v)
+	}
+	with := w.Options()
+	with.AnnotateBodies = true
+	_, err := w.Try("configmaps", admissiontest.ConfigMap("d"), with)
+	w.Must(err)
+	if v := w.Noted[key]; v != `{"configuration":"a","webhook":"a.example.com","patch":[{"op":"add","path":"/data","value":{"a":"1"}}],"patchType":"JSONPatch"}` {
+		t.Errorf("%v", w.Noted)
 	}
 }
 
@@ -79,12 +97,12 @@ func TestAWebhookIsCalledAgainOnlyIfItWantsThatAndSomethingChanged(t *testing.T)
 		h.ReinvocationPolicy = new(registrationv1.IfNeededReinvocationPolicy)
 	})
 	w.mutating("b", once, rule("", "v1", "configmaps"))
-	w.create("configmaps", configMap("quiet"))
+	w.Create("configmaps", admissiontest.ConfigMap("quiet"))
 	if len(again.asked) != 1 {
 		t.Fatalf("%d calls although nothing changed", len(again.asked))
 	}
 	w.mutating("c", newHook(t, patch(`[{"op":"add","path":"/data","value":{"a":"1"}}]`)), rule("", "v1", "configmaps"))
-	w.create("configmaps", configMap("changed"))
+	w.Create("configmaps", admissiontest.ConfigMap("changed"))
 	if len(again.asked) != 3 || len(once.asked) != 2 {
 		t.Errorf("%d and %d calls", len(again.asked), len(once.asked))
 	}
@@ -99,7 +117,7 @@ func TestAWebhookForOneVersionIsShownThatOfEveryRequest(t *testing.T) {
 	w.mutating("m", h, rule("autoscaling", "v1", "horizontalpodautoscalers"))
 	exact := newHook(t, deny("not asked about"))
 	w.mutating("exact", exact, rule("autoscaling", "v1", "horizontalpodautoscalers"), func(h *registrationv1.MutatingWebhook) { h.MatchPolicy = new(registrationv1.Exact) })
-	o := w.create("horizontalpodautoscalers.autoscaling", &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "h", Namespace: "n"},
+	o := w.Create("horizontalpodautoscalers.autoscaling", &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "h", Namespace: "n"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 3, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: "d", APIVersion: "apps/v1"}}})
 	r := h.asked[0]
 	if r.Kind.Version != "v1" || r.RequestKind.Version != "v2" || !strings.Contains(string(r.Object.Raw), `"apiVersion":"autoscaling/v1"`) {
@@ -120,23 +138,23 @@ func TestSelectorsChooseByTheNamespaceAndByTheObject(t *testing.T) {
 	w.validating("this", byNamespace, rule("", "v1", "configmaps"), func(h *registrationv1.ValidatingWebhook) { h.NamespaceSelector = selector("team", "a") })
 	w.validating("object", byObject, rule("", "v1", "configmaps"), func(h *registrationv1.ValidatingWebhook) { h.ObjectSelector = selector("watched", "yes") })
 	w.validating("namespaces", ofNamespaces, rule("", "v1", "namespaces"), func(h *registrationv1.ValidatingWebhook) { h.NamespaceSelector = selector("team", "c") })
-	w.create("configmaps", configMap("c"))
-	c := configMap("watched")
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
+	c := admissiontest.ConfigMap("watched")
 	c.Labels = map[string]string{"watched": "yes"}
-	w.create("configmaps", c)
+	w.Create("configmaps", c)
 	if len(byNamespace.asked) != 2 || len(byObject.asked) != 1 {
 		t.Errorf("%d and %d calls", len(byNamespace.asked), len(byObject.asked))
 	}
-	w.create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
-	w.create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "e", Labels: map[string]string{"team": "c"}}})
+	w.Create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
+	w.Create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "e", Labels: map[string]string{"team": "c"}}})
 	if len(ofNamespaces.asked) != 1 || ofNamespaces.asked[0].Namespace != "e" {
 		t.Errorf("%d calls for namespaces", len(ofNamespaces.asked))
 	}
 	// A label that has just been set counts for the next request.
-	_, err := w.update("namespaces", "n", func(o resource.Object) { o.SetLabels(map[string]string{"team": "b"}) })
-	w.must(err)
-	_, err = w.tryCreate("configmaps", configMap("late"), w.options())
-	refused(t, err, "never")
+	_, err := w.Update("namespaces", "n", func(o resource.Object) { o.SetLabels(map[string]string{"team": "b"}) })
+	w.Must(err)
+	_, err = w.Try("configmaps", admissiontest.ConfigMap("late"), w.Options())
+	admissiontest.Refused(t, err, "never")
 }
 
 func TestMatchConditionsDecideWithoutACall(t *testing.T) {
@@ -148,14 +166,14 @@ func TestMatchConditionsDecideWithoutACall(t *testing.T) {
 		}
 	}
 	w.validating("names", h, rule("", "v1", "configmaps"), condition(`object.metadata.name == "x" && authorizer.requestResource.check("create").allowed()`, registrationv1.Fail))
-	w.create("configmaps", configMap("c"))
-	_, err := w.tryCreate("configmaps", configMap("x"), w.options())
-	refused(t, err, "called")
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
+	_, err := w.Try("configmaps", admissiontest.ConfigMap("x"), w.Options())
+	admissiontest.Refused(t, err, "called")
 	w.validating("broken", h, rule("", "v1", "secrets"), condition(`object.data.none == "x"`, registrationv1.Fail))
-	_, err = w.tryCreate("secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n"}}, w.options())
-	refused(t, err, `secrets "s" is forbidden: expression 'object.data.none == "x"' resulted in error: no such key: data`)
+	_, err = w.Try("secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n"}}, w.Options())
+	admissiontest.Refused(t, err, `secrets "s" is forbidden: expression 'object.data.none == "x"' resulted in error: no such key: data`)
 	w.validating("ignored", h, rule("", "v1", "services"), condition(`object.data.none == "x"`, registrationv1.Ignore))
-	w.create("endpoints", &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n"}}) //nolint:staticcheck // they are still part of the API
+	w.Create("endpoints", &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n"}}) //nolint:staticcheck // they are still part of the API
 }
 
 func TestConfigurationsCannotLockThemselvesIn(t *testing.T) {
@@ -163,9 +181,9 @@ func TestConfigurationsCannotLockThemselvesIn(t *testing.T) {
 	h := newHook(t, deny("everything"))
 	w.validating("all", h, rule("*", "*", "*/*"))
 	w.mutating("all", h, rule("*", "*", "*/*"))
-	w.must(w.delete("validatingwebhookconfigurations.admissionregistration.k8s.io", "all"))
-	w.must(w.delete("mutatingwebhookconfigurations.admissionregistration.k8s.io", "all"))
-	w.create("configmaps", configMap("c"))
+	w.Must(w.Remove("validatingwebhookconfigurations.admissionregistration.k8s.io", "all"))
+	w.Must(w.Remove("mutatingwebhookconfigurations.admissionregistration.k8s.io", "all"))
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
 	if len(h.asked) != 0 {
 		t.Errorf("%d calls", len(h.asked))
 	}
@@ -175,23 +193,23 @@ func TestDryRunsCallOnlyWhatHasNoSideEffects(t *testing.T) {
 	w := newWorld(t, nil)
 	h := newHook(t, allow)
 	w.validating("some", h, rule("", "v1", "configmaps"), func(h *registrationv1.ValidatingWebhook) { h.AdmissionReviewVersions = []string{"v1beta1"} })
-	opt := w.options()
+	opt := w.Options()
 	opt.DryRun = true
-	if _, err := w.tryCreate("configmaps", configMap("c"), opt); err != nil || !*h.asked[0].DryRun {
+	if _, err := w.Try("configmaps", admissiontest.ConfigMap("c"), opt); err != nil || !*h.asked[0].DryRun {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWhatIsAcknowledgedByAnotherServerAppliesToTheNextRequest(t *testing.T) {
 	w := newWorld(t, nil)
-	other := newWorld(t, w.store)
+	other := newWorld(t, w.Store)
 	for i := range 20 {
 		name := fmt.Sprintf("v%d", i)
 		w.validating(name, newHook(t, deny("no")), rule("", "v1", "configmaps"))
-		_, err := other.tryCreate("configmaps", configMap(name), registry.WriteOptions{})
-		refused(t, err, name+".example.com")
-		w.must(w.delete("validatingwebhookconfigurations.admissionregistration.k8s.io", name))
-		if _, err := other.tryCreate("configmaps", configMap(name), registry.WriteOptions{}); err != nil {
+		_, err := other.Try("configmaps", admissiontest.ConfigMap(name), registry.WriteOptions{})
+		admissiontest.Refused(t, err, name+".example.com")
+		w.Must(w.Remove("validatingwebhookconfigurations.admissionregistration.k8s.io", name))
+		if _, err := other.Try("configmaps", admissiontest.ConfigMap(name), registry.WriteOptions{}); err != nil {
 			t.Fatalf("after the webhook is gone: %v", err)
 		}
 	}
@@ -202,8 +220,8 @@ func TestWarningsAndAnnotationsReachTheCaller(t *testing.T) {
 	w.validating("v", newHook(t, func(http.ResponseWriter, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"mind this"}, AuditAnnotations: map[string]string{"k": "v"}}
 	}), rule("", "v1", "configmaps"))
-	w.create("configmaps", configMap("c"))
-	if len(w.told) != 1 || w.told[0] != "mind this" || w.noted["v.example.com/k"] != "v" {
-		t.Errorf("%v %v", w.told, w.noted)
+	w.Create("configmaps", admissiontest.ConfigMap("c"))
+	if len(w.Told) != 1 || w.Told[0] != "mind this" || w.Noted["v.example.com/k"] != "v" {
+		t.Errorf("%v %v", w.Told, w.Noted)
 	}
 }

@@ -159,7 +159,13 @@ func TestNodesUseTheirPartOfOtherResources(t *testing.T) {
 	}
 	group := func(g string) func(*auth.Attributes) { return func(a *auth.Attributes) { a.Group = g } }
 	sub := func(s string) func(*auth.Attributes) { return func(a *auth.Attributes) { a.Subresource = s } }
+	both := func(one, other func(*auth.Attributes)) func(*auth.Attributes) {
+		return func(a *auth.Attributes) { one(a); other(a) }
+	}
 	leases := group("coordination.k8s.io")
+	for name, node := range map[string]*string{"own": new("a"), "other": new("b"), "everywhere": nil} {
+		w.must(w.create("", ofSlices, deviceSlice(name, node)))
+	}
 	for _, test := range []struct {
 		verb, resource, namespace, name string
 		also                            func(*auth.Attributes)
@@ -176,6 +182,10 @@ func TestNodesUseTheirPartOfOtherResources(t *testing.T) {
 		{"list", "services", "", "", nil, true}, {"create", "services", "n", "", nil, false}, {"create", "events", "n", "", nil, true},
 		{"create", "tokenreviews", "", "", group("authentication.k8s.io"), true}, {"list", "roles", "n", "", group("rbac.authorization.k8s.io"), false},
 		{"impersonate", "users", "", "admin", nil, false},
+		{"list", "resourceslices", "", "", both(group("resource.k8s.io"), onNode("a")), true}, {"deletecollection", "resourceslices", "", "", both(group("resource.k8s.io"), onNode("a")), true},
+		{"deletecollection", "resourceslices", "", "", both(group("resource.k8s.io"), onNode("b")), false}, {"deletecollection", "resourceslices", "", "", group("resource.k8s.io"), false},
+		{"create", "resourceslices", "", "", group("resource.k8s.io"), true}, {"update", "resourceslices", "", "own", group("resource.k8s.io"), true},
+		{"delete", "resourceslices", "", "other", group("resource.k8s.io"), false}, {"get", "resourceslices", "", "everywhere", group("resource.k8s.io"), false},
 	} {
 		also := func(a *auth.Attributes) {
 			if test.also != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,6 +36,9 @@ func (c *cluster) relates(ctx context.Context, node string, of thing, namespace,
 	case attachment:
 		a, err := read[*storagev1.VolumeAttachment](ctx, c, schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"}, "", name)
 		return a != nil && a.Spec.NodeName == node, err
+	case slice:
+		s, err := read[*resourcev1.ResourceSlice](ctx, c, schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceslices"}, "", name)
+		return s != nil && s.Spec.NodeName != nil && *s.Spec.NodeName == node, err
 	case volume:
 		return c.usesVolume(ctx, node, name)
 	case secret:

@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,6 +75,8 @@ func (n *restriction) restrict(ctx context.Context, node string, c *registry.Cha
 		return ownName(node, c, "node lease")
 	case schema.GroupResource{Group: "storage.k8s.io", Resource: "csinodes"}:
 		return ownName(node, c, "CSINode")
+	case schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceslices"}:
+		return restrictSlice(node, c)
 	case schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}:
 		return restrictRequest(node, c)
 	}
@@ -83,6 +86,22 @@ func (n *restriction) restrict(ctx context.Context, node string, c *registry.Cha
 func ownName(node string, c *registry.Change, what string) error {
 	if nameOf(c) != node {
 		return fmt.Errorf("can only access %s with the same name as the requesting node", what)
+	}
+	return nil
+}
+
+// restrictSlice lets a node make and delete slices of its own devices. The node of a slice cannot be changed.
+func restrictSlice(node string, c *registry.Change) error {
+	of, verb := c.Object, "create"
+	switch c.Operation {
+	case registry.Delete:
+		of, verb = c.Old, "delete"
+	case registry.Update:
+		return nil
+	}
+	s, ok := of.(*resourcev1.ResourceSlice)
+	if !ok || s.Spec.NodeName == nil || *s.Spec.NodeName != node {
+		return fmt.Errorf("can only %s ResourceSlice with the same NodeName as the requesting node", verb)
 	}
 	return nil
 }

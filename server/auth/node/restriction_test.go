@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,4 +179,32 @@ func signing(t *testing.T, name, commonName string) *certificatesv1.CertificateS
 	return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
 		Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth}}}
+}
+
+var ofSlices = schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceslices"}
+
+// deviceSlice is a slice of the devices of a node; without one they are everywhere.
+func deviceSlice(name string, node *string) *resourcev1.ResourceSlice {
+	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceSliceSpec{
+		Driver: "devices.example.com", Pool: resourcev1.ResourcePool{Name: name, ResourceSliceCount: 1}, NodeName: node,
+	}}
+	if node == nil {
+		s.Spec.AllNodes = new(true)
+	}
+	return s
+}
+
+func TestANodeHasTheSlicesOfItsOwnDevices(t *testing.T) {
+	w := newWorld(t, nil)
+	const says = "ResourceSlice with the same NodeName as the requesting node"
+	refused(t, "its own", w.create("a", ofSlices, deviceSlice("own", new("a"))), "")
+	refused(t, "another's", w.create("a", ofSlices, deviceSlice("other", new("b"))), "can only create "+says)
+	refused(t, "everybody's", w.create("a", ofSlices, deviceSlice("everywhere", nil)), "can only create "+says)
+	for name, says := range map[string]string{"own": "", "other": "can only delete " + says} {
+		if name == "other" {
+			w.must(w.create("", ofSlices, deviceSlice(name, new("b"))))
+		}
+		_, err := w.storage(ofSlices).Delete(w.as("a"), "", name, metav1.DeleteOptions{}, registry.WriteOptions{})
+		refused(t, "deletes "+name, err, says)
+	}
 }

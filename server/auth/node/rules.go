@@ -23,6 +23,7 @@ const (
 	attachment    thing = "volumeattachment"
 	account       thing = "serviceaccount"
 	resourceClaim thing = "resourceclaim"
+	slice         thing = "resourceslice"
 )
 
 // decision is what a rule comes to: it allows, it asks for a relation of the node to the object, or neither, for a reason.
@@ -52,7 +53,7 @@ var divided = map[schema.GroupResource]rule{
 	{Group: "storage.k8s.io", Resource: "csinodes"}:                    csiNodes,
 	{Group: "storage.k8s.io", Resource: "volumeattachments"}:           getting(attachment),
 	{Group: "resource.k8s.io", Resource: "resourceclaims"}:             getting(resourceClaim),
-	{Group: "resource.k8s.io", Resource: "resourceslices"}:             selecting("spec.nodeName"),
+	{Group: "resource.k8s.io", Resource: "resourceslices"}:             resourceSlices,
 	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: selecting("spec.nodeName"),
 }
 
@@ -185,4 +186,20 @@ func csiNodes(node string, at *auth.Attributes) decision {
 		return no("can only access CSINode with the same name as the requesting node")
 	}
 	return yes
+}
+
+func resourceSlices(node string, at *auth.Attributes) decision {
+	switch {
+	case at.Subresource != "":
+		return no("cannot authorize ResourceSlice subresources")
+	case at.Verb == "create": // whose node it names is in the body, which NodeRestriction reads
+		return yes
+	case one(at.Verb, "get", "update", "patch", "delete"):
+		return decision{of: slice}
+	case !one(at.Verb, "list", "watch", "deletecollection"):
+		return no("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection")
+	case selects(at, "spec.nodeName", node):
+		return yes
+	}
+	return no("can only list/watch/deletecollection resourceslices with spec.nodeName field selector")
 }

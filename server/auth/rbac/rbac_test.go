@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -241,7 +243,8 @@ func TestRandomPoliciesDecideAsTheirRulesListedOneByOne(t *testing.T) {
 	}
 }
 
-func BenchmarkAuthorizeAmong50000Bindings(b *testing.B) {
+// crowded is a world with 5,000 roles and 50,000 bindings.
+func crowded(b *testing.B) *world {
 	w := newWorld(b, nil)
 	for i := range 5000 {
 		w.must(w.create(nobody, "roles", role("n"+fmt.Sprint(i%500), fmt.Sprintf("r%d", i), rule("get", "", "pods"), rule("list", "apps", "deployments"), rule("*", "batch", "jobs"))))
@@ -250,6 +253,36 @@ func BenchmarkAuthorizeAmong50000Bindings(b *testing.B) {
 		n := i % 5000
 		w.must(w.create(nobody, "rolebindings", binding("n"+fmt.Sprint(n%500), fmt.Sprintf("b%d", i), "Role", fmt.Sprintf("r%d", n), user(fmt.Sprintf("u%d", i/10)), group(fmt.Sprintf("g%d", i%100)))))
 	}
+	return w
+}
+
+// BenchmarkReadyAmong50000Bindings starts another server on a store that has them: its cache and its index.
+func BenchmarkReadyAmong50000Bindings(b *testing.B) {
+	w := crowded(b)
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	cpu := func() float64 {
+		var u syscall.Rusage
+		w.must(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+		return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6
+	}
+	before, n, spent := heap(), 0, 0.0
+	for b.Loop() {
+		began := cpu()
+		newWorld(b, w.store)
+		spent += cpu() - began
+		n++
+	}
+	b.ReportMetric((heap()-before)/float64(n), "MiB/server")
+	b.ReportMetric(spent/float64(n), "cpu-ms/server")
+}
+
+func BenchmarkAuthorizeAmong50000Bindings(b *testing.B) {
+	w := crowded(b)
 	at := auth.Attributes{User: auth.User{Name: "u3", Groups: []string{"g30", "dev", auth.Authenticated}}, Verb: "list", Group: "apps", Resource: "deployments", Namespace: "n30", IsResource: true}
 	if !w.rbac.Authorize(w.ctx, at).Allowed() {
 		b.Fatal("it is not allowed")

@@ -15,30 +15,40 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/millrace/millrace/internal/review"
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/auth/expression"
 )
 
 // AuthorizerOptions say whom to ask. ConfigFile, a kubeconfig, is needed.
 type AuthorizerOptions struct {
+	// Name is for metrics.
+	Name       string
 	ConfigFile string
+	// Timeout bounds a question: 30 seconds by default.
+	Timeout time.Duration
 	// Version is of authorization.k8s.io: v1 or v1beta1 (the default, as in kube-apiserver).
 	Version string
 	// KeepAllowed and KeepRefused are how long answers are kept: 5 minutes and 30 seconds by default, less than 0 not at all.
 	KeepAllowed, KeepRefused time.Duration
 	// DenyOnError refuses what could not be asked; otherwise there is no opinion about it.
 	DenyOnError bool
+	// Conditions must all be true for the webhook to be asked. It has no opinion about anything else.
+	Conditions []*expression.Expression
+	Metrics    *Metrics
 }
 
 // Authorizer asks a webhook what is allowed. It is an auth.Authorizer.
 type Authorizer struct {
 	o      AuthorizerOptions
-	client *client
-	cache  cache[authorizationv1.SubjectAccessReviewStatus]
+	client *review.Client
+	cache  review.Cache[authorizationv1.SubjectAccessReviewStatus]
 }
 
 // NewAuthorizer makes an authorizer. It asks nobody yet.
 func NewAuthorizer(o AuthorizerOptions) (*Authorizer, error) {
-	c, err := newClient(o.ConfigFile)
+	asked := func(ctx context.Context, err error, took time.Duration) { o.Metrics.asked(ctx, o.Name, err, took) }
+	c, err := review.New(review.Options{ConfigFile: o.ConfigFile, Timeout: o.Timeout, Asked: asked})
 	if err != nil {
 		return nil, fmt.Errorf("authorization webhook: %w", err)
 	}
@@ -64,9 +74,14 @@ const longestKept = 10_000
 // Authorize implements auth.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, at auth.Attributes) auth.Verdict {
 	spec := specOf(&at)
+	if yes, err := a.matches(ctx, &spec); err != nil {
+		return a.failed(err)
+	} else if !yes {
+		return auth.Verdict{}
+	}
 	text, err := json.Marshal(&spec)
 	if err != nil {
-		return auth.Verdict{Err: err}
+		return a.failed(err)
 	}
 	ask := func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, time.Duration, error) {
 		s, err := a.ask(ctx, spec)
@@ -78,12 +93,13 @@ func (a *Authorizer) Authorize(ctx context.Context, at auth.Attributes) auth.Ver
 		}
 		return s, a.o.KeepRefused, err
 	}
-	s, err := a.cache.get(ctx, key(sha256.Sum256(text)), ask)
+	s, err := a.cache.Get(ctx, review.Key(sha256.Sum256(text)), ask)
 	switch {
-	case err != nil && a.o.DenyOnError:
-		return auth.Verdict{Decision: auth.Deny, Err: err}
 	case err != nil:
-		return auth.Verdict{Err: err}
+		if !a.o.DenyOnError {
+			a.o.Metrics.opened(ctx, a.o.Name, err)
+		}
+		return a.failed(err)
 	case s.Allowed && s.Denied:
 		return auth.Verdict{Decision: auth.Deny, Err: errors.New("webhook subject access review returned both allow and deny response")}
 	case s.Denied:
@@ -96,6 +112,35 @@ func (a *Authorizer) Authorize(ctx context.Context, at auth.Attributes) auth.Ver
 		v.Reason = auth.Words(s.Reason)
 	}
 	return v
+}
+
+// failed is what to say when nothing could be found out.
+func (a *Authorizer) failed(err error) auth.Verdict {
+	if a.o.DenyOnError {
+		return auth.Verdict{Decision: auth.Deny, Err: err}
+	}
+	return auth.Verdict{Err: err}
+}
+
+// matches tells whether the webhook is to be asked. One condition that is false is enough, whatever is wrong with others.
+func (a *Authorizer) matches(ctx context.Context, s *authorizationv1.SubjectAccessReviewSpec) (yes bool, err error) {
+	if len(a.o.Conditions) == 0 {
+		return true, nil
+	}
+	began := time.Now()
+	defer func() { a.o.Metrics.matched(a.o.Name, yes, err, time.Since(began)) }()
+	request := expression.RequestValue(s)
+	for _, c := range a.o.Conditions {
+		out, failed := c.Evaluate(ctx, request)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("cel evaluation error: %w", failed))
+			continue
+		}
+		if out.Value() != true {
+			return false, nil
+		}
+	}
+	return err == nil, err
 }
 
 // Rules implements auth.Authorizer: a webhook cannot be asked for them.
@@ -177,7 +222,7 @@ func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccess
 		in = old
 	}
 	var answer authorizationv1.SubjectAccessReview
-	if err := a.client.review(ctx, in, &answer); err != nil {
+	if err := a.client.Ask(ctx, in, &answer); err != nil {
 		return authorizationv1.SubjectAccessReviewStatus{}, err
 	}
 	return answer.Status, nil

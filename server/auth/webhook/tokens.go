@@ -11,16 +11,17 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/review"
 	"github.com/millrace/millrace/server/auth"
 )
 
 // Tokens asks a webhook who holds a token. It is an auth.Tokens.
 type Tokens struct {
-	client    *client
+	client    *review.Client
 	version   string
 	audiences []string
 	keep      time.Duration
-	cache     cache[authenticationv1.TokenReviewStatus]
+	cache     review.Cache[authenticationv1.TokenReviewStatus]
 }
 
 // TokenOptions say whom to ask. ConfigFile, a kubeconfig, is needed.
@@ -36,7 +37,7 @@ type TokenOptions struct {
 
 // NewTokens makes a source of tokens. It asks nobody yet.
 func NewTokens(o TokenOptions) (*Tokens, error) {
-	c, err := newClient(o.ConfigFile)
+	c, err := review.New(review.Options{ConfigFile: o.ConfigFile})
 	if err != nil {
 		return nil, fmt.Errorf("token webhook: %w", err)
 	}
@@ -59,8 +60,8 @@ func (t *Tokens) Holder(ctx context.Context, token string, audiences []string) (
 	if len(audiences) == 0 {
 		audiences = t.audiences
 	}
-	k := key(sha256.Sum256([]byte(token + "\x00" + strings.Join(audiences, "\x00"))))
-	s, err := t.cache.get(ctx, k, func(ctx context.Context) (authenticationv1.TokenReviewStatus, time.Duration, error) {
+	k := review.Key(sha256.Sum256([]byte(token + "\x00" + strings.Join(audiences, "\x00"))))
+	s, err := t.cache.Get(ctx, k, func(ctx context.Context) (authenticationv1.TokenReviewStatus, time.Duration, error) {
 		s, err := t.ask(ctx, token, audiences)
 		return s, t.keep, err
 	})
@@ -99,7 +100,7 @@ func (t *Tokens) ask(ctx context.Context, token string, audiences []string) (aut
 		Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 	}
 	var answer authenticationv1.TokenReview
-	if err := t.client.review(ctx, &r, &answer); err != nil {
+	if err := t.client.Ask(ctx, &r, &answer); err != nil {
 		return authenticationv1.TokenReviewStatus{}, err
 	}
 	return answer.Status, nil

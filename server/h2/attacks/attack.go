@@ -2,27 +2,27 @@ package attacks
 
 import "slices"
 
-// Attack is one way to make a server work, or keep memory, for nothing.
+// Attack is one way to make a server work or use memory for nothing.
 type Attack struct {
 	Name string
-	// CVE is the number under which the attack was published, if it has one.
+	// CVE is the number under which the attack was published; it may be empty.
 	CVE string
-	// Authenticated says that each connection of the attack first makes a request that is authenticated.
+	// Authenticated says that each connection first makes a request that is authenticated.
 	Authenticated bool
-	// Run carries the attack out. It leaves the connections open, so that what the server holds for them can be measured.
+	// Run carries out the attack. It leaves the connections open, so that the server's memory for them can be measured.
 	Run func(*Attacker)
 }
 
-// streams is how many streams the servers allow the clients of an attack.
+// streams is how many streams the server must allow on a connection.
 func (a Attack) streams() int {
 	if a.Authenticated {
-		return knownStreams
+		return authenticatedStreams
 	}
-	return unknownStreams
+	return unauthenticatedStreams
 }
 
-// All returns the attacks, by kind: each by clients that nobody knows, and those that open streams also by authenticated clients, who
-// may open more.
+// All returns the attacks by kind. Each is made by unauthenticated clients; those that open streams also by authenticated clients, which may open
+// more.
 func All() []Attack {
 	opening := slices.Concat(windows, resets, headers)
 	all := slices.Concat(opening, floods, slow)
@@ -34,7 +34,7 @@ func All() []Attack {
 	return all
 }
 
-// These are the sizes of the attacks: large enough that costs can be told from noise. The test has smaller ones.
+// The sizes of the attacks: large enough for costs to exceed the noise. The test uses smaller ones.
 var (
 	manyConns   = 20
 	manyStreams = 1000

@@ -11,8 +11,8 @@ import (
 // Attacker holds the connections of one attack.
 type Attacker struct {
 	address       string
-	authenticated bool // each connection begins with a request that is
-	// Refused counts the connections that the server ended, or did not take.
+	authenticated bool // each connection begins with an authenticated request
+	// Refused counts the connections that the server ended or did not accept.
 	Refused atomic.Int64
 
 	mu    sync.Mutex
@@ -29,16 +29,16 @@ func (a *Attacker) Close() {
 	a.conns = nil
 }
 
-// dialTimeout is how long a connection may take, and frameTimeout how long the server may take to accept what is written.
+// dialTimeout is how long connecting may take; frameTimeout is how long the server may take to read what is written.
 const dialTimeout, frameTimeout = 5 * time.Second, 5 * time.Second
 
-// tls connects without a word of HTTP/2.
+// tls connects and sends nothing of HTTP/2.
 func (a *Attacker) tls() (*tls.Conn, error) {
 	plain, err := net.DialTimeout("tcp", a.address, dialTimeout)
 	if err != nil {
 		return nil, err
 	}
-	// The server under attack runs on loopback, with a certificate made for the occasion.
+	// The server under attack runs on loopback, with a certificate made for the test.
 	secure := tls.Client(plain, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	_ = secure.SetDeadline(time.Now().Add(dialTimeout))
 	if err := secure.Handshake(); err != nil {
@@ -56,16 +56,16 @@ func (a *Attacker) keep(c *Conn) {
 	a.conns = append(a.conns, c)
 }
 
-// mostRedials is how often one worker of an attack connects again after the server has ended its connection.
-const mostRedials = 50
+// maxRedials is how often one worker connects again after the server has ended its connection.
+const maxRedials = 50
 
-// spread lets several workers send frames, each on a connection of its own, and connect again when the server ends it.
-// Frame is called with the number of times that it was called on this connection.
+// spread sends frames from several workers, each with its own connection, which reconnect when the server ends it. frame is called with the number of
+// its calls so far on this connection.
 func (a *Attacker) spread(conns, frames int, o Opening, frame func(c *Conn, i int)) {
 	var workers sync.WaitGroup
 	for range conns {
 		workers.Go(func() {
-			for sent, redials := 0, 0; sent < frames && redials < mostRedials; redials++ {
+			for sent, redials := 0, 0; sent < frames && redials < maxRedials; redials++ {
 				c := a.open(o)
 				if c == nil {
 					continue

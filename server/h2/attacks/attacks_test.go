@@ -11,10 +11,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// slack is what two runs of the same attack differ by.
+// slack is the difference between two runs of the same attack.
 const slack = 2 << 20
 
-// TestAttacksCostLittleMoreMemoryThanWithNetHTTP looks at memory and counts alone: time is for the command.
+// TestAttacksCostLittleMoreMemoryThanWithNetHTTP checks memory and counts only; the command also shows times.
 func TestAttacksCostLittleMoreMemoryThanWithNetHTTP(t *testing.T) {
 	for _, a := range All() {
 		t.Run(a.Name, func(t *testing.T) {

@@ -14,23 +14,23 @@ import (
 // Opening says how a connection begins.
 type Opening struct {
 	Settings []http2.Setting
-	// Deaf connections read nothing that the server says.
+	// Deaf connections never read.
 	Deaf bool
 }
 
-// Conn is a connection that can say what it likes. Frames are gathered and written together.
+// Conn is a connection that can send any frames. Frames are buffered and written together.
 type Conn struct {
 	*http2.Framer
 	secure  *tls.Conn
 	out     *bytes.Buffer
 	block   bytes.Buffer
 	encoder *hpack.Encoder
-	ended   atomic.Bool   // the server has ended the connection, or said that it will
+	ended   atomic.Bool   // the server has ended the connection, or announced that it will
 	heard   chan struct{} // closed when nothing more is read
-	ponged  atomic.Int64  // answered pings
+	ponged  atomic.Int64  // number of answered pings
 }
 
-// open connects and greets. It returns nil, and counts, if the server does not have it.
+// open connects and sends the connection preface. If the server refuses the connection, open counts that and returns nil.
 func (a *Attacker) open(o Opening) *Conn {
 	secure, err := a.tls()
 	if err != nil {
@@ -81,15 +81,15 @@ func (c *Conn) listen(a *Attacker) {
 	}
 }
 
-// over tells whether the server has ended the connection.
+// over reports whether the server has ended the connection.
 func (c *Conn) over() bool { return c.ended.Load() }
 
-// gathers is how many bytes are written together.
-const gathers = 32 << 10
+// bufferSize is how many bytes are written together.
+const bufferSize = 32 << 10
 
-// sent flushes when enough has been gathered.
+// sent flushes when enough has been buffered.
 func (c *Conn) sent() {
-	if c.out.Len() >= gathers {
+	if c.out.Len() >= bufferSize {
 		c.flush()
 	}
 }
@@ -102,7 +102,7 @@ func (c *Conn) flush() {
 	c.out.Reset()
 }
 
-// settleTime is how long the server may take to come to the end of what was sent.
+// settleTime is how long the server may take to process everything that was sent.
 const settleTime = 10 * time.Second
 
 // settle waits until the server has read everything, or has ended the connection.
@@ -124,13 +124,13 @@ func (c *Conn) close() {
 	<-c.heard
 }
 
-// head writes the head of a request, with pairs of names and values besides the usual ones.
+// head writes the head of a request; pairs are the names and values of additional fields.
 func (c *Conn) head(id uint32, end bool, path string, pairs ...string) {
 	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.encode(path, pairs...), EndStream: end, EndHeaders: true})
 	c.sent()
 }
 
-// encode is the block of a request's head.
+// encode returns the header block of a request.
 func (c *Conn) encode(path string, pairs ...string) []byte {
 	method := "GET"
 	if path == pathRead {
@@ -144,7 +144,7 @@ func (c *Conn) encode(path string, pairs ...string) []byte {
 	return c.block.Bytes()
 }
 
-// trailers writes what follows a body.
+// trailers writes trailers.
 func (c *Conn) trailers(id uint32, pairs ...string) {
 	c.block.Reset()
 	for i := 0; i < len(pairs); i += 2 {
@@ -154,14 +154,14 @@ func (c *Conn) trailers(id uint32, pairs ...string) {
 	c.sent()
 }
 
-// raw writes a frame as it is.
+// raw writes a frame without any check.
 func (c *Conn) raw(kind http2.FrameType, flags http2.Flags, id uint32, payload []byte) {
 	_ = c.WriteRawFrame(kind, flags, id, payload)
 	c.sent()
 }
 
-// stream is the number of the i-th request of a connection. The first of all may be the one that is authenticated.
+// stream returns the number of the i-th stream of a connection. The first stream may be the authenticated request.
 func stream(i int) uint32 { return uint32(2*i + 3) }
 
-// sized is the path of an answer of n bytes.
+// sized returns the path of an answer of n bytes.
 func sized(n int) string { return pathSized + strconv.Itoa(n) }

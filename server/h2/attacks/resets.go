@@ -2,7 +2,7 @@ package attacks
 
 import "golang.org/x/net/http2"
 
-// resets are the attacks that end streams early: a server that counts only open streams lets the client begin any number.
+// resets are the attacks that end streams early: on a server that counts only open streams, the client can start any number.
 var resets = []Attack{
 	{Name: "rapid reset of refusals", CVE: "CVE-2023-44487", Run: func(a *Attacker) { a.reset(pathAnonymous) }},
 	{Name: "rapid reset", CVE: "CVE-2023-44487", Run: func(a *Attacker) { a.reset(sized(2000)) }},
@@ -42,7 +42,7 @@ var resets = []Attack{
 	}},
 }
 
-// reset opens streams and takes each of them back at once.
+// reset opens streams and cancels each at once.
 func (a *Attacker) reset(path string) {
 	a.spread(4, manyFrames, Opening{}, func(c *Conn, i int) {
 		c.head(stream(i), true, path)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// slow are the attacks that begin something and do not go on.
+// slow are the attacks that begin something and do not continue.
 var slow = []Attack{
 	{Name: "connections that say nothing", Run: func(a *Attacker) {
 		for range 10 * manyConns {
@@ -57,7 +57,7 @@ var slow = []Attack{
 			c := a.open(Opening{})
 			for i := 0; c != nil && i < manyStreams; i++ {
 				c.head(stream(i), false, pathWait)
-				if i < 60 { // all of the first window of a connection
+				if i < 60 { // the first window of a connection
 					_ = c.WriteData(stream(i), false, make([]byte, 1000))
 				}
 			}
@@ -77,7 +77,7 @@ var slow = []Attack{
 	}},
 }
 
-// silent connects and sends less than a greeting.
+// silent connects and sends less than a connection preface.
 func (a *Attacker) silent(text string) {
 	secure, err := a.tls()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/server/h2"
 )
 
-// Kind is a server that can be attacked.
+// Kind names a server to attack.
 type Kind string
 
 // The servers: package h2, and net/http's own HTTP/2.
@@ -26,26 +26,26 @@ const (
 
 // The paths of a target.
 const (
-	pathAnonymous    = "/"             // is refused
-	pathAuthenticate = "/authenticate" // makes the client known
-	pathSized        = "/sized/"       // is answered with so many bytes
+	pathAnonymous    = "/"             // is answered with 401
+	pathAuthenticate = "/authenticate" // authenticates the client
+	pathSized        = "/sized/"       // is answered with that many bytes
 	pathRead         = "/read"         // reads the body
-	pathWait         = "/wait"         // waits until the client has gone
+	pathWait         = "/wait"         // waits until the client has disconnected
 )
 
-// refusal is what a client that is not authenticated gets.
+// refusal is the answer to an unauthenticated client.
 const refusal = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`
 
 // target serves, and counts its handlers.
 type target struct {
 	kind                   Kind
-	streams                int // that net/http allows on a connection
+	streams                int // how many streams net/http allows on a connection
 	started, running, most atomic.Int64
 }
 
-// unknownStreams is how many streams kube-apiserver allows on a connection, and package h2 to a client that it does not know, and
-// knownStreams how many the control plane allows to others. Net/http cannot tell them apart, so it gets the limit of the attack.
-const unknownStreams, knownStreams = 100, 1000
+// unauthenticatedStreams is how many streams kube-apiserver allows on a connection, and package h2 to an unauthenticated client. authenticatedStreams
+// is how many the control plane allows to other clients. Net/http cannot tell them apart, so it gets the limit of the attack.
+const unauthenticatedStreams, authenticatedStreams = 100, 1000
 
 // serve starts a server on loopback.
 func (t *target) serve() (*httptest.Server, error) {
@@ -54,7 +54,7 @@ func (t *target) serve() (*httptest.Server, error) {
 	web.Config.ErrorLog = log.New(io.Discard, "", 0)
 	switch t.kind {
 	case Ours:
-		h2.New(h2.Options{MaxStreams: knownStreams}).Serve(web.Config)
+		h2.New(h2.Options{MaxStreams: authenticatedStreams}).Serve(web.Config)
 	case NetHTTP:
 		web.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: t.streams, MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: t.streams * 256 << 10}
 	default:
@@ -89,10 +89,10 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ready are bytes that all answers share.
+// ready are the bytes of all sized answers.
 var ready = make([]byte, 1<<20)
 
-// refuse answers a client that is not authenticated, and ends its connection, as kube-apiserver does.
+// refuse answers an unauthenticated client with 401 and ends its connection, as kube-apiserver does.
 func (t *target) refuse(w http.ResponseWriter, r *http.Request) {
 	if t.kind == Ours {
 		h2.Unauthenticated(r.Context())

@@ -4,12 +4,12 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// window is the setting that says how much of an answer the server may send at first.
+// window is the setting of the initial window of streams.
 func window(n uint32) http2.Setting {
 	return http2.Setting{ID: http2.SettingInitialWindowSize, Val: n}
 }
 
-// shut is a connection on which no answer may be sent.
+// shut is a connection on which no data may be sent.
 var shut = Opening{Settings: []http2.Setting{window(0)}}
 
 // windows are the attacks that keep answers from being sent.
@@ -70,7 +70,7 @@ var windows = []Attack{
 	}},
 }
 
-// stalled opens as many streams as it may on several connections, none of which takes its answer.
+// stalled opens as many streams as allowed on several connections, and reads none of the answers.
 func (a *Attacker) stalled(conns int, o Opening, path string) (all []*Conn) {
 	for range conns {
 		c := a.open(o)

@@ -3,7 +3,7 @@ package admissionregistration
 
 import "github.com/millrace/millrace/server/resource"
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind {
 	return []*resource.Kind{
 		MutatingPolicies(), MutatingPolicyBindings(), MutatingWebhooks(),
@@ -11,5 +11,5 @@ func Kinds() []*resource.Kind {
 	}
 }
 
-// extensions is the category of all that extends the API.
+// extensions is the category of the kinds that extend the API.
 var extensions = []string{"api-extensions"}

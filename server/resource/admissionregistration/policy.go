@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// ValidatingPolicies refuse changes by expressions.
+// ValidatingPolicies refuse changes by CEL expressions.
 func ValidatingPolicies() *resource.Kind {
 	type policy = *admissionv1.ValidatingAdmissionPolicy
 	return policies(resource.Description[policy]{
@@ -24,7 +24,7 @@ func ValidatingPolicies() *resource.Kind {
 	})
 }
 
-// MutatingPolicies alter changes by expressions.
+// MutatingPolicies modify objects by CEL expressions.
 func MutatingPolicies() *resource.Kind {
 	type policy = *admissionv1.MutatingAdmissionPolicy
 	return policies(resource.Description[policy]{Kind: "MutatingAdmissionPolicy", Resource: "mutatingadmissionpolicies"},
@@ -41,7 +41,7 @@ type parts struct {
 	rules   int
 }
 
-// policies fills in what both kinds have in common. Their rules are counted in a column.
+// policies completes a description with what both kinds have in common. A column shows the number of their rules.
 func policies[P resource.Object](d resource.Description[P], column, words string, check func(P) field.ErrorList, of func(P) parts) *resource.Kind {
 	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions
 	d.Default = func(p P) {
@@ -62,7 +62,7 @@ func policies[P resource.Object](d resource.Description[P], column, words string
 	return resource.Define(d)
 }
 
-// ValidatingPolicyBindings put validating policies to work.
+// ValidatingPolicyBindings activate validating policies.
 func ValidatingPolicyBindings() *resource.Kind {
 	type binding = *admissionv1.ValidatingAdmissionPolicyBinding
 	return bindings(resource.Description[binding]{Kind: "ValidatingAdmissionPolicyBinding", Resource: "validatingadmissionpolicybindings"}, func(b binding) bound {
@@ -70,7 +70,7 @@ func ValidatingPolicyBindings() *resource.Kind {
 	})
 }
 
-// MutatingPolicyBindings put mutating policies to work.
+// MutatingPolicyBindings activate mutating policies.
 func MutatingPolicyBindings() *resource.Kind {
 	type binding = *admissionv1.MutatingAdmissionPolicyBinding
 	return bindings(resource.Description[binding]{Kind: "MutatingAdmissionPolicyBinding", Resource: "mutatingadmissionpolicybindings"}, func(b binding) bound {
@@ -78,7 +78,7 @@ func MutatingPolicyBindings() *resource.Kind {
 	})
 }
 
-// bound is what a binding says: a policy, and to what it applies. Only a refusal can be acted upon in several ways.
+// bound is the content of a binding: a policy, and to what it applies. Only validating bindings have actions.
 type bound struct {
 	policy  string
 	ref     *admissionv1.ParamRef
@@ -87,7 +87,7 @@ type bound struct {
 	actions []admissionv1.ValidationAction
 }
 
-// bindings fills in what both kinds have in common.
+// bindings completes a description with what both kinds have in common.
 func bindings[P resource.Object](d resource.Description[P], of func(P) bound) *resource.Kind {
 	spec := admissionv1.ValidatingAdmissionPolicyBindingSpec{}.SwaggerDoc()
 	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions

@@ -73,7 +73,7 @@ func checkCommon(failure *admissionv1.FailurePolicyType, param *admissionv1.Para
 	return errs
 }
 
-// identifier tells whether an expression can use a name.
+// identifier reports whether a name is a valid CEL identifier.
 func identifier(name string) bool {
 	for i, c := range name {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

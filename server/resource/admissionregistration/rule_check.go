@@ -54,7 +54,7 @@ func checkRule(r *admissionv1.Rule, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// checkResources wants nothing to be named that a star before it covers already.
+// checkResources refuses resources that a wildcard in the list already includes.
 func checkResources(all []string, path *field.Path) field.ErrorList {
 	if len(all) == 0 {
 		return field.ErrorList{field.Required(path, "")}

@@ -12,21 +12,21 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// ValidatingWebhooks name servers that may refuse a change.
+// ValidatingWebhooks configure webhooks that may refuse a change.
 func ValidatingWebhooks() *resource.Kind {
 	type configuration = *admissionv1.ValidatingWebhookConfiguration
 	return webhooks(resource.Description[configuration]{Kind: "ValidatingWebhookConfiguration", Resource: "validatingwebhookconfigurations"},
 		func(c configuration) []admissionv1.ValidatingWebhook { return c.Webhooks }, validatingHook)
 }
 
-// MutatingWebhooks name servers that may alter a change.
+// MutatingWebhooks configure webhooks that may modify an object.
 func MutatingWebhooks() *resource.Kind {
 	type configuration = *admissionv1.MutatingWebhookConfiguration
 	return webhooks(resource.Description[configuration]{Kind: "MutatingWebhookConfiguration", Resource: "mutatingwebhookconfigurations"},
 		func(c configuration) []admissionv1.MutatingWebhook { return c.Webhooks }, mutatingHook)
 }
 
-// webhooks fills in what both kinds have in common.
+// webhooks completes a description with what both kinds have in common.
 func webhooks[P resource.Object, W any](d resource.Description[P], all func(P) []W, of func(*W) hook) *resource.Kind {
 	hooks := func(c P) []hook {
 		out := make([]hook, len(all(c)))
@@ -56,7 +56,7 @@ func webhooks[P resource.Object, W any](d resource.Description[P], all func(P) [
 	return resource.Define(d)
 }
 
-// counted is the generation after an update.
+// counted returns the generation after an update.
 func counted[T any](now, before T, generation int64) int64 {
 	if equality.Semantic.DeepEqual(now, before) {
 		return generation
@@ -64,7 +64,7 @@ func counted[T any](now, before T, generation int64) int64 {
 	return generation + 1
 }
 
-// hook is what both kinds of webhook have in common. It points into the one that it stands for.
+// hook is what both kinds of webhook have in common. Its pointers refer to the webhook itself.
 type hook struct {
 	name         *string
 	client       *admissionv1.WebhookClientConfig
@@ -77,7 +77,7 @@ type hook struct {
 	timeout      **int32
 	versions     []string
 	conditions   []admissionv1.MatchCondition
-	reinvocation **admissionv1.ReinvocationPolicyType // nil if it cannot be called again
+	reinvocation **admissionv1.ReinvocationPolicyType // nil if it cannot be reinvoked
 }
 
 func validatingHook(w *admissionv1.ValidatingWebhook) hook {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// leniency is what an update may keep although it would be refused today.
+// leniency says which invalid values an update may keep, because the stored object has them.
 type leniency struct {
 	sideEffects, versions, names bool
 	selectors                    metav1validation.LabelSelectorValidationOptions
@@ -196,7 +196,7 @@ func checkPath(p string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// maxConditions is how many conditions there may be for one webhook or policy.
+// maxConditions is the maximum number of match conditions of one webhook or policy.
 const maxConditions = 64
 
 func checkConditions(all []admissionv1.MatchCondition, path *field.Path) field.ErrorList {

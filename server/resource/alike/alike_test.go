@@ -38,7 +38,7 @@ func filler(seed int64) *randfill.Filler {
 	)
 }
 
-// disturb changes something somewhere in a value, or makes what is empty nothing and the other way round.
+// disturb changes something in a value, or exchanges nil and empty.
 func disturb(r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

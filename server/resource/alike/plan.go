@@ -13,20 +13,20 @@ import (
 // plan is what is to be compared of one Go type. It never changes once it is compiled.
 type plan struct{ steps []step }
 
-// step compares what is at some distance from the beginning of a value.
+// step compares the memory at an offset of a value.
 type step struct {
 	kind   kind
 	offset uintptr
-	size   uintptr // of memory, or of a list's elements
-	inner  *plan   // of what is pointed to, or listed
+	size   uintptr // of the memory, or of a list's elements
+	inner  *plan   // of the type of a pointer or of a list's elements
 	goType reflect.Type
 }
 
 type kind uint8
 
 const (
-	other  kind = iota // for the library
-	memory             // that is equal if its bytes are
+	other  kind = iota // compared by the library
+	memory             // equal if its bytes are
 	text
 	pointer
 	list

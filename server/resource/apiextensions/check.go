@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// internal is a definition in the form that Kubernetes' rules want.
+// internal converts a definition to the internal type that Kubernetes' validation takes.
 func internal(d *v1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, *field.Error) {
 	out := &apiextensions.CustomResourceDefinition{}
 	if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d.DeepCopy(), out, nil); err != nil {
@@ -28,8 +28,8 @@ func check(ctx context.Context, d *v1.CustomResourceDefinition) field.ErrorList 
 	return withoutMetadata(guarded(now, func() field.ErrorList { return validation.ValidateCustomResourceDefinition(ctx, now) }))
 }
 
-// guarded runs the published rules, which panic at selectable fields of a schema that is not structural. What else is wrong, and that
-// is something then, is found without these fields.
+// guarded runs the published validation, which panics on selectable fields of a schema that is not structural. In that case it runs again without
+// these fields, and reports the other errors, of which there is at least one.
 func guarded(d *apiextensions.CustomResourceDefinition, rules func() field.ErrorList) (errs field.ErrorList) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -73,8 +73,8 @@ func onBoth(ctx context.Context, d, old *v1.CustomResourceDefinition,
 	return withoutMetadata(guarded(now, func() field.ErrorList { return f(ctx, now, before) }))
 }
 
-// withoutMetadata leaves out what the registry says of all objects' metadata. That the name belongs to what is defined, it
-// cannot know.
+// withoutMetadata removes the errors about metadata that the registry reports itself. It keeps the one about the name, which must match the
+// definition.
 func withoutMetadata(errs field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
 		return strings.HasPrefix(e.Field, "metadata") && !strings.Contains(e.Detail, "must be spec.names.plural")

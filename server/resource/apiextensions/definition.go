@@ -1,7 +1,7 @@
 // Package apiextensions describes the kinds of the group apiextensions.k8s.io: definitions of custom resources.
 //
-// Definitions are checked by Kubernetes' own published rules (k8s.io/apiextensions-apiserver), which include structural schemas,
-// defaults that must hold, and the cost of CEL expressions. What a definition makes of the API is the business of server/custom.
+// Definitions are validated by Kubernetes' published rules (k8s.io/apiextensions-apiserver), which include structural schemas, valid defaults, and
+// the cost of CEL expressions. Package server/custom implements the API that a definition describes.
 package apiextensions
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{Definitions()} }
 
 // Definitions describe custom resources.
@@ -26,7 +26,7 @@ func Definitions() *resource.Kind {
 		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		FreeFinalizers: true,
 		Default:        v1.SetObjectDefaults_CustomResourceDefinition,
-		// The first delete begins with the deletion of the objects.
+		// The first delete starts the deletion of the objects.
 		Held:          func(d *v1.CustomResourceDefinition) bool { return d.DeletionTimestamp == nil },
 		PrepareDelete: prepareDelete,
 		Rules: resource.Rules[*v1.CustomResourceDefinition]{
@@ -46,7 +46,7 @@ func Definitions() *resource.Kind {
 	return k
 }
 
-// prepareDelete keeps a definition until its objects are gone. That makes no new generation, and there is no grace period.
+// prepareDelete keeps a definition until its objects are deleted. The generation does not change, and there is no grace period.
 func prepareDelete(d *v1.CustomResourceDefinition) {
 	d.DeletionGracePeriodSeconds = nil
 	d.Generation--
@@ -59,7 +59,7 @@ func prepareDelete(d *v1.CustomResourceDefinition) {
 	})
 }
 
-// noteStorage remembers that objects are stored in the storage version from here on.
+// noteStorage records the storage version in status.storedVersions.
 func noteStorage(d *v1.CustomResourceDefinition) {
 	for _, v := range d.Spec.Versions {
 		if v.Storage {

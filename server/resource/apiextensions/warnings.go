@@ -14,7 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// warnings tell of what is new in a definition and will not do what its author may think.
+// warnings reports new parts of a definition that may not do what its author expects.
 func warnings(_ context.Context, d, old *v1.CustomResourceDefinition) []string {
 	formats, sets := oddities(d)
 	formats = distinct(formats)
@@ -28,7 +28,7 @@ func warnings(_ context.Context, d, old *v1.CustomResourceDefinition) []string {
 	return append(formats, sets...)
 }
 
-// distinct leaves out what has been said already.
+// distinct removes duplicates.
 func distinct(all []string) []string {
 	said := map[string]bool{}
 	return slices.DeleteFunc(all, func(text string) bool {
@@ -38,7 +38,7 @@ func distinct(all []string) []string {
 	})
 }
 
-// oddities are formats that nobody checks, and sets of what cannot be compared.
+// oddities returns formats that are not validated, and sets whose elements cannot be compared.
 func oddities(d *v1.CustomResourceDefinition) (formats, sets []string) {
 	now, err := internal(d)
 	if err != nil {
@@ -57,7 +57,7 @@ func oddities(d *v1.CustomResourceDefinition) (formats, sets []string) {
 				odd[fmt.Sprintf("x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules", t)] = true
 			}
 		}
-		return false // and look on
+		return false // go on
 	}
 	validation.HasSchemaWith(&now.Spec, func(s *apiextensions.JSONSchemaProps) bool { return validation.SchemaHas(s, look) })
 	return formats, slices.Sorted(maps.Keys(odd))

@@ -1,6 +1,6 @@
-// Package apiregistration describes the kinds of the group apiregistration.k8s.io: which server serves which group and version.
+// Package apiregistration describes the kinds of the group apiregistration.k8s.io, which say what server serves a group and version.
 //
-// Who answers for a group, and whether it can be reached, is the business of server/aggregation.
+// Package server/aggregation finds out whether that server can be reached, and forwards requests to it.
 package apiregistration
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{Services()} }
 
-// defaultPort is where a service that names no port is reached.
+// defaultPort is the port of a service that names none.
 const defaultPort = 443
 
-// Services say who serves a group and version.
+// Services say which server serves a group and version.
 func Services() *resource.Kind {
 	k := resource.Define(resource.Description[*v1.APIService]{
 		Group: v1.SchemeGroupVersion.Group, Version: "v1", Kind: "APIService", Resource: "apiservices",
 		Prefix: v1.SchemeGroupVersion.Group + "/apiservices", Categories: []string{"api-extensions"},
 		NoGeneration: true,
-		// The rules of the kind check the name, together with the group and the version.
+		// The kind's rules validate the name, together with the group and the version.
 		Name: func(string, bool) []string { return nil },
 		Default: func(s *v1.APIService) {
 			if r := s.Spec.Service; r != nil && r.Port == nil {
@@ -59,7 +59,7 @@ func Services() *resource.Kind {
 	return k
 }
 
-// available is what a row tells of the condition.
+// available returns the cell for the condition Available.
 func available(s *v1.APIService) string {
 	for _, c := range s.Status.Conditions {
 		switch {

@@ -19,7 +19,7 @@ const (
 	maxVersionPriority = 1000
 )
 
-// LocalCondition says that a group is served by the API server itself.
+// LocalCondition says that the API server itself serves a group.
 func LocalCondition() v1.APIServiceCondition {
 	return v1.APIServiceCondition{
 		Type: v1.Available, Status: v1.ConditionTrue, LastTransitionTime: metav1.Time{Time: time.Now()},
@@ -27,7 +27,7 @@ func LocalCondition() v1.APIServiceCondition {
 	}
 }
 
-// noteLocal makes what is served here available from the start.
+// noteLocal makes groups of the API server itself available from the start.
 func noteLocal(s *v1.APIService) {
 	if s.Spec.Service == nil {
 		s.Status.Conditions = []v1.APIServiceCondition{LocalCondition()}
@@ -56,7 +56,7 @@ func check(s *v1.APIService) field.ErrorList {
 	return append(errs, checkRemote(&s.Spec, spec)...)
 }
 
-// checkName wants the name that follows from version and group.
+// checkName requires the name version.group.
 func checkName(s *v1.APIService) field.ErrorList {
 	at := field.NewPath("metadata", "name")
 	if problems := content.IsPathSegmentName(s.Name); len(problems) > 0 {

@@ -23,7 +23,7 @@ var (
 	templatePath = specPath.Child("template")
 )
 
-// checkSelector wants a selector that selects something. what is the kind that the words of Kubernetes name.
+// checkSelector requires a selector that is not empty. what is the kind in Kubernetes' message.
 func checkSelector(s *metav1.LabelSelector, what string) field.ErrorList {
 	if s == nil {
 		return field.ErrorList{field.Required(selectorPath, "")}
@@ -35,7 +35,7 @@ func checkSelector(s *metav1.LabelSelector, what string) field.ErrorList {
 	return errs
 }
 
-// checkReplicated checks selector and template of a number of equal pods.
+// checkReplicated validates the selector and the template of a set of equal pods.
 func checkReplicated(ctx context.Context, s *metav1.LabelSelector, t *corev1.PodTemplateSpec, replicas int32) field.ErrorList {
 	errs := checkSelector(s, "deployment")
 	selector, err := metav1.LabelSelectorAsSelector(s)
@@ -47,10 +47,10 @@ func checkReplicated(ctx context.Context, s *metav1.LabelSelector, t *corev1.Pod
 	if replicas > 1 {
 		errs = append(errs, podspec.ValidateShared(t, templatePath)...)
 	}
-	return append(errs, podspec.ValidateKept(t, templatePath, "ReplicaSet")...)
+	return append(errs, podspec.ValidateRunningTemplate(t, templatePath, "ReplicaSet")...)
 }
 
-// nonNegative checks some numbers of a part of an object.
+// nonNegative validates several numbers of an object.
 func nonNegative(part *field.Path, numbers ...number) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range numbers {
@@ -68,7 +68,7 @@ type number struct {
 
 func optional(n *int32) int64 { return int64(valueOf(n)) }
 
-// checkAmount wants a number of pods, or a percentage of them.
+// checkAmount requires a number of pods or a percentage.
 func checkAmount(n intstr.IntOrString, path *field.Path) field.ErrorList {
 	if n.Type == intstr.String {
 		return check.Invalid(path, n, validation.IsValidPercent(n.StrVal))
@@ -92,7 +92,7 @@ func percentOf(n intstr.IntOrString) (int, bool) {
 	return percent, err == nil
 }
 
-// isZero tells whether an amount is none at all, however it is written.
+// isZero reports whether an amount is 0 or 0%.
 func isZero(n *intstr.IntOrString) bool {
 	if n == nil {
 		return true
@@ -100,10 +100,10 @@ func isZero(n *intstr.IntOrString) bool {
 	if percent, ok := percentOf(*n); ok {
 		return percent == 0
 	}
-	return n.IntValue() == 0 // what is neither a percentage nor a number counts for nothing
+	return n.IntValue() == 0 // a value that is neither a percentage nor a number counts as zero
 }
 
-// notMoreThan wants each of some numbers to be no more than a whole.
+// notMoreThan requires that none of the numbers exceeds whole.
 func notMoreThan(whole int64, words string, numbers ...number) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range numbers {
@@ -114,7 +114,7 @@ func notMoreThan(whole int64, words string, numbers ...number) field.ErrorList {
 	return errs
 }
 
-// neverLess checks a count that only grows.
+// neverLess validates a count that must not decrease.
 func neverLess(now, before *int32, path *field.Path) field.ErrorList {
 	if before != nil && (now == nil || *now < *before) {
 		return field.ErrorList{field.Invalid(path, valueOf(now), "cannot be decremented")}

@@ -10,11 +10,11 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// ControllerRevisions keep what a daemon set or a stateful set once was.
+// ControllerRevisions hold earlier versions of daemon sets and stateful sets.
 func ControllerRevisions() *resource.Kind {
 	return resource.Define(resource.Description[*appsv1.ControllerRevision]{
 		Group: group, Version: version, Kind: "ControllerRevision", Resource: "controllerrevisions", Namespaced: true,
-		MetaAgain:           true,
+		ValidateMetaTwice:   true,
 		UnconditionalUpdate: true,
 		Rules:               revisionRules,
 		Columns: []table.Column{
@@ -29,7 +29,7 @@ func ControllerRevisions() *resource.Kind {
 	})
 }
 
-// controllerText is an owner as kubectl names it: kind.group/name.
+// controllerText returns an owner as kubectl names it: kind.group/name.
 func controllerText(o metav1.Object) string {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil {

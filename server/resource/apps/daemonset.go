@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// DaemonSets keep one pod on every node that fits.
+// DaemonSets run one pod on every matching node.
 func DaemonSets() *resource.Kind {
 	return resource.Define(resource.Description[*appsv1.DaemonSet]{
 		Group: group, Version: version, Kind: "DaemonSet", Resource: "daemonsets",

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/server/resource/quote"
 )
 
-// templateGeneration counts the templates that a daemon set has had. Clients no longer need it; it is kept as it was.
+// templateGeneration counts the changes of a daemon set's template. It is deprecated, but still maintained.
 const templateGeneration = appsv1.DeprecatedTemplateGeneration
 
 var daemonSetRules = resource.Rules[*appsv1.DaemonSet]{
@@ -61,7 +61,7 @@ func checkDaemonSet(ctx context.Context, d *appsv1.DaemonSet) field.ErrorList {
 	}
 	errs = append(errs, podspec.ValidateTemplate(&s.Template, templatePath, podspec.OptionsFrom(ctx))...)
 	errs = append(errs, podspec.ValidateShared(&s.Template, templatePath)...)
-	errs = append(errs, podspec.ValidateKept(&s.Template, templatePath, "DaemonSet")...)
+	errs = append(errs, podspec.ValidateRunningTemplate(&s.Template, templatePath, "DaemonSet")...)
 	errs = append(errs, nonNegative(specPath, number{"minReadySeconds", int64(s.MinReadySeconds)})...)
 	errs = append(errs, checkDaemonStrategy(&s.UpdateStrategy)...)
 	return append(errs, nonNegative(specPath, number{"revisionHistoryLimit", optional(s.RevisionHistoryLimit)})...)

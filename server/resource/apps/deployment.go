@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Deployments keep a number of equal pods and replace them step by step.
+// Deployments keep a number of equal pods and replace them gradually.
 func Deployments() *resource.Kind {
 	return resource.Define(resource.Description[*appsv1.Deployment]{
 		Group: group, Version: version, Kind: "Deployment", Resource: "deployments",

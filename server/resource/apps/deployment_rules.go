@@ -18,7 +18,7 @@ var deploymentRules = resource.Rules[*appsv1.Deployment]{
 		return append(checkDeployment(ctx, d), check.Immutable(d.Spec.Selector, old.Spec.Selector, selectorPath)...)
 	},
 	Warnings: func(_ context.Context, d, old *appsv1.Deployment) []string {
-		return podspec.MakerWarnings(d, old, &d.Spec.Template, templatePath)
+		return podspec.TemplateOwnerWarnings(d, old, &d.Spec.Template, templatePath)
 	},
 }
 

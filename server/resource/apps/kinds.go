@@ -1,7 +1,7 @@
-// Package apps describes the kinds of the group apps: what keeps pods running.
+// Package apps describes the kinds of the group apps.
 //
-// A selector never changes after a create, so a controller never loses sight of pods that it made. Everything else that
-// a user wants of pods may change, except where a stateful set's identity hangs on it.
+// A selector never changes after a create, so a controller always finds the pods that it made. All other fields of the pods may change, except for
+// those on which a stateful set's identity depends.
 package apps
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Kinds are all kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind {
 	return []*resource.Kind{ControllerRevisions(), DaemonSets(), Deployments(), ReplicaSets(), StatefulSets()}
 }
 
 const group, version = appsv1.GroupName, "v1"
 
-// replicasOf points to a number of replicas, making room for it.
+// replicasOf returns a pointer to a number of replicas, and allocates it if needed.
 func replicasOf(n **int32) *int32 {
 	if *n == nil {
 		*n = new(int32)
@@ -26,7 +26,7 @@ func replicasOf(n **int32) *int32 {
 	return *n
 }
 
-// selectorText is a selector as scale clients and tables read it.
+// selectorText formats a selector for scale clients and tables.
 func selectorText(s *metav1.LabelSelector) string {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {

@@ -17,7 +17,7 @@ var replicaSetRules = resource.Rules[*appsv1.ReplicaSet]{
 		return append(checkReplicaSet(ctx, rs), check.Immutable(rs.Spec.Selector, old.Spec.Selector, selectorPath)...)
 	},
 	Warnings: func(_ context.Context, rs, old *appsv1.ReplicaSet) []string {
-		return podspec.MakerWarnings(rs, old, &rs.Spec.Template, templatePath)
+		return podspec.TemplateOwnerWarnings(rs, old, &rs.Spec.Template, templatePath)
 	},
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// StatefulSets keep pods that have names, an order and volumes of their own.
+// StatefulSets keep pods with names, an order and their own volumes.
 func StatefulSets() *resource.Kind {
 	return resource.Define(resource.Description[*appsv1.StatefulSet]{
 		Group: group, Version: version, Kind: "StatefulSet", Resource: "statefulsets",
@@ -69,7 +69,7 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 	}
 }
 
-// nameClaimTemplates says what claim templates are; protobuf does not.
+// nameClaimTemplates sets kind and version of the claim templates, which protobuf does not store.
 func nameClaimTemplates(set *appsv1.StatefulSet) {
 	for i := range set.Spec.VolumeClaimTemplates {
 		nameClaim(&set.Spec.VolumeClaimTemplates[i])

@@ -46,7 +46,7 @@ func statefulSetWarnings(set *appsv1.StatefulSet) []string {
 	return w
 }
 
-// checkStatefulSet checks all of a set; what is as it was in old, when not nil, may stay even if it would be refused now.
+// checkStatefulSet validates the whole set. If old is not nil, invalid values that old already has may stay.
 func checkStatefulSet(ctx context.Context, set, old *appsv1.StatefulSet) field.ErrorList {
 	s := &set.Spec
 	var errs field.ErrorList
@@ -78,13 +78,13 @@ func checkStatefulSet(ctx context.Context, set, old *appsv1.StatefulSet) field.E
 			opt := podspec.OptionsFrom(ctx)
 			opt.AllVolumes = volumesOf(s)
 			errs = append(errs, podspec.ValidateTemplate(&s.Template, templatePath, opt)...)
-			errs = append(errs, podspec.ValidateTemplateMetadata(&s.Template, templatePath)...) // it is looked at twice
+			errs = append(errs, podspec.ValidateTemplateMetadata(&s.Template, templatePath)...) // Kubernetes validates it twice
 		}
 	}
-	return append(errs, podspec.ValidateKept(&s.Template, templatePath, "StatefulSet")...)
+	return append(errs, podspec.ValidateRunningTemplate(&s.Template, templatePath, "StatefulSet")...)
 }
 
-// volumesOf are those that pods get: the claims first, then those of the template that no claim takes the place of.
+// volumesOf returns the volumes of the pods: first the claims, then those volumes of the template that no claim replaces.
 func volumesOf(s *appsv1.StatefulSetSpec) []corev1.Volume {
 	var volumes []corev1.Volume
 	claimed := map[string]bool{}

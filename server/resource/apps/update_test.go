@@ -14,7 +14,7 @@ import (
 
 const template = `"selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}}`
 
-// made is an object of a kind with this spec, as a create leaves it.
+// made returns an object with this spec, as a create leaves it.
 func made(t *testing.T, k *resource.Kind, spec string) resource.Object {
 	t.Helper()
 	o, err := resourcetest.Decode(k.Faces[0], []byte(`{"metadata": {"name": "x", "namespace": "n"}, "spec": {`+spec+`}}`))

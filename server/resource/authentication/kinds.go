@@ -1,5 +1,5 @@
-// Package authentication describes the kinds of the group authentication.k8s.io. They are questions: creating one gets
-// the answer, and nothing is stored.
+// Package authentication describes the kinds of the group authentication.k8s.io. They are reviews: creating one returns the answer, and nothing is
+// stored.
 package authentication
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// onlyCreate are the verbs that a question lacks.
+// onlyCreate are the verbs that reviews do not support.
 var onlyCreate = []string{"delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 func anyName(string, bool) []string { return nil }
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{SelfSubjectReviews(), TokenReviews()} }
 
-// TokenReviews ask whom a token belongs to.
+// TokenReviews ask to which user a token belongs.
 func TokenReviews() *resource.Kind {
 	return resource.Define(resource.Description[*authenticationv1.TokenReview]{
 		Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenReview", Resource: "tokenreviews",
@@ -24,7 +24,7 @@ func TokenReviews() *resource.Kind {
 	})
 }
 
-// SelfSubjectReviews ask who the caller is.
+// SelfSubjectReviews ask who the requesting user is.
 func SelfSubjectReviews() *resource.Kind {
 	return resource.Define(resource.Description[*authenticationv1.SelfSubjectReview]{
 		Group: authenticationv1.GroupName, Version: "v1", Kind: "SelfSubjectReview", Resource: "selfsubjectreviews",

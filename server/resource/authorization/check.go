@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/server/resource/quote"
 )
 
-// checkEmpty wants no metadata: there is nothing that it could be about.
+// checkEmpty refuses metadata: a review must not have any.
 func checkEmpty(meta *metav1.ObjectMeta) field.ErrorList {
 	return checkEmptyBut(meta, *meta, "must be empty")
 }
 
-// checkEmptyBut shows the whole of it if there is more than there may be.
+// checkEmptyBut reports the whole metadata if it contains more than is allowed.
 func checkEmptyBut(whole *metav1.ObjectMeta, m metav1.ObjectMeta, words string) field.ErrorList {
 	m.ManagedFields = nil
-	// What the registry gave it is not the caller's fault.
+	// The registry, not the client, has set these.
 	m.UID, m.CreationTimestamp = "", metav1.Time{}
 	if equality.Semantic.DeepEqual(m, metav1.ObjectMeta{}) {
 		return nil
@@ -60,7 +60,7 @@ func checkLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
 	return errs
 }
 
-// checkSelectors wants a selector to come either as text or taken apart.
+// checkSelectors requires a selector either as text or as requirements, not both.
 func checkSelectors(r *authorizationv1.ResourceAttributes) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec.resourceAttributes")

@@ -1,5 +1,5 @@
-// Package authorization describes the kinds of the group authorization.k8s.io. They are questions: creating one gets the
-// answer, and nothing is stored.
+// Package authorization describes the kinds of the group authorization.k8s.io. They are reviews: creating one returns the answer, and nothing is
+// stored.
 package authorization
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// onlyCreate are the verbs that a question lacks.
+// onlyCreate are the verbs that reviews do not support.
 var onlyCreate = []string{"delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 func anyName(string, bool) []string { return nil }
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind {
 	return []*resource.Kind{
 		LocalSubjectAccessReviews(), SelfSubjectAccessReviews(), SelfSubjectRulesReviews(), SubjectAccessReviews(),
 	}
 }
 
-// SubjectAccessReviews ask whether somebody may do something.
+// SubjectAccessReviews ask whether a user may do something.
 func SubjectAccessReviews() *resource.Kind {
 	return resource.Define(resource.Description[*authorizationv1.SubjectAccessReview]{
 		Group: authorizationv1.GroupName, Version: "v1", Kind: "SubjectAccessReview", Resource: "subjectaccessreviews",
@@ -36,7 +36,7 @@ func SubjectAccessReviews() *resource.Kind {
 	})
 }
 
-// LocalSubjectAccessReviews ask whether somebody may do something in one namespace.
+// LocalSubjectAccessReviews ask whether a user may do something in one namespace.
 func LocalSubjectAccessReviews() *resource.Kind {
 	return resource.Define(resource.Description[*authorizationv1.LocalSubjectAccessReview]{
 		Group: authorizationv1.GroupName, Version: "v1", Kind: "LocalSubjectAccessReview", Resource: "localsubjectaccessreviews",
@@ -49,7 +49,7 @@ func LocalSubjectAccessReviews() *resource.Kind {
 	})
 }
 
-// SelfSubjectAccessReviews ask whether the caller may do something.
+// SelfSubjectAccessReviews ask whether the requesting user may do something.
 func SelfSubjectAccessReviews() *resource.Kind {
 	return resource.Define(resource.Description[*authorizationv1.SelfSubjectAccessReview]{
 		Group: authorizationv1.GroupName, Version: "v1", Kind: "SelfSubjectAccessReview", Resource: "selfsubjectaccessreviews",
@@ -62,7 +62,7 @@ func SelfSubjectAccessReviews() *resource.Kind {
 	})
 }
 
-// SelfSubjectRulesReviews ask what all the caller may do in a namespace.
+// SelfSubjectRulesReviews ask what the requesting user may do in a namespace.
 func SelfSubjectRulesReviews() *resource.Kind {
 	return resource.Define(resource.Description[*authorizationv1.SelfSubjectRulesReview]{
 		Group: authorizationv1.GroupName, Version: "v1", Kind: "SelfSubjectRulesReview", Resource: "selfsubjectrulesreviews",

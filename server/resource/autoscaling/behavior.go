@@ -5,8 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// annotatedBehavior is a behavior as the annotation of version 1 has it: by the names of Go fields, of which reading
-// accepts any case.
+// annotatedBehavior is a behavior in version 1's annotation: it has the names of Go fields, and is decoded without regard to case.
 type annotatedBehavior struct{ ScaleUp, ScaleDown *annotatedRules }
 
 type annotatedRules struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// HorizontalPodAutoscalers set the number of replicas by measured load.
+// HorizontalPodAutoscalers set the number of replicas from metrics.
 func HorizontalPodAutoscalers() *resource.Kind {
 	return resource.Define(resource.Description[*autoscalingv2.HorizontalPodAutoscaler]{
 		Group: autoscalingv2.GroupName, Version: "v2", Kind: "HorizontalPodAutoscaler", Resource: "horizontalpodautoscalers",
@@ -31,7 +31,7 @@ func HorizontalPodAutoscalers() *resource.Kind {
 	})
 }
 
-// What an autoscaler that names no metrics aims at.
+// The target of an autoscaler without metrics.
 const defaultUtilization = 80
 
 func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// checkMetric wants one source of a metric: the one that its type names.
+// checkMetric requires exactly one source of a metric: the one for its type.
 func checkMetric(m *autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m.Type == "" {
@@ -40,7 +40,7 @@ func checkMetric(m *autoscalingv2.MetricSpec, path *field.Path) field.ErrorList 
 			}
 		}
 	}
-	errs = append(errs, unknown...) // there is no source to look at for such a type either
+	errs = append(errs, unknown...) // an unknown type has no source either
 	for _, s := range sources {
 		if s.kind == m.Type && !s.set {
 			errs = append(errs, field.Required(path.Child(s.name), "must populate information for the given metric source"))

@@ -39,8 +39,8 @@ func autoscalerRow(a *autoscalingv2.HorizontalPodAutoscaler) resource.Row {
 	}}
 }
 
-// mostTargets is how many targets a line shows.
-const mostTargets = 2
+// maxTargets is how many targets a row shows.
+const maxTargets = 2
 
 func targets(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	if len(a.Spec.Metrics) == 0 {
@@ -48,8 +48,8 @@ func targets(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	}
 	var shown []string
 	for i := range a.Spec.Metrics {
-		if i == mostTargets {
-			return fmt.Sprintf("%s + %d more...", strings.Join(shown, ", "), len(a.Spec.Metrics)-mostTargets)
+		if i == maxTargets {
+			return fmt.Sprintf("%s + %d more...", strings.Join(shown, ", "), len(a.Spec.Metrics)-maxTargets)
 		}
 		var now autoscalingv2.MetricStatus
 		if i < len(a.Status.CurrentMetrics) {

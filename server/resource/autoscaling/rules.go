@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// leastReplicas is how far an autoscaler may go down; none at all only with metrics that need no pods.
+// leastReplicas is the smallest minReplicas. Zero is allowed only with metrics that need no pods.
 const leastReplicas = 1
 
 var autoscalerRules = resource.Rules[*autoscalingv2.HorizontalPodAutoscaler]{
@@ -61,7 +61,7 @@ func checkAutoscaler(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler
 	return errs
 }
 
-// needsNoPods tells metrics that are there even when there are no pods.
+// needsNoPods reports whether a metric exists even without pods.
 func needsNoPods(m autoscalingv2.MetricSpec) bool {
 	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 }
@@ -86,7 +86,7 @@ func checkSegment(text string, path *field.Path) field.ErrorList {
 	return check.Invalid(path, text, content.IsPathSegmentName(text))
 }
 
-// Bounds of what a behavior may ask for, in seconds.
+// Limits of a behavior, in seconds.
 const (
 	longestWindow = 3600
 	longestPeriod = 1800

@@ -139,7 +139,7 @@ func fromVersion1(a *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Horiz
 	return out
 }
 
-// annotated reads an annotation; what cannot be read counts as absent.
+// annotated decodes an annotation; an invalid one is ignored.
 func annotated[T any](a *autoscalingv1.HorizontalPodAutoscaler, key string) T {
 	var v, none T
 	text, ok := a.Annotations[key]

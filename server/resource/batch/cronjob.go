@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// CronJobs make a job whenever it is time.
+// CronJobs create jobs by a schedule.
 func CronJobs() *resource.Kind {
 	return resource.Define(resource.Description[*batchv1.CronJob]{
 		Group: group, Version: version, Kind: "CronJob", Resource: "cronjobs",

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 	"time"
-	_ "time/tzdata" // time zones must be known on every machine alike
+	_ "time/tzdata" // embeds the time zones, so that the same ones are known on every machine
 
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
@@ -26,14 +26,14 @@ var cronJobRules = resource.Rules[*batchv1.CronJob]{
 	},
 	ValidateUpdate: func(ctx context.Context, c, old *batchv1.CronJob) field.ErrorList { return checkCronJob(ctx, c, old) },
 	Warnings: func(_ context.Context, c, old *batchv1.CronJob) []string {
-		return podspec.MakerWarnings(c, old, &c.Spec.JobTemplate.Spec.Template, specPath.Child("jobTemplate", "spec", "template"))
+		return podspec.TemplateOwnerWarnings(c, old, &c.Spec.JobTemplate.Spec.Template, specPath.Child("jobTemplate", "spec", "template"))
 	},
 }
 
-// longestCronJob leaves room in the names of jobs for a dash and the minute.
+// longestCronJob leaves space in the names of jobs for a dash and the minute.
 const longestCronJob = validation.DNS1035LabelMaxLength - 11
 
-// checkCronJob checks all of it; a zone that is as it was in old, when not nil, may have ceased to exist.
+// checkCronJob validates the whole object. If old is not nil, its time zone may stay even if it is no longer known.
 func checkCronJob(ctx context.Context, c, old *batchv1.CronJob) field.ErrorList {
 	s := &c.Spec
 	var errs field.ErrorList

@@ -19,7 +19,7 @@ import (
 func Jobs() *resource.Kind {
 	return resource.Define(resource.Description[*batchv1.Job]{
 		Group: group, Version: version, Kind: "Job", Resource: "jobs", Namespaced: true, Categories: []string{"all"},
-		MetaAgain:           true,
+		ValidateMetaTwice:   true,
 		UnconditionalUpdate: true, OrphanByDefault: true,
 		Default: defaultJob,
 		Rules:   jobRules,
@@ -42,7 +42,7 @@ func defaultJob(j *batchv1.Job) {
 	}
 	orNew(&s.BackoffLimit, 6)
 	if t := s.Template.Labels; t != nil && len(j.Labels) == 0 {
-		// One map for both, as Kubernetes has it: labels that the server adds to the template show on the job too.
+		// Job and template share one map, as in Kubernetes: labels that the server adds to the template are also on the job.
 		j.Labels = t
 	}
 	orNew(&s.CompletionMode, batchv1.NonIndexedCompletion)

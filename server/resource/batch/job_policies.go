@@ -14,20 +14,20 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// How long policies can be.
+// The maximum lengths of policies.
 const (
-	mostFailureRules = 20
-	mostConditions   = 20
-	mostExitCodes    = 255
-	mostSuccessRules = 20
-	longestIndexes   = 64 * 1024
+	maxFailureRules = 20
+	maxConditions   = 20
+	maxExitCodes    = 255
+	maxSuccessRules = 20
+	longestIndexes  = 64 * 1024
 )
 
 func checkFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	rules := path.Child("rules")
-	if n := len(s.PodFailurePolicy.Rules); n > mostFailureRules {
-		errs = append(errs, field.TooMany(rules, n, mostFailureRules))
+	if n := len(s.PodFailurePolicy.Rules); n > maxFailureRules {
+		errs = append(errs, field.TooMany(rules, n, maxFailureRules))
 	}
 	for i := range s.PodFailurePolicy.Rules {
 		errs = append(errs, checkFailureRule(s, &s.PodFailurePolicy.Rules[i], rules.Index(i))...)
@@ -78,8 +78,8 @@ func checkExitCodes(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyOnExitCodesRe
 	values := path.Child("values")
 	if len(r.Values) < 1 {
 		errs = append(errs, field.Invalid(values, r.Values, "at least one value is required"))
-	} else if len(r.Values) > mostExitCodes {
-		errs = append(errs, field.TooMany(values, len(r.Values), mostExitCodes))
+	} else if len(r.Values) > maxExitCodes {
+		errs = append(errs, field.TooMany(values, len(r.Values), maxExitCodes))
 	}
 	ordered := true
 	seen := map[int32]bool{}
@@ -106,8 +106,8 @@ func hasContainer(s *corev1.PodSpec, name string) bool {
 
 func checkPodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPattern, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(patterns) > mostConditions {
-		errs = append(errs, field.TooMany(path, len(patterns), mostConditions))
+	if len(patterns) > maxConditions {
+		errs = append(errs, field.TooMany(path, len(patterns), maxConditions))
 	}
 	for i, p := range patterns {
 		errs = append(errs, check.Invalid(path.Index(i).Child("type"), string(p.Type), validation.IsQualifiedName(string(p.Type)))...)
@@ -127,8 +127,8 @@ func checkSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(rules, "at least one rules must be specified when the successPolicy is specified")}
 	}
 	var errs field.ErrorList
-	if n := len(s.SuccessPolicy.Rules); n > mostSuccessRules {
-		errs = append(errs, field.TooMany(rules, n, mostSuccessRules))
+	if n := len(s.SuccessPolicy.Rules); n > maxSuccessRules {
+		errs = append(errs, field.TooMany(rules, n, maxSuccessRules))
 	}
 	for i := range s.SuccessPolicy.Rules {
 		errs = append(errs, checkSuccessRule(s, &s.SuccessPolicy.Rules[i], rules.Index(i))...)
@@ -166,7 +166,7 @@ func checkSuccessRule(s *batchv1.JobSpec, r *batchv1.SuccessPolicyRule, path *fi
 	return errs
 }
 
-// countIndexes reads ascending numbers and intervals, such as "1,3-5,7".
+// countIndexes parses ascending numbers and intervals, such as "1,3-5,7", and counts them.
 func countIndexes(text string, completions int32) (int32, error) {
 	if text == "" {
 		return 0, nil

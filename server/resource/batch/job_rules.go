@@ -29,18 +29,17 @@ var jobRules = resource.Rules[*batchv1.Job]{
 		if old != nil {
 			return nil
 		}
-		return podspec.MakerWarnings(j, old, &j.Spec.Template, specPath.Child("template"))
+		return podspec.TemplateOwnerWarnings(j, old, &j.Spec.Template, specPath.Child("template"))
 	},
 }
 
-// Labels that tell a job's pods; the short ones are older.
+// Labels of a job's pods; the short ones are older.
 const (
 	oldUIDLabel  = "controller-uid"
 	oldNameLabel = "job-name"
 )
 
-// selectOwn makes the job's selector find the pods of this job alone. What a caller has set stays; if it is wrong, the
-// checks say so.
+// selectOwn sets the job's selector to its own pods. It does not replace what the client has set; validation reports errors in that.
 func selectOwn(j *batchv1.Job) {
 	s := &j.Spec
 	if s.ManualSelector != nil && *s.ManualSelector {
@@ -91,7 +90,7 @@ func isIndexed(s *batchv1.JobSpec) bool {
 	return s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion
 }
 
-// checkOwnSelector wants what the server adds to be there, unless the caller selects by hand.
+// checkOwnSelector requires what the server adds, unless the job has a manual selector.
 func checkOwnSelector(j *batchv1.Job) field.ErrorList {
 	if m := j.Spec.ManualSelector; m != nil && *m || j.Spec.Selector == nil {
 		return nil
@@ -116,7 +115,7 @@ func checkOwnSelector(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// checkSelectedSpec checks a job's spec; templates of jobs have no selector yet.
+// checkSelectedSpec validates a job's spec with its selector; templates of jobs have none.
 func checkSelectedSpec(ctx context.Context, s *batchv1.JobSpec) field.ErrorList {
 	errs := checkJobSpec(ctx, s, specPath)
 	path := specPath.Child("selector")
@@ -131,11 +130,11 @@ func checkSelectedSpec(ctx context.Context, s *batchv1.JobSpec) field.ErrorList 
 	return errs
 }
 
-// checkJobUpdate lets a job's work be neither changed nor done twice.
+// checkJobUpdate refuses changes of a job's work.
 func checkJobUpdate(ctx context.Context, j, old *batchv1.Job) field.ErrorList {
 	s, was := &j.Spec, &old.Spec
 	errs := checkJob(ctx, j)
-	errs = append(errs, checkSelectedSpec(ctx, s)...) // it is looked at twice
+	errs = append(errs, checkSelectedSpec(ctx, s)...) // Kubernetes validates it twice
 	errs = append(errs, checkCompletionsUpdate(s, was)...)
 	errs = append(errs, immutable(s.Selector, was.Selector, "selector")...)
 	errs = append(errs, checkTemplateUpdate(s, old)...)
@@ -153,7 +152,7 @@ func immutable[T any](now, before T, name string) field.ErrorList {
 	return field.ErrorList{field.Invalid(specPath.Child(name), quote.Of(now), "field is immutable").WithOrigin("immutable")}
 }
 
-// checkCompletionsUpdate lets an indexed job that does everything at once grow and shrink.
+// checkCompletionsUpdate allows an indexed job whose parallelism equals its completions to change both.
 func checkCompletionsUpdate(s, was *batchv1.JobSpec) field.ErrorList {
 	if equality.Semantic.DeepEqual(s.Completions, was.Completions) {
 		return nil
@@ -168,7 +167,7 @@ func checkCompletionsUpdate(s, was *batchv1.JobSpec) field.ErrorList {
 	return nil
 }
 
-// checkTemplateUpdate lets a job that waits and has never run be sent to other nodes.
+// checkTemplateUpdate allows scheduling directives to change while a job is suspended and has never run.
 func checkTemplateUpdate(s *batchv1.JobSpec, old *batchv1.Job) field.ErrorList {
 	was := old.Spec.Template.DeepCopy()
 	if old.Spec.Suspend != nil && *old.Spec.Suspend && old.Status.StartTime == nil {
@@ -180,7 +179,7 @@ func checkTemplateUpdate(s *batchv1.JobSpec, old *batchv1.Job) field.ErrorList {
 	return immutable(s.Template, *was, "template")
 }
 
-// nodesOf gives an affinity the node affinity of another.
+// nodesOf returns the affinity was with the node affinity of now.
 func nodesOf(was, now *corev1.Affinity) *corev1.Affinity {
 	switch {
 	case was == nil && now != nil:

@@ -14,14 +14,14 @@ import (
 	"github.com/millrace/millrace/server/resource/quote"
 )
 
-// How large jobs can be.
+// The maximum sizes of jobs.
 const (
-	mostIndexesAtOnce  = 100_000
-	mostFailedIndexes  = 100_000
-	manyCompletions    = 100_000
-	mostFailedOfMany   = 10_000
-	mostParallelOfMany = 10_000
-	longestManager     = 63
+	maxIndexesAtOnce  = 100_000
+	maxFailedIndexes  = 100_000
+	manyCompletions   = 100_000
+	maxFailedOfMany   = 10_000
+	maxParallelOfMany = 10_000
+	longestManager    = 63
 )
 
 func checkJobSpec(ctx context.Context, s *batchv1.JobSpec, path *field.Path) field.ErrorList {
@@ -85,37 +85,37 @@ func checkIndexes(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		if s.Completions == nil {
 			errs = append(errs, field.Required(path.Child("completions"), fmt.Sprintf("when completion mode is %s", batchv1.IndexedCompletion)))
 		}
-		if p := s.Parallelism; p != nil && *p > mostIndexesAtOnce {
+		if p := s.Parallelism; p != nil && *p > maxIndexesAtOnce {
 			errs = append(errs, field.Invalid(path.Child("parallelism"), *p,
-				fmt.Sprintf("must be less than or equal to %d when completion mode is %s", mostIndexesAtOnce, batchv1.IndexedCompletion)))
+				fmt.Sprintf("must be less than or equal to %d when completion mode is %s", maxIndexesAtOnce, batchv1.IndexedCompletion)))
 		}
 		if f := s.MaxFailedIndexes; s.Completions != nil && f != nil && *f > *s.Completions {
 			errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *f, "must be less than or equal to completions"))
 		}
-		if f := s.MaxFailedIndexes; f != nil && *f > mostFailedIndexes {
-			errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *f, fmt.Sprintf("must be less than or equal to %d", mostFailedIndexes)))
+		if f := s.MaxFailedIndexes; f != nil && *f > maxFailedIndexes {
+			errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *f, fmt.Sprintf("must be less than or equal to %d", maxFailedIndexes)))
 		}
 		errs = append(errs, checkManyIndexes(s, path)...)
 	}
 	return errs
 }
 
-// checkManyIndexes bounds what a very long job with retries by index has to remember.
+// checkManyIndexes bounds what must be remembered for a very large job with backoff per index.
 func checkManyIndexes(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if s.Completions == nil || *s.Completions <= manyCompletions || s.BackoffLimitPerIndex == nil {
 		return nil
 	}
 	var errs field.ErrorList
-	if p := s.Parallelism; p != nil && *p > mostParallelOfMany {
+	if p := s.Parallelism; p != nil && *p > maxParallelOfMany {
 		errs = append(errs, field.Invalid(path.Child("parallelism"), *p,
-			fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", mostParallelOfMany, manyCompletions)))
+			fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", maxParallelOfMany, manyCompletions)))
 	}
 	switch f := s.MaxFailedIndexes; {
 	case f == nil:
 		errs = append(errs, field.Required(path.Child("maxFailedIndexes"), fmt.Sprintf("must be specified when completions is above %d", manyCompletions)))
-	case *f > mostFailedOfMany:
+	case *f > maxFailedOfMany:
 		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *f,
-			fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", mostFailedOfMany, manyCompletions)))
+			fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", maxFailedOfMany, manyCompletions)))
 	}
 	return errs
 }

@@ -35,8 +35,7 @@ func checkJobStatus(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// checkFinished wants a job that has ended to say when it began and ended, that its end was announced, and that nothing
-// of it runs.
+// checkFinished requires that a finished job has a start and an end time, the condition that announced its end, and no active pods.
 func checkFinished(j *batchv1.Job, path *field.Path) field.ErrorList {
 	s := &j.Status
 	complete, failed := jobHas(j, batchv1.JobComplete), jobHas(j, batchv1.JobFailed)

@@ -1,4 +1,4 @@
-// Package batch describes the kinds of the group batch: work that ends.
+// Package batch describes the kinds of the group batch.
 package batch
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Kinds are all kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{CronJobs(), Jobs()} }
 
 const group, version = batchv1.GroupName, "v1"

@@ -1,4 +1,4 @@
-// Package builtin puts the kinds of all API groups together.
+// Package builtin combines the kinds of all built-in API groups.
 package builtin
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/millrace/millrace/server/resource/storagemigration"
 )
 
-// Kinds are all kinds that are always served.
+// Kinds returns all built-in kinds.
 func Kinds() []*resource.Kind {
 	return slices.Concat(
 		core.Kinds(),

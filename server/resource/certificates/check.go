@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// shortest is how short a certificate may be asked to live, in seconds.
+// shortest is the shortest lifetime that may be requested for a certificate, in seconds.
 const shortest = 600
 
 func checkRequest(r *request) field.ErrorList {
@@ -41,7 +41,7 @@ func checkRequest(r *request) field.ErrorList {
 	return append(errs, checkOutcome(r, nil)...)
 }
 
-// usages are the known ones, as Kubernetes lists them.
+// usages are the known key usages, in Kubernetes' order.
 var usages = []certificatesv1.KeyUsage{
 	certificatesv1.UsageAny, certificatesv1.UsageCertSign, certificatesv1.UsageClientAuth, certificatesv1.UsageCodeSigning,
 	certificatesv1.UsageContentCommitment, certificatesv1.UsageCRLSign, certificatesv1.UsageDataEncipherment,
@@ -72,7 +72,7 @@ const (
 	maxSigner     = maxDomain + 1 + maxSignerPath
 )
 
-// checkSigner wants a domain and a path, such as example.com/signer.
+// checkSigner requires a domain and a path, such as example.com/signer.
 func checkSigner(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -108,7 +108,7 @@ func checkSigner(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// checkOutcome is about the status: conditions and certificate.
+// checkOutcome validates the status: conditions and certificate.
 func checkOutcome(r, old *request) field.ErrorList {
 	errs := checkConditions(r.Status.Conditions, field.NewPath("status", "conditions"))
 	if old != nil && bytes.Equal(r.Status.Certificate, old.Status.Certificate) {
@@ -197,7 +197,8 @@ func checkApproval(r, old *request) field.ErrorList {
 	return append(checkOutcome(r, old), checkKept(r, old, false)...)
 }
 
-// checkKept wants no verdict or failure to be taken back, and, unless this is the view for it, none to be given.
+// checkKept refuses to remove an Approved, Denied or Failed condition. If noVerdicts is set, it also refuses to add Approved or Denied, which only
+// the approval subresource may do.
 func checkKept(r, old *request, noVerdicts bool) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status", "conditions")

@@ -17,13 +17,13 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{SigningRequests(), TrustBundles()} }
 
 type request = certificatesv1.CertificateSigningRequest
 
-// SigningRequests ask for a certificate. The server notes who asks; approval is a view of its own, so that it can be
-// granted apart; signing is the status.
+// SigningRequests request certificates. The server records the requesting user. Approval has a subresource of its own, so that it can be permitted
+// separately; the signed certificate is part of the status.
 func SigningRequests() *resource.Kind {
 	return resource.Define(resource.Description[*request]{
 		Group: certificatesv1.GroupName, Version: "v1", Kind: "CertificateSigningRequest", Resource: "certificatesigningrequests",
@@ -68,7 +68,7 @@ func SigningRequests() *resource.Kind {
 	})
 }
 
-// prepareCreate writes down who asks, whatever the request says.
+// prepareCreate records the requesting user, whatever the request says.
 func prepareCreate(ctx context.Context, r *request) {
 	call := resource.CallFrom(ctx)
 	r.Spec.Username, r.Spec.UID = call.User, call.UID
@@ -84,8 +84,7 @@ func prepareCreate(ctx context.Context, r *request) {
 	}
 }
 
-// prepareStatus lets signers add conditions of their own. A verdict stays what it was; that a new one may not be given,
-// nor one be taken back, is a matter of validation.
+// prepareStatus keeps the Approved and Denied conditions, and lets signers add others. Validation refuses to add or remove the former.
 func prepareStatus(r, old *request) {
 	before := byType(old.Status.Conditions)
 	for i, c := range r.Status.Conditions {
@@ -116,7 +115,7 @@ func byType(all []certificatesv1.CertificateSigningRequestCondition) map[certifi
 	return m
 }
 
-// noteTimes fills in the times of conditions: the update of each, and the moment at which its status became what it is.
+// noteTimes sets the times of conditions: the last update, and the last transition.
 func noteTimes(r, old *request) {
 	before, now := byType(old.Status.Conditions), metav1.Now()
 	for i := range r.Status.Conditions {

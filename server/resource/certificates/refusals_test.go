@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/server/resource/resourcetest"
 )
 
-// signingRequest is a fresh request in the form in which it is sent.
+// signingRequest returns a new request as a client would send it.
 func signingRequest(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -18,14 +18,14 @@ import (
 
 type trustBundle = certificatesv1.ClusterTrustBundle
 
-// maxBundle is how large a bundle may be, in bytes.
+// maxBundle is the largest size of a bundle in bytes.
 const maxBundle = 1 << 20
 
-// TrustBundles are authorities that pods may have in a volume: those of a signer, or those that somebody has put together.
+// TrustBundles contain authorities that pods can mount as a volume: those of a signer, or a bundle that a user has assembled.
 func TrustBundles() *resource.Kind {
 	return resource.Define(resource.Description[*trustBundle]{
 		Group: certificatesv1.GroupName, Version: "v1", Kind: "ClusterTrustBundle", Resource: "clustertrustbundles", NoGeneration: true,
-		Name: func(string, bool) []string { return nil }, // which names are good depends on the signer
+		Name: func(string, bool) []string { return nil }, // which names are valid depends on the signer
 		Rules: resource.Rules[*trustBundle]{
 			Validate: func(_ context.Context, b *trustBundle) field.ErrorList { return checkBundle(b, true) },
 			ValidateUpdate: func(_ context.Context, b, old *trustBundle) field.ErrorList {
@@ -62,7 +62,7 @@ func checkBundle(b *trustBundle, content bool) field.ErrorList {
 	return errs
 }
 
-// bundleName says what is wrong with a name: those of a signer begin with it.
+// bundleName validates a name: with a signer it must begin with the signer's name.
 func bundleName(name, signer string) []string {
 	if signer == "" {
 		if strings.Contains(name, ":") {
@@ -78,7 +78,7 @@ func bundleName(name, signer string) []string {
 	return validation.NameIsDNSSubdomain(rest, false)
 }
 
-// checkAnchors wants different certificates of authorities, and nothing else.
+// checkAnchors requires distinct CA certificates, and nothing else.
 func checkAnchors(text string, path *field.Path) field.ErrorList {
 	if len(text) > maxBundle {
 		return field.ErrorList{field.TooLong(path, "", maxBundle)}
@@ -115,7 +115,7 @@ func checkAnchors(text string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// anchorProblem says what is wrong with a block of a bundle.
+// anchorProblem returns what is wrong with a PEM block of a bundle.
 func anchorProblem(block *pem.Block, i int) string {
 	if block.Type != "CERTIFICATE" {
 		return fmt.Sprintf("entry %d has bad block type: %v", i, block.Type)

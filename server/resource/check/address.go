@@ -8,18 +8,17 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// IP wants an address in a field that is older than the strict rules: known are values that were there before, which
-// may stay as they are.
+// IP validates an address in a field that is older than the strict rules. known are earlier values, which may stay as they are.
 func IP(value string, path *field.Path, known []string) field.ErrorList {
 	return validation.IsValidIPForLegacyField(path, value, true, known)
 }
 
-// CIDR is IP for a range.
+// CIDR validates a range in the same way.
 func CIDR(value string, path *field.Path, known []string) field.ErrorList {
 	return validation.IsValidCIDRForLegacyField(path, value, true, known)
 }
 
-// EndpointIP wants an address that something else can be reached at.
+// EndpointIP requires an address at which an endpoint can be reached.
 func EndpointIP(value string, path *field.Path) field.ErrorList {
 	ip := netutils.ParseIPSloppy(value)
 	var problem string

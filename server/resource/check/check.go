@@ -1,5 +1,5 @@
-// Package check has the checks that many kinds share. Each returns nil when all is well, and builds its error only when
-// not; the words are those of Kubernetes.
+// Package check has validations that many kinds share. Each returns nil for a valid value, and builds an error only for an invalid one. The messages
+// are those of Kubernetes.
 package check
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/resource/quote"
 )
 
-// NonNegative wants a number of at least 0.
+// NonNegative requires a number of at least 0.
 func NonNegative(n int64, path *field.Path) field.ErrorList {
 	if n >= 0 {
 		return nil
@@ -18,7 +18,7 @@ func NonNegative(n int64, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, n, validation.IsNegativeErrorMsg).WithOrigin("minimum")}
 }
 
-// Immutable wants now to be what before was.
+// Immutable requires that now equals before.
 func Immutable[T any](now, before T, path *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, before) {
 		return nil
@@ -30,7 +30,7 @@ func Immutable[T any](now, before T, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, shown, validation.FieldImmutableErrorMsg).WithOrigin("immutable")}
 }
 
-// OneOf wants one of some values; Kubernetes lists them in the given order.
+// OneOf requires one of the known values; Kubernetes lists them in the given order.
 func OneOf[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
 	for _, k := range known {
 		if value == k {
@@ -40,7 +40,7 @@ func OneOf[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, known)}
 }
 
-// Invalid makes an error of each message.
+// Invalid returns an error for each message.
 func Invalid(path *field.Path, value any, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range messages {

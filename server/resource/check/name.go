@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Label wants a DNS label.
+// Label requires a DNS label.
 func Label(value string, path *field.Path) field.ErrorList {
 	return Invalid(path, value, validation.IsDNS1123Label(value))
 }
 
-// Subdomain wants a DNS subdomain.
+// Subdomain requires a DNS subdomain.
 func Subdomain(value string, path *field.Path) field.ErrorList {
 	return Invalid(path, value, validation.IsDNS1123Subdomain(value))
 }
 
-// PathSegment wants of a name, or of what one is made of, no more than that it can be a part of a path.
+// PathSegment requires only that a name, or the prefix of one, can be a segment of a path.
 func PathSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
@@ -27,12 +27,12 @@ func PathSegment(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// Qualified wants a name that may have a domain before a slash.
+// Qualified requires a name with an optional domain before a slash.
 func Qualified(value string, path *field.Path) field.ErrorList {
 	return Invalid(path, value, validation.IsQualifiedName(value))
 }
 
-// Port wants the number of a port.
+// Port requires a port number.
 func Port(n int32, path *field.Path) field.ErrorList {
 	if n >= 1 && n <= 65535 {
 		return nil
@@ -40,7 +40,7 @@ func Port(n int32, path *field.Path) field.ErrorList {
 	return Invalid(path, n, validation.IsValidPortNum(int(n)))
 }
 
-// PortOrName wants the number of a port, or a name of one.
+// PortOrName requires a port number or a port name.
 func PortOrName(p intstr.IntOrString, path *field.Path) field.ErrorList {
 	if p.Type == intstr.Int {
 		return Port(p.IntVal, path)
@@ -48,10 +48,10 @@ func PortOrName(p intstr.IntOrString, path *field.Path) field.ErrorList {
 	return Invalid(path, p.StrVal, validation.IsValidPortName(p.StrVal))
 }
 
-// maxDriverName is how long the name of a storage driver may be.
+// maxDriverName is the longest name of a CSI driver.
 const maxDriverName = 63
 
-// DriverName wants the name of a storage driver: a domain, in which upper case is let pass.
+// DriverName requires the name of a CSI driver: a domain, which may contain upper-case letters.
 func DriverName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// sets of resource names without a domain, by what they may be used for.
+// sets of resource names without a domain, by where they may be used
 var (
 	containerResources = set("cpu", "memory", "ephemeral-storage")
 	quotaResources     = set("cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage",
@@ -32,7 +32,7 @@ func set(names ...string) map[string]bool {
 
 func hugepages(name string) bool { return strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) }
 
-// ResourceName wants the name of a resource: one that Kubernetes knows, or one with a domain.
+// ResourceName requires the name of a resource: one that Kubernetes knows, or one with a domain.
 func ResourceName(name string, path *field.Path) field.ErrorList {
 	errs := Qualified(name, path)
 	if len(errs) == 0 && !strings.Contains(name, "/") && !standardResources[name] && !hugepages(name) && !strings.HasPrefix(name, "requests.hugepages-") {
@@ -41,7 +41,7 @@ func ResourceName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ContainerResourceName wants the name of a resource that containers use.
+// ContainerResourceName requires the name of a resource that containers can request.
 func ContainerResourceName(name string, path *field.Path) field.ErrorList {
 	errs := ResourceName(name, path)
 	switch {
@@ -55,7 +55,7 @@ func ContainerResourceName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// QuotaResourceName wants the name of something that quotas bound.
+// QuotaResourceName requires the name of a resource that quotas can limit.
 func QuotaResourceName(name string, path *field.Path) field.ErrorList {
 	errs := ResourceName(name, path)
 	if !strings.Contains(name, "/") && !IsQuotaResource(name) {
@@ -64,17 +64,17 @@ func QuotaResourceName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// IsQuotaResource tells whether Kubernetes itself counts a resource for quotas.
+// IsQuotaResource reports whether a resource is a standard resource of quotas.
 func IsQuotaResource(name string) bool {
 	return quotaResources[name] || hugepages(name) || strings.HasPrefix(name, "requests.hugepages-")
 }
 
-// native tells whether a name belongs to Kubernetes.
+// native reports whether a name belongs to Kubernetes.
 func native(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, corev1.ResourceDefaultNamespacePrefix)
 }
 
-// extended tells whether a name is that of a resource that Kubernetes only counts.
+// extended reports whether a name is that of an extended resource.
 func extended(name string) bool {
 	if native(name) || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) {
 		return false
@@ -82,10 +82,10 @@ func extended(name string) bool {
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+name)) == 0
 }
 
-// Overcommits tells whether more of a resource may be promised than there is.
+// Overcommits reports whether the limits of a resource may exceed its requests.
 func Overcommits(name string) bool { return native(name) && !hugepages(name) }
 
-// Quantity wants an amount of a resource: not negative, and whole where halves make no sense.
+// Quantity requires an amount that is not negative, and an integer for resources that cannot be divided.
 func Quantity(name string, q resource.Quantity, path *field.Path) field.ErrorList {
 	errs := NonNegativeQuantity(q, path)
 	if (wholeResources[name] || extended(name)) && q.MilliValue()%1000 != 0 {
@@ -94,7 +94,7 @@ func Quantity(name string, q resource.Quantity, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// NonNegativeQuantity wants an amount of at least nothing.
+// NonNegativeQuantity requires an amount of at least zero.
 func NonNegativeQuantity(q resource.Quantity, path *field.Path) field.ErrorList {
 	if q.Sign() >= 0 {
 		return nil
@@ -102,7 +102,7 @@ func NonNegativeQuantity(q resource.Quantity, path *field.Path) field.ErrorList 
 	return field.ErrorList{field.Invalid(path, q.String(), "must be greater than or equal to 0")}
 }
 
-// PositiveQuantity wants an amount of more than nothing.
+// PositiveQuantity requires an amount above zero.
 func PositiveQuantity(q resource.Quantity, path *field.Path) field.ErrorList {
 	if q.Sign() > 0 {
 		return nil
@@ -110,5 +110,5 @@ func PositiveQuantity(q resource.Quantity, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, q.String(), "must be greater than zero")}
 }
 
-// IsExtendedResource tells whether a name is that of a resource that Kubernetes only counts.
+// IsExtendedResource reports whether a name is that of an extended resource.
 func IsExtendedResource(name string) bool { return extended(name) }

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{Leases()} }
 
-// Leases say who holds something, and that it is still alive.
+// Leases say who holds a lock, and until when.
 func Leases() *resource.Kind {
 	return resource.Define(resource.Description[*coordinationv1.Lease]{
 		Group: coordinationv1.GroupName, Version: "v1", Kind: "Lease", Resource: "leases",
@@ -36,7 +36,7 @@ func Leases() *resource.Kind {
 	})
 }
 
-// dropStrategy leaves out what belongs to coordinated leader election, which Kubernetes has switched off by default.
+// dropStrategy removes the fields of coordinated leader election, a feature that is off by default in Kubernetes.
 func dropStrategy(l *coordinationv1.Lease) { l.Spec.Strategy, l.Spec.PreferredHolder = nil, nil }
 
 func prepareUpdate(_ context.Context, l, old *coordinationv1.Lease) {

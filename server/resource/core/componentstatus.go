@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// ComponentStatuses can only be read: nothing of them is stored.
+// ComponentStatuses can only be read; they are not stored.
 func ComponentStatuses() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ComponentStatus]{
 		Group: "", Version: "v1", Kind: "ComponentStatus", ListKind: "ComponentStatusList", Resource: "componentstatuses",

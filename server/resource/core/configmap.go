@@ -17,8 +17,8 @@ import (
 func ConfigMaps() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ConfigMap]{
 		Group: "", Version: "v1", Kind: "ConfigMap", Resource: "configmaps",
-		MetaAgain:  true,
-		Namespaced: true, ShortNames: []string{"cm"},
+		ValidateMetaTwice: true,
+		Namespaced:        true, ShortNames: []string{"cm"},
 		UnconditionalUpdate: true,
 		Rules: resource.Rules[*corev1.ConfigMap]{
 			Validate: func(_ context.Context, cm *corev1.ConfigMap) field.ErrorList { return checkConfigMap(cm) },

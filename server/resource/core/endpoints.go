@@ -17,8 +17,8 @@ import (
 func Endpoints() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Endpoints]{
 		Group: "", Version: "v1", Kind: "Endpoints", Resource: "endpoints", Singular: "endpoints", Prefix: "services/endpoints",
-		MetaAgain:  true,
-		Namespaced: true, ShortNames: []string{"ep"},
+		ValidateMetaTwice: true,
+		Namespaced:        true, ShortNames: []string{"ep"},
 		UnconditionalUpdate: true, CreateOnUpdate: true,
 		Deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 		Default:    defaultEndpoints,
@@ -44,7 +44,7 @@ func defaultEndpoints(e *corev1.Endpoints) {
 	}
 }
 
-// endpointsShown is how many addresses a line of a table has room for.
+// endpointsShown is how many addresses a row of a table shows.
 const endpointsShown = 3
 
 func endpointsText(e *corev1.Endpoints) string {

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// eventLife is how long an event is kept.
+// eventLife is the time to live of an event.
 const eventLife = time.Hour
 
-// Events tell what happened to other objects. The same ones are served in the groups core and events.k8s.io.
+// Events report what happened to other objects. The same objects are served in the groups core and events.k8s.io.
 func Events() *resource.Kind {
 	doc := corev1.Event{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.Event]{
@@ -67,7 +67,7 @@ func eventRow(e *corev1.Event) resource.Row {
 		last = first
 	}
 	if count == 0 {
-		count = 1 // only the newer form leaves it out, for what was seen once
+		count = 1 // only the newer form omits the count of an event that happened once
 	}
 	object := strings.ToLower(e.InvolvedObject.Kind)
 	if e.InvolvedObject.Name != "" {
@@ -93,7 +93,7 @@ func eventSource(e *corev1.Event) string {
 	return component + ", " + instance
 }
 
-// eventsFace is how events.k8s.io sees the same events.
+// eventsFace is the face of the group events.k8s.io.
 func eventsFace() resource.Serving[*corev1.Event] {
 	return resource.Serving[*corev1.Event]{
 		Group: eventsv1.GroupName, Version: "v1", Kind: "Event",

@@ -22,7 +22,7 @@ const (
 	eventNoteLimit = 1024
 )
 
-// strictly tells whether the caller speaks events.k8s.io/v1, which asks for more than core/v1 always did.
+// strictly reports whether the request uses events.k8s.io/v1, which has stricter rules than core/v1.
 func strictly(ctx context.Context) bool {
 	return resource.CallFrom(ctx).Face == eventsv1.SchemeGroupVersion
 }
@@ -86,7 +86,7 @@ func checkEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorList
 	return errs
 }
 
-// checkAnyEvent is what both groups ask for. An event with an eventTime is of the newer form.
+// checkAnyEvent validates what both groups require. An event with an eventTime has the newer form.
 func checkAnyEvent(e *corev1.Event, strict bool) field.ErrorList {
 	var errs field.ErrorList
 	if e.EventTime.IsZero() {

@@ -7,5 +7,5 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Kinds are all kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return slices.Concat(workloads(), otherKinds()) }

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// LimitRanges bound what the pods and claims of a namespace may ask for, and say what they get if they do not ask.
+// LimitRanges limit the requests of pods and claims in a namespace, and set their defaults.
 func LimitRanges() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.LimitRange]{
 		Group: "", Version: "v1", Kind: "LimitRange", Resource: "limitranges",
@@ -34,8 +34,8 @@ func LimitRanges() *resource.Kind {
 	})
 }
 
-// defaultLimitRange completes the limits of containers: the default limit is the maximum, the default request the default
-// limit, and failing that the minimum.
+// defaultLimitRange completes the limits of containers: the default limit is the maximum; the default request is the default limit or, if there is
+// none, the minimum.
 func defaultLimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]

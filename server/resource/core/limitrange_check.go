@@ -90,7 +90,7 @@ func sortedNames(lists ...corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// checkLimitAmounts wants minimum ≤ default request ≤ default limit ≤ maximum, as far as each is given.
+// checkLimitAmounts requires minimum ≤ default request ≤ default limit ≤ maximum, for those that are set.
 func checkLimitAmounts(item *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sortedNames(item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio) {

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Namespaces hold the objects of the namespaced kinds. A deleted one stays, with the phase Terminating, until whoever
-// is named in spec.finalizers has cleared it out.
+// Namespaces hold the objects of namespaced kinds. A deleted namespace stays, with the phase Terminating, until the controllers in spec.finalizers
+// have deleted its content.
 func Namespaces() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Namespace]{
 		Group: "", Version: "v1", Kind: "Namespace", Resource: "namespaces",
-		MetaAgain:  true,
-		ShortNames: []string{"ns"}, NoVerbs: []string{"deletecollection"},
+		ValidateMetaTwice: true,
+		ShortNames:        []string{"ns"}, NoVerbs: []string{"deletecollection"},
 		NoGeneration: true, UnconditionalUpdate: true,
 		Name:    validation.NameIsDNSLabel,
 		Default: nameLabel,
@@ -26,7 +26,7 @@ func Namespaces() *resource.Kind {
 			PrepareCreate: prepareNamespace,
 			PrepareUpdate: func(_ context.Context, ns, old *corev1.Namespace) { ns.Spec.Finalizers = old.Spec.Finalizers },
 			Validate: func(_ context.Context, ns *corev1.Namespace) field.ErrorList {
-				nameLabel(ns) // a generated name is known only now
+				nameLabel(ns) // a generated name is known only here
 				var errs field.ErrorList
 				for _, f := range ns.Spec.Finalizers {
 					errs = append(errs, checkNamespaceFinalizer(f, field.NewPath("spec", "finalizers"))...)
@@ -52,7 +52,7 @@ func Namespaces() *resource.Kind {
 		Held: func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
 		PrepareDelete: func(ns *corev1.Namespace) {
 			ns.Status.Phase = corev1.NamespaceTerminating
-			ns.DeletionGracePeriodSeconds = nil // how long it takes is up to what is in it
+			ns.DeletionGracePeriodSeconds = nil // the content of the namespace decides how long it takes
 		},
 		Fields:  []resource.Field{{Label: "status.phase"}},
 		Columns: []table.Column{table.Name(), table.Text("Status", "The status of the namespace"), table.Age()},
@@ -62,7 +62,7 @@ func Namespaces() *resource.Kind {
 	})
 }
 
-// nameLabel gives every namespace the label with which it can be selected by name.
+// nameLabel sets the label with which a namespace can be selected by name.
 func nameLabel(ns *corev1.Namespace) {
 	if ns.Name == "" || ns.Labels[corev1.LabelMetadataName] == ns.Name {
 		return
@@ -88,7 +88,7 @@ func checkNamespaceFinalizer(f corev1.FinalizerName, path *field.Path) field.Err
 	return errs
 }
 
-// standardFinalizers are those that need no domain.
+// standardFinalizers are allowed without a domain.
 var standardFinalizers = map[string]bool{"orphan": true, "foregroundDeletion": true}
 
 func checkPhase(ns *corev1.Namespace) field.ErrorList {

@@ -15,8 +15,8 @@ import (
 func Nodes() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Node]{
 		Version: "v1", Kind: "Node", Resource: "nodes", Prefix: "minions", ShortNames: []string{"no"},
-		MetaAgain:    true,
-		NoGeneration: true, UnconditionalUpdate: true, StatusOnCreate: true,
+		ValidateMetaTwice: true,
+		NoGeneration:      true, UnconditionalUpdate: true, StatusOnCreate: true,
 		Default: defaultNode,
 		Rules:   nodeRules,
 		Status:  &nodeStatusRules,
@@ -80,7 +80,7 @@ func nodeState(n *corev1.Node) string {
 	return state
 }
 
-// Roles are told by labels, in an old and a new way.
+// Roles are labels, in an old and a new form.
 const (
 	rolePrefix = "node-role.kubernetes.io/"
 	roleLabel  = "kubernetes.io/role"
@@ -107,7 +107,7 @@ func nodeAddress(n *corev1.Node, kind corev1.NodeAddressType) string {
 	return table.None
 }
 
-// kernelOf tells for which machines the kernel is, where that is known.
+// kernelOf returns the kernel version and, if known, the architecture of a node.
 func kernelOf(i *corev1.NodeSystemInfo) string {
 	kernel := orUnknown(i.KernelVersion)
 	if i.Architecture == "" {

@@ -147,7 +147,7 @@ func checkPodCIDRs(cidrs []string) field.ErrorList {
 	}
 	for i, c := range cidrs {
 		if _, _, err := netutils.ParseCIDRSloppy(c); err != nil {
-			families[true] = 0 // what is no range is of no family
+			families[true] = 0 // an invalid range has no family
 			errs = append(errs, field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[%d]: <nil> (%w)", i, err)))
 			break
 		}
@@ -158,7 +158,7 @@ func checkPodCIDRs(cidrs []string) field.ErrorList {
 	return errs
 }
 
-// checkNodeUpdate lets what identifies a node be set once and never changed.
+// checkNodeUpdate allows what identifies a node to be set once and never changed.
 func checkNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	errs := checkAvoidPods(n.Annotations)
 	errs = append(errs, checkNodeResources(n)...)

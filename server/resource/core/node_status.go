@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// dropConfig forgets where a node wanted its configuration from: that is no longer done.
+// dropConfig removes the fields of dynamic kubelet configuration, which no longer exists.
 func dropConfig(n *corev1.Node) {
 	//lint:ignore SA1019 clients of old still send it
 	n.Spec.ConfigSource, n.Status.Config = nil, nil
 }
 
-// checkSwap wants some swap where there is any.
+// checkSwap refuses a swap capacity that is not positive.
 func checkSwap(s *corev1.NodeStatus) field.ErrorList {
 	if s.NodeInfo.Swap == nil || s.NodeInfo.Swap.Capacity == nil || *s.NodeInfo.Swap.Capacity > 0 {
 		return nil
@@ -24,7 +24,7 @@ func checkSwap(s *corev1.NodeStatus) field.ErrorList {
 
 var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*$`)
 
-// checkFeatures wants the names of what a node can do in order, each once.
+// checkFeatures requires a sorted list without duplicates.
 func checkFeatures(names []string) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status", "declaredFeatures")

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/server/resource/resourcetest"
 )
 
-// Addresses and ports are handed out by the registry, finalizers of storage added by admission.
+// The registry allocates addresses and ports, and admission adds finalizers of storage.
 var handedOut = []resourcetest.Exception{
 	resourcetest.Except("create Service", "spec.clusterIP"),
 	resourcetest.Except("create Service", "spec.clusterIPs"),

@@ -16,9 +16,9 @@ func PersistentVolumes() *resource.Kind {
 	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.PersistentVolume]{
 		Group: "", Version: "v1", Kind: "PersistentVolume", Resource: "persistentvolumes",
-		MetaAgain:    true,
-		ShortNames:   []string{"pv"},
-		NoGeneration: true, UnconditionalUpdate: true, ReturnDeleted: true,
+		ValidateMetaTwice: true,
+		ShortNames:        []string{"pv"},
+		NoGeneration:      true, UnconditionalUpdate: true, ReturnDeleted: true,
 		Default: defaultVolume,
 		Rules: resource.Rules[*corev1.PersistentVolume]{
 			PrepareCreate: func(_ context.Context, pv *corev1.PersistentVolume) {
@@ -94,7 +94,7 @@ func defaultVolumeSource(s *corev1.PersistentVolumeSource) {
 	}
 }
 
-// fill sets what is empty.
+// fill sets a value that is empty.
 func fill[T comparable](p *T, value T) {
 	var zero T
 	if *p == zero {
@@ -108,7 +108,7 @@ func fillPointer[T any](p **T, value T) {
 	}
 }
 
-// noteTransition keeps the time of the last change of phase.
+// noteTransition sets the time of the last change of phase.
 func noteTransition(_ context.Context, pv, old *corev1.PersistentVolume) {
 	switch now := metav1.Now(); {
 	case pv.Status.Phase == old.Status.Phase:

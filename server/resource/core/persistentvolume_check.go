@@ -82,7 +82,7 @@ func checkVolumeAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.Err
 
 func checkVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
 	errs := checkVolume(pv)
-	errs = append(errs, errs...) // it is looked at twice
+	errs = append(errs, errs...) // Kubernetes validates it twice
 	now, was := &pv.Spec, &old.Spec
 	if !equality.Semantic.DeepEqual(withoutExpandSecret(now, was), was.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),
@@ -98,7 +98,7 @@ func checkVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
 	return errs
 }
 
-// withoutExpandSecret leaves out the one part of a source that may be added later.
+// withoutExpandSecret returns the old source with the secret of the new one, which is the only part that may be added later.
 func withoutExpandSecret(now, was *corev1.PersistentVolumeSpec) corev1.PersistentVolumeSource {
 	s := now.PersistentVolumeSource
 	if s.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {

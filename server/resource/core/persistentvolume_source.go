@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/server/resource/podspec"
 )
 
-// sourceCheck collects what is wrong with the sources of a volume, of which there must be exactly one.
+// sourceCheck collects the errors in the sources of a volume, of which exactly one must be set.
 type sourceCheck struct {
 	path   *field.Path
 	number int
 	errs   field.ErrorList
 }
 
-// of checks a source if it is there and the first one.
+// of validates a source if it is set and the first one.
 func (c *sourceCheck) of(name string, there bool, detail func(at *field.Path) field.ErrorList) {
 	if !there {
 		return
@@ -88,7 +88,7 @@ func checkOneSource(s *corev1.PersistentVolumeSource, at *field.Path) field.Erro
 	return c.errs
 }
 
-// shared is for the sources that volumes of pods have too.
+// shared validates a source that volumes of pods have too.
 func (c *sourceCheck) shared(name string, there bool, s corev1.VolumeSource) {
 	c.of(name, there, func(*field.Path) field.ErrorList { return podspec.ValidateVolumeSource(s, c.path) })
 }
@@ -100,7 +100,7 @@ func needSome(at *field.Path, name string, list []string) field.ErrorList {
 	return nil
 }
 
-// needSecret wants a secret, if any, to be named in full.
+// needSecret requires that a secret reference, if set, has a name and a namespace.
 func needSecret(at *field.Path, r *corev1.SecretReference) field.ErrorList {
 	if r == nil {
 		return nil
@@ -108,7 +108,7 @@ func needSecret(at *field.Path, r *corev1.SecretReference) field.ErrorList {
 	return need(at.Child("secretRef"), "name", r.Name, "namespace", r.Namespace)
 }
 
-// need wants each of some named texts to be there.
+// need requires that none of the named values is empty.
 func need(at *field.Path, namesAndValues ...string) field.ErrorList {
 	var errs field.ErrorList
 	for pair := range slices.Chunk(namesAndValues, 2) {

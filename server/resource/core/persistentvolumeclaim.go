@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// PersistentVolumeClaims ask for a volume.
+// PersistentVolumeClaims request a volume.
 func PersistentVolumeClaims() *resource.Kind {
 	spec, status := corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.PersistentVolumeClaim]{
 		Group: "", Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims",
-		MetaAgain:  true,
-		Namespaced: true, ShortNames: []string{"pvc"},
+		ValidateMetaTwice: true,
+		Namespaced:        true, ShortNames: []string{"pvc"},
 		NoGeneration: true, UnconditionalUpdate: true, ReturnDeleted: true,
 		Default: defaultClaim,
 		Rules: resource.Rules[*corev1.PersistentVolumeClaim]{
@@ -69,15 +69,15 @@ func prepareClaim(c *corev1.PersistentVolumeClaim) {
 	normalizeDataSources(&c.Spec, nil)
 }
 
-// dropForeignSource forgets a source in another namespace: they are not turned on.
+// dropForeignSource removes a data source in another namespace: the feature is off.
 func dropForeignSource(s *corev1.PersistentVolumeClaimSpec) {
 	if r := s.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" {
 		s.DataSourceRef = nil
 	}
 }
 
-// normalizeDataSources keeps the older and the newer way of naming a source the same. The older one was always silently
-// dropped when it named something other than a claim or a snapshot.
+// normalizeDataSources keeps dataSource and dataSourceRef in step. An old dataSource that names anything but a claim or a snapshot is dropped
+// silently, as Kubernetes always did.
 func normalizeDataSources(spec, old *corev1.PersistentVolumeClaimSpec) {
 	if s := spec.DataSource; s != nil && !isDataSource(s) && (old == nil || old.DataSource == nil) && spec.DataSourceRef == nil {
 		spec.DataSource = nil

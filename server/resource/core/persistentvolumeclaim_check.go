@@ -28,7 +28,7 @@ func checkClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	now, was := c.Spec.DeepCopy(), old.Spec.DeepCopy()
 	normalizeDataSources(was, nil)
 	if was.VolumeName == "" {
-		was.VolumeName = now.VolumeName // it is bound by setting it
+		was.VolumeName = now.VolumeName // setting it binds the claim
 	}
 	annotation := corev1.BetaStorageClassAnnotation
 	switch class := old.Annotations[annotation]; {
@@ -37,7 +37,7 @@ func checkClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	case class != c.Annotations[annotation]:
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(annotation), c.Annotations[annotation], "field is immutable"))
 	case class == "" && was.StorageClassName == nil && now.StorageClassName != nil:
-		was.StorageClassName = now.StorageClassName // the default may come to be known later
+		was.StorageClassName = now.StorageClassName // the default class may be set later
 	}
 	if c.Status.Phase == corev1.ClaimBound {
 		if now.Resources.Requests != nil {

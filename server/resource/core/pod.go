@@ -13,8 +13,8 @@ import (
 func Pods() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Pod]{
 		Version: "v1", Kind: "Pod", Resource: "pods",
-		MetaAgain:  true,
-		Namespaced: true, ShortNames: []string{"po"}, Categories: []string{"all"},
+		ValidateMetaTwice: true,
+		Namespaced:        true, ShortNames: []string{"po"}, Categories: []string{"all"},
 		UnconditionalUpdate: true, ReturnDeleted: true,
 		Default:  podspec.Default,
 		Rules:    podRules,
@@ -37,7 +37,7 @@ func Pods() *resource.Kind {
 	})
 }
 
-// Bindings tell a pod its node; they can only be created.
+// Bindings assign a pod to a node; they can only be created.
 func Bindings() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Binding]{
 		Version: "v1", Kind: "Binding", Resource: "bindings", Namespaced: true,
@@ -59,10 +59,10 @@ var podActions = []resource.Action{
 	{Name: "proxy", Body: corev1.SchemeGroupVersion.WithKind("PodProxyOptions"), Verbs: proxyVerbs},
 }
 
-// proxyVerbs are those of a path that hands every request on.
+// proxyVerbs are the verbs of a path that forwards every request.
 var proxyVerbs = []string{"create", "delete", "get", "patch", "update"}
 
-// podGrace tells how long a pod may take to end: not at all if nothing of it runs or will run.
+// podGrace returns the grace period of a pod. It is zero if no container of it runs or will run.
 func podGrace(p *corev1.Pod, requested *int64) (int64, bool) {
 	if p.Spec.NodeName == "" || podEnded(p) {
 		return 0, true

@@ -76,7 +76,7 @@ func podHas(p *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
-// endedConditions let clients leave out pods that have ended.
+// endedConditions let clients hide pods that have ended.
 func endedConditions(phase corev1.PodPhase) []metav1.TableRowCondition {
 	completed := metav1.TableRowCondition{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(phase)}
 	switch phase {
@@ -90,14 +90,14 @@ func endedConditions(phase corev1.PodPhase) []metav1.TableRowCondition {
 	return []metav1.TableRowCondition{completed}
 }
 
-// podSummary is what a line says of a pod's containers.
+// podSummary is what a row shows of a pod's containers.
 type podSummary struct {
 	ready, total int
 	reason       string
 	restarts     restarts
 }
 
-// restarts counts restarts and remembers the last.
+// restarts is the number of restarts and the time of the last.
 type restarts struct {
 	count int
 	last  metav1.Time
@@ -141,10 +141,10 @@ func (s *podSummary) look(p *corev1.Pod) {
 	}
 }
 
-// nodeLost is the reason of pods whose node no longer answers.
+// nodeLost is the reason of pods whose node is unreachable.
 const nodeLost = "NodeLost"
 
-// lookAtInit goes through the init containers up to the first that has not done its part.
+// lookAtInit examines the init containers up to the first that is not done.
 func (s *podSummary) lookAtInit(p *corev1.Pod) (initializing bool) {
 	sidecars := map[string]bool{}
 	for i := range p.Spec.InitContainers {

@@ -26,10 +26,10 @@ var podRules = resource.Rules[*corev1.Pod]{
 	},
 }
 
-// preparePod gives a new pod its first status.
+// preparePod sets the status of a new pod.
 func preparePod(_ context.Context, p *corev1.Pod) {
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		p.Spec.TerminationGracePeriodSeconds = new(int64(1)) // as short as can be
+		p.Spec.TerminationGracePeriodSeconds = new(int64(1)) // the shortest grace period
 	}
 	podspec.MatchOwnLabels(p)
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: demand.QOSClass(&p.Spec)}
@@ -63,7 +63,7 @@ var ephemeralRules = resource.Rules[*corev1.Pod]{
 	ValidateUpdate: checkEphemeralUpdate,
 }
 
-// restorePod makes a pod what it was, except for its place in history.
+// restorePod reverts a pod to old, except for its resource version.
 func restorePod(p, old *corev1.Pod) {
 	version := p.ResourceVersion
 	managed := p.ManagedFields

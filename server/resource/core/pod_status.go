@@ -13,7 +13,7 @@ import (
 
 var podStatusPath = field.NewPath("status")
 
-// Conditions that Kubernetes' own parts set; any other must be a qualified name.
+// Conditions of Kubernetes' own components; all others must be qualified names.
 var systemConditions = map[corev1.PodConditionType]bool{
 	corev1.PodScheduled: true, corev1.PodReady: true, corev1.PodInitialized: true, corev1.ContainersReady: true,
 	corev1.DisruptionTarget: true, corev1.PodReadyToStartContainers: true, corev1.PodResizePending: true, corev1.PodResizeInProgress: true,
@@ -100,7 +100,7 @@ func hostIPs(s *corev1.PodStatus) field.ErrorList {
 
 const mayNotRestart = "may not be transitioned to non-terminated state"
 
-// endedStayEnded lets containers that are not to be restarted not run again.
+// endedStayEnded refuses that a container which must not be restarted runs again.
 func endedStayEnded(p *corev1.Pod, now, before []corev1.ContainerStatus, name string) field.ErrorList {
 	if p.Spec.RestartPolicy == corev1.RestartPolicyAlways || restartsByRule(p) {
 		return nil
@@ -121,7 +121,7 @@ func initEndedStayEnded(p *corev1.Pod, now, before []corev1.ContainerStatus) fie
 	return stayEnded(p, now, before, "initContainerStatuses", func(c corev1.ContainerStatus) bool { return sidecars[c.Name] })
 }
 
-// restartsByRule tells whether containers have restart policies of their own.
+// restartsByRule reports whether containers have their own restart policies.
 func restartsByRule(p *corev1.Pod) bool {
 	for i := range p.Spec.Containers {
 		if p.Spec.Containers[i].RestartPolicy != nil {

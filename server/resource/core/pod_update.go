@@ -21,7 +21,7 @@ import (
 
 var podSpecPath = field.NewPath("spec")
 
-// checkPodUpdate lets a pod change in very little: a running pod is what it was declared to be.
+// checkPodUpdate allows changes of only a few fields of a pod.
 func checkPodUpdate(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	errs := podAnnotationsKept(p, old)
 	unchanged := alike.Equal(&p.Spec, &old.Spec)
@@ -47,7 +47,7 @@ func checkPodUpdate(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	return append(errs, nothingElseChanged(p, old)...)
 }
 
-// podAnnotationsKept refuses changes of annotations that say what a pod is.
+// podAnnotationsKept refuses changes of annotations that are immutable.
 func podAnnotationsKept(p, old *corev1.Pod) field.ErrorList {
 	if len(p.Annotations) == 0 && len(old.Annotations) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func sameContainers(now, before []corev1.Container, name string) (errs field.Err
 	return nil, true
 }
 
-// imagesNamed looks at what an update may change once more, as Kubernetes does.
+// imagesNamed validates the images, which an update may change, a second time, as Kubernetes does.
 func imagesNamed(containers []corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range containers {
@@ -91,7 +91,7 @@ func imagesNamed(containers []corev1.Container, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// deadlineUpdate lets a deadline be set once and shortened after.
+// deadlineUpdate allows a deadline to be set once and to be shortened.
 func deadlineUpdate(now, before *int64) *field.Error {
 	path := func() *field.Path { return podSpecPath.Child("activeDeadlineSeconds") }
 	switch {
@@ -128,7 +128,7 @@ func tolerationsOnlyAdded(p, old *corev1.Pod) field.ErrorList {
 	return podspec.ValidateTolerations(p.Spec.Tolerations, path)
 }
 
-// tolerates looks for a toleration, for whatever time.
+// tolerates reports whether a list contains a toleration, whatever its seconds are.
 func tolerates(list []corev1.Toleration, want corev1.Toleration) bool {
 	return slices.ContainsFunc(list, func(t corev1.Toleration) bool {
 		t.TolerationSeconds = want.TolerationSeconds
@@ -149,7 +149,7 @@ func nothingElseChanged(p, old *corev1.Pod) field.ErrorList {
 	return append(errs, field.Forbidden(podSpecPath, updatable+"\n"+changes))
 }
 
-// withoutAllowed takes back what an update may change.
+// withoutAllowed reverts the changes that are allowed.
 func withoutAllowed(p, old *corev1.Pod) (*corev1.PodSpec, field.ErrorList) {
 	s, was := p.Spec.DeepCopy(), &old.Spec
 	for i := range s.Containers {
@@ -168,7 +168,7 @@ func withoutAllowed(p, old *corev1.Pod) (*corev1.PodSpec, field.ErrorList) {
 	return s, tightenGated(s, p, old)
 }
 
-// tightenGated lets a pod that waits at a gate be confined to fewer nodes. It takes back what is allowed.
+// tightenGated allows that a pod with scheduling gates is restricted to fewer nodes. It reverts the allowed changes.
 func tightenGated(s *corev1.PodSpec, p, old *corev1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	for key, value := range old.Spec.NodeSelector {
@@ -233,8 +233,7 @@ func tighter(now, was *corev1.NodeSelector) bool {
 	return true
 }
 
-// tighterTerm wants everything that was asked for, in its place, perhaps with more after it. An empty term matches
-// nothing and must stay.
+// tighterTerm requires that all old requirements stay in their places; new ones may follow. An empty term matches nothing and must stay.
 func tighterTerm(now, was corev1.NodeSelectorTerm) bool {
 	return startsWith(now.MatchExpressions, was.MatchExpressions) && startsWith(now.MatchFields, was.MatchFields) &&
 		(len(was.MatchExpressions)+len(was.MatchFields) > 0 || equality.Semantic.DeepEqual(now, was))

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/resourcetest"
 )
 
-// recordedPod is the pod of the story "verbs", and what its server said to a new hostname.
+// recordedPod returns the pod of the story "verbs", and the server's error for a changed hostname.
 func recordedPod(t *testing.T) (pod *corev1.Pod, refusal string) {
 	t.Helper()
 	for _, s := range resourcetest.Story(t, "verbs") {
@@ -65,7 +65,7 @@ func TestPodsChangeOnlyInWhatTheyMay(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*corev1.Pod)
 		change func(*corev1.Pod)
-		want   []string // beginnings of causes
+		want   []string // how the errors begin
 	}{
 		"nothing":          {},
 		"image":            {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:2"; p.Spec.InitContainers[0].Image = "app:2" }},

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/server/resource/quote"
 )
 
-// checkEphemeralUpdate lets ephemeral containers be added, never changed or taken away.
+// checkEphemeralUpdate allows that ephemeral containers are added, but neither changed nor removed.
 func checkEphemeralUpdate(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 	errs := podspec.Validate(p, podspec.OptionsFrom(ctx))
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
@@ -50,7 +50,7 @@ var resizeRules = resource.Rules[*corev1.Pod]{
 	ValidateUpdate: checkResize,
 }
 
-// prepareResize keeps nothing of an update but the resources of containers that exist.
+// prepareResize reverts everything in an update but the resources of existing containers.
 func prepareResize(_ context.Context, p, old *corev1.Pod) {
 	wanted := p.Spec.DeepCopy()
 	restorePod(p, old)
@@ -93,7 +93,7 @@ func checkResize(ctx context.Context, p, old *corev1.Pod) field.ErrorList {
 
 var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// checkResized wants what was limited to stay limited, and what was asked for to stay asked for.
+// checkResized refuses to remove requests and limits.
 func checkResized(now, before []corev1.Container, name string) field.ErrorList {
 	var errs field.ErrorList
 	for i := range now {

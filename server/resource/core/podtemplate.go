@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// PodTemplates are kept patterns of pods.
+// PodTemplates are stored templates of pods.
 func PodTemplates() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.PodTemplate]{
 		Version: "v1", Kind: "PodTemplate", Resource: "podtemplates", Namespaced: true,

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/server/resource/resourcetest"
 )
 
-// body is an object of the group with the rest after its metadata.
+// body returns an object of the group; rest follows its metadata.
 func body(kind, rest string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":"o","namespace":"n"},%s}`, kind, rest)
 }
@@ -165,7 +165,7 @@ func TestDeletedNamespaceTerminatesAndStaysUntilFinalized(t *testing.T) {
 	done.Spec.Finalizers = nil
 	kind.Views["finalize"].PrepareUpdate(context.Background(), done, ns)
 	if kind.Held(done) {
-		t.Error("held after its finalizers are gone")
+		t.Error("held after its finalizers were removed")
 	}
 }
 

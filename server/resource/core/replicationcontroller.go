@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// ReplicationControllers keep a number of equal pods; ReplicaSets have taken their place.
+// ReplicationControllers keep a number of equal pods; ReplicaSets have replaced them.
 func ReplicationControllers() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ReplicationController]{
 		Version: "v1", Kind: "ReplicationController", Resource: "replicationcontrollers", Prefix: "controllers",
@@ -83,7 +83,7 @@ func controllerRow(rc *corev1.ReplicationController) resource.Row {
 	}}
 }
 
-// nameOfController wants a subdomain; what a name is made of need only be a part of a path.
+// nameOfController requires a subdomain; the prefix of a generated name must only be a valid path segment.
 func nameOfController(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)

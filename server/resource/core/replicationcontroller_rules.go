@@ -18,7 +18,7 @@ var controllerRules = resource.Rules[*corev1.ReplicationController]{
 		return checkController(ctx, rc)
 	},
 	Warnings: func(_ context.Context, rc, old *corev1.ReplicationController) []string {
-		return podspec.MakerWarnings(rc, old, rc.Spec.Template, field.NewPath("spec", "template"))
+		return podspec.TemplateOwnerWarnings(rc, old, rc.Spec.Template, field.NewPath("spec", "template"))
 	},
 }
 
@@ -44,7 +44,7 @@ func checkController(ctx context.Context, rc *corev1.ReplicationController) fiel
 	if replicas > 1 {
 		errs = append(errs, podspec.ValidateShared(s.Template, template)...)
 	}
-	return append(errs, podspec.ValidateKept(s.Template, template, "ReplicationController")...)
+	return append(errs, podspec.ValidateRunningTemplate(s.Template, template, "ReplicationController")...)
 }
 
 var controllerStatusRules = resource.Rules[*corev1.ReplicationController]{

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// ResourceQuotas bound what a namespace may use in all.
+// ResourceQuotas limit what a namespace may use in total.
 func ResourceQuotas() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ResourceQuota]{
 		Group: "", Version: "v1", Kind: "ResourceQuota", Resource: "resourcequotas",
@@ -35,7 +35,7 @@ func ResourceQuotas() *resource.Kind {
 	})
 }
 
-// quotaRow shows what is used of what is granted, the limits apart from all else.
+// quotaRow shows used and granted amounts, with the limits in a separate cell.
 func quotaRow(q *corev1.ResourceQuota) resource.Row {
 	names := make([]string, 0, len(q.Status.Hard))
 	for name := range q.Status.Hard {

@@ -70,7 +70,7 @@ var (
 	computeResources = []string{"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 )
 
-// counts tells whether something can be counted for a scope.
+// counts reports whether a resource can be used with a scope.
 func counts(scope corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
 	n := string(name)
 	switch scope {
@@ -91,7 +91,7 @@ func allCount(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
 	return true
 }
 
-// conflicts counts pairs of scopes of which a pod can only be in one.
+// conflicts counts pairs of scopes that exclude each other.
 func conflicts(scopes []corev1.ResourceQuotaScope) int {
 	n := 0
 	for _, pair := range [...][2]corev1.ResourceQuotaScope{

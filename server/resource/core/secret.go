@@ -15,12 +15,12 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Secrets hold what not everybody may read.
+// Secrets hold confidential data.
 func Secrets() *resource.Kind {
 	doc := corev1.Secret{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.Secret]{
 		Group: "", Version: "v1", Kind: "Secret", Resource: "secrets",
-		MetaAgain:           true,
+		ValidateMetaTwice:   true,
 		Namespaced:          true,
 		UnconditionalUpdate: true,
 		Default:             defaultSecret,
@@ -37,7 +37,7 @@ func Secrets() *resource.Kind {
 	})
 }
 
-// defaultSecret moves what was written as text to where it is kept: nobody ever reads it back as text.
+// defaultSecret moves stringData, which is write-only, to data.
 func defaultSecret(s *corev1.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque

@@ -15,8 +15,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Services give a set of pods one name and one address. Addresses and ports are handed out by whoever knows what is taken,
-// who asks CheckClusterIPs first.
+// Services give a set of pods one name and one address. The allocator, which allocates addresses and ports, calls CheckClusterIPs first.
 func Services() *resource.Kind {
 	spec := corev1.ServiceSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.Service]{
@@ -54,7 +53,7 @@ func Services() *resource.Kind {
 	})
 }
 
-// affinitySeconds is how long a client stays with a pod: three hours.
+// affinitySeconds is the default session affinity: three hours.
 const affinitySeconds = 10800
 
 func defaultService(s *corev1.Service) {
@@ -111,7 +110,7 @@ func reachableFromOutside(spec *corev1.ServiceSpec) bool {
 	return needsNodePort(spec.Type) || spec.Type == corev1.ServiceTypeClusterIP && len(spec.ExternalIPs) > 0
 }
 
-// needsHealthCheckPort tells whether nodes must say which of them have a pod of the service.
+// needsHealthCheckPort reports whether a service needs a health check node port.
 func needsHealthCheckPort(spec *corev1.ServiceSpec) bool {
 	return spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

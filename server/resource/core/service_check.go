@@ -60,7 +60,7 @@ func isHeadless(s *corev1.Service) bool {
 // kubeletPort must never be reachable through a load balancer.
 const kubeletPort = 10250
 
-// checkServiceKind is what only one type asks for.
+// checkServiceKind validates what depends on the service's type.
 func checkServiceKind(s *corev1.Service, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	headless := func() {
@@ -127,7 +127,7 @@ func checkServicePorts(ports []corev1.ServicePort, path *field.Path) field.Error
 	return errs
 }
 
-// maxAffinitySeconds is a day.
+// maxAffinitySeconds is one day.
 const maxAffinitySeconds = 86400
 
 func checkAffinity(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
@@ -249,7 +249,7 @@ func checkTraffic(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	default:
 		errs = append(errs, check.OneOf(external, at, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
 	}
-	// Where it is needed and missing, the registry hands one out.
+	// If it is needed and missing, the registry allocates one.
 	if n := spec.HealthCheckNodePort; n != 0 {
 		at := path.Child("healthCheckNodePort")
 		if needsHealthCheckPort(spec) {

@@ -22,7 +22,7 @@ func checkServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	return append(errs, checkService(s, old)...)
 }
 
-// checkClassChange leaves the form of the class to the check of the whole.
+// checkClassChange checks only whether the class may change; its form is validated elsewhere.
 func checkClassChange(s, old *corev1.Service) field.ErrorList {
 	both := s.Spec.Type == corev1.ServiceTypeLoadBalancer && old.Spec.Type == corev1.ServiceTypeLoadBalancer
 	if s.Spec.LoadBalancerClass != nil && s.Spec.Type != corev1.ServiceTypeLoadBalancer && old.Spec.Type != corev1.ServiceTypeLoadBalancer {
@@ -34,12 +34,12 @@ func checkClassChange(s, old *corev1.Service) field.ErrorList {
 	return nil
 }
 
-// reachable are the types that have addresses of their own.
+// reachable are the types with a cluster IP.
 var reachable = []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
 
 const onceSet = "may not change once set"
 
-// checkAddressChange allows a second address to come and go, and nothing else.
+// checkAddressChange allows only that a second address is added or removed.
 func checkAddressChange(s, old *corev1.Service) field.ErrorList {
 	if isHeadless(s) && isHeadless(old) || !slices.Contains(reachable, s.Spec.Type) {
 		return nil
@@ -48,17 +48,17 @@ func checkAddressChange(s, old *corev1.Service) field.ErrorList {
 	return checkPairChange(s, s.Spec.ClusterIPs, old.Spec.ClusterIPs, "clusterIP", path.Index)
 }
 
-// checkFamilyChange is the same for families. Headless services may change them freely.
+// checkFamilyChange allows the same for IP families. Headless services may change them freely.
 func checkFamilyChange(s, old *corev1.Service) field.ErrorList {
 	if isHeadless(s) || isHeadless(old) {
 		return nil
 	}
 	first := field.NewPath("spec", "ipFamilies").Index(0)
-	// kube-apiserver blames the first one, whichever has changed.
+	// kube-apiserver reports the first one, whichever has changed.
 	return checkPairChange(s, s.Spec.IPFamilies, old.Spec.IPFamilies, "ipFamily", func(int) *field.Path { return first })
 }
 
-// checkPairChange allows the second of up to two values to come and go, and nothing else.
+// checkPairChange allows only that the second of at most two values is added or removed.
 func checkPairChange[T comparable](s *corev1.Service, now, was []T, what string, at func(i int) *field.Path) (errs field.ErrorList) {
 	check := func(i int) {
 		if now[i] != was[i] {

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// prepareServiceUpdate lets a client that sends the whole service back leave out what the server gave it, and lets it
-// change the type without taking away by hand what belongs to the old one.
+// prepareServiceUpdate restores values that the server has allocated, if an update omits them. If the type changes, it removes the values of the old
+// type.
 func prepareServiceUpdate(s, old *corev1.Service) {
 	keepAllocated(s, old)
 	normalizeClusterIPs(s, old)
@@ -67,8 +67,7 @@ func keepNodePorts(spec, was *corev1.ServiceSpec) {
 	}
 }
 
-// normalizeClusterIPs keeps the older field with one address and the newer one with several the same, taking the side of
-// the one that changed.
+// normalizeClusterIPs keeps clusterIP and clusterIPs in step; if they differ, the one that has changed wins.
 func normalizeClusterIPs(s, old *corev1.Service) {
 	spec := &s.Spec
 	if old == nil {
@@ -123,7 +122,7 @@ func dropAddresses(spec, was *corev1.ServiceSpec) {
 	drop(&spec.IPFamilyPolicy, was.IPFamilyPolicy)
 }
 
-// drop takes away what is the same as before.
+// drop removes a value that has not changed.
 func drop[T comparable](now **T, was *T) {
 	if *now != nil && was != nil && **now == *was {
 		*now = nil

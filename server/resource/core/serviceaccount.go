@@ -12,12 +12,12 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// ServiceAccounts are the identities of what runs in a cluster.
+// ServiceAccounts are the identities of processes in a cluster.
 func ServiceAccounts() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.ServiceAccount]{
 		Group: "", Version: "v1", Kind: "ServiceAccount", Resource: "serviceaccounts",
-		MetaAgain:  true,
-		Namespaced: true, ShortNames: []string{"sa"},
+		ValidateMetaTwice: true,
+		Namespaced:        true, ShortNames: []string{"sa"},
 		UnconditionalUpdate: true, ReturnDeleted: true,
 		Rules: resource.Rules[*corev1.ServiceAccount]{
 			PrepareCreate: func(_ context.Context, sa *corev1.ServiceAccount) { keepSecretNames(sa) },
@@ -35,7 +35,7 @@ func ServiceAccounts() *resource.Kind {
 	})
 }
 
-// keepSecretNames drops all but the names of the secrets, which are of the account's own namespace.
+// keepSecretNames removes everything but the names of the secrets, which are in the account's own namespace.
 func keepSecretNames(sa *corev1.ServiceAccount) {
 	for i := range sa.Secrets {
 		sa.Secrets[i] = corev1.ObjectReference{Name: sa.Secrets[i].Name}

@@ -2,7 +2,7 @@ package core
 
 import "github.com/millrace/millrace/server/resource"
 
-// workloads are the kinds of the group that run containers, and where they run.
+// workloads returns the kinds of the group that run containers, and nodes.
 func workloads() []*resource.Kind {
 	return []*resource.Kind{
 		Bindings(),

@@ -16,7 +16,7 @@ func TestWorkloadsAreRefusedAsRecorded(t *testing.T) {
 	resourcetest.Invalid(t, workloads(),
 		resourcetest.Except("invalid Pod: priority class unknown", ""),
 		resourcetest.Except("invalid Pod: runtime class unknown", ""),
-		resourcetest.Except("invalid Pod: finalizer", ""), // metadata is not the kind's matter
+		resourcetest.Except("invalid Pod: finalizer", ""), // the registry validates metadata
 	)
 }
 

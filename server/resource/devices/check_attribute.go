@@ -13,13 +13,13 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// maxValues is how many values a policy may name.
+// maxValues is the maximum number of values of a request policy.
 const maxValues = 10
 
-// version is a version as semver.org describes it.
+// version is a semantic version (semver.org).
 var version = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
-// checkAttribute checks values; the type wants exactly one.
+// checkAttribute validates the value; the declarative validation requires exactly one.
 func checkAttribute(a *v1.DeviceAttribute, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if a.StringValue != nil && len(*a.StringValue) > v1.DeviceAttributeMaxValueLength {
@@ -36,14 +36,14 @@ func checkAttribute(a *v1.DeviceAttribute, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// checkQualified wants an identifier, with or without the domain of who defined it.
+// checkQualified requires an identifier with an optional domain.
 func checkQualified(name string, path *field.Path) field.ErrorList {
 	domain, id, qualified := strings.Cut(name, "/")
 	switch {
 	case !qualified:
 		return checkIdentifier(name, path)
 	case strings.Contains(id, "/"):
-		return nil // as Kubernetes, which overlooks such names
+		return nil // Kubernetes does not validate such names
 	}
 	var errs field.ErrorList
 	if domain == "" {
@@ -65,7 +65,7 @@ func checkIdentifier(id string, path *field.Path) field.ErrorList {
 	return append(errs, check.Invalid(path, id, content.IsCIdentifier(id))...)
 }
 
-// shortened is a key as errors name it.
+// shortened returns a key as errors show it.
 func shortened(key string) string {
 	const most, dots = v1.DeviceMaxDomainLength + 1 + v1.DeviceMaxIDLength, "..."
 	if len(key) <= most {
@@ -128,7 +128,7 @@ func checkValues(p *v1.CapacityRequestPolicy, capacity resource.Quantity, path *
 	return errs
 }
 
-// checkRange wants the bounds to fit each other, the capacity and what is asked for by default.
+// checkRange requires that the bounds fit each other, the capacity and the default.
 func checkRange(r *v1.CapacityRequestPolicyRange, standard, capacity resource.Quantity, path *field.Path) field.ErrorList {
 	if r.Min == nil {
 		return field.ErrorList{field.Required(path.Child("min"), "required when validRange is defined")}

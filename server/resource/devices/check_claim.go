@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// requests are the names of a claim's requests, and of the alternatives that each has.
+// requests are the names of a claim's requests, and of the alternatives of each.
 type requests map[string]map[string]bool
 
 func requestsOf(c *v1.DeviceClaim) requests {
@@ -25,14 +25,14 @@ func requestsOf(c *v1.DeviceClaim) requests {
 	return all
 }
 
-// has tells whether a claim has a request, or an alternative after a slash.
+// has reports whether a claim has a request, or an alternative, which is named after a slash.
 func (r requests) has(name string) bool {
 	request, alternative, nested := strings.Cut(name, "/")
 	within, known := r[request]
 	return known && (!nested || within[alternative])
 }
 
-// checkReference wants the name of a request.
+// checkReference requires the name of a request.
 func (r requests) checkReference(name string, path *field.Path) field.ErrorList {
 	const problem = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 	parts := strings.Split(name, "/")
@@ -49,10 +49,10 @@ func (r requests) checkReference(name string, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// checkReferences wants names of requests; the type wants each of them once.
+// checkReferences requires names of requests; the declarative validation refuses duplicates.
 func (r requests) checkReferences(names []string, path *field.Path) field.ErrorList {
 	if len(names) > v1.DeviceRequestsMaxSize {
-		return nil // the type says so
+		return nil // declarative validation reports it
 	}
 	var errs field.ErrorList
 	for i, name := range names {

@@ -19,10 +19,10 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// checkSelectors compiles expressions, unless they are those that are stored: such ones were good once.
+// checkSelectors compiles CEL expressions. Stored ones are not checked again, because they were valid once.
 func checkSelectors(all []v1.DeviceSelector, path *field.Path, stored bool) field.ErrorList {
 	if len(all) > v1.DeviceSelectorsMaxSize {
-		return nil // the type says so
+		return nil // declarative validation reports it
 	}
 	var errs field.ErrorList
 	for i, s := range all {
@@ -65,7 +65,7 @@ func checkConfiguration(c *v1.DeviceConfiguration, path *field.Path, stored bool
 	return checkJSON(&c.Opaque.Parameters, at.Child("parameters"), stored, v1.OpaqueParametersMaxLength)
 }
 
-// checkJSON wants an object. What is stored may be longer: the bound is younger.
+// checkJSON requires a JSON object. A stored one may be longer, because the limit was added later.
 func checkJSON(raw *runtime.RawExtension, path *field.Path, stored bool, most int) field.ErrorList {
 	var v any
 	switch {

@@ -45,7 +45,7 @@ func checkSlicePool(p *v1.ResourcePool, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// place says where devices are: in the one way that is set.
+// place says on which nodes devices are; exactly one of its fields must be set.
 type place struct {
 	path *field.Path
 	errs field.ErrorList
@@ -80,7 +80,7 @@ func (p *place) flag(name string, said *bool) {
 	}
 }
 
-// one wants exactly one way to have been set.
+// one requires that exactly one field is set.
 func (p *place) one(problem, several string) field.ErrorList {
 	switch len(p.set) {
 	case 1:
@@ -117,7 +117,7 @@ func checkDevicePlace(d *v1.Device, each bool, path *field.Path) field.ErrorList
 	return p.one("exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec", "")
 }
 
-// most is how many devices a slice may have: fewer if they are costly to look at.
+// most returns how many devices a slice may have: fewer if they are expensive to examine.
 func most(s *v1.ResourceSliceSpec) int {
 	if slices.ContainsFunc(s.Devices, func(d v1.Device) bool { return len(d.Taints)+len(d.ConsumesCounters) > 0 }) {
 		return v1.ResourceSliceMaxDevicesWithAdvancedFeatures

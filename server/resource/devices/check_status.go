@@ -31,7 +31,7 @@ func checkClaimStatus(c, old *v1.ResourceClaim) field.ErrorList {
 func checkConsumers(c, _ *v1.ResourceClaim, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(c.Status.ReservedFor) > v1.ResourceClaimReservedForMaxSize {
-		return nil // the type says so
+		return nil // declarative validation reports it
 	}
 	for i, r := range c.Status.ReservedFor {
 		for _, part := range []struct{ name, value string }{{"resource", r.Resource}, {"name", r.Name}, {"uid", string(r.UID)}} {
@@ -43,7 +43,7 @@ func checkConsumers(c, _ *v1.ResourceClaim, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// checkReserved wants a claim to be allocated when somebody uses it, and nobody new when it is going.
+// checkReserved requires that a reserved claim is allocated, and refuses new reservations while it is being deleted.
 func checkReserved(c, old *v1.ResourceClaim, path *field.Path) field.ErrorList {
 	if len(c.Status.ReservedFor) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func checkResult(r *v1.DeviceRequestAllocationResult, known requests, path *fiel
 	return append(errs, checkTolerations(r.Tolerations, path.Child("tolerations"))...)
 }
 
-// checkBinding wants conditions of two kinds, or none, and none in both.
+// checkBinding requires binding conditions and binding failure conditions, or neither, and refuses conditions that are in both.
 func checkBinding(good, bad []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, of := range []struct {
@@ -117,7 +117,7 @@ func checkBinding(good, bad []string, path *field.Path) field.ErrorList {
 		most  int
 	}{{"bindingConditions", good, v1.BindingConditionsMaxSize}, {"bindingFailureConditions", bad, v1.BindingFailureConditionsMaxSize}} {
 		if len(of.names) > of.most {
-			continue // the type says so
+			continue // declarative validation reports it
 		}
 		for i, c := range of.names {
 			errs = append(errs, metav1validation.ValidateLabelName(c, path.Child(of.name).Index(i))...)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkSteps wants all bounds to be whole steps from the least one. Fractions are counted in thousandths.
+// checkSteps requires that all bounds are whole numbers of steps from the minimum. Fractions are computed in thousandths.
 func checkSteps(r *v1.CapacityRequestPolicyRange, standard, capacity resource.Quantity, path *field.Path) field.ErrorList {
 	bounds := []struct {
 		name string
@@ -54,13 +54,13 @@ func checkSteps(r *v1.CapacityRequestPolicyRange, standard, capacity resource.Qu
 	return errs
 }
 
-// fraction tells whether a quantity is not whole.
+// fraction reports whether a quantity is not an integer.
 func fraction(q *resource.Quantity) bool {
 	whole := q.DeepCopy()
 	return !whole.RoundUp(0)
 }
 
-// wholeProblem is what keeps a quantity from being counted with.
+// wholeProblem returns why a quantity cannot be used in computations; empty if it can.
 func wholeProblem(q *resource.Quantity) string {
 	switch {
 	case q == nil:

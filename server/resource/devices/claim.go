@@ -20,7 +20,7 @@ var (
 	templateSpec declared[v1.ResourceClaimTemplateSpec] = v1.Validate_ResourceClaimTemplateSpec
 )
 
-// Claims ask for devices.
+// Claims request devices.
 func Claims() *resource.Kind {
 	type claim = *v1.ResourceClaim
 	return resource.Define(resource.Description[claim]{
@@ -56,7 +56,7 @@ func Claims() *resource.Kind {
 	})
 }
 
-// ClaimTemplates are what claims of pods are made of.
+// ClaimTemplates are templates for the claims of pods.
 func ClaimTemplates() *resource.Kind {
 	type template = *v1.ResourceClaimTemplate
 	return resource.Define(resource.Description[template]{
@@ -126,7 +126,7 @@ func defaultTolerations(all []v1.DeviceToleration) {
 	}
 }
 
-// dropFromClaim leaves out what belongs to features that Kubernetes has switched off by default.
+// dropFromClaim removes the fields of features that are off by default in Kubernetes.
 func dropFromClaim(s *v1.ResourceClaimSpec) {
 	for i := range s.Devices.Requests {
 		r := &s.Devices.Requests[i]

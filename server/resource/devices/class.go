@@ -18,7 +18,7 @@ var (
 	ruleStatus declared[v1.DeviceTaintRuleStatus] = v1.Validate_DeviceTaintRuleStatus
 )
 
-// Classes name sets of devices and how they are set up.
+// Classes are named sets of devices with their configuration.
 func Classes() *resource.Kind {
 	type class = *v1.DeviceClass
 	return resource.Define(resource.Description[class]{
@@ -39,7 +39,7 @@ func Classes() *resource.Kind {
 	})
 }
 
-// TaintRules taint devices that a driver did not.
+// TaintRules taint devices in addition to their drivers.
 func TaintRules() *resource.Kind {
 	type rule = *v1.DeviceTaintRule
 	taint, selector := v1.DeviceTaint{}.SwaggerDoc(), v1.DeviceTaintSelector{}.SwaggerDoc()
@@ -97,5 +97,5 @@ func defaultTaint(t *v1.DeviceTaint) {
 	}
 }
 
-// presentSecond is a time that is the same after it has been stored.
+// presentSecond returns the current time in the resolution in which it is stored.
 func presentSecond() *metav1.Time { return &metav1.Time{Time: time.Now().Truncate(time.Second)} }

@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/resource/v1"
 )
 
-// deviceID names a device, or a share of one. Errors show it by the names of its fields.
+// deviceID identifies a device, or a share of one. Errors show the names of its fields.
 type deviceID struct{ Driver, Pool, Device, ShareID string }
 
-// allocated are the devices that a claim has been given.
+// allocated returns the devices that are allocated to a claim.
 func allocated(s *v1.ResourceClaimStatus) map[deviceID]bool {
 	all := map[deviceID]bool{}
 	if s.Allocation == nil {
@@ -33,7 +33,7 @@ func idOf(s *v1.AllocatedDeviceStatus) deviceID {
 	return deviceID{s.Driver, s.Pool, s.Device, share}
 }
 
-// dropFreed leaves out what drivers said of devices that the claim no longer has.
+// dropFreed removes the status of devices that are no longer allocated to the claim.
 func dropFreed(c, old *v1.ResourceClaim) {
 	now, before := allocated(&c.Status), allocated(&old.Status)
 	c.Status.Devices = slices.DeleteFunc(c.Status.Devices, func(s v1.AllocatedDeviceStatus) bool {

@@ -1,7 +1,6 @@
-// Package devices describes the kinds of the group resource.k8s.io: claims of devices, and the devices that nodes have.
+// Package devices describes the kinds of the group resource.k8s.io: claims of devices, and the devices of nodes.
 //
-// The group's published types say most of what is wrong with an object themselves (k8s.io/api's declarative validation). This
-// package adds what they do not say.
+// Most of the validation is declared by the group's published types (k8s.io/api's declarative validation). This package adds the rest.
 package devices
 
 import (
@@ -14,20 +13,20 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind {
 	return []*resource.Kind{Classes(), TaintRules(), Claims(), ClaimTemplates(), Slices()}
 }
 
-// declared is what a type says of its values.
+// declared is a type's declarative validation.
 type declared[T any] func(ctx context.Context, op operation.Operation, path *field.Path, obj, old *T) field.ErrorList
 
-// created is what a type says of a new value, without what Kubernetes only tries out.
+// created validates a new value, without validation that is experimental in Kubernetes.
 func (d declared[T]) created(ctx context.Context, part string, obj *T) field.ErrorList {
 	return enforced(d(ctx, operation.Operation{Type: operation.Create, Options: options}, field.NewPath(part), obj, nil))
 }
 
-// updated is what a type says of a change.
+// updated validates a change.
 func (d declared[T]) updated(ctx context.Context, part string, obj, old *T) field.ErrorList {
 	if equality.Semantic.DeepEqual(obj, old) {
 		return nil
@@ -35,7 +34,7 @@ func (d declared[T]) updated(ctx context.Context, part string, obj, old *T) fiel
 	return enforced(d(ctx, operation.Operation{Type: operation.Update, Options: options}, field.NewPath(part), obj, old))
 }
 
-// options are the features that types ask about.
+// options are the features that the declarative validation depends on.
 var options = map[string]bool{"DRAPartitionableDevicesType": false}
 
 func enforced(all field.ErrorList) field.ErrorList {
@@ -48,5 +47,5 @@ func enforced(all field.ErrorList) field.ErrorList {
 	return out
 }
 
-// both puts together what this package and what a type says.
+// both combines the errors of this package and of the declarative validation.
 func both(own, declared field.ErrorList) field.ErrorList { return append(own, declared...) }

@@ -14,7 +14,7 @@ import (
 
 var sliceSpec declared[v1.ResourceSliceSpec] = v1.Validate_ResourceSliceSpec
 
-// Slices tell which devices a driver has.
+// Slices list the devices of a driver.
 func Slices() *resource.Kind {
 	spec := v1.ResourceSliceSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*v1.ResourceSlice]{
@@ -60,7 +60,7 @@ func sliceWarnings(_ context.Context, s, _ *v1.ResourceSlice) []string {
 	return nil
 }
 
-// dropFromSlice leaves out what belongs to features that Kubernetes has switched off by default.
+// dropFromSlice removes the fields of features that are off by default in Kubernetes.
 func dropFromSlice(s *v1.ResourceSliceSpec) {
 	s.PartitionTypeAttribute, s.SkipNodeOperations = nil, nil
 	for i := range s.Devices {

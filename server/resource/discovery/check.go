@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// What a slice, and an endpoint in it, may hold at most.
+// Limits of a slice and of its endpoints.
 const (
 	maxEndpoints = 1000
 	maxAddresses = 100

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{EndpointSlices()} }
 
 // EndpointSlices list some of the addresses behind a service.
@@ -66,14 +66,14 @@ func prepareCreate(s *discoveryv1.EndpointSlice) {
 	dropTopology(s)
 }
 
-// dropTopology: only older versions of the group have it.
+// dropTopology removes deprecatedTopology, which only older versions of the group had.
 func dropTopology(s *discoveryv1.EndpointSlice) {
 	for i := range s.Endpoints {
 		s.Endpoints[i].DeprecatedTopology = nil
 	}
 }
 
-// prepareUpdate counts a change of the labels too: they say which service the slice belongs to.
+// prepareUpdate also increases the generation if the labels change: they say to which service the slice belongs.
 func prepareUpdate(s, old *discoveryv1.EndpointSlice) {
 	s.Generation = old.Generation
 	dropTopology(s)
@@ -83,7 +83,7 @@ func prepareUpdate(s, old *discoveryv1.EndpointSlice) {
 	}
 }
 
-// shown is how many ports or addresses a line of a table has room for.
+// shown is how many ports or addresses a row of a table shows.
 const shown = 3
 
 func portsText(ports []discoveryv1.EndpointPort) string {

@@ -10,16 +10,16 @@ const (
 	catchAll = "catch-all"
 )
 
-// Bootstrap is the objects of the group that every cluster has.
+// Bootstrap are the objects of the group that every cluster has.
 type Bootstrap struct {
 	Levels  []*flowcontrolv1.PriorityLevelConfiguration
 	Schemas []*flowcontrolv1.FlowSchema
 }
 
-// Mandatory are the objects without which no request would have a place. The server itself does not let them be changed.
+// Mandatory returns the objects without which requests would match no level. They cannot be changed.
 func Mandatory() Bootstrap { return Bootstrap{mandatoryLevels(), mandatorySchemas()} }
 
-// Suggested are the objects that a cluster starts with, as kube-apiserver 1.37. Somebody who changes one may keep it so.
+// Suggested returns the objects of a new cluster, as in kube-apiserver 1.37. Users may change them permanently.
 func Suggested() Bootstrap {
 	user, namespace := flowcontrolv1.FlowDistinguisherMethodByUserType, flowcontrolv1.FlowDistinguisherMethodByNamespaceType
 	everybody := groups("system:unauthenticated", "system:authenticated")
@@ -75,7 +75,7 @@ func priority(name string, t flowcontrolv1.PriorityLevelEnablement) *flowcontrol
 	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: meta(name), Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: t}}
 }
 
-// queued is a level whose requests wait in queues.
+// queued returns a level whose requests wait in queues.
 func queued(name string, shares, lendable, queues, hand int32) *flowcontrolv1.PriorityLevelConfiguration {
 	l := priority(name, flowcontrolv1.PriorityLevelEnablementLimited)
 	l.Spec.Limited = &flowcontrolv1.LimitedPriorityLevelConfiguration{
@@ -88,7 +88,7 @@ func queued(name string, shares, lendable, queues, hand int32) *flowcontrolv1.Pr
 	return l
 }
 
-// flow is a schema of one rule.
+// flow returns a schema with one rule.
 func flow(name, level string, precedence int32, by flowcontrolv1.FlowDistinguisherMethodType, r flowcontrolv1.PolicyRulesWithSubjects, of []flowcontrolv1.Subject) *flowcontrolv1.FlowSchema {
 	r.Subjects = of
 	s := &flowcontrolv1.FlowSchema{ObjectMeta: meta(name), Spec: flowcontrolv1.FlowSchemaSpec{

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// checkConditions wants each type of a condition, once.
+// checkConditions requires a type for each condition, and refuses duplicates.
 func checkConditions(types []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range types {
@@ -23,7 +23,7 @@ func checkConditions(types []string) field.ErrorList {
 	return errs
 }
 
-// keepMeta makes an update of the status leave all metadata alone that clients may set elsewhere.
+// keepMeta makes an update of the status keep all metadata that clients may set.
 func keepMeta(o, old resource.Object) {
 	o.SetLabels(old.GetLabels())
 	o.SetAnnotations(old.GetAnnotations())

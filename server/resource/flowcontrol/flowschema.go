@@ -10,10 +10,10 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// defaultPrecedence is what a schema has that does not say where it stands.
+// defaultPrecedence is the default of a schema's matchingPrecedence.
 const defaultPrecedence = 1000
 
-// FlowSchemas say which requests belong to which priority level.
+// FlowSchemas assign requests to priority levels.
 func FlowSchemas() *resource.Kind {
 	type schema = *flowcontrolv1.FlowSchema
 	spec := flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()

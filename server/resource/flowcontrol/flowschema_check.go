@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/server/resource/quote"
 )
 
-// verbs are those that rules can name, in the order in which errors list them.
+// verbs are the verbs that rules may contain, in the order in which errors list them.
 var verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
 
 func checkSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
@@ -77,7 +77,7 @@ func checkRule(r *flowcontrolv1.PolicyRulesWithSubjects, path *field.Path) field
 	return errs
 }
 
-// part is one of the three things that a subject may name.
+// part is one of the three kinds of a subject.
 type part struct {
 	kind       flowcontrolv1.SubjectKind
 	name, word string
@@ -141,7 +141,7 @@ func checkVerbs(all []string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// alone wants nothing beside a star.
+// alone requires that a wildcard is the only element.
 func alone(all []string, path *field.Path, what string) field.ErrorList {
 	if len(all) > 1 && slices.Contains(all, "*") {
 		return field.ErrorList{field.Invalid(path, all, "if '*' is present, must not specify other "+what)}

@@ -1,7 +1,7 @@
-// Package flowcontrol describes the kinds of the group flowcontrol.apiserver.k8s.io, and the objects of them that every cluster has.
+// Package flowcontrol describes the kinds of the group flowcontrol.apiserver.k8s.io, and the objects of the group that every cluster has.
 package flowcontrol
 
 import "github.com/millrace/millrace/server/resource"
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{FlowSchemas(), PriorityLevels()} }

@@ -12,7 +12,7 @@ import (
 
 type level = *flowcontrolv1.PriorityLevelConfiguration
 
-// PriorityLevels say how many requests may be served at a time, and what happens to those that must wait.
+// PriorityLevels limit how many requests are served at a time, and say whether others wait or are rejected.
 func PriorityLevels() *resource.Kind {
 	queuing := flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()
 	return resource.Define(resource.Description[level]{

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// roundTrip is an annotation that only means something in v1beta3.
+	// roundTrip is an annotation that has a meaning only in v1beta3.
 	roundTrip = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 	maxQueues = 10_000_000
 	// maxEntropy is how many bits of a hash the choice of queues may use.
@@ -35,7 +35,7 @@ func checkLevel(l level) field.ErrorList {
 	return append(errs, checkConditions(levelConditions(l))...)
 }
 
-// checkMandatory wants what the server itself says, but for how much the exempt level lends.
+// checkMandatory requires the server's own spec, except for the lendable percentage of the exempt level.
 func checkMandatory(l, want level, path *field.Path) field.ErrorList {
 	have, words := l.Spec, "spec of '%s' must equal the fixed value"
 	if l.Name == exempt {
@@ -145,7 +145,7 @@ func checkQueuing(q *flowcontrolv1.QueuingConfiguration, path *field.Path) field
 	return errs
 }
 
-// entropy is how many bits of a hash it takes to draw a hand of queues, estimated as Kubernetes does.
+// entropy returns how many bits of a hash are needed to choose a hand of queues, estimated as in Kubernetes.
 func entropy(queues, hand int32) int {
 	return int(math.Ceil(math.Log2(float64(queues)) * float64(hand)))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// maxController is how long the name of a controller may be.
+// maxController is the longest name of a controller.
 const maxController = 250
 
 func checkIngressClass(c *networkingv1.IngressClass) field.ErrorList {
@@ -53,7 +53,7 @@ func checkIngressClassUpdate(c, old *networkingv1.IngressClass) field.ErrorList 
 	return append(errs, checkIngressClass(c)...)
 }
 
-// ipName wants a name that is an address, written the one way that there is for it.
+// ipName requires an IP address in canonical form.
 func ipName(name string, _ bool) []string {
 	var out []string
 	for _, err := range validation.IsValidIP(nil, name) {
@@ -109,7 +109,7 @@ func checkServiceCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 	return errs
 }
 
-// checkServiceCIDRUpdate allows a second range to be added, and nothing else.
+// checkServiceCIDRUpdate allows only the addition of a second range.
 func checkServiceCIDRUpdate(c, old *networkingv1.ServiceCIDR) field.ErrorList {
 	now, was, path := c.Spec.CIDRs, old.Spec.CIDRs, field.NewPath("spec", "cidrs")
 	if len(now) != len(was) && (len(was) != 1 || len(now) != 2) {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Ingresses lead HTTP requests from outside to services.
+// Ingresses route HTTP requests from outside of the cluster to services.
 func Ingresses() *resource.Kind {
 	spec := networkingv1.IngressSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*networkingv1.Ingress]{
@@ -51,7 +51,7 @@ func Ingresses() *resource.Kind {
 	})
 }
 
-// hostsShown is how many hosts a line of a table has room for.
+// hostsShown is how many hosts a row of a table shows.
 const hostsShown = 3
 
 func hostsText(rules []networkingv1.IngressRule) string {

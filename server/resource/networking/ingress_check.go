@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// classAnnotation is how a class was named before there was a field for it.
+// classAnnotation named the class before there was a field for it.
 const classAnnotation = "kubernetes.io/ingress.class"
 
 func checkIngress(i *networkingv1.Ingress) field.ErrorList {
@@ -71,7 +71,7 @@ func checkIngressRule(r *networkingv1.IngressRule, path *field.Path) field.Error
 	return errs
 }
 
-// checkHost wants a DNS name whose first part may be a star.
+// checkHost requires a DNS name, whose first label may be a wildcard.
 func checkHost(host string, path *field.Path) field.ErrorList {
 	if strings.Contains(host, "*") {
 		return check.Invalid(path, host, validation.IsWildcardDNS1123Subdomain(host))
@@ -79,7 +79,7 @@ func checkHost(host string, path *field.Path) field.ErrorList {
 	return check.Subdomain(host, path)
 }
 
-// What a path may not contain, and not end in: a proxy might make another path of it.
+// A path must not contain the former or end with the latter, because a proxy might rewrite it to another path.
 var (
 	badSequences = []string{"//", "/./", "/../", "%2f", "%2F"}
 	badEndings   = []string{"/..", "/."}
@@ -146,7 +146,7 @@ func checkBackend(b *networkingv1.IngressBackend, path *field.Path) field.ErrorL
 	return errs
 }
 
-// checkReference wants what leads to an object: a group, if any, a kind and a name.
+// checkReference requires a kind, a name and optionally a group.
 func checkReference(group *string, kind, name string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if group != nil {

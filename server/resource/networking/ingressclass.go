@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// IngressClasses name who takes care of ingresses.
+// IngressClasses name the controllers of ingresses.
 func IngressClasses() *resource.Kind {
 	spec := networkingv1.IngressClassSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*networkingv1.IngressClass]{

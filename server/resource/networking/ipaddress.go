@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// IPAddresses say which service an address was given to.
+// IPAddresses say to which service an address is allocated.
 func IPAddresses() *resource.Kind {
 	return resource.Define(resource.Description[*networkingv1.IPAddress]{
 		Group: networkingv1.GroupName, Version: "v1", Kind: "IPAddress", ListKind: "IPAddressList", Resource: "ipaddresses",
@@ -25,7 +25,7 @@ func IPAddresses() *resource.Kind {
 		},
 		Columns: []table.Column{table.Name(), table.Text("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"])},
 		Row: func(a *networkingv1.IPAddress) resource.Row {
-			// kube-apiserver has no column for the third.
+			// kube-apiserver's row has three cells, but only two columns.
 			return resource.Row{Cells: []any{a.Name, parentText(a.Spec.ParentRef), table.Since(a.CreationTimestamp)}}
 		},
 	})

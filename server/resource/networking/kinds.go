@@ -3,7 +3,7 @@ package networking
 
 import "github.com/millrace/millrace/server/resource"
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind {
 	return []*resource.Kind{IngressClasses(), Ingresses(), IPAddresses(), NetworkPolicies(), ServiceCIDRs()}
 }

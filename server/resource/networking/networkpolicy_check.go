@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/server/resource/check"
 )
 
-// policyCheck remembers what a policy held before, which may stay even if it would be refused today.
+// policyCheck knows which invalid values a policy already had, because these may stay.
 type policyCheck struct {
 	selectors metav1validation.LabelSelectorValidationOptions
 	known     []string

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/server/resource/quote"
 )
 
-// checkOverhead wants what could be the limits of a container.
+// checkOverhead requires quantities that are valid as limits of a container.
 func checkOverhead(o *nodev1.Overhead, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(o.PodFixed)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{RuntimeClasses()} }
 
 // RuntimeClasses name ways to run containers.

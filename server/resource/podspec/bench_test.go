@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// plainPod is a pod as controllers make them by the thousand.
+// plainPod returns a pod as controllers make them by the thousand.
 func plainPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-5d8f7c9b6d-abcde", Namespace: "default", Labels: map[string]string{"app": "web"}},

@@ -23,7 +23,7 @@ func (x *examiner) ephemeralVolume(p *place, s *corev1.EphemeralVolumeSource) {
 	x.errs = append(x.errs, ValidateClaimSpec(&s.VolumeClaimTemplate.Spec, spec.path(), metavalidation.LabelSelectorValidationOptions{})...)
 }
 
-// claimMetadata allows labels and annotations alone: the claim gets the rest from its pod.
+// claimMetadata allows only labels and annotations: the claim gets the rest from its pod.
 func (x *examiner) claimMetadata(p *place, m *metav1.ObjectMeta) {
 	at := p.child("metadata")
 	if len(m.Annotations) > 0 {
@@ -51,7 +51,7 @@ func (x *examiner) claimMetadata(p *place, m *metav1.ObjectMeta) {
 	}
 }
 
-// ValidateClaimSpec checks what a claim asks for, wherever it stands.
+// ValidateClaimSpec validates the spec of a persistent volume claim.
 func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path, selectors metavalidation.LabelSelectorValidationOptions) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
@@ -78,12 +78,12 @@ func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path, se
 	return append(errs, dataSources(s, path)...)
 }
 
-// ValidateVolumeMode wants a mode that there is.
+// ValidateVolumeMode requires a known volume mode.
 func ValidateVolumeMode(m corev1.PersistentVolumeMode, path *field.Path) field.ErrorList {
 	return check.OneOf(m, path, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
 }
 
-// ValidateAccessModes wants modes that there are and that go together.
+// ValidateAccessModes requires known access modes that can be combined.
 func ValidateAccessModes(modes []corev1.PersistentVolumeAccessMode, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range modes {

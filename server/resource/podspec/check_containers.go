@@ -28,7 +28,7 @@ func (x *examiner) containers(p *place) {
 	x.hostPorts(&list, x.spec.Containers)
 }
 
-// container checks what holds for every container.
+// container validates what is the same for every kind of container.
 func (x *examiner) container(p *place, c *corev1.Container) {
 	if x.requireText(p, "name", c.Name) {
 		name := p.child("name")
@@ -67,11 +67,11 @@ func (x *examiner) pullPolicy(p *place, name string, policy corev1.PullPolicy) {
 }
 
 const (
-	mostRestartRules = 20
-	mostExitCodes    = 255
+	maxRestartRules = 20
+	maxExitCodes    = 255
 )
 
-// containerRestarts checks a container's own restart policy.
+// containerRestarts validates a container's own restart policy.
 func (x *examiner) containerRestarts(p *place, c *corev1.Container) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) == 0 {
 		return
@@ -89,7 +89,7 @@ func (x *examiner) restartRules(p *place, rules []corev1.ContainerRestartRule) {
 		return
 	}
 	list := p.child("restartPolicyRules")
-	x.atMost(&list, len(rules), mostRestartRules)
+	x.atMost(&list, len(rules), maxRestartRules)
 	for i := range rules {
 		item := list.item(i)
 		x.restartRule(&item, &rules[i])
@@ -107,7 +107,7 @@ func (x *examiner) restartRule(p *place, r *corev1.ContainerRestartRule) {
 	operator := codes.child("operator")
 	oneOf(&x.findings, &operator, r.ExitCodes.Operator, corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
 	values := codes.child("values")
-	x.atMost(&values, len(r.ExitCodes.Values), mostExitCodes)
+	x.atMost(&values, len(r.ExitCodes.Values), maxExitCodes)
 }
 
 func isSidecar(c *corev1.Container) bool {
@@ -190,7 +190,7 @@ func (x *examiner) ephemeralContainers(p *place) {
 
 const notForEphemeral = "cannot be set for an Ephemeral Container"
 
-// onlyForLasting refuses what a container that is added for a while cannot have.
+// onlyForLasting refuses fields that an ephemeral container must not have.
 func (x *examiner) onlyForLasting(p *place, e *corev1.EphemeralContainer) {
 	for _, f := range [...]struct {
 		name string

@@ -21,10 +21,10 @@ func (x *examiner) dnsPolicy(p *place) {
 	oneOf(&x.findings, &c, x.spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
 }
 
-// What a resolver can deal with.
+// Limits of a resolver.
 const (
-	mostNameservers = 3
-	mostSearches    = 32
+	maxNameservers  = 3
+	maxSearches     = 32
 	longestSearches = 2048
 )
 
@@ -46,8 +46,8 @@ func (x *examiner) dnsConfig(p *place) {
 		}
 	}
 	servers := config.child("nameservers")
-	if len(d.Nameservers) > mostNameservers {
-		x.invalid(&servers, d.Nameservers, fmt.Sprintf("must not have more than %v nameservers", mostNameservers))
+	if len(d.Nameservers) > maxNameservers {
+		x.invalid(&servers, d.Nameservers, fmt.Sprintf("must not have more than %v nameservers", maxNameservers))
 	}
 	for i, ns := range d.Nameservers {
 		item := servers.item(i)
@@ -65,8 +65,8 @@ func (x *examiner) dnsConfig(p *place) {
 
 func (x *examiner) searches(p *place, searches []string) {
 	list := p.child("searches")
-	if len(searches) > mostSearches {
-		x.invalid(&list, searches, fmt.Sprintf("must not have more than %v search paths", mostSearches))
+	if len(searches) > maxSearches {
+		x.invalid(&list, searches, fmt.Sprintf("must not have more than %v search paths", maxSearches))
 	}
 	if len(strings.Join(searches, " ")) > longestSearches {
 		x.invalid(&list, searches, fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", longestSearches))

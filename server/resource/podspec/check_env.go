@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Fields of a pod that its containers can read, and those that its volumes can.
+// Fields of a pod that its containers can read, and fields that its volumes can read.
 var (
 	fieldsForEnv = []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
@@ -113,7 +113,7 @@ func (x *examiner) subscript(p *place, base, key, whole string) {
 	}
 }
 
-// splitSubscript takes path['key'] apart.
+// splitSubscript splits path['key'].
 func splitSubscript(path string) (base, key string, ok bool) {
 	rest, ok := strings.CutSuffix(path, "']")
 	if !ok {
@@ -186,7 +186,7 @@ func (x *examiner) fileRef(p *place, r *corev1.FileKeySelector) {
 	}
 }
 
-// filesOfVolumes wants variables that come from files to name volumes that are shared by the containers.
+// filesOfVolumes requires that variables from files name emptyDir volumes of the pod.
 func (x *examiner) filesOfVolumes(p *place, vars []corev1.EnvVar) {
 	list := p.child("env")
 	for i := range vars {
@@ -206,7 +206,7 @@ func (x *examiner) filesOfVolumes(p *place, vars []corev1.EnvVar) {
 	}
 }
 
-// objectName wants the name of another object.
+// objectName requires the name of another object.
 func (x *examiner) objectName(p *place, name string) {
 	if x.requireText(p, "name", name) {
 		c := p.child("name")

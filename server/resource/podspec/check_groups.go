@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What a pod may say about those who answer to its eviction.
+// Limits of a pod's eviction responders.
 const (
-	mostResponders    = 10
+	maxResponders     = 10
 	highestPriority   = 100_000
 	reservedPriority  = 1_000
 	ownResponders     = ".k8s.io"
 	reservedResponder = "domain names *.k8s.io and *.kubernetes.io are reserved"
 )
 
-// schedulingGroup wants a group, if any, to be named.
+// schedulingGroup requires that a scheduling group, if set, has a name.
 func (x *examiner) schedulingGroup(p *place) {
 	g := x.spec.SchedulingGroup
 	if g == nil {
@@ -40,7 +40,7 @@ func (x *examiner) evictionResponders(p *place) {
 	if x.spec.SchedulingGroup != nil {
 		x.forbidden(&list, "may not be specified when `schedulingGroup` is set")
 	}
-	x.atMost(&list, len(x.spec.EvictionResponders), mostResponders)
+	x.atMost(&list, len(x.spec.EvictionResponders), maxResponders)
 	var names seen[string]
 	for i := range x.spec.EvictionResponders {
 		r := &x.spec.EvictionResponders[i]

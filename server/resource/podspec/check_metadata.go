@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Annotations of pods that mean something to the server.
+// Annotations of pods that have a meaning for the server.
 const (
 	tolerationsAnnotation   = corev1.TolerationsAnnotationKey
 	deletionCostAnnotation  = corev1.PodDeletionCost
@@ -21,7 +21,7 @@ const (
 	seccompPrefixAnnotation = corev1.SeccompContainerAnnotationKeyPrefix
 )
 
-// annotations checks those that mean something. p is the place of the annotations.
+// annotations validates the annotations with a meaning. p is the place of the annotations.
 func (x *examiner) annotations(p *place, a map[string]string) {
 	if len(a) == 0 {
 		return
@@ -51,7 +51,7 @@ func (x *examiner) annotations(p *place, a map[string]string) {
 	}
 }
 
-// isCost wants a number as it is written: without plus and without leading zeros.
+// isCost requires an integer without plus sign and leading zeros.
 func isCost(s string) bool {
 	n, err := strconv.ParseInt(s, 10, 32)
 	return err == nil && strconv.FormatInt(n, 10) == s
@@ -94,7 +94,7 @@ func (x *examiner) appArmorAnnotation(p *place, key, container, profile string) 
 	}
 }
 
-// ValidateTemplateMetadata checks the labels and annotations that pods will get.
+// ValidateTemplateMetadata validates the labels and annotations of a pod template.
 func ValidateTemplateMetadata(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	x := examiner{spec: &t.Spec, meta: &t.ObjectMeta}
 	p := x.at(path)
@@ -102,7 +102,7 @@ func ValidateTemplateMetadata(t *corev1.PodTemplateSpec, path *field.Path) field
 	return x.errs
 }
 
-// templateMetadata checks the labels and annotations that pods will get.
+// templateMetadata validates the labels and annotations of a pod template.
 func (x *examiner) templateMetadata(p *place, t *corev1.PodTemplateSpec) {
 	x.labels(p, "labels", t.Labels)
 	if len(t.Annotations) == 0 {

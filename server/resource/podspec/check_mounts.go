@@ -41,7 +41,7 @@ func (x *examiner) mounts(p *place, c *corev1.Container) {
 	}
 }
 
-// subPaths reports most of what is wrong at the list, as Kubernetes does for all but a mount's name and path.
+// subPaths reports most errors at the list and not at the item, as Kubernetes does for all fields but a mount's name and path.
 func (x *examiner) subPaths(list, item *place, m *corev1.VolumeMount) {
 	if m.SubPath != "" {
 		c := list.child("subPath")

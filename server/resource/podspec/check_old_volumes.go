@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Volumes of times before CSI, in the groups in which Kubernetes looks at them.
+// Volumes that are older than CSI, grouped as in Kubernetes' validation.
 
 func (x *examiner) disks(s *corev1.VolumeSource, one *choice) {
 	if d := s.GCEPersistentDisk; d != nil {
 		if _, first := one.open("gcePersistentDisk"); first {
-			c := one.of.child("persistentDisk") // the name that Kubernetes has for it inside
+			c := one.of.child("persistentDisk") // Kubernetes' internal name of the field
 			x.requireText(&c, "pdName", d.PDName)
 			x.partition(&c, d.Partition)
 		}
@@ -32,7 +32,7 @@ func (x *examiner) disks(s *corev1.VolumeSource, one *choice) {
 func (x *examiner) partition(p *place, n int32) {
 	if n < 0 || n > 255 {
 		c := p.child("partition")
-		x.invalid(&c, n, validation.InclusiveRangeError(1, 255)) // 0 means none
+		x.invalid(&c, n, validation.InclusiveRangeError(1, 255)) // 0 means no partition
 	}
 }
 
@@ -76,14 +76,14 @@ func (x *examiner) iscsi(p *place, n *corev1.ISCSIVolumeSource) {
 	}
 }
 
-// The three forms of a name of iSCSI: by a domain and when it was its owner's, by EUI-64, and by NAA.
+// The three forms of an iSCSI name: iqn (a domain and since when it is owned), eui (EUI-64), and naa.
 var qualifiedISCSI = map[string]*regexp.Regexp{
 	"iqn": regexp.MustCompile(`^iqn\.\d{4}-\d{2}\.([[:alnum:].-]+)(:[^,;*&$|\s]+)$`),
 	"eui": regexp.MustCompile(`^eui\.[[:xdigit:]]{16}$`),
 	"naa": regexp.MustCompile(`^naa\.[[:xdigit:]]{32}$`),
 }
 
-// IsISCSIName tells whether iSCSI could have something of a name.
+// IsISCSIName reports whether a name may be an iSCSI name.
 func IsISCSIName(name string) bool {
 	form, known := qualifiedISCSI[name[:min(3, len(name))]]
 	return known && form.MatchString(name)

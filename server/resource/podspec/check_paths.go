@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// descendingPath wants a relative path that stays below where it begins.
+// descendingPath requires a relative path that does not leave its starting point.
 func (f *findings) descendingPath(p *place, target string) {
 	if path.IsAbs(target) {
 		f.invalid(p, target, "must be a relative path")
@@ -31,7 +31,7 @@ func hasBacksteps(target string) bool {
 	return false
 }
 
-// filePath wants a path for a file in a volume: below it, and none of the names that the kubelet uses itself.
+// filePath requires a path of a file in a volume: below it, and none of the names that the kubelet reserves.
 func (f *findings) filePath(p *place, target string) {
 	f.descendingPath(p, target)
 	if strings.HasPrefix(target, "..") && !strings.HasPrefix(target, "../") && target != ".." {

@@ -25,7 +25,7 @@ func (x *examiner) resourceClaimNames(p *place, claims []corev1.ResourceClaim) {
 		}
 		switch {
 		case c.Request == "":
-			// A claim as a whole goes with no request of it.
+			// A claim must not be listed both as a whole and with one of its requests.
 			if !wholes.add(c.Name) || parts.has(c.Name) {
 				x.duplicate(&item, c.Name)
 			}
@@ -45,7 +45,7 @@ func (x *examiner) resourceClaimNames(p *place, claims []corev1.ResourceClaim) {
 	}
 }
 
-// claimNames lists the claims that there are.
+// claimNames returns the names of the pod's claims.
 func (x *examiner) claimNames() string {
 	var names []string
 	for i := range x.spec.ResourceClaims {
@@ -148,7 +148,7 @@ func (f *findings) podResourceName(p *place, name corev1.ResourceName) {
 	}
 }
 
-// sumsWithinPod wants the pod to ask for no less than its containers together.
+// sumsWithinPod requires pod-level requests to be at least the sum of the containers' requests.
 func (x *examiner) sumsWithinPod(p *place, r *corev1.ResourceRequirements) {
 	requests := p.child("requests")
 	sums := demand.ContainerRequests(x.spec)

@@ -67,7 +67,7 @@ type hostPort struct {
 	port     int32
 }
 
-// hostPorts wants no port of the host twice.
+// hostPorts refuses duplicate host ports.
 func (x *examiner) hostPorts(p *place, containers []corev1.Container) {
 	var taken seen[hostPort]
 	for i := range containers {
@@ -85,7 +85,7 @@ func (x *examiner) hostPorts(p *place, containers []corev1.Container) {
 	}
 }
 
-// hostNetwork wants containers on the host's network to say the host's ports. Templates may leave them out.
+// hostNetwork requires containers on the host network to have equal host and container ports. Templates may omit the host ports.
 func (x *examiner) hostNetwork(p *place) {
 	if !x.spec.HostNetwork {
 		return

@@ -5,10 +5,10 @@ import (
 )
 
 const (
-	leastTokenSeconds = 10 * 60
-	mostTokenSeconds  = 1 << 32
-	clashingPaths     = "conflicting duplicate paths"
-	oneVolumePerPart  = "may not specify more than 1 volume type per source"
+	minTokenSeconds  = 10 * 60
+	maxTokenSeconds  = 1 << 32
+	clashingPaths    = "conflicting duplicate paths"
+	oneVolumePerPart = "may not specify more than 1 volume type per source"
 )
 
 func (x *examiner) projected(p *place, v *corev1.ProjectedVolumeSource) {
@@ -22,7 +22,7 @@ func (x *examiner) projected(p *place, v *corev1.ProjectedVolumeSource) {
 	}
 }
 
-// projection checks one part of the whole.
+// projection validates one source of a projected volume.
 func (x *examiner) projection(p, whole *place, v *corev1.VolumeProjection, paths *seen[string]) {
 	one := &choice{findings: &x.findings, of: p, excess: oneVolumePerPart}
 	if s := v.Secret; s != nil {
@@ -80,10 +80,10 @@ func (x *examiner) newPath(p *place, value, path string, paths *seen[string]) {
 func (x *examiner) token(p, whole *place, t *corev1.ServiceAccountTokenProjection) {
 	if s := t.ExpirationSeconds; s != nil {
 		c := p.child("expirationSeconds")
-		if *s < leastTokenSeconds {
+		if *s < minTokenSeconds {
 			x.invalid(&c, *s, "may not specify a duration less than 10 minutes")
 		}
-		if *s > mostTokenSeconds {
+		if *s > maxTokenSeconds {
 			x.invalid(&c, *s, "may not specify a duration larger than 2^32 seconds")
 		}
 	}
@@ -117,8 +117,8 @@ func (x *examiner) trustBundle(p *place, t *corev1.ClusterTrustBundleProjection,
 
 const (
 	defaultCertificateSeconds int32 = 24 * 60 * 60
-	leastCertificateSeconds         = 60 * 60
-	mostCertificateSeconds          = 91 * 24 * 60 * 60
+	minCertificateSeconds           = 60 * 60
+	maxCertificateSeconds           = 91 * 24 * 60 * 60
 )
 
 func (x *examiner) podCertificate(p *place, t *corev1.PodCertificateProjection, paths *seen[string]) {
@@ -127,10 +127,10 @@ func (x *examiner) podCertificate(p *place, t *corev1.PodCertificateProjection, 
 	oneOf(&x.findings, &k, t.KeyType, "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096")
 	if s := t.MaxExpirationSeconds; s != nil {
 		c := p.child("maxExpirationSeconds")
-		if *s < leastCertificateSeconds {
+		if *s < minCertificateSeconds {
 			x.invalid(&c, *s, "if provided, maxExpirationSeconds must be >= 3600")
 		}
-		if *s > mostCertificateSeconds {
+		if *s > maxCertificateSeconds {
 			x.invalid(&c, *s, "if provided, maxExpirationSeconds must be <= 7862400")
 		}
 	}

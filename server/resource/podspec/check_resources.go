@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Names of resources that need no prefix.
+// Names of resources without a prefix.
 var standardResources = []corev1.ResourceName{
 	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
 	corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage,
@@ -28,7 +28,7 @@ func isContainerResource(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || isHugePages(name)
 }
 
-// isNative tells resources of Kubernetes from those that others bring.
+// isNative reports whether a resource belongs to Kubernetes and is not an extended one.
 func isNative(name corev1.ResourceName) bool {
 	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
@@ -69,7 +69,7 @@ func (f *findings) quantity(p *place, name corev1.ResourceName, q resource.Quant
 	}
 }
 
-// inOrder lists the names in the order in which errors shall be told.
+// inOrder returns the names in the order in which errors are reported.
 func inOrder(list corev1.ResourceList) []corev1.ResourceName {
 	if len(list) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (x *examiner) resources(p *place, r *corev1.ResourceRequirements) {
 	x.resourceClaimNames(&at, r.Claims)
 }
 
-// requirements checks what a container asks for, or the pod as a whole.
+// requirements validates the resources of a container or, if whole is set, of the pod.
 func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements, whole bool) {
 	limits, requests := p.child("limits"), p.child("requests")
 	huge, compute := false, false
@@ -140,7 +140,7 @@ func (x *examiner) hugePages(p *place, name corev1.ResourceName, q resource.Quan
 	}
 }
 
-// IsIntegerResource tells of which resources there are only whole ones.
+// IsIntegerResource reports whether amounts of a resource must be integers.
 func IsIntegerResource(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:

@@ -72,7 +72,7 @@ func (x *examiner) nodeSelector(p *place, s *corev1.NodeSelector) {
 	}
 }
 
-// nodeTerm is strict about values where nodes must match: a preference that no node can have does no harm.
+// nodeTerm validates label values only if strict is set, which it is for required terms: a preference that no node can satisfy does no harm.
 func (x *examiner) nodeTerm(p *place, t *corev1.NodeSelectorTerm, strict bool) {
 	expressions := p.child("matchExpressions")
 	for i := range t.MatchExpressions {
@@ -178,7 +178,7 @@ func (x *examiner) labelSelector(p *place, name string, s *metav1.LabelSelector)
 	x.errs = append(x.errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, c.path())...)
 }
 
-// matchKeys checks the keys whose values a pod's own labels give.
+// matchKeys validates the keys whose values are taken from the pod's own labels.
 func (x *examiner) matchKeys(p *place, t *corev1.PodAffinityTerm) {
 	match, mismatch := p.child("matchLabelKeys"), p.child("mismatchLabelKeys")
 	if len(t.MatchLabelKeys) > 0 && t.LabelSelector == nil {
@@ -200,6 +200,5 @@ func (x *examiner) matchKeys(p *place, t *corev1.PodAffinityTerm) {
 	}
 }
 
-// ValidateTolerations checks tolerations, wherever they stand.
-// MatchOwnLabels turns the keys that stand for a pod's own labels into requirements of selectors. It is done once, when
-// a pod is created.
+// ValidateTolerations validates tolerations, not only of pods. MatchOwnLabels converts the keys that stand for a pod's own labels to requirements of
+// selectors. It is called once, when a pod is created.

@@ -155,7 +155,7 @@ func (x *examiner) toleration(p *place, t *corev1.Toleration) {
 	default:
 		known := []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}
 		if t.Operator == corev1.TolerationOpLt || t.Operator == corev1.TolerationOpGt {
-			known = append(known, corev1.TolerationOpLt, corev1.TolerationOpGt) // they are known, and not turned on
+			known = append(known, corev1.TolerationOpLt, corev1.TolerationOpGt) // they are known, but their feature is off
 		}
 		x.errs = append(x.errs, field.NotSupported(operator.path(), t.Operator, known))
 	}

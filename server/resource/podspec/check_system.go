@@ -32,7 +32,7 @@ func (x *examiner) hostUsers(p *place) {
 	}
 }
 
-// system checks the operating system and what it cannot do.
+// system validates the operating system, and refuses fields that it does not support.
 func (x *examiner) system(p *place) {
 	if x.spec.OS == nil {
 		return
@@ -68,7 +68,7 @@ func (x *examiner) onlyForWindows(p *place) {
 	})
 }
 
-// everySecurity visits the security contexts that containers have.
+// everySecurity calls visit with the security contexts of all containers.
 func (x *examiner) everySecurity(p *place, visit func(*place, *corev1.SecurityContext)) {
 	x.everyContainer(p, func(list *place, i int, s *corev1.SecurityContext) {
 		if s == nil {
@@ -80,7 +80,7 @@ func (x *examiner) everySecurity(p *place, visit func(*place, *corev1.SecurityCo
 	})
 }
 
-// everyContainer visits all containers in the order in which they start.
+// everyContainer calls one for all containers in the order in which they start.
 func (x *examiner) everyContainer(p *place, one func(list *place, i int, s *corev1.SecurityContext)) {
 	list := p.child("initContainers")
 	for i := range x.spec.InitContainers {
@@ -96,7 +96,7 @@ func (x *examiner) everyContainer(p *place, one func(list *place, i int, s *core
 	}
 }
 
-// set names a field and tells whether it is set.
+// set is the name of a field, and whether it is set.
 type set struct {
 	of   *place
 	name string

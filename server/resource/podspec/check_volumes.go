@@ -53,7 +53,7 @@ func (x *examiner) everyVolume(p *place) {
 	}
 }
 
-// ValidateVolumeSource checks one of the sources that volumes of pods and persistent volumes share.
+// ValidateVolumeSource validates one of the sources that pods' volumes and persistent volumes have in common.
 func ValidateVolumeSource(s corev1.VolumeSource, at *field.Path) field.ErrorList {
 	x := examiner{spec: &corev1.PodSpec{}}
 	p := x.at(at)
@@ -70,7 +70,7 @@ func (x *examiner) usable(name string) *corev1.Volume {
 	return nil
 }
 
-// volume checks what a volume is made of: exactly one source. The order decides which of two is one too many.
+// volume requires exactly one source. The order decides which of two is reported as one too many.
 func (x *examiner) volume(p *place, v *corev1.Volume) {
 	one := &choice{findings: &x.findings, of: p, excess: oneVolumeType}
 	s := &v.VolumeSource
@@ -140,7 +140,7 @@ func (x *examiner) volume(p *place, v *corev1.Volume) {
 	}
 }
 
-// choice is one of several fields, of which one may be set.
+// choice is a set of fields of which exactly one must be set.
 type choice struct {
 	*findings
 	of     *place
@@ -148,7 +148,7 @@ type choice struct {
 	n      int
 }
 
-// open gives the place of a field that is set, and tells whether it is the first.
+// open returns the place of a field that is set, and reports whether it is the first one.
 func (o *choice) open(name string) (place, bool) {
 	c := o.of.child(name)
 	if o.n++; o.n > 1 {
@@ -196,7 +196,7 @@ func (x *examiner) keyToPath(p *place, k *corev1.KeyToPath) {
 	x.mode(p, "mode", k.Mode)
 }
 
-// downwardFiles reports at the volume: Kubernetes does not say which file it is.
+// downwardFiles reports errors at the volume: Kubernetes does not say which file is invalid.
 func (x *examiner) downwardFiles(p *place, items []corev1.DownwardAPIVolumeFile) {
 	for i := range items {
 		x.downwardFile(p, &items[i])

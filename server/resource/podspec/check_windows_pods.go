@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What Windows takes for the name of a user, and for that of a domain: a NetBIOS name or one of the DNS.
+// Windows' rules for user names, and for domains: a NetBIOS name or a DNS name.
 const (
 	longestWindowsUser   = 104
 	longestNetBIOSDomain = 15
@@ -22,7 +22,7 @@ var (
 	controls     = func(r rune) bool { return r < ' ' || r == 0x7f }
 )
 
-// windowsUser checks a user as Windows writes one: the name alone, or after a domain and a backslash.
+// windowsUser validates a Windows user: a name, optionally after a domain and a backslash.
 func (x *examiner) windowsUser(p *place, whole string) {
 	if strings.IndexFunc(whole, controls) >= 0 {
 		x.invalid(p, whole, "runAsUserName cannot contain control characters")
@@ -56,7 +56,7 @@ func isWindowsDomain(s string) bool {
 	return netBIOS || len(s) <= longestDomain && domainLabels.MatchString(s)
 }
 
-// hostProcesses checks containers of Windows that run on the host itself: all of a pod's containers do or none.
+// hostProcesses validates HostProcess containers of Windows: either all of a pod's containers are HostProcess containers, or none is.
 func (x *examiner) hostProcesses(p *place) {
 	var whole *bool
 	if s := x.spec.SecurityContext; s != nil && s.WindowsOptions != nil {

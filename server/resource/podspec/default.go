@@ -13,14 +13,14 @@ const (
 	fieldsOfThisVersion = "v1"
 )
 
-// DefaultTemplate fills in a template. Templates get less than pods: what depends on other values is left to the pods
-// that are made of them.
+// DefaultTemplate sets the defaults of a template. A template gets fewer defaults than a pod: those that depend on other values are set in the pods
+// made from it.
 func DefaultTemplate(t *corev1.PodTemplateSpec) {
 	dropInitAnnotations(t.Annotations)
 	defaultSpec(&t.Spec)
 }
 
-// Default fills in a pod.
+// Default sets the defaults of a pod.
 func Default(p *corev1.Pod) {
 	dropInitAnnotations(p.Annotations)
 	defaultSpec(&p.Spec)
@@ -49,7 +49,7 @@ func Default(p *corev1.Pod) {
 	}
 }
 
-// dropInitAnnotations removes where init containers were kept before they had a field.
+// dropInitAnnotations removes the annotations that held init containers before there was a field.
 func dropInitAnnotations(a map[string]string) {
 	if len(a) == 0 {
 		return
@@ -71,7 +71,7 @@ func defaultSpec(s *corev1.PodSpec) {
 		defaultContainer(&s.Containers[i])
 	}
 	for i := range s.EphemeralContainers {
-		// An ephemeral container has the fields of a container.
+		// An ephemeral container has the same fields as a container.
 		defaultContainer((*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
 	}
 	orElse(&s.RestartPolicy, corev1.RestartPolicyAlways)

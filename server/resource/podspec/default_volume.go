@@ -34,7 +34,7 @@ func defaultVolume(v *corev1.Volume) {
 	}
 }
 
-// defaultOldVolume deals with the volumes of times before CSI.
+// defaultOldVolume sets defaults of volumes that are older than CSI.
 func defaultOldVolume(v *corev1.Volume) {
 	switch {
 	case v.ISCSI != nil:
@@ -77,7 +77,7 @@ func defaultDownward(items []corev1.DownwardAPIVolumeFile) {
 	}
 }
 
-// DefaultClaim fills in the spec of a claim, wherever it stands.
+// DefaultClaim sets the defaults in the spec of a claim.
 func DefaultClaim(s *corev1.PersistentVolumeClaimSpec) {
 	orNew(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
 	roundUp(s.Resources.Limits)

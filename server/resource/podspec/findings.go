@@ -14,7 +14,7 @@ func (f *findings) invalid(p *place, value any, detail string) {
 	f.errs = append(f.errs, field.Invalid(p.path(), value, detail))
 }
 
-// invalidAll reports each message about one value.
+// invalidAll reports several errors about one value.
 func (f *findings) invalidAll(p *place, value any, messages []string) {
 	for _, m := range messages {
 		f.errs = append(f.errs, field.Invalid(p.path(), value, m))
@@ -35,21 +35,21 @@ func (f *findings) duplicate(p *place, value any) {
 
 func (f *findings) notFound(p *place, value any) { f.notFoundAmong(p, value, "") }
 
-// notFoundAmong tells what there is instead.
+// notFoundAmong reports a missing value and lists the existing ones.
 func (f *findings) notFoundAmong(p *place, value any, detail string) {
 	err := field.NotFound(p.path(), value)
 	err.Detail = detail
 	f.errs = append(f.errs, err)
 }
 
-// atMost wants a list that is not too long.
+// atMost requires a list of at most most elements.
 func (f *findings) atMost(p *place, n, most int) {
 	if n > most {
 		f.errs = append(f.errs, field.TooMany(p.path(), n, most))
 	}
 }
 
-// requireText wants a text that is not empty.
+// requireText requires a string that is not empty.
 func (f *findings) requireText(p *place, name, text string) bool {
 	if text != "" {
 		return true
@@ -66,7 +66,7 @@ func (f *findings) nonNegative(p *place, name string, n int64) {
 	}
 }
 
-// oneOf wants one of the known values; they are listed in their order.
+// oneOf requires one of the known values; errors list them in this order.
 func oneOf[T ~string](f *findings, p *place, value T, known ...T) bool {
 	for _, k := range known {
 		if value == k {
@@ -77,14 +77,14 @@ func oneOf[T ~string](f *findings, p *place, value T, known ...T) bool {
 	return false
 }
 
-// seen remembers values: few without allocating, many without slowing down.
+// seen is a set: it does not allocate for few values, and is fast for many.
 type seen[T comparable] struct {
 	first [8]T
 	n     int
 	rest  map[T]struct{}
 }
 
-// add tells whether the value is new.
+// add reports whether the value is new.
 func (s *seen[T]) add(v T) bool {
 	for i := range s.n {
 		if s.first[i] == v {

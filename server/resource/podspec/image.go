@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pullPolicy is Always for what may move: an image named latest, or without a tag and digest, which means the same.
-// A name that is no image reference has no tag.
+// pullPolicy returns Always for images that may change: those with the tag latest, and those without tag and digest, which mean the same. A name that
+// is not a valid image reference has no tag.
 func pullPolicy(image string) corev1.PullPolicy {
 	name, digest, pinned := strings.Cut(image, "@")
 	tag := "latest"
@@ -22,7 +22,7 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullAlways
 }
 
-// isRepository tells whether a name is [host[:port]/]path, as registries want it.
+// isRepository reports whether a name has the form [host[:port]/]path.
 func isRepository(name string) bool {
 	if len(name) > 255 || isBareDigest(name) {
 		return false
@@ -42,7 +42,7 @@ func isBareDigest(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// isHost tells whether the first part of a name is a registry's host rather than the beginning of the path.
+// isHost reports whether the first part of a name is a registry's host and not the beginning of the path.
 func isHost(s string) bool {
 	if !strings.ContainsAny(s, ".:") && s != "localhost" && strings.ToLower(s) == s {
 		return false
@@ -69,8 +69,7 @@ func isHost(s string) bool {
 
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// isPathPart wants runs of lower-case letters and digits, with one period, one or two underscores, or any number of
-// hyphens between them.
+// isPathPart requires runs of lower-case letters and digits, separated by one period, one or two underscores, or any number of hyphens.
 func isPathPart(s string) bool {
 	between := 0
 	for i := range len(s) {

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The checks of names look at the bytes first: regular expressions are for finding words for what is wrong.
+// Names are first checked byte by byte. Regular expressions are used only to find the message for an invalid name.
 
 func label(s string) []string {
 	if isLabel(s) {
@@ -39,7 +39,7 @@ func qualifiedName(s string) []string {
 	return validation.IsQualifiedName(s)
 }
 
-// isQualified recognises common names: a simple word, perhaps after a prefix of simple labels.
+// isQualified accepts common names: a simple word, optionally after a prefix of simple labels. For other names it returns false.
 func isQualified(s string) bool {
 	name := s
 	for i := range len(s) {

@@ -2,8 +2,8 @@ package podspec
 
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
-// place is where in an object we are. Places are numbers of steps that the findings remember: a field.Path is made of
-// them only when there is an error to report, since a path costs an allocation for each step.
+// place is the current place in an object. It is a number of a step in findings. A field.Path is built from the steps only when there is an error,
+// because a path costs an allocation for each step.
 type place struct {
 	of *findings
 	id int
@@ -33,7 +33,7 @@ func (p *place) child(name string) place { return p.of.step(step{up: p.id, name:
 func (p *place) item(i int) place        { return p.of.step(step{up: p.id, index: i}) }
 func (p *place) keyed(key string) place  { return p.of.step(step{up: p.id, name: key, index: byKey}) }
 
-// forget drops every place that was made after this one, so that long lists do not pile them up.
+// forget drops all places that were made after this one, so that long lists do not accumulate them.
 func (p *place) forget() { p.of.steps = p.of.steps[:p.id+1] }
 
 func (p *place) path() *field.Path { return p.of.pathOf(p.id) }

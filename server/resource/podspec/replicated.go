@@ -10,12 +10,12 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// OptionsFrom reads from a request's context what the server allows.
+// OptionsFrom returns the server's settings in a request's context.
 func OptionsFrom(ctx context.Context) Options {
 	return Options{AllowPrivileged: resource.CallFrom(ctx).AllowPrivileged}
 }
 
-// ValidateSelected wants a template's labels to be those that a selector is after.
+// ValidateSelected requires that a selector matches a template's labels.
 func ValidateSelected(t *corev1.PodTemplateSpec, selector labels.Selector, path *field.Path) field.ErrorList {
 	if selector.Empty() || selector.Matches(labels.Set(t.Labels)) {
 		return nil
@@ -23,8 +23,8 @@ func ValidateSelected(t *corev1.PodTemplateSpec, selector labels.Selector, path 
 	return field.ErrorList{field.Invalid(path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`")}
 }
 
-// ValidateKept checks the template of pods that a controller of some kind keeps running.
-func ValidateKept(t *corev1.PodTemplateSpec, path *field.Path, kind string) field.ErrorList {
+// ValidateRunningTemplate validates the template of a controller that keeps pods running; kind is used in messages.
+func ValidateRunningTemplate(t *corev1.PodTemplateSpec, path *field.Path, kind string) field.ErrorList {
 	var errs field.ErrorList
 	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -35,7 +35,7 @@ func ValidateKept(t *corev1.PodTemplateSpec, path *field.Path, kind string) fiel
 	return errs
 }
 
-// ValidateShared refuses disks that only one pod can write to.
+// ValidateShared refuses disks to which only one pod can write.
 func ValidateShared(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range t.Spec.Volumes {

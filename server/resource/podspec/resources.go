@@ -14,7 +14,7 @@ func defaultResources(r *corev1.ResourceRequirements) {
 	roundUp(r.Requests)
 }
 
-// roundUp takes quantities to whole thousandths: nothing finer is kept.
+// roundUp rounds quantities up to thousandths: nothing finer is stored.
 func roundUp(list corev1.ResourceList) {
 	for name, q := range list {
 		if r := q; !r.RoundUp(resource.Milli) {
@@ -23,7 +23,7 @@ func roundUp(list corev1.ResourceList) {
 	}
 }
 
-// requestLimits makes the limit the request where only the limit is given.
+// requestLimits sets a missing request to the limit.
 func requestLimits(r *corev1.ResourceRequirements) {
 	if len(r.Limits) == 0 {
 		return
@@ -38,8 +38,7 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// defaultPodResources completes requests for the pod as a whole: from its containers where they ask for a resource,
-// else from the pod's own limits.
+// defaultPodResources sets missing pod-level requests: to the containers' sum if they request the resource, otherwise to the pod's limit.
 func defaultPodResources(s *corev1.PodSpec) {
 	if s.Resources == nil || len(s.Resources.Limits) == 0 && len(s.Resources.Requests) == 0 {
 		return
@@ -64,7 +63,7 @@ func defaultPodResources(s *corev1.PodSpec) {
 	}
 }
 
-// isPodResource tells which resources can be asked for by a pod as a whole.
+// isPodResource reports whether a resource can be requested at pod level.
 func isPodResource(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePages(name)
 }

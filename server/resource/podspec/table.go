@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NamesAndImages are the cells that tables show of some containers.
+// NamesAndImages returns the table cells with the names and images of containers.
 func NamesAndImages(containers []corev1.Container) (names, images string) {
 	if len(containers) == 1 {
 		return containers[0].Name, containers[0].Image

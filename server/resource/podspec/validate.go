@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Options say where a spec stands and what the server allows.
+// Options says where a spec comes from and what the server allows.
 type Options struct {
-	// AllowPrivileged lets containers run privileged.
+	// AllowPrivileged allows privileged containers.
 	AllowPrivileged bool
-	// AllVolumes stand in for the template's own: a stateful set puts its claims before them.
+	// AllVolumes replace the template's own: a stateful set adds the volumes of its claims.
 	AllVolumes []corev1.Volume
 }
 
-// Validate checks a pod's spec, and what must hold for pods but not for templates.
+// Validate validates a pod's spec, including the rules that apply to pods but not to templates.
 func Validate(p *corev1.Pod, opt Options) field.ErrorList {
 	x := newExaminer(&p.Spec, &p.ObjectMeta, opt)
 	defer x.release()
@@ -33,7 +33,7 @@ func Validate(p *corev1.Pod, opt Options) field.ErrorList {
 	return x.errs
 }
 
-// ValidateTemplate checks a template of pods.
+// ValidateTemplate validates a pod template.
 func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path, opt Options) field.ErrorList {
 	x := newExaminer(&t.Spec, &t.ObjectMeta, opt)
 	defer x.release()
@@ -53,20 +53,20 @@ var (
 	annotationsPath = field.NewPath("metadata", "annotations")
 )
 
-// examiner is one look at one spec.
+// examiner validates one spec.
 type examiner struct {
 	findings
 	opt  Options
 	spec *corev1.PodSpec
 	meta *metav1.ObjectMeta
-	// pod says that the spec is a pod's own.
+	// pod says that the spec is that of a pod and not of a template.
 	pod bool
-	// volumes are those without errors; mounts can use them.
+	// volumes are the volumes without errors, to which mounts may refer.
 	volumes []*corev1.Volume
 	claims  seen[string]
 }
 
-// examiners are kept for their room for places and volumes.
+// examiners are pooled to reuse their slices.
 var examiners = sync.Pool{New: func() any { return &examiner{} }}
 
 func newExaminer(s *corev1.PodSpec, meta *metav1.ObjectMeta, opt Options) *examiner {
@@ -81,7 +81,7 @@ func newExaminer(s *corev1.PodSpec, meta *metav1.ObjectMeta, opt Options) *exami
 // roomToKeep is enough for most pods.
 const roomToKeep = 128
 
-// release gives an examiner back. It must hold on to nothing of the object.
+// release returns an examiner to the pool. It must not keep references to the object.
 func (x *examiner) release() {
 	if cap(x.steps) > roomToKeep || cap(x.volumes) > roomToKeep {
 		return
@@ -185,7 +185,7 @@ func (x *examiner) hostnameOverride(p *place) {
 	x.invalidAll(&c, *name, subdomain(*name))
 }
 
-// hostnameMax is what Linux has room for.
+// hostnameMax is Linux's limit.
 const hostnameMax = 64
 
 func (x *examiner) classes(p *place) {
@@ -211,7 +211,7 @@ func (x *examiner) classes(p *place) {
 	}
 }
 
-// onlyForPods are the rules that templates need not keep.
+// onlyForPods applies the rules that templates need not satisfy.
 func (x *examiner) onlyForPods(p *place) {
 	s := x.spec
 	if s.ServiceAccountName == "" {
@@ -230,7 +230,7 @@ func (x *examiner) onlyForPods(p *place) {
 	}
 }
 
-// ValidateCreate checks what holds for pods only at their beginning.
+// ValidateCreate applies the rules that only new pods must satisfy.
 func ValidateCreate(p *corev1.Pod) field.ErrorList {
 	var f findings
 	root := f.at(specPath)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// causes of a spec that is given as JSON, in which $C stands for a container that is well.
+// causes validates a spec given as JSON, in which $C stands for a valid container.
 func causes(t *testing.T, spec string) []string {
 	t.Helper()
 	p := &corev1.Pod{}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Labels of nodes that have other names now.
+// Labels of nodes that have been renamed.
 var renamedNodeLabels = map[string]string{
 	"beta.kubernetes.io/arch":                  `deprecated since v1.14; use "kubernetes.io/arch" instead`,
 	"beta.kubernetes.io/os":                    `deprecated since v1.14; use "kubernetes.io/os" instead`,
@@ -20,13 +20,13 @@ var renamedNodeLabels = map[string]string{
 	"beta.kubernetes.io/instance-type":         `deprecated since v1.17; use "node.kubernetes.io/instance-type" instead`,
 }
 
-// NodeLabelWarning tells what a label of nodes has been replaced by.
+// NodeLabelWarning returns a warning for a label of nodes that has been replaced.
 func NodeLabelWarning(key string) (string, bool) {
 	w, old := renamedNodeLabels[key]
 	return w, old
 }
 
-// Warnings tell what is allowed and probably not meant.
+// Warnings returns warnings about what is allowed but probably not intended.
 func Warnings(s *corev1.PodSpec, annotations map[string]string, spec, meta *field.Path) []string {
 	w := warnings{spec: spec, meta: meta}
 	w.nodes(s)
@@ -56,7 +56,7 @@ func Warnings(s *corev1.PodSpec, annotations map[string]string, spec, meta *fiel
 
 const criticalPodAnnotation = "scheduler.alpha.kubernetes.io/critical-pod"
 
-// PodWarnings are those about a pod that is not made from a template.
+// PodWarnings returns the warnings for a pod that is not made from a template.
 func PodWarnings(p *corev1.Pod) []string {
 	w := warnings{meta: annotationsPath}
 	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
@@ -70,9 +70,9 @@ func PodWarnings(p *corev1.Pod) []string {
 	return append(w.said, Warnings(&p.Spec, p.Annotations, specPath, annotationsPath)...)
 }
 
-// MakerWarnings are those about something that makes pods of a template, if there is one: when it is new, whether its
-// pods can be named after it, and what the template says if it may have changed.
-func MakerWarnings[T interface {
+// TemplateOwnerWarnings returns the warnings for an object with a pod template: whether its pods can be named after it, if it is new, and those for the
+// template, if it may have changed.
+func TemplateOwnerWarnings[T interface {
 	comparable
 	metav1.Object
 }](now, old T, t *corev1.PodTemplateSpec, path *field.Path) []string {
@@ -92,7 +92,7 @@ func MakerWarnings[T interface {
 	return append(w, TemplateWarnings(t, path)...)
 }
 
-// warnings collects what is said about one spec.
+// warnings collects the warnings for one spec.
 type warnings struct {
 	spec, meta *field.Path
 	said       []string
@@ -153,7 +153,7 @@ func (w *warnings) spread(s *corev1.PodSpec) {
 
 const matchesNothing = "a null labelSelector results in matching no pod"
 
-// repetitions tells what apply would merge into one.
+// repetitions warns about duplicates that server-side apply would merge.
 func (w *warnings) repetitions(s *corev1.PodSpec) {
 	var ips, names seen[string]
 	for i := range s.HostAliases {
@@ -192,7 +192,7 @@ func (w *warnings) annotations(a map[string]string) {
 		}
 	}
 	if w.spec == specPath {
-		return // a pod's own have been told already
+		return // the warnings for a pod's own metadata have been added already
 	}
 	for _, key := range keys {
 		if strings.HasPrefix(key, appArmorAnnotation) {
@@ -227,7 +227,7 @@ func (w *warnings) podTerms(required []corev1.PodAffinityTerm, preferred []corev
 	}
 }
 
-// TemplateWarnings are those about a template of pods.
+// TemplateWarnings returns the warnings for a pod template.
 func TemplateWarnings(t *corev1.PodTemplateSpec, path *field.Path) []string {
 	return Warnings(&t.Spec, t.Annotations, path.Child("spec"), path.Child("metadata", "annotations"))
 }

@@ -18,7 +18,7 @@ func (w *warnings) containers(containers []corev1.Container, name string) {
 		}
 		var names seen[string]
 		for j := range c.Env {
-			// A variable may add to the one before it that has its name.
+			// A duplicate variable may extend the previous one with the same name.
 			if e := &c.Env[j]; !names.add(e.Name) && !strings.Contains(e.Value, "$("+e.Name+")") {
 				w.say(at().Child("env").Index(j), "hides previous definition of %q, which may be dropped when using apply", e.Name)
 			}
@@ -26,14 +26,14 @@ func (w *warnings) containers(containers []corev1.Container, name string) {
 	}
 }
 
-// fractions tells of bytes that are not whole.
+// fractions warns about fractions of bytes.
 func (w *warnings) fractions(list corev1.ResourceList, name corev1.ResourceName, at func() *field.Path) {
 	if q, set := list[name]; set && q.MilliValue()%1000 != 0 {
 		w.say(at().Key(string(name)), "fractional byte value %q is invalid, must be an integer", q.String())
 	}
 }
 
-// ClaimWarnings are those about what a claim asks for.
+// ClaimWarnings returns the warnings for the spec of a claim.
 func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, path *field.Path) []string {
 	var w warnings
 	w.fractions(s.Resources.Requests, corev1.ResourceStorage, func() *field.Path { return path.Child("requests") })
@@ -41,7 +41,7 @@ func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, path *field.Path) []stri
 	return w.said
 }
 
-// exposed is a port and where it stands.
+// exposed is a port and its place.
 type exposed struct {
 	port      *corev1.ContainerPort
 	list      string
@@ -53,7 +53,7 @@ func (e exposed) at(spec *field.Path) *field.Path {
 	return spec.Child(e.list).Index(e.container).Child("ports").Index(e.index)
 }
 
-// ports tells of ports that are, or may be, the same.
+// ports warns about ports that are, or may be, the same.
 func (w *warnings) ports(s *corev1.PodSpec) {
 	var before []exposed
 	look := func(list string, containers []corev1.Container) {

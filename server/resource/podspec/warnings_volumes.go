@@ -43,12 +43,12 @@ func (w *warnings) volume(s *corev1.VolumeSource, i int) {
 	}
 }
 
-// file is where in a volume something is put, and what that is.
+// file is a path in a volume, and the source of its content.
 type file struct {
 	path, source string
 }
 
-// overlaps tells of files of one volume of which one hides the other.
+// overlaps warns about files of a volume that hide each other.
 func (w *warnings) overlaps(v *corev1.Volume) {
 	switch {
 	case v.ConfigMap != nil && v.ConfigMap.Items != nil:
@@ -86,7 +86,7 @@ func downwardFiles(items []corev1.DownwardAPIVolumeFile, source string) []file {
 	return files
 }
 
-// projectedFiles also tells whether there is any source.
+// projectedFiles also reports whether there is any source.
 func projectedFiles(s *corev1.VolumeProjection) (files []file, some bool) {
 	switch {
 	case s.ConfigMap != nil:

@@ -1,4 +1,4 @@
-// Package policy describes the kinds of the group policy: how much may be missing at one time.
+// Package policy describes the kinds of the group policy.
 package policy
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are all kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{PodDisruptionBudgets()} }
 
-// PodDisruptionBudgets limit how many of some pods may be evicted at one time.
+// PodDisruptionBudgets limit how many pods of a selection may be evicted at a time.
 func PodDisruptionBudgets() *resource.Kind {
 	return resource.Define(resource.Description[*policyv1.PodDisruptionBudget]{
 		Group: policyv1.GroupName, Version: "v1", Kind: "PodDisruptionBudget", Resource: "poddisruptionbudgets",

@@ -42,7 +42,7 @@ func checkBudget(_ context.Context, b *policyv1.PodDisruptionBudget) field.Error
 	return errs
 }
 
-// checkAmount wants a number of pods, or no more than all of them as a percentage.
+// checkAmount requires a number of pods, or a percentage of at most 100.
 func checkAmount(n intstr.IntOrString, path *field.Path) field.ErrorList {
 	if n.Type == intstr.Int {
 		return check.NonNegative(int64(n.IntVal), path)

@@ -1,7 +1,7 @@
-// Package quote shows values in error texts as Kubernetes shows them: its API server validates objects of types of its
-// own, which have the Go names of fields and no JSON names, and quotes them like that.
+// Package quote formats values in error messages as Kubernetes does. Its API server validates internal types, which have no JSON names, and so it
+// formats values with the Go names of their fields.
 //
-// A quoted value is for reading. It is never decoded.
+// The result is for reading, and is never decoded.
 package quote
 
 import (
@@ -13,13 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Value is a value that is quoted when an error is written.
+// Value is a value that is formatted when an error is written.
 type Value struct{ of any }
 
-// Of quotes a value of the API.
+// Of wraps a value of the API.
 func Of(v any) Value { return Value{v} }
 
-// MarshalJSON writes structs of the API by the Go names of their fields, leaving nothing out.
+// MarshalJSON writes structs of the API with the Go names of all their fields.
 func (v Value) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	err := write(&b, reflect.ValueOf(v.of))
@@ -108,7 +108,7 @@ func separate(b *bytes.Buffer) {
 	}
 }
 
-// fieldsOf lists a struct's fields as Kubernetes' own types order them.
+// fieldsOf returns a struct's fields in the order of Kubernetes' internal types.
 func fieldsOf(v reflect.Value) []named {
 	switch o := v.Interface().(type) {
 	case corev1.PodSpec:
@@ -156,7 +156,7 @@ var podSpecOrder = []string{
 	"ResourceClaims", "Resources", "HostnameOverride", "SchedulingGroup", "EvictionResponders",
 }
 
-// podSecurity is a pod's security context, which holds what the API has in the spec around it.
+// podSecurity is a pod's security context as an internal type, which contains fields that the API has in the pod's spec.
 type podSecurity struct {
 	HostNetwork, HostPID, HostIPC    bool
 	ShareProcessNamespace, HostUsers *bool

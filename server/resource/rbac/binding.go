@@ -23,19 +23,19 @@ var bindingColumns = []table.Column{
 	table.Wide(table.Text("ServiceAccounts", "ServiceAccounts in the roleBinding")),
 }
 
-// RoleBindings give a role to somebody in a namespace.
+// RoleBindings grant a role to subjects in a namespace.
 func RoleBindings() *resource.Kind {
 	return bindings(resource.Description[*rbacv1.RoleBinding]{Kind: "RoleBinding", Resource: "rolebindings", Namespaced: true},
 		func(b *rbacv1.RoleBinding) (*rbacv1.RoleRef, []rbacv1.Subject) { return &b.RoleRef, b.Subjects })
 }
 
-// ClusterRoleBindings give a cluster role to somebody everywhere.
+// ClusterRoleBindings grant a cluster role to subjects in all namespaces.
 func ClusterRoleBindings() *resource.Kind {
 	return bindings(resource.Description[*rbacv1.ClusterRoleBinding]{Kind: "ClusterRoleBinding", Resource: "clusterrolebindings"},
 		func(b *rbacv1.ClusterRoleBinding) (*rbacv1.RoleRef, []rbacv1.Subject) { return &b.RoleRef, b.Subjects })
 }
 
-// bindings fills in what both kinds have in common: a role, and who has it.
+// bindings completes a description with what both kinds have in common: a role and its subjects.
 func bindings[P resource.Object](d resource.Description[P], parts func(P) (*rbacv1.RoleRef, []rbacv1.Subject)) *resource.Kind {
 	check := func(b P) field.ErrorList {
 		ref, subjects := parts(b)

@@ -7,12 +7,12 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind {
 	return []*resource.Kind{ClusterRoleBindings(), ClusterRoles(), RoleBindings(), Roles()}
 }
 
-// segment allows in names whatever can be a part of a path.
+// segment allows any name that can be a segment of a path.
 func segment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)

@@ -14,7 +14,7 @@ import (
 
 var roleColumns = []table.Column{table.Name(), table.CreatedAt()}
 
-// Roles say what may be done in a namespace.
+// Roles permit actions in a namespace.
 func Roles() *resource.Kind {
 	return resource.Define(resource.Description[*rbacv1.Role]{
 		Group: rbacv1.GroupName, Version: "v1", Kind: "Role", Resource: "roles",
@@ -31,7 +31,7 @@ func Roles() *resource.Kind {
 	})
 }
 
-// ClusterRoles say what may be done everywhere, or serve as roles that many namespaces share.
+// ClusterRoles permit actions in the whole cluster, or serve as roles for many namespaces.
 func ClusterRoles() *resource.Kind {
 	return resource.Define(resource.Description[*rbacv1.ClusterRole]{
 		Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRole", Resource: "clusterroles",
@@ -101,7 +101,7 @@ func checkClusterRole(r, old *rbacv1.ClusterRole) field.ErrorList {
 	return errs
 }
 
-// hasBadValue tells whether what is stored already breaks a rule that is younger than it.
+// hasBadValue reports whether a stored object already violates a rule that was added later.
 func hasBadValue(selectors []metav1.LabelSelector) bool {
 	for i := range selectors {
 		if validation.LabelSelectorHasInvalidLabelValue(&selectors[i]) {

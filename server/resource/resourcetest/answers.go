@@ -13,14 +13,14 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// An Answer is what Kubernetes says to the creation of an object: the causes of its refusal, or warnings.
+// Answer is Kubernetes' response to the creation of an object: the causes of its refusal, or warnings.
 type Answer struct {
 	Body     json.RawMessage `json:"body"`
 	Causes   []string        `json:"causes,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
 }
 
-// Answers compares with the answers in a folder: files of one JSON object a line.
+// Answers compares with the responses in a folder, whose files contain one JSON object per line.
 func Answers(t *testing.T, kinds []*resource.Kind, folder string) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	if err != nil || len(files) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// A Case is an object, a change of it if Change is set, and what is wrong with the outcome: "reason field: message".
-// Change is a strategic merge patch. It goes through the subresource View, or the main resource.
+// Case is an object, optionally a change of it, and the expected errors: "reason field: message". Change is a strategic merge patch. It is made
+// through the subresource View, or the main resource.
 type Case struct {
 	Name   string
 	Body   string
@@ -22,7 +22,7 @@ type Case struct {
 	Want   []string
 }
 
-// Cases compares the causes of what is refused. A case without Want must be accepted.
+// Cases compares the errors of each case. A case without Want must be accepted.
 func Cases(t *testing.T, kinds []*resource.Kind, cases []Case) {
 	c := faces(t, kinds)
 	for _, one := range cases {
@@ -51,7 +51,7 @@ func Cases(t *testing.T, kinds []*resource.Kind, cases []Case) {
 	}
 }
 
-// Asked compares the causes for which a question is refused: a kind that is only created, without metadata.
+// Asked compares the errors of a review: a kind that is only created and has no metadata.
 func Asked(t *testing.T, kinds []*resource.Kind, body string, want []string) {
 	t.Helper()
 	f := faceOf(t, faces(t, kinds), body)
@@ -64,7 +64,7 @@ func Asked(t *testing.T, kinds []*resource.Kind, body string, want []string) {
 	}
 }
 
-// Changed is the object with a strategic merge patch applied.
+// Changed returns the object with a strategic merge patch applied.
 func Changed(t *testing.T, f *resource.Face, o resource.Object, patch string) resource.Object {
 	t.Helper()
 	before, err := json.Marshal(o)
@@ -82,7 +82,7 @@ func Changed(t *testing.T, f *resource.Face, o resource.Object, patch string) re
 	return changed
 }
 
-// Made is the object of a body, with what the server adds to it.
+// Made returns the object for a body, with what the server adds to it.
 func Made(t *testing.T, kinds []*resource.Kind, body string) resource.Object {
 	t.Helper()
 	f := faceOf(t, faces(t, kinds), body)
@@ -96,7 +96,7 @@ func Made(t *testing.T, kinds []*resource.Kind, body string) resource.Object {
 	return o
 }
 
-// Warned are the warnings that a body gets when it is created.
+// Warned returns the warnings for the creation of a body.
 func Warned(t *testing.T, kinds []*resource.Kind, body string) []string {
 	t.Helper()
 	o := Made(t, kinds, body)

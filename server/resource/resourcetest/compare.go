@@ -15,18 +15,17 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// An Exception is a difference on purpose, or something that others than the kind add.
+// Exception excludes a difference that is intended, or that other parts of the server cause.
 type Exception func(step, path string) bool
 
-// Except leaves out what is at a path or below it, in the steps whose name begins with step:
-// Except("create Service", "spec.clusterIP").
+// Except excludes a path and everything below it, in the steps whose name begins with step: Except("create Service", "spec.clusterIP").
 func Except(step, path string) Exception {
 	return func(s, p string) bool {
 		return strings.HasPrefix(s, step) && (p == path || strings.HasPrefix(p, path+".") || strings.HasPrefix(p, path+"["))
 	}
 }
 
-// Defaults makes every object of the story "defaults" and compares all of it but its metadata.
+// Defaults creates every object of the story "defaults" and compares all of it but its metadata.
 func Defaults(t *testing.T, kinds []*resource.Kind, except ...Exception) {
 	c := faces(t, kinds)
 	for _, s := range Story(t, "defaults") {
@@ -67,7 +66,7 @@ func excepted(except []Exception, step, path string) bool {
 	return slices.ContainsFunc(except, func(e Exception) bool { return e(step, path) })
 }
 
-// Tables prints every object that the story "defaults" made and compares columns and cells.
+// Tables compares columns and cells of every object in the story "defaults".
 func Tables(t *testing.T, kinds []*resource.Kind, except ...Exception) {
 	c := faces(t, kinds)
 	made := map[string]json.RawMessage{}
@@ -145,8 +144,7 @@ func calm(cells []any) []any {
 	return out
 }
 
-// Invalid sends what the story "invalid" refuses and compares field, reason and words of every cause. Bodies that
-// cannot be decoded are not the kinds' matter.
+// Invalid sends the requests of the story "invalid" and compares field, reason and message of every error. Bodies that cannot be decoded are skipped.
 func Invalid(t *testing.T, kinds []*resource.Kind, except ...Exception) {
 	c := faces(t, kinds)
 	for _, s := range Story(t, "invalid") {

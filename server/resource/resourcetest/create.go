@@ -14,10 +14,10 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// uid is what recorded answers show for any uid.
+// uid stands for any uid in recorded responses.
 const uid = "UID"
 
-// Decode reads a body strictly as the face has it and turns it into an object of the kind, with defaults.
+// Decode decodes a body strictly, converts it to the kind's own version, and sets defaults.
 func Decode(f *resource.Face, body []byte) (resource.Object, error) {
 	o := f.New()
 	strict, err := strictjson.UnmarshalStrict(body, o)
@@ -36,7 +36,7 @@ func Decode(f *resource.Face, body []byte) (resource.Object, error) {
 	return obj, nil
 }
 
-// Create does what a registry does with a new object up to the point where it is stored.
+// Create does what the registry does with a new object before it is stored.
 func Create(f *resource.Face, o resource.Object) field.ErrorList {
 	ctx := resource.WithCall(context.Background(), resource.Call{User: "admin", Groups: []string{"system:masters"}, Face: f.GroupVersion()})
 	o.SetUID(uid)
@@ -49,7 +49,7 @@ func Create(f *resource.Face, o resource.Object) field.ErrorList {
 	return append(errs, f.Of.Main.Validate(ctx, o)...)
 }
 
-// Update does what a registry does with a changed object: obj is what was sent, old what is stored.
+// Update does what the registry does with a changed object: o is the object of the request, old the stored one.
 func Update(k *resource.Kind, rules *resource.RuleSet, o, old resource.Object) field.ErrorList {
 	ctx := resource.WithCall(context.Background(), resource.Call{User: "admin", Groups: []string{"system:masters"}, Face: k.GroupVersion()})
 	k.Default(o)
@@ -57,7 +57,7 @@ func Update(k *resource.Kind, rules *resource.RuleSet, o, old resource.Object) f
 	return rules.ValidateUpdate(ctx, o, old)
 }
 
-// Causes are errors as the details of a Status show them: "reason field: message".
+// Causes formats errors as "reason field: message", like the details of a Status.
 func Causes(errs field.ErrorList) []string {
 	var out []string
 	for _, e := range errs {

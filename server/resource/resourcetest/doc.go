@@ -1,8 +1,7 @@
-// Package resourcetest holds kinds against what a kube-apiserver did with the same requests, without a server.
+// Package resourcetest compares kinds with what kube-apiserver did with the same requests, without a server.
 //
-// It reads the recorded stories of internal/corpus. A step concerns a test if the kind that its path names is among those given, so a
-// package sees its own steps only. What the registry and admission do (metadata, allocated addresses) is not compared;
-// what they add to a spec is named by the caller, with Except.
+// It reads the recorded stories of internal/corpus, and uses the steps for the given kinds. What the registry and admission do (metadata, allocated
+// addresses) is not compared; the caller excludes what they add to a spec with Except.
 //
-// Stored needs no recording: it fills objects at random and holds stored bytes and selectable fields against them.
+// Stored needs no recording: it fills objects at random and compares them with their stored bytes and selectable fields.
 package resourcetest

@@ -19,8 +19,8 @@ import (
 	kinds "github.com/millrace/millrace/server/resource"
 )
 
-// Stored fills objects of every kind at random and checks that their stored bytes decode to the same object, and that
-// labels and fields read from the bytes are those of the object. Defaulting twice must be as good as once.
+// Stored fills objects of every kind at random. It checks that their stored bytes decode to the same object, that labels and fields read from the
+// bytes are those of the object, and that setting defaults is idempotent.
 func Stored(t *testing.T, all []*kinds.Kind) {
 	const seed, rounds = 1, 20
 	fill := filler(seed)
@@ -99,7 +99,7 @@ func filler(seed int64) *randfill.Filler {
 		},
 		func(v *resource.Quantity, c randfill.Continue) {
 			*v = *resource.NewQuantity(int64(c.Intn(100000)), resource.DecimalSI)
-			_ = v.String() // decoding remembers the text too
+			_ = v.String() // decoding also caches the text
 		},
 		func(v *intstr.IntOrString, c randfill.Continue) {
 			if *v = intstr.FromInt32(int32(c.Intn(1000))); c.Bool() {

@@ -20,7 +20,7 @@ func Story(t testing.TB, name string) corpus.Story {
 	return s
 }
 
-// at reads group, version and resource out of a collection's path.
+// at returns group, version and resource from the path of a collection.
 func at(path string) schema.GroupVersionResource {
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(strings.Trim(path, "/"), "/")

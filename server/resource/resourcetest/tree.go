@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A difference is a place where two documents are not the same.
+// difference is a place where two documents differ.
 type difference struct {
 	path      string
 	want, got any

@@ -17,11 +17,11 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{PriorityClasses()} }
 
 const (
-	// HighestPriority is the highest a user may give; higher ones are for the system's own two classes.
+	// HighestPriority is the highest priority for classes of users; higher ones are reserved for the two system classes.
 	HighestPriority       = 1000000000
 	systemClusterCritical = 2 * HighestPriority
 	systemNodeCritical    = systemClusterCritical + 1000
@@ -101,7 +101,7 @@ func checkClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	return errs
 }
 
-// systemProblem tells in what a class with a reserved name differs from the system's own.
+// systemProblem returns how a class with a reserved name differs from the system class of that name.
 func systemProblem(c *schedulingv1.PriorityClass) string {
 	classes := SystemClasses()
 	known := slices.IndexFunc(classes, func(own *schedulingv1.PriorityClass) bool { return own.Name == c.Name })

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// VolumeAttachments ask for a volume to be attached to a node.
+// VolumeAttachments request that a volume be attached to a node.
 func VolumeAttachments() *resource.Kind {
 	doc := storagev1.VolumeAttachmentSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*storagev1.VolumeAttachment]{

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// VolumeAttributesClasses name sets of attributes that a volume can be given and can change.
+// VolumeAttributesClasses are named sets of mutable volume attributes.
 func VolumeAttributesClasses() *resource.Kind {
 	return resource.Define(resource.Description[*storagev1.VolumeAttributesClass]{
 		Group: storagev1.GroupName, Version: "v1", Kind: "VolumeAttributesClass", Resource: "volumeattributesclasses",

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// CSIStorageCapacities tell how much room there is for new volumes of a class.
+// CSIStorageCapacities say how much capacity is left for new volumes of a class.
 func CSIStorageCapacities() *resource.Kind {
 	return resource.Define(resource.Description[*storagev1.CSIStorageCapacity]{
 		Group: storagev1.GroupName, Version: "v1", Kind: "CSIStorageCapacity", ListKind: "CSIStorageCapacityList", Resource: "csistoragecapacities",

@@ -117,7 +117,7 @@ func checkNodeDriver(d *storagev1.CSINodeDriver, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// checkNodeUpdate lets drivers come and go, but not change while they are there, except for how many volumes they take.
+// checkNodeUpdate allows drivers to be added and removed. Of an existing driver only the number of volumes may change.
 func checkNodeUpdate(n, old *storagev1.CSINode) field.ErrorList {
 	errs := checkNode(n)
 	for i := range n.Spec.Drivers {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// CSIDrivers tell what a storage driver wants from the cluster.
+// CSIDrivers describe what a CSI driver needs from the cluster.
 func CSIDrivers() *resource.Kind {
 	doc := storagev1.CSIDriverSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*storagev1.CSIDriver]{

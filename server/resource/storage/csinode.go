@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// CSINodes tell which storage drivers a node has.
+// CSINodes list the CSI drivers of a node.
 func CSINodes() *resource.Kind {
 	return resource.Define(resource.Description[*storagev1.CSINode]{
 		Group: storagev1.GroupName, Version: "v1", Kind: "CSINode", Resource: "csinodes",

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// defaultClass marks the class that claims without one get. The second is what it was called once.
+// defaultClass marks the default storage class. The second annotation is its old name.
 const (
 	defaultClass     = "storageclass.kubernetes.io/is-default-class"
 	betaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
 )
 
-// StorageClasses say how volumes are made when they are asked for.
+// StorageClasses describe how volumes are provisioned.
 func StorageClasses() *resource.Kind {
 	doc := storagev1.StorageClass{}.SwaggerDoc()
 	return resource.Define(resource.Description[*storagev1.StorageClass]{

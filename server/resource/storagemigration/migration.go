@@ -12,12 +12,12 @@ import (
 	"github.com/millrace/millrace/server/resource/table"
 )
 
-// Kinds are the kinds of the group.
+// Kinds returns the kinds of the group.
 func Kinds() []*resource.Kind { return []*resource.Kind{Migrations()} }
 
 type migration = *v1.StorageVersionMigration
 
-// Migrations ask for all objects of a resource to be stored in its present version.
+// Migrations request that all objects of a resource be stored again in the current storage version.
 func Migrations() *resource.Kind {
 	name := table.Name()
 	name.Format = ""

@@ -1,6 +1,6 @@
-// Package table makes the columns and cells with which kinds print themselves as lines of a table.
+// Package table makes the columns and cells of tables.
 //
-// Times are shown as kubectl shows them: as the short time that has passed since.
+// Times are shown as in kubectl: as the time since then, in short form.
 package table
 
 import (
@@ -16,48 +16,48 @@ type Column = metav1.TableColumnDefinition
 
 var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()
 
-// Name is the column that every table of objects has.
+// Name returns the column that every table of objects has.
 func Name() Column {
 	return Column{Name: "Name", Type: "string", Format: "name", Description: metaDoc["name"]}
 }
 
-// Age is the column of the time since an object was created.
+// Age returns the column for the time since an object was created.
 func Age() Column { return Text("Age", metaDoc["creationTimestamp"]) }
 
-// CreatedAt is the column of the moment at which an object was created.
+// CreatedAt returns the column for the time at which an object was created.
 func CreatedAt() Column {
 	return Column{Name: "Created At", Type: "date", Description: metaDoc["creationTimestamp"]}
 }
 
-// Text is a column of strings. Kubernetes also puts numbers into some of them.
+// Text returns a column of strings. Kubernetes also puts numbers into some of them.
 func Text(name, description string) Column {
 	return Column{Name: name, Type: "string", Description: description}
 }
 
-// Integer is a column of numbers.
+// Integer returns a column of numbers.
 func Integer(name, description string) Column {
 	return Column{Name: name, Type: "integer", Description: description}
 }
 
-// Boolean is a column of true and false.
+// Boolean returns a column of booleans.
 func Boolean(name, description string) Column {
 	return Column{Name: name, Type: "boolean", Description: description}
 }
 
-// Wide makes a column one that is shown only when asked for.
+// Wide returns the column with a priority so low that it is shown only on request.
 func Wide(c Column) Column {
 	c.Priority = 1
 	return c
 }
 
-// Unknown stands for a time that is not known, None for what is not there.
+// Unknown is shown for unknown times, None for missing values.
 const (
 	Unknown = "<unknown>"
 	None    = "<none>"
 	Unset   = "<unset>"
 )
 
-// Since tells how long ago something happened.
+// Since returns how long ago something happened.
 func Since(t metav1.Time) string {
 	if t.IsZero() {
 		return Unknown
@@ -65,10 +65,10 @@ func Since(t metav1.Time) string {
 	return duration.HumanDuration(time.Since(t.Time))
 }
 
-// Created is the cell of a CreatedAt column.
+// Created returns the cell of a CreatedAt column.
 func Created(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Labels shows a set of labels.
+// Labels formats a set of labels.
 func Labels(set map[string]string) string {
 	if len(set) == 0 {
 		return None

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,10 +13,10 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Foreign tells that objects may have to be converted by somebody else.
+// Foreign reports whether objects may need conversion by a webhook.
 func (t *trees) Foreign() bool { return t.Converted != nil }
 
-// Prepare has the objects converted that are stored in other versions, in one go. Decode finds them.
+// Prepare converts the objects that are stored in other versions, together. Decode finds the results.
 func (t *trees) Prepare(ctx context.Context, stored [][]byte) error {
 	if !t.Foreign() {
 		return nil
@@ -38,7 +37,39 @@ func (t *trees) Prepare(ctx context.Context, stored [][]byte) error {
 	return nil
 }
 
-// convertOnce puts objects at some places that may have been converted before.
+// StoredInVersion reads the version that Attributes has put after the fields.
+func (t *trees) StoredInVersion(fields []string) bool {
+	return len(fields) > len(t.paths) && fields[len(t.paths)] == t.Version
+}
+
+// VersionAttributes reads the attributes of objects of other versions from what they are converted to.
+func (t *trees) VersionAttributes(ctx context.Context, stored [][]byte) []resource.VersionAttributes {
+	out := make([]resource.VersionAttributes, len(stored))
+	others := map[string][]int{}
+	for i, s := range stored {
+		if v := versionOf(s); v != t.Version {
+			others[v] = append(others[v], i)
+		} else {
+			out[i].Attributes = attributesOf(s, t.paths)
+		}
+	}
+	for _, places := range others {
+		in := make([][]byte, len(places))
+		for i, at := range places {
+			in[i] = stored[at]
+		}
+		for i, k := range t.converted(ctx, in) {
+			if text, err := k.wait(ctx); err != nil {
+				out[places[i]].Err = err
+			} else {
+				out[places[i]].Attributes = attributesOf(text, t.paths)
+			}
+		}
+	}
+	return out
+}
+
+// convertOnce sets the objects at some places, and uses conversions that were made before.
 func (t *trees) convertOnce(ctx context.Context, stored []resource.Stored, all []resource.Object, places []int) error {
 	in := make([][]byte, len(places))
 	for i, at := range places {
@@ -49,8 +80,8 @@ func (t *trees) convertOnce(ctx context.Context, stored []resource.Stored, all [
 		if err != nil {
 			return err
 		}
-		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(text); err != nil {
+		u, err := Read(text)
+		if err != nil {
 			return fmt.Errorf("read what was converted to %s: %w", t.apiVersion(t.Version), err)
 		}
 		all[places[i]] = u
@@ -58,7 +89,7 @@ func (t *trees) convertOnce(ctx context.Context, stored []resource.Stored, all [
 	return nil
 }
 
-// converted finds stored objects of one version in ours, and has those converted that nobody has begun to convert.
+// converted returns stored objects of one version in our version. It starts the conversions that no other caller has started.
 func (t *trees) converted(ctx context.Context, stored [][]byte) []*converted {
 	keys := make([]convertedKey, len(stored))
 	for i, s := range stored {
@@ -68,14 +99,15 @@ func (t *trees) converted(ctx context.Context, stored [][]byte) []*converted {
 	if len(mine) == 0 {
 		return all
 	}
-	// Others may wait for what this caller has begun, so it goes on even if the caller has left. The converter bounds how long.
+	// Other callers may wait for the conversions that this caller has started, so they go on even if its context ends. The converter bounds their
+	// duration.
 	t.convertMine(context.WithoutCancel(ctx), stored, all, mine)
 	return all
 }
 
 var errNotConverted = errors.New("the object was not converted")
 
-// convertMine converts the claimed objects, and finishes each of them whatever happens.
+// convertMine converts the claimed objects, and finishes each of them in any case.
 func (t *trees) convertMine(ctx context.Context, stored [][]byte, all []*converted, mine []int) {
 	var in []*unstructured.Unstructured
 	var from []*converted
@@ -99,13 +131,13 @@ func (t *trees) convertMine(ctx context.Context, stored [][]byte, all []*convert
 		wrong := t.refined(made[i])
 		var text []byte
 		if wrong == nil {
-			text, wrong = json.Marshal(made[i].Object)
+			text, wrong = Append(nil, made[i].Object)
 		}
 		t.Converted.finish(e, text, wrong)
 	}
 }
 
-// versionOf is the version that stored bytes have. Encoders sort names, so it mostly stands in front.
+// versionOf returns the apiVersion in stored bytes. It is mostly at the beginning, because encoders sort names.
 func versionOf(stored []byte) string {
 	text, found := bytes.CutPrefix(stored, []byte(`{"apiVersion":`))
 	if !found {

@@ -33,7 +33,7 @@ func attributesOf(text []byte, paths [][]string) resource.Attributes {
 	return a
 }
 
-// sortPairs sorts key, value, key, value, … by the keys. Encoders mostly have done so.
+// sortPairs sorts key, value, key, value, … by key. Encoders have mostly sorted them already.
 func sortPairs(pairs []string) {
 	sorted := true
 	for i := 2; i < len(pairs); i += 2 {
@@ -53,7 +53,7 @@ func sortPairs(pairs []string) {
 	}
 }
 
-// Paths are the steps of the paths of fields, which are names with dots between them.
+// pathsOf splits the paths of fields at the dots.
 func pathsOf(fields []resource.Field) [][]string {
 	var out [][]string
 	for _, f := range fields {

@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// Body is the JSON of a stored object behind its kind and version, under a resource version, made without reading the object. ok is
-// false where the object has to be read: what is in it may not be what it shall be shown as.
+// Body returns the JSON of a stored object after its kind and version, with a resource version, without decoding the object. If ok is false, the
+// object has to be decoded, because it may have to be shown differently.
 func (t *trees) Body(ctx context.Context, stored, resourceVersion []byte) (body []byte, ok bool) {
 	if t.Whole == nil {
 		return nil, false
@@ -16,10 +16,15 @@ func (t *trees) Body(ctx context.Context, stored, resourceVersion []byte) (body 
 		if err != nil {
 			return nil, false
 		}
-		stored = text // which has been refined
+		stored = text // this text is already refined
 	} else if !t.Whole(t.Version, stored) {
 		return nil, false
 	}
+	return t.Written(stored, resourceVersion)
+}
+
+// Written returns the body of an object that was just encoded in the form in which it is shown, so that it need not be checked.
+func (t *trees) Written(stored, resourceVersion []byte) (body []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(stored, t.head)
 	if !ok {
 		return nil, false
@@ -29,7 +34,7 @@ func (t *trees) Body(ctx context.Context, stored, resourceVersion []byte) (body 
 
 var metadataHead = []byte(`"metadata":{`)
 
-// splice puts a resource version into the metadata, which come first, where an encoder would write it.
+// splice inserts a resource version into the metadata, which come first, at the place where an encoder would write it.
 func splice(rest, resourceVersion []byte) (body []byte, ok bool) {
 	if !bytes.HasPrefix(rest, metadataHead) {
 		return nil, false
@@ -43,7 +48,7 @@ func splice(rest, resourceVersion []byte) (body []byte, ok bool) {
 			ok = string(n) != name
 			break
 		}
-		s.at++ // the colon
+		s.at++ // skips the colon
 		s.skip()
 		at = s.at
 		if s.space() != ',' {
@@ -53,7 +58,7 @@ func splice(rest, resourceVersion []byte) (body []byte, ok bool) {
 	}
 	body = make([]byte, 0, len(rest)+len(name)+len(resourceVersion)+len(`:"",`))
 	body = append(body, rest[:at]...)
-	if !ok { // it comes last
+	if !ok { // it becomes the last member
 		if at >= len(rest) || rest[at] != '}' {
 			return nil, false
 		}

@@ -88,7 +88,7 @@ func TestWhatIsConvertedIsKeptUpToABound(t *testing.T) {
 	}
 }
 
-// counting converts by changing the version's name.
+// counting converts by changing the name of the version, and counts.
 type counting struct{ calls, objects int }
 
 func (c *counting) Convert(_ context.Context, objects []*unstructured.Unstructured, toVersion string) ([]*unstructured.Unstructured, error) {

@@ -9,42 +9,42 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Converted keeps what objects look like in versions that they are not stored in, so that each is converted once for each version and
-// content. It may be shared by the representations of many kinds, and drops what was not asked for the longest.
+// Converted caches objects in versions in which they are not stored, so that each content is converted only once to each version. Representations of
+// many kinds may share it. It drops the least recently used objects.
 type Converted struct {
 	limit int
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards everything below
 	known  map[convertedKey]*converted
-	recent list.List // of those that are done; the last asked for first
+	recent list.List // the finished ones; the most recently used is first
 	used   int
 }
 
-// NewConverted makes one that keeps so many bytes.
+// NewConverted makes a cache of limit bytes.
 func NewConverted(limit int) *Converted {
 	return &Converted{limit: limit, known: map[convertedKey]*converted{}}
 }
 
-// convertedKey names an object by its content, in a version whose meaning an edition of a kind stands for.
+// convertedKey identifies an object by its content, and the target version by an edition of its kind.
 type convertedKey struct {
 	of      *resource.Identity
 	edition uint32
 	content [sha256.Size]byte
 }
 
-// converted is an object in another version. What stands in it does not change once done is closed.
+// converted is an object in another version. It does not change once done is closed.
 type converted struct {
 	key  convertedKey
 	done chan struct{}
 	text []byte // JSON
 	err  error
-	at   *list.Element // guarded by the mutex of all
+	at   *list.Element // guarded by the mutex of Converted
 }
 
-// convertedOverhead is what an entry costs besides its bytes.
+// convertedOverhead is the memory of an entry besides its bytes.
 const convertedOverhead = 320
 
-// claim finds what is known of some objects. Those that nobody has begun to convert are the caller's, who has to finish them.
+// claim returns the entries of some objects. The caller must convert and finish those in mine, which no caller has started before.
 func (c *Converted) claim(keys []convertedKey) (all []*converted, mine []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Converted) claim(keys []convertedKey) (all []*converted, mine []int) {
 	return all, mine
 }
 
-// finish says what an object was converted to. An error is told to all who wait, and not kept.
+// finish stores the result of a conversion. An error is passed to all that wait, and is not cached.
 func (c *Converted) finish(e *converted, text []byte, err error) {
 	e.text, e.err = text, err
 	close(e.done)

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// scanner walks through a valid JSON text without making anything of it. What is stored was written by an encoder; a text that
-// is no JSON makes the walk end early, never go wrong.
+// scanner walks through valid JSON text without decoding it. Stored text was written by an encoder; invalid text ends the walk early and does nothing
+// worse.
 type scanner struct {
 	text []byte
 	at   int
 }
 
-// space skips white space and returns what follows; 0 at the end.
+// space skips white space and returns the next byte; 0 at the end.
 func (s *scanner) space() byte {
 	for s.at < len(s.text) {
 		switch c := s.text[s.at]; c {
@@ -26,7 +26,7 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// skip passes over one value and returns its text.
+// skip skips one value and returns its text.
 func (s *scanner) skip() []byte {
 	c := s.space()
 	from := s.at
@@ -43,7 +43,7 @@ func (s *scanner) skip() []byte {
 	return s.text[from:s.at]
 }
 
-// ends tells whether a byte ends a number or a word.
+// ends reports whether a byte ends a number or a literal.
 func ends(c byte) bool {
 	switch c {
 	case ',', '}', ']', ':', ' ', '\t', '\n', '\r':
@@ -84,8 +84,8 @@ func (s *scanner) skipNested() {
 	}
 }
 
-// Members hands out the quoted names and the values of an object, until f has enough, and tells whether the object came to its end. It
-// does nothing if there is no object.
+// Members calls f with the quoted names and the values of an object, until f returns false. It reports whether it reached the object's end. If the
+// text is not an object, it does nothing.
 func Members(text []byte, f func(name, value []byte) (more bool)) (ended bool) {
 	s := scanner{text: text}
 	if s.space() != '{' {
@@ -111,7 +111,7 @@ func Members(text []byte, f func(name, value []byte) (more bool)) (ended bool) {
 	return s.space() == '}'
 }
 
-// Elements hands out the elements of a list, until f has enough, and tells whether the list came to its end.
+// Elements calls f with the elements of a list, until f returns false. It reports whether it reached the list's end.
 func Elements(text []byte, f func(value []byte) (more bool)) (ended bool) {
 	s := scanner{text: text}
 	if s.space() != '[' {
@@ -131,18 +131,18 @@ func Elements(text []byte, f func(value []byte) (more bool)) (ended bool) {
 	return s.space() == ']'
 }
 
-// member is the value of one member of an object; nil if there is none.
+// member returns the value of one member of an object; nil if there is none.
 func member(text []byte, name string) (found []byte) {
 	Members(text, func(n, value []byte) bool {
 		if named(n, name) {
 			found = value
 		}
-		return true // of members with one name the last counts
+		return true // if a name occurs several times, the last one counts
 	})
 	return found
 }
 
-// named tells whether a quoted name is a name.
+// named reports whether a quoted name equals name.
 func named(quoted []byte, name string) bool {
 	if len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name {
 		return true
@@ -167,7 +167,7 @@ func unquote(quoted []byte) (string, bool) {
 	return string(inner), true
 }
 
-// scalar is a value as field selectors see it: strings, booleans and integers. Anything else is empty.
+// scalar returns a value as field selectors see it: a string, boolean or integer. Anything else is empty.
 func scalar(value []byte) string {
 	if len(value) == 0 {
 		return ""

@@ -1,46 +1,44 @@
-// Package tree holds objects as JSON trees: maps, lists and scalars, as custom resources are. They are stored as JSON.
+// Package tree holds objects as JSON trees: maps, lists and scalars. Custom resources are held so. They are stored as JSON.
 //
-// What is guaranteed: labels and selectable fields are read straight from the stored text, without making a tree, and are the
-// same that the tree has. An object that another version of the kind has stored is converted when it is read; what has to be
-// converted at one time is converted in one go, and once for all who read it (Converted). What is stored is what the kind's storage version
-// says.
+// Guarantees: labels and selectable fields are read directly from the stored text, and equal those of the decoded tree. An object that was stored in
+// another version is converted when it is read. Objects that need conversion at the same time are converted together, and the result is cached for
+// all readers (Converted). Objects are stored in the kind's storage version.
 package tree
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/decode"
 )
 
-// Converter turns objects into another version of their kind. It may change them. All have one version, and it is another. Those that
-// could not be converted are nil, and the error is that of one of them.
+// Converter converts objects, all of the same version, to another version of their kind. It may modify them. Results that failed are nil, and the
+// error is that of one of them.
 type Converter interface {
 	Convert(ctx context.Context, objects []*unstructured.Unstructured, toVersion string) ([]*unstructured.Unstructured, error)
 }
 
-// Options say what a representation is of.
+// Options describes a representation.
 type Options struct {
 	Identity *resource.Identity
-	// Version is the one that objects are held in, Storage the one that they are stored in.
+	// Version is the version of the objects in memory, Storage that of stored objects.
 	Version, Storage, Kind string
 	Convert                Converter
-	// Refine completes an object that was read: it drops what the schema does not know, and fills in defaults. Nil leaves
-	// objects as they are stored.
+	// Refine completes a decoded object: it removes unknown fields, and sets defaults. Nil leaves objects as they are stored.
 	Refine func(version string, object map[string]any) error
-	// Whole tells that Refine would change nothing in an object that is given as text. Nil is what never tells so.
+	// Whole reports whether Refine would change nothing in an object, given as text. Nil means never.
 	Whole func(version string, text []byte) bool
-	// Converted keeps what was converted, under an edition that stands for all that this bears upon. Nil converts each time anew:
-	// that is for converters that ask nobody.
+	// Converted caches conversions, under an edition that stands for everything on which they depend. Nil converts each time, which is right for
+	// converters that call no webhook.
 	Converted *Converted
 	Edition   uint32
 }
 
-// New makes a representation of objects as *unstructured.Unstructured.
+// New returns a representation of objects as *unstructured.Unstructured.
 func New(o Options) resource.Representation {
 	head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, o.Identity.Group+"/"+o.Version, o.Kind)
 	return &trees{Options: o, paths: pathsOf(o.Identity.Fields), head: head}
@@ -49,7 +47,7 @@ func New(o Options) resource.Representation {
 type trees struct {
 	Options
 	paths [][]string
-	head  []byte // begins an object that was stored in our version
+	head  []byte // the beginning of an object that was stored in our version
 }
 
 func (t *trees) apiVersion(version string) string { return t.Identity.Group + "/" + version }
@@ -59,7 +57,11 @@ func (t *trees) New() resource.Object {
 }
 
 func (t *trees) Attributes(stored []byte) (resource.Attributes, error) {
-	return attributesOf(stored, t.paths), nil
+	a := attributesOf(stored, t.paths)
+	if t.Foreign() {
+		a.Fields = append(a.Fields, versionOf(stored)) // for StoredInVersion
+	}
+	return a, nil
 }
 
 func (t *trees) Decode(ctx context.Context, stored []byte, resourceVersion string) (resource.Object, error) {
@@ -72,7 +74,7 @@ func (t *trees) Decode(ctx context.Context, stored []byte, resourceVersion strin
 
 func (t *trees) DecodeAll(ctx context.Context, stored []resource.Stored) ([]resource.Object, error) {
 	out := make([]resource.Object, len(stored))
-	others := map[string][]int{} // by the version that they were stored in
+	others := map[string][]int{} // by their stored version
 	for i, s := range stored {
 		if t.Converted != nil {
 			if version := versionOf(s.Bytes); version != t.Version {
@@ -100,10 +102,9 @@ func (t *trees) DecodeAll(ctx context.Context, stored []resource.Stored) ([]reso
 	return out, nil
 }
 
-// read makes an object of stored bytes, in the version that they have.
+// read decodes stored bytes in their own version.
 func (t *trees) read(stored []byte) (u *unstructured.Unstructured, version string, err error) {
-	u = &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(stored); err != nil {
+	if u, err = Read(stored); err != nil {
 		return nil, "", fmt.Errorf("decode stored %s: %w", t.Kind, err)
 	}
 	version = u.GroupVersionKind().Version
@@ -113,7 +114,18 @@ func (t *trees) read(stored []byte) (u *unstructured.Unstructured, version strin
 	return u, version, nil
 }
 
-// convertAt converts the objects at some places, which are of one version.
+// Read decodes an object.
+func Read(text []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	var ok bool
+	if u.Object, ok = decode.Tree(bytes.Clone(text)); ok && u.GetKind() != "" { // its strings are substrings of the text
+		return u, nil
+	}
+	u.Object = nil
+	return u, u.UnmarshalJSON(text)
+}
+
+// convertAt converts the objects at some places, which all have the same version.
 func (t *trees) convertAt(ctx context.Context, stored []resource.Stored, all []resource.Object, places []int) error {
 	if t.Converted != nil {
 		return t.convertOnce(ctx, stored, all, places)
@@ -135,7 +147,7 @@ func (t *trees) convertAt(ctx context.Context, stored []resource.Stored, all []r
 	return nil
 }
 
-// refined completes what was converted.
+// refined completes a converted object.
 func (t *trees) refined(u *unstructured.Unstructured) error {
 	if err := t.refine(t.Version, u); err != nil {
 		return fmt.Errorf("read what was converted to %s: %w", t.apiVersion(t.Version), err)
@@ -149,6 +161,9 @@ func (t *trees) refine(version string, u *unstructured.Unstructured) error {
 	}
 	return t.Refine(version, u.Object)
 }
+
+// usualSize is the size of most objects as text.
+const usualSize = 1 << 10
 
 func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
 	u := o.(*unstructured.Unstructured)
@@ -164,7 +179,7 @@ func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
 	version := u.GetResourceVersion()
 	u.SetResourceVersion("")
 	defer u.SetResourceVersion(version)
-	b, err := json.Marshal(u.Object)
+	b, err := Append(make([]byte, 0, usualSize), u.Object)
 	return append(b, '\n'), err
 }
 
@@ -194,5 +209,5 @@ func (t *trees) KeepAllBut(o, old resource.Object, part string) {
 }
 
 func (t *trees) Same(a, b resource.Object, part string) bool {
-	return equality.Semantic.DeepEqual(a.(*unstructured.Unstructured).Object[part], b.(*unstructured.Unstructured).Object[part])
+	return Equal(a.(*unstructured.Unstructured).Object[part], b.(*unstructured.Unstructured).Object[part])
 }

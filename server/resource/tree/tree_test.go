@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// words are names and texts that give a reader of JSON something to do.
+// words are names and strings that are difficult for a JSON scanner.
 var words = []string{"a", "b", "metadata", "labels", "spec", "", "with \"quotes\"", "back\\slash", "ümläut", "a\nb", "{", "]:,", "\u2028", "true", "7"}
 
 func word(r *rand.Rand) string { return words[r.IntN(len(words))] }
@@ -60,7 +60,7 @@ func randomObject(r *rand.Rand) *unstructured.Unstructured {
 	return u
 }
 
-// selected is what field selectors see at a path of a tree.
+// selected returns the value at a path of a tree as field selectors see it.
 func selected(u *unstructured.Unstructured, path ...string) string {
 	v, found, err := unstructured.NestedFieldNoCopy(u.Object, path...)
 	if err != nil || !found {

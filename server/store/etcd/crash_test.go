@@ -15,13 +15,13 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// crashDir tells the test binary to be the process that is killed, crashPrefix where it writes.
+// crashDir is set in the process that is going to be killed; crashPrefix says where it writes.
 const (
 	crashDir    = "MILLRACE_TEST_CRASH_DIR"
 	crashPrefix = "MILLRACE_TEST_CRASH_PREFIX"
 )
 
-// writeUntilKilled acknowledges each write on standard output after the store has.
+// writeUntilKilled prints the number of each write after the store has acknowledged it.
 func writeUntilKilled(dir, prefix string) {
 	s, err := Embed(context.Background(), EmbedOptions{Dir: dir})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestNothingAcknowledgedIsMissingAfterKill9(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	acknowledged := make(map[string]string)
-	for life := range 2 { // the second process goes on with what the first one has left
+	for life := range 2 { // the second process goes on with what the first one left
 		for line := range crash(t, dir, fmt.Sprintf("/%d", life), 2000) {
 			var key, rev string
 			if n, _ := fmt.Sscanf(line, "wrote %s %s", &key, &rev); n != 2 {
@@ -61,7 +61,7 @@ func TestNothingAcknowledgedIsMissingAfterKill9(t *testing.T) {
 	}
 }
 
-// crash runs the other process, kills it after so many writes, and gives all lines that it got out.
+// crash runs the other process, kills it after that many writes, and returns every line that it printed.
 func crash(t *testing.T, dir, prefix string, writes int) map[string]bool {
 	t.Helper()
 	child := exec.Command(os.Args[0])

@@ -19,28 +19,27 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// Options says which cluster to use. The zero value of all but Endpoints is good.
+// Options says which cluster to use. Only Endpoints is required.
 type Options struct {
 	// Endpoints are URLs such as https://10.0.0.1:2379.
 	Endpoints []string
-	// Prefix goes before every key in the cluster, and is not seen by callers. It is not kube-apiserver's
-	// --etcd-prefix: that one is part of the keys.
+	// Prefix is put in front of every key in the cluster; callers do not see it. It is not kube-apiserver's --etcd-prefix, which is part of the keys.
 	Prefix string
-	// CertFile and KeyFile are the client's certificate; CAFile is what the servers' certificates are checked with.
+	// CertFile and KeyFile hold the client's certificate. The servers' certificates are verified with CAFile.
 	CertFile, KeyFile, CAFile string
 	// DialTimeout is how long Dial tries to reach the cluster; zero means 20 seconds.
 	DialTimeout time.Duration
-	// RequestTimeout ends a request that has no answer with store.ErrUnavailable; zero means 10 seconds.
+	// RequestTimeout is how long a request may stay unanswered before it fails with store.ErrUnavailable; zero means 10 seconds.
 	RequestTimeout time.Duration
-	// KeepAlive is how often an idle connection is tested; zero means every 30 seconds.
+	// KeepAlive is how often an idle connection is probed; zero means every 30 seconds.
 	KeepAlive time.Duration
-	// MaxRequestBytes is the largest write that is sent; zero means 2 MiB. Etcd has a limit of its own.
+	// MaxRequestBytes is the largest write that is sent; zero means 2 MiB. The etcd servers have a limit of their own.
 	MaxRequestBytes int
-	// Logger gets the client's warnings and errors, and why Dial has to try again. Nil discards them.
+	// Logger receives the client's warnings and errors, and the reasons why Dial retries. Nil discards them.
 	Logger *slog.Logger
 }
 
-// Dial connects to a cluster and makes sure that it answers. While it does not, Dial says so at once and every few seconds.
+// Dial connects to a cluster and checks that it answers. While it does not answer, Dial logs that at once and again every few seconds.
 func Dial(ctx context.Context, o Options) (*Store, error) {
 	o.DialTimeout = cmp.Or(o.DialTimeout, 20*time.Second)
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 10*time.Second)
@@ -85,7 +84,7 @@ func (o Options) tls() transport.TLSInfo {
 	return transport.TLSInfo{CertFile: o.CertFile, KeyFile: o.KeyFile, TrustedCAFile: o.CAFile}
 }
 
-// secure says whether TLS is wanted: by a certificate or by an address.
+// secure says whether to use TLS: if there is a certificate, or an https address.
 func secure(o Options) bool {
 	if o.CertFile != "" || o.CAFile != "" {
 		return true
@@ -99,14 +98,14 @@ func secure(o Options) bool {
 }
 
 const (
-	// attemptTimeout bounds one question, so that a server that takes a connection and says nothing is noticed.
+	// attemptTimeout bounds each attempt, so that a server that accepts a connection and then stays silent is noticed.
 	attemptTimeout = time.Second
-	// askAgain is how soon the next question follows one that failed, sayAgain how soon that is logged once more.
-	askAgain = 200 * time.Millisecond
-	sayAgain = 5 * time.Second
+	// retryInterval is the time between two attempts. logInterval is the time between two log lines about them.
+	retryInterval = 200 * time.Millisecond
+	logInterval   = 5 * time.Second
 )
 
-// reach asks until there is an answer.
+// reach repeats ask until the cluster answers.
 func (s *Store) reach(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.DialTimeout, fmt.Errorf("no answer within %v: %w", o.DialTimeout, store.ErrUnavailable))
 	defer cancel()
@@ -121,19 +120,19 @@ func (s *Store) reach(ctx context.Context, o Options) error {
 		if last == nil {
 			last = meaning(err)
 		}
-		if ctx.Err() == nil && time.Since(said) >= sayAgain {
+		if ctx.Err() == nil && time.Since(said) >= logInterval {
 			said, last = time.Now(), o.reason(ctx, meaning(err))
 			o.Logger.Warn("etcd does not answer; trying again", "servers", o.Endpoints, "error", last, "givingUpAfter", time.Until(until).Round(time.Second))
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), last)
-		case <-time.After(askAgain):
+		case <-time.After(retryInterval):
 		}
 	}
 }
 
-// ask asks a question that any etcd can answer.
+// ask sends a request that every etcd can answer.
 func (s *Store) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -141,7 +140,7 @@ func (s *Store) ask(ctx context.Context) error {
 	return err
 }
 
-// reason is why servers do not answer. The client does not tell why it has no connection, so each address is tried without it.
+// reason finds out why the servers do not answer. The etcd client does not say why it has no connection, so each address is tried without it.
 func (o Options) reason(ctx context.Context, err error) error {
 	config := &tls.Config{}
 	if secure(o) {
@@ -158,7 +157,7 @@ func (o Options) reason(ctx context.Context, err error) error {
 	return err
 }
 
-// try connects to a server, with TLS if its URL says so.
+// try connects to one server, with TLS if its URL says so.
 func try(ctx context.Context, endpoint string, config *tls.Config) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {

@@ -20,9 +20,9 @@ import (
 	"github.com/millrace/millrace/server/store/storetest"
 )
 
-// cluster is an etcd with a socket, as others would run it.
+// cluster is an etcd with a socket, outside of the store.
 type cluster struct {
-	dir      string // short, since it holds sockets
+	dir      string // a short path, because it holds sockets
 	endpoint string
 	etcd     *embed.Etcd
 }
@@ -122,7 +122,7 @@ func TestClusterThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
-func TestLostClusterMakesCallsFailAndWatchesGoOnOnceItIsBack(t *testing.T) {
+func TestCallsFailDuringAnOutageAndWatchesContinueAfterIt(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	s := c.dial(t, "")
@@ -151,7 +151,7 @@ func TestLostClusterMakesCallsFailAndWatchesGoOnOnceItIsBack(t *testing.T) {
 		t.Errorf("event is %v", e)
 	}
 
-	c.etcd.Server.HardStop() // or else Close would wait for the watch
+	c.etcd.Server.HardStop() // otherwise Close would wait for the watch
 	c.etcd.Close()
 	if _, err := s.Update(ctx, "/a", []byte("2"), rev, 0); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("update without a cluster: %v", err)
@@ -170,14 +170,14 @@ func TestLostClusterMakesCallsFailAndWatchesGoOnOnceItIsBack(t *testing.T) {
 			t.Errorf("event is %v, want revision %d", e, second)
 		}
 	case err := <-ended:
-		// A watch may also end and be begun anew by its owner, if it says so.
+		// A watch may also end with ErrUnavailable; its owner then starts it again.
 		if !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("watch ended with %v", err)
 		}
 	}
 }
 
-// retry repeats a write while the cluster is away.
+// retry repeats a write while the cluster is unavailable.
 func retry(ctx context.Context, t *testing.T, call func() (store.Revision, error)) store.Revision {
 	t.Helper()
 	for {
@@ -191,8 +191,8 @@ func retry(ctx context.Context, t *testing.T, call func() (store.Revision, error
 	}
 }
 
-func TestDialSaysAtOnceThatNobodyAnswers(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+func TestDialLogsAtOnceThatNoServerAnswers(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}

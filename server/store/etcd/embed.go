@@ -22,36 +22,35 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// EmbedOptions says where the embedded etcd keeps its data. The zero value of all but Dir is good.
+// EmbedOptions says where the embedded etcd keeps its data. Only Dir is required.
 type EmbedOptions struct {
-	// Dir is the data folder, in etcd's own layout. It is made if it does not exist.
+	// Dir is the data folder, in etcd's own layout. It is created if it does not exist.
 	Dir string
-	// QuotaBytes is how large the database may become before writes are refused with store.ErrNoSpace; zero means 8 GiB.
+	// QuotaBytes is the largest size of the database; beyond it writes fail with store.ErrNoSpace. Zero means 8 GiB.
 	QuotaBytes int64
-	// ReserveBytes is how much of the disk is left free: writes are refused with store.ErrNoSpace before etcd would meet
-	// a full disk, after which it must be started again. Zero means 96 MiB, enough for two segments of its log and what its database grows by in one go; less
-	// than zero means that nobody looks.
+	// ReserveBytes is how much of the disk stays free. Below it writes fail with store.ErrNoSpace, before etcd meets a full disk and has to be
+	// restarted. Zero means 96 MiB, which is enough for two segments of the log and one growth of the database. A negative value turns the check off.
 	ReserveBytes int64
-	// MaxRequestBytes is the largest write; zero means 1.5 MiB, as in etcd.
+	// MaxRequestBytes is the largest write; zero means 1.5 MiB, etcd's default.
 	MaxRequestBytes uint
-	// Logger gets etcd's warnings and errors. Nil discards them.
+	// Logger receives etcd's warnings and errors. Nil discards them.
 	Logger *slog.Logger
 }
 
-// The member's own address is written into a new data folder, and nobody ever listens there. It is etcd's default, so
-// that etcd itself can be started on the folder.
+// The member's address is written into a new data folder, but nothing listens there. It is etcd's default, so that etcd itself can be started on the
+// folder.
 const (
 	memberName = "default"
 	peerURL    = "http://127.0.0.1:2380"
 )
 
-// The segment of the log that holds the last snapshot is read, twice, at each start, and two segments are allocated in
-// advance. Etcd's 64 MB make a start take 0.5 s of CPU after some use, and an empty folder take 128 MB. Etcd has one setting for the
-// process: it is made when a process embeds an etcd for the first time.
+// At each start etcd reads the segment of the log with the last snapshot twice, and it allocates two segments in advance. With etcd's default of 64
+// MB a start takes 0.5 s of CPU after some use, and an empty folder takes 128 MB. The size is a global variable of etcd, so it is set only when a
+// process first embeds an etcd.
 var useSmallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
 
-// Embed starts an etcd inside this process, ready for use when Embed returns. It fails if another process, or another
-// store of this one, uses the folder.
+// Embed starts an etcd inside this process; it is ready for use when Embed returns. Embed fails if another process, or another store of this process,
+// uses the folder.
 func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 	useSmallSegments()
 	o.QuotaBytes = cmp.Or(o.QuotaBytes, 8<<30)
@@ -70,7 +69,8 @@ func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 		return nil, fmt.Errorf("data folder %s: %w", o.Dir, err)
 	}
 	e := &embedded{options: o, lock: lock, closing: make(chan struct{}), full: make(chan struct{}, 1), commits: make(chan struct{}, 1), present: m}
-	e.lookAtDisk()
+	e.checkDisk()
+	e.scanned.Store(true) // a start reads the whole database
 	s := newStore(e, "", o.Logger, e.newest)
 	s.background.Go(e.tend)
 	return s, nil
@@ -89,7 +89,7 @@ func startMember(ctx context.Context, o EmbedOptions) (*member, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	// A damaged folder makes etcd end the goroutine that it started in, by way of fail.
+	// If the folder is damaged, etcd ends the goroutine that starts it, after a call of fail.
 	type outcome struct {
 		server *etcdserver.EtcdServer
 		err    error
@@ -116,11 +116,10 @@ func startMember(ctx context.Context, o EmbedOptions) (*member, error) {
 		return nil, errors.Join(fmt.Errorf("belongs to an etcd cluster of %d members", n), m.shut())
 	}
 	m.kv = m.server.KV()
-	m.dropPages() // a start reads all of it
 	return m, nil
 }
 
-// serverConfig sets etcd up for a cluster of one that has no clients but this process.
+// serverConfig configures etcd as a cluster of one member that only this process calls.
 func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) {
 	peers, err := types.NewURLs([]string{peerURL})
 	if err != nil {
@@ -131,17 +130,16 @@ func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) 
 		DataDir:             o.Dir,
 		PeerURLs:            peers,
 		InitialPeerURLsMap:  types.URLsMap{memberName: peers},
-		InitialClusterToken: rand.Text(), // the member's identity is made from it
+		InitialClusterToken: rand.Text(), // the member's ID is derived from it
 		NewCluster:          true,
 		Logger:              log,
 		ServerFeatureGate:   features.NewDefaultServerFeatureGate(memberName, log),
 		BcryptCost:          uint(bcrypt.DefaultCost),
-		// Nobody waits for heartbeats. The fewer ticks, the less is done while nothing happens; elections do not wait for
-		// them either, see lead.
+		// A single member has no use for heartbeats, so ticks are rare. Elections do not depend on them either: see lead.
 		TickMs:        100,
 		ElectionTicks: 2,
-		// There are no followers that would need old entries, so that none are kept in memory. What was written since the
-		// last snapshot is read again at the next start.
+		// There are no followers that need old entries, so none are kept in memory. The next start reads again what was written since the last
+		// snapshot.
 		SnapshotCount:          5000,
 		SnapshotCatchUpEntries: 16,
 		MaxSnapFiles:           1,
@@ -152,7 +150,7 @@ func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) 
 		MaxTxnOps:              128,
 		BackendBatchInterval:   commitEvery,
 		BackendBatchLimit:      commitWrites,
-		// Nobody reads about slow requests here; a limit of zero would make a line of each.
+		// Warnings about slow requests are not wanted here; a limit of zero would log every request.
 		WarningApplyDuration:        math.MaxInt64,
 		WarningUnaryRequestDuration: math.MaxInt64,
 	}

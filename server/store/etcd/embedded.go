@@ -15,19 +15,21 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// embedded is an etcd in this process. It outlives its members: when one gives up, another is started on what it left.
+// embedded is an etcd in this process. It outlives its members: when one fails, a new one is started on the same folder.
 type embedded struct {
 	options EmbedOptions
 	lock    *os.File
 
 	diskFull atomic.Bool
 	alarmed  atomic.Bool   // etcd's quota is used up
-	full     chan struct{} // somebody was told that there is no space
+	full     chan struct{} // signals that a caller was refused for lack of space
 	closing  chan struct{}
 
-	lookedAt    atomic.Int64  // bytes of values that were read since pages were let go last
-	uncommitted atomic.Int64  // bytes, at most: etcd may have committed some by itself
-	commits     chan struct{} // there are too many
+	bytesRead   atomic.Int64  // bytes of values read since the pages of the database were last released
+	scans       atomic.Int64  // scans in progress
+	scanned     atomic.Bool   // the whole database may be resident, because a start or a scan has read it
+	uncommitted atomic.Int64  // an upper bound in bytes: etcd may have committed some by itself
+	commits     chan struct{} // signals that too many bytes are uncommitted
 
 	mu      sync.Mutex // guards present, and the closing of closing
 	present *member
@@ -39,7 +41,7 @@ func (e *embedded) member() *member {
 	return e.present
 }
 
-// replace puts a member in the place of one that has given up, unless it comes too late.
+// replace installs a new member after the old one failed. It returns false if the store was closed meanwhile.
 func (e *embedded) replace(m *member) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,10 +52,14 @@ func (e *embedded) replace(m *member) bool {
 	return true
 }
 
-// ask calls a function on the member. It returns when the member gives up, since the function may never return then.
+// ask calls a function with the present member.
 func ask[T any](ctx context.Context, e *embedded, question func(*member) (T, error)) (T, error) {
+	return askMember(ctx, e.member(), question)
+}
+
+// askMember calls a function with a member. It returns as soon as the member fails, because the function may then never return.
+func askMember[T any](ctx context.Context, m *member, question func(*member) (T, error)) (T, error) {
 	var none T
-	m := e.member()
 	if err := m.enter(); err != nil {
 		return none, err
 	}
@@ -77,7 +83,7 @@ func ask[T any](ctx context.Context, e *embedded, question func(*member) (T, err
 	}
 }
 
-// txn waits for nothing but the member's answer, which ends with the member.
+// txn runs a transaction. If the member fails, the call ends with it.
 func (e *embedded) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	if err := e.roomFor(r); err != nil {
 		return nil, err
@@ -93,12 +99,11 @@ func (e *embedded) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	if err != nil {
 		return nil, e.noteFull(m, err)
 	}
-	e.wrote(r)
+	e.noteWrite(r)
 	return resp, nil
 }
 
-// get reads without a copy of what is not yet in the database file, which is fine for one key: it holds writers up for
-// a microsecond.
+// get reads without copying what is not yet in the database file. For one key that is fine: it blocks writers for a microsecond.
 func (e *embedded) get(ctx context.Context, key string, _ bool) (*mvccpb.KeyValue, error) {
 	return ask(ctx, e, func(m *member) (*mvccpb.KeyValue, error) {
 		tx := m.kv.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
@@ -115,13 +120,13 @@ func (e *embedded) list(ctx context.Context, q query) (answer, error) {
 	return ask(ctx, e, func(m *member) (answer, error) {
 		o := mvcc.RangeOptions{Limit: q.limit, Rev: q.rev, WithTotalCount: !q.uncounted}
 		if q.uncounted {
-			o.Limit++ // the last one tells that there is more
+			o.Limit++ // one more than asked for shows whether there are more
 		}
 		r, err := m.kv.Range(ctx, q.start, rangeEnd(q.end), o)
 		if err != nil {
 			return answer{}, err
 		}
-		e.looked(m, r.KVs)
+		e.noteRead(m, r.KVs)
 		a := answer{kvs: r.KVs, count: int64(r.Count), rev: r.Rev}
 		if q.uncounted {
 			a.count = int64(len(r.KVs))
@@ -131,24 +136,36 @@ func (e *embedded) list(ctx context.Context, q query) (answer, error) {
 	})
 }
 
-// mostLooked is how much of the database may be read before its pages are let go: when all of it is read they would take as much memory as what
-// is made of them. With each page that is looked at the system maps those around it.
-const mostLooked = 8 << 20
+// maxResidentBytes is how much of the database may be read before its pages are released. Without this a read of the whole database would take as
+// much memory again as the values decoded from it. For each page that is read, the kernel also maps the pages around it.
+const maxResidentBytes = 8 << 20
 
-// looked notes that values were read.
-func (e *embedded) looked(m *member, kvs []*mvccpb.KeyValue) {
+// noteRead counts the bytes of values that were read.
+func (e *embedded) noteRead(m *member, kvs []*mvccpb.KeyValue) {
 	var n int64
 	for _, kv := range kvs {
 		n += int64(len(kv.Value))
 	}
-	if e.lookedAt.Add(n) < mostLooked {
+	if e.bytesRead.Add(n) < maxResidentBytes {
 		return
 	}
-	e.lookedAt.Store(0)
+	e.bytesRead.Store(0)
 	m.dropPages()
 }
 
-// rangeEnd puts the end of a range as mvcc wants it: empty for none, where requests have a zero byte.
+// dropScannedPages releases what a start and scans have made resident. It waits for the end of the scans: otherwise the kernel would have to map the same
+// pages again and again. A start and the scans after it read the same pages.
+func (e *embedded) dropScannedPages() {
+	if e.scans.Load() > 0 || !e.scanned.Swap(false) {
+		return
+	}
+	_, _ = ask(context.Background(), e, func(m *member) (struct{}, error) { // returns even if the database hangs
+		m.dropPages()
+		return struct{}{}, nil
+	})
+}
+
+// rangeEnd converts the end of a range for mvcc, where empty means that there is no end. In requests a zero byte means that.
 func rangeEnd(end []byte) []byte {
 	if len(end) == 1 && end[0] == 0 {
 		return []byte{}
@@ -160,7 +177,7 @@ func (e *embedded) revision(ctx context.Context) (int64, error) {
 	return ask(ctx, e, func(m *member) (int64, error) { return m.kv.Rev(), nil })
 }
 
-// newest is the revision, for those who can do without an error.
+// newest returns the revision, or zero if the member cannot be asked.
 func (e *embedded) newest() int64 {
 	rev, _ := e.revision(context.Background())
 	return rev
@@ -190,7 +207,7 @@ func (e *embedded) grant(ctx context.Context, seconds int64) (int64, error) {
 	})
 }
 
-// writable tells why what needs room is refused now.
+// writable returns the reason why writes that need space are refused now.
 func (e *embedded) writable() error {
 	if err := e.member().alive(); err != nil {
 		return err

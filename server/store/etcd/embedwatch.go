@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// watch reads etcd's own watch stream. A pump empties the stream while the sink is at work: etcd's channel holds 128
-// changes, and a watch that lets it overflow goes on only after a tenth of a second.
+// watch reads etcd's own watch stream. A separate goroutine, the pump, empties the stream while sink runs: etcd's channel holds 128 changes, and a
+// watch that lets it overflow pauses for 100 ms.
 func (e *embedded) watch(ctx context.Context, w *watcher) error {
 	in := newInbox()
 	m := e.member()
@@ -46,7 +46,7 @@ func (e *embedded) watch(ctx context.Context, w *watcher) error {
 	}
 }
 
-// openStream begins a watch. The caller closes the stream with closeStream, until when it is inside.
+// openStream starts a watch. It enters the member; the caller must call closeStream, which leaves it.
 func (m *member) openStream(ctx context.Context, w *watcher) (stream mvcc.WatchStream, id mvcc.WatchID, from int64, err error) {
 	if err := m.enter(); err != nil {
 		return nil, 0, 0, err
@@ -97,7 +97,7 @@ func (m *member) beginStream(w *watcher) (stream mvcc.WatchStream, id mvcc.Watch
 	return stream, id, from, nil
 }
 
-// closeStream waits, unless the member has given up.
+// closeStream closes the stream and leaves the member. It does not wait if the member has failed.
 func (m *member) closeStream(stream mvcc.WatchStream) {
 	done := make(chan struct{})
 	go func() {
@@ -111,8 +111,8 @@ func (m *member) closeStream(stream mvcc.WatchStream) {
 	}
 }
 
-// requestProgress does not wait. It may be called when the stream is closed already, which etcd tolerates, or all of
-// etcd, which it does not.
+// requestProgress returns at once. It may run after the stream was closed, which etcd tolerates, but not after etcd was closed, which etcd does not
+// tolerate.
 func (m *member) requestProgress(stream mvcc.WatchStream, id mvcc.WatchID) {
 	if m.enter() != nil {
 		return
@@ -132,7 +132,7 @@ func (e *embedded) pump(ctx context.Context, m *member, stream mvcc.WatchStream,
 			}
 			rev := r.Revision
 			if n := len(r.Events); n > 0 {
-				rev = r.Events[n-1].Kv.ModRevision // r.Revision is ahead of it while the watch catches up
+				rev = r.Events[n-1].Kv.ModRevision // r.Revision is ahead of this while the watch catches up
 			}
 			if err := in.put(ctx, e.closing, m.broken, r.Events, rev); err != nil {
 				return err
@@ -147,16 +147,16 @@ func (e *embedded) pump(ctx context.Context, m *member, stream mvcc.WatchStream,
 	}
 }
 
-// inbox holds what a pump has read and a sink has not yet taken. It is bounded: when it is full the pump waits, and
-// etcd keeps the rest in its database.
+// inbox holds what the pump has read and sink has not yet taken. It is bounded: when it is full the pump waits, and etcd keeps the rest in its
+// database.
 type inbox struct {
 	mu     sync.Mutex
 	events []*mvccpb.Event
 	bytes  int
 	rev    int64
 	err    error
-	filled chan struct{} // a token when there is something to take
-	taken  chan struct{} // a token when there may be room
+	filled chan struct{} // holds a token when there is something to take
+	taken  chan struct{} // holds a token when there may be room
 }
 
 const (
@@ -197,7 +197,7 @@ func (in *inbox) isFull() bool {
 	return len(in.events) >= inboxEvents || in.bytes >= inboxBytes
 }
 
-// end says that nothing more comes.
+// end says that no more events will come.
 func (in *inbox) end(err error) {
 	in.mu.Lock()
 	in.err = err
@@ -205,8 +205,8 @@ func (in *inbox) end(err error) {
 	signal(in.filled)
 }
 
-// take waits for something and takes all there is. What came before the end is given first, unless the end is one that
-// the caller brought about.
+// take waits until there is something and takes everything. Events that came before the end are returned first, unless the caller itself ended the
+// watch.
 func (in *inbox) take() ([]*mvccpb.Event, int64, error) {
 	for {
 		in.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// explain turns what etcd says into what a caller of a store may act on.
+// explain translates etcd's errors into those of package store.
 func (s *Store) explain(ctx context.Context, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return ctxErr
@@ -28,7 +28,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	}
 }
 
-// sentinels of package store that an error may be already, when the engine knows better than etcd.
+// errors that are already those of package store, because the engine knew the reason better than etcd
 var known = []error{store.ErrNoSpace, store.ErrUnavailable, store.ErrClosed, store.ErrFuture, store.ErrCompacted, store.ErrTooLarge}
 
 func meaning(err error) error {
@@ -59,7 +59,7 @@ func meaning(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// largerThanMax says whether gRPC refused to send a message: it has no error of its own for that.
+// largerThanMax says whether gRPC refused to send a message because of its size. gRPC has no error value for that.
 func largerThanMax(err error) bool {
 	return code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }

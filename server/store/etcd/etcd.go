@@ -1,11 +1,11 @@
-// Package etcd keeps bytes in etcd: in one that runs inside this process (Embed), or in a cluster (Dial).
+// Package etcd stores bytes in etcd: in an etcd that runs inside this process (Embed), or in a cluster (Dial).
 //
-// Both give every guarantee of package store; the conformance suite runs over both. Keys and values are stored as they
-// are, so that etcd's own tools read them.
+// Both give every guarantee of package store; the conformance suite runs over both. Keys and values are stored unchanged, so that etcd's own tools
+// can read them.
 //
-// The embedded one takes no port. It is a cluster of one member that is called in process: reads go straight to its
-// key-value tree and writes straight to its log, which is synced to disk before a write is acknowledged. As nobody else
-// can write to a cluster of one, its own tree is always the newest state, and a linearizable read asks nobody.
+// The embedded etcd uses no port. It is a cluster of one member that is called directly: reads go to its key-value tree, writes to its log, which is
+// synced to disk before a write is acknowledged. Nobody else can write to it, so its own tree is always the newest state, and a linearizable read
+// needs no quorum.
 //
 // A caller may not assume that a write that failed with ErrUnavailable or with a context's error had no effect.
 package etcd
@@ -23,10 +23,10 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// engine is where the two kinds differ. It speaks etcd's words and returns etcd's errors.
+// engine is what differs between an embedded etcd and a cluster. It takes etcd's requests and returns etcd's errors.
 type engine interface {
 	txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error)
-	// get gives nil for a key that does not exist.
+	// get returns nil for a key that does not exist.
 	get(ctx context.Context, key string, stale bool) (*mvccpb.KeyValue, error)
 	list(ctx context.Context, q query) (answer, error)
 	revision(ctx context.Context) (int64, error)
@@ -34,30 +34,30 @@ type engine interface {
 	size(ctx context.Context) (int64, error)
 	grant(ctx context.Context, seconds int64) (lease int64, err error)
 	writable() error
-	// watch delivers until ctx ends or the watch is lost.
+	// watch delivers changes until ctx ends or the watch is lost.
 	watch(ctx context.Context, w *watcher) error
 	close() error
 }
 
-// query asks for the keys from start until before end.
+// query asks for the keys from start (inclusive) to end (exclusive).
 type query struct {
 	start, end []byte
 	limit      int64
 	rev        int64
 	stale      bool
-	uncounted  bool // only whether there is more shall be known
+	uncounted  bool // the caller needs to know only whether there is more
 }
 
 type answer struct {
 	kvs   []*mvccpb.KeyValue
-	count int64 // of all keys in the range, whatever the limit
-	rev   int64 // the newest
+	count int64 // the number of all keys in the range, whatever the limit
+	rev   int64 // the newest revision
 }
 
 // Store is a store.Store in etcd.
 type Store struct {
 	engine engine
-	root   string // goes before every key
+	root   string // prefix of every key
 	log    *slog.Logger
 	leases leases
 
@@ -85,20 +85,20 @@ func newStore(e engine, root string, log *slog.Logger, look func() int64) *Store
 
 // Revision implements store.Store.
 func (s *Store) Revision(ctx context.Context) (store.Revision, error) {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return 0, fmt.Errorf("revision: %w", err)
 	}
 	rev, err := s.engine.revision(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("revision: %w", s.explain(ctx, err))
 	}
-	s.progress.saw(rev)
+	s.progress.noteRevision(rev)
 	return store.Revision(rev), nil
 }
 
 // Compact implements store.Store.
 func (s *Store) Compact(ctx context.Context, rev store.Revision) error {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return fmt.Errorf("compact at %d: %w", rev, err)
 	}
 	if err := s.engine.compact(ctx, int64(rev)); err != nil {
@@ -109,7 +109,7 @@ func (s *Store) Compact(ctx context.Context, rev store.Revision) error {
 
 // Size implements store.Store: the size of etcd's database file, free pages included.
 func (s *Store) Size(ctx context.Context) (int64, error) {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return 0, fmt.Errorf("size: %w", err)
 	}
 	size, err := s.engine.size(ctx)
@@ -121,7 +121,7 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 
 // Writable implements store.Store.
 func (s *Store) Writable() error {
-	if err := s.refuse(context.Background()); err != nil {
+	if err := s.checkUsable(context.Background()); err != nil {
 		return err
 	}
 	return s.engine.writable()
@@ -137,8 +137,8 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// refuse tells why a call can't begin.
-func (s *Store) refuse(ctx context.Context) error {
+// checkUsable returns the error with which a call must fail before it starts, or nil.
+func (s *Store) checkUsable(ctx context.Context) error {
 	select {
 	case <-s.closed:
 		return store.ErrClosed
@@ -147,26 +147,26 @@ func (s *Store) refuse(ctx context.Context) error {
 	}
 }
 
-// progress makes idle watches tell how far they are. Etcd tells it by itself only every ten minutes; it is asked when
-// somebody has learnt of a revision that a watch has not reported.
+// progress makes idle watches report how far they are. By itself etcd reports that only every ten minutes. A watch is asked for its progress when the
+// store has reached a revision that the watch has not yet reported.
 type progress struct {
 	newest atomic.Int64
 	poke   chan struct{}
-	// look finds out the newest revision for nothing, if that is possible: entries expire without anybody's doing.
+	// look returns the newest revision if that costs nothing, or is nil. It finds revisions that no caller made, such as an expired lease.
 	look func() int64
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{} // guarded by mu
 }
 
-// An event that is under way needs no question. A question that was not answered is asked again.
+// If an event is on its way, the watch need not be asked. If a request for progress was not answered, it is sent again.
 const (
 	progressDelay = 5 * time.Millisecond
 	progressRetry = 100 * time.Millisecond
 )
 
-// saw notes that the store has come to rev.
-func (p *progress) saw(rev int64) {
+// noteRevision records that the store has reached rev.
+func (p *progress) noteRevision(rev int64) {
 	for {
 		old := p.newest.Load()
 		if rev <= old {
@@ -202,7 +202,7 @@ func (p *progress) remove(w *watcher) {
 	delete(p.watchers, w)
 }
 
-// ask asks the watches that lag, and tells whether there are any.
+// ask asks the watches that lag for their progress, and says whether there are any.
 func (p *progress) ask() (lagging bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *Store) followProgress() {
 		select {
 		case <-s.progress.poke:
 		case <-look:
-			s.progress.saw(s.progress.look())
+			s.progress.noteRevision(s.progress.look())
 			continue
 		case <-s.closed:
 			return

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// closeTime is how long the files of a member may take to be closed: a write that is under way must come back first.
+// closeTime is how long closing the files of a member may take: a write in progress has to return first.
 const closeTime = 2 * time.Second
 
-// takeFiles takes etcd's files away from a member that was left behind. Such a member holds locks on them, which would keep the next one
-// waiting for ever, and must not write any more once that one runs.
+// takeFiles closes the files of a member that was abandoned. Such a member holds file locks, for which the next member would wait for ever, and it
+// must not write any more once the next one runs.
 //
-// The files are closed as files, never by the numbers of their descriptors: a number may belong to a client's connection by the time that
-// something is done to it. So a goroutine that writes to them later, or is in the middle of a write, gets an error.
+// The files are closed through their os.File, never by descriptor number: by then the number may belong to a client's connection. A goroutine that
+// writes to such a file later, or is just writing, gets an error.
 func takeFiles(dir string, m *member) error {
 	err := databases.take(databaseFile(dir))
 	if m != nil && m.server != nil {
 		err = errors.Join(err, closeLog(m.server))
 	}
 	err = errors.Join(err, removeSpare(dir))
-	// Files that a failed start has opened cannot be reached any more: the garbage collector closes them.
+	// Files that a failed start has opened are no longer reachable; the garbage collector closes them.
 	runtime.GC()
 	for end := time.Now().Add(closeTime); ; time.Sleep(10 * time.Millisecond) {
 		path, open := stillOpen(dir)
 		if !open {
-			return nil // whatever went wrong on the way
+			return nil // in case an error occurred before
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("take etcd's files back: %w", errors.Join(fmt.Errorf("%s is still open", path), err))
@@ -39,7 +39,7 @@ func takeFiles(dir string, m *member) error {
 	}
 }
 
-// stillOpen names a file of etcd's folder that a descriptor of this process leads to. It only looks.
+// stillOpen returns a file of etcd's folder that a descriptor of this process refers to. It closes nothing.
 func stillOpen(dir string) (path string, open bool) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -62,17 +62,17 @@ func stillOpen(dir string) (path string, open bool) {
 	return "", false
 }
 
-// removeSpare removes the segment that etcd's log has in reserve. The goroutine that made it may hold it for ever; the next member makes its own.
+// removeSpare removes the spare segment of etcd's log. The goroutine that made it may hold it for ever; the next member makes its own.
 func removeSpare(dir string) error {
 	spares, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.tmp"))
 	for _, spare := range spares {
-		// Its space is needed even while it is held.
+		// Truncating frees the space even if the file is still open.
 		err = errors.Join(err, os.Truncate(spare, 0), os.Remove(spare))
 	}
 	return err
 }
 
-// release unlocks and closes a file. A file that is mapped into memory keeps its lock when it is closed.
+// release unlocks and closes a file. Without the unlock, a file that is mapped into memory would stay locked.
 func release(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err == nil {

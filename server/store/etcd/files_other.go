@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// takeFiles is not known to be possible here.
+// takeFiles is not implemented for this operating system.
 func takeFiles(string, *member) error { return errors.New("its files cannot be taken back") }
 
 func release(f *os.File) error { return f.Close() }

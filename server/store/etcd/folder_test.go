@@ -52,7 +52,7 @@ func TestFolderThatCannotBeWrittenIsNamed(t *testing.T) {
 	}
 }
 
-func TestDamagedFolderIsAnErrorAndNotTheEndOfTheProcess(t *testing.T) {
+func TestDamagedFolderIsAnErrorAndDoesNotEndTheProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := mustEmbed(t, dir).Close(); err != nil {
@@ -67,7 +67,7 @@ func TestDamagedFolderIsAnErrorAndNotTheEndOfTheProcess(t *testing.T) {
 	}
 }
 
-func TestStoresSideBySideDoNotKnowEachOther(t *testing.T) {
+func TestStoresInOneProcessAreSeparate(t *testing.T) {
 	t.Parallel()
 	var stores []*Store
 	for range 2 {
@@ -109,7 +109,7 @@ func TestQuietStartAndEnd(t *testing.T) {
 	}
 }
 
-// lines is a place to write to from several goroutines.
+// lines is a buffer that several goroutines may write to.
 type lines struct {
 	mu  sync.Mutex
 	buf strings.Builder
@@ -128,7 +128,7 @@ func (l *lines) String() string {
 }
 
 func TestNothingRunsAfterClose(t *testing.T) {
-	// Not parallel: others' goroutines would be counted.
+	// Not parallel: goroutines of other tests would be counted.
 	mustEmbedAndClose := func() {
 		s := mustEmbed(t, t.TempDir())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// smallDisk is a disk of so many MiB that goes with the test.
+// smallDisk mounts a file system of that many MiB, until the test ends.
 func smallDisk(t *testing.T, mib int) string {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
@@ -26,7 +26,7 @@ func smallDisk(t *testing.T, mib int) string {
 	return dir
 }
 
-// fillUp leaves so many bytes free on a disk, and returns what makes room again.
+// fillUp leaves that many bytes free on a disk, and returns a function that frees the space again.
 func fillUp(t *testing.T, dir string, left int64) (empty func()) {
 	t.Helper()
 	path := filepath.Join(dir, fmt.Sprintf("ballast-%d", time.Now().UnixNano()))
@@ -35,7 +35,7 @@ func fillUp(t *testing.T, dir string, left int64) (empty func()) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// Etcd is allocating, too, so that what was free a moment ago may not be had as a whole.
+	// Etcd allocates space at the same time, so an allocation that should fit may fail.
 	for at, n := int64(0), int64(1<<20); n >= 4096; {
 		if n > freeBytes(dir)-left {
 			n /= 2
@@ -54,7 +54,7 @@ func fillUp(t *testing.T, dir string, left int64) (empty func()) {
 	}
 }
 
-// TestAFullDiskIsSurvived meets the disk's end in several places: with the log, with the database, and with both.
+// TestAFullDiskIsSurvived reaches the end of the disk in several places: in the log, in the database, and in both.
 func TestAFullDiskIsSurvived(t *testing.T) {
 	for _, left := range []int64{0, 1 << 20, 3 << 20} {
 		t.Run(fmt.Sprint(left>>10, "KiB left"), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 				}
 			}()
 			done := map[string]store.Revision{}
-			for round := range 1 + 1>>(left>>20) { // what one round has written takes room in the next
+			for round := range 1 + 1>>(left>>20) { // what one round has written takes space in the next
 				empty := fillUp(t, dir, left)
 				writeUntilFull(t, s, round, done)
 				empty()
@@ -110,7 +110,7 @@ func writeAgain(t *testing.T, s *Store, round int, done map[string]store.Revisio
 			break
 		}
 		if !errors.Is(err, store.ErrNoSpace) && !errors.Is(err, store.ErrUnavailable) || time.Now().After(deadline) {
-			t.Fatalf("it does not come back: %v", err)
+			t.Fatalf("the store does not recover: %v", err)
 		}
 	}
 	for key, rev := range done {
@@ -121,6 +121,6 @@ func writeAgain(t *testing.T, s *Store, round int, done map[string]store.Revisio
 		if _, err := s.Delete(t.Context(), key, rev); err != nil {
 			t.Fatal(err)
 		}
-		delete(done, key) // so that there is room for the next round
+		delete(done, key) // frees space for the next round
 	}
 }

@@ -10,15 +10,14 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// starting lets one store start at a time: the raft status that lead reads is that of the server made last.
+// starting lets only one store start at a time, because the raft status that lead reads is global: it belongs to the server made last.
 var starting = make(chan struct{}, 1)
 
-// lead makes the only member the leader, and waits until it has written so to its log.
+// lead makes the only member the leader, and waits until that is in its log.
 //
-// An election begins after an election timeout and a random part of another. A cluster of one has nobody to wait for:
-// the member tells itself to take over at once, as a leader that leaves would. It does so only when raft has applied all
-// that its log holds, since raft must not look back into a log that is being shortened meanwhile. Where that can't be
-// known, there is still the timeout.
+// Normally an election starts after the election timeout and a random delay. A cluster of one need not wait: the member tells itself to take over at
+// once, as a leaving leader would tell its successor. It does so only when raft has applied everything in its log, because raft must not read the log
+// while it is being truncated. If that cannot be known, the election timeout still applies.
 func (m *member) lead(ctx context.Context) error {
 	id := uint64(m.server.MemberID())
 	timeoutNow := raftpb.MsgTimeoutNow
@@ -42,7 +41,7 @@ func (m *member) lead(ctx context.Context) error {
 	}
 }
 
-// idle says whether the member is a follower that has nothing more to apply.
+// idle says whether the member is a follower with nothing left to apply.
 func idle(id uint64) bool {
 	v, ok := expvar.Get("raft.status").(expvar.Func)
 	if !ok {

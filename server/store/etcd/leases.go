@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// leases lets entries share leases, since they come by the thousand and a lease is dear. Entries with the same time to
-// live that are written within a window share one; it lasts as much longer as the window is wide, so that none of them
-// goes too early.
+// leases lets entries share leases, because there are thousands of entries and a lease is expensive. Entries with the same time to live that are
+// written within one window share a lease. The lease lasts longer by the width of the window, so no entry expires too early.
 type leases struct {
-	// turn holds a token: the goroutine that has taken it may use current. It is a channel so that a caller's context ends its wait.
-	turn    chan struct{}
+	// lock holds a token; the goroutine that took it may use current. It is a channel so that a caller can stop waiting when its context ends.
+	lock    chan struct{}
 	current map[time.Duration]*lease
 }
 
 type lease struct {
 	id    int64
 	ttl   time.Duration
-	until time.Time // new entries are accepted
-	room  int       // for so many entries
+	until time.Time // until when new entries may join
+	room  int       // how many more entries may join
 }
 
-// A window is a twentieth of the time to live, and a minute at most. A lease takes so many entries and no more, since
-// all of them are deleted in one transaction.
+// A window is a twentieth of the time to live, but at most a minute. The number of entries of a lease is bounded, because etcd deletes all of them in
+// one transaction.
 const (
 	maxWindow  = time.Minute
 	leaseRoom  = 1000
@@ -31,24 +30,24 @@ const (
 )
 
 func newLeases() leases {
-	l := leases{turn: make(chan struct{}, 1), current: make(map[time.Duration]*lease)}
-	l.turn <- struct{}{}
+	l := leases{lock: make(chan struct{}, 1), current: make(map[time.Duration]*lease)}
+	l.lock <- struct{}{}
 	return l
 }
 
-// lease gives a lease for one entry.
+// lease returns a lease for one entry.
 func (s *Store) lease(ctx context.Context, ttl time.Duration) (*lease, error) {
 	select {
-	case <-s.leases.turn:
+	case <-s.leases.lock:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-s.closed:
-		return nil, s.refuse(ctx)
+		return nil, s.checkUsable(ctx)
 	}
-	defer func() { s.leases.turn <- struct{}{} }()
+	defer func() { s.leases.lock <- struct{}{} }()
 	l, now := s.leases.current[ttl], time.Now()
 	if l == nil || l.room == 0 || now.After(l.until) {
-		if err := s.refuse(ctx); err != nil {
+		if err := s.checkUsable(ctx); err != nil {
 			return nil, err
 		}
 		window := min(ttl/windowPart, maxWindow)
@@ -64,7 +63,7 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (*lease, error) {
 	return l, nil
 }
 
-// drop forgets the leases that take no more entries, so that odd times to live do not pile up.
+// drop forgets the leases that accept no more entries, so that unusual times to live do not accumulate.
 func (l *leases) drop(now time.Time) {
 	for ttl, old := range l.current {
 		if now.After(old.until) {
@@ -75,8 +74,8 @@ func (l *leases) drop(now time.Time) {
 
 // forget drops a lease that etcd no longer has.
 func (l *leases) forget(gone *lease) {
-	<-l.turn
-	defer func() { l.turn <- struct{}{} }()
+	<-l.lock
+	defer func() { l.lock <- struct{}{} }()
 	if l.current[gone.ttl] == gone {
 		delete(l.current, gone.ttl)
 	}

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// lockFile holds the lock of a data folder, besides those that etcd takes itself and would wait for in silence.
+// lockFile is locked in addition to etcd's own files. Etcd would wait for those silently; this lock fails at once.
 const lockFile = "lock"
 
-// lockFolder makes the folder if need be and takes it for this store. The lock ends with the file or the process.
+// lockFolder creates the folder if needed and locks it for this store. The lock ends when the file is closed or the process ends.
 func lockFolder(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, errors.New("no data folder is given")
@@ -34,7 +34,7 @@ func lockFolder(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// databaseIsFree finds out whether an etcd that knows nothing of our lock runs on the folder.
+// databaseIsFree checks that no etcd runs on the folder that does not know our lock.
 func databaseIsFree(dir string) error {
 	f, err := os.OpenFile(databaseFile(dir), os.O_RDWR, 0)
 	switch {

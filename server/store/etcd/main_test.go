@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Most of what these tests do is wait: for disks, leases and etcd's resynchronisation.
+// These tests mostly wait: for disks, leases and etcd's resynchronisation.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		writeUntilKilled(dir, os.Getenv(crashPrefix))

@@ -15,28 +15,28 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// member is one life of the embedded etcd: from its start until it is stopped or gives up.
+// member is one run of the embedded etcd: from its start until it is stopped or fails.
 //
-// Etcd gives up by ending its process: when it can't write to its disk, above all. Here only the goroutine ends that met
-// the trouble, with whatever locks it holds, so that calls of the member may hang from then on. Nobody waits for them.
+// On a fatal error, usually a failed write to its disk, etcd would end the process. Here only the goroutine that met the error ends, with all locks
+// that it holds, so calls of the member may hang from then on. Callers do not wait for them.
 type member struct {
 	log    *slog.Logger
 	server *etcdserver.EtcdServer
 	kv     mvcc.WatchableKV
 
-	// quiet drops what etcd has to say while it is being stopped.
+	// quiet drops etcd's log output while it is being stopped.
 	quiet atomic.Bool
 
-	// broken is closed when etcd has given up; cause says why.
+	// broken is closed when etcd has failed; cause says why.
 	breaking sync.Once
 	broken   <-chan struct{}
 	cause    error
-	life     context.Context // its end is what broken is
+	life     context.Context // ends when broken is closed
 	end      context.CancelFunc
 
-	mu       sync.Mutex // guards stopped, and visitors against a Wait
-	stopped  bool
-	visitors sync.WaitGroup // those who are inside kv, which must not be closed under their feet
+	mu      sync.Mutex // guards stopped, and orders callers.Add before callers.Wait
+	stopped bool
+	callers sync.WaitGroup // callers that use kv, which must not be closed meanwhile
 }
 
 func newMember(log *slog.Logger) *member {
@@ -46,10 +46,10 @@ func newMember(log *slog.Logger) *member {
 	return m
 }
 
-// releaseTime is how long a member that has given up may take to let go of what it holds.
+// releaseTime is how long a failed member may take to release its files and locks.
 const releaseTime = 2 * time.Second
 
-// fail notes that etcd has given up.
+// fail records that etcd has failed.
 func (m *member) fail(err error) {
 	m.breaking.Do(func() {
 		m.cause = fmt.Errorf("%w: %w", errBroken, err)
@@ -62,7 +62,7 @@ func (m *member) fail(err error) {
 	})
 }
 
-// dropPages lets go of the pages of the database that were looked at.
+// dropPages releases the pages of the database that were read.
 func (m *member) dropPages() {
 	db, err := database(m.server)
 	if err == nil {
@@ -73,7 +73,7 @@ func (m *member) dropPages() {
 	}
 }
 
-// alive tells why the member can't be asked.
+// alive returns the reason why the member cannot be asked, or nil.
 func (m *member) alive() error {
 	select {
 	case <-m.broken:
@@ -83,7 +83,7 @@ func (m *member) alive() error {
 	}
 }
 
-// enter lets a caller in, who calls leave.
+// enter admits a caller, which must call leave.
 func (m *member) enter() error {
 	if err := m.alive(); err != nil {
 		return err
@@ -93,13 +93,13 @@ func (m *member) enter() error {
 	if m.stopped {
 		return store.ErrClosed
 	}
-	m.visitors.Add(1)
+	m.callers.Add(1)
 	return nil
 }
 
-func (m *member) leave() { m.visitors.Done() }
+func (m *member) leave() { m.callers.Done() }
 
-// bound makes a context end with the member.
+// bound returns a context that also ends with the member.
 func (m *member) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(m.life, cancel)
@@ -109,7 +109,7 @@ func (m *member) bound(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// shut ends the member when nobody is inside any more. One that has given up may never end; it is left behind.
+// shut stops the member when no caller uses it any more. A member that has failed may never stop; it is abandoned.
 func (m *member) shut() error {
 	m.mu.Lock()
 	m.stopped = true
@@ -118,7 +118,7 @@ func (m *member) shut() error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.visitors.Wait()
+		m.callers.Wait()
 		if m.server != nil {
 			m.server.HardStop()
 		}

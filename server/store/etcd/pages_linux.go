@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readAhead lets the system read a file into its cache, without waiting for that.
+// readAhead asks the kernel to read a file into the page cache, and does not wait.
 func readAhead(f *os.File) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -17,10 +17,10 @@ func readAhead(f *os.File) {
 	_ = raw.Control(func(fd uintptr) { _ = unix.Fadvise(int(fd), 0, 0, unix.FADV_WILLNEED) })
 }
 
-// dropPages lets go of the pages of a database that this process has looked at. They stay in the system's cache, and come back when they are
-// looked at again.
+// dropPages releases the pages of a database that this process has read. They stay in the kernel's page cache and are mapped again when they are read
+// again.
 func dropPages(db *bbolt.DB) error {
-	return db.View(func(tx *bbolt.Tx) error { // while it is open, the mapping stays where it is
+	return db.View(func(tx *bbolt.Tx) error { // the mapping stays in place while the transaction is open
 		_, _, errno := syscall.Syscall(syscall.SYS_MADVISE, db.Info().Data, uintptr(tx.Size()), uintptr(syscall.MADV_DONTNEED))
 		if errno != 0 {
 			return errno

@@ -16,22 +16,28 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
-// Etcd hands out neither the files that it has open nor how it opens them. What this file reaches into is tested against the version of etcd
-// that is used.
+// Etcd exports neither its open files nor the options with which it opens them. This file reads unexported fields; tests check it against the version
+// of etcd in use.
 
-// databaseOptions are those with which etcd opens its databases.
+// databaseOptions are the options with which etcd opens its databases.
 //
 //go:linkname databaseOptions go.etcd.io/etcd/server/v3/storage/backend.boltOpenOptions
 var databaseOptions *bbolt.Options
 
-// setDatabaseOptions lets databases be opened by way of databases.
+// restoreChunkKeys is how many keys, with their values, wait between two stages of a start. Etcd's own number is 10,000: 60 MB of pods.
+//
+//go:linkname restoreChunkKeys go.etcd.io/etcd/server/v3/storage/mvcc.restoreChunkKeys
+var restoreChunkKeys int
+
+// setDatabaseOptions makes etcd open its databases through the variable databases, and read them in small steps.
 var setDatabaseOptions = sync.OnceFunc(func() {
 	databaseOptions.OpenFile = databases.open
-	// All of a database of 600 MB would be resident at once: see dropPages.
+	// Etcd's default flag would make all of a database of 600 MB resident at once: see dropPages.
 	databaseOptions.MmapFlags = 0
-	// Etcd leaves the list of free pages to be found out at the next start, by a walk through all of the database: half of a start on
-	// 600 MB. The list is short, and commits are few.
+	// By default etcd does not save the list of free pages and finds it at the next start by a walk through the whole database: half of the time of a
+	// start with 600 MB. The list is short, and commits are rare here.
 	databaseOptions.NoFreelistSync = false
+	restoreChunkKeys = 256
 })
 
 // databases are the database files that etcd has opened in this process.
@@ -57,7 +63,7 @@ func (o *openFiles) open(path string, flag int, mode os.FileMode) (*os.File, err
 	return f, nil
 }
 
-// take closes all files of a path, also those in use, and forgets them.
+// take closes and forgets all files of a path, including those in use.
 func (o *openFiles) take(path string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -69,14 +75,14 @@ func (o *openFiles) take(path string) error {
 	return errors.Join(errs...)
 }
 
-// forget notes that etcd has closed the files of a path.
+// forget records that etcd has closed the files of a path.
 func (o *openFiles) forget(path string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.byPath, path)
 }
 
-// database is the open database of a server.
+// database returns the open database of a server.
 func database(s *etcdserver.EtcdServer) (*bbolt.DB, error) {
 	v, err := private(reflect.ValueOf(s.Backend()).Elem(), "db")
 	if err != nil {
@@ -97,7 +103,7 @@ func closeLog(s *etcdserver.EtcdServer) error {
 	}
 	closed := make(chan error, 1)
 	go func() {
-		_ = log.Close() // which ends at the first error, and leaves files open
+		_ = log.Close() // it stops at the first error, and leaves files open
 		files, err := filesOf(log)
 		for _, f := range files {
 			if f != nil {
@@ -114,7 +120,7 @@ func closeLog(s *etcdserver.EtcdServer) error {
 	}
 }
 
-// logOf is the log of a server.
+// logOf returns the log of a server.
 func logOf(s *etcdserver.EtcdServer) (*wal.WAL, error) {
 	storage, err := private(reflect.ValueOf(s).Elem(), "r", "raftNodeConfig", "storage")
 	if err != nil {
@@ -131,7 +137,7 @@ func logOf(s *etcdserver.EtcdServer) (*wal.WAL, error) {
 	return found, nil
 }
 
-// filesOf are the files of a log that nobody writes to any more.
+// filesOf returns the files of a log to which nothing writes any more.
 func filesOf(log *wal.WAL) ([]*fileutil.LockedFile, error) {
 	locks, err := private(reflect.ValueOf(log).Elem(), "locks")
 	if err != nil {
@@ -144,7 +150,7 @@ func filesOf(log *wal.WAL) ([]*fileutil.LockedFile, error) {
 	return files, nil
 }
 
-// private follows fields of addressable structs that other packages must not see.
+// private follows unexported fields of addressable structs.
 func private(v reflect.Value, names ...string) (reflect.Value, error) {
 	for _, name := range names {
 		if v = v.FieldByName(name); !v.IsValid() {
@@ -154,5 +160,5 @@ func private(v reflect.Value, names ...string) (reflect.Value, error) {
 	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem(), nil
 }
 
-// databaseFile is the file that etcd, too, locks while it runs.
+// databaseFile is the database file. Etcd also locks it while it runs.
 func databaseFile(dir string) string { return filepath.Join(dir, "member", "snap", "db") }

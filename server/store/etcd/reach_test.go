@@ -34,7 +34,7 @@ func TestFilesOfARunningMemberCanBeReached(t *testing.T) {
 	}
 }
 
-func TestTheNextStartNeedsNoWalkThroughTheDatabase(t *testing.T) {
+func TestTheNextStartDoesNotReadTheWholeDatabase(t *testing.T) {
 	s, err := Embed(t.Context(), EmbedOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +49,8 @@ func TestTheNextStartNeedsNoWalkThroughTheDatabase(t *testing.T) {
 	}
 }
 
-// TestRevivalLeavesAllOtherFilesAlone lets members give up again and again while other files are opened and closed, whose descriptors get the
-// numbers that etcd's had.
+// TestRevivalLeavesAllOtherFilesAlone makes members fail again and again, while other files that get the same descriptor numbers are opened and
+// closed.
 func TestRevivalLeavesAllOtherFilesAlone(t *testing.T) {
 	s, err := Embed(t.Context(), EmbedOptions{Dir: t.TempDir()})
 	if err != nil {
@@ -79,7 +79,7 @@ func TestRevivalLeavesAllOtherFilesAlone(t *testing.T) {
 	others.Wait()
 }
 
-// talk sends a word through a pipe, which is a new one each time.
+// talk sends a word through a new pipe.
 func talk(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

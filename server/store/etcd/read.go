@@ -10,7 +10,7 @@ import (
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key string, o store.GetOptions) (store.Entry, error) {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return store.Entry{}, fmt.Errorf("get %s: %w", key, err)
 	}
 	kv, err := s.engine.get(ctx, s.root+key, o.Stale)
@@ -20,7 +20,7 @@ func (s *Store) Get(ctx context.Context, key string, o store.GetOptions) (store.
 	if kv == nil {
 		return store.Entry{}, fmt.Errorf("get %s: %w", key, store.ErrNotFound)
 	}
-	s.progress.saw(kv.ModRevision)
+	s.progress.noteRevision(kv.ModRevision)
 	return s.entry(kv), nil
 }
 
@@ -34,7 +34,7 @@ func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (s
 }
 
 func (s *Store) list(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return store.Page{}, err
 	}
 	q := query{
@@ -48,14 +48,14 @@ func (s *Store) list(ctx context.Context, prefix string, o store.ListOptions) (s
 		q.start = []byte{0}
 	}
 	beyond := len(q.end) > 1 && string(q.start) >= string(q.end)
-	if beyond { // etcd refuses such a range; the revision and its errors are still to be had
+	if beyond { // etcd refuses an empty range; the query still returns the revision and its errors
 		q.start, q.end, q.limit = []byte{0}, []byte{1}, 1
 	}
 	a, err := s.engine.list(ctx, q)
 	if err != nil {
 		return store.Page{}, s.explain(ctx, err)
 	}
-	s.progress.saw(a.rev)
+	s.progress.noteRevision(a.rev)
 	page := store.Page{Revision: store.Revision(a.rev)}
 	if o.Revision != 0 {
 		page.Revision = o.Revision
@@ -76,7 +76,7 @@ func (s *Store) entry(kv *mvccpb.KeyValue) store.Entry {
 	return store.Entry{Key: string(kv.Key[len(s.root):]), Value: kv.Value, Revision: store.Revision(kv.ModRevision)}
 }
 
-// after gives the first key that is behind all that begin with prefix. For etcd a zero byte means that there is none.
+// after returns the first key behind all keys that begin with prefix. In etcd a zero byte means that there is no such key.
 func after(prefix string) []byte {
 	end := []byte(prefix)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -22,10 +22,10 @@ type remote struct {
 	kv      pb.KVClient
 	calls   []grpc.CallOption
 	timeout time.Duration
-	full    atomic.Bool // the last write was refused for want of space
+	full    atomic.Bool // the last write failed for lack of space
 
-	// turns lets those who ask for the revision at the same time share one question.
-	turns turns
+	// revisions lets callers that ask for the revision at the same time share one request.
+	revisions sharedReads
 	// inside counts the goroutines that close waits for.
 	inside sync.WaitGroup
 }
@@ -42,13 +42,13 @@ func newRemote(client *clientv3.Client, o Options) *remote {
 	}
 }
 
-// within bounds a request, so that a cluster that does not answer is noticed even by those who would wait for ever.
+// within bounds a request, so that a cluster that does not answer is noticed even by callers without a deadline.
 func (r *remote) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	return r.untilClosed(ctx, cancel)
 }
 
-// untilClosed ends a request when the store is closed. The client by itself would go on trying for seconds.
+// untilClosed ends a request when the store is closed. By itself the client would go on trying for seconds.
 func (r *remote) untilClosed(ctx context.Context, cancel context.CancelFunc) (context.Context, context.CancelFunc) {
 	stop := context.AfterFunc(r.client.Ctx(), cancel)
 	return ctx, func() {
@@ -88,7 +88,7 @@ func (r *remote) get(ctx context.Context, key string, stale bool) (*mvccpb.KeyVa
 }
 
 func (r *remote) list(ctx context.Context, q query) (answer, error) {
-	// A list may be long: it has as much time as the caller gives it.
+	// A list may take long, so only the caller's context bounds it.
 	ctx, cancel := r.untilClosed(context.WithCancel(ctx))
 	defer cancel()
 	resp, err := r.kv.Range(ctx, &pb.RangeRequest{
@@ -101,7 +101,7 @@ func (r *remote) list(ctx context.Context, q query) (answer, error) {
 }
 
 func (r *remote) revision(ctx context.Context) (int64, error) {
-	return r.turns.ask(ctx, &r.inside, func() (int64, error) {
+	return r.revisions.ask(ctx, &r.inside, func() (int64, error) {
 		ctx, cancel := r.within(r.client.Ctx())
 		defer cancel()
 		resp, err := r.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, CountOnly: true}, r.calls...)
@@ -148,7 +148,7 @@ func (r *remote) close() error {
 	err := r.client.Close()
 	r.inside.Wait()
 	if errors.Is(err, context.Canceled) {
-		err = nil // the client reports the end of its own context
+		err = nil // the client returns the error of its own context, which was ended on purpose
 	}
 	if err != nil {
 		return fmt.Errorf("close the connection to etcd: %w", err)
@@ -156,24 +156,24 @@ func (r *remote) close() error {
 	return nil
 }
 
-// turns answers many askers with few questions. An asker must not get the answer to a question that was put before it
-// came, since that may miss what was written in between: it joins the next one.
-type turns struct {
+// sharedReads answers concurrent callers with few requests. A caller must not get the answer to a request that was sent before the call, because that
+// answer may lack writes that were acknowledged in between. It joins the next request.
+type sharedReads struct {
 	mu      sync.Mutex
-	running bool  // guarded by mu
-	next    *turn // guarded by mu; nil if nobody waits
+	running bool        // guarded by mu
+	next    *sharedRead // guarded by mu; nil if no caller waits
 }
 
-type turn struct {
+type sharedRead struct {
 	done chan struct{}
 	rev  int64
 	err  error
 }
 
-func (t *turns) ask(ctx context.Context, owner *sync.WaitGroup, question func() (int64, error)) (int64, error) {
+func (t *sharedReads) ask(ctx context.Context, owner *sync.WaitGroup, question func() (int64, error)) (int64, error) {
 	t.mu.Lock()
 	if t.next == nil {
-		t.next = &turn{done: make(chan struct{})}
+		t.next = &sharedRead{done: make(chan struct{})}
 	}
 	mine := t.next
 	if !t.running {
@@ -189,8 +189,8 @@ func (t *turns) ask(ctx context.Context, owner *sync.WaitGroup, question func() 
 	}
 }
 
-// run puts questions as long as somebody waits for an answer.
-func (t *turns) run(question func() (int64, error)) {
+// run sends requests as long as callers wait.
+func (t *sharedReads) run(question func() (int64, error)) {
 	for {
 		t.mu.Lock()
 		now := t.next

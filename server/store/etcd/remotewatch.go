@@ -9,11 +9,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A batch takes what has come already, but no more than so many events.
+// A batch takes the events that have already arrived, up to this number.
 const remoteBatch = 5000
 
-// watch reads a stream of its own, so that a question about progress concerns this watch only. The client goes on from
-// where it was when a connection or a leader is lost.
+// watch opens a client of its own, so that a request for progress concerns this watch only. When a connection or a leader is lost, the client
+// continues where it was.
 func (r *remote) watch(ctx context.Context, w *watcher) error {
 	from, err := r.start(ctx, w.after)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *remote) watch(ctx context.Context, w *watcher) error {
 	}
 }
 
-// start finds out where a watch begins, and whether it may: etcd would wait for a revision that never comes.
+// start finds the revision where a watch begins, and checks that it exists: etcd would wait for a future revision without an error.
 func (r *remote) start(ctx context.Context, after int64) (int64, error) {
 	newest, err := r.revision(ctx)
 	switch {
@@ -67,8 +67,8 @@ func (r *remote) start(ctx context.Context, after int64) (int64, error) {
 	return after, nil
 }
 
-// asker makes a function that asks for progress and does not wait until the question is sent, which takes long when
-// there is no connection. It asks one question at a time.
+// asker returns a function that requests progress without waiting until the request is sent, which can take long if there is no connection. Only one
+// request is in flight at a time.
 func (r *remote) asker(ctx context.Context, watcher clientv3.Watcher) func() {
 	var asking atomic.Bool
 	return func() {
@@ -79,7 +79,7 @@ func (r *remote) asker(ctx context.Context, watcher clientv3.Watcher) func() {
 			defer asking.Store(false)
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			// Without an answer it will be asked again.
+			// If this fails, progress is requested again later.
 			_ = watcher.RequestProgress(ctx)
 		})
 	}
@@ -92,8 +92,8 @@ type received struct {
 	created bool
 }
 
-// nextBatch waits for a response and takes those that have come already with it. At an error it drops what it has: the
-// watch ends, and the next one begins where events were delivered last.
+// nextBatch waits for a response and adds those that have already arrived. On an error it discards what it has: the watch ends, and the next one
+// begins after the last event that was delivered.
 func nextBatch(ctx context.Context, responses clientv3.WatchChan) (received, error) {
 	var b received
 	select {
@@ -131,7 +131,7 @@ func (b *received) add(ctx context.Context, r clientv3.WatchResponse, open bool)
 	switch n := len(r.Events); {
 	case n > 0:
 		b.events = append(b.events, r.Events...)
-		b.rev = r.Events[n-1].Kv.ModRevision // the header's is ahead of it while the watch catches up
+		b.rev = r.Events[n-1].Kv.ModRevision // the header's revision is ahead of it while the watch catches up
 	case r.IsProgressNotify():
 		b.rev = max(b.rev, r.Header.Revision)
 	}

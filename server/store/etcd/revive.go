@@ -7,13 +7,13 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
-// How long it is until the next attempt to start etcd again.
+// The time between two attempts to start etcd again.
 const (
 	firstRest   = time.Second
 	longestRest = time.Minute
 )
 
-// tend looks after the members, one after the other, until the store is closed.
+// tend supervises the members, one after the other, until the store is closed.
 func (e *embedded) tend() {
 	for e.open() {
 		m := e.member()
@@ -33,7 +33,7 @@ func (e *embedded) open() bool {
 	}
 }
 
-// revive starts etcd again on what a member has left. What was acknowledged is in its log.
+// revive starts etcd again on the folder of a failed member. Every acknowledged write is in its log.
 func (e *embedded) revive(old *member) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -59,10 +59,11 @@ func (e *embedded) revive(old *member) bool {
 			m, err := startMember(ctx, e.options)
 			if err == nil {
 				if !e.replace(m) {
-					_ = m.shut() // nobody has used it
+					_ = m.shut() // no caller has used it
 					return false
 				}
-				e.lookAtDisk()
+				e.checkDisk()
+				e.scanned.Store(true)
 				e.options.Logger.Warn("etcd has been started again", "err", cause)
 				return true
 			}
@@ -83,7 +84,7 @@ func (e *embedded) revive(old *member) bool {
 	}
 }
 
-// roomToStart tells that a start would not end as the last one did: it allocates a segment of the log, and some more.
+// roomToStart says whether there is enough space that a start would not fail again: etcd allocates a segment of the log, and some more.
 func (e *embedded) roomToStart() bool {
 	return freeBytes(e.options.Dir) > wal.SegmentSizeBytes+8<<20
 }

@@ -14,10 +14,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// How often the free space on the disk is looked at. Between two looks less can be written than the reserve.
+// How often the free space on the disk is checked, and pages that scans have read are released. In that time less can be written than the reserve.
 const diskInterval = time.Second
 
-// roomFor refuses what needs space when there is none. Deletions pass: they are how space comes back.
+// roomFor refuses writes that need space when there is none. Deletions are allowed, because they free space.
 func (e *embedded) roomFor(r *pb.TxnRequest) error {
 	if !e.diskFull.Load() || r != nil && r.Success[0].GetRequestPut() == nil {
 		return nil
@@ -25,7 +25,7 @@ func (e *embedded) roomFor(r *pb.TxnRequest) error {
 	return fmt.Errorf("less than %d MiB are free on the disk of %s: %w", e.options.ReserveBytes>>20, e.options.Dir, store.ErrNoSpace)
 }
 
-// noteFull wakes those who look for space when etcd says that its quota is used up.
+// noteFull wakes keepSpace when etcd says that its quota is used up.
 func (e *embedded) noteFull(m *member, err error) error {
 	if errors.Is(err, servererrors.ErrNoSpace) {
 		e.alarmed.Store(true)
@@ -40,14 +40,14 @@ func (e *embedded) noteFull(m *member, err error) error {
 	return err
 }
 
-// keepSpace watches the disk, has the database committed, and lifts etcd's alarm when there is room again. Etcd itself does neither: it ends the
-// process when the disk is full, and its alarm stays until somebody takes it back. It returns when the member is done with.
+// keepSpace checks the disk, commits the database, and clears etcd's NOSPACE alarm when there is space again. Etcd does neither: it ends the process
+// when the disk is full, and its alarm stays until a client clears it. keepSpace returns when the member has ended.
 func (e *embedded) keepSpace(m *member) {
 	disk := time.NewTicker(diskInterval)
 	defer disk.Stop()
 	e.alarmed.Store(len(m.server.Alarms()) > 0)
-	var tried int64    // revision at the last attempt: without a deletion since then, there is no use in another one
-	var next time.Time // and it is not made before
+	var tried int64    // revision at the last attempt: without a deletion since then, another attempt is useless
+	var next time.Time // earliest time of the next attempt
 	for {
 		select {
 		case <-e.closing:
@@ -58,14 +58,15 @@ func (e *embedded) keepSpace(m *member) {
 		case <-e.commits:
 			e.commit()
 		case now := <-disk.C:
-			e.lookAtDisk()
+			e.checkDisk()
+			e.dropScannedPages()
 			rev := e.newest()
 			if !e.alarmed.Load() || rev == tried || now.Before(next) {
 				continue
 			}
 			tried = rev
 			err := e.regain(m, rev)
-			next = time.Now().Add(10 * time.Since(now)) // each attempt holds writers up
+			next = time.Now().Add(10 * time.Since(now)) // each attempt blocks writers
 			if err != nil {
 				m.log.Warn("there is no space yet", "err", err)
 				continue
@@ -75,8 +76,8 @@ func (e *embedded) keepSpace(m *member) {
 	}
 }
 
-// lookAtDisk finds out how much is free.
-func (e *embedded) lookAtDisk() {
+// checkDisk measures how much space is free.
+func (e *embedded) checkDisk() {
 	if e.options.ReserveBytes < 0 {
 		return
 	}
@@ -86,7 +87,7 @@ func (e *embedded) lookAtDisk() {
 	}
 }
 
-// freeBytes is how much can be written below a folder. A disk that can't be asked is not for that reason full.
+// freeBytes returns how much can be written below a folder. If the disk cannot be measured, it counts as empty.
 func freeBytes(dir string) int64 {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
@@ -95,8 +96,8 @@ func freeBytes(dir string) int64 {
 	return int64(fs.Bavail) * int64(fs.Bsize)
 }
 
-// regain takes what nobody holds any more out of the database, and lifts the alarm if it is well below its quota then.
-// All history goes: clients that were reading it begin anew, which is better than not to be able to write.
+// regain compacts and defragments the database, and clears the alarm if the database is then well below its quota. All history is lost: clients that
+// were reading it start again, which is better than a store that cannot be written.
 func (e *embedded) regain(m *member, rev int64) error {
 	ctx := context.Background()
 	if err := e.compactWholly(ctx, m, rev); err != nil {
@@ -129,8 +130,8 @@ func (e *embedded) regain(m *member, rev int64) error {
 	return nil
 }
 
-// compactWholly waits until the history is gone from the database. Etcd does not end that wait when it is stopped half
-// way, so the goroutine that waits is left behind then.
+// compactWholly waits until the history is removed from the database. Etcd does not end that wait when it is stopped in between, so the goroutine
+// that waits is then left behind.
 func (e *embedded) compactWholly(ctx context.Context, m *member, rev int64) error {
 	done := make(chan error, 1)
 	go func() {
@@ -150,7 +151,7 @@ func (e *embedded) compactWholly(ctx context.Context, m *member, rev int64) erro
 	}
 }
 
-// defragment writes the database anew without its free pages. Nobody can write meanwhile.
+// defragment rewrites the database without its free pages. It blocks all writes meanwhile.
 func (e *embedded) defragment(ctx context.Context) error {
 	_, err := ask(ctx, e, func(m *member) (struct{}, error) { return struct{}{}, m.server.Defragment() })
 	return err

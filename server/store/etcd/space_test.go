@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-func TestFullQuotaIsToldAndForgottenWhenThereIsRoomAgain(t *testing.T) {
+func TestFullQuotaIsReportedAndClearedWhenThereIsSpaceAgain(t *testing.T) {
 	t.Parallel()
 	s, err := Embed(t.Context(), EmbedOptions{Dir: t.TempDir(), QuotaBytes: 8 << 20})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestFullQuotaIsToldAndForgottenWhenThereIsRoomAgain(t *testing.T) {
 			break
 		}
 		if !errors.Is(err, store.ErrNoSpace) || time.Now().After(deadline) {
-			t.Fatalf("no space comes back: %v", err)
+			t.Fatalf("there is still no space: %v", err)
 		}
 		<-time.After(20 * time.Millisecond)
 	}
@@ -76,7 +76,7 @@ func TestWritesAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 	if err := s.Writable(); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("writable: %v", err)
 	}
-	e.lookAtDisk()
+	e.checkDisk()
 	if _, err := s.Create(ctx, "/b", nil, 0); err != nil {
 		t.Errorf("create with space: %v", err)
 	}
@@ -120,9 +120,9 @@ func TestEtcdThatGivesUpIsStartedAgain(t *testing.T) {
 				break
 			}
 			if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrConflict) || time.Now().After(deadline) {
-				t.Fatalf("it does not come back: %v", err)
+				t.Fatalf("the store does not recover: %v", err)
 			}
-			rev = revisionOf(t, s, rev) // one that failed may have been done
+			rev = revisionOf(t, s, rev) // a write that failed may have taken effect
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
@@ -131,7 +131,7 @@ func TestEtcdThatGivesUpIsStartedAgain(t *testing.T) {
 	}
 }
 
-// revisionOf is the revision of /a, or the given one while nothing answers.
+// revisionOf returns the revision of /a, or the given one while the store does not answer.
 func revisionOf(t *testing.T, s *Store, known store.Revision) store.Revision {
 	e, err := s.Get(t.Context(), "/a", store.GetOptions{})
 	if err != nil {

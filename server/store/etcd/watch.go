@@ -15,19 +15,18 @@ type watcher struct {
 	after  int64 // zero means from now
 	root   int   // length of the store's root
 	sink   func(store.Batch) error
-	sunk   error // what sink returned
+	sunk   error // the error that sink returned
 
-	// request asks etcd to tell how far the watch is, without waiting for the answer. The engine sets it and then calls
-	// placed.
+	// request asks etcd to report how far the watch is, without waiting for the answer. The engine sets it and then calls placed.
 	request func()
 	placed  func()
-	// reached is the newest revision that was handed to sink.
+	// reached is the newest revision that was passed to sink.
 	reached atomic.Int64
 }
 
 // Watch implements store.Store.
 func (s *Store) Watch(ctx context.Context, prefix string, after store.Revision, sink func(store.Batch) error) error {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return fmt.Errorf("watch %s after %d: %w", prefix, after, err)
 	}
 	return s.watch(ctx, &watcher{prefix: []byte(s.root + prefix), after: int64(after), root: len(s.root), sink: sink})
@@ -46,7 +45,7 @@ func (s *Store) watch(ctx context.Context, w *watcher) error {
 	return fmt.Errorf("watch %s after %d: %w", w.prefix[w.root:], w.reached.Load(), s.explain(ctx, err))
 }
 
-// deliver hands on a batch, be it empty.
+// deliver passes on a batch, even an empty one.
 func (w *watcher) deliver(events []*mvccpb.Event, rev int64) error {
 	b := store.Batch{Revision: store.Revision(rev)}
 	if len(events) > 0 {

@@ -57,7 +57,7 @@ func (s *Store) Delete(ctx context.Context, key string, expect store.Revision) (
 	return store.Revision(r.Header.Revision), nil
 }
 
-// put writes a key whose revision is expect, which is zero for one that does not exist.
+// put writes a key whose revision is expect; zero means that the key does not exist.
 func (s *Store) put(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration) (*pb.TxnResponse, error) {
 	k := []byte(s.root + key)
 	put := &pb.PutRequest{Key: k, Value: value}
@@ -89,7 +89,7 @@ func (s *Store) put(ctx context.Context, key string, value []byte, expect store.
 }
 
 func (s *Store) write(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse, error) {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	r, err := s.engine.txn(ctx, txn)
@@ -99,13 +99,13 @@ func (s *Store) write(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse,
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}
-	s.progress.saw(r.Header.Revision)
+	s.progress.noteRevision(r.Header.Revision)
 	return r, nil
 }
 
-// expectNothing is the answer to a write that expects no entry but must have one.
+// expectNothing returns the error for a write whose expected revision is zero, although the key must exist.
 func (s *Store) expectNothing(ctx context.Context, key string) error {
-	if err := s.refuse(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	kv, err := s.engine.get(ctx, s.root+key, false)
@@ -133,7 +133,7 @@ func read(key []byte) []*pb.RequestOp {
 	return []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}}
 }
 
-// found is what the failed transaction read instead.
+// found returns the entry that the failed transaction read.
 func found(r *pb.TxnResponse) *mvccpb.KeyValue {
 	if kvs := r.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
 		return kvs[0]

@@ -13,15 +13,15 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newZap makes the logger that etcd wants. What etcd would end the process for goes to fail, and ends the goroutine
-// instead: a store that is lost is no reason to take everything else along.
+// newZap makes the logger that etcd needs. A fatal error is passed to fail and ends only the goroutine, not the process: the rest of the program can
+// go on without its store.
 func newZap(b *bridge, fail func(error), more ...zap.Option) *zap.Logger {
 	return zap.New(b, append(more,
 		zap.WithFatalHook(ending{fail}),
 		zap.WithPanicHook(ending{fail}))...)
 }
 
-// ending reports why etcd gives up.
+// ending reports why etcd fails.
 type ending struct{ fail func(error) }
 
 func (e ending) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
@@ -38,7 +38,7 @@ func (e ending) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 // bridge writes zap's warnings and errors to slog.
 type bridge struct {
 	log *slog.Logger
-	// quiet drops all while it is true; nil means never.
+	// quiet drops everything while it is true; nil means never.
 	quiet *atomic.Bool
 }
 
@@ -65,25 +65,25 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 		return nil
 	}
 	ctx := context.Background()
-	if b.quiet != nil && b.quiet.Load() || beside(e) || !b.log.Enabled(ctx, level) {
+	if b.quiet != nil && b.quiet.Load() || isIrrelevant(e) || !b.log.Enabled(ctx, level) {
 		return nil
 	}
 	b.log.Log(ctx, level, e.Message, append(attrs(fields), slog.String("component", "etcd"))...)
 	return nil
 }
 
-// A member tells its name through its own log when it starts. While it has yet to apply what it wrote before it was killed, etcd refuses that,
-// and tries again at once, for as long as it takes, with a warning each time: a thousand of them, beside the work that it waits for. It
-// is slowed down where it can be, and nobody needs to know.
+// When a member starts, it publishes its name through its own log. After a kill -9 it has to apply its log first, and until then etcd refuses the
+// publication and tries again at once, with a warning each time: a thousand of them, which slow down the work that it waits for. So the logger delays
+// this message, and drops it.
 const (
 	publishing   = "failed to publish local member to cluster through raft"
 	publishPause = 5 * time.Millisecond
 )
 
-// beside says whether a message is beside the point here: raft's warnings are about elections among several, etcd wants
-// the folder to be closed to others though its files are, and asks a new folder for the version of its layout before the
-// first entry has given it one, which it does again later.
-func beside(e zapcore.Entry) bool {
+// isIrrelevant says whether a message does not apply here. Raft warns about elections among several members. Etcd wants a folder that others cannot
+// read, although its files are unreadable for them anyway. Etcd also asks a new folder for its storage version before the first entry has set it, and
+// does so again later.
+func isIrrelevant(e zapcore.Entry) bool {
 	switch e.Message {
 	case "Failed to detect schema version", "failed to update storage version":
 		return true

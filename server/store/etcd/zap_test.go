@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-func TestAMemberThatCannotTellItsNameYetIsSlowedDownQuietly(t *testing.T) {
+func TestPublicationOfTheMembersNameIsDelayedAndNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		log := newZap(&bridge{log: slog.New(slog.NewTextHandler(&said, nil))}, func(error) {})

@@ -48,10 +48,10 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	return do(ctx, s, Size, "", func() (int64, error) { return s.inner.Size(ctx) })
 }
 
-// Writable implements store.Store. It never fails on purpose.
+// Writable implements store.Store. No rule applies to it.
 func (s *Store) Writable() error { return s.inner.Writable() }
 
-// Close implements store.Store. It never fails on purpose, and ends watches that are held, too.
+// Close implements store.Store. No rule applies to it. It also ends watches that Hold has stopped.
 func (s *Store) Close() error {
 	err := s.inner.Close()
 	s.Cut(store.ErrClosed)

@@ -1,8 +1,7 @@
-// Package faults makes a store fail on purpose.
+// Package faults makes a store fail on purpose, for tests.
 //
-// Wrap puts a layer around any store. Rules say which calls fail, hang or answer late; Cut ends watches and Hold stops
-// them from delivering. A store without rules behaves as the one inside. It is made for tests, and keeps the one
-// property that matters there: an injected error never hides an event or a write that was acknowledged.
+// Wrap puts a layer around any store. Rules say which calls fail, hang or answer late; Cut ends watches, and Hold stops them from delivering. A store
+// without rules behaves as the one inside. An injected error never hides an event or an acknowledged write.
 package faults
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// Op names calls of a store; several may be joined with |.
+// Op is a set of calls of a store; join several with |.
 type Op uint16
 
 const (
@@ -34,21 +33,21 @@ const (
 	All    = Writes | Reads | Watch | Compact | Size
 )
 
-// Rule says what happens to some calls. The zero value of a field means the least: all keys, no delay, no error, for ever.
+// Rule says what happens to some calls. A field that is zero restricts nothing and injects nothing.
 type Rule struct {
-	// Ops are the calls that it is about; zero means all.
+	// Ops are the calls that the rule applies to; zero means all.
 	Ops Op
 	// Prefix is what the key, or the prefix of a list or watch, must begin with.
 	Prefix string
 	// Err is returned instead of the call's answer.
 	Err error
-	// Done says that the call takes effect before Err is returned, as when a connection is lost after the question.
+	// Done says that the call takes effect before Err is returned, as when a connection is lost after the request was received.
 	Done bool
-	// Delay is added before the call; its context ends it early.
+	// Delay is added before the call; if the call's context ends, so does the delay.
 	Delay time.Duration
-	// Gate holds the call up until it is closed, or until the call's context ends.
+	// Gate blocks the call until it is closed, or until the call's context ends.
 	Gate <-chan struct{}
-	// Skip is how many calls pass before the rule begins, Times for how many it then holds; zero means for ever.
+	// Skip is how many calls pass before the rule applies. Times is to how many calls it then applies; zero means all.
 	Skip, Times int
 }
 
@@ -65,7 +64,7 @@ type Store struct {
 	rules   []*Rule
 	calls   map[Op]int
 	watches map[*cutter]struct{}
-	held    chan struct{} // closed when watches may deliver; nil if nothing holds them
+	held    chan struct{} // closed when watches may deliver; nil if they are not held
 }
 
 var _ store.Store = (*Store)(nil)
@@ -75,7 +74,7 @@ func Wrap(s store.Store) *Store {
 	return &Store{inner: s, calls: make(map[Op]int), watches: make(map[*cutter]struct{})}
 }
 
-// Inject adds a rule; the first one that covers a call applies. The function it returns takes the rule away.
+// Inject adds a rule; the first rule that covers a call applies. The function that it returns removes the rule.
 func (s *Store) Inject(r Rule) (remove func()) {
 	rule := &r
 	s.mu.Lock()
@@ -88,7 +87,7 @@ func (s *Store) Inject(r Rule) (remove func()) {
 	}
 }
 
-// Fail lets the next n calls fail, without effect.
+// Fail makes the next n calls fail without effect.
 func (s *Store) Fail(ops Op, err error, n int) { s.Inject(Rule{Ops: ops, Err: err, Times: n}) }
 
 // Down makes the store unavailable: watches are cut and all calls fail, until up is called.
@@ -98,7 +97,7 @@ func (s *Store) Down() (up func()) {
 	return up
 }
 
-// Calls counts the calls there have been, refused ones too.
+// Calls counts the calls so far, including those that were refused.
 func (s *Store) Calls(ops Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +110,8 @@ func (s *Store) Calls(ops Op) int {
 	return n
 }
 
-// apply finds the rule for a call and suffers it. It returns the error to answer with, and whether the call is to take
-// effect before.
+// apply finds the rule for a call, and delays or blocks it as the rule says. It returns the error to answer with, and whether the call must take
+// effect first.
 func (s *Store) apply(ctx context.Context, op Op, key string) (done bool, err error) {
 	r := s.match(op, key)
 	if r == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/store/storetest"
 )
 
-func TestWithoutRulesItIsTheStoreInside(t *testing.T) {
+func TestWithoutRulesItBehavesAsTheStoreInside(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return Wrap(memory.New(memory.Options{})) })
 }
 
@@ -40,7 +40,7 @@ func TestRuleRefusesSoManyCallsAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestRuleMayHideASuccess(t *testing.T) {
+func TestRuleMayFailACallThatTookEffect(t *testing.T) {
 	s := Wrap(memory.New(memory.Options{}))
 	s.Inject(Rule{Ops: Create, Err: store.ErrUnavailable, Done: true, Times: 1})
 	if _, err := s.Create(t.Context(), "/a", []byte("x"), 0); !errors.Is(err, store.ErrUnavailable) {

@@ -45,15 +45,14 @@ func (s *Store) Watch(ctx context.Context, prefix string, after store.Revision, 
 	return err
 }
 
-// Watches counts the watches under way.
+// Watches counts the running watches.
 func (s *Store) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.watches)
 }
 
-// Cut ends all watches under way with the given reason, such as store.ErrUnavailable or store.ErrCompacted. New ones
-// are not affected.
+// Cut ends all running watches with the given reason, such as store.ErrUnavailable or store.ErrCompacted. New watches are not affected.
 func (s *Store) Cut(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +61,7 @@ func (s *Store) Cut(reason error) {
 	}
 }
 
-// Hold keeps back what watches have to deliver until release is called; nothing is lost.
+// Hold makes watches keep their events back until release is called; nothing is lost.
 func (s *Store) Hold() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

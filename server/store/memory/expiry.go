@@ -5,49 +5,49 @@ import (
 	"time"
 )
 
-// expiry knows when entries end. One timer, set to the nearest end, serves them all.
+// expiry holds when entries expire. One timer, set to the earliest end, serves all of them.
 type expiry struct {
-	ends  ends
-	byKey map[string]*end
-	timer *time.Timer
+	expiryHeap expiryHeap
+	byKey      map[string]*expiryEntry
+	timer      *time.Timer
 }
 
-// end is the time at which a key expires.
-type end struct {
+// expiryEntry is the time at which a key expires.
+type expiryEntry struct {
 	key   string
 	at    time.Time
-	place int // in the heap
+	place int // index in the heap
 }
 
-// set gives a key a new time to live; without one it stays.
+// set gives a key a new time to live; zero means that it does not expire.
 func (x *expiry) set(key string, ttl time.Duration, expire func()) {
 	e := x.byKey[key]
 	switch {
 	case e == nil && ttl <= 0:
 	case ttl <= 0:
-		heap.Remove(&x.ends, e.place)
+		heap.Remove(&x.expiryHeap, e.place)
 		delete(x.byKey, key)
 	case e != nil:
 		e.at = time.Now().Add(ttl)
-		heap.Fix(&x.ends, e.place)
+		heap.Fix(&x.expiryHeap, e.place)
 		x.arm(expire)
 	default:
 		if x.byKey == nil {
-			x.byKey = make(map[string]*end)
+			x.byKey = make(map[string]*expiryEntry)
 		}
-		e = &end{key: key, at: time.Now().Add(ttl)}
+		e = &expiryEntry{key: key, at: time.Now().Add(ttl)}
 		x.byKey[key] = e
-		heap.Push(&x.ends, e)
+		heap.Push(&x.expiryHeap, e)
 		x.arm(expire)
 	}
 }
 
-// arm sets the timer to the nearest end. A timer that rings too early, because its end was moved, finds nothing due.
+// arm sets the timer to the earliest end. If that end moves later, the timer fires too early and finds nothing due.
 func (x *expiry) arm(expire func()) {
-	if len(x.ends) == 0 {
+	if len(x.expiryHeap) == 0 {
 		return
 	}
-	wait := time.Until(x.ends[0].at)
+	wait := time.Until(x.expiryHeap[0].at)
 	if x.timer == nil {
 		x.timer = time.AfterFunc(wait, expire)
 	} else {
@@ -55,12 +55,12 @@ func (x *expiry) arm(expire func()) {
 	}
 }
 
-// due gives a key that has ended.
+// due removes and returns a key that has expired.
 func (x *expiry) due(now time.Time) (string, bool) {
-	if len(x.ends) == 0 || x.ends[0].at.After(now) {
+	if len(x.expiryHeap) == 0 || x.expiryHeap[0].at.After(now) {
 		return "", false
 	}
-	return x.ends[0].key, true
+	return x.expiryHeap[0].key, true
 }
 
 func (x *expiry) stop() {
@@ -69,7 +69,7 @@ func (x *expiry) stop() {
 	}
 }
 
-// expire deletes what has ended. The timer calls it.
+// expire deletes the expired entries. The timer calls it.
 func (s *Store) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,23 +83,23 @@ func (s *Store) expire() {
 	s.expiry.arm(s.expire)
 }
 
-// ends is a heap by time.
-type ends []*end
+// expiryHeap is a heap by time.
+type expiryHeap []*expiryEntry
 
-func (e ends) Len() int           { return len(e) }
-func (e ends) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
-func (e ends) Swap(i, j int) {
+func (e expiryHeap) Len() int           { return len(e) }
+func (e expiryHeap) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
+func (e expiryHeap) Swap(i, j int) {
 	e[i], e[j] = e[j], e[i]
 	e[i].place, e[j].place = i, j
 }
 
-func (e *ends) Push(x any) {
-	last := x.(*end)
+func (e *expiryHeap) Push(x any) {
+	last := x.(*expiryEntry)
 	last.place = len(*e)
 	*e = append(*e, last)
 }
 
-func (e *ends) Pop() any {
+func (e *expiryHeap) Pop() any {
 	old := *e
 	last := old[len(old)-1]
 	old[len(old)-1] = nil

@@ -7,13 +7,13 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// change is one event and the way to the one after it. All but the link is fixed.
+// change is one event and the link to the next. Only the link ever changes.
 type change struct {
 	now     *item
-	before  *item // what the key held until then; nil if it did not exist
+	before  *item // the previous value of the key; nil if the key did not exist
 	deleted bool
-	// next is nil at the end of the list. A change that leads to itself has been cut off: the changes after it may be
-	// forgotten, and a cursor that still stands on it can't go on. That way a cursor keeps no past in memory.
+	// next is nil at the end of the list. A change whose next is itself has been cut off: the changes after it may be forgotten, and a cursor that
+	// stands on it cannot go on. So a slow cursor keeps no old changes in memory.
 	next atomic.Pointer[change]
 }
 
@@ -24,11 +24,11 @@ func (c *change) event() store.Event {
 	return store.Event{Type: store.Put, Key: c.now.key, Value: c.now.value, Revision: c.now.rev}
 }
 
-// history is the list of remembered changes. Revisions are dense, so that the place of a revision is an index.
+// history is the list of remembered changes. Revisions are dense, so a revision can be used as an index.
 type history struct {
-	// changes[0] is the floor: the newest change that is only a place to stand on.
+	// changes[0] is the floor: its event is forgotten, and a cursor can start after it.
 	changes []*change
-	// compacted is the oldest revision whose state can still be had.
+	// compacted is the oldest revision whose state is still available.
 	compacted store.Revision
 	bytes     int64
 }
@@ -41,7 +41,7 @@ func (h *history) floor() store.Revision  { return h.changes[0].now.rev }
 func (h *history) newest() store.Revision { return h.last().now.rev }
 func (h *history) last() *change          { return h.changes[len(h.changes)-1] }
 
-// at gives the change of a revision between floor and newest.
+// at returns the change of a revision between floor and newest.
 func (h *history) at(rev store.Revision) *change { return h.changes[rev-h.floor()] }
 
 func (h *history) add(c *change) {
@@ -51,17 +51,17 @@ func (h *history) add(c *change) {
 	last.next.Store(c)
 }
 
-// leastChanges stay however large they are, so that a few huge values at once do not cut off a watch that keeps up.
-const leastChanges = 16
+// minChanges are kept however large they are, so that a few huge values do not cut off a watch that keeps up.
+const minChanges = 16
 
-// bound forgets the oldest changes until there are no more than the given number, nor bytes unless it is in the least.
+// bound forgets the oldest changes until both limits are met. The last minChanges are exempt from the limit of bytes.
 func (h *history) bound(events int, bytes int64) {
-	for len(h.changes) > events+1 || h.bytes > bytes && len(h.changes) > leastChanges+1 {
+	for len(h.changes) > events+1 || h.bytes > bytes && len(h.changes) > minChanges+1 {
 		h.compact(h.floor() + 2)
 	}
 }
 
-// compact forgets what is not needed to read at rev and later, and to watch from there.
+// compact forgets what is needed neither to read at rev and later, nor to watch from there.
 func (h *history) compact(rev store.Revision) {
 	n := int(rev - 1 - h.floor())
 	for i := range n {
@@ -75,10 +75,10 @@ func (h *history) compact(rev store.Revision) {
 	h.compacted = max(h.compacted, rev)
 }
 
-// nudge wakes those who wait for the list to grow. The channel exists only while somebody waits.
+// nudge wakes the watches that wait for the list to grow. The channel exists only while a watch waits.
 type nudge struct {
 	mu      sync.Mutex
-	changed chan struct{} // guarded by mu
+	changed chan struct{}
 }
 
 // after returns a channel that is closed once c has a successor.

@@ -24,7 +24,7 @@ func write(t *testing.T, s *Store, key string, n int, value []byte) store.Revisi
 	return rev
 }
 
-func TestHistoryIsBoundedInEventsThoughNobodyCompacts(t *testing.T) {
+func TestHistoryIsBoundedInEventsWithoutCompaction(t *testing.T) {
 	s := New(Options{HistoryEvents: 10})
 	rev := write(t, s, "/a", 100, []byte("x"))
 	if n := len(s.history.changes); n != 11 {
@@ -53,8 +53,8 @@ func TestHistoryIsBoundedInBytesButKeepsTheNewestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
-	err = s.Watch(t.Context(), "/", rev-leastChanges, func(b store.Batch) error {
-		if len(b.Events) != leastChanges || b.Events[leastChanges-1].Revision != rev {
+	err = s.Watch(t.Context(), "/", rev-minChanges, func(b store.Batch) error {
+		if len(b.Events) != minChanges || b.Events[minChanges-1].Revision != rev {
 			t.Errorf("batch is %d events up to %d", len(b.Events), b.Revision)
 		}
 		return enough
@@ -64,7 +64,7 @@ func TestHistoryIsBoundedInBytesButKeepsTheNewestChanges(t *testing.T) {
 	}
 }
 
-func TestWatcherThatFallsOutOfTheWindowIsToldAndKeepsNoPastInMemory(t *testing.T) {
+func TestWatcherOutsideTheWindowGetsAnErrorAndKeepsNoHistoryAlive(t *testing.T) {
 	s := New(Options{HistoryEvents: 10})
 	placed, release, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
@@ -145,7 +145,7 @@ func TestEntriesExpireAtTheirTime(t *testing.T) {
 				t.Fatalf("%d entries after %d minutes, %v", len(page.Entries), minute+1, err)
 			}
 		}
-		if len(s.expiry.byKey) > 0 || len(s.expiry.ends) > 0 {
+		if len(s.expiry.byKey) > 0 || len(s.expiry.expiryHeap) > 0 {
 			t.Error("something is left of expired entries")
 		}
 	})

@@ -1,12 +1,11 @@
-// Package memory is a store that lives and dies with its process.
+// Package memory is a store that lives as long as its process.
 //
-// It keeps every guarantee of package store except that nothing survives the process. It starts nothing: a store is a
-// tree, a list of changes and, only while there are entries that expire, one timer.
+// It keeps every guarantee of package store except durability. It runs no goroutine: a store is a tree, a list of changes and, only while there are
+// entries that expire, one timer.
 //
-// The state is a copy-on-write tree, so a List works on a snapshot and holds no lock while it reads. The past is the
-// list of changes: an older state is the present one with the changes after it undone. A watch is a cursor into that
-// list. What is remembered of the past is bounded by Compact and by Options; a cursor that falls behind the bound gets
-// ErrCompacted and keeps nothing alive.
+// The state is a copy-on-write tree, so a List works on a snapshot and holds no lock while it reads. The past is the list of changes: an older state
+// is the current one with the later changes undone. A watch is a cursor into that list. Compact and Options bound what is remembered; a cursor that
+// falls behind the bound gets ErrCompacted and keeps nothing alive.
 package memory
 
 import (
@@ -22,24 +21,23 @@ import (
 
 // Options bounds a store. The zero value is good for tests and for small clusters.
 type Options struct {
-	// HistoryEvents is the most changes that are remembered; zero means 100,000.
+	// HistoryEvents is the maximum number of changes that are remembered; zero means 100,000.
 	HistoryEvents int
-	// HistoryBytes is the most bytes of keys and values that remembered changes may hold, beyond the last few; zero means
+	// HistoryBytes is the maximum number of bytes of keys and values in remembered changes. The newest few changes are kept in any case. Zero means
 	// 64 MiB.
 	HistoryBytes int64
 	// MaxValueBytes is the largest value; zero means 1.5 MiB, which is etcd's limit for a request.
 	MaxValueBytes int
 }
 
-// tree is the state: it maps keys to what they hold. A copy costs nothing until one of the two is written to.
+// tree is the state: it maps keys to items. A copy costs nothing until one of the two is written to.
 type tree = btree.Tree[string, *item]
 
 func newTree() tree {
 	return btree.New(func(i **item, key string) int { return strings.Compare((*i).key, key) })
 }
 
-// item is what a key holds since one revision. It never changes, and is shared by the tree, its copies and the
-// history.
+// item is the value of a key since one revision. It never changes; the tree, its copies and the history share it.
 type item struct {
 	key   string
 	value []byte
@@ -126,10 +124,10 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	return s.bytes + s.history.bytes, nil
 }
 
-// Writable implements store.Store: there is room as long as the process has it.
+// Writable implements store.Store: a store in memory is writable until it is closed.
 func (s *Store) Writable() error { return s.alive(context.Background()) }
 
-// Close implements store.Store. It does not wait for watches: they run in their callers' goroutines and return soon.
+// Close implements store.Store. It does not wait for watches, which run in their callers' goroutines and return soon.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,13 +39,13 @@ func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (s
 	return page, nil
 }
 
-// view is the state right after one revision. Nobody writes to it.
+// view is the state right after one revision. It is not modified once it is shared.
 type view struct {
 	tree tree
 	rev  store.Revision
 }
 
-// page reads a part of a prefix.
+// page reads one page of the keys below a prefix.
 func (v *view) page(prefix string, o store.ListOptions) store.Page {
 	from := max(prefix, o.From)
 	count := v.rank(func(key string) bool { return key > prefix && !strings.HasPrefix(key, prefix) }) -
@@ -69,12 +69,12 @@ func (v *view) page(prefix string, o store.ListOptions) store.Page {
 	return page
 }
 
-// rank counts the keys before the first one that is beyond.
+// rank counts the keys for which beyond is false; they come first.
 func (v *view) rank(beyond func(string) bool) int {
 	return v.tree.Before(func(i **item) bool { return beyond((*i).key) })
 }
 
-// viewAt gives the state right after rev, or the newest for zero.
+// viewAt returns the state right after rev; zero means the newest state.
 func (s *Store) viewAt(ctx context.Context, rev store.Revision) (*view, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *Store) viewAt(ctx context.Context, rev store.Revision) (*view, error) {
 	}
 	from, to := s.history.at(rev), s.history.last()
 	s.mu.Unlock()
-	// The copy is ours alone, and the list is never changed but cut: no lock is needed for the long part.
+	// This goroutine owns the copy, and the list is only ever cut off: the long part needs no lock.
 	if err := v.undo(from, to); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Store) viewAt(ctx context.Context, rev store.Revision) (*view, error) {
 	return v, nil
 }
 
-// knownViewLocked looks for a view that exists already, and tells a revision that cannot be had.
+// knownViewLocked returns a view that exists already, or an error if the revision is not available.
 func (s *Store) knownViewLocked(rev store.Revision) (*view, bool, error) {
 	newest := s.history.newest()
 	switch {
@@ -147,7 +147,7 @@ func (v *view) undo(from, to *change) error {
 	return nil
 }
 
-// keep remembers a view, since a client that reads in pages will soon ask for it again.
+// keep remembers a view, because a client that reads in pages will soon ask for it again.
 func (s *Store) keep(v *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Store) keep(v *view) {
 	}
 }
 
-// pastViews holds the last few views that somebody reads in pages, the newest use last.
+// pastViews holds the last few views that clients read in pages; the most recently used is last.
 type pastViews struct{ views []*view }
 
 const maxPastViews = 4

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// A batch ends after so many events or bytes, so that a watcher that is far behind can begin before all events are collected.
+// A batch ends after this many events or bytes, so that a watcher that is far behind need not wait until all events are collected.
 const (
 	maxBatchEvents = 1000
 	maxBatchBytes  = 4 << 20
@@ -57,7 +57,7 @@ func (s *Store) cursor(after store.Revision) (*change, error) {
 	return s.history.at(after), nil
 }
 
-// collect gathers the events below prefix from the cursor on, and gives the cursor's new place: nil if it was cut off.
+// collect returns the events below prefix after the cursor, and the cursor's new place, which is nil if it was cut off.
 func collect(at *change, prefix string) (store.Batch, *change) {
 	var batch store.Batch
 	bytes := 0

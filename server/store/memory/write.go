@@ -78,8 +78,7 @@ func (s *Store) delete(ctx context.Context, key string, expect store.Revision) (
 	return s.removeLocked(key), nil
 }
 
-// admit checks what can be checked without the lock and takes a copy of the value, because the caller may use its
-// buffer again.
+// admit makes the checks that need no lock and copies the value, because the caller may reuse its buffer.
 func (s *Store) admit(ctx context.Context, value []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func (s *Store) admit(ctx context.Context, value []byte) ([]byte, error) {
 	return bytes.Clone(value), nil
 }
 
-// expectLocked finds a key whose revision must be the given one.
+// expectLocked finds a key and checks that its revision is the given one.
 func (s *Store) expectLocked(key string, expect store.Revision) (*item, error) {
 	if s.ended {
 		return nil, store.ErrClosed

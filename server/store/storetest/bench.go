@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// Bench measures the calls of a store, one at a time and by many callers.
+// Bench measures the calls of a store, one at a time and from many callers.
 func Bench(b *testing.B, open func(b *testing.B) store.Store) {
 	for _, bench := range []struct {
 		name string
@@ -37,7 +37,7 @@ func Bench(b *testing.B, open func(b *testing.B) store.Store) {
 	}
 }
 
-// podBytes is about what a small pod takes in protobuf.
+// podBytes is about as long as a small pod in protobuf.
 var podBytes = bytes.Repeat([]byte("0123456789abcdef"), 64)
 
 func benchCreate(b *testing.B, s store.Store) {
@@ -108,7 +108,7 @@ func benchRevisionBy64(b *testing.B, s store.Store) {
 	by64(b, func(ctx context.Context) error { _, err := s.Revision(ctx); return err })
 }
 
-// benchWatch counts what writers and one watch achieve together, to the last event.
+// benchWatch measures what writers and one watch achieve together, until the last event is delivered.
 func benchWatch(b *testing.B, s store.Store) {
 	var wg sync.WaitGroup
 	placed, enough := make(chan struct{}), errors.New("enough")
@@ -131,7 +131,7 @@ func benchWatch(b *testing.B, s store.Store) {
 	wg.Wait()
 }
 
-// benchWatchLatency is the time from a write's call to its event.
+// benchWatchLatency measures the time from the call of a write to its event.
 func benchWatchLatency(b *testing.B, s store.Store) {
 	ctx, cancel := context.WithCancel(b.Context())
 	events, placed := make(chan store.Event), make(chan struct{})

@@ -63,7 +63,7 @@ var expiringChecks = []check{
 		mustGet(t, s, "/longer")
 		mustGet(t, s, "/forever")
 	}},
-	{"who deletes and creates again starts anew", func(t *testing.T, s store.Store) {
+	{"a key that is deleted and created again has only its new time to live", func(t *testing.T, s store.Store) {
 		start := mustRevision(t, s)
 		for _, key := range []string{"/a", "/b"} {
 			rev, err := s.Create(within(t), key, []byte("x"), 1100*time.Millisecond)
@@ -84,7 +84,7 @@ var expiringChecks = []check{
 	}},
 }
 
-// calls are all calls of a store that may be refused.
+// calls returns every call of a store that may be refused.
 func calls(s store.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"create": func(ctx context.Context) error {
@@ -114,7 +114,7 @@ func calls(s store.Store) map[string]func(context.Context) error {
 }
 
 var endingChecks = []check{
-	{"a call with a cancelled context says so and has no effect", func(t *testing.T, s store.Store) {
+	{"a call with a cancelled context returns the context's error and has no effect", func(t *testing.T, s store.Store) {
 		rev := mustCreate(t, s, "/a", "x")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -125,7 +125,7 @@ var endingChecks = []check{
 		}
 		unchanged(t, s, "/a", "x", rev)
 	}},
-	{"a call whose time is up says so", func(t *testing.T, s store.Store) {
+	{"a call past its deadline returns the context's error", func(t *testing.T, s store.Store) {
 		mustCreate(t, s, "/a", "x")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 		defer cancel()
@@ -151,7 +151,7 @@ var endingChecks = []check{
 			}
 		}
 	}},
-	{"calls that are under way when it is closed succeed or say so", func(t *testing.T, s store.Store) {
+	{"calls in progress during Close succeed or return ErrClosed", func(t *testing.T, s store.Store) {
 		mustCreate(t, s, "/a", "x")
 		var wg, running sync.WaitGroup
 		for range 2 {
@@ -184,7 +184,7 @@ var endingChecks = []check{
 }
 
 var sizeChecks = []check{
-	{"a value of 1 MiB comes through on every way", func(t *testing.T, s store.Store) {
+	{"a value of 1 MiB can be written, read, listed and watched", func(t *testing.T, s store.Store) {
 		value := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 		start := mustRevision(t, s)
 		rev, err := s.Create(within(t), "/a", value, 0)
@@ -211,7 +211,7 @@ var sizeChecks = []check{
 		rev := mustCreate(t, s, "/a", "")
 		unchanged(t, s, "/a", "", rev)
 	}},
-	{"a value that is too large is refused and nothing else happens", func(t *testing.T, s store.Store) {
+	{"a value that is too large is refused and has no other effect", func(t *testing.T, s store.Store) {
 		rev := mustCreate(t, s, "/a", "x")
 		large := make([]byte, 16<<20)
 		if _, err := s.Create(within(t), "/b", large, 0); !errors.Is(err, store.ErrTooLarge) {
@@ -235,7 +235,7 @@ var sizeChecks = []check{
 			t.Errorf("%d events", len(events))
 		}
 	}},
-	{"it tells how much it takes", func(t *testing.T, s store.Store) {
+	{"Size returns the bytes that the store occupies", func(t *testing.T, s store.Store) {
 		mustCreate(t, s, "/a", "some bytes")
 		if size, err := s.Size(within(t)); err != nil || size < 10 {
 			t.Errorf("size is %d, %v", size, err)

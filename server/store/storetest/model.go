@@ -13,7 +13,7 @@ import (
 )
 
 var modelChecks = []check{
-	{"random operations give what a simple model gives", func(t *testing.T, s store.Store) {
+	{"random operations give the same results as a simple model", func(t *testing.T, s store.Store) {
 		m := &model{t: t, s: s, random: seeded(t), start: mustRevision(t, s)}
 		m.oldest = m.start
 		m.now = make(map[string]store.Entry)
@@ -27,7 +27,7 @@ var modelChecks = []check{
 	}},
 }
 
-// model is a store as one would write it down: every state there ever was.
+// model is the simplest possible store: it keeps every state that there ever was.
 type model struct {
 	t      *testing.T
 	s      store.Store
@@ -37,7 +37,7 @@ type model struct {
 	now                   map[string]store.Entry
 	states                map[store.Revision]map[string]string
 	log                   []store.Event
-	// follower watches all the time.
+	// follower is a watch that runs all the time.
 	follower *watching
 }
 
@@ -93,7 +93,7 @@ func (m *model) delete(key string) {
 	}
 }
 
-// guess gives a revision to expect of a key, mostly the right one, and the error that it will lead to.
+// guess returns the entry of a key, a revision to expect of it, mostly the right one, and the error that this must lead to.
 func (m *model) guess(key string) (store.Entry, store.Revision, error) {
 	old, exists := m.now[key]
 	switch {
@@ -119,7 +119,7 @@ func (m *model) get(key string) {
 	}
 }
 
-// list lists a prefix in pages, now or at some revision of the past.
+// list lists a prefix in pages, now or at a past revision.
 func (m *model) list() {
 	prefix := []string{"/", "/a/", "/b/", "/c/1"}[m.random.IntN(4)]
 	o := store.ListOptions{Limit: m.random.IntN(6)}
@@ -173,7 +173,7 @@ func (m *model) compact() {
 	if at <= m.oldest {
 		return
 	}
-	m.follower.upTo(m.newest) // so that it isn't cut off
+	m.follower.upTo(m.newest) // so that the watch is not cut off
 	m.expect(m.s.Compact(within(m.t), at), nil, fmt.Sprintf("compact at %d", at))
 	m.oldest = at
 }

@@ -50,7 +50,7 @@ var snapshotChecks = []check{
 			t.Errorf("pages show\n%v, want\n%v", got, want)
 		}
 	}},
-	{"pages whose rest is not counted end exactly, too", func(t *testing.T, s store.Store) {
+	{"pages without a count end exactly, too", func(t *testing.T, s store.Store) {
 		for i := range 20 {
 			mustCreate(t, s, fmt.Sprintf("/a/%02d", i), "x")
 		}
@@ -88,7 +88,7 @@ var snapshotChecks = []check{
 			}
 		}
 	}},
-	{"a page may begin anywhere", func(t *testing.T, s store.Store) {
+	{"a page may begin at any key", func(t *testing.T, s store.Store) {
 		for _, key := range []string{"/a/1", "/a/3", "/b/1"} {
 			mustCreate(t, s, key, "x")
 		}
@@ -105,7 +105,7 @@ var snapshotChecks = []check{
 			t.Errorf("list in the future: %v", err)
 		}
 	}},
-	{"a stale answer is an older truth at most", func(t *testing.T, s store.Store) {
+	{"a stale answer may be old but is never wrong", func(t *testing.T, s store.Store) {
 		rev := mustCreate(t, s, "/a", "x")
 		mustUpdate(t, s, "/a", "y", rev)
 		for range 10 {
@@ -119,7 +119,7 @@ var snapshotChecks = []check{
 }
 
 var prefixChecks = []check{
-	{"a list holds what begins with its prefix and nothing else", func(t *testing.T, s store.Store) {
+	{"a list contains exactly the keys that begin with its prefix", func(t *testing.T, s store.Store) {
 		keys := []string{"/a", "/a/", "/a/b", "/a/b/c", "/a/bc", "/a0", "/ab/", "/ab/c", "/b", "/a/\xff", "/a/\xff\xff", "/a\xff"}
 		for _, key := range keys {
 			mustCreate(t, s, key, "x")
@@ -141,7 +141,7 @@ var prefixChecks = []check{
 			}
 		}
 	}},
-	{"a watch gets what begins with its prefix and nothing else", func(t *testing.T, s store.Store) {
+	{"a watch gets exactly the changes of keys that begin with its prefix", func(t *testing.T, s store.Store) {
 		start := mustRevision(t, s)
 		var last store.Revision
 		for _, key := range []string{"/a", "/a/", "/a/b", "/a0", "/ab/", "/ab/c", "/a/b/c"} {
@@ -155,7 +155,7 @@ var prefixChecks = []check{
 	}},
 }
 
-// pages reads a prefix page by page, at the revision of the first.
+// pages reads a prefix page by page, at the revision of the first page.
 func pages(t *testing.T, s store.Store, prefix string, limit int) func(yield func(store.Page) bool) {
 	return func(yield func(store.Page) bool) {
 		o := store.ListOptions{Limit: limit}

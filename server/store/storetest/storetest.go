@@ -1,8 +1,7 @@
-// Package storetest checks that a store keeps its word.
+// Package storetest is the conformance suite of package store.
 //
-// Run holds an implementation of store.Store against the guarantees that package store gives, one subtest for each,
-// under the name it has there. RunDurable does the same for what must outlive the process. An implementation passes if
-// its own tests call both (the second only if it keeps data at all).
+// Run checks an implementation of store.Store against the guarantees of package store, with one subtest for each, under the name that it has there.
+// RunDurable does the same for what must survive the process. The tests of an implementation call both, or only Run if it does not keep data.
 package storetest
 
 import (
@@ -14,10 +13,10 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// checkTimeout is how long a check waits for an event or an answer that has to come. It does not decide whether a store is fast enough.
+// checkTimeout is how long a check waits for an event or an answer. It says nothing about how fast a store must be.
 const checkTimeout = 30 * time.Second
 
-// A check is one sentence about a fresh, empty store.
+// check is one statement about a new, empty store.
 type check struct {
 	sentence string
 	holds    func(t *testing.T, s store.Store)
@@ -31,6 +30,7 @@ var guarantees = []struct {
 	{"Monotonic", monotonicChecks},
 	{"Linearizable", linearizableChecks},
 	{"Snapshot", snapshotChecks},
+	{"Lending", scanChecks},
 	{"Prefix", prefixChecks},
 	{"Ordered Unique Reliable", watchChecks},
 	{"Progress", progressChecks},
@@ -41,7 +41,7 @@ var guarantees = []struct {
 	{"Model", modelChecks},
 }
 
-// Run checks everything but durability. Open makes a fresh, empty store for each check; Run closes it.
+// Run checks everything but durability. Open returns a new, empty store for each check; Run closes it.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, g := range guarantees {
 		t.Run(g.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// RunDurable checks that what was acknowledged is there after the store was closed and opened again in the same folder.
+// RunDurable checks that acknowledged writes are there after the store was closed and opened again in the same folder.
 func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	t.Run("Durable", func(t *testing.T) {
 		for _, c := range durableChecks {
@@ -74,7 +74,7 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	})
 }
 
-// within gives a context that ends the check if the store does not answer.
+// within returns a context that ends the check if the store does not answer.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), checkTimeout)
 	t.Cleanup(cancel)
@@ -135,14 +135,14 @@ func mustRevision(t *testing.T, s store.Store) store.Revision {
 	return rev
 }
 
-// seeded gives a source of random numbers whose seed the test's log shows.
+// seeded returns a source of random numbers, and logs its seed.
 func seeded(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// state is what a page shows, in a form that compares and prints well.
+// state is the content of a page in a form that can be compared and printed.
 func state(entries []store.Entry) map[string]string {
 	m := make(map[string]string, len(entries))
 	for _, e := range entries {

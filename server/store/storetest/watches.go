@@ -19,7 +19,7 @@ var watchChecks = []check{
 			equalEvents(t, got, log[i+1:])
 		}
 	}},
-	{"a watch from now gets what comes", func(t *testing.T, s store.Store) {
+	{"a watch from now gets the later changes", func(t *testing.T, s store.Store) {
 		someHistory(t, s)
 		w := watch(t, s, "/", 0).started()
 		log := someHistory(t, s)
@@ -111,7 +111,7 @@ var watchChecks = []check{
 }
 
 var progressChecks = []check{
-	{"the first batch comes at once", func(t *testing.T, s store.Store) {
+	{"the first batch comes as soon as the watch is established", func(t *testing.T, s store.Store) {
 		rev := mustCreate(t, s, "/a", "x")
 		for _, after := range []store.Revision{0, rev} {
 			w := watch(t, s, "/", after).started()
@@ -120,7 +120,7 @@ var progressChecks = []check{
 			}
 		}
 	}},
-	{"a watch whose prefix is idle learns how far the store is", func(t *testing.T, s store.Store) {
+	{"a watch of an idle prefix gets progress reports", func(t *testing.T, s store.Store) {
 		w := watch(t, s, "/idle/", 0).started()
 		for i := range 5 {
 			rev := mustCreate(t, s, fmt.Sprintf("/busy/%d", i), "x")
@@ -130,7 +130,7 @@ var progressChecks = []check{
 		}
 	}},
 	{"progress never overtakes events", func(t *testing.T, s store.Store) {
-		// The recorder of each watch fails if an event comes that a batch before it said had come.
+		// The recorder of each watch fails if an event comes late: after a batch that claimed to cover it.
 		start := mustRevision(t, s)
 		w := watch(t, s, "/k/1", start)
 		log := concurrentHistory(t, s, 8, 100)
@@ -140,7 +140,7 @@ var progressChecks = []check{
 }
 
 var compactionChecks = []check{
-	{"lists before it are refused, lists from it on are served", func(t *testing.T, s store.Store) {
+	{"lists before the compacted revision fail, lists from it on succeed", func(t *testing.T, s store.Store) {
 		log := someHistory(t, s)
 		at := log[len(log)/2].Revision
 		before := mustList(t, s, "/", store.ListOptions{Revision: at})
@@ -160,7 +160,7 @@ var compactionChecks = []check{
 			}
 		}
 	}},
-	{"watches before it are refused, watches from it on are served", func(t *testing.T, s store.Store) {
+	{"watches before the compacted revision fail, watches from it on succeed", func(t *testing.T, s store.Store) {
 		log := someHistory(t, s)
 		half := len(log) / 2
 		at := log[half].Revision
@@ -176,7 +176,7 @@ var compactionChecks = []check{
 			equalEvents(t, watch(t, s, "/", e.Revision).upTo(log[len(log)-1].Revision), log[half+i+1:])
 		}
 	}},
-	{"a watch that is up to date does not notice", func(t *testing.T, s store.Store) {
+	{"a watch that is up to date is not affected", func(t *testing.T, s store.Store) {
 		log := someHistory(t, s)
 		w := watch(t, s, "/", log[0].Revision)
 		w.upTo(log[len(log)-1].Revision)
@@ -187,7 +187,7 @@ var compactionChecks = []check{
 		equalEvents(t, w.upTo(log[len(log)-1].Revision), log[1:])
 		w.end()
 	}},
-	{"pages go on at the compacted revision", func(t *testing.T, s store.Store) {
+	{"pages continue at the compacted revision", func(t *testing.T, s store.Store) {
 		for i := range 10 {
 			mustCreate(t, s, fmt.Sprintf("/a/%d", i), "x")
 		}
@@ -208,7 +208,7 @@ var compactionChecks = []check{
 			t.Errorf("list before the compaction: %v", err)
 		}
 	}},
-	{"it happens once and not in the future", func(t *testing.T, s store.Store) {
+	{"a revision is compacted only once, and never a future one", func(t *testing.T, s store.Store) {
 		rev := mustCreate(t, s, "/a", "x")
 		if err := s.Compact(within(t), rev+1000); !errors.Is(err, store.ErrFuture) {
 			t.Errorf("compact in the future: %v", err)
@@ -248,7 +248,7 @@ func someHistory(t *testing.T, s store.Store) []store.Event {
 	return log
 }
 
-// concurrentHistory lets writers make changes and returns the events of all in order.
+// concurrentHistory runs concurrent writers and returns the events of all of them in order.
 func concurrentHistory(t *testing.T, s store.Store, writers, each int) []store.Event {
 	var mu sync.Mutex
 	var log []store.Event

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// watching is a watch under way. It checks with each batch what is true of every watch: the order, that nothing comes
-// twice, that a batch does not take back what an earlier one promised.
+// watching is a running watch. With each batch it checks what holds for every watch: events come in order, no event comes twice, and no batch
+// contradicts an earlier one.
 type watching struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -46,7 +46,7 @@ func (w *watching) take(b store.Batch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := w.rev
-	atLast := make(map[string]bool) // keys that have changed at revision last; several may, but only in one batch
+	atLast := make(map[string]bool) // keys that have changed at revision last; there may be several, but only in one batch
 	for _, e := range b.Events {
 		if e.Revision > last {
 			clear(atLast)
@@ -70,7 +70,7 @@ func (w *watching) take(b store.Batch) error {
 	return nil
 }
 
-// until waits for something to become true of what has been seen.
+// until waits until the condition on the received events is true.
 func (w *watching) until(what string, true_ func() bool) {
 	w.t.Helper()
 	timeout := time.After(checkTimeout)
@@ -91,14 +91,14 @@ func (w *watching) until(what string, true_ func() bool) {
 	}
 }
 
-// started waits until the watch is in place.
+// started waits until the watch is established.
 func (w *watching) started() *watching {
 	w.t.Helper()
 	w.until("the first batch", func() bool { return w.batches > 0 })
 	return w
 }
 
-// upTo waits until everything up to rev has been seen, and returns it.
+// upTo waits until every event up to rev has been received, and returns them.
 func (w *watching) upTo(rev store.Revision) []store.Event {
 	w.t.Helper()
 	w.until("revision "+rev.String(), func() bool { return w.rev >= rev })
@@ -107,7 +107,7 @@ func (w *watching) upTo(rev store.Revision) []store.Event {
 	return w.events
 }
 
-// end cancels the watch and checks that it says so.
+// end cancels the watch and checks that it returns context.Canceled.
 func (w *watching) end() {
 	w.t.Helper()
 	w.cancel()
@@ -117,7 +117,7 @@ func (w *watching) end() {
 	}
 }
 
-// reason waits for the watch to end by itself.
+// reason waits until the watch ends by itself.
 func (w *watching) reason() error {
 	w.t.Helper()
 	select {

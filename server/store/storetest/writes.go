@@ -19,7 +19,7 @@ var atomicChecks = []check{
 		}
 		unchanged(t, s, "/a", "one", rev)
 	}},
-	{"update at another revision changes nothing and tells what is there", func(t *testing.T, s store.Store) {
+	{"update at another revision changes nothing and returns the current entry", func(t *testing.T, s store.Store) {
 		first := mustCreate(t, s, "/a", "one")
 		rev := mustUpdate(t, s, "/a", "two", first)
 		for _, expect := range []store.Revision{0, first, rev + 1} {
@@ -28,7 +28,7 @@ var atomicChecks = []check{
 		}
 		unchanged(t, s, "/a", "two", rev)
 	}},
-	{"delete at another revision changes nothing and tells what is there", func(t *testing.T, s store.Store) {
+	{"delete at another revision changes nothing and returns the current entry", func(t *testing.T, s store.Store) {
 		first := mustCreate(t, s, "/a", "one")
 		rev := mustUpdate(t, s, "/a", "two", first)
 		for _, expect := range []store.Revision{0, first, rev + 1} {
@@ -37,7 +37,7 @@ var atomicChecks = []check{
 		}
 		unchanged(t, s, "/a", "two", rev)
 	}},
-	{"what does not exist cannot be read, updated or deleted", func(t *testing.T, s store.Store) {
+	{"a missing key cannot be read, updated or deleted", func(t *testing.T, s store.Store) {
 		rev := mustDelete(t, s, "/gone", mustCreate(t, s, "/gone", "x"))
 		for _, key := range []string{"/never", "/gone"} {
 			_, getErr := s.Get(within(t), key, store.GetOptions{})
@@ -105,7 +105,7 @@ var atomicChecks = []check{
 			t.Errorf("counted %s of %d", got, writers*each)
 		}
 	}},
-	{"the caller keeps its slice", func(t *testing.T, s store.Store) {
+	{"the caller may reuse the slice of a value", func(t *testing.T, s store.Store) {
 		buffer := []byte("one")
 		rev, err := s.Create(within(t), "/a", buffer, 0)
 		if err != nil {
@@ -147,7 +147,7 @@ var monotonicChecks = []check{
 			t.Errorf("revision is %d after a write at %d", now, last)
 		}
 	}},
-	{"reading does not move the revision", func(t *testing.T, s store.Store) {
+	{"reads do not change the revision", func(t *testing.T, s store.Store) {
 		rev := mustCreate(t, s, "/a", "x")
 		mustGet(t, s, "/a")
 		if page := mustList(t, s, "/", store.ListOptions{}); page.Revision != rev {
@@ -214,7 +214,7 @@ func conflicts(t *testing.T, err error, key, value string, expect, rev store.Rev
 	}
 }
 
-// race runs n of the same and counts those that returned no error. Other errors than the losers' fail the test.
+// race runs n calls at once and returns how many succeeded. The others must fail with one of the errors in losers.
 func race(t *testing.T, n int, run func(i int) error, losers ...error) int {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -1,8 +1,8 @@
-// Package language lets the built-in kubectl load translations only where somebody wants another language than English.
+// Package language makes the built-in kubectl load translations only if the environment asks for another language than English.
 //
-// kubectl's packages translate their texts while they are initialized, and for that unpack a table of all texts: a third of what a
-// start of the whole program takes. kubectl asks for this package to be initialized before its own: Go initializes packages that
-// depend on nothing that is missing in the order of their paths, and this one's is the smaller.
+// kubectl's packages translate their texts during initialization, and unpack a table of all texts for it: a third of the time of
+// a start of the whole program. This package must be initialized before kubectl's. Go initializes packages whose dependencies are
+// ready in the order of their import paths, and this one's path comes first.
 package language
 
 import (
@@ -26,7 +26,7 @@ func load() error {
 	return i18n.LoadTranslations("kubectl", nil)
 }
 
-// foreign tells whether the environment wants texts that are not in English.
+// foreign reports whether the environment asks for another language than English.
 func foreign(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
 		if wanted := getenv(name); wanted != "" {

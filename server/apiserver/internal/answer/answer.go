@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Answer sends objects of one kind in the version, the format and the shape that the client asked for.
+// Answer sends objects of one kind in the version, the format and the shape that the request asks for.
 type Answer struct {
-	// Within ends with the request, or before.
+	// Within ends with the request, or earlier.
 	Within  context.Context
 	Writer  *Response
 	Request *http.Request
@@ -24,15 +24,15 @@ type Answer struct {
 	Log     *slog.Logger
 }
 
-// Unlike refuses to show a list as an object's metadata, or the other way round.
-func (a *Answer) Unlike() error {
+// CheckShape refuses a list as PartialObjectMetadata, and an object as PartialObjectMetadataList.
+func (a *Answer) CheckShape() error {
 	if a.Format.Shape == negotiate.PartialList {
 		return status.Unacceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%s)", body.InternalName(a.Kind.Group), a.Kind.Kind))
 	}
 	return status.Unacceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s)", a.listType()))
 }
 
-// listType is how kube-apiserver calls a list in Go.
+// listType returns the name of kube-apiserver's Go type for a list.
 func (a *Answer) listType() string {
 	if a.Kind.Custom {
 		return "unstructured.UnstructuredList"

@@ -88,7 +88,7 @@ func TestAListIsTheSameInEveryFormat(t *testing.T) {
 	}
 }
 
-// A list that is longer than what is gathered before it is sent has all objects, once.
+// A list that is longer than a chunk contains each object once.
 func TestALongListArrivesWhole(t *testing.T) {
 	w := newWorld(t)
 	w.create(30, 30<<10)
@@ -109,7 +109,7 @@ func TestALongListArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestAPageSaysHowItGoesOn(t *testing.T) {
+func TestAPageHasItsContinueToken(t *testing.T) {
 	w := newWorld(t)
 	w.create(5, 10)
 	for _, accept := range []string{asJSON, asYAML, asProtobuf, asTable, asPartials} {
@@ -153,7 +153,7 @@ func TestAnObjectIsNoListOfMetadata(t *testing.T) {
 
 var errGone = errors.New("the client has gone")
 
-func TestAClientThatHasGoneEndsAList(t *testing.T) {
+func TestAClientThatDisconnectsEndsAList(t *testing.T) {
 	w := newWorld(t)
 	w.create(30, 30<<10)
 	a, out := w.asked(asJSON, "")
@@ -163,7 +163,7 @@ func TestAClientThatHasGoneEndsAList(t *testing.T) {
 		t.Fatal(err)
 	}
 	if gone.writes != 1 {
-		t.Errorf("%d writes to a client that has gone", gone.writes)
+		t.Errorf("%d writes to a client that has disconnected", gone.writes)
 	}
 }
 
@@ -178,7 +178,7 @@ func (l *leaving) Write([]byte) (int, error) {
 	return 0, errGone
 }
 
-func TestStatusesAreShownAsTheClientAskedFor(t *testing.T) {
+func TestStatusesAreShownInTheRequestedFormat(t *testing.T) {
 	w := newWorld(t)
 	s := &apierrors.NewNotFound(w.kind.GroupResource(), "none").ErrStatus
 	for accept, want := range map[string]string{asJSON: asJSON, asYAML: asYAML, asProtobuf: asProtobuf, asTable: asJSON} {

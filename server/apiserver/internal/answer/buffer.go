@@ -2,10 +2,10 @@ package answer
 
 import "sync"
 
-// Buffer is reusable memory for an answer.
+// Buffer is pooled memory for a response.
 type Buffer struct{ Bytes []byte }
 
-// largestKept keeps one huge answer from holding on to its memory for ever.
+// largestKept is the largest buffer that is returned to the pool.
 const largestKept = 512 << 10
 
 var buffers = sync.Pool{New: func() any { return &Buffer{make([]byte, 0, 8<<10)} }}

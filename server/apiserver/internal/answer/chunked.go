@@ -1,10 +1,10 @@
 package answer
 
-// chunk is how much of a long answer is gathered before it is handed to the connection: enough that the connection's own
-// work for each write does not count, little enough that many such answers at a time do not either.
+// chunk is how much of a long response is buffered before it is written: large enough that the connection's own cost of a write does not matter,
+// small enough that many such responses at a time need little memory.
 const chunk = 256 << 10
 
-// chunked gathers an answer and sends it in pieces.
+// chunked buffers a response and sends it in chunks.
 type chunked struct {
 	w   *Response
 	b   *Buffer
@@ -15,8 +15,8 @@ func (a *Answer) newChunked() *chunked {
 	return &chunked{w: a.Writer, b: GetBuffer()}
 }
 
-// room sends what has been gathered when it is enough.
-func (ch *chunked) room() {
+// flushIfFull sends the buffer if it holds a chunk.
+func (ch *chunked) flushIfFull() {
 	if len(ch.b.Bytes) < chunk {
 		return
 	}
@@ -30,7 +30,7 @@ func (ch *chunked) send() {
 	ch.b.Bytes = ch.b.Bytes[:0]
 }
 
-// end sends the rest. What could not be sent is nobody's concern: the caller has gone.
+// end sends the rest. An error is ignored: the client has disconnected.
 func (ch *chunked) end() {
 	ch.send()
 	ch.b.Free()

@@ -17,9 +17,9 @@ import (
 	"github.com/millrace/millrace/server/wire"
 )
 
-// sendPartialList sends the objects' metadata alone, for the formats that are not put together from forms.
+// sendPartialList sends the objects' metadata only, in formats that are not assembled from forms.
 func (a *Answer) sendPartialList(l *registry.List) error {
-	list := &metav1.PartialObjectMetadataList{ListMeta: listMeta(l)} // no items are null, as kube-apiserver says it
+	list := &metav1.PartialObjectMetadataList{ListMeta: listMeta(l)} // an empty list has the items null, as in kube-apiserver
 	list.Items = slices.Grow(list.Items, len(l.Objects))
 	for _, o := range l.Objects {
 		p, err := wire.Metadata(o, o.Revision)
@@ -32,14 +32,14 @@ func (a *Answer) sendPartialList(l *registry.List) error {
 	return a.Send(http.StatusOK, list, partialListGVK)
 }
 
-// converted is a list of whatever the caller's version is, for the formats that are not put together from forms.
+// converted is a list of objects in the request's version, for formats that are not assembled from forms.
 type converted struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        any              `json:"metadata"`
 	Items           []runtime.Object `json:"items"`
 }
 
-// treeListMeta is the metadata of a list of trees, which says that nothing follows.
+// treeListMeta is the metadata of a list of trees, which contains an empty continue token.
 type treeListMeta struct {
 	Continue string `json:"continue"`
 	metav1.ListMeta

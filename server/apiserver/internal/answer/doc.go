@@ -1,3 +1,3 @@
-// Package answer writes answers: objects, lists and tables in the version, format and shape that a client asked for. Forms that the
-// watch cache shares are used wherever they fit; nothing is encoded twice for the same client.
+// Package answer writes responses: objects, lists and tables in the version, format and shape that the request asks for. Wherever possible they are
+// assembled from forms that the watch cache shares.
 package answer

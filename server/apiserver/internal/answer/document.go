@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// sendProtoDocument answers with a document of discovery in protobuf.
+// sendProtoDocument sends a discovery document in protobuf.
 func sendProtoDocument(w http.ResponseWriter, document resource.ProtoMessage) error {
 	gvk := document.(runtime.Object).GetObjectKind().GroupVersionKind()
 	b, err := resource.MarshalProto(gvk.GroupVersion().String(), gvk.Kind, document)
@@ -21,7 +21,7 @@ func sendProtoDocument(w http.ResponseWriter, document resource.ProtoMessage) er
 	return nil
 }
 
-// SendDocument answers with something that is not an object of a kind.
+// SendDocument sends a document that is not an object of a kind.
 func SendDocument(w http.ResponseWriter, r *http.Request, document any, plain bool) error {
 	f, err := negotiate.Choose(r, negotiate.Offer{Document: true, Plain: plain})
 	if err != nil {

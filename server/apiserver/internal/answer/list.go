@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/server/wire"
 )
 
-// SendList answers with a page of objects.
+// SendList sends a page of objects.
 func (a *Answer) SendList(l *registry.List) error {
 	if a.Format.Shape == negotiate.Object || a.Format.Shape == negotiate.Table {
 		if err := wire.Prepare(a.Within, a.Kind, l.Objects); err != nil {
@@ -35,11 +35,11 @@ func (a *Answer) SendList(l *registry.List) error {
 	return a.sendItems(l, a.ownItems())
 }
 
-// items tells how the objects of a list are shown.
+// items says how the objects of a list are shown.
 type items struct {
 	listKind, apiVersion string
-	head                 []byte // begins an item in JSON
-	none                 string // an empty list's items in JSON
+	head                 []byte // the beginning of an item in JSON
+	none                 string // the items of an empty list in JSON
 	tree                 bool
 	json                 func(*watchcache.Object) ([]byte, error)
 	proto                func(*watchcache.Object) (wire.Message, error)
@@ -54,11 +54,11 @@ func (a *Answer) ownItems() items {
 	return it
 }
 
-// partialItems shows the objects' metadata alone.
+// partialItems shows only the objects' metadata.
 func (a *Answer) partialItems() items {
 	return items{listKind: partialListGVK.Kind, apiVersion: PartialGVK.GroupVersion().String(),
 		head:  wire.AppendTypeMeta(nil, PartialGVK.Kind, PartialGVK.GroupVersion().String()),
-		none:  "null", // as kube-apiserver says it
+		none:  "null", // as in kube-apiserver
 		json:  wire.MetadataJSON,
 		proto: func(o *watchcache.Object) (wire.Message, error) { return wire.MetadataProto(o, o.Revision) },
 	}
@@ -79,7 +79,7 @@ func listMeta(l *registry.List) metav1.ListMeta {
 	return m
 }
 
-// listHead is a JSON list up to its items. Lists of trees say that nothing follows.
+// listHead appends a JSON list up to its items. Lists of trees contain an empty continue token.
 func listHead(b []byte, l *registry.List, kind, apiVersion string, tree bool) []byte {
 	b = wire.AppendTypeMeta(b, kind, apiVersion)
 	if tree && l.Continue == "" {
@@ -101,7 +101,7 @@ func listHead(b []byte, l *registry.List, kind, apiVersion string, tree bool) []
 	return append(b, `},"items":`...)
 }
 
-// itemHead begins an item: custom kinds say in every item what they are.
+// itemHead returns the beginning of an item: items of custom kinds repeat kind and apiVersion.
 func (a *Answer) itemHead() []byte {
 	if !a.Kind.Custom {
 		return []byte("{")
@@ -132,7 +132,7 @@ func (a *Answer) sendJSONList(l *registry.List, it items) error {
 		out.b.Bytes = append(out.b.Bytes, separator)
 		out.b.Bytes = append(out.b.Bytes, it.head...)
 		out.b.Bytes = append(out.b.Bytes, form...)
-		if out.room(); out.err != nil {
+		if out.flushIfFull(); out.err != nil {
 			return nil
 		}
 	}
@@ -145,7 +145,7 @@ func (a *Answer) sendJSONList(l *registry.List, it items) error {
 	return nil
 }
 
-// broken handles an object that cannot be encoded. If nothing was sent yet, the error is the answer.
+// broken handles an object that cannot be encoded. If nothing was sent yet, the error is sent.
 func (a *Answer) broken(out *chunked, err error) error {
 	out.b.Bytes = out.b.Bytes[:0]
 	if a.Writer.Code == 0 {
@@ -155,7 +155,7 @@ func (a *Answer) broken(out *chunked, err error) error {
 	panic(http.ErrAbortHandler)
 }
 
-// gzipFrom is from how many objects on a list is compressed.
+// gzipFrom is the number of objects from which on a list is compressed.
 const gzipFrom = 20
 
 func (a *Answer) sendGzipList(l *registry.List) error {
@@ -180,7 +180,7 @@ func (a *Answer) sendGzipList(l *registry.List) error {
 			out.b.Bytes = g.AppendText(out.b.Bytes, chain.Between)
 		}
 		out.b.Bytes = g.AppendBlock(out.b.Bytes, block)
-		if out.room(); out.err != nil {
+		if out.flushIfFull(); out.err != nil {
 			return nil
 		}
 	}

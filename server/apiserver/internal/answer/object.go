@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/server/wire"
 )
 
-// Native tells that the caller sees objects as they are stored, so that the cache's forms can be used.
+// Native reports whether the request uses the stored version, so that the cache's forms can be sent.
 func (a *Answer) Native() bool { return a.Face.From == nil }
 
 // SendCached answers with one object.
@@ -61,7 +61,7 @@ func (a *Answer) decode(o *watchcache.Object) (resource.Object, error) {
 	return obj, nil
 }
 
-// internal is an error that no client has caused, and what is an answer already: a conversion may fail with one.
+// internal wraps an error that no client has caused. An API error is returned unchanged: a conversion may fail with one.
 func internal(err error) error {
 	var known apierrors.APIStatus
 	if errors.As(err, &known) {
@@ -70,7 +70,7 @@ func internal(err error) error {
 	return apierrors.NewInternalError(err)
 }
 
-// sendJSON sends a JSON form as what it is.
+// sendJSON sends a JSON form with its kind and apiVersion.
 func (a *Answer) sendJSON(code int, gvk schema.GroupVersionKind, form []byte) error {
 	b := GetBuffer()
 	defer b.Free()
@@ -91,7 +91,7 @@ func (a *Answer) sendProto(code int, form wire.Message) error {
 	return nil
 }
 
-// SendStored answers a change with the object that it made, whose bytes are the entry's unless it was deleted.
+// SendStored sends the result of a write: the stored bytes, or the object if it was deleted.
 func (a *Answer) SendStored(code int, stored *registry.Stored) error {
 	if !a.Native() || a.Format.Shape != negotiate.Object || stored.Object.GetDeletionTimestamp() != nil {
 		return a.SendObject(code, stored.Object)
@@ -109,12 +109,12 @@ func (a *Answer) SendStored(code int, stored *registry.Stored) error {
 	return a.SendObject(code, stored.Object)
 }
 
-// sendStoredJSON writes the form right into the answer: nobody else will want it, unlike the cache's.
+// sendStoredJSON writes the form directly into the response: unlike the cache's forms, no other request will use it.
 func (a *Answer) sendStoredJSON(code int, stored *registry.Stored) (err error) {
 	b := GetBuffer()
 	defer b.Free()
 	b.Bytes = wire.AppendTypeMeta(b.Bytes, a.Face.Kind, a.Face.GroupVersion().String())
-	if b.Bytes, err = wire.AppendStored(a.Within, b.Bytes, a.Kind, stored.Entry, stored.Object); err != nil {
+	if b.Bytes, err = wire.AppendStored(b.Bytes, a.Kind, stored.Entry, stored.Object); err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	b.Bytes = append(b.Bytes, '\n')
@@ -122,7 +122,7 @@ func (a *Answer) sendStoredJSON(code int, stored *registry.Stored) (err error) {
 	return nil
 }
 
-// SendObject answers with an object of the kind in whatever shape and version the caller wants.
+// SendObject sends an object of the kind in the shape and version of the request.
 func (a *Answer) SendObject(code int, o resource.Object) error {
 	switch a.Format.Shape {
 	case negotiate.Table:
@@ -135,12 +135,12 @@ func (a *Answer) SendObject(code int, o resource.Object) error {
 	case negotiate.Partial:
 		return a.Send(code, partialOf(o), PartialGVK)
 	case negotiate.PartialList:
-		return a.Unlike()
+		return a.CheckShape()
 	}
 	return a.Send(code, a.faceOf(o), a.Face.GroupVersionKind)
 }
 
-// faceOf turns an object of the kind into what the caller speaks of.
+// faceOf converts an object of the kind to the request's version.
 func (a *Answer) faceOf(o resource.Object) runtime.Object {
 	if a.Native() {
 		return o
@@ -166,7 +166,7 @@ func partialOf(o resource.Object) *metav1.PartialObjectMetadata {
 	return p
 }
 
-// Send answers with any API object.
+// Send sends any API object.
 func (a *Answer) Send(code int, o runtime.Object, gvk schema.GroupVersionKind) error {
 	b, contentType, err := marshal(a.Format, o, gvk)
 	if err != nil {

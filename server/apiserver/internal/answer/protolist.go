@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/server/wire"
 )
 
-// Numbers of a list's fields in protobuf.
+// Field numbers of a list in protobuf.
 const (
 	numberListMeta = 1
 	numberItems    = 2
@@ -41,7 +41,7 @@ func (a *Answer) sendProtoList(l *registry.List, it items) error {
 		out.b.Bytes = protowire.AppendTag(out.b.Bytes, numberItems, protowire.BytesType)
 		out.b.Bytes = protowire.AppendVarint(out.b.Bytes, uint64(forms[i].Size()))
 		out.b.Bytes = forms[i].Append(out.b.Bytes)
-		if out.room(); out.err != nil {
+		if out.flushIfFull(); out.err != nil {
 			return nil
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"net/http"
 )
 
-// Response remembers what was sent.
+// Response is an http.ResponseWriter that records the status code and the number of bytes.
 type Response struct {
 	http.ResponseWriter
 	Code  int
 	Bytes int64
-	// Started, if set, is told the code when the answer begins.
+	// Started, if set, is called with the status code when the response begins.
 	Started func(code int)
-	// Copy, if set, gets what is sent as well.
+	// Copy, if set, also gets the bytes that are sent.
 	Copy io.Writer
 }
 
@@ -43,10 +43,10 @@ func (w *Response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (w *Response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack notes that the connection speaks something else from now on.
+// Hijack records that the connection now uses another protocol.
 func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
@@ -55,7 +55,6 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffered, err
 }
 
-// Flush sends what has been written.
 func (w *Response) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()

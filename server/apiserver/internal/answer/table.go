@@ -46,8 +46,7 @@ func (a *Answer) sendTable(l *registry.List) error {
 	return a.Send(http.StatusOK, table, TableGVK)
 }
 
-// sendTableRows sends a table row by row: the cells are made for each answer, as some of them change with time, and the
-// metadata is the form that other answers share.
+// sendTableRows sends a table row by row. The cells are computed for each response, because some change with time; the metadata is a shared form.
 func (a *Answer) sendTableRows(l *registry.List) error {
 	out := a.newChunked()
 	defer out.end()
@@ -75,7 +74,7 @@ func (a *Answer) sendTableRows(l *registry.List) error {
 		}
 		out.b.Bytes = append(append(out.b.Bytes, cells...), object...)
 		out.b.Bytes = append(append(out.b.Bytes, form...), '}')
-		if out.room(); out.err != nil {
+		if out.flushIfFull(); out.err != nil {
 			return nil
 		}
 	}
@@ -83,7 +82,7 @@ func (a *Answer) sendTableRows(l *registry.List) error {
 	return nil
 }
 
-// cells is a row up to its object.
+// cells returns a row up to its object.
 func (a *Answer) cells(o *watchcache.Object) ([]byte, error) {
 	obj, err := a.decode(o)
 	if err != nil {
@@ -103,7 +102,7 @@ func (a *Answer) cells(o *watchcache.Object) ([]byte, error) {
 	return bytes.TrimSuffix(text, []byte("}")), nil
 }
 
-// included tells what the caller wants to have with each row.
+// included returns what each row contains of its object.
 func (a *Answer) included() (metav1.IncludeObjectPolicy, error) {
 	switch include := metav1.IncludeObjectPolicy(a.Request.URL.Query().Get("includeObject")); include {
 	case "":
@@ -122,7 +121,7 @@ func (a *Answer) columns() []metav1.TableColumnDefinition {
 	return a.Kind.Columns
 }
 
-// table prints objects, one a row.
+// table returns a table with one row for each object.
 func (a *Answer) table(objects []resource.Object) (*metav1.Table, error) {
 	include, err := a.included()
 	if err != nil {
@@ -162,7 +161,7 @@ func (a *Answer) row(o resource.Object, include metav1.IncludeObjectPolicy) (met
 	return row, err
 }
 
-// Shaped makes what the caller wants of an event's object, when no form can be shared.
+// Shaped converts an event's object to the requested shape, if no form can be shared.
 func (a *Answer) Shaped(e registry.Event) (runtime.Object, error) {
 	o, err := a.Kind.Decode(a.Within, e.Object.Value(), e.Revision.String())
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// What a client may ask for.
+// Accept headers.
 const (
 	asJSON     = "application/json"
 	asYAML     = "application/yaml"
@@ -75,7 +75,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t, kind, storage}
 }
 
-// create makes config maps of some size.
+// create creates config maps of a given size.
 func (w *world) create(count, size int) *registry.Stored {
 	w.t.Helper()
 	var last *registry.Stored
@@ -101,7 +101,7 @@ func (w *world) list(limit int) *registry.List {
 	return l
 }
 
-// asked is the answer to a GET by a client that accepts something.
+// asked returns the answer to a GET with these Accept and Accept-Encoding headers.
 func (w *world) asked(accept, encoding string) (*answer.Answer, *httptest.ResponseRecorder) {
 	w.t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -118,7 +118,7 @@ func (w *world) asked(accept, encoding string) (*answer.Answer, *httptest.Respon
 	}, out
 }
 
-// read decodes a body, whatever its format, into what its type is in JSON.
+// read decodes a body of any format to a tree.
 func read(t *testing.T, out *httptest.ResponseRecorder, proto runtime.Object) map[string]any {
 	t.Helper()
 	var body io.Reader = out.Body
@@ -148,7 +148,7 @@ func read(t *testing.T, out *httptest.ResponseRecorder, proto runtime.Object) ma
 	return v
 }
 
-// protoToJSON reads the envelope and what is in it.
+// protoToJSON decodes the envelope and the message in it.
 func protoToJSON(b []byte, into runtime.Object) ([]byte, error) {
 	var u runtime.Unknown
 	if err := u.Unmarshal(b[4:]); err != nil {

@@ -20,25 +20,25 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/millrace/millrace/server/apiserver/internal/decode"
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/decode"
 )
 
-// Body is what a request carries, not yet understood.
+// Body is the body of a request, not yet decoded.
 type Body struct {
 	Bytes []byte
 	Media negotiate.Media
 }
 
-// Reader reads what requests carry.
+// Reader reads bodies.
 type Reader struct {
-	MaxBytes int64         // bytes that a body may have, unpacked
-	Timeout  time.Duration // that it may take to arrive
+	MaxBytes int64         // largest body, decompressed
+	Timeout  time.Duration // time in which a body must arrive
 }
 
-// Read reads a body of a bounded size in one of the known formats.
+// Read reads a body of bounded size in one of the known formats.
 func (l Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	b := Body{}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -62,7 +62,7 @@ const unknownMedia = "the body of the request was in an unknown format - accepte
 
 func (l Reader) ReadBytes(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength != 0 {
-		// A body that trickles in would keep one of the places for requests. Where there is no connection there is no deadline.
+		// A body that arrives slowly would occupy a seat. A request without a connection has no deadline.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(l.Timeout))
 	}
 	var in io.Reader = http.MaxBytesReader(w, r.Body, l.MaxBytes)
@@ -107,8 +107,8 @@ func (b Body) json() ([]byte, error) {
 	return b.Bytes, nil
 }
 
-// DecodeInto understands the body as an object of the wanted kind. Strict findings (unknown and duplicate fields) are
-// returned apart: whether they count is the caller's wish.
+// DecodeInto decodes the body as an object of the wanted kind. Unknown and duplicate fields are returned as strict errors, because the request's
+// field validation decides whether they matter.
 func (b Body) DecodeInto(into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
 	if b.Media == negotiate.Protobuf {
 		return nil, b.decodeProto(into, want)
@@ -127,7 +127,7 @@ func (b Body) DecodeInto(into runtime.Object, want schema.GroupVersionKind) (str
 	return append(strict, found...), err
 }
 
-// Unmarshal decodes a text, which may not be changed afterwards, into a zero object.
+// Unmarshal decodes a text into a zero object. The text must not be modified afterwards.
 func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		return unmarshalTree(text, u)
@@ -135,27 +135,37 @@ func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
 	if decode.JSON(text, into) {
 		return nil, nil
 	}
-	reflect.ValueOf(into).Elem().SetZero() // it has got parts of what was refused
+	reflect.ValueOf(into).Elem().SetZero() // it may hold parts of the refused object
 	return strictjson.UnmarshalStrict(text, into)
 }
 
-// unmarshalTree decodes a text into an object that must say its kind.
+// unmarshalTree decodes a text into an object that must contain its kind.
 func unmarshalTree(text []byte, into *unstructured.Unstructured) (strict []error, err error) {
-	if strict, err = strictjson.UnmarshalStrict(text, &into.Object); err == nil && into.GetKind() == "" {
+	var ok bool
+	if into.Object, ok = decode.Tree(text); !ok {
+		into.Object = nil
+		strict, err = strictjson.UnmarshalStrict(text, &into.Object)
+	}
+	if err == nil && into.GetKind() == "" {
 		err = runtime.NewMissingKindErr(string(text))
 	}
 	return strict, err
 }
 
-// decodeJSON understands a text, which may not be changed afterwards, as what is wanted. The object is zero.
+// decodeJSON decodes a text as the wanted kind into a zero object. The text must not be modified afterwards.
 func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
 	own := typeMetaOf(into)
 	strict, failure := Unmarshal(text, into)
 	var said metav1.TypeMeta
-	if own != nil && failure == nil && len(strict) == 0 {
+	u, isTree := into.(*unstructured.Unstructured)
+	switch ordinary := failure == nil && len(strict) == 0; {
+	case own != nil && ordinary:
 		said = *own
-	} else if said, err = identify(text); err != nil { // what it is comes before what is wrong with it
-		return nil, Body{Bytes: text}.unrecognized(want, err)
+	case isTree && ordinary && typeMetaIn(u.Object, &said):
+	default:
+		if said, err = identify(text); err != nil { // an error in kind or apiVersion is reported before all others
+			return nil, Body{Bytes: text}.unrecognized(want, err)
+		}
 	}
 	if err := checkKind(said.APIVersion, said.Kind, want); err != nil {
 		return nil, Body{Bytes: text}.otherKind(said, want, err)
@@ -167,7 +177,15 @@ func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 	return strict, nil
 }
 
-// typeMetaOf is where a decoded object says what it is, or nil if that is not a struct's first field.
+// typeMetaIn reads the version and kind of an object, and reports whether it has both.
+func typeMetaIn(object map[string]any, said *metav1.TypeMeta) bool {
+	var hasVersion, hasKind bool
+	said.APIVersion, hasVersion = object["apiVersion"].(string)
+	said.Kind, hasKind = object["kind"].(string)
+	return hasVersion && hasKind
+}
+
+// typeMetaOf returns the TypeMeta of a decoded object, or nil if that is not the struct's first field.
 func typeMetaOf(o runtime.Object) *metav1.TypeMeta {
 	v := reflect.ValueOf(o)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || v.Elem().NumField() == 0 {
@@ -200,7 +218,7 @@ func (b Body) decodeProto(into runtime.Object, want schema.GroupVersionKind) err
 	return nil
 }
 
-// checkKind compares what a body says that it is with what belongs there. What it leaves out is taken as read.
+// checkKind compares the kind and version in a body with the wanted ones. A missing one is accepted.
 func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
 	if (apiVersion == "" || apiVersion == want.GroupVersion().String()) && (kind == "" || kind == want.Kind) {
 		return nil
@@ -221,12 +239,12 @@ func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
 	return mismatch(gv.WithKind(kind), want)
 }
 
-// Unfit says of what has come as an object of a kind that it is none.
+// Unfit returns the error for a body that is not an object of the kind.
 func Unfit(of *resource.Kind, why error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", of.Kind, of.Version, of.Kind, why))
 }
 
-// Clean drops from an object of a kind what the kind does not know, where decoding does not, and adds that to the findings.
+// Clean removes unknown fields from an object where decoding does not, and adds them to the strict errors.
 func Clean(of *resource.Kind, o runtime.Object, found []error) (strict []error, err error) {
 	if of.Clean == nil {
 		return found, nil
@@ -246,7 +264,7 @@ func StrictText(strict []error) string {
 	return "strict decoding error: " + strings.Join(all, ", ")
 }
 
-// Report turns strict findings into an error or warnings, as the caller wishes.
+// Report returns strict errors as an error or sends them as warnings, depending on the request's field validation.
 func Report(strict []error, validation string, want schema.GroupVersionKind, warn func(string)) error {
 	if len(strict) == 0 {
 		return nil

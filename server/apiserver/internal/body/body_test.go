@@ -13,7 +13,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// inTwoSteps finds out what a body says that it is before it decodes the rest: the order that errors must keep.
+// inTwoSteps first decodes the kind and version of a body and then the rest. Errors must come in that order.
 func inTwoSteps(text []byte, into runtime.Object, want schema.GroupVersionKind) ([]error, error) {
 	said, err := identify(text)
 	if err != nil {
@@ -38,7 +38,7 @@ func inTwoSteps(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 	return strict, nil
 }
 
-func TestOnePassOverABodyFindsWhatTwoPassesFind(t *testing.T) {
+func TestOnePassOverABodyFindsTheSameAsTwo(t *testing.T) {
 	pods := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	things := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
 	heads := []string{

@@ -1,3 +1,2 @@
-// Package body reads the bodies of requests, of a bounded size, and decodes them as what belongs there. What is wrong with a body is said in
-// the words of kube-apiserver.
+// Package body reads request bodies of bounded size, and decodes them as the wanted kind. Its errors have kube-apiserver's words.
 package body

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// identify finds out what a text says that it is.
+// identify decodes the kind and version of a text.
 func identify(text []byte) (metav1.TypeMeta, error) {
 	var said struct {
 		APIVersion string `json:"apiVersion,omitempty"`
@@ -31,12 +31,12 @@ func identify(text []byte) (metav1.TypeMeta, error) {
 	return metav1.TypeMeta{APIVersion: said.APIVersion, Kind: said.Kind}, nil
 }
 
-// unrecognized refuses a body that does not even tell what it is.
+// unrecognized refuses a body without kind and version.
 func (b Body) unrecognized(want schema.GroupVersionKind, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, b.excerpt()))
 }
 
-// envelope opens a protobuf document.
+// envelope decodes the envelope of a protobuf document.
 func (b Body) envelope() (resource.Envelope, error) {
 	switch {
 	case len(b.Bytes) == 0:
@@ -47,7 +47,7 @@ func (b Body) envelope() (resource.Envelope, error) {
 	return resource.OpenProto(b.Bytes)
 }
 
-// excerpt shows how a body begins: as it is if it looks like JSON.
+// excerpt returns the beginning of a body: unchanged if it looks like JSON.
 func (b Body) excerpt() string {
 	const most = 30
 	text, more := b.Bytes, ""
@@ -63,7 +63,7 @@ func (b Body) excerpt() string {
 	return fmt.Sprintf("%x%s", text, more)
 }
 
-// mismatch is that something is another thing than what belongs there.
+// mismatch returns the error for a body of another kind than the wanted one.
 func mismatch(found, want schema.GroupVersionKind) error {
 	return cannotHandle(found, want, Misfit(found, want))
 }
@@ -83,7 +83,7 @@ func cannotHandle(found, want schema.GroupVersionKind, why string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", found.Kind, found.Version, want.Kind, why))
 }
 
-// InternalName is the package in which kube-apiserver keeps a group: its messages show it.
+// InternalName returns the Go package in which kube-apiserver keeps a group's internal types: its messages contain it.
 func InternalName(group string) string {
 	if group == "" || group == "events.k8s.io" {
 		return "core"
@@ -92,8 +92,7 @@ func InternalName(group string) string {
 	return name
 }
 
-// otherKind refuses a body that says that it is something else than what belongs there: for what is wrong with it as that, if
-// anything is.
+// otherKind refuses a body of another kind than the wanted one. If the body is also invalid as that kind, the error says so.
 func (b Body) otherKind(said metav1.TypeMeta, want schema.GroupVersionKind, refusal error) error {
 	if _, known := refusal.(apierrors.APIStatus); !known {
 		return b.unrecognized(want, refusal)
@@ -113,7 +112,7 @@ func (b Body) otherKind(said metav1.TypeMeta, want schema.GroupVersionKind, refu
 	return refusal
 }
 
-// yamlFindings begins what is said of a YAML text with repeated keys.
+// yamlFindings begins the error for a YAML text with duplicate keys.
 const yamlFindings = "yaml: unmarshal errors:\n"
 
 func repeatedKeys(text []byte) []error {
@@ -124,7 +123,7 @@ func repeatedKeys(text []byte) []error {
 	return []error{fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))}
 }
 
-// DecodeOptions reads options that may say of any group and version that it is theirs.
+// DecodeOptions decodes options, which may have any group and version.
 func (b Body) DecodeOptions(into runtime.Object, kind string) error {
 	if b.Media == negotiate.Protobuf {
 		env, err := b.envelope()

@@ -22,26 +22,26 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Documents answers what the server serves. The documents are made from the catalogue, and again when that has changed.
+// Documents serves discovery. The documents are made from the catalogue, and again when it has changed.
 type Documents struct {
 	Catalogue *resource.Catalogue
 	Address   string
-	// Others are the group versions that other servers answer for, and a number that changes with them; nil if there are none.
+	// Others returns the group versions of other servers, and a number that changes with them; nil if there are none.
 	Others func() (version int, all []Group)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards everything below
 	version [2]int
 	made    *discovery
 }
 
-// Group is a group version that another server answers for.
+// Group is a group version that another server serves.
 type Group struct {
 	schema.GroupVersion
 	Priority  resource.Priority
 	Discovery discoveryv2.APIVersionDiscovery
 }
 
-// discovery is what the server says of itself.
+// discovery is the content of all discovery documents.
 type discovery struct {
 	groups    []metav1.APIGroup // without the core group
 	resources map[schema.GroupVersion]*metav1.APIResourceList
@@ -50,7 +50,7 @@ type discovery struct {
 	named     aggregated
 }
 
-// aggregated is a document of all groups, and its tag.
+// aggregated is a document of all groups, with its ETag.
 type aggregated struct {
 	body []byte
 	etag string
@@ -70,7 +70,7 @@ func (c *Documents) discover() *discovery {
 	return c.made
 }
 
-// Groups are all groups but the core.
+// Groups returns all groups but the core group.
 func (c *Documents) Groups() []metav1.APIGroup { return c.discover().groups }
 
 func makeDiscovery(kinds []*resource.Kind, others []Group) *discovery {
@@ -111,7 +111,7 @@ func makeDiscovery(kinds []*resource.Kind, others []Group) *discovery {
 	return d
 }
 
-// priority is how much a group version is preferred.
+// priority returns how much a group version is preferred.
 func (d *discovery) priority(gv schema.GroupVersion) resource.Priority {
 	if g, other := d.others[gv]; other {
 		return g.Priority
@@ -119,8 +119,8 @@ func (d *discovery) priority(gv schema.GroupVersion) resource.Priority {
 	return resource.PriorityOf(gv)
 }
 
-// order lists groups as they are preferred, and sorts their versions: clients that look for a kind by a short name take the first
-// group. Of versions of the same priority v2 comes before v1, and both before v3beta1.
+// order returns the groups by preference, and sorts their versions: clients that look up a kind by a short name take the first group. Among versions
+// of the same priority v2 comes before v1, and both before v3beta1.
 func (d *discovery) order(byGroup map[string][]schema.GroupVersion) (names []string) {
 	rank := map[string]int32{}
 	for name, versions := range byGroup {
@@ -162,7 +162,7 @@ func groupOf(name string, versions []schema.GroupVersion) metav1.APIGroup {
 	return g
 }
 
-// resourcesOf are a kind's main resource and its subresources.
+// resourcesOf returns a kind's main resource and its subresources.
 func resourcesOf(f *resource.Face, storageHash string) []metav1.APIResource {
 	k := f.Of
 	main := metav1.APIResource{
@@ -183,19 +183,19 @@ func resourcesOf(f *resource.Face, storageHash string) []metav1.APIResource {
 		}
 		out = append(out, sub)
 	}
-	if !k.Custom { // of those the status comes before the scale
+	if !k.Custom { // their status comes before their scale
 		slices.SortFunc(out[1:], func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return out
 }
 
-// mainOf is the name of the resource that a resource is or is part of.
+// mainOf returns the name of the main resource of a resource or subresource.
 func mainOf(r metav1.APIResource) string {
 	name, _, _ := strings.Cut(r.Name, "/")
 	return name
 }
 
-// storageHash changes when the version in which a kind is stored does.
+// storageHash changes when the storage version of a kind changes.
 func storageHash(gvk schema.GroupVersionKind) string {
 	sum := sha256.Sum256([]byte(gvk.Group + "/" + gvk.Version + "/" + gvk.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
@@ -251,7 +251,7 @@ func finishAggregate(l discoveryv2.APIGroupDiscoveryList) aggregated {
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 func wantsAggregated(r *http.Request) bool {
-	for _, w := range negotiate.Wishes(strings.Join(r.Header.Values("Accept"), ",")) {
+	for _, w := range negotiate.ParseAccept(strings.Join(r.Header.Values("Accept"), ",")) {
 		switch {
 		case w.Kind != resource.JSONType:
 		case w.Params["as"] == "APIGroupDiscoveryList" && w.Params["g"] == "apidiscovery.k8s.io" && w.Params["v"] == "v2":
@@ -273,7 +273,7 @@ func (a aggregated) serve(w http.ResponseWriter, r *http.Request) {
 	answer.WriteBytes(w, aggregatedType, http.StatusOK, a.body)
 }
 
-// bare are the groups as members of a list, which says what they are.
+// bare returns the groups as list members, which repeat kind and apiVersion.
 func (d *discovery) bare() []metav1.APIGroup {
 	out := slices.Clone(d.groups)
 	for i := range out {
@@ -282,7 +282,7 @@ func (d *discovery) bare() []metav1.APIGroup {
 	return out
 }
 
-// serveDiscovery answers /api, /apis and what is one or two steps below.
+// Serve answers /api, /apis and the paths one or two levels below.
 func (c *Documents) Serve(w http.ResponseWriter, r *http.Request, parts []string) error {
 	d := c.discover()
 	aggregate := len(parts) == 1 && wantsAggregated(r)

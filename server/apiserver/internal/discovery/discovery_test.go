@@ -28,7 +28,7 @@ func documents(t *testing.T, kinds ...*resource.Kind) *discovery.Documents {
 	return &discovery.Documents{Catalogue: c, Address: "127.0.0.1:6443"}
 }
 
-// get asks for a document, and decodes it.
+// get requests a document, and decodes it.
 func get[T any](t *testing.T, d *discovery.Documents, path string, headers ...string) (T, *httptest.ResponseRecorder) {
 	t.Helper()
 	r, out := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
@@ -47,7 +47,7 @@ func get[T any](t *testing.T, d *discovery.Documents, path string, headers ...st
 	return v, out
 }
 
-// What discovery shows of a kind is what the server serves by.
+// Discovery must show what the server serves.
 func TestEveryPathIsShownWithItsVerbs(t *testing.T) {
 	kinds := builtin.Kinds()
 	d := documents(t, kinds...)
@@ -74,8 +74,8 @@ func TestEveryPathIsShownWithItsVerbs(t *testing.T) {
 	}
 }
 
-// Clients that ask for everything at once must see what those see that ask group by group.
-func TestTheAggregatedDocumentsSayTheSame(t *testing.T) {
+// The aggregated documents must show the same as the documents of each group.
+func TestTheAggregatedDocumentsHaveTheSameContent(t *testing.T) {
 	d := documents(t, builtin.Kinds()...)
 	for _, path := range []string{"/api", "/apis"} {
 		all, out := get[discoveryv2.APIGroupDiscoveryList](t, d, path, "Accept", aggregated)
@@ -99,7 +99,7 @@ func TestTheAggregatedDocumentsSayTheSame(t *testing.T) {
 	}
 }
 
-// names are the verbs of all resources and subresources.
+// names returns the verbs of all resources and subresources.
 func names(v discoveryv2.APIVersionDiscovery) map[string][]string {
 	out := map[string][]string{}
 	for _, r := range v.Resources {
@@ -111,7 +111,7 @@ func names(v discoveryv2.APIVersionDiscovery) map[string][]string {
 	return out
 }
 
-func TestATagSparesTheDocument(t *testing.T) {
+func TestAMatchingETagIsAnsweredWithoutADocument(t *testing.T) {
 	d := documents(t, core.Pods())
 	_, first := get[any](t, d, "/api", "Accept", aggregated)
 	tag := first.Header().Get("ETag")
@@ -125,7 +125,7 @@ func TestATagSparesTheDocument(t *testing.T) {
 	}
 }
 
-func TestAnExchangedCatalogueIsShownAtOnce(t *testing.T) {
+func TestAChangedCatalogueIsShownAtOnce(t *testing.T) {
 	d := documents(t, core.Pods())
 	if list, _ := get[metav1.APIResourceList](t, d, "/api/v1"); len(list.APIResources) != 1+len(core.Pods().Subresources()) {
 		t.Fatalf("the server shows %v", list.APIResources)

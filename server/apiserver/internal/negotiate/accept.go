@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-type wish struct {
+type preference struct {
 	Kind    string
 	Params  map[string]string
 	quality float64
 }
 
-// mostWishes bounds the work that a header can make.
-const mostWishes = 64
+// maxPreferences bounds the work for one header.
+const maxPreferences = 64
 
-// Wishes are the parts of an Accept header, most wanted first.
-func Wishes(accept string) []wish {
-	var out []wish
+// ParseAccept returns the parts of an Accept header, the most preferred first.
+func ParseAccept(accept string) []preference {
+	var out []preference
 	for part := range strings.SplitSeq(accept, ",") {
-		if len(out) == mostWishes {
+		if len(out) == maxPreferences {
 			break
 		}
 		kind, params, err := mime.ParseMediaType(strings.TrimSpace(part))
@@ -29,15 +29,15 @@ func Wishes(accept string) []wish {
 			continue
 		}
 		if raw, _, _ := strings.Cut(strings.TrimSpace(part), ";"); strings.TrimSpace(raw) != kind {
-			continue // kube-apiserver knows them in small letters
+			continue // kube-apiserver accepts them in lower case only
 		}
-		w := wish{kind, params, 1}
+		w := preference{kind, params, 1}
 		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
 			w.quality = q
 		}
 		out = append(out, w)
 	}
-	slices.SortStableFunc(out, func(a, b wish) int {
+	slices.SortStableFunc(out, func(a, b preference) int {
 		switch {
 		case a.quality > b.quality:
 			return -1

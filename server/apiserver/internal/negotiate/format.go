@@ -9,12 +9,12 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Plain tells that an answer can be put together from JSON forms as they are.
+// Plain reports whether a response can be assembled from JSON forms.
 func (f Format) Plain() bool {
 	return f.Media == JSON && f.Shape == Object && !f.Pretty
 }
 
-// Finish turns JSON text into the format that the caller wants.
+// Finish converts JSON text to the format of the response.
 func (f Format) Finish(b []byte) ([]byte, string, error) {
 	switch {
 	case f.Media == YAML:

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Media is a format of bodies.
+// Media is the media type of a body.
 type Media uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 
 const YAMLType = "application/yaml"
 
-// shape is what an object is turned into before it is sent.
+// shape is what an object is converted to before it is sent.
 type shape uint8
 
 const (
@@ -32,7 +32,7 @@ const (
 	PartialList // PartialObjectMetadataList
 )
 
-// Format is how an answer is written.
+// Format is how a response is encoded.
 type Format struct {
 	Media  Media
 	Shape  shape
@@ -40,14 +40,14 @@ type Format struct {
 	Gzip   bool
 }
 
-// Offer is what bears upon which formats there are.
+// Offer says which formats a path offers.
 type Offer struct {
 	Stream, NoTables bool
-	// watchable is what can be watched at the same path, document what has no other shape, plain what there is as JSON alone.
+	// Watchable: the path can also be watched. Document: there is no Table or PartialObjectMetadata. Plain: only JSON is offered.
 	Watchable, Document, Plain bool
 }
 
-// Choose chooses the first of the caller's wishes that can be met.
+// Choose returns the client's most preferred format that is offered.
 func Choose(r *http.Request, a Offer) (Format, error) {
 	f := Format{Gzip: acceptsGzip(r)}
 	accept := strings.Join(r.Header.Values("Accept"), ",")
@@ -55,7 +55,7 @@ func Choose(r *http.Request, a Offer) (Format, error) {
 		return withPretty(f, r), nil
 	}
 	known := false
-	for _, w := range Wishes(accept) {
+	for _, w := range ParseAccept(accept) {
 		if got, ok := meet(w, a); ok {
 			got.Gzip = f.Gzip
 			return withPretty(got, r), nil
@@ -85,7 +85,7 @@ func (a Offer) representations() string {
 	return ObjectTypes
 }
 
-// onlyAccepted refuses a known format that is not to be had here, or not in the shape that is wanted.
+// onlyAccepted returns the error for a known format that is not offered here, or not in the requested shape.
 func onlyAccepted(a Offer, accept string) error {
 	types := ObjectTypes
 	if a.Stream && !strings.Contains(accept, ";") {
@@ -94,7 +94,7 @@ func onlyAccepted(a Offer, accept string) error {
 	return status.Unacceptable("only the following media types are accepted: " + types)
 }
 
-func meet(w wish, a Offer) (Format, bool) {
+func meet(w preference, a Offer) (Format, bool) {
 	var f Format
 	switch w.Kind {
 	case resource.JSONType, "*/*":

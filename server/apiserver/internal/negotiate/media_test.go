@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestTheFirstWishThatCanBeMetCounts(t *testing.T) {
+func TestTheMostPreferredFormatThatIsOfferedIsChosen(t *testing.T) {
 	const table = "application/json;as=Table;v=v1;g=meta.k8s.io"
 	for _, c := range []struct {
 		name, accept string

@@ -19,13 +19,13 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Func makes a new JSON text of an old one.
+// Func returns the patched JSON of an object.
 type Func func(old []byte) ([]byte, error)
 
-// mostOperations bounds a JSON patch.
-const mostOperations = 10_000
+// maxOperations bounds a JSON patch.
+const maxOperations = 10_000
 
-// Compile makes a function of the text of a patch. The model is an empty object of what is to be patched.
+// Compile makes a Func from a patch. model returns an empty object of the patched type.
 func Compile(kind types.PatchType, text []byte, model func() runtime.Object) (Func, error) {
 	switch kind {
 	case types.JSONPatchType:
@@ -46,8 +46,8 @@ func Compile(kind types.PatchType, text []byte, model func() runtime.Object) (Fu
 	return strategicPatch(text, model)
 }
 
-// A JSON patch may not copy more than that: each copy can double what is there, and ten thousand of them fit in a body.
-// The library has one setting for the whole process, which is made with the first JSON patch.
+// The copy operations of a JSON patch are limited to this: each can double the object, and a body has room for ten thousand of them. The limit is a
+// global variable of the library, so it is set only when the first JSON patch is compiled.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 })
 
 type operation struct {
@@ -69,9 +69,9 @@ func jsonPatch(text []byte) (Func, error) {
 		}
 		return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
-	if len(operations) > mostOperations {
+	if len(operations) > maxOperations {
 		return nil, apierrors.NewRequestEntityTooLargeError(
-			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", mostOperations, len(operations)))
+			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(operations)))
 	}
 	patch, err := jsonpatch.DecodePatch(text)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// Invalid refuses a patch whose outcome is not an object of the kind: showing the outcome, or for a strategic patch the
-// patch as it was understood.
+// Invalid returns the error for a patch whose result is not an object of the kind. The error shows the result or, for a strategic patch, the patch.
 func Invalid(kind types.PatchType, text, after []byte, why string) error {
 	shown := string(after)
 	if kind == types.StrategicMergePatchType {
@@ -25,8 +24,8 @@ func Invalid(kind types.PatchType, text, after []byte, why string) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, why)})
 }
 
-// fault says why the outcome of a patch cannot be decoded: a strategic one has become an object through a tree, whose
-// reader has words of its own.
+// fault returns the reason why the result of a patch cannot be decoded. A strategic patch is decoded through a tree, whose decoder has other
+// messages.
 func fault(kind types.PatchType, after []byte, err error, model func() runtime.Object) string {
 	tree := map[string]any{}
 	if kind == types.StrategicMergePatchType && utiljson.Unmarshal(after, &tree) == nil {
@@ -37,7 +36,7 @@ func fault(kind types.PatchType, after []byte, err error, model func() runtime.O
 	return err.Error()
 }
 
-// Findings are repeated fields in the text of a patch, and unknown ones in its operations.
+// Findings returns duplicate fields in the text of a patch, and unknown fields in its operations.
 func Findings(kind types.PatchType, text []byte) []error {
 	if kind != types.JSONPatchType {
 		found, _ := strictjson.UnmarshalStrict(text, &map[string]any{})

@@ -44,8 +44,8 @@ func fillerOf(r *rand.Rand) *randfill.Filler {
 	)
 }
 
-// storedObject is a random object as the registry hands it to an updater, and as a client sent it in JSON: only protobuf can
-// tell nothing from an empty list, and it is the long way that forgets that.
+// storedObject returns a random object after an encoding in protobuf and in JSON, as an updater gets it. JSON does not distinguish a nil slice from
+// an empty one, and the general path loses that difference.
 func storedObject(t *testing.T, k *resource.Kind, fill *randfill.Filler) resource.Object {
 	t.Helper()
 	o, sent := k.New(), k.New()
@@ -67,7 +67,7 @@ func storedObject(t *testing.T, k *resource.Kind, fill *randfill.Filler) resourc
 	return o
 }
 
-// somePatch makes a patch that turns some of one object into some of another.
+// somePatch returns a patch that changes parts of one object to those of another.
 func somePatch(t *testing.T, r *rand.Rand, kind types.PatchType, old, other resource.Object) []byte {
 	t.Helper()
 	a, _ := json.Marshal(old)
@@ -83,7 +83,7 @@ func somePatch(t *testing.T, r *rand.Rand, kind types.PatchType, old, other reso
 		patch, err = jsonpatch.CreateMergePatch(a, b)
 	}
 	if err != nil {
-		return nil // objects whose lists have elements without a key
+		return nil // objects whose lists have elements without a merge key
 	}
 	var tree map[string]any
 	if err := json.Unmarshal(patch, &tree); err != nil {
@@ -97,7 +97,7 @@ func somePatch(t *testing.T, r *rand.Rand, kind types.PatchType, old, other reso
 	return text
 }
 
-// thin takes away most of the fields, and spoils some.
+// thin removes most of the fields, and replaces some by invalid values.
 func thin(r *rand.Rand, tree map[string]any, keep int) {
 	for _, name := range slices.Sorted(keysOf(tree)) {
 		inner, isObject := tree[name].(map[string]any)
@@ -149,7 +149,7 @@ func operations(r *rand.Rand, a, b []byte) []byte {
 	return text
 }
 
-// somewhere is a random place in a document.
+// somewhere returns a random place in a document.
 func somewhere(r *rand.Rand, v any) (path string, value any) {
 	for {
 		switch x := v.(type) {
@@ -172,7 +172,7 @@ func somewhere(r *rand.Rand, v any) (path string, value any) {
 	}
 }
 
-func TestAPatchOfAPartComesToTheSameAsOneOfTheWhole(t *testing.T) {
+func TestAPatchOfAPartGivesTheSameAsOneOfTheWhole(t *testing.T) {
 	seed := int64(randomly.Seed(t))
 	r := rand.New(rand.NewSource(seed))
 	fill := fillerOf(r)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// touch is a field that a patch can change, and what it is to be merged with; nothing is said of that by JSON patches.
+// touch is a field that a patch may change, with the value to merge into it; a JSON patch has no such value.
 type touch struct {
 	path  fieldPath
 	value any
@@ -19,8 +19,7 @@ type touch struct {
 // fieldPath leads from a struct to a field in it, or in structs that are its fields.
 type fieldPath []int
 
-// touched finds the fields of a struct that a patch can change, or look at. What is beside them stays as it is, whatever the
-// patch does. ok is false where that is not so clear.
+// touched returns the fields of a struct that a patch may change or read. All others stay as they are. ok is false if that cannot be decided.
 func touched(t reflect.Type, kind types.PatchType, text []byte) (all []touch, ok bool) {
 	if kind != types.JSONPatchType {
 		var patch map[string]any
@@ -48,12 +47,11 @@ func touched(t reflect.Type, kind types.PatchType, text []byte) (all []touch, ok
 	return all, true
 }
 
-// addMerged adds what a merge patch changes. A part of a struct is merged into the struct; anything else changes the field
-// that it is for.
+// addMerged adds the fields that a merge patch changes. If a field is a struct, its changed fields are added instead.
 func addMerged(t reflect.Type, patch map[string]any, at fieldPath, to *[]touch) bool {
 	for name, value := range patch {
 		if strings.HasPrefix(name, "$") {
-			// Directives with a name behind them are about that field; others about everything that is here.
+			// A directive whose name contains a field's is about that field; others are about the whole object here.
 			var about bool
 			if _, name, about = strings.Cut(name, "/"); !about {
 				return false
@@ -77,7 +75,7 @@ func addMerged(t reflect.Type, patch map[string]any, at fieldPath, to *[]touch) 
 	return true
 }
 
-// addPointer adds where a JSON pointer leads to, as far as structs go.
+// addPointer adds the field to which a JSON pointer leads, as far as there are structs.
 func addPointer(t reflect.Type, pointer string, to *[]touch) bool {
 	if pointer == "" || pointer[0] != '/' || strings.Contains(pointer, "~") {
 		return false
@@ -97,11 +95,11 @@ func addPointer(t reflect.Type, pointer string, to *[]touch) bool {
 	return true
 }
 
-// named is a field that has a name in JSON.
+// named is a field with its JSON name.
 type named struct {
 	path   fieldPath
 	goType reflect.Type
-	// open says that it is a struct that is always there, as the object of its fields.
+	// open says that the field is a struct that is always present, so that its fields can be patched separately.
 	open bool
 }
 
@@ -125,7 +123,7 @@ func addNames(t reflect.Type, at fieldPath, to map[string]named) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		path := append(at[:len(at):len(at)], i)
 		switch {
-		case f.Type == typeMeta: // a patch of what an object is, is a matter of its own
+		case f.Type == typeMeta: // patches of kind and apiVersion take the general path
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
 			addNames(f.Type, path, to)
 		case name != "" && name != "-":

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Whole takes the whole object through its text.
+// Whole patches the encoded object as a whole.
 func Whole(face *resource.Face, kind types.PatchType, old resource.Object, text []byte, change Func) (into runtime.Object, after []byte, strict []error, err error) {
 	before, err := json.Marshal(shown(face, old))
 	if err != nil {
@@ -31,7 +31,7 @@ func Whole(face *resource.Face, kind types.PatchType, old resource.Object, text 
 	return into, after, strict, nil
 }
 
-// shown is an object in the version that the caller speaks of.
+// shown converts an object to the request's version.
 func shown(face *resource.Face, o resource.Object) runtime.Object {
 	var shown runtime.Object = o
 	if face.From != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// FillDelete reads options from a query.
+// FillDelete sets options from a query.
 func FillDelete(q url.Values, o *metav1.DeleteOptions) error {
 	var err error
 	if o.GracePeriodSeconds, err = integer(q, "gracePeriodSeconds"); err != nil {
@@ -32,7 +32,7 @@ func FillDelete(q url.Values, o *metav1.DeleteOptions) error {
 	return nil
 }
 
-// CheckDelete checks the options of a delete.
+// CheckDelete validates the options of a delete.
 func CheckDelete(o *metav1.DeleteOptions) error {
 	if errs := validation.ValidateDeleteOptions(o); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
@@ -40,7 +40,7 @@ func CheckDelete(o *metav1.DeleteOptions) error {
 	return nil
 }
 
-// CheckDeleteCollection checks the options of a delete of many objects, beyond what CheckDelete does.
+// CheckDeleteCollection validates what is special in the options of a deletecollection; CheckDelete validates the rest.
 func CheckDeleteCollection(o *metav1.DeleteOptions) error {
 	if !IgnoresReadErrors(o) {
 		return nil
@@ -49,7 +49,7 @@ func CheckDeleteCollection(o *metav1.DeleteOptions) error {
 		field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option")})
 }
 
-// IgnoresReadErrors tells whether an object is to be deleted that cannot be read.
+// IgnoresReadErrors reports whether the delete may be of an object that cannot be read.
 func IgnoresReadErrors(o *metav1.DeleteOptions) bool {
 	return o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential
 }

@@ -1,2 +1,2 @@
-// Package query reads and checks the query parameters of lists, watches and changes, in the words of kube-apiserver.
+// Package query parses and validates the query parameters of lists, watches and writes. Its errors have kube-apiserver's words.
 package query

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// List are the query of a list or a watch, read and checked.
+// List is the parsed query of a list or a watch.
 type List struct {
 	Labels         labels.Selector
 	Fields         fields.Selector
@@ -70,7 +70,7 @@ func ParseList(q url.Values, face *resource.Face) (List, error) {
 	return o, o.ParseVersion(q.Get("resourceVersion"))
 }
 
-// unsupportedField says that a kind has no such field to select on.
+// unsupportedField returns the error for a field that the kind's field selectors do not support.
 func unsupportedField(kind *resource.Kind, label string) error {
 	switch {
 	case kind.Resource == "jobs" && kind.Group == "batch":
@@ -102,7 +102,7 @@ func (o *List) ParseVersion(version string) error {
 		}
 		o.Fresh = registry.Freshness{}
 	}
-	// Before the match could be named, a limit with a version asked for exactly that version.
+	// Without resourceVersionMatch, a limit together with a version means exactly that version. That is older than the parameter.
 	o.Fresh.Exact = o.match == metav1.ResourceVersionMatchExact || o.match == "" && o.Limit > 0 && o.Fresh.Revision > 0 && !o.watch
 	return nil
 }
@@ -128,8 +128,8 @@ func (o *List) checkMatch(version string) error {
 	return InvalidOptions("ListOptions", errs)
 }
 
-// checkWatch checks what goes with a watch. One that begins with the state, because it names no version, is what it would
-// be if it asked for the state.
+// checkWatch validates the parameters of a watch. A watch that begins with the state only because it has no version is treated as one with
+// sendInitialEvents.
 func (o *List) checkWatch(version string) (errs field.ErrorList) {
 	path := field.NewPath("resourceVersionMatch")
 	if o.InitialEvents == nil && o.match == "" && (version == "" || version == "0") {
@@ -140,7 +140,7 @@ func (o *List) checkWatch(version string) (errs field.ErrorList) {
 		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
 	}
 	if o.match == "" {
-		o.Continue = "" // and is not looked at
+		o.Continue = "" // a watch ignores it
 		return errs
 	}
 	if o.InitialEvents == nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/millrace/millrace/server/resource"
 )
 
-// TestVersionsMatchesAndInitialEventsGoTogetherAsInKubernetes holds what a list or a watch may ask for against what a
-// kube-apiserver says to it.
-func TestVersionsMatchesAndInitialEventsGoTogetherAsInKubernetes(t *testing.T) {
+// TestCombinationsOfVersionMatchAndInitialEventsAreAsInKubernetes compares combinations of parameters with kube-apiserver's responses.
+func TestCombinationsOfVersionMatchAndInitialEventsAreAsInKubernetes(t *testing.T) {
 	const (
 		needsMatch  = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
 		needsEvents = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
@@ -23,7 +22,7 @@ func TestVersionsMatchesAndInitialEventsGoTogetherAsInKubernetes(t *testing.T) {
 	for _, c := range []struct {
 		query   string
 		fresh   registry.Freshness
-		initial string // of a watch: whether it begins with the state; empty if nothing was said
+		initial string // sendInitialEvents; empty if the watch does not set it
 		errs    []string
 	}{
 		{"", newest, "", nil},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bool reads a flag as Kubernetes does: whatever is not a denial is a yes.
+// Bool parses a flag as Kubernetes does: every value but "false" and "0" is true.
 func Bool(q url.Values, name string) bool {
 	if !q.Has(name) {
 		return false

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Write are the query of a change.
+// Write is the parsed query of a write.
 type Write struct {
 	DryRun     bool
 	Manager    string

@@ -1,2 +1,2 @@
-// Package status makes the metav1.Status of each error: the one place where errors become what clients see.
+// Package status converts errors to a metav1.Status. It is the only place where that happens.
 package status

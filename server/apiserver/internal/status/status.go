@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Of is the answer to an error: the one place where errors become what clients see.
+// Of returns the Status for an error.
 func Of(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	if errors.As(err, &known) {
@@ -48,7 +48,7 @@ func UnsupportedMediaType(message string) error {
 	}}
 }
 
-// Unacceptable is the answer to a wish for a format that cannot be met.
+// Unacceptable returns the 406 for a format that is not offered.
 func Unacceptable(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable, Message: message,

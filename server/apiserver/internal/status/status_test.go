@@ -36,7 +36,7 @@ func TestEveryErrorBecomesAWholeStatus(t *testing.T) {
 	}
 }
 
-// Many requests may fail with one error, and what a client is told of it is changed on the way.
+// Several requests may fail with the same error, and the Status of one is modified before it is sent.
 func TestAStatusIsACopy(t *testing.T) {
 	err := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")
 	status.Of(err).Message = "changed"

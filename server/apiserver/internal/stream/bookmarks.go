@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// bookmark tells how far the watch has come.
+// bookmark sends a bookmark with a revision.
 func (f *frames) bookmark(rev store.Revision, initialEnd bool) {
 	o := f.answer.Face.New()
 	switch f.answer.Format.Shape {
@@ -36,7 +36,7 @@ func (f *frames) bookmark(rev store.Revision, initialEnd bool) {
 	f.flush()
 }
 
-// tableBookmark is a table whose one row carries the bookmark.
+// tableBookmark sends a bookmark as a table with one row.
 func (f *frames) tableBookmark(rev store.Revision, initialEnd bool) {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(answer.PartialGVK)

@@ -7,25 +7,25 @@ import (
 	"github.com/millrace/millrace/server/wire"
 )
 
-// foresight is how many objects a watch has converted at a time, where others convert them.
-const foresight = 2000
+// conversionBatch is how many objects a watch has converted at a time by a conversion webhook.
+const conversionBatch = 2000
 
-// prepare has objects converted that are about to be written. If that fails, the one that it is about is found when it is written.
+// prepare has objects converted before they are written. If that fails, the error is found again when the object in question is written.
 func (s *Stream) prepare(objects []*watchcache.Object) {
 	if shape := s.Answer.Format.Shape; shape == negotiate.Object || shape == negotiate.Table {
 		_ = wire.Prepare(s.Answer.Within, s.Answer.Kind, objects)
 	}
 }
 
-// drainForeign writes the events that are there, and has their objects converted together: one by one, a burst of events would
-// take as many requests one after the other.
+// drainForeign writes the available events and has their objects converted together: one by one, a burst of events would take as many sequential
+// requests to the webhook.
 func (s *Stream) drainForeign() bool {
 	var events []registry.Event
 	var objects []*watchcache.Object
-	var over error
-	for len(events) < foresight {
+	var ended error
+	for len(events) < conversionBatch {
 		e, ok, err := s.watcher.Next()
-		if over = err; !ok || err != nil {
+		if ended = err; !ok || err != nil {
 			break
 		}
 		events, objects = append(events, e), append(objects, e.Object)
@@ -36,8 +36,8 @@ func (s *Stream) drainForeign() bool {
 			return s.failed()
 		}
 	}
-	if over != nil {
-		s.over(over)
+	if ended != nil {
+		s.endWith(ended)
 		return false
 	}
 	s.frames.flush()

@@ -19,20 +19,19 @@ import (
 	"github.com/millrace/millrace/server/wire"
 )
 
-// frames writes the events of a watch. Between flushes they gather in a buffer that the stream does not hold on to while
-// it sleeps.
+// frames writes the events of a watch. It has a buffer only between an event and the next flush.
 type frames struct {
 	answer *answer.Answer
 	meter  meter
 	out    *answer.Buffer // nil while there is nothing to send
 	gzip   *wire.Gzip
-	// last is what went out last if what follows may be compressed against it; otherwise it has no object.
+	// last is the last frame, if the next one may be compressed against it; otherwise it has no object.
 	last wire.Frame
 	send func([]byte) error
 	err  error
-	// single sends every frame on its own, as a WebSocket wants it.
+	// single sends every frame on its own, as a WebSocket needs it.
 	single bool
-	// columns says that the columns of the table have been sent; they are not repeated.
+	// columns says that the column definitions of the table have been sent; they are not repeated.
 	columns bool
 }
 
@@ -70,7 +69,7 @@ func (f *frames) buffer() {
 	}
 }
 
-// flush sends what has gathered.
+// flush sends the buffer.
 func (f *frames) flush() {
 	if f.out == nil {
 		if f.answer.Writer.Bytes == 0 && f.err == nil && !f.single {
@@ -89,24 +88,24 @@ func (f *frames) flush() {
 	sending.Add(-1)
 }
 
-// sending is how many watches have something to send, each with a buffer that it keeps until its client has taken it.
+// sending is the number of watches with data to send. Each holds a buffer until its client has read it.
 var sending atomic.Int64
 
-// A watch that has fallen behind gathers at most its share of the bytes that all watches together may gather, within bounds.
+// A watch that has fallen behind buffers at most its share of the bytes that all watches together may buffer, between a minimum and a maximum.
 const (
-	gathered  = 32 << 20
-	leastPart = 4 << 10
-	mostPart  = 64 << 10
+	gathered = 32 << 20
+	minPart  = 4 << 10
+	maxPart  = 64 << 10
 )
 
-// room sends what has gathered when it is enough.
-func (f *frames) room() {
-	if f.single || int64(len(f.out.Bytes)) >= min(mostPart, max(leastPart, gathered/sending.Load())) {
+// flushIfFull sends the buffer if it holds enough.
+func (f *frames) flushIfFull() {
+	if f.single || int64(len(f.out.Bytes)) >= min(maxPart, max(minPart, gathered/sending.Load())) {
 		f.flush()
 	}
 }
 
-// end closes the stream in order.
+// end ends the stream regularly.
 func (f *frames) end() {
 	if f.gzip != nil && f.err == nil {
 		f.buffer()
@@ -120,14 +119,14 @@ func (f *frames) added(o *watchcache.Object) {
 	f.event(registry.Event{Type: watch.Added, Object: o, Revision: o.Revision})
 }
 
-// event writes one event: from shared forms where the caller's wishes allow it.
+// event writes one event, from shared forms if the request allows it.
 func (f *frames) event(e registry.Event) {
 	f.buffer()
 	before := len(f.out.Bytes)
 	defer func() {
-		if f.out != nil { // nil after a fault
+		if f.out != nil { // nil after an error
 			f.meter.Sent(len(f.out.Bytes) - before)
-			f.room()
+			f.flushIfFull()
 		}
 	}()
 	if f.answer.Native() && f.answer.Format.Shape == negotiate.Object {
@@ -160,8 +159,9 @@ func (f *frames) event(e registry.Event) {
 	f.object(e.Type, o)
 }
 
-// fate tells how the form of an event's object is made: most carry the object's own version, and share its form.
-func fate(e registry.Event) (own, deletion bool) {
+// formKind says which form an event needs: own if the event has the object's resource version, so that the object's form can be shared; deletion if
+// it is a deletion.
+func formKind(e registry.Event) (own, deletion bool) {
 	return e.Revision == e.Object.Revision, e.Source != nil && e.Source.Type == watchcache.Deleted
 }
 
@@ -180,7 +180,7 @@ func (f *frames) jsonFrame(t watch.EventType, gvk schema.GroupVersionKind, form 
 	f.out.Bytes = append(f.out.Bytes, wire.EventEnd...)
 }
 
-// partialEvent writes an event with the object's metadata alone.
+// partialEvent writes an event with the object's metadata only.
 func (f *frames) partialEvent(e registry.Event) {
 	if f.answer.Format.Media == negotiate.Protobuf {
 		form, err := wire.MetadataProto(e.Object, e.Revision)
@@ -189,7 +189,7 @@ func (f *frames) partialEvent(e registry.Event) {
 		}
 		return
 	}
-	own, deletion := fate(e)
+	own, deletion := formKind(e)
 	var form []byte
 	switch {
 	case own:
@@ -205,7 +205,7 @@ func (f *frames) partialEvent(e registry.Event) {
 }
 
 func (f *frames) jsonForm(e registry.Event) ([]byte, error) {
-	own, deletion := fate(e)
+	own, deletion := formKind(e)
 	switch {
 	case own:
 		return wire.JSON(f.answer.Within, f.answer.Kind, e.Object)
@@ -216,7 +216,7 @@ func (f *frames) jsonForm(e registry.Event) ([]byte, error) {
 }
 
 func (f *frames) gzipEvent(e registry.Event) {
-	own, deletion := fate(e)
+	own, deletion := formKind(e)
 	last := f.last
 	f.last = wire.Frame{}
 	if own {
@@ -279,7 +279,7 @@ func (f *frames) object(t watch.EventType, o runtime.Object) {
 	f.out.Bytes = append(f.out.Bytes, text...)
 }
 
-// fault writes an error event.
+// fault writes an ERROR event.
 func (f *frames) fault(status *metav1.Status) {
 	f.object(watch.Error, status)
 	f.flush()

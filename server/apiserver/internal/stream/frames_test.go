@@ -2,8 +2,8 @@ package stream
 
 import "testing"
 
-// With very many watches each gathers little before it sends; a few may gather more.
-func TestManyWatchesGatherLessEach(t *testing.T) {
+// With very many watches each buffers little before it sends; with few watches each may buffer more.
+func TestWithManyWatchesEachBuffersLess(t *testing.T) {
 	for _, test := range []struct {
 		others int64
 		sends  bool
@@ -12,8 +12,8 @@ func TestManyWatchesGatherLessEach(t *testing.T) {
 		f := &frames{send: func(b []byte) error { sent += len(b); return nil }}
 		sending.Add(test.others)
 		f.buffer()
-		f.out.Bytes = append(f.out.Bytes, make([]byte, 2*leastPart)...)
-		f.room()
+		f.out.Bytes = append(f.out.Bytes, make([]byte, 2*minPart)...)
+		f.flushIfFull()
 		sending.Add(-test.others)
 		if (sent > 0) != test.sends {
 			t.Errorf("beside %d others %d bytes were sent", test.others, sent)

@@ -12,7 +12,7 @@ import (
 )
 
 func (f *frames) protoEvent(e registry.Event) {
-	own, deletion := fate(e)
+	own, deletion := formKind(e)
 	var form wire.Message
 	var err error
 	switch {
@@ -30,14 +30,14 @@ func (f *frames) protoEvent(e registry.Event) {
 	f.protoFrame(e.Type, f.answer.Face.GroupVersion().String(), f.answer.Face.Kind, form)
 }
 
-// Numbers of a watch event's fields in protobuf, and of the bytes in the extension that holds the object.
+// Field numbers of a watch event in protobuf, and of the extension that holds the object.
 const (
 	numberEventType   = 1
 	numberEventObject = 2
 	numberRaw         = 1
 )
 
-// protoFrame writes length, event, and in it the object's document.
+// protoFrame writes the length and the event, which contains the object's envelope.
 func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message wire.Message) {
 	var scratch [160]byte
 	head := resource.AppendEnvelope(scratch[:0], apiVersion, kind, message.Size())

@@ -23,36 +23,36 @@ import (
 type Stream struct {
 	Answer *answer.Answer
 	Meter  meter
-	// ends ends when the server ends its streams; sockets counts the WebSockets that are open.
+	// Ends ends when the server ends its streams. Sockets counts the open WebSockets.
 	Ends    context.Context
 	Sockets *sync.WaitGroup
 
 	watcher   *registry.Watcher
 	frames    *frames
 	Bookmarks bool
-	Mark      bool          // the initial events' end is to be marked
-	Period    time.Duration // of bookmarks
+	Mark      bool          // send a bookmark that marks the end of the initial events
+	Period    time.Duration // time between bookmarks
 	Timeout   time.Duration
 }
 
 // meter counts what is sent.
 type meter interface {
-	// Sent counts an event of a watch, Initial how many objects a watch began with.
+	// Sent counts an event of a watch. Initial counts the objects with which a watch begins.
 	Sent(bytes int)
 	Initial(events int)
 }
 
-// Prepare finds out how events are to be written. It refuses formats that cannot be streamed.
+// Prepare chooses the encoding of events. It fails for formats that cannot be streamed.
 func (s *Stream) Prepare() (err error) {
 	s.frames, err = newFrames(s.Answer, s.Meter)
 	return err
 }
 
-// Refuse opens the stream, says why there will be no events, and ends it.
+// Refuse opens the stream, sends an ERROR event, and ends it.
 func (s *Stream) Refuse(why *metav1.Status) {
 	_, done, err := s.open()
 	if err != nil {
-		return // and has been answered
+		return // the error has been sent
 	}
 	defer done()
 	s.frames.fault(why)
@@ -64,14 +64,13 @@ func (s *Stream) Serve(w *registry.Watcher) {
 	s.watcher = w
 	ctx, done, err := s.open()
 	if err != nil {
-		return // and has been answered
+		return // the error has been sent
 	}
 	defer done()
 	s.run(ctx)
 }
 
-// open begins the answer. The context ends with the caller; done is called when everything has been written. An
-// error has been answered already.
+// open starts the response. The context ends with the request; call done when everything has been written. If open fails, the error has been sent.
 func (s *Stream) open() (ctx context.Context, done func(), err error) {
 	if s.frames.single {
 		return s.openSocket()
@@ -85,15 +84,15 @@ func (s *Stream) open() (ctx context.Context, done func(), err error) {
 	return s.Answer.Request.Context(), func() {}, nil
 }
 
-// errChanged ends a stream whose objects would be shown in another way from here on: their definition has changed.
+// errChanged ends a stream because the kind's definition has changed, so that objects would look different from here on.
 var errChanged = errors.New("the definition of the kind has changed")
 
-// errLongEnough ends a stream that its client could still read.
-var errLongEnough = errors.New("the watch has lasted as long as it may")
+// errLongEnough ends a stream that has reached its timeout.
+var errLongEnough = errors.New("the watch has reached its timeout")
 
-// run writes frames while there are any, flushes, and sleeps until there are more. What it sleeps on is little, and its own
-// but for the one channel that all who follow a topic are woken by: each wake-up locks all of it, and timers with channels
-// would be put into the scheduler's heap each time.
+// run writes frames while there are events, flushes, and sleeps until there are more. It sleeps on few channels, and only the one that wakes all
+// followers of the topic is shared: a select locks all of its channels at each wake-up, and each channel of a timer would be put into the scheduler's
+// heap each time.
 func (s *Stream) run(ctx context.Context) {
 	defer s.frames.end()
 	if !s.initial() {
@@ -131,7 +130,7 @@ func (s *Stream) bookmarkPeriod() time.Duration {
 	return s.Period - time.Duration(rand.Int64N(int64(s.Period/4)+1))
 }
 
-// lastBookmark lets a client whose watch ends in time go on from here.
+// lastBookmark sends a bookmark before the stream reaches its timeout, so that the client can continue from there.
 func (s *Stream) lastBookmark() {
 	if s.Bookmarks {
 		s.bookmark()
@@ -144,10 +143,10 @@ func (s *Stream) bookmark() {
 	}
 }
 
-// initial writes the state, and its end's mark if the caller asked for it.
+// initial writes the initial state, and the bookmark that marks its end if the client wants it.
 func (s *Stream) initial() bool {
 	s.Meter.Initial(len(s.watcher.Initial))
-	for some := range slices.Chunk(s.watcher.Initial, foresight) {
+	for some := range slices.Chunk(s.watcher.Initial, conversionBatch) {
 		s.prepare(some)
 		for _, o := range some {
 			s.frames.added(o)
@@ -163,19 +162,19 @@ func (s *Stream) initial() bool {
 	return true
 }
 
-// turn is how many events a stream takes before it looks at what else has happened: its time may be up.
-const turn = 1000
+// eventsPerTurn is how many events are written before the stream checks its timeout and its context.
+const eventsPerTurn = 1000
 
-// drain writes the events that are there, or as many as are a turn, and flushes them. It tells whether the watch goes on.
+// drain writes the available events, up to eventsPerTurn, and flushes them. It reports whether the watch goes on.
 func (s *Stream) drain() bool {
 	if resource.IsForeign(s.Answer.Kind) {
 		return s.drainForeign()
 	}
-	for range turn {
+	for range eventsPerTurn {
 		e, ok, err := s.watcher.Next()
 		switch {
 		case err != nil:
-			s.over(err)
+			s.endWith(err)
 			return false
 		case !ok:
 			s.frames.flush()
@@ -189,7 +188,7 @@ func (s *Stream) drain() bool {
 	return s.frames.err == nil
 }
 
-// failed ends the stream because of an event that could not be written: with a word about it if that was not the client's doing.
+// failed ends the stream because an event could not be written. It sends an ERROR event, unless the client has disconnected.
 func (s *Stream) failed() bool {
 	var known apierrors.APIStatus
 	if errors.As(s.frames.err, &known) {
@@ -199,8 +198,8 @@ func (s *Stream) failed() bool {
 	return false
 }
 
-// over ends the stream: with a word about it if the client has to list again because it was too slow.
-func (s *Stream) over(err error) {
+// endWith ends the stream. If the client is too slow and has to list again, it sends an ERROR event that says so.
+func (s *Stream) endWith(err error) {
 	switch {
 	case errors.Is(err, watchcache.ErrExpired):
 		s.frames.fault(status.Of(apierrors.NewResourceExpired("the watch fell too far behind: too old resource version")))
@@ -210,5 +209,5 @@ func (s *Stream) over(err error) {
 	}
 }
 
-// initialEventsEnd is the annotation on the bookmark behind the initial events.
+// initialEventsEnd is the annotation of the bookmark after the initial events.
 const initialEventsEnd = metav1.InitialEventsAnnotationKey

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// socketWrite is how long one frame may take to be taken by the connection.
+	// socketWrite is how long the client may take to read one frame.
 	socketWrite = 30 * time.Second
-	// socketClose is how long the closing message may take.
+	// socketClose is how long sending the close message may take.
 	socketClose = time.Second
-	// lengthPrefix is what tells protobuf frames apart in a stream; a message of a WebSocket needs none.
+	// lengthPrefix is the length of what separates protobuf frames in a stream; WebSocket messages do not need it.
 	lengthPrefix = 4
-	// largestSocketRead bounds what a watcher may say: it has nothing to say.
+	// largestSocketRead bounds the messages of a watcher, which has nothing to send.
 	largestSocketRead = 4 << 10
 )
 
-// openSocket makes a WebSocket of the connection, with one message for each event: text for JSON, binary for protobuf. The
-// context ends when the peer goes away or the server ends its streams. If the handshake fails it has been answered.
+// openSocket upgrades the connection to a WebSocket, with one message for each event: text for JSON, binary for protobuf. The context ends when the
+// client disconnects or the server ends its streams. If the handshake fails, the error has been sent.
 func (s *Stream) openSocket() (ctx context.Context, done func(), err error) {
 	a, f := s.Answer, s.frames
 	upgrader := websocket.Upgrader{HandshakeTimeout: socketWrite, Subprotocols: offered(a.Request)}
@@ -48,7 +48,7 @@ func (s *Stream) openSocket() (ctx context.Context, done func(), err error) {
 	hurry := context.AfterFunc(s.Ends, func() { _ = socket.NetConn().SetDeadline(time.Now().Add(socketClose)) })
 	ctx, cancel := context.WithCancel(a.Request.Context())
 	reading := make(chan struct{})
-	go func() { // ends when the socket is closed, which done does, and waits for
+	go func() { // ends when the socket is closed; done closes it and waits for this
 		defer close(reading)
 		defer cancel()
 		socket.SetReadLimit(largestSocketRead)
@@ -62,14 +62,14 @@ func (s *Stream) openSocket() (ctx context.Context, done func(), err error) {
 		defer s.Sockets.Done()
 		hurry()
 		last := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		// A client that has gone does not get it.
+		// A client that has disconnected does not get it.
 		_ = socket.WriteControl(websocket.CloseMessage, last, time.Now().Add(socketClose))
 		socket.Close()
 		<-reading
 	}, nil
 }
 
-// offered are the protocols that a client proposes, without the one that carries its token.
+// offered returns the subprotocols that a client offers, without the one that contains its bearer token.
 func offered(r *http.Request) []string {
 	var out []string
 	for _, p := range websocket.Subprotocols(r) {

@@ -1,4 +1,4 @@
-// Command compare carries the attacks of package attacks out on package h2 and on net/http, side by side, and prints what they cost.
+// Command compare carries out the attacks of package attacks on package h2 and on net/http, and prints their cost side by side.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command factsgen writes down what the sources of the API's types say in markers above their fields, and what therefore
-// cannot be found by reflection: kinds of lists and their keys, defaults, optional and required fields, enumerations.
+// Command factsgen extracts from the source code of the API's types what their field markers say and reflection cannot see: kinds of lists and their
+// keys, defaults, optional and required fields, enumerations.
 package main
 
 import (
@@ -46,7 +46,7 @@ func folder(module string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// source is what one package says.
+// source holds the facts of one package.
 type source struct {
 	path  string
 	lines []string
@@ -90,7 +90,7 @@ func keys[K comparable, V any](m map[K]V) func(func(K) bool) {
 	}
 }
 
-// markers are the lines of comments that begin with a plus.
+// markers returns the comment lines that begin with a plus sign.
 func markers(groups ...*ast.CommentGroup) map[string][]string {
 	out := map[string][]string{}
 	for _, g := range groups {

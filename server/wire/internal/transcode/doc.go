@@ -1,15 +1,13 @@
-// Package transcode makes the JSON of Kubernetes objects straight from their protobuf messages.
+// Package transcode makes the JSON of Kubernetes objects directly from their protobuf messages.
 //
-// A Plan is compiled once from a Go type: its struct tags say under which number protobuf keeps a field, and under which
-// name, in which order and with which omissions encoding/json writes it. With the plan a message is read once and its
-// JSON written once; nothing is decoded into Go structs in between.
+// A Plan is compiled once from a Go type. The struct tags give each field's protobuf number, and its name, order and omission in the output of
+// encoding/json. With a plan the message is read once and the JSON written once; nothing is decoded into Go structs in between.
 //
-// What is guaranteed:
+// Guarantees:
 //
 //   - The text is, byte for byte, what json.Marshal makes of the object that the message decodes to.
 //   - Whatever a plan does not know (fields of a newer version, a singular field that comes twice, map keys out of order, a
-//     message cut short) is refused, never guessed: then the caller decodes the object after all, and gets that way's
-//     answer or error.
+//     truncated message) is refused, never guessed. Then the caller decodes the object, and gets the result or the error of that.
 package transcode
 
 import (
@@ -17,8 +15,8 @@ import (
 	"sync"
 )
 
-// JSON makes the text of a message with the given resource version in its metadata, or none if that is empty. It tells
-// false if the plan does not cover the message.
+// JSON returns the text of a message with the given resource version in its metadata, or without one if it is empty. If the plan does not cover the
+// message, ok is false.
 func (p *Plan) JSON(message, version []byte) (text []byte, ok bool) {
 	if len(message) > largestMessage {
 		return nil, false
@@ -36,8 +34,8 @@ func (p *Plan) JSON(message, version []byte) (text []byte, ok bool) {
 	return text, ok
 }
 
-// Append appends the members of the text and its closing brace to what has been begun with a brace, and perhaps with other
-// members. What is appended to is left alone if it tells false.
+// Append appends the members of the text and its closing brace to begun, which starts with a brace and may hold other members. If ok is false, begun
+// is unchanged.
 func (p *Plan) Append(begun, message, version []byte) (text []byte, ok bool) {
 	if len(message) > largestMessage {
 		return begun, false
@@ -53,22 +51,22 @@ func (p *Plan) Append(begun, message, version []byte) (text []byte, ok bool) {
 	return append(text, '}'), true
 }
 
-// reader goes through one message. Its methods append to the text that they are given, and return nothing where they refuse:
-// text that is handed on costs less than text that is kept here, where the collector wants to know of each change.
+// reader reads one message. Its methods append to the text that they are given, and return nil if they refuse: passing the text costs less than
+// storing it here, where each change would meet the garbage collector's write barrier.
 type reader struct {
 	spans   []span
 	version []byte
 	out     []byte
 }
 
-// span is where a field's value lies in its message. A field of many values has the place of all of them: from is then one
-// more than where the first one's tag begins. Zero is a field that is not there.
+// span is the place of a field's value in its message. For a repeated field it covers all values, and from is one more than the offset of the first
+// tag. The zero span is a missing field.
 type span struct{ from, to uint32 }
 
-// largestMessage is what spans can measure; no store keeps objects of that size.
+// largestMessage is the largest message whose offsets fit into spans; no store keeps such large objects.
 const largestMessage = 1 << 30
 
-// largestKept keeps one huge object from holding on to its memory for ever.
+// largestKept bounds the memory that a pooled reader keeps after a huge object.
 const largestKept = 256 << 10
 
 var readers = sync.Pool{New: func() any {

@@ -15,7 +15,7 @@ func (r *reader) message(out []byte, m *message, b []byte) []byte {
 	return append(out, '}')
 }
 
-// fields writes what is between a struct's braces.
+// fields writes the members of a struct, without its braces.
 func (r *reader) fields(out []byte, m *message, b []byte) []byte {
 	base := len(r.spans)
 	end := base + len(m.fields)
@@ -30,7 +30,7 @@ func (r *reader) fields(out []byte, m *message, b []byte) []byte {
 	}
 	for i := range m.fields {
 		f, s := &m.fields[i], found[i]
-		if s.from == 0 && f.quiet {
+		if s.from == 0 && f.omitMissing {
 			continue
 		}
 		if out = r.field(out, f, b, s); out == nil {
@@ -41,7 +41,7 @@ func (r *reader) fields(out []byte, m *message, b []byte) []byte {
 	return out
 }
 
-// find notes where in the message each field is.
+// find records where in the message each field is.
 func (m *message) find(b []byte, spans []span) bool {
 	for at := 0; at < len(b); {
 		tag, start := uint64(b[at]), at
@@ -86,7 +86,7 @@ func (m *message) find(b []byte, spans []span) bool {
 	return true
 }
 
-// extent tells where a value begins and ends, given where its tag ended. It knows the two types that objects are made of.
+// extent returns where a value begins and ends, given where its tag ended. It knows the two wire types that objects use.
 func extent(b []byte, at int, t protowire.Type) (from, to int) {
 	if at < len(b) && b[at] < 0x80 { // most lengths and numbers are small
 		if t == protowire.VarintType {
@@ -114,7 +114,7 @@ func extent(b []byte, at int, t protowire.Type) (from, to int) {
 	return 0, -1
 }
 
-// next reads one of a field's values, given that find has been over them. It passes over other fields in between.
+// next returns one of a field's values and skips other fields in between. find has checked the bytes before.
 func (f *field) next(b []byte) (value, rest []byte, ok bool) {
 	for len(b) > 0 {
 		tag, n := protowire.ConsumeVarint(b)
@@ -133,7 +133,7 @@ func (f *field) next(b []byte) (value, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// name begins a field.
+// name writes the field's name.
 func (f *field) name(out []byte) []byte {
 	lead := f.lead
 	if out[len(out)-1] == '{' {
@@ -142,7 +142,7 @@ func (f *field) name(out []byte) []byte {
 	return append(out, lead...)
 }
 
-// field writes one field, or nothing where it is left out.
+// field writes one field, or nothing if it is omitted.
 func (r *reader) field(out []byte, f *field, b []byte, s span) []byte {
 	present := s.from != 0
 	switch f.shape {
@@ -173,7 +173,7 @@ func (r *reader) field(out []byte, f *field, b []byte, s span) []byte {
 	return append(f.name(out), "null"...)
 }
 
-// single writes a field that always has a value: where the message has none, it is the type's zero value.
+// single writes a field that is not repeated; if the message does not have it, its zero value.
 func (r *reader) single(out []byte, f *field, b []byte) []byte {
 	if f.value == versionValue {
 		if len(r.version) == 0 {
@@ -191,7 +191,7 @@ func (r *reader) single(out []byte, f *field, b []byte) []byte {
 	return r.value(f.name(out), f, b)
 }
 
-// zero tells whether a value is left out because it is empty. Structs never are.
+// zero reports whether a value is omitted because it is empty. Structs are never omitted.
 func (f *field) zero(b []byte) (zero, ok bool) {
 	switch f.value {
 	case stringValue:
@@ -224,7 +224,7 @@ func (r *reader) list(out []byte, f *field, b []byte) []byte {
 	return out
 }
 
-// dict writes a map. Kubernetes writes maps by ascending key, as JSON shows them; others are refused.
+// dict writes a map. Kubernetes writes maps in protobuf by ascending key, the order of JSON; other orders are refused.
 func (r *reader) dict(out []byte, f *field, b []byte) []byte {
 	out = append(out, '{')
 	var last []byte
@@ -247,7 +247,7 @@ func (r *reader) dict(out []byte, f *field, b []byte) []byte {
 	return out
 }
 
-// pair takes an entry of a map apart.
+// pair splits a map entry into key and value.
 func (f *field) pair(b []byte) (key, value []byte, ok bool) {
 	var seen [3]bool
 	for at := 0; at < len(b); {

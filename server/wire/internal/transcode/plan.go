@@ -15,31 +15,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Plan is how the messages of one kind of object become JSON.
+// Plan describes how the messages of one type become JSON.
 type Plan struct{ root *message }
 
-// message is what is known of one Go struct. It never changes once it is compiled.
+// message describes one Go struct. It does not change once it is compiled.
 type message struct {
 	fields []field // in the order of JSON
-	// byNumber holds, for a number in protobuf, one more than the field's index.
+	// byNumber maps a protobuf field number to the field's index plus one.
 	byNumber []uint8
-	// lenient passes over fields that are not known.
+	// lenient says that unknown fields are skipped.
 	lenient bool
 }
 
 // field is one field of a struct.
 type field struct {
-	lead      string // `,"name":`
-	sub       *message
-	number    uint16
-	value     value
-	shape     shape
-	omitEmpty bool
-	omitZero  bool
-	quiet     bool // left out if the message does not have it
+	lead        string // `,"name":`
+	sub         *message
+	number      uint16
+	value       value
+	shape       shape
+	omitEmpty   bool
+	omitZero    bool
+	omitMissing bool // omitted if the message does not have it
 }
 
-// shape is how many values a field has.
+// shape says how many values a field has.
 type shape uint8
 
 const (
@@ -48,10 +48,10 @@ const (
 	blob          // a slice that is one value
 	list
 	dict
-	inline // the fields of a struct that are shown as the outer struct's own
+	inline // a struct whose fields are members of the outer struct
 )
 
-// value is what one value of a field is.
+// value is the type of one value of a field.
 type value uint8
 
 const (
@@ -67,14 +67,14 @@ const (
 	intOrStringValue
 	fieldsV1Value
 	rawExtensionValue
-	stringsValue // a message of strings that is shown as a list
-	versionValue // the object's resource version, whatever the message says
+	stringsValue // a message of strings that JSON shows as a list
+	versionValue // the object's resource version, which replaces the one in the message
 )
 
-// varint tells which values have no length of their own.
+// varint reports whether values of the type are protobuf varints.
 func (v value) varint() bool { return v == boolValue || v == int32Value || v == int64Value }
 
-// special are the types that write their JSON themselves.
+// special are the types with a MarshalJSON method that plans know.
 var special = map[reflect.Type]value{
 	reflect.TypeFor[metav1.Time]():          timeValue,
 	reflect.TypeFor[metav1.MicroTime]():     microTimeValue,
@@ -84,17 +84,16 @@ var special = map[reflect.Type]value{
 	reflect.TypeFor[runtime.RawExtension](): rawExtensionValue,
 }
 
-// structs are the messages that have been compiled. Kinds share most of theirs.
+// structs are the compiled messages. Kinds share most of them.
 var structs = struct {
 	sync.Mutex
 	known map[reflect.Type]*message
 }{known: map[reflect.Type]*message{}}
 
-// Compile makes the plan for a type of object. It fails if the type holds something that plans cannot describe.
+// Compile makes the plan for an object's type. It fails if plans cannot describe the type.
 func Compile(object reflect.Type) (*Plan, error) { return compile(object, false) }
 
-// CompileMetadata makes a plan that shows nothing but what the type (PartialObjectMetadata) has, whatever object the
-// message holds.
+// CompileMetadata makes a plan that writes only the fields of the type (PartialObjectMetadata), whatever object the message holds.
 func CompileMetadata(object reflect.Type) (*Plan, error) { return compile(object, true) }
 
 func compile(object reflect.Type, lenient bool) (*Plan, error) {
@@ -116,13 +115,13 @@ func compile(object reflect.Type, lenient bool) (*Plan, error) {
 	return nil, fmt.Errorf("%v has no metadata", object)
 }
 
-// versioned is the metadata of the object itself, in which the resource version is put in place.
+// versioned returns a copy of the metadata's description for the object itself, where the resource version is inserted.
 func versioned(shared *message) *message {
 	meta := *shared
 	meta.fields = append([]field(nil), shared.fields...)
 	for i := range meta.fields {
 		if f := &meta.fields[i]; f.lead == `,"resourceVersion":` {
-			f.value, f.quiet = versionValue, false
+			f.value, f.omitMissing = versionValue, false
 		}
 	}
 	return &meta
@@ -130,7 +129,7 @@ func versioned(shared *message) *message {
 
 var errNotPlain = fmt.Errorf("JSON of its own")
 
-// structFor compiles a struct, with structs locked.
+// structFor compiles a struct. The caller holds the lock of structs.
 func structFor(t reflect.Type) (*message, error) {
 	if m, ok := structs.known[t]; ok {
 		if m == nil {
@@ -154,7 +153,7 @@ func structFor(t reflect.Type) (*message, error) {
 	return m, nil
 }
 
-// distinct refuses names that come twice: which one encoding/json shows depends on how deep they are embedded.
+// distinct refuses a name that occurs twice: which field encoding/json then shows depends on the depth of embedding.
 func (m *message) distinct(seen map[string]bool) error {
 	for _, f := range m.fields {
 		if f.shape == inline {
@@ -171,15 +170,15 @@ func (m *message) distinct(seen map[string]bool) error {
 	return nil
 }
 
-const mostFields = 1<<8 - 2
+const maxFields = 1<<8 - 2
 
 func (m *message) add(f reflect.StructField) error {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	number := protoNumber(f)
 	switch {
 	case f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Anonymous && name == "" && number == 0:
-		return nil // it is not in messages, and leaves itself out when it is empty
-	case !f.IsExported() || name == "-" || number <= 0 || number > 1000 || len(m.fields) == mostFields:
+		return nil // the field is not in messages, and is omitted when it is empty
+	case !f.IsExported() || name == "-" || number <= 0 || number > 1000 || len(m.fields) == maxFields:
 		return fmt.Errorf("tags %q are not covered", f.Tag)
 	}
 	out := field{number: uint16(number)}
@@ -206,7 +205,7 @@ func (m *message) add(f reflect.StructField) error {
 			return fmt.Errorf("option %q", o)
 		}
 	}
-	out.quiet = out.omitEmpty && (out.shape != single || out.value <= int64Value) && out.shape != inline || out.omitZero
+	out.omitMissing = out.omitEmpty && (out.shape != single || out.value <= int64Value) && out.shape != inline || out.omitZero
 	m.fields = append(m.fields, out)
 	for len(m.byNumber) <= number {
 		m.byNumber = append(m.byNumber, 0)
@@ -218,7 +217,7 @@ func (m *message) add(f reflect.StructField) error {
 	return nil
 }
 
-// describe finds out the shape and value of a field.
+// describe finds the shape and value of a field.
 func (f *field) describe(t reflect.Type) error {
 	err := f.describeValue(t)
 	if err == nil {
@@ -285,7 +284,7 @@ func (f *field) describeValue(t reflect.Type) error {
 	return nil
 }
 
-// describeSlice tells slices that are one value in protobuf.
+// describeSlice finds out whether a slice is one value in protobuf or a repeated field.
 func (f *field) describeSlice(t reflect.Type) error {
 	_, isMessage := reflect.New(t).Interface().(interface{ Unmarshal([]byte) error })
 	switch {
@@ -299,7 +298,7 @@ func (f *field) describeSlice(t reflect.Type) error {
 	return nil
 }
 
-// writesItself tells that a type, or a pointer to it, has a say in its JSON.
+// writesItself reports whether a type, or a pointer to it, has its own MarshalJSON or MarshalText.
 func writesItself(t reflect.Type) bool {
 	for _, t := range []reflect.Type{t, reflect.PointerTo(t)} {
 		if t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
@@ -309,8 +308,7 @@ func writesItself(t reflect.Type) bool {
 	return false
 }
 
-// protoNumber reads the number out of a tag such as `protobuf:"bytes,10,opt,name=nodeName"`. The rest of that tag is not
-// always true.
+// protoNumber reads the field number from a tag such as `protobuf:"bytes,10,opt,name=nodeName"`. The rest of the tag is not always correct.
 func protoNumber(f reflect.StructField) int {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {

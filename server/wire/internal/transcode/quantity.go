@@ -2,14 +2,14 @@ package transcode
 
 import "bytes"
 
-// canonical tells that the text of a quantity is the one that quantities write: an integer without a factor that a larger
-// suffix could take over. It may say no where the answer is yes.
+// canonical reports whether the text of a quantity is already in canonical form: an integer that has no factor for a larger suffix. It may return
+// false for some canonical texts.
 func canonical(s []byte) bool {
 	if string(s) == "0" {
 		return true
 	}
 	n := digits(s, 0)
-	if n == 0 || n > mostDigits || s[0] == '0' {
+	if n == 0 || n > maxDigits || s[0] == '0' {
 		return false
 	}
 	number, suffix := s[:n], s[n:]
@@ -19,11 +19,11 @@ func canonical(s []byte) bool {
 	if len(suffix) > 2 || suffix[1] != 'i' {
 		return false
 	}
-	return n <= mostBinary(suffix[0]) && integer(number)%1024 != 0
+	return n <= maxBinaryDigits(suffix[0]) && integer(number)%1024 != 0
 }
 
-// mostBinary is how many digits may stand before a binary suffix. Quantities of more are capped, or kept as decimals.
-func mostBinary(suffix byte) int {
+// maxBinaryDigits returns the maximum number of digits before a binary suffix. Larger quantities are capped, or become decimal.
+func maxBinaryDigits(suffix byte) int {
 	switch suffix {
 	case 'K':
 		return 11
@@ -37,7 +37,7 @@ func mostBinary(suffix byte) int {
 	return 0
 }
 
-const mostDigits = 18
+const maxDigits = 18
 
 func firstOr(b []byte, otherwise byte) byte {
 	if len(b) == 0 {

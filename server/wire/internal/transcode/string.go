@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// quote writes text between quotation marks as encoding/json does, HTML's characters escaped.
+// quote writes a string as encoding/json does, with HTML characters escaped.
 func quote(out, s []byte) []byte {
 	out = append(out, '"')
 	n := plain(s)
@@ -16,8 +16,8 @@ func quote(out, s []byte) []byte {
 	return append(out, '"')
 }
 
-// asIs are the characters that need no escaping.
-var asIs = func() (set [256]bool) {
+// plainBytes are the characters that need no escape.
+var plainBytes = func() (set [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		set[c] = true
 	}
@@ -27,15 +27,15 @@ var asIs = func() (set [256]bool) {
 	return set
 }()
 
-// plain tells how many bytes at the beginning need no second look. Eight are looked at together.
+// plain returns how many bytes at the beginning need no escape. It checks eight at a time.
 func plain(s []byte) int {
 	n := 0
 	for ; len(s)-n >= 8; n += 8 {
-		if odd(binary.LittleEndian.Uint64(s[n:])) {
+		if needsEscape(binary.LittleEndian.Uint64(s[n:])) {
 			break
 		}
 	}
-	for n < len(s) && asIs[s[n]] {
+	for n < len(s) && plainBytes[s[n]] {
 		n++
 	}
 	return n
@@ -46,8 +46,8 @@ const (
 	highs = 0x80 * ones
 )
 
-// odd tells whether any of eight bytes is not plain. Pairs of characters that differ in one bit are looked for together.
-func odd(w uint64) bool {
+// needsEscape reports whether any of eight bytes may need an escape. Characters that differ in one bit are checked together.
+func needsEscape(w uint64) bool {
 	quoteOrAnd := (w | 0x04*ones) ^ 0x26*ones // " and &
 	brackets := (w | 0x02*ones) ^ 0x3e*ones   // < and >
 	backslash := w ^ 0x5c*ones
@@ -74,7 +74,7 @@ func escape(out, s []byte) []byte {
 			continue
 		}
 		switch {
-		case asIs[c]:
+		case plainBytes[c]:
 			out = append(out, c)
 		case c == '"' || c == '\\':
 			out = append(out, '\\', c)

@@ -38,7 +38,7 @@ func TestStringsAreEscapedAsByEncodingJSON(t *testing.T) {
 	}
 }
 
-func TestVerbatimTextIsWhatEncodingJSONPassesOn(t *testing.T) {
+func TestVerbatimTextIsUnchangedByEncodingJSON(t *testing.T) {
 	seed := randomly.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	tokens := []string{"{", "}", "[", "]", ",", ":", `"a"`, `"f:b"`, `"\""`, `"\u0041"`, `"\x"`, "0", "-1", "01", "1.5", "1.", "2e9", "3E-", "-", "true", "null", "nul", " ", `"<"`, "\"\u2028\"", `"`, `{}`, `{"a":{}}`, `"k":{}`, ",", ":"}
@@ -69,7 +69,7 @@ func TestVerbatimTextIsWhatEncodingJSONPassesOn(t *testing.T) {
 	}
 }
 
-func TestCanonicalQuantitiesAreWhatQuantitiesWrite(t *testing.T) {
+func TestCanonicalQuantitiesAreWrittenUnchanged(t *testing.T) {
 	seed := randomly.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	suffixes := []string{"", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "x", "i", "Kim"}

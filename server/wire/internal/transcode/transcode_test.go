@@ -27,7 +27,7 @@ import (
 	"github.com/millrace/millrace/server/wire/internal/transcode"
 )
 
-// oddities are what strings of objects are made of here.
+// oddities are the parts of which strings in the tests consist.
 var oddities = []string{"a", "some value", "<b>&amp;", "\u2028", "\u2029", "\xff", "\xe2\x80", "\"", "\\", "\n\t\r\b\f", "\x00\x1f\x7f", "日本語", "🐟", "0123456789abcdefghij"}
 
 func oddString(c randfill.Continue) string {
@@ -42,7 +42,7 @@ var quantities = []string{"0", "-0", "1", "100m", "-5", "1500m", "1.5", "1000", 
 
 var raws = []string{`{}`, `{"a":1}`, `{"a": 1}`, ` {"a":[1,2.5e-3,true,null,"x"]} `, `[1]`, `"<"`, `{"<":"` + "\u2028" + `"}`, `null`, `{"a":"\u00e9\"\/"}`, `{"a":"` + "\xff" + `"}`, `-1`}
 
-// filler makes all objects that the types allow, odd ones above all.
+// filler fills objects of any type with random values, preferably unusual ones.
 func filler(seed int64) *randfill.Filler {
 	return randfill.NewWithSeed(seed).NilChance(0.4).NumElements(0, 3).MaxDepth(14).Funcs(
 		func(s *string, c randfill.Continue) { *s = oddString(c) },
@@ -96,7 +96,7 @@ func oddTime(c randfill.Continue) time.Time {
 	return time.Unix(c.Int63n(1<<31), c.Int63n(1e9))
 }
 
-// decoded is the text that the long way makes.
+// decoded returns the text that decoding and encoding gives.
 func decoded(k *resource.Kind, message []byte, version string) ([]byte, error) {
 	o := k.New()
 	if err := o.(resource.ProtoMessage).Unmarshal(message); err != nil {
@@ -125,7 +125,7 @@ func firstDifference(a, b []byte) string {
 	return fmt.Sprintf("after %d bytes:\n got %q\nwant %q", n, a[from:min(len(a), n+60)], b[from:min(len(b), n+60)])
 }
 
-// transcodable are the kinds that have plans. Definitions have none: their schemas hold JSON of their own.
+// transcodable returns the kinds that have plans. CustomResourceDefinitions have none: their schemas contain raw JSON.
 func transcodable() []*resource.Kind {
 	return slices.DeleteFunc(builtin.Kinds(), func(k *resource.Kind) bool { return k.Kind == "CustomResourceDefinition" })
 }
@@ -138,7 +138,7 @@ func TestEveryBuiltInKindHasAPlan(t *testing.T) {
 	}
 }
 
-func TestTextIsThatOfTheDecodedObject(t *testing.T) {
+func TestTextEqualsThatOfTheDecodedObject(t *testing.T) {
 	seed := int64(randomly.Seed(t))
 	fill := filler(seed)
 	rounds := 15
@@ -176,9 +176,8 @@ func TestAnEmptyMessageIsAnObjectOfZeroValues(t *testing.T) {
 	}
 }
 
-// TestDamagedMessagesAreRefusedOrReadAlike changes bytes of good messages: where a plan takes one it must say what the long
-// way says.
-func TestDamagedMessagesAreRefusedOrReadAlike(t *testing.T) {
+// TestDamagedMessagesAreRefusedOrReadLikeTheLibrary changes bytes of valid messages. If a plan accepts one, its text must equal that of the decoded object.
+func TestDamagedMessagesAreRefusedOrReadLikeTheLibrary(t *testing.T) {
 	seed := int64(randomly.Seed(t))
 	fill, rng := filler(seed), rand.New(rand.NewSource(seed))
 	taken := 0

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// value writes one value. Without bytes it is the type's zero value.
+// value writes one value; if b is empty, the type's zero value.
 func (r *reader) value(out []byte, f *field, b []byte) []byte {
 	switch f.value {
 	case stringValue:
@@ -44,7 +44,7 @@ func (r *reader) value(out []byte, f *field, b []byte) []byte {
 	return nil
 }
 
-// number reads a varint that find has been over.
+// number reads a varint that find has checked.
 func number(b []byte) uint64 {
 	if len(b) == 1 {
 		return uint64(b[0])
@@ -53,8 +53,7 @@ func number(b []byte) uint64 {
 	return v
 }
 
-// members reads a message of a few fields whose numbers begin at 1. They come once, and all of one type have the same place
-// in the result.
+// members reads a message with few fields, numbered from 1. Each may come once; types are their wire types.
 func members(b []byte, types ...protowire.Type) (found [3][]byte, ok bool) {
 	for at := 0; at < len(b); {
 		tag := b[at]
@@ -78,7 +77,7 @@ func timestamp(b []byte) (seconds int64, nanos int32, ok bool) {
 	return int64(number(m[0])), int32(number(m[1])), ok
 }
 
-// timeOf reads a time; it is the zero one without bytes. Kubernetes passes over the nanoseconds of such times.
+// timeOf reads a time; if b is empty, it is the zero time. Kubernetes ignores the nanoseconds of such times.
 func timeOf(b []byte) (time.Time, bool) {
 	if len(b) == 0 {
 		return time.Time{}, true
@@ -114,7 +113,7 @@ func appendMicroTime(out, b []byte) []byte {
 	if year := at.Year(); year < 0 || year > 9999 {
 		return append(at.AppendFormat(out, metav1.RFC3339Micro), '"')
 	}
-	out = at.AppendFormat(out, time.RFC3339) // three times as fast, for the layout is known to package time
+	out = at.AppendFormat(out, time.RFC3339) // three times as fast as other layouts, because package time has a special path for it
 	micros := at.Nanosecond() / int(time.Microsecond)
 	out = append(out[:len(out)-len("Z")], '.')
 	for unit := 100_000; unit > 0; unit /= 10 {
@@ -156,7 +155,7 @@ func appendIntOrString(out, b []byte) []byte {
 	return nil
 }
 
-// appendRaw writes JSON that is kept as such. Almost all of it is just as encoding/json would write it.
+// appendRaw writes a raw JSON value. Almost always it is already as encoding/json would write it.
 func appendRaw(out []byte, v value, b []byte) []byte {
 	m, ok := members(b, protowire.BytesType)
 	switch raw := m[0]; {
@@ -181,7 +180,7 @@ func appendMarshaled(out []byte, v json.Marshaler) []byte {
 	return append(out, b...)
 }
 
-// appendStrings writes a message that holds nothing but strings. In maps such lists are never null.
+// appendStrings writes a message that holds only strings. In maps such lists are never null.
 func appendStrings(out, b []byte) []byte {
 	if len(b) == 0 {
 		return append(out, "[]"...)

@@ -1,12 +1,12 @@
 package transcode
 
-// verbatim tells that a text is one JSON object that encoding/json would pass on as it is: without white space between its
-// parts and without characters that HTML knows. It may say no where the answer is yes.
+// verbatim reports whether a text is one JSON object that encoding/json would write unchanged: without white space and HTML characters. It may return
+// false for some such texts.
 func verbatim(b []byte) bool {
 	return len(b) > 0 && b[0] == '{' && object(b, 0, 0) == len(b)
 }
 
-// The functions below take the place where something begins and return where it ends, or -1.
+// The functions below take the offset where an element begins and return where it ends, or -1.
 
 const deepest = 100
 
@@ -22,7 +22,7 @@ func object(b []byte, at, depth int) int {
 		if at < 0 || at+2 >= len(b) || b[at] != ':' {
 			return -1
 		}
-		if at++; b[at] == '{' && b[at+1] == '}' { // the end of every path of fields
+		if at++; b[at] == '{' && b[at+1] == '}' { // every path of managed fields ends with it
 			at += 2
 		} else if at = element(b, at, depth+1); at < 0 {
 			return -1
@@ -84,17 +84,17 @@ func element(b []byte, at, depth int) int {
 	return -1
 }
 
-// quoted goes on behind a quotation mark to behind the next.
+// quoted takes the offset after an opening quotation mark and returns the offset after the closing one.
 func quoted(b []byte, at int) int {
 	for at < len(b) {
 		c := b[at]
-		if at++; asIs[c] {
+		if at++; plainBytes[c] {
 			continue
 		}
 		switch {
 		case c == '"':
 			return at
-		case c == 0xe2 || c < 0x80 && c != '\\': // line separators begin with e2
+		case c == 0xe2 || c < 0x80 && c != '\\': // the UTF-8 of the line separators begins with e2
 			return -1
 		case c == '\\':
 			if at = escaped(b, at); at < 0 {
@@ -105,7 +105,7 @@ func quoted(b []byte, at int) int {
 	return -1
 }
 
-// escaped goes over what follows a backslash.
+// escaped skips what follows a backslash.
 func escaped(b []byte, at int) int {
 	if at >= len(b) {
 		return -1

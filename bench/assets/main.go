@@ -1,0 +1,66 @@
+// Command assets measures folders for KUBEBUILDER_ASSETS: how long etcd and kube-apiserver of each take from the start of their processes until all is
+// ready, and from the signal to their end. Folders take turns.
+//
+//	go run ./cmd/millrace assets /tmp/assets
+//	go run ./bench/assets /tmp/assets $KUBEBUILDER_ASSETS
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/stats"
+	"github.com/millrace/millrace/bench/internal/target"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	turns := flag.Int("turns", 5, "how often each folder is started")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "assets: name at least one folder with kube-apiserver and etcd")
+		os.Exit(2)
+	}
+	if err := run(ctx, flag.Args(), *turns); err != nil {
+		fmt.Fprintln(os.Stderr, "assets:", err)
+		os.Exit(1)
+	}
+}
+
+// times are those of one folder, in milliseconds.
+type times struct{ start, end []float64 }
+
+func run(ctx context.Context, folders []string, turns int) error {
+	all := make([]times, len(folders))
+	for range turns {
+		for i, folder := range folders {
+			if err := all[i].turn(ctx, folder); err != nil {
+				return fmt.Errorf("%s: %w", folder, err)
+			}
+		}
+	}
+	for i, folder := range folders {
+		start, end := stats.Summarize(all[i].start), stats.Summarize(all[i].end)
+		fmt.Printf("%s: ready after %.0f ms (%.0f to %.0f), gone after %.0f ms (%.0f to %.0f)\n", folder, start.Median, start.Min, start.Max, end.Median, end.Min, end.Max)
+	}
+	return nil
+}
+
+func (t *times) turn(ctx context.Context, folder string) error {
+	s, err := target.Kubernetes(filepath.Join(folder, "kube-apiserver"), filepath.Join(folder, "etcd")).Start(ctx, "", 0)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	s.Stop()
+	t.start, t.end = append(t.start, milliseconds(s.Took)), append(t.end, milliseconds(time.Since(began)))
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,109 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestAFailedStatusWriteIsRepeatedWithTheNextHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var away, short atomic.Bool
+		kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return true, nil, errors.New("the server is away")
+			}
+			return false, nil, nil
+		})
+		changed := make(chan struct{}, 1)
+		h := NewHeartbeats(Options{Kube: kube, Count: 1, Changed: changed, Facts: func(int) Facts {
+			return Facts{Name: "n", Pressure: map[corev1.NodeConditionType]bool{corev1.NodeMemoryPressure: short.Load()}}
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		pressed := func() bool {
+			n, err := kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range n.Status.Conditions {
+				if c.Type == corev1.NodeMemoryPressure {
+					return c.Status == corev1.ConditionTrue
+				}
+			}
+			return false
+		}
+		time.Sleep(time.Second)
+		away.Store(true)
+		short.Store(true)
+		changed <- struct{}{}
+		time.Sleep(25 * time.Second)
+		away.Store(false)
+		if pressed() {
+			t.Fatal("it was written while the server was away")
+		}
+		time.Sleep(11 * time.Second)
+		if !pressed() {
+			t.Error("it is not written when the server is back")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestANodeThatWasMarkedUnreachableReportsThatItIsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var away atomic.Bool
+		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return true, nil, errors.New("the server is away")
+			}
+			return false, nil, nil
+		})
+		h := NewHeartbeats(Options{Kube: kube, Count: 1, Facts: func(int) Facts { return Facts{Name: "n"} }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		time.Sleep(time.Second)
+		away.Store(true)
+		time.Sleep(45 * time.Second)
+		n, err := kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n.Status.Conditions {
+			n.Status.Conditions[i].Status = corev1.ConditionUnknown
+		}
+		if _, err := kube.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		away.Store(false)
+		time.Sleep(11 * time.Second)
+		if n, err = kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Status == corev1.ConditionUnknown {
+				t.Errorf("of a node that is back the condition %s is still unknown", c.Type)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+// Command compare lets kube-proxy (in its nftables mode) and this project's proxy write the rules for the same services, in turns, and
+// says how long each takes for all of them at its start, how long one changed endpoint takes from the write to the rule, and what CPU
+// time and memory that costs. With --questions it does so for names: this project's DNS server, and CoreDNS beside it.
+//
+//	compare --millrace PATH [--kube-proxy PATH] [--services 10000] [--endpoints 10] [--changes 20] [--runs 1]
+//	compare --millrace PATH --questions 20000 [--coredns PATH] [--services 10000]
+//
+// It needs root. All of it lives in a network namespace of its own, with an API server of this project in memory: the machine's network is
+// not touched, and nothing is left.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+// inside is set in the environment of the process that is in the namespace.
+const inside = "MILLRACE_COMPARE_INSIDE"
+
+type options struct {
+	millrace, kubeProxy, coreDNS                string
+	services, endpoints, changes, runs, perTurn int
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if os.Getenv(inside) == "" {
+		err = enter(ctx)
+	} else {
+		err = compare(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// enter runs this program again in a network namespace of its own.
+func enter(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := exec.CommandContext(ctx, self, os.Args[1:]...)
+	c.Stdout, c.Stderr, c.Env = os.Stdout, os.Stderr, append(os.Environ(), inside+"=yes")
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("in a network namespace of its own, which needs root: %w", err)
+	}
+	return nil
+}
+
+func parse() (o options, err error) {
+	flag.StringVar(&o.millrace, "millrace", "millrace", "the command of this project")
+	flag.StringVar(&o.kubeProxy, "kube-proxy", "", "the other proxy; none: it does not take part")
+	flag.StringVar(&o.coreDNS, "coredns", "", "the other DNS server; none: it does not take part")
+	flag.IntVar(&o.services, "services", 10000, "how many services there are")
+	flag.IntVar(&o.endpoints, "endpoints", 10, "how many endpoints each has")
+	flag.IntVar(&o.changes, "changes", 20, "how many endpoints are changed, one after the other")
+	flag.IntVar(&o.runs, "runs", 1, "how often each has its turn")
+	flag.IntVar(&o.perTurn, "questions", 0, "ask DNS servers so many questions a second, instead of comparing proxies")
+	flag.Parse()
+	if o.services < 1 || o.endpoints < 2 || o.changes < 0 || o.runs < 1 {
+		return o, errors.New("there must be a service, two endpoints of it, and a run")
+	}
+	return o, nil
+}
+
+func compare(ctx context.Context) error {
+	o, err := parse()
+	if err != nil {
+		return err
+	}
+	if err := network(); err != nil {
+		return fmt.Errorf("set up the namespace: %w", err)
+	}
+	s, err := startServer(ctx, o.millrace)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	if err := s.fill(ctx, o); err != nil {
+		return err
+	}
+	if o.perTurn > 0 {
+		return s.compareNames(ctx, o)
+	}
+	fmt.Println(head)
+	for range o.runs {
+		for _, c := range contenders(o, s.kubeconfig()) {
+			r, err := s.round(ctx, c, o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			fmt.Printf("%s\t%s\n", c.name, r)
+		}
+	}
+	return nil
+}
+
+// network gives the namespace its loopback, which has the node's address.
+func network() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return err
+	}
+	address, err := netlink.ParseAddr(nodeAddress + "/32")
+	if err != nil {
+		return err
+	}
+	return netlink.AddrAdd(lo, address)
+}

@@ -1,0 +1,116 @@
+package custom_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/millrace/millrace"
+)
+
+// startEtcd starts an etcd of its own and returns where it is.
+func startEtcd(t *testing.T) string {
+	t.Helper()
+	free := func() url.URL {
+		l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+		defer l.Close()
+		return url.URL{Scheme: "http", Host: l.Addr().String()}
+	}
+	config := embed.NewConfig()
+	client, peer := free(), free()
+	config.Dir = t.TempDir()
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	config.UnsafeNoFsync = true
+	etcd := must(embed.StartEtcd(config))(t)
+	<-etcd.Server.ReadyNotify()
+	t.Cleanup(func() {
+		etcd.Server.HardStop()
+		etcd.Close()
+	})
+	return client.String()
+}
+
+// server starts an API server on an etcd. It ends with the test, or before.
+func server(t *testing.T, etcd string) (d dynamic.Interface, end func()) {
+	t.Helper()
+	o := millrace.Options{Listen: "none", Controllers: []string{}, NoScheduler: true, CompactEvery: -1}
+	o.Etcd.Servers = []string{etcd}
+	c := must(millrace.Start(t.Context(), o))(t)
+	ended := false
+	end = func() {
+		if !ended {
+			ended = true
+			must("", c.Close())(t)
+		}
+	}
+	t.Cleanup(end)
+	return must(dynamic.NewForConfig(c.Config()))(t), end
+}
+
+func TestWhatIsEstablishedOnOneServerIsServedByEveryOther(t *testing.T) {
+	etcd := startEtcd(t)
+	one, _ := server(t, etcd)
+	other, _ := server(t, etcd)
+	for i := range 10 {
+		plural := fmt.Sprint("tabs", i)
+		define(t, one, strings.NewReplacer("tabs", plural, "kind: Tab", "kind: "+fmt.Sprint("Tab", i), "[tb]", fmt.Sprintf("[tb%d]", i)).Replace(definition))
+		made := tab("a", "{color: red}")
+		made.SetKind(fmt.Sprint("Tab", i))
+		resource := tabs
+		resource.Resource = plural
+		created, err := other.Resource(resource).Namespace("default").Create(t.Context(), made, metav1.CreateOptions{})
+		if err != nil || at(created, "spec", "replicas") != int64(1) {
+			t.Fatalf("on the other server: %v, %v", created, err)
+		}
+		if _, err := one.Resource(resource).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTheEndOfADefinitionGoesOnOnAnotherServer(t *testing.T) {
+	etcd := startEtcd(t)
+	first, end := server(t, etcd)
+	made := define(t, first, definition)
+	n := first.Resource(tabs).Namespace("default")
+	const many = 1200 // more than are deleted at a time
+	for i := range many {
+		o := tab(fmt.Sprint("o", i), "{color: red}")
+		if i == many/2 {
+			o.SetFinalizers([]string{"example.com/hold"})
+		}
+		must(n.Create(t.Context(), o, metav1.CreateOptions{}))(t)
+	}
+	must("", first.Resource(definitions).Delete(t.Context(), made.GetName(), metav1.DeleteOptions{}))(t)
+	await(t, first, made, func(u *unstructured.Unstructured) bool { return condition(u, "Terminating") == "True" })
+	end()
+	second, _ := server(t, etcd)
+	n = second.Resource(tabs).Namespace("default")
+	now := must(second.Resource(definitions).Get(t.Context(), made.GetName(), metav1.GetOptions{}))(t)
+	if condition(now, "Terminating") != "True" {
+		t.Fatalf("after the restart: %v", now.Object)
+	}
+	if _, err := n.Create(t.Context(), tab("late", "{color: red}"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a create while the definition ends: %v", err)
+	}
+	held := fmt.Sprint("o", many/2)
+	must(n.Patch(t.Context(), held, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+	await(t, second, now, func(*unstructured.Unstructured) bool { return false })
+	define(t, second, definition)
+	if list := must(n.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 0 {
+		t.Errorf("%d objects have outlived their definition", len(list.Items))
+	}
+}

@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/millrace/millrace/scheduler/internal/cluster"
+	"github.com/millrace/millrace/scheduler/plugin"
+)
+
+// Why devices do not become ready, in kube-scheduler's words.
+var (
+	errBindingTimeout = errors.New("device binding timeout")
+	errBindingFailed  = errors.New("device binding failed")
+)
+
+// conditioned says whether a claim has devices that must be ready before a pod is bound.
+func conditioned(c *resourcev1.ResourceClaim) bool {
+	return c.Status.Allocation != nil && slices.ContainsFunc(c.Status.Allocation.Devices.Results,
+		func(r resourcev1.DeviceRequestAllocationResult) bool { return len(r.BindingConditions) > 0 })
+}
+
+// ready says whether the devices of a claim are ready for its pods; an error means that they will not be.
+func ready(c *resourcev1.ResourceClaim) (bool, error) {
+	if c.Status.Allocation == nil {
+		return false, nil
+	}
+	for i := range c.Status.Allocation.Devices.Results {
+		result := &c.Status.Allocation.Devices.Results[i]
+		if len(result.BindingConditions) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(c.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
+			return d.Driver == result.Driver && d.Pool == result.Pool && d.Device == result.Device
+		})
+		if at < 0 {
+			return false, nil
+		}
+		conditions := c.Status.Devices[at].Conditions
+		for _, kind := range result.BindingFailureConditions {
+			if meta.IsStatusConditionTrue(conditions, kind) {
+				failed := meta.FindStatusCondition(conditions, kind)
+				return false, fmt.Errorf("%w: claim=%s, reason=%s, message=%q", errBindingFailed, c.Name, failed.Reason, failed.Message)
+			}
+		}
+		if slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !meta.IsStatusConditionTrue(conditions, kind) }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// late says whether the devices of a claim have had their time to become ready.
+func (r *Devices) late(c *resourcev1.ResourceClaim, now time.Time) bool {
+	a := c.Status.Allocation
+	return a != nil && a.AllocationTimestamp != nil && conditioned(c) && a.AllocationTimestamp.Add(r.timeout).Before(now)
+}
+
+// lost says whether the devices of a claim will not become ready.
+func (r *Devices) lost(c *resourcev1.ResourceClaim, now time.Time) bool {
+	is, err := ready(c)
+	return err != nil || !is && r.late(c, now)
+}
+
+// untilBound waits until all devices are ready that must be.
+func (a *allocation) untilBound(ctx context.Context, access plugin.Access) error {
+	if !slices.ContainsFunc(a.reserved, func(c claimChange) bool { return conditioned(c.wanted) }) {
+		return nil
+	}
+	access.Tell("BindingConditionsPending", "waiting for binding conditions for device on node "+a.node)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.rule.timeout, fmt.Errorf("%w: %w", errBindingTimeout, context.DeadlineExceeded))
+	defer cancel()
+	for {
+		changed := access.Changed()
+		var done bool
+		var err error
+		access.Look(func(*cluster.State) { done, err = a.isBound(time.Now()) })
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// isBound says whether the devices of all claims are ready, as far as the API shows.
+func (a *allocation) isBound(now time.Time) (bool, error) {
+	for _, c := range a.reserved {
+		key := cluster.Key{Namespace: c.was.Namespace, Name: c.was.Name}
+		claim, ok := a.state.Devices.Claim(key)
+		switch {
+		case !ok:
+			return false, fmt.Errorf("resourceclaim.resource.k8s.io %q not found", key.Name)
+		case a.state.Devices.Assumed(key):
+			return false, nil // what was written is not shown yet
+		}
+		is, err := ready(claim)
+		switch {
+		case err != nil:
+			return false, err
+		case !is && a.rule.late(claim, now):
+			return false, fmt.Errorf("%w: claim=%s", errBindingTimeout, claim.Name)
+		case !is:
+			return false, nil
+		}
+	}
+	return true, nil
+}

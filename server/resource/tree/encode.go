@@ -1,0 +1,128 @@
+package tree
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+)
+
+// Append appends the JSON of a tree, byte for byte as encoding/json writes it, at a quarter of its cost.
+func Append(b []byte, object map[string]any) ([]byte, error) {
+	e := encoders.Get().(*encoder)
+	defer e.release()
+	return e.object(b, object)
+}
+
+// encoder reuses memory for the names of maps, which are written in sorted order.
+type encoder struct {
+	names []string // a stack
+}
+
+var encoders = sync.Pool{New: func() any { return &encoder{} }}
+
+// maxNames bounds the memory that is kept, which is cleared each time.
+const maxNames = 512
+
+func (e *encoder) release() {
+	if cap(e.names) > maxNames {
+		return
+	}
+	clear(e.names[:cap(e.names)])
+	e.names = e.names[:0]
+	encoders.Put(e)
+}
+
+func (e *encoder) value(b []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(b, "null"...), nil
+	case string:
+		return appendText(b, v), nil
+	case int64:
+		return strconv.AppendInt(b, v, 10), nil
+	case bool:
+		return strconv.AppendBool(b, v), nil
+	case map[string]any:
+		return e.object(b, v)
+	case []any:
+		return e.list(b, v)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode a %T: %w", value, err)
+	}
+	return append(b, text...), nil
+}
+
+func (e *encoder) object(b []byte, object map[string]any) (_ []byte, err error) {
+	if object == nil {
+		return append(b, "null"...), nil
+	}
+	from := len(e.names)
+	for name := range object {
+		e.names = append(e.names, name)
+	}
+	// Nested maps push their names on top; if that moves the stack, this slice stays valid.
+	names := e.names[from:]
+	slices.Sort(names)
+	b = append(b, '{')
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, name), ':')
+		if b, err = e.value(b, object[name]); err != nil {
+			return nil, err
+		}
+	}
+	e.names = e.names[:from]
+	return append(b, '}'), nil
+}
+
+func (e *encoder) list(b []byte, list []any) (_ []byte, err error) {
+	if list == nil {
+		return append(b, "null"...), nil
+	}
+	b = append(b, '[')
+	for i, value := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = e.value(b, value); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// appendText appends a string. A string that needs escapes is left to appendEscaped.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return appendEscaped(b, s)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// appendEscaped appends a string with escapes. Quotation marks and backslashes, which names in managed fields contain, are escaped here; a string with
+// anything else to escape is left to encoding/json.
+func appendEscaped(b []byte, s string) []byte {
+	from := len(b)
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ' || c >= utf8.RuneSelf || c == '<' || c == '>' || c == '&':
+			text, _ := json.Marshal(s) // a string cannot fail
+			return append(b[:from], text...)
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
