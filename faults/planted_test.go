@@ -328,7 +328,7 @@ func TestEveryPlantedBugIsFoundAndItsAssumptionNamed(t *testing.T) {
 		"no requeue":       {levelled(noRequeue), []faults.Fault{faults.Conflict}},
 		"edge-triggered":   {edgeTriggered, nil},
 		"leaked finalizer": {levelled(leakedFinalizer), nil},
-		"missing owner":    {wokenBy(missingOwner, false), []faults.Fault{faults.CrashBefore}},
+		"missing owner":    {wokenBy(missingOwner, false), []faults.Fault{faults.CrashBefore, faults.Crash}},
 		"not idempotent":   {levelled(notIdempotent), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

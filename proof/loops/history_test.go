@@ -16,6 +16,9 @@ import (
 // history is everything that happened to the pods of a namespace, in order, seen as it happened. After each change the
 // checks look at what there is then: nothing between two changes is left out.
 type history struct {
+	w        *world
+	selector string
+
 	mu      sync.Mutex
 	pods    map[string]*corev1.Pod
 	uids    map[types.UID]string // all that ever were
@@ -28,7 +31,7 @@ type history struct {
 // watch begins a history. It ends with the test, which fails if any check did.
 func (w *world) watch(selector string) *history {
 	w.Helper()
-	h := &history{pods: map[string]*corev1.Pod{}, uids: map[types.UID]string{}, deleted: map[types.UID]bool{}, nodes: map[types.UID]string{}}
+	h := &history{w: w, selector: selector, pods: map[string]*corev1.Pod{}, uids: map[types.UID]string{}, deleted: map[types.UID]bool{}, nodes: map[types.UID]string{}}
 	list := must(w.kube.CoreV1().Pods(w.ns).List(w.Context(), metav1.ListOptions{LabelSelector: selector}))(w)
 	for i := range list.Items {
 		h.take(watch.Added, &list.Items[i])
@@ -93,8 +96,24 @@ func (h *history) free() {
 	h.checks = nil
 }
 
-// ever is how many pods there have been, and how many of them have been deleted.
+// ever is how many pods there have been, and how many of them have been deleted. The watch may be behind what the test has
+// read: it waits until both show the same pods.
 func (h *history) ever() (created, deleted int) {
+	h.w.Helper()
+	h.w.eventually("the watch shows the pods that there are", func() error {
+		pods := h.w.pods(h.selector)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for i := range pods {
+			if seen := h.pods[pods[i].Name]; seen == nil || seen.UID != pods[i].UID {
+				return fmt.Errorf("pod %s was not seen", pods[i].Name)
+			}
+		}
+		if len(pods) != len(h.pods) {
+			return fmt.Errorf("there are %d pods, and the watch shows %d", len(pods), len(h.pods))
+		}
+		return nil
+	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.uids), len(h.deleted)
