@@ -64,7 +64,7 @@ func (c *conn) maxBuffered() int64 {
 	if c.authenticated.Load() {
 		return 1 << 20
 	}
-	return 256 << 10
+	return 64 << 10
 }
 
 // maxRequestMemory is how much memory the heads and trailers of the open requests may occupy. A single request may always have as much as

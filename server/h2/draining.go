@@ -36,11 +36,27 @@ func (c *conn) terminateLocked(err error) {
 	// If the connection were closed at once, a client that is still sending would not receive the reason.
 	c.mu.Unlock()
 	c.in, c.framer, c.names = nil, nil, nil
-	if c.net.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, c.net, lingerBytes)
-	}
+	c.linger()
 	c.mu.Lock()
 	c.failLocked(errClientGone)
+}
+
+// linger waits until the client has closed the connection, for lingerTime at most. A client that has sent lingerBytes meanwhile is not read any more.
+// Its connection is not closed earlier either: it would connect again, and the handshake costs the server more than the waiting connection.
+func (c *conn) linger() {
+	end := time.Now().Add(lingerTime)
+	if c.net.SetReadDeadline(end) != nil {
+		return
+	}
+	if _, err := io.CopyN(io.Discard, c.net, lingerBytes); err != nil {
+		return
+	}
+	rest := time.NewTimer(time.Until(end))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-c.server.leaving:
+	}
 }
 
 // lingerBytes is how much the client may send meanwhile.

@@ -11,8 +11,8 @@ type nuisance struct {
 }
 
 // nuisanceBurst is how many such frames may come at once; nuisanceRate is how many per second are allowed permanently. Both are far above what
-// clients need. They are also so large that reconnecting, after the server has ended the connection, costs the client no less than the server.
-const nuisanceBurst, nuisanceRate = 10_000, 1000
+// clients need. After the server has ended a connection for them, the client waits for lingerTime, or pays for another handshake as the server does.
+const nuisanceBurst, nuisanceRate = 5000, 1000
 
 // refusalCharge is counted for a request that could not be authenticated, if other requests of its connection were.
 const refusalCharge = nuisanceBurst / 100

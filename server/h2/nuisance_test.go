@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -123,4 +124,40 @@ func TestFrameWithTooManySettingsIsAnError(t *testing.T) {
 			t.Errorf("stream %d, %v", id, code)
 		}
 	})
+}
+
+// A client whose connection ends at once connects again, and has the server make another handshake.
+func TestConnectionOfAClientThatGoesOnSendingIsKeptForAWhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		closed bool
+		want   time.Duration
+	}{
+		"until it has lingered":      {false, lingerTime},
+		"until the server is closed": {true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newPipeServer(t, Options{}, func(w http.ResponseWriter, r *http.Request) {})
+				b := a.bare()
+				go io.Copy(io.Discard, b.net)
+				begun := time.Now()
+				b.must(b.WriteData(1, true, nil)) // before its head
+				go func() {
+					for piece := make([]byte, lingerBytes); ; {
+						if _, err := b.net.Write(piece); err != nil {
+							return
+						}
+					}
+				}()
+				synctest.Wait()
+				if test.closed {
+					a.server.Close()
+				}
+				a.serving.Wait()
+				if took := time.Since(begun); took != test.want {
+					t.Errorf("after %v", took)
+				}
+			})
+		})
+	}
 }

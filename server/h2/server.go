@@ -37,6 +37,7 @@ type Server struct {
 	mu       sync.Mutex
 	conns    map[*conn]struct{} // guarded by mu
 	draining bool               // guarded by mu
+	leaving  chan struct{}      // closed when draining is set
 	serving  sync.WaitGroup     // counts connections; Add is called under mu, and not once draining is set
 }
 
@@ -50,7 +51,7 @@ func New(o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{o: o, conns: map[*conn]struct{}{}}
+	return &Server{o: o, conns: map[*conn]struct{}{}, leaving: make(chan struct{})}
 }
 
 // Serve makes an http.Server pass its HTTP/2 connections to s. Call it before that server serves.
@@ -104,7 +105,10 @@ func (s *Server) Wait() {
 func (s *Server) leave() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.draining = true
+	if !s.draining {
+		s.draining = true
+		close(s.leaving)
+	}
 	conns := make([]*conn, 0, len(s.conns))
 	for c := range s.conns {
 		conns = append(conns, c)
