@@ -4,6 +4,7 @@
 //
 //	go run ./bench/restart --millrace ./millrace              # 100,000 pods of 6 KB, all of one template
 //	go run ./bench/restart --millrace ./millrace --unlike     # pods that have hardly anything in common
+//	go run ./bench/restart --millrace ./millrace --cold       # after a start of the machine: nothing of the database is in memory
 package main
 
 import (
@@ -30,6 +31,7 @@ func main() {
 	flag.StringVar(&o.millrace, "millrace", "./millrace", "the millrace program")
 	flag.IntVar(&o.pods, "pods", 100_000, "how many pods there are")
 	flag.BoolVar(&o.unlike, "unlike", false, "let the pods have little in common")
+	flag.BoolVar(&o.cold, "cold", false, "let the system read all from the disk again, as after a start of the machine")
 	flag.IntVar(&o.times, "times", 3, "how often it is killed")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens before the memory at rest is read")
 	flag.StringVar(&o.dir, "dir", "", "folder in which the server keeps its data for the time of the run (default: the system's)")
@@ -43,7 +45,7 @@ func main() {
 type options struct {
 	millrace, dir string
 	pods, times   int
-	unlike        bool
+	unlike, cold  bool
 	rest          time.Duration
 }
 
@@ -57,7 +59,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	for range o.times {
-		if err := s.Restart(ctx); err != nil {
+		if err := s.Restart(ctx, o.cold); err != nil {
 			return err
 		}
 		took := s.Took

@@ -283,7 +283,7 @@ func discovery(ctx context.Context, b *Bench) error {
 
 // restart kills a server, and tells how long it takes to be ready again, and what it needs then.
 func restart(ctx context.Context, b *Bench) error {
-	if err := b.Server.Restart(ctx); err != nil {
+	if err := b.Server.Restart(ctx, false); err != nil {
 		return err
 	}
 	if err := start(ctx, b); err != nil {

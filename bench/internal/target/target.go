@@ -163,8 +163,10 @@ var errEnded = errors.New("the process has ended")
 
 // waitReady asks until the answer is yes. A refused connection costs next to nothing, so it asks often.
 func (s *Server) waitReady(ctx context.Context) error {
+	asker := asker{server: s}
+	defer asker.close()
 	for {
-		err := s.askReady(ctx)
+		err := asker.ask(ctx)
 		if m, err := s.Memory(); err == nil {
 			s.MostAnon = max(s.MostAnon, m.Anon)
 		}
@@ -186,14 +188,36 @@ func (s *Server) waitReady(ctx context.Context) error {
 	}
 }
 
-func (s *Server) askReady(ctx context.Context) error {
-	c, err := s.Dial(ctx)
+// asker asks one server whether it is ready. It keeps its connection: a handshake for each question would slow a server on few processors down.
+type asker struct {
+	server *Server
+	conn   *h2.Conn
+}
+
+func (a *asker) ask(ctx context.Context) error {
+	if a.conn == nil {
+		c, err := a.server.Dial(ctx)
+		if err != nil {
+			return err
+		}
+		a.conn = c
+	}
+	answer, err := a.conn.Do(ctx, h2.Request{Method: "GET", Path: "/readyz"})
 	if err != nil {
+		a.close()
 		return err
 	}
-	defer c.Close()
-	_, err = c.Expect(ctx, h2.Request{Method: "GET", Path: "/readyz"})
-	return err
+	if answer.Status != 200 {
+		return fmt.Errorf("status %d: %.300s", answer.Status, answer.Body)
+	}
+	return nil
+}
+
+func (a *asker) close() {
+	if a.conn != nil {
+		a.conn.Close()
+		a.conn = nil
+	}
 }
 
 // Dial opens a connection as an administrator.
@@ -240,8 +264,9 @@ func (s *Server) ResetPeak() error {
 // endTimeout is how long a process may take to end in order.
 const endTimeout = 5 * time.Second
 
-// Restart kills the processes, as kill -9 does, and starts them again on what they have left on disk.
-func (s *Server) Restart(ctx context.Context) error {
+// Restart kills the processes, as kill -9 does, and starts them again on what they have left on disk. If forget is set, the system no longer has any of
+// it in memory, as after a start of the machine.
+func (s *Server) Restart(ctx context.Context, forget bool) error {
 	for _, c := range s.children {
 		if err := c.command.Process.Kill(); err != nil {
 			return err
@@ -249,6 +274,11 @@ func (s *Server) Restart(ctx context.Context) error {
 		<-c.ended
 	}
 	s.children = nil
+	if forget {
+		if err := forgetFiles(s.dir); err != nil {
+			return err
+		}
+	}
 	return s.run(ctx)
 }
 

@@ -8,13 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readAhead asks the kernel to read a file into the page cache, and does not wait.
+// readAheadPiece is how much the kernel is asked to read at once. It shortens longer requests, to a length that depends on the device.
+const readAheadPiece = 1 << 20
+
+// readAhead asks the kernel to read a file into the page cache, and does not wait until that is done. A file that would fill much of the memory is left
+// to be read when it is needed.
 func readAhead(f *os.File) {
+	var system unix.Sysinfo_t
+	info, err := f.Stat()
+	if err != nil || unix.Sysinfo(&system) != nil || uint64(info.Size()) > uint64(system.Totalram)*uint64(system.Unit)/4 {
+		return
+	}
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return
 	}
-	_ = raw.Control(func(fd uintptr) { _ = unix.Fadvise(int(fd), 0, 0, unix.FADV_WILLNEED) })
+	_ = raw.Control(func(fd uintptr) {
+		for at := int64(0); at < info.Size(); at += readAheadPiece {
+			_ = unix.Fadvise(int(fd), at, readAheadPiece, unix.FADV_WILLNEED)
+		}
+	})
 }
 
 // dropPages releases the pages of a database that this process has read. They stay in the kernel's page cache and are mapped again when they are read
