@@ -11,12 +11,12 @@ import (
 // readAheadPiece is how much the kernel is asked to read at once. It shortens longer requests, to a length that depends on the device.
 const readAheadPiece = 1 << 20
 
-// readAhead asks the kernel to read a file into the page cache, and does not wait until that is done. A file that would fill much of the memory is left
+// readAhead asks the kernel to read a file into the page cache, and does not wait until that is done. A file that would fill half of the memory is left
 // to be read when it is needed.
 func readAhead(f *os.File) {
 	var system unix.Sysinfo_t
 	info, err := f.Stat()
-	if err != nil || unix.Sysinfo(&system) != nil || uint64(info.Size()) > uint64(system.Totalram)*uint64(system.Unit)/4 {
+	if err != nil || unix.Sysinfo(&system) != nil || uint64(info.Size()) > uint64(system.Totalram)*uint64(system.Unit)/2 {
 		return
 	}
 	raw, err := f.SyscallConn()
