@@ -72,6 +72,9 @@ func (r *rollout) firstSize() int32 {
 	if r.recreates() {
 		return want
 	}
+	if slices.ContainsFunc(r.old, unobserved) {
+		return size(r.current)
+	}
 	room := want + bounds(r.d).surge - sum(r.all(), held)
 	if room <= 0 {
 		return size(r.current)

@@ -73,6 +73,12 @@ func available(set *appsv1.ReplicaSet) int32 { return set.Status.AvailableReplic
 // held returns how many pods a ReplicaSet has or will have: pods beyond its size may still exist.
 func held(set *appsv1.ReplicaSet) int32 { return max(existing(set), size(set)) }
 
+// unobserved reports whether a ReplicaSet's size has changed since its controller has last counted its pods. If it was reduced, the controller may have
+// created pods for the size before that are not counted yet.
+func unobserved(set *appsv1.ReplicaSet) bool {
+	return set.Generation > 1 && set.Status.ObservedGeneration < set.Generation
+}
+
 // lasting returns how many available pods a ReplicaSet will keep: its status may still count pods beyond its size.
 func lasting(set *appsv1.ReplicaSet) int32 { return min(available(set), size(set)) }
 

@@ -1,0 +1,39 @@
+package deployment
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// The controller of a ReplicaSet that was reduced from four to two may have made the fourth pod without having counted it.
+func TestNoPodIsAddedBeforeThoseOfAReducedReplicaSetAreCounted(t *testing.T) {
+	set := func(size int32, generation, observed int64, counted int32) *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Generation: generation},
+			Spec:       appsv1.ReplicaSetSpec{Replicas: &size},
+			Status:     appsv1.ReplicaSetStatus{ObservedGeneration: observed, Replicas: counted},
+		}
+	}
+	eight, none, two := int32(8), intstr.FromInt32(0), intstr.FromInt32(2)
+	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &eight}}
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &none, MaxUnavailable: &two}
+	for name, test := range map[string]struct {
+		reduced *appsv1.ReplicaSet
+		want    int32
+	}{
+		"not counted": {set(2, 3, 2, 2), 1},
+		"too many":    {set(2, 3, 3, 3), 1},
+		"counted":     {set(2, 3, 3, 2), 2},
+		"new":         {set(2, 1, 0, 0), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rollout{d: d, current: set(1, 1, 1, 1), old: []*appsv1.ReplicaSet{set(4, 1, 1, 4), test.reduced}}
+			if got := r.firstSize(); got != test.want {
+				t.Errorf("size %d, want %d", got, test.want)
+			}
+		})
+	}
+}
