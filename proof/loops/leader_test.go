@@ -26,7 +26,7 @@ type pair struct {
 func (w *world) pair(kubeconfig, part, lease string) *pair {
 	w.Helper()
 	p := &pair{world: w, lease: lease, args: []string{
-		part, "--kubeconfig", kubeconfig, "--secure-port", "0", "--leader-elect", "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "200ms",
+		part, "--kubeconfig", kubeconfig, "--secure-port", "0", "--leader-elect", "--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "5s", "--leader-elect-retry-period", "200ms",
 	}}
 	p.leader = spawn(w, p.args...)
 	w.Cleanup(func() {
