@@ -55,9 +55,9 @@ func chaos(t *testing.T, seed uint64) {
 		case n < 70:
 			w.pods.Delete(testPod(fmt.Sprintf("pod-%d", random.IntN(40)), "1"))
 		case n < 78:
-			w.pods.Cut(errors.New("connection reset"))
+			w.pods.EndWatches(errors.New("connection reset"))
 		case n < 82:
-			w.pods.Cut(nil)
+			w.pods.EndWatches(nil)
 			w.pods.Compact()
 			w.pods.Fail("list", errors.New("no route to host"), errors.New("no route to host"))
 		case n < 86:

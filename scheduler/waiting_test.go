@@ -92,7 +92,7 @@ func change(w *world, d oracle.Dice, templates []*corev1.Pod, step int) {
 			w.pods.Modify(pod)
 		}
 	case n < 92:
-		w.pods.Cut(errors.New("connection reset"))
+		w.pods.EndWatches(errors.New("connection reset"))
 	default:
 		time.Sleep(time.Duration(d.IntN(5000)) * time.Millisecond)
 	}

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// onKubeAPIServer runs a test against a kube-apiserver, where KUBEBUILDER_ASSETS names a folder with one and etcd. An empty
-// list of flags means a server as it comes.
+// onKubeAPIServer runs a test against a kube-apiserver, where KUBEBUILDER_ASSETS names a directory with one and etcd.
+// Without flags the server has its defaults.
 func onKubeAPIServer(t *testing.T, test func(t *testing.T, config *rest.Config), flags ...string) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
@@ -90,7 +90,7 @@ func runProgram(t *testing.T, path string, args ...string) {
 	})
 }
 
-// cutter makes connections that can be cut.
+// cutter makes connections that a test can cut.
 type cutter struct {
 	mu   sync.Mutex
 	open []net.Conn // guarded by mu
@@ -115,7 +115,7 @@ func (c *cutter) cut() {
 	c.open = nil
 }
 
-// eventually waits for the outside world.
+// eventually repeats a check until it holds: the server is another process.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	var err error
