@@ -14,11 +14,11 @@ import (
 	"slices"
 )
 
-// configurationFile is the agent's own. Runtimes take the first file by name.
+// configurationFile is the agent's file. Runtimes use the first file by name.
 const configurationFile = "10-millrace.conflist"
 
-// foreign is the name of a CNI configuration that somebody else has put there.
-func (a *Agent) foreign() (string, error) {
+// otherConfiguration returns the name of a CNI configuration that is not the agent's, if there is one.
+func (a *Agent) otherConfiguration() (string, error) {
 	entries, err := os.ReadDir(a.options.ConfigurationFolder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -31,7 +31,7 @@ func (a *Agent) foreign() (string, error) {
 	return "", nil
 }
 
-// install puts the plugins where the runtime looks for them: links to this program. A loopback plugin of somebody else is left as it is.
+// install makes links to this program where the runtime finds plugins. An existing loopback plugin that is not ours is not replaced.
 func (a *Agent) install() error {
 	if err := os.MkdirAll(a.options.PluginFolder, 0o755); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (a *Agent) install() error {
 	return a.link(lo)
 }
 
-// link makes a link to this program, in one step.
+// link makes or replaces a link to this program atomically.
 func (a *Agent) link(at string) error {
 	if to, err := os.Readlink(at); err == nil && to == a.options.Program {
 		return nil
@@ -61,7 +61,7 @@ func (a *Agent) link(at string) error {
 	return os.Rename(fresh, at)
 }
 
-// configure writes the plugin's configuration, if it is not there already.
+// configure writes the plugin's configuration, unless it is unchanged.
 func (a *Agent) configure(self peer, mtu int) error {
 	plugin := map[string]any{
 		"type": PluginName, "folder": a.options.Folder, "mtu": mtu, "capabilities": map[string]bool{"portMappings": true},
@@ -90,13 +90,13 @@ func (a *Agent) configure(self peer, mtu int) error {
 	return os.Rename(at+".new", at)
 }
 
-// forwarding lets the kernel pass packets on between links.
+// forwarding makes the kernel forward packets between links.
 func forwarding() error {
 	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
 		path := "/proc/sys/net/" + name
 		have, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // a kernel without IPv6
+			continue // the kernel has no IPv6
 		}
 		if err == nil && string(bytes.TrimSpace(have)) == "1" {
 			continue

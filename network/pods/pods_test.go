@@ -34,7 +34,7 @@ type machine struct {
 	folder string
 }
 
-// cluster are machines that know each other.
+// cluster has machines whose agents know each other's nodes.
 type cluster struct {
 	*testing.T
 	kube *fake.Clientset
@@ -53,10 +53,10 @@ func (c *cluster) machine(name string, address []string, ranges ...string) *mach
 	return m
 }
 
-// run starts the machine's agent. Its links must be there.
+// run starts the machine's agent. Its links must exist.
 func (c *cluster) run(m *machine) {
 	clients := loop.ClientsFor(c.kube)
-	agent, err := New(Options{Clients: clients, Node: m.name, ConfigurationFolder: m.folder + "/net.d", PluginFolder: m.folder + "/bin", Folder: m.folder + "/state", Program: os.Args[0], Every: 50 * time.Millisecond})
+	agent, err := New(Options{Clients: clients, Node: m.name, ConfigurationFolder: m.folder + "/net.d", PluginFolder: m.folder + "/bin", Folder: m.folder + "/state", Program: os.Args[0], Interval: 50 * time.Millisecond})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (c *cluster) run(m *machine) {
 	m.configuration()
 }
 
-// configuration waits for the file that the agent writes.
+// configuration waits for the agent's file.
 func (m *machine) configuration() Configuration {
 	m.Helper()
 	var list struct {
@@ -166,7 +166,7 @@ func (m *machine) pod(name string, ports ...PortMapping) (*nettest.Namespace, []
 	return pod, all
 }
 
-// reaches connects until the answer is as wanted: routes may not be there at once.
+// reaches connects until the answer is the wanted one: routes may take a moment.
 func reaches(t *testing.T, from *nettest.Namespace, to string, want string) {
 	t.Helper()
 	var got string
@@ -275,7 +275,7 @@ func TestWhatAPodHadIsFreeWhenItHasGone(t *testing.T) {
 	if _, err := a.call("ADD", "one-more", nettest.New(t), conf); err == nil || !strings.Contains(err.Error(), `"code":11`) {
 		t.Errorf("a sixth pod: %v", err)
 	}
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second time nothing changes
 		if _, err := a.call("DEL", names[0], nil, conf); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestWhatAPodHadIsFreeWhenItHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 0
-	if err := (addresses{a.folder + "/state/addresses"}).each(func(netip.Addr, string) error { left++; return nil }); err != nil || left != 1 {
+	if err := (addresses{a.folder + "/state/addresses"}).forEach(func(netip.Addr, string) error { left++; return nil }); err != nil || left != 1 {
 		t.Errorf("after a collection %d addresses are taken, want 1 (%v)", left, err)
 	}
 }
@@ -322,9 +322,9 @@ func TestAnInterruptedAddLeaksNothing(t *testing.T) {
 	c.run(a)
 	conf := a.configuration()
 	taken := addresses{a.folder + "/state/addresses"}
-	// What a plugin leaves that was killed after it had noted the address.
+	// A plugin was killed after it had recorded the address.
 	if err := taken.locked(func() error {
-		_, err := taken.take(conf.Ranges[0], "p eth0")
+		_, err := taken.allocate(conf.Ranges[0], "p eth0")
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestAnInterruptedAddLeaksNothing(t *testing.T) {
 	if _, err := a.call("DEL", "p", nil, conf); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := taken.of("p eth0"); err != nil || len(all) != 0 {
+	if all, err := taken.ownedBy("p eth0"); err != nil || len(all) != 0 {
 		t.Errorf("%v are still taken (%v)", all, err)
 	}
 }
@@ -348,7 +348,7 @@ func TestAConfigurationOfSomebodyElseIsRespected(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(a.folder, "05-other.conf"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := agent.foreign()
+	foreign, err := agent.otherConfiguration()
 	if err != nil || filepath.Base(foreign) != "05-other.conf" {
 		t.Errorf("the other configuration was not found: %q, %v", foreign, err)
 	}
@@ -370,7 +370,7 @@ func TestTheLoopbackPluginSetsUpLoopback(t *testing.T) {
 		}
 		return netlink.LinkSetDown(lo)
 	})
-	asked := Configuration{CNIVersion: "0.3.1", Name: "cni-loopback", Type: LoopbackName} // as containerd asks
+	asked := Configuration{CNIVersion: "0.3.1", Name: "cni-loopback", Type: LoopbackName} // like containerd's call
 	if _, err := m.call("CHECK", "x", pod, asked); err == nil {
 		t.Fatal("CHECK finds nothing wrong with a device that is down")
 	}

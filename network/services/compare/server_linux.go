@@ -25,7 +25,7 @@ const (
 	namespace   = "default"
 )
 
-// server is an API server of this project, in a process and a folder of its own.
+// server is an API server of this project in its own process, with its own directory.
 type server struct {
 	process *exec.Cmd
 	folder  string
@@ -79,11 +79,11 @@ func (s *server) connect(ctx context.Context) error {
 
 func (s *server) stop() {
 	_ = s.process.Process.Signal(os.Interrupt)
-	_ = s.process.Wait() // it was told to end
+	_ = s.process.Wait() // the error is that it was interrupted
 	_ = os.RemoveAll(s.folder)
 }
 
-// pause waits.
+// pause waits for d or the end of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -93,7 +93,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fill makes the node, the services and their endpoints.
+// fill creates the node, the services and their endpoints.
 func (s *server) fill(ctx context.Context, o options) error {
 	_, err := s.kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Status: corev1.NodeStatus{
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeAddress}, {Type: corev1.NodeHostName, Address: nodeName}},
@@ -120,7 +120,7 @@ func (s *server) fill(ctx context.Context, o options) error {
 
 func serviceName(i int) string { return fmt.Sprintf("web-%05d", i) }
 
-// slice is a service's slice with so many endpoints.
+// slice returns a service's slice with so many endpoints.
 func slice(i, endpoints int) *discoveryv1.EndpointSlice {
 	name, port, protocol, ready, node := "http", int32(8080), corev1.ProtocolTCP, true, "elsewhere"
 	s := &discoveryv1.EndpointSlice{
