@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// server is an API server of this project, in a process and a folder of its own.
+// server is an API server of this project, in its own process and with its own directory.
 type server struct {
 	process *exec.Cmd
 	folder  string
@@ -73,6 +73,6 @@ func (s *server) ready(ctx context.Context) error {
 
 func (s *server) stop() {
 	_ = s.process.Process.Signal(os.Interrupt)
-	_ = s.process.Wait() // it was told to end
+	_ = s.process.Wait() // the error is that it was interrupted
 	_ = os.RemoveAll(s.folder)
 }
