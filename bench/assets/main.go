@@ -1,5 +1,5 @@
-// Command assets measures folders for KUBEBUILDER_ASSETS: how long etcd and kube-apiserver of each take from the start of their processes until all is
-// ready, and from the signal to their end. Folders take turns.
+// Command assets measures directories for KUBEBUILDER_ASSETS: the time from the start of etcd and kube-apiserver until both are ready, and from the
+// signal to their end. The directories are measured in turns.
 //
 //	go run ./cmd/millrace assets /tmp/assets
 //	go run ./bench/assets /tmp/assets $KUBEBUILDER_ASSETS
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// times are those of one folder, in milliseconds.
+// times are the measurements of one directory, in milliseconds.
 type times struct{ start, end []float64 }
 
 func run(ctx context.Context, folders []string, turns int) error {

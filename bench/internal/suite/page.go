@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/bench/internal/plot"
 )
 
-// WritePage writes a page of Markdown: how it was measured, the charts below a folder, and all figures.
+// WritePage writes a Markdown page: how the figures were measured, the charts in a directory, and all figures.
 func WritePage(w io.Writer, r Report, figures []Figure, folder, command string) error {
 	m := r.Machine
 	fmt.Fprintf(w, pageHead, command, m.When.UTC().Format("2006-01-02"), m.OS, m.Arch, m.Processors, m.Go)
