@@ -51,7 +51,7 @@ func TestOnlyTheAdministratorIsAMaster(t *testing.T) {
 		o, events := audited(t, millrace.Options{Listen: "none", Nodes: 2}, "- {level: Metadata}")
 		c := start(t, o)
 		c.workloads()
-		time.Sleep(2 * time.Minute) // in a bubble: no time at all
+		time.Sleep(2 * time.Minute) // in a synctest bubble: takes no time
 		synctest.Wait()
 		seen := map[string]bool{}
 		for _, e := range events() {

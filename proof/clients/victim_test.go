@@ -19,11 +19,11 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// victimFolder names the data of a cluster that this binary is to run until it is killed.
-const victimFolder = "MILLRACE_VICTIM_FOLDER"
+// victimVariable names the data directory of a cluster that this binary runs until it is killed.
+const victimVariable = "MILLRACE_VICTIM_FOLDER"
 
-// beVictim runs a cluster and writes to it without end. It prints what was acknowledged, and only that.
-func beVictim(folder string) {
+// runVictim runs a cluster and writes to it without end. It prints only what was acknowledged.
+func runVictim(folder string) {
 	c, err := millrace.Start(context.Background(), millrace.Options{Data: folder, Controllers: []string{}, NoScheduler: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -58,7 +58,7 @@ func beVictim(folder string) {
 	writers.Wait()
 }
 
-// acknowledged is the last write of each name that the victim said was done.
+// acknowledged is the last acknowledged write of each name.
 type acknowledged struct{ value, version uint64 }
 
 func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
@@ -84,7 +84,7 @@ func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
 
 func killInTheMiddle(t *testing.T, folder string, writes int) map[string]acknowledged {
 	victim := exec.Command(os.Args[0])
-	victim.Env = append(os.Environ(), victimFolder+"="+folder)
+	victim.Env = append(os.Environ(), victimVariable+"="+folder)
 	victim.Stderr = os.Stderr
 	out := must(victim.StdoutPipe())(t)
 	if err := victim.Start(); err != nil {
@@ -95,7 +95,7 @@ func killInTheMiddle(t *testing.T, folder string, writes int) map[string]acknowl
 	lines := bufio.NewScanner(out)
 	for seen := 0; lines.Scan(); seen++ {
 		f := strings.Fields(lines.Text())
-		if len(f) == 3 { // a kill may cut a line short
+		if len(f) == 3 { // a kill may cut a line
 			value, err1 := strconv.ParseUint(f[1], 10, 64)
 			rev, err2 := strconv.ParseUint(f[2], 10, 64)
 			if err1 == nil && err2 == nil {

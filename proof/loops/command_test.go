@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// built is the command, made once for all tests of this process.
+// built is the command, built once for all tests of this process.
 var built struct {
 	sync.Once
 	folder string
 	err    error
 }
 
-// binary is the path of the command.
+// binary returns the path of the command.
 func binary(t testing.TB) string {
 	t.Helper()
 	built.Do(func() {
@@ -36,7 +36,7 @@ func binary(t testing.TB) string {
 	return filepath.Join(built.folder, "millrace")
 }
 
-// spawn starts the command. Only what it complains about is shown. Whoever calls ends it.
+// spawn starts the command. Only its errors are printed. The caller must stop it.
 func spawn(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(binary(t), args...)
@@ -48,7 +48,7 @@ func spawn(t testing.TB, args ...string) *exec.Cmd {
 	return c
 }
 
-// kill ends a process without warning.
+// kill kills a process with SIGKILL.
 func kill(t testing.TB, c *exec.Cmd) {
 	t.Helper()
 	if err := c.Process.Kill(); err != nil {
