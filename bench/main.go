@@ -55,7 +55,7 @@ func serveLimit(ctx context.Context, args []string) error {
 	var o limit.Options
 	f := flag.NewFlagSet("serve-limit", flag.ContinueOnError)
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "where to serve")
-	f.StringVar(&o.Data, "data", "", "folder for keys and etcd")
+	f.StringVar(&o.Data, "data", "", "directory for keys and etcd")
 	f.IntVar(&o.Pods, "pods", 0, "how many pods a list has")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -88,9 +88,9 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.kubeAPIServer, "kube-apiserver", "", "the kube-apiserver program (default: in KUBEBUILDER_ASSETS)")
 	f.StringVar(&o.etcd, "etcd", "", "the etcd program (default: in KUBEBUILDER_ASSETS)")
 	f.StringVar(&o.json, "json", "", "file for all figures")
-	f.StringVar(&o.docs, "docs", "", "folder for a page with all figures, and their charts")
-	f.StringVar(&o.profiles, "cpuprofile", "", "folder for CPU profiles of the servers, which cost them something")
-	f.StringVar(&o.below, "dir", "", "folder in which the servers keep their data for the time of the run (default: the system's)")
+	f.StringVar(&o.docs, "docs", "", "directory for a page with all figures, and their charts")
+	f.StringVar(&o.profiles, "cpuprofile", "", "directory for CPU profiles of the servers, which cost them something")
+	f.StringVar(&o.below, "dir", "", "directory in which the servers keep their data for the time of the run (default: the system's)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -139,12 +139,12 @@ func measure(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	folder, err := os.MkdirTemp(o.below, "millrace-bench-program-")
+	directory, err := os.MkdirTemp(o.below, "millrace-bench-program-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	targets, err := o.find(ctx, folder)
+	defer os.RemoveAll(directory)
+	targets, err := o.find(ctx, directory)
 	if err != nil {
 		return err
 	}
@@ -182,12 +182,12 @@ func choose(all []suite.Case, pattern string, quick bool) ([]suite.Case, error) 
 }
 
 // find returns the requested targets that are available.
-func (o options) find(ctx context.Context, folder string) ([]target.Target, error) {
+func (o options) find(ctx context.Context, directory string) ([]target.Target, error) {
 	var out []target.Target
 	for name := range strings.SplitSeq(o.targets, ",") {
 		switch name {
 		case "millrace":
-			program, err := o.build(ctx, folder)
+			program, err := o.build(ctx, directory)
 			if err != nil {
 				return nil, err
 			}
@@ -216,11 +216,11 @@ func (o options) find(ctx context.Context, folder string) ([]target.Target, erro
 }
 
 // build builds the measured program, unless one is named.
-func (o options) build(ctx context.Context, folder string) (string, error) {
+func (o options) build(ctx context.Context, directory string) (string, error) {
 	if o.millrace != "" {
 		return o.millrace, nil
 	}
-	program := filepath.Join(folder, "millrace")
+	program := filepath.Join(directory, "millrace")
 	c := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/millrace/millrace/cmd/millrace")
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
@@ -252,13 +252,13 @@ func (o options) report(scale suite.Scale, outcomes []suite.Outcome) error {
 // page writes the charts, the page with the charts, and their figures.
 func (o options) page(r suite.Report) error {
 	const charts = "figures"
-	folder := filepath.Join(o.docs, charts)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	directory := filepath.Join(o.docs, charts)
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
 	figures := suite.Plots(r.Rows)
 	for _, f := range figures {
-		if err := os.WriteFile(filepath.Join(folder, f.File+".svg"), f.SVG, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(directory, f.File+".svg"), f.SVG, 0o644); err != nil {
 			return err
 		}
 	}
@@ -266,7 +266,7 @@ func (o options) page(r suite.Report) error {
 		return suite.WritePage(w, r, figures, charts, "go run ./bench --docs docs")
 	})
 	r.Raw = nil
-	return errors.Join(err, write(filepath.Join(folder, "figures.json"), func(w io.Writer) error { return suite.WriteJSON(w, r) }))
+	return errors.Join(err, write(filepath.Join(directory, "figures.json"), func(w io.Writer) error { return suite.WriteJSON(w, r) }))
 }
 
 func write(path string, text func(io.Writer) error) error {

@@ -25,10 +25,10 @@ type Options struct {
 	// DNS is the cluster IP of the DNS service, and Domain the cluster's domain.
 	DNS    netip.Addr
 	Domain string
-	// ConfigurationFolder and PluginFolder are the directories in which the container runtime finds CNI configurations and plugins.
-	// Folder has a file for each assigned address. Empty: the defaults of package pods.
-	ConfigurationFolder, PluginFolder, Folder string
-	Logger                                    *slog.Logger // nil: discard
+	// ConfigurationDirectory and PluginDirectory are the directories in which the container runtime finds CNI configurations and plugins.
+	// Directory has a file for each assigned address. Empty: the defaults of package pods.
+	ConfigurationDirectory, PluginDirectory, Directory string
+	Logger                                             *slog.Logger // nil: discard
 }
 
 // part is a part of the network. If it fails the others continue.

@@ -30,7 +30,7 @@ func (o Options) pods() part {
 		return p
 	}
 	p.runner, p.err = asRunner(pods.New(pods.Options{
-		Clients: o.Clients, Node: o.Node, ConfigurationFolder: o.ConfigurationFolder, PluginFolder: o.PluginFolder, Folder: o.Folder, Logger: o.Logger,
+		Clients: o.Clients, Node: o.Node, ConfigurationDirectory: o.ConfigurationDirectory, PluginDirectory: o.PluginDirectory, Directory: o.Directory, Logger: o.Logger,
 	}))
 	return p
 }

@@ -34,7 +34,7 @@ func main() {
 	flag.BoolVar(&o.cold, "cold", false, "let the system read all from the disk again, as after a start of the machine")
 	flag.IntVar(&o.times, "times", 3, "how often it is killed")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens before the memory at rest is read")
-	flag.StringVar(&o.dir, "dir", "", "folder in which the server keeps its data for the time of the run (default: the system's)")
+	flag.StringVar(&o.dir, "dir", "", "directory in which the server keeps its data for the time of the run (default: the system's)")
 	flag.Parse()
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "restart:", err)

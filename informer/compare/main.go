@@ -43,7 +43,7 @@ func main() {
 		serve     = flag.Bool("serve", false, "be the server")
 		candidate = flag.String("candidate", "", "be this candidate")
 		address   = flag.String("server", "", "the server's address, for a candidate")
-		profile   = flag.String("profile", "", "write what each candidate spends its time on with fifty handlers into this folder")
+		profile   = flag.String("profile", "", "write what each candidate spends its time on with fifty handlers into this directory")
 	)
 	flag.Parse()
 	var err error

@@ -16,7 +16,7 @@ import (
 
 // addresses are the assigned addresses. Each has a file with its name, which contains the owner.
 type addresses struct {
-	folder string
+	directory string
 }
 
 // errFull reports that a range has no free address.
@@ -28,10 +28,10 @@ const lastFile = "last."
 
 // locked runs f while no other process changes the addresses.
 func (a addresses) locked(f func() error) error {
-	if err := os.MkdirAll(a.folder, 0o755); err != nil {
+	if err := os.MkdirAll(a.directory, 0o755); err != nil {
 		return err
 	}
-	lock, err := os.OpenFile(filepath.Join(a.folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(a.directory, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a addresses) allocate(in netip.Prefix, owner string) (netip.Addr, error) {
 }
 
 func (a addresses) last(in netip.Prefix) string {
-	return filepath.Join(a.folder, lastFile+in.Addr().String())
+	return filepath.Join(a.directory, lastFile+in.Addr().String())
 }
 
 // record assigns an address to an owner, unless it is assigned already.
@@ -85,12 +85,12 @@ func (a addresses) record(address netip.Addr, owner string) error {
 }
 
 func (a addresses) file(address netip.Addr) string {
-	return filepath.Join(a.folder, address.String())
+	return filepath.Join(a.directory, address.String())
 }
 
 // forEach calls f for each address and its owner.
 func (a addresses) forEach(f func(address netip.Addr, owner string) error) error {
-	entries, err := os.ReadDir(a.folder)
+	entries, err := os.ReadDir(a.directory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -23,12 +23,12 @@ type Options struct {
 	Clients *loop.Clients
 	// Node is the name of the agent's node.
 	Node string
-	// ConfigurationFolder is the directory in which the runtime finds CNI configurations. Default /etc/cni/net.d.
-	ConfigurationFolder string
-	// PluginFolder is the directory in which it finds plugins. Default /opt/cni/bin.
-	PluginFolder string
-	// Folder is the directory with a file for each assigned address. Default /var/lib/millrace/network.
-	Folder string
+	// ConfigurationDirectory is the directory in which the runtime finds CNI configurations. Default /etc/cni/net.d.
+	ConfigurationDirectory string
+	// PluginDirectory is the directory in which it finds plugins. Default /opt/cni/bin.
+	PluginDirectory string
+	// Directory is the directory with a file for each assigned address. Default /var/lib/millrace/network.
+	Directory string
 	// Program is the plugin's executable. Default: this program.
 	Program string
 	// MTU is the MTU of the pods' links. Default: that of the node's link, less the overhead of VXLAN.
@@ -58,9 +58,9 @@ func New(o Options) (*Agent, error) {
 		}
 		o.Program = program
 	}
-	o.ConfigurationFolder = cmp.Or(o.ConfigurationFolder, "/etc/cni/net.d")
-	o.PluginFolder = cmp.Or(o.PluginFolder, "/opt/cni/bin")
-	o.Folder = cmp.Or(o.Folder, "/var/lib/millrace/network")
+	o.ConfigurationDirectory = cmp.Or(o.ConfigurationDirectory, "/etc/cni/net.d")
+	o.PluginDirectory = cmp.Or(o.PluginDirectory, "/opt/cni/bin")
+	o.Directory = cmp.Or(o.Directory, "/var/lib/millrace/network")
 	o.Interval = cmp.Or(o.Interval, 30*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -19,13 +19,13 @@ const configurationFile = "10-millrace.conflist"
 
 // otherConfiguration returns the name of a CNI configuration that is not the agent's, if there is one.
 func (a *Agent) otherConfiguration() (string, error) {
-	entries, err := os.ReadDir(a.options.ConfigurationFolder)
+	entries, err := os.ReadDir(a.options.ConfigurationDirectory)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	for _, e := range entries {
 		if e.Name() != configurationFile && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
-			return filepath.Join(a.options.ConfigurationFolder, e.Name()), nil
+			return filepath.Join(a.options.ConfigurationDirectory, e.Name()), nil
 		}
 	}
 	return "", nil
@@ -33,13 +33,13 @@ func (a *Agent) otherConfiguration() (string, error) {
 
 // install makes links to this program where the runtime finds plugins. An existing loopback plugin that is not ours is not replaced.
 func (a *Agent) install() error {
-	if err := os.MkdirAll(a.options.PluginFolder, 0o755); err != nil {
+	if err := os.MkdirAll(a.options.PluginDirectory, 0o755); err != nil {
 		return err
 	}
-	if err := a.link(filepath.Join(a.options.PluginFolder, PluginName)); err != nil {
+	if err := a.link(filepath.Join(a.options.PluginDirectory, PluginName)); err != nil {
 		return err
 	}
-	lo := filepath.Join(a.options.PluginFolder, LoopbackName)
+	lo := filepath.Join(a.options.PluginDirectory, LoopbackName)
 	if _, err := os.Stat(lo); err == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (a *Agent) link(at string) error {
 // configure writes the plugin's configuration, unless it is unchanged.
 func (a *Agent) configure(self peer, mtu int) error {
 	plugin := map[string]any{
-		"type": PluginName, "folder": a.options.Folder, "mtu": mtu, "capabilities": map[string]bool{"portMappings": true},
+		"type": PluginName, "folder": a.options.Directory, "mtu": mtu, "capabilities": map[string]bool{"portMappings": true},
 	}
 	var ranges []netip.Prefix
 	for _, r := range self.ranges {
@@ -77,11 +77,11 @@ func (a *Agent) configure(self peer, mtu int) error {
 	if err != nil {
 		return err
 	}
-	at := filepath.Join(a.options.ConfigurationFolder, configurationFile)
+	at := filepath.Join(a.options.ConfigurationDirectory, configurationFile)
 	if have, err := os.ReadFile(at); err == nil && bytes.Equal(have, text) {
 		return nil
 	}
-	if err := os.MkdirAll(a.options.ConfigurationFolder, 0o755); err != nil {
+	if err := os.MkdirAll(a.options.ConfigurationDirectory, 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(at+".new", text, 0o644); err != nil {

@@ -26,7 +26,7 @@ type Configuration struct {
 	Type         string          `json:"type"`
 	Ranges       []netip.Prefix  `json:"ranges"`
 	MTU          int             `json:"mtu,omitempty"`
-	Folder       string          `json:"folder"`
+	Directory    string          `json:"folder"`
 	Capabilities map[string]bool `json:"capabilities,omitempty"`
 
 	Runtime struct {
@@ -146,7 +146,7 @@ func plugin(env func(string) string, in io.Reader) (answer any, version string, 
 	if err := c.check(); err != nil {
 		return nil, version, err
 	}
-	c.addresses = addresses{filepath.Join(c.Folder, "addresses")}
+	c.addresses = addresses{filepath.Join(c.Directory, "addresses")}
 	answer, err = c.run(env("CNI_COMMAND"))
 	return answer, version, err
 }
@@ -154,8 +154,8 @@ func plugin(env func(string) string, in io.Reader) (answer any, version string, 
 // check validates the configuration.
 func (c *call) check() error {
 	switch {
-	case c.Folder == "":
-		return failure{codeConfiguration, errors.New("the configuration names no folder")}
+	case c.Directory == "":
+		return failure{codeConfiguration, errors.New("the configuration names no directory")}
 	case len(c.Ranges) == 0:
 		return failure{codeConfiguration, errors.New("the configuration has no ranges")}
 	}
@@ -224,7 +224,7 @@ func (c *call) remove() error {
 // status reports whether ADD would work.
 func (c *call) status() error {
 	if err := c.addresses.locked(func() error { return nil }); err != nil {
-		return failure{codeUnavailable, fmt.Errorf("the folder of addresses cannot be used: %w", err)}
+		return failure{codeUnavailable, fmt.Errorf("the directory of addresses cannot be used: %w", err)}
 	}
 	return nil
 }

@@ -29,9 +29,9 @@ import (
 // machine is a node in a network namespace: an agent, and a runtime that calls the plugin.
 type machine struct {
 	*testing.T
-	name   string
-	net    *nettest.Namespace
-	folder string
+	name      string
+	net       *nettest.Namespace
+	directory string
 }
 
 // cluster has machines whose agents know each other's nodes.
@@ -42,7 +42,7 @@ type cluster struct {
 
 func (c *cluster) machine(name string, address []string, ranges ...string) *machine {
 	c.Helper()
-	m := &machine{T: c.T, name: name, net: nettest.New(c), folder: c.TempDir()}
+	m := &machine{T: c.T, name: name, net: nettest.New(c), directory: c.TempDir()}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: ranges}}
 	for _, a := range address {
 		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
@@ -56,7 +56,7 @@ func (c *cluster) machine(name string, address []string, ranges ...string) *mach
 // run starts the machine's agent. Its links must exist.
 func (c *cluster) run(m *machine) {
 	clients := loop.ClientsFor(c.kube)
-	agent, err := New(Options{Clients: clients, Node: m.name, ConfigurationFolder: m.folder + "/net.d", PluginFolder: m.folder + "/bin", Folder: m.folder + "/state", Program: os.Args[0], Interval: 50 * time.Millisecond})
+	agent, err := New(Options{Clients: clients, Node: m.name, ConfigurationDirectory: m.directory + "/net.d", PluginDirectory: m.directory + "/bin", Directory: m.directory + "/state", Program: os.Args[0], Interval: 50 * time.Millisecond})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (m *machine) configuration() Configuration {
 		Plugins    []Configuration `json:"plugins"`
 	}
 	for range 500 {
-		text, err := os.ReadFile(filepath.Join(m.folder, "net.d", configurationFile))
+		text, err := os.ReadFile(filepath.Join(m.directory, "net.d", configurationFile))
 		if err == nil {
 			if err := json.Unmarshal(text, &list); err != nil {
 				m.Fatal(err)
@@ -289,7 +289,7 @@ func TestWhatAPodHadIsFreeWhenItHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 0
-	if err := (addresses{a.folder + "/state/addresses"}).forEach(func(netip.Addr, string) error { left++; return nil }); err != nil || left != 1 {
+	if err := (addresses{a.directory + "/state/addresses"}).forEach(func(netip.Addr, string) error { left++; return nil }); err != nil || left != 1 {
 		t.Errorf("after a collection %d addresses are taken, want 1 (%v)", left, err)
 	}
 }
@@ -321,7 +321,7 @@ func TestAnInterruptedAddLeaksNothing(t *testing.T) {
 	nettest.Join(a.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
 	c.run(a)
 	conf := a.configuration()
-	taken := addresses{a.folder + "/state/addresses"}
+	taken := addresses{a.directory + "/state/addresses"}
 	// A plugin was killed after it had recorded the address.
 	if err := taken.locked(func() error {
 		_, err := taken.allocate(conf.Ranges[0], "p eth0")
@@ -341,11 +341,11 @@ func TestAConfigurationOfSomebodyElseIsRespected(t *testing.T) {
 	c := &cluster{t, fake.NewClientset()}
 	a := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
 	nettest.Join(a.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
-	agent, err := New(Options{Clients: loop.ClientsFor(c.kube), Node: "a", ConfigurationFolder: a.folder, PluginFolder: a.folder + "/bin", Folder: a.folder + "/state"})
+	agent, err := New(Options{Clients: loop.ClientsFor(c.kube), Node: "a", ConfigurationDirectory: a.directory, PluginDirectory: a.directory + "/bin", Directory: a.directory + "/state"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(a.folder, "05-other.conf"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.directory, "05-other.conf"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	foreign, err := agent.otherConfiguration()
@@ -359,7 +359,7 @@ func TestTheLoopbackPluginSetsUpLoopback(t *testing.T) {
 	m := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
 	nettest.Join(m.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
 	c.run(m)
-	if to, err := os.Readlink(filepath.Join(m.folder, "bin", LoopbackName)); err != nil || to != os.Args[0] {
+	if to, err := os.Readlink(filepath.Join(m.directory, "bin", LoopbackName)); err != nil || to != os.Args[0] {
 		t.Fatalf("the plugin loopback is a link to %q, %v", to, err)
 	}
 	pod := nettest.New(m)
@@ -399,7 +399,7 @@ func TestALoopbackPluginOfSomebodyElseStays(t *testing.T) {
 	c := &cluster{t, fake.NewClientset()}
 	m := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
 	nettest.Join(m.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
-	lo := filepath.Join(m.folder, "bin", LoopbackName)
+	lo := filepath.Join(m.directory, "bin", LoopbackName)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(lo), 0o755), os.WriteFile(lo, []byte("theirs"), 0o755)); err != nil {
 		t.Fatal(err)
 	}

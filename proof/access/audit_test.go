@@ -23,8 +23,8 @@ import (
 // audited adds an audit log with a policy to some options.
 func audited(t *testing.T, o millrace.Options, rules string) (millrace.Options, func() []auditv1.Event) {
 	t.Helper()
-	folder := t.TempDir()
-	policy, log := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "audit.log")
+	directory := t.TempDir()
+	policy, log := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n"+rules), 0o600); err != nil {
 		t.Fatal(err)
 	}

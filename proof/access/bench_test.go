@@ -53,13 +53,13 @@ func running(b *testing.B, o millrace.Options) (*millrace.Cluster, kubernetes.In
 // BenchmarkGet measures a get by a client with a certificate: without authorization, with RBAC, and with RBAC and audit. Server and client are one
 // process, and their CPU time counts together.
 func BenchmarkGet(b *testing.B) {
-	folder := b.TempDir()
-	policy := filepath.Join(folder, "policy.yaml")
+	directory := b.TempDir()
+	policy := filepath.Join(directory, "policy.yaml")
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	audited := millrace.AuditOptions{PolicyFile: policy}
-	audited.Log.Path = filepath.Join(folder, "audit.log")
+	audited.Log.Path = filepath.Join(directory, "audit.log")
 	for _, with := range []struct {
 		name string
 		o    millrace.Options

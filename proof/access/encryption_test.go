@@ -31,9 +31,9 @@ func encryptedWith(t *testing.T, path string, keys ...string) millrace.Encryptio
 }
 
 // kept reports whether a text is in any file of a directory.
-func kept(t *testing.T, folder, text string) (found bool) {
+func kept(t *testing.T, directory, text string) (found bool) {
 	t.Helper()
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(directory, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -48,8 +48,8 @@ func kept(t *testing.T, folder, text string) (found bool) {
 }
 
 func TestSecretsAreEncryptedAtRestAndKeysRotate(t *testing.T) {
-	folder := t.TempDir()
-	data, config := filepath.Join(folder, "data"), filepath.Join(folder, "encryption.yaml")
+	directory := t.TempDir()
+	data, config := filepath.Join(directory, "data"), filepath.Join(directory, "encryption.yaml")
 	// during runs a function with a cluster that has these keys.
 	during := func(do func(*cluster), keys ...string) {
 		t.Helper()

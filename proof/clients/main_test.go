@@ -20,8 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if folder := os.Getenv(victimVariable); folder != "" {
-		runVictim(folder)
+	if directory := os.Getenv(victimVariable); directory != "" {
+		runVictim(directory)
 		return
 	}
 	// If the reader of apimachinery's filtered watch has left, its goroutine ends with the next event, or never.

@@ -20,11 +20,11 @@ import (
 )
 
 // victimVariable names the data directory of a cluster that this binary runs until it is killed.
-const victimVariable = "MILLRACE_VICTIM_FOLDER"
+const victimVariable = "MILLRACE_VICTIM_DIRECTORY"
 
 // runVictim runs a cluster and writes to it without end. It prints only what was acknowledged.
-func runVictim(folder string) {
-	c, err := millrace.Start(context.Background(), millrace.Options{Data: folder, Controllers: []string{}, NoScheduler: true})
+func runVictim(directory string) {
+	c, err := millrace.Start(context.Background(), millrace.Options{Data: directory, Controllers: []string{}, NoScheduler: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -62,10 +62,10 @@ func runVictim(folder string) {
 type acknowledged struct{ value, version uint64 }
 
 func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
-	folder := t.TempDir()
+	directory := t.TempDir()
 	for round := range 2 {
-		last := killInTheMiddle(t, folder, 150)
-		c := start(t, millrace.Options{Data: folder})
+		last := killInTheMiddle(t, directory, 150)
+		c := start(t, millrace.Options{Data: directory})
 		maps := clientset(t, c.Config()).CoreV1().ConfigMaps("default")
 		for name, want := range last {
 			got := must(maps.Get(t.Context(), name, metav1.GetOptions{}))(t)
@@ -82,9 +82,9 @@ func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-func killInTheMiddle(t *testing.T, folder string, writes int) map[string]acknowledged {
+func killInTheMiddle(t *testing.T, directory string, writes int) map[string]acknowledged {
 	victim := exec.Command(os.Args[0])
-	victim.Env = append(os.Environ(), victimVariable+"="+folder)
+	victim.Env = append(os.Environ(), victimVariable+"="+directory)
 	victim.Stderr = os.Stderr
 	out := must(victim.StdoutPipe())(t)
 	if err := victim.Start(); err != nil {

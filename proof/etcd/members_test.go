@@ -21,10 +21,10 @@ import (
 
 // etcdCluster is an etcd cluster of several members, set up as people run it: with certificates on every side.
 type etcdCluster struct {
-	t       testing.TB
-	keys    *pki.Keys
-	folder  string
-	members []*etcdMember
+	t         testing.TB
+	keys      *pki.Keys
+	directory string
+	members   []*etcdMember
 }
 
 type etcdMember struct {
@@ -35,9 +35,9 @@ type etcdMember struct {
 
 func startEtcdCluster(t testing.TB, size int) *etcdCluster {
 	t.Helper()
-	e := &etcdCluster{t: t, folder: t.TempDir()}
+	e := &etcdCluster{t: t, directory: t.TempDir()}
 	var err error
-	if e.keys, err = pki.Open(filepath.Join(e.folder, "pki"), []string{"127.0.0.1"}, time.Now()); err != nil {
+	if e.keys, err = pki.Open(filepath.Join(e.directory, "pki"), []string{"127.0.0.1"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	client, err := e.keys.Client("apiserver", nil, time.Now())
@@ -69,7 +69,7 @@ func startEtcdCluster(t testing.TB, size int) *etcdCluster {
 	return e
 }
 
-func (e *etcdCluster) file(name string) string { return filepath.Join(e.folder, name) }
+func (e *etcdCluster) file(name string) string { return filepath.Join(e.directory, name) }
 
 // free returns an unused address.
 func (e *etcdCluster) free(scheme string) url.URL {

@@ -84,9 +84,9 @@ func firstDifference(got, want string) string {
 
 // session is a cluster and a working directory for commands.
 type session struct {
-	folder string
-	config string
-	server string
+	directory string
+	config    string
+	server    string
 }
 
 func start(t *testing.T) *session {
@@ -99,13 +99,13 @@ func start(t *testing.T) *session {
 			t.Error(err)
 		}
 	})
-	s := &session{folder: t.TempDir(), server: c.URL()}
-	s.config = filepath.Join(s.folder, "kubeconfig")
+	s := &session{directory: t.TempDir(), server: c.URL()}
+	s.config = filepath.Join(s.directory, "kubeconfig")
 	if err := os.WriteFile(s.config, c.Kubeconfig(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(s.folder)
-	t.Setenv("KUBE_EDITOR", "sh "+filepath.Join(s.folder, "editor"))
+	t.Chdir(s.directory)
+	t.Setenv("KUBE_EDITOR", "sh "+filepath.Join(s.directory, "editor"))
 	return s
 }
 
@@ -127,7 +127,7 @@ func (s *session) unpack(t *testing.T, text string) (head, script string) {
 	}
 	delete(contents, "")
 	for name, content := range contents {
-		path := filepath.Join(s.folder, name)
+		path := filepath.Join(s.directory, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func (s *session) call(args []string, out, errOut *screen) (e exit) {
 		}
 	}()
 	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
-	cache := filepath.Join(s.folder, "cache")
+	cache := filepath.Join(s.directory, "cache")
 	flags.KubeConfig, flags.CacheDir = &s.config, &cache
 	k := cmd.NewKubectlCommand(cmd.KubectlOptions{
 		ConfigFlags: flags, Arguments: append([]string{"kubectl"}, args[1:]...),
@@ -322,7 +322,7 @@ var calming = []struct {
 }
 
 func (s *session) calm(text string) string {
-	text = strings.ReplaceAll(strings.ReplaceAll(text, s.server, "SERVER"), s.folder, "FOLDER")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, s.server, "SERVER"), s.directory, "DIRECTORY")
 	text = regexp.MustCompile(`/tmp/(LIVE|MERGED)-\d+`).ReplaceAllString(text, "/tmp/$1")
 	for _, c := range calming {
 		text = c.what.ReplaceAllString(text, c.with)

@@ -160,8 +160,8 @@ func (s *scale) allBound(ctx context.Context) bool {
 
 // profile writes a profile if one is requested.
 func (s *scale) profile(b *testing.B, what, name string) {
-	folder := os.Getenv(profilesVariable)
-	if folder == "" {
+	directory := os.Getenv(profilesVariable)
+	if directory == "" {
 		return
 	}
 	res, err := s.http.Get(s.host + "/debug/pprof/" + what)
@@ -172,7 +172,7 @@ func (s *scale) profile(b *testing.B, what, name string) {
 	defer res.Body.Close()
 	content, err := io.ReadAll(res.Body)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, name+".pprof"), content, 0o644)
+		err = os.WriteFile(filepath.Join(directory, name+".pprof"), content, 0o644)
 	}
 	if err != nil {
 		b.Error(err)

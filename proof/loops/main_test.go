@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if built.folder != "" {
-			os.RemoveAll(built.folder)
+		if built.directory != "" {
+			os.RemoveAll(built.directory)
 		}
 		os.Exit(code)
 	}))

@@ -55,8 +55,8 @@ func parse() (o options, err error) {
 
 // assets returns the path of a Kubernetes binary in the directory that envtest uses.
 func assets(name string) string {
-	if folder := os.Getenv("KUBEBUILDER_ASSETS"); folder != "" {
-		return filepath.Join(folder, name)
+	if directory := os.Getenv("KUBEBUILDER_ASSETS"); directory != "" {
+		return filepath.Join(directory, name)
 	}
 	return ""
 }

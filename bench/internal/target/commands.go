@@ -47,13 +47,13 @@ func Kubernetes(apiserver, etcd string) Target {
 
 // FindKubernetes finds the programs: the named ones, or those in the directory that envtest uses.
 func FindKubernetes(apiserver, etcd string) (foundAPI, foundEtcd string, err error) {
-	folder := os.Getenv("KUBEBUILDER_ASSETS")
+	directory := os.Getenv("KUBEBUILDER_ASSETS")
 	find := func(named, name string) (string, error) {
-		if named == "" && folder == "" {
+		if named == "" && directory == "" {
 			return "", fmt.Errorf("%s is not named, and KUBEBUILDER_ASSETS is not set: %w", name, fs.ErrNotExist)
 		}
 		if named == "" {
-			named = filepath.Join(folder, name)
+			named = filepath.Join(directory, name)
 		}
 		_, err := os.Stat(named)
 		return named, err

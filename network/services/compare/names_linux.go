@@ -28,7 +28,7 @@ const (
 
 // compareNames measures each DNS server, one after the other.
 func (s *server) compareNames(ctx context.Context, o options) error {
-	corefile := filepath.Join(s.folder, "Corefile")
+	corefile := filepath.Join(s.directory, "Corefile")
 	text := fmt.Sprintf("cluster.local:5353 {\n bind 127.0.0.1\n kubernetes cluster.local {\n  kubeconfig %s\n }\n}\n", s.kubeconfig())
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		return err

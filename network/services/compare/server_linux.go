@@ -27,22 +27,22 @@ const (
 
 // server is an API server of this project in its own process, with its own directory.
 type server struct {
-	process *exec.Cmd
-	folder  string
-	kube    *kubernetes.Clientset
+	process   *exec.Cmd
+	directory string
+	kube      *kubernetes.Clientset
 }
 
 func startServer(ctx context.Context, command string) (*server, error) {
-	folder, err := os.MkdirTemp("", "compare-proxies-")
+	directory, err := os.MkdirTemp("", "compare-proxies-")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{folder: folder}
-	s.process = exec.Command(command, "apiserver", "--data", folder, "--kubeconfig", s.kubeconfig(), "--storage-backend", "memory",
+	s := &server{directory: directory}
+	s.process = exec.Command(command, "apiserver", "--data", directory, "--kubeconfig", s.kubeconfig(), "--storage-backend", "memory",
 		"--bind-address", "127.0.0.1", "--secure-port", "0")
 	s.process.Stderr, s.process.SysProcAttr = os.Stderr, dieWithParent()
 	if err := s.process.Start(); err != nil {
-		_ = os.RemoveAll(folder)
+		_ = os.RemoveAll(directory)
 		return nil, err
 	}
 	if err := s.connect(ctx); err != nil {
@@ -54,7 +54,7 @@ func startServer(ctx context.Context, command string) (*server, error) {
 
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-func (s *server) kubeconfig() string { return filepath.Join(s.folder, "kubeconfig") }
+func (s *server) kubeconfig() string { return filepath.Join(s.directory, "kubeconfig") }
 
 // connect waits until the server serves.
 func (s *server) connect(ctx context.Context) error {
@@ -80,7 +80,7 @@ func (s *server) connect(ctx context.Context) error {
 func (s *server) stop() {
 	_ = s.process.Process.Signal(os.Interrupt)
 	_ = s.process.Wait() // the error is that it was interrupted
-	_ = os.RemoveAll(s.folder)
+	_ = os.RemoveAll(s.directory)
 }
 
 // pause waits for d or the end of ctx.
