@@ -35,7 +35,7 @@ type certificates struct {
 func (c *Cluster) openCertificates() (err error) {
 	o, log := c.options.Serving, c.options.Logger
 	k := &certificates{}
-	if k.keys, err = pki.OpenRotating(c.keyFolder(), c.hosts(), log); err != nil {
+	if k.keys, err = pki.OpenRotating(c.keyDirectory(), c.hosts(), log); err != nil {
 		return err
 	}
 	pool := k.keys.Keys().Clients()
@@ -66,7 +66,7 @@ func (c *Cluster) openCertificates() (err error) {
 	return nil
 }
 
-func (c *Cluster) keyFolder() string {
+func (c *Cluster) keyDirectory() string {
 	if c.options.Keys != "" || c.options.Data == "" {
 		return c.options.Keys
 	}

@@ -14,8 +14,8 @@ import (
 
 const module = "github.com/millrace/millrace"
 
-// arrows lists, for each top folder, the folders that it may import. A folder that is not listed is an error, and so is an import
-// that is not listed: an import between folders is a decision.
+// arrows lists, for each top directory, the directories that it may import. A directory that is not listed is an error, and so is an import
+// that is not listed: an import between directories is a decision.
 var arrows = map[string][]string{
 	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults"},
 	"":    {"server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "loop", "informer", "queue", "internal"},
@@ -83,7 +83,7 @@ type pkg struct {
 // packages parses the module's packages.
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	byFolder := map[string]*pkg{}
+	byDirectory := map[string]*pkg{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -99,11 +99,11 @@ func packages(t *testing.T) []pkg {
 		if err != nil {
 			return err
 		}
-		folder := filepath.ToSlash(filepath.Dir(path))
-		p, ok := byFolder[folder]
+		directory := filepath.ToSlash(filepath.Dir(path))
+		p, ok := byDirectory[directory]
 		if !ok {
-			p = &pkg{path: folder}
-			byFolder[folder] = p
+			p = &pkg{path: directory}
+			byDirectory[directory] = p
 		}
 		p.doc = p.doc || f.Doc != nil
 		for _, i := range f.Imports {
@@ -119,13 +119,13 @@ func packages(t *testing.T) []pkg {
 		t.Fatal(err)
 	}
 	var out []pkg
-	for _, p := range byFolder {
+	for _, p := range byDirectory {
 		out = append(out, *p)
 	}
 	return out
 }
 
-// room returns the folder to which a package belongs: its first path element, below server the first two.
+// room returns the directory to which a package belongs: its first path element, below server the first two.
 func room(path string) string {
 	parts := strings.SplitN(path, "/", 3)
 	switch {

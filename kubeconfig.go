@@ -17,7 +17,7 @@ func (c *Cluster) Kubeconfig() []byte {
 	return encodeKubeconfig(c.URL(), c.authorities(), "admin", c.certificates.keys.Keys().Admin)
 }
 
-// UserKubeconfig returns a kubeconfig for a user with groups. Its certificate is signed by the CA in a folder of keys.
+// UserKubeconfig returns a kubeconfig for a user with groups. Its certificate is signed by the CA in a directory of keys.
 func UserKubeconfig(keys, server, user string, groups []string, life time.Duration) ([]byte, error) {
 	authority, err := pki.ReadAuthority(keys)
 	if err != nil {

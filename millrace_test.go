@@ -122,8 +122,8 @@ func TestCloseEndsOpenWatches(t *testing.T) {
 }
 
 func TestObjectsSurviveARestart(t *testing.T) {
-	folder := t.TempDir()
-	first, err := millrace.Start(t.Context(), millrace.Options{Data: folder, Controllers: []string{}})
+	directory := t.TempDir()
+	first, err := millrace.Start(t.Context(), millrace.Options{Data: directory, Controllers: []string{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestObjectsSurviveARestart(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := start(t, millrace.Options{Data: folder, Controllers: []string{}})
+	second := start(t, millrace.Options{Data: directory, Controllers: []string{}})
 	found, err := clientset(t, second).CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -145,15 +145,15 @@ func TestObjectsSurviveARestart(t *testing.T) {
 	}
 }
 
-func TestASecondClusterOnTheSameFolderIsRefused(t *testing.T) {
-	folder := t.TempDir()
-	start(t, millrace.Options{Data: folder})
+func TestASecondClusterOnTheSameDirectoryIsRefused(t *testing.T) {
+	directory := t.TempDir()
+	start(t, millrace.Options{Data: directory})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	c, err := millrace.Start(ctx, millrace.Options{Data: folder})
+	c, err := millrace.Start(ctx, millrace.Options{Data: directory})
 	if err == nil {
 		c.Close()
-		t.Fatal("two clusters share a folder")
+		t.Fatal("two clusters share a directory")
 	}
 }
 

@@ -37,10 +37,10 @@ func (c *Cluster) network(clients *loop.Clients, o *kubelet.Options) (loop.Runne
 	o.Addresses, o.ClusterDNS, o.ClusterDomain = []string{address.String()}, []string{dns.String()}, clusterDomain
 	n := network.Options{
 		Clients: clients, Node: o.Name, Address: address, ClusterCIDRs: ranges, DNS: dns, Domain: clusterDomain,
-		ConfigurationFolder: c.options.CNI.ConfigurationFolder, PluginFolder: c.options.CNI.PluginFolder, Logger: c.options.Logger,
+		ConfigurationDirectory: c.options.CNI.ConfigurationDirectory, PluginDirectory: c.options.CNI.PluginDirectory, Logger: c.options.Logger,
 	}
 	if c.options.Data != "" {
-		if n.Folder, err = filepath.Abs(filepath.Join(c.options.Data, "network")); err != nil {
+		if n.Directory, err = filepath.Abs(filepath.Join(c.options.Data, "network")); err != nil {
 			return nil, err
 		}
 	}

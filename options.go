@@ -13,9 +13,9 @@ import (
 
 // Options configure a Cluster.
 type Options struct {
-	// Data is the folder for etcd's data and the keys. If it is empty or "memory", nothing is stored.
+	// Data is the directory for etcd's data and the keys. If it is empty or "memory", nothing is stored.
 	Data string
-	// Keys is the folder of keys and certificates: "pki" in the data folder by default.
+	// Keys is the directory of keys and certificates: "pki" in the data directory by default.
 	Keys string
 	// Etcd configures an external etcd cluster instead of the embedded one.
 	Etcd EtcdOptions
@@ -58,7 +58,7 @@ type Options struct {
 	// machine becomes part of the cluster's network: pods, services and names work. If it is empty, the machine's network is not
 	// changed.
 	PodRange string
-	// CNI has the folders in which the container runtime looks for CNI configurations and plugins: /etc/cni/net.d and
+	// CNI has the directories in which the container runtime looks for CNI configurations and plugins: /etc/cni/net.d and
 	// /opt/cni/bin by default.
 	CNI CNIOptions
 	// ServiceRange is the address range of services: 10.96.0.0/16 by default.
@@ -101,9 +101,9 @@ func (o AdmissionOptions) configuration() (admission.Configuration, error) {
 	return admission.ReadConfiguration(o.ConfigFile)
 }
 
-// CNIOptions are the CNI folders of the container runtime.
+// CNIOptions are the CNI directories of the container runtime.
 type CNIOptions struct {
-	ConfigurationFolder, PluginFolder string
+	ConfigurationDirectory, PluginDirectory string
 }
 
 // balancedByNodes is the value of LoadBalancer for the nodes' addresses.
@@ -126,8 +126,8 @@ type TokenOptions struct {
 	Issuers []string
 	// Audiences are what tokens for this API server are meant for: the issuers by default.
 	Audiences []string
-	// SigningKeyFile is the key that signs tokens, RSA or ECDSA: sa.key in the folder of keys by default. KeyFiles have public keys that verify tokens
-	// besides it.
+	// SigningKeyFile is the key that signs tokens, RSA or ECDSA: sa.key in the directory of keys by default. KeyFiles have public keys that verify
+	// tokens besides it.
 	SigningKeyFile string
 	KeyFiles       []string
 	// KeysURI is where clients find the public keys: this server by default.

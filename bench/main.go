@@ -1,13 +1,13 @@
-// Command bench measures Millrace against a kube-apiserver with etcd, and against the bare limit of what a Go program can do,
-// in one run on one machine.
+// Command bench measures Millrace, a kube-apiserver with etcd, and the bare limit of what a Go program can do, in one run on
+// one machine.
 //
 //	go run ./bench --quick
 //	go run ./bench --run 'fanout/1000' --rounds 5 --json out.json
 //	go run ./bench --docs docs        # everything, and the page docs/figures.md with its charts: about half an hour
 //
-// The peer is found in KUBEBUILDER_ASSETS, or named with --kube-apiserver and --etcd; without it, Millrace is compared with
-// the limit alone. Servers run as processes of their own on the loopback interface, with their data in a temporary
-// folder that is removed; nothing is left behind.
+// kube-apiserver and etcd are found in KUBEBUILDER_ASSETS, or named with --kube-apiserver and --etcd. Without them Millrace
+// is compared with the limit alone. Servers are separate processes on the loopback interface. Their data is in a temporary
+// directory, which is removed at the end.
 package main
 
 import (
@@ -50,12 +50,12 @@ func run(ctx context.Context, args []string) error {
 	return measure(ctx, args)
 }
 
-// serveLimit is what the child process does that is the limit.
+// serveLimit is the main function of the limit's process.
 func serveLimit(ctx context.Context, args []string) error {
 	var o limit.Options
 	f := flag.NewFlagSet("serve-limit", flag.ContinueOnError)
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "where to serve")
-	f.StringVar(&o.Data, "data", "", "folder for keys and etcd")
+	f.StringVar(&o.Data, "data", "", "directory for keys and etcd")
 	f.IntVar(&o.Pods, "pods", 0, "how many pods a list has")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -88,9 +88,9 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.kubeAPIServer, "kube-apiserver", "", "the kube-apiserver program (default: in KUBEBUILDER_ASSETS)")
 	f.StringVar(&o.etcd, "etcd", "", "the etcd program (default: in KUBEBUILDER_ASSETS)")
 	f.StringVar(&o.json, "json", "", "file for all figures")
-	f.StringVar(&o.docs, "docs", "", "folder for a page with all figures, and their charts")
-	f.StringVar(&o.profiles, "cpuprofile", "", "folder for CPU profiles of the servers, which cost them something")
-	f.StringVar(&o.below, "dir", "", "folder in which the servers keep their data for the time of the run (default: the system's)")
+	f.StringVar(&o.docs, "docs", "", "directory for a page with all figures, and their charts")
+	f.StringVar(&o.profiles, "cpuprofile", "", "directory for CPU profiles of the servers, which cost them something")
+	f.StringVar(&o.below, "dir", "", "directory in which the servers keep their data for the time of the run (default: the system's)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -119,7 +119,8 @@ func (o *options) setDefaults() {
 }
 
 func measure(ctx context.Context, args []string) error {
-	// CPU time that this client uses is not there for the servers beside it. It keeps little, so its garbage is collected rarely.
+	// CPU time of this client is missing for the servers on the same machine. The client has little memory in use, so garbage is
+	// collected rarely.
 	debug.SetGCPercent(800)
 	o, err := parse(args)
 	if err != nil {
@@ -138,12 +139,12 @@ func measure(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	folder, err := os.MkdirTemp(o.below, "millrace-bench-program-")
+	directory, err := os.MkdirTemp(o.below, "millrace-bench-program-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	targets, err := o.find(ctx, folder)
+	defer os.RemoveAll(directory)
+	targets, err := o.find(ctx, directory)
 	if err != nil {
 		return err
 	}
@@ -155,14 +156,14 @@ func measure(ctx context.Context, args []string) error {
 	if !o.quick {
 		scale.Settle = settles
 	}
-	outcomes, runErr := suite.Run(ctx, suite.Plan{Scale: scale, Cases: cases, Targets: targets, Rounds: o.rounds, Hurry: hurry, Below: o.below, Log: os.Stderr})
+	outcomes, runErr := suite.Run(ctx, suite.Plan{Scale: scale, Cases: cases, Targets: targets, Rounds: o.rounds, OneRoundAfter: hurry, Below: o.below, Log: os.Stderr})
 	return errors.Join(runErr, o.report(scale, outcomes))
 }
 
-// settles is how long servers are left alone before their memory is looked at.
+// settles is how long servers are left alone before their memory is measured.
 const settles = time.Minute
 
-// choose picks the cases whose names match. A pattern alone chooses among all cases, even those that are not quick.
+// choose returns the cases whose names match. A pattern chooses among all cases, including those that are not quick.
 func choose(all []suite.Case, pattern string, quick bool) ([]suite.Case, error) {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
@@ -180,13 +181,13 @@ func choose(all []suite.Case, pattern string, quick bool) ([]suite.Case, error) 
 	return out, nil
 }
 
-// find makes the targets that are wanted and there.
-func (o options) find(ctx context.Context, folder string) ([]target.Target, error) {
+// find returns the requested targets that are available.
+func (o options) find(ctx context.Context, directory string) ([]target.Target, error) {
 	var out []target.Target
 	for name := range strings.SplitSeq(o.targets, ",") {
 		switch name {
 		case "millrace":
-			program, err := o.build(ctx, folder)
+			program, err := o.build(ctx, directory)
 			if err != nil {
 				return nil, err
 			}
@@ -214,12 +215,12 @@ func (o options) find(ctx context.Context, folder string) ([]target.Target, erro
 	return out, nil
 }
 
-// build makes the program that is measured, unless one is named.
-func (o options) build(ctx context.Context, folder string) (string, error) {
+// build builds the measured program, unless one is named.
+func (o options) build(ctx context.Context, directory string) (string, error) {
 	if o.millrace != "" {
 		return o.millrace, nil
 	}
-	program := filepath.Join(folder, "millrace")
+	program := filepath.Join(directory, "millrace")
 	c := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/millrace/millrace/cmd/millrace")
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
@@ -232,7 +233,7 @@ func (o options) report(scale suite.Scale, outcomes []suite.Outcome) error {
 	machine := suite.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Processors: runtime.NumCPU(), When: time.Now()}
 	r := suite.Report{Machine: machine, Scale: scale, Rows: suite.Rows(outcomes), Raw: outcomes}
 	if len(r.Rows) == 0 {
-		return nil // the reason has been printed
+		return nil // the error has been printed
 	}
 	if err := suite.WriteTable(os.Stdout, r.Rows); err != nil {
 		return err
@@ -248,16 +249,16 @@ func (o options) report(scale suite.Scale, outcomes []suite.Outcome) error {
 	return o.page(r)
 }
 
-// page writes the charts, the page that shows them, and the figures that they were made of.
+// page writes the charts, the page with the charts, and their figures.
 func (o options) page(r suite.Report) error {
 	const charts = "figures"
-	folder := filepath.Join(o.docs, charts)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	directory := filepath.Join(o.docs, charts)
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
 	figures := suite.Plots(r.Rows)
 	for _, f := range figures {
-		if err := os.WriteFile(filepath.Join(folder, f.File+".svg"), f.SVG, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(directory, f.File+".svg"), f.SVG, 0o644); err != nil {
 			return err
 		}
 	}
@@ -265,7 +266,7 @@ func (o options) page(r suite.Report) error {
 		return suite.WritePage(w, r, figures, charts, "go run ./bench --docs docs")
 	})
 	r.Raw = nil
-	return errors.Join(err, write(filepath.Join(folder, "figures.json"), func(w io.Writer) error { return suite.WriteJSON(w, r) }))
+	return errors.Join(err, write(filepath.Join(directory, "figures.json"), func(w io.Writer) error { return suite.WriteJSON(w, r) }))
 }
 
 func write(path string, text func(io.Writer) error) error {

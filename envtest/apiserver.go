@@ -64,7 +64,7 @@ type APIServer struct {
 	//
 	// Deprecated: use Configure.
 	Args []string
-	// CertDir is a folder of keys and certificates, which are kept in memory if it is empty.
+	// CertDir is a directory of keys and certificates, which are kept in memory if it is empty.
 	CertDir string
 	// EtcdURL names an etcd that keeps the objects. They are kept in memory if it is nil.
 	EtcdURL *url.URL
@@ -80,7 +80,7 @@ type APIServer struct {
 	loops     Loops
 	virtual   bool
 	cluster   *millrace.Cluster
-	scratch   string // a folder for kubeconfigs, if there is one
+	scratch   string // a directory for kubeconfigs, if there is one
 }
 
 // Configure are the flags of kube-apiserver to start with. Those that change nothing here are accepted; one that is not known is an
@@ -226,14 +226,14 @@ func (s *APIServer) Stop() error {
 	return err
 }
 
-// folder is where kubeconfigs for kubectl are written.
-func (s *APIServer) folder() (string, error) {
+// directory is where kubeconfigs for kubectl are written.
+func (s *APIServer) directory() (string, error) {
 	if s.scratch != "" {
 		return s.scratch, nil
 	}
-	folder, err := os.MkdirTemp("", "envtest-")
-	s.scratch = folder
-	return folder, err
+	directory, err := os.MkdirTemp("", "envtest-")
+	s.scratch = directory
+	return directory, err
 }
 
 // Etcd is the store of the API server, which is part of it: nothing is started, and only URL means something.

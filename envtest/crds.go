@@ -25,7 +25,7 @@ func init() {
 type CRDInstallOptions struct {
 	// Scheme tells which kinds are converted by webhooks: those whose Go types implement Hub and Convertible. Nil is scheme.Scheme.
 	Scheme *runtime.Scheme
-	// Paths are files, and folders of files, in YAML or JSON. What they hold beside definitions is passed over.
+	// Paths are files, and directories of files, in YAML or JSON. What they hold beside definitions is passed over.
 	Paths []string
 	// CRDs are further definitions.
 	CRDs []*apiextensionsv1.CustomResourceDefinition

@@ -47,7 +47,7 @@ func ship(name string, crew int64) *unstructured.Unstructured {
 	}}
 }
 
-func TestDefinitionsOfAFolderAreServedWhenStartReturns(t *testing.T) {
+func TestDefinitionsOfADirectoryAreServedWhenStartReturns(t *testing.T) {
 	env := &envtest.Environment{CRDDirectoryPaths: []string{"testdata/crd"}, ErrorIfCRDPathMissing: true}
 	start(t, env)
 	if len(env.CRDs) != 1 || env.CRDs[0].Name != "ships.sea.example.com" {
@@ -241,12 +241,12 @@ func TestAStoppedEnvironmentStartsAgainAndIsEmpty(t *testing.T) {
 		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{}); err != nil {
 			t.Error(err)
 		}
-		folder := env.WebhookInstallOptions.LocalServingCertDir
+		directory := env.WebhookInstallOptions.LocalServingCertDir
 		if err := env.Stop(); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(folder); !os.IsNotExist(err) {
-			t.Errorf("the folder %s is left: %v", folder, err)
+		if _, err := os.Stat(directory); !os.IsNotExist(err) {
+			t.Errorf("the directory %s is left: %v", directory, err)
 		}
 	}
 }

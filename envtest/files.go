@@ -94,7 +94,7 @@ func missing(path string, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && errors.As(err, &at) && at.Path == path
 }
 
-// documents calls read with each document of a file or, if the path is a folder, of the files in it that are YAML or JSON.
+// documents calls read with each document of a file or, if the path is a directory, of the files in it that are YAML or JSON.
 func documents(path string, read func([]byte) error) error {
 	at, err := os.Stat(path)
 	if err != nil {

@@ -42,11 +42,11 @@ func TestArgumentsAreRenderedAsACommandLine(t *testing.T) {
 }
 
 func TestDeprecatedArgsAreTemplates(t *testing.T) {
-	s := &APIServer{Args: []string{"--cert-dir={{.CertDir}}", "--allow-privileged"}, CertDir: "/some/folder"}
+	s := &APIServer{Args: []string{"--cert-dir={{.CertDir}}", "--allow-privileged"}, CertDir: "/some/directory"}
 	if err := s.addArgs(); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Configure().AsStrings(nil); !slices.Equal(got, []string{"--allow-privileged", "--cert-dir=/some/folder"}) {
+	if got := s.Configure().AsStrings(nil); !slices.Equal(got, []string{"--allow-privileged", "--cert-dir=/some/directory"}) {
 		t.Errorf("%v", got)
 	}
 	for _, wrong := range []string{"cert-dir=x", "--x={{.Nothing}}", "--x={{"} {

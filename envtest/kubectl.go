@@ -16,7 +16,7 @@ const (
 
 // KubeCtl runs the program kubectl.
 type KubeCtl struct {
-	// Path is where it is. If it is empty, the variable TEST_ASSET_KUBECTL says so, or it is in the folder KUBEBUILDER_ASSETS, in
+	// Path is where it is. If it is empty, the variable TEST_ASSET_KUBECTL says so, or it is in the directory KUBEBUILDER_ASSETS, in
 	// /usr/local/kubebuilder/bin, or where programs are, in this order.
 	Path string
 	// Opts are flags of all calls.
@@ -39,11 +39,11 @@ func findKubectl() string {
 	if path := os.Getenv(kubectlVariable); path != "" {
 		return path
 	}
-	folder := os.Getenv(assetsVariable)
-	if folder == "" {
-		folder = defaultAssets
+	directory := os.Getenv(assetsVariable)
+	if directory == "" {
+		directory = defaultAssets
 	}
-	path := filepath.Join(folder, "kubectl")
+	path := filepath.Join(directory, "kubectl")
 	if _, err := os.Stat(path); err != nil {
 		if found, err := exec.LookPath("kubectl"); err == nil {
 			return found

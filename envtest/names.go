@@ -25,7 +25,7 @@ var DefaultKubeAPIServerFlags = slices.Clone(EmptyArguments().AsStrings(defaultF
 // DefaultBinaryAssetsIndexURL is where controller-runtime's envtest finds binaries. There are none here, and it is not read.
 var DefaultBinaryAssetsIndexURL = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
 
-// SetupEnvtestDefaultBinaryAssetsDirectory is the folder in which the tool setup-envtest keeps binaries.
+// SetupEnvtestDefaultBinaryAssetsDirectory is the directory in which the tool setup-envtest keeps binaries.
 func SetupEnvtestDefaultBinaryAssetsDirectory() (string, error) {
 	switch runtime.GOOS {
 	case "windows":
@@ -41,7 +41,7 @@ func SetupEnvtestDefaultBinaryAssetsDirectory() (string, error) {
 
 func under(base string, parts ...string) (string, error) {
 	if base == "" {
-		return "", errors.New("the variable that names the folder of the user's data is empty")
+		return "", errors.New("the variable that names the directory of the user's data is empty")
 	}
 	return filepath.Join(append([]string{base}, parts...)...), nil
 }

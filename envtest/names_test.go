@@ -16,11 +16,11 @@ import (
 )
 
 // exported are the names that a package exports.
-func exported(t *testing.T, folder string) map[string]bool {
+func exported(t *testing.T, directory string) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	noTests := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
-	packages, err := parser.ParseDir(token.NewFileSet(), folder, noTests, parser.SkipObjectResolution)
+	packages, err := parser.ParseDir(token.NewFileSet(), directory, noTests, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +109,8 @@ func TestEveryFieldAndMethodIsThere(t *testing.T) {
 // shape is a type as a suite writes it.
 func shape(t reflect.Type) string {
 	text := t.String()
-	for _, folder := range []string{"controlplane.", "process."} {
-		text = strings.ReplaceAll(text, folder, "envtest.")
+	for _, directory := range []string{"controlplane.", "process."} {
+		text = strings.ReplaceAll(text, directory, "envtest.")
 	}
 	return text
 }

@@ -21,7 +21,7 @@ type User struct {
 
 // Authn is a way of authentication.
 type Authn interface {
-	// Configure sets flags of the API server before it starts. workDir is its folder of certificates, empty if there is none.
+	// Configure sets flags of the API server before it starts. workDir is its directory of certificates, empty if there is none.
 	Configure(workDir string, args *Arguments) error
 	// Start is called before the API server starts.
 	Start() error
@@ -91,11 +91,11 @@ func (u *AuthenticatedUser) Kubectl() (*KubeCtl, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, err := u.plane.APIServer.folder()
+	directory, err := u.plane.APIServer.directory()
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(folder, "*.kubeconfig") // which only its owner can read
+	file, err := os.CreateTemp(directory, "*.kubeconfig") // which only its owner can read
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func kubeconfig(config *rest.Config) ([]byte, error) {
 }
 
 // existingConfig is how the cluster is reached that runs already: by the variable KUBECONFIG, from inside a pod, or by the file
-// in the home folder, in this order.
+// in the home directory, in this order.
 func existingConfig() (*rest.Config, error) {
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {

@@ -20,7 +20,7 @@ import (
 
 // WebhookInstallOptions say which webhooks are installed, and where the suite serves them.
 type WebhookInstallOptions struct {
-	// Paths are files, and folders of files, in YAML or JSON. What they hold beside configurations of webhooks is passed over.
+	// Paths are files, and directories of files, in YAML or JSON. What they hold beside configurations of webhooks is passed over.
 	Paths []string
 	// MutatingWebhooks and ValidatingWebhooks are further configurations.
 	MutatingWebhooks   []*admissionv1.MutatingWebhookConfiguration
@@ -32,7 +32,7 @@ type WebhookInstallOptions struct {
 	// LocalServingHost and LocalServingPort are where the suite is to serve webhooks: a free port of localhost by default.
 	LocalServingHost string
 	LocalServingPort int
-	// LocalServingCertDir is a folder with tls.crt and tls.key, by which webhooks are to be served. Start makes it, Stop removes it.
+	// LocalServingCertDir is a directory with tls.crt and tls.key, by which webhooks are to be served. Start makes it, Stop removes it.
 	LocalServingCertDir string
 	// LocalServingCAData is the authority of tls.crt. Start sets it.
 	LocalServingCAData []byte
@@ -129,7 +129,7 @@ func (o *WebhookInstallOptions) findPort() error {
 	}
 }
 
-// makeCertificate makes an authority and a certificate, and writes the latter to a folder of its own.
+// makeCertificate makes an authority and a certificate, and writes the latter to a directory of its own.
 func (o *WebhookInstallOptions) makeCertificate() error {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	for _, host := range []string{o.LocalServingHost, o.LocalServingHostExternalName} {
@@ -141,15 +141,15 @@ func (o *WebhookInstallOptions) makeCertificate() error {
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "envtest-serving-certs-")
+	directory, err := os.MkdirTemp("", "envtest-serving-certs-")
 	if err != nil {
 		return err
 	}
-	o.LocalServingCertDir = folder
+	o.LocalServingCertDir = directory
 	o.LocalServingCAData = keys.Authority.CertPEM
 	return errors.Join(
-		os.WriteFile(filepath.Join(folder, "tls.crt"), keys.Serving.CertPEM, 0o600),
-		os.WriteFile(filepath.Join(folder, "tls.key"), keys.Serving.KeyPEM, 0o600),
+		os.WriteFile(filepath.Join(directory, "tls.crt"), keys.Serving.CertPEM, 0o600),
+		os.WriteFile(filepath.Join(directory, "tls.key"), keys.Serving.KeyPEM, 0o600),
 	)
 }
 
@@ -197,7 +197,7 @@ func WaitForWebhooks(config *rest.Config, mutatingWebhooks []*admissionv1.Mutati
 	})
 }
 
-// Cleanup removes the folder of the certificate.
+// Cleanup removes the directory of the certificate.
 func (o *WebhookInstallOptions) Cleanup() error {
 	if o.LocalServingCertDir == "" {
 		return nil

@@ -33,20 +33,21 @@ func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	return s
 }
 
-// keepEncoded prepares an informer for encoded objects.
+// keepEncoded makes the informer keep its objects encoded, with a bounded set of decoded ones.
 func (s *Shared[T]) keepEncoded() {
 	if s.hot == nil {
 		s.hot = state.NewHotSet[T](s.options.HotBytes, func(key Key, err error) { s.report(s.undecodable(key, err)) })
 	}
 }
 
-// Project returns an informer whose cache holds what the function makes of each object, and nothing else of it. The
-// function must not modify the object, which shares parts with others, nor keep parts of it that it does not mean to.
-// Selectors of labels work if P has a method GetLabels; the options' transform is applied to what the function returned.
+// Project returns an informer that caches the result of a function for each object, and nothing else of the object. The
+// function must not modify the object, parts of which are shared with other objects, and its result must not refer to
+// parts of the object that it does not need: they would stay in memory. Label selectors work if P has a method
+// GetLabels. The options' transform is applied to the function's result.
 func Project[T Object, P any](source Source[T], project func(T) P, options Options[P]) *Shared[P] {
 	s := newShared(options)
 	s.labels = labelsOf[P]
-	s.equal = func(a, b P) bool { return reflect.DeepEqual(a, b) } // which bears fields that are not exported
+	s.equal = func(a, b P) bool { return reflect.DeepEqual(a, b) } // unlike equality.Semantic, it accepts unexported fields
 	admit := func(object T) (*state.Version[P], error) {
 		v := state.Describe[P](object)
 		v.Plain = project(object)
@@ -70,7 +71,7 @@ func Project[T Object, P any](source Source[T], project func(T) P, options Optio
 	return s
 }
 
-// encodable is a source that can deliver objects as they were sent.
+// encodable is a source that can deliver objects as the bytes that the server sent.
 type encodable interface {
 	encoded(dropManagedFields bool) (Source[*wire.Object], bool)
 }
@@ -88,7 +89,7 @@ func newReflector[I item](settings settings, source Source[I], into sink[I], fai
 	return &reflector[I]{source: source, sink: into, settings: settings, failed: failed}
 }
 
-// settings returns those options that a reflector needs. The defaults are in place.
+// settings returns the options that a reflector needs. Defaults have been applied.
 func (o Options[T]) settings(log *slog.Logger) settings {
 	return settings{
 		name: o.Name, log: log, labels: o.LabelSelector, fields: o.FieldSelector, streams: !o.DisableStreaming,
@@ -98,7 +99,7 @@ func (o Options[T]) settings(log *slog.Logger) settings {
 
 func keyOfEncoded(e *wire.Object) Key { return Key{Namespace: e.Namespace, Name: e.Name} }
 
-// admitPlain keeps decoded objects, which share the strings that repeat.
+// admitPlain keeps decoded objects. Strings that repeat are shared between them.
 func admitPlain[T Object](s *Shared[T]) func(T) (*state.Version[T], error) {
 	var words intern.Strings
 	return func(object T) (*state.Version[T], error) {
@@ -114,7 +115,7 @@ func admitPlain[T Object](s *Shared[T]) func(T) (*state.Version[T], error) {
 	}
 }
 
-// admitDecoded decodes objects and keeps them so.
+// admitDecoded decodes objects and keeps them decoded.
 func admitDecoded[T Object](s *Shared[T]) func(*wire.Object) (*state.Version[T], error) {
 	plain := admitPlain(s)
 	return func(e *wire.Object) (*state.Version[T], error) {
@@ -173,7 +174,7 @@ func (s *Shared[T]) undecodable(key Key, err error) error {
 	return fmt.Errorf("informer %s: decode %s: %w", s.options.Name, key, err)
 }
 
-// labelsOf returns a version's labels. Those of an encoded one are read without decoding the rest.
+// labelsOf returns a version's labels. For an encoded version only the labels are decoded.
 func labelsOf[T any](v *state.Version[T]) labels.Set {
 	if v.Packed != nil {
 		return wire.Labels(v.Packed)
@@ -184,7 +185,8 @@ func labelsOf[T any](v *state.Version[T]) labels.Set {
 	return nil
 }
 
-// object returns what a version stands for. Another version of the same object helps if it is decoded; it may be nil.
+// object returns a version's object. If like is a decoded version of the same object, decoding is cheaper; like may be
+// nil.
 func (s *Shared[T]) object(v, like *state.Version[T]) (T, bool) {
 	if v.Packed == nil {
 		return v.Plain, true
@@ -192,7 +194,7 @@ func (s *Shared[T]) object(v, like *state.Version[T]) (T, bool) {
 	return s.hot.Object(v, like)
 }
 
-// peek returns what a version stands for, for loops over many: it leaves the set of decoded objects as it is.
+// peek returns a version's object without changing which objects are kept decoded. It is for loops over many objects.
 func (s *Shared[T]) peek(v *state.Version[T]) (T, bool) {
 	if v.Packed == nil {
 		return v.Plain, true

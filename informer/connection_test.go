@@ -39,7 +39,7 @@ func fullPod(name string) *corev1.Pod {
 	}
 }
 
-// podServer serves a source over HTTP, in protobuf for those who accept it.
+// podServer serves a source over HTTP, in protobuf for clients that accept it.
 type podServer struct {
 	*informertest.Source[*corev1.Pod]
 	jsonOnly bool
@@ -179,7 +179,7 @@ func TestAReflectorDecodesOneObjectAtATime(t *testing.T) {
 	}
 }
 
-// unread counts who asks for decoded lists.
+// unread is a source that counts the requests for decoded lists.
 type unread struct {
 	informer.Source[*corev1.Pod]
 	lists int

@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ResourceFor returns a client for any kind, such as that of a custom resource, over a Go type of the caller's own or as a
-// tree:
+// ResourceFor returns a client for any kind, for example of a custom resource. Objects are decoded into the caller's own
+// Go type, or into unstructured trees:
 //
 //	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Website"}
 //	sites, err := informer.ResourceFor[*Website](config, nil, kind, "websites")
 //	trees, err := informer.ResourceFor[*unstructured.Unstructured](config, nil, kind, "websites")
 //
-// The HTTP client may be nil. Give one to share its connections.
+// The HTTP client may be nil. Pass one to share its connections.
 func ResourceFor[T Object](config *rest.Config, client *http.Client, kind schema.GroupVersionKind, resource string) (Resource[T], error) {
 	version := kind.GroupVersion()
 	config = rest.CopyConfig(config)
@@ -43,7 +43,7 @@ func ResourceFor[T Object](config *rest.Config, client *http.Client, kind schema
 	return ResourceOf[T](connection, resource), nil
 }
 
-// schemeOf returns a scheme that knows one kind and its lists.
+// schemeOf returns a scheme with one kind and its list kind.
 func schemeOf[T Object](kind schema.GroupVersionKind) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(kind, newObject[T]())

@@ -1,5 +1,5 @@
-// Package informer keeps a local copy of one kind of object, as a Kubernetes API server has it, and tells handlers what
-// changes.
+// Package informer keeps a local copy of all objects of one kind in a Kubernetes API server, and calls handlers when
+// they change.
 //
 // A Source lists and watches; For makes one from any client-go typed client. A Shared informer follows its source and
 // serves reads and any number of handlers:
@@ -13,31 +13,32 @@
 // For the cache:
 //
 //   - Converging: whatever happens to the connection, once the source can be reached again the cache becomes equal to
-//     what the source has.
-//   - Atomic: a first or repeated list takes effect as a whole. Before the first one is complete, reads find nothing
-//     and handlers hear nothing.
-//   - Snapshot: List, By and the other loops show one moment, however long the loop takes, and hold no lock.
-//   - ReadYourWrites: after WaitFor returned, reads show the given version of the collection or a later one.
+//     the source.
+//   - Atomic: a list, first or repeated, replaces the cache in one step. Before the first list is complete, reads find
+//     nothing and no handler is called.
+//   - Snapshot: List, By and the other loops show the state at one moment, however long the loop takes, and hold no
+//     lock.
+//   - ReadYourWrites: after WaitFor has returned, reads show the given version of the collection or a later one.
 //
 // For one handler:
 //
-//   - Serial: its functions are called one at a time. Handlers do not wait for one another: one that blocks delays
-//     nobody, one that panics is reported and goes on with the next change.
-//   - Complete: it starts with an Added for everything in the cache at one moment (these are the initial ones) and
-//     from there on no change of state is left out.
-//   - Ordered: for one object it hears Added, any number of Updated, Deleted, and so on; the old object of an Updated
-//     is the one that it was told last. An object that was deleted and made again, under the same name but with
-//     another UID, is reported as Deleted and Added, never as Updated.
-//   - Coalesced: changes of an object that a handler has not come round to are merged, so that a handler's backlog is
-//     bounded by the number of objects and never by the number of events.
-//   - Truthful: an object that vanished while nobody was watching is reported as Deleted with the last state that is
-//     known, and marked so.
+//   - Serial: its functions are called one at a time. Handlers do not wait for one another: a handler that blocks does
+//     not stop the others. If a handler panics, the panic is reported and the handler goes on with the next change.
+//   - Complete: it first receives an Added for every object in the cache at one moment (the initial objects). After
+//     that it misses no change of state.
+//   - Ordered: for one object it receives Added, any number of Updated, Deleted, and so on. The old object of an
+//     Updated is the one that the handler received last. An object that was deleted and created again with the same
+//     name and another UID is reported as Deleted and Added, never as Updated.
+//   - Coalesced: changes of an object that a handler has not received yet are merged. So a handler's backlog is bounded
+//     by the number of objects, not by the number of events.
+//   - Truthful: an object that vanished while there was no watch is reported as Deleted with its last known state and
+//     finalStateUnknown.
 //
-// For shutdown: when Run has returned, nothing is running any more.
+// For shutdown: when Run has returned, nothing of the informer is running.
 //
 // # What a caller may not assume
 //
-// Objects are shared: who wants to change one works on a copy. Two reads of one object need not return the same
-// pointer, since large caches keep most of their objects in encoded form and decode those that are asked for. Different
-// handlers are not in step, neither with each other nor with the cache: the cache is usually a little ahead.
+// Objects are shared: copy an object before you modify it. Two reads of one object may return different pointers,
+// because large caches keep most of their objects encoded and decode them when they are read. Handlers receive changes
+// at different times, usually a little later than the cache.
 package informer

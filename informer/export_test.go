@@ -3,7 +3,7 @@ package informer
 import "github.com/millrace/millrace/informer/internal/wire"
 
 // HandlersTogether returns how many handlers are called in one goroutine.
-func HandlersTogether[T any](s *Shared[T]) int { return s.handlers.Together() }
+func HandlersTogether[T any](s *Shared[T]) int { return s.handlers.SharedCount() }
 
 // KeptEncoded reports whether the informer keeps an object encoded.
 func KeptEncoded[T any](s *Shared[T], key Key) bool { return s.lookup(key).Packed != nil }

@@ -11,27 +11,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Factory shares informers, so that parts of a program that look at the same objects keep one copy of them. The zero
-// value is ready.
+// Factory shares informers, so that parts of a program that need the same objects keep one copy of them. The zero value
+// is ready to use.
 type Factory struct {
 	options FactoryOptions
 
-	mu      sync.Mutex
-	shared  map[identity]member // guarded by mu
-	life    context.Context     // guarded by mu: set while running
-	stop    context.CancelFunc  // guarded by mu: set while running
-	ended   bool                // guarded by mu
-	running sync.WaitGroup
-	errs    []error // guarded by mu: what informers ended with
+	mu         sync.Mutex
+	shared     map[identity]member // guarded by mu
+	runContext context.Context     // guarded by mu: set while running
+	stop       context.CancelFunc  // guarded by mu: set while running
+	ended      bool                // guarded by mu
+	running    sync.WaitGroup
+	errs       []error // guarded by mu: the errors that informers returned
 }
 
-// member is what a factory asks of an informer, whatever the type of its objects.
+// member is an informer with objects of any type, as a factory needs it.
 type member interface {
 	Run(ctx context.Context) error
 	Synced(ctx context.Context) error
 }
 
-// identity tells whether two informers would hold the same.
+// identity is equal for two informers if their caches would be equal.
 type identity struct {
 	kind           reflect.Type // of the objects that are listed
 	kept           reflect.Type // of the objects in the cache
@@ -43,8 +43,8 @@ type identity struct {
 
 // FactoryOptions configure a factory. None need to be set.
 type FactoryOptions struct {
-	// OneServer says that all sources are of the same server and may read the same there, whatever client they use: the
-	// parts of a program that have a client each, for example.
+	// OneServer says that all sources are of one server and have the same permissions there, whatever client they use. It
+	// is for programs whose parts have clients of their own.
 	OneServer bool
 }
 
@@ -52,22 +52,22 @@ type FactoryOptions struct {
 func NewFactory(options FactoryOptions) *Factory { return &Factory{options: options} }
 
 // Share returns the factory's informer for a source. It makes one if there is none with the same type of objects, client
-// (unless all are of one server), resource, namespace, selectors and name. The other options are those of the first
-// caller; a caller that needs different ones gives a name. Sources that cannot be told apart are never shared: those made
-// of functions, and those of clients that do not say what they list. If the factory runs, so does the informer.
+// (unless OneServer is set), resource, namespace, selectors and name. All other options are those of the first caller; a
+// caller that needs different ones sets a name. Sources without an identity are never shared: those made of functions,
+// and those whose clients do not tell what they list. If the factory runs, so does the informer.
 func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T] {
 	id := identify(source, reflect.TypeFor[T](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
-	return joined(f, id, func() *Shared[T] { return New(source, options) })
+	return share(f, id, func() *Shared[T] { return New(source, options) })
 }
 
-// ShareProjection is Share for an informer that Project makes. One factory's projections of the same objects to the same
-// type are the same.
+// ShareProjection is Share for an informer that Project makes. Projections of the same objects to the same type are
+// considered equal, so only the first projection function is used.
 func ShareProjection[T Object, P any](f *Factory, source Source[T], project func(T) P, options Options[P]) *Shared[P] {
 	id := identify(source, reflect.TypeFor[P](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
-	return joined(f, id, func() *Shared[P] { return Project(source, project, options) })
+	return share(f, id, func() *Shared[P] { return Project(source, project, options) })
 }
 
-func joined[T any](f *Factory, id identity, create func() *Shared[T]) *Shared[T] {
+func share[T any](f *Factory, id identity, create func() *Shared[T]) *Shared[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known, ok := f.shared[id]; ok {
@@ -78,13 +78,13 @@ func joined[T any](f *Factory, id identity, create func() *Shared[T]) *Shared[T]
 		f.shared = map[identity]member{}
 	}
 	f.shared[id] = informer
-	if f.life != nil {
+	if f.runContext != nil {
 		f.startLocked(informer)
 	}
 	return informer
 }
 
-// identified is a source that may know what it lists.
+// identified is a source that can tell what it lists.
 type identified interface {
 	identity() (server any, scope string, known bool)
 }
@@ -94,7 +94,7 @@ func identify[T Object](source Source[T], kept reflect.Type, labels, fields, nam
 	server, scope, known := identityOf(source)
 	switch {
 	case !known:
-		id.server = new(int64) // unlike all others
+		id.server = new(int64) // equal to no other
 	case !oneServer:
 		id.server = server
 	}
@@ -102,7 +102,8 @@ func identify[T Object](source Source[T], kept reflect.Type, labels, fields, nam
 	return id
 }
 
-// identityOf returns what tells a source from others with the same type of objects, if there is anything.
+// identityOf returns what distinguishes a source from others with the same type of objects. Without an identity known
+// is false.
 func identityOf(source any) (server any, scope string, known bool) {
 	if able, ok := source.(identified); ok {
 		return able.identity()
@@ -110,18 +111,18 @@ func identityOf(source any) (server any, scope string, known bool) {
 	return byPointer(source)
 }
 
-// byPointer is the identity of a value that is known by nothing but its place in memory.
+// byPointer returns the identity of a value that has none but its address.
 func byPointer(value any) (server any, scope string, known bool) {
 	return value, fmt.Sprintf("%T %p", value, value), distinct(value)
 }
 
-// distinct reports whether comparing a value with another one tells whether they are the same thing.
+// distinct reports whether two such values are equal only if they are the same thing.
 func distinct(value any) bool {
 	v := reflect.ValueOf(value)
-	return v.Kind() == reflect.Pointer && v.Type().Elem().Size() > 0 // pointers to nothing may all be equal
+	return v.Kind() == reflect.Pointer && v.Type().Elem().Size() > 0 // pointers to values of size zero may all be equal
 }
 
-// identity looks into client-go's clients: the generated ones tell their connection, their namespace and their resource.
+// identity reads client-go's clients: the generated ones have methods for their REST client, namespace and resource.
 func (s *typedSource[T, L]) identity() (server any, scope string, known bool) {
 	if typed, ok := s.client.(interface {
 		GetClient() rest.Interface
@@ -129,7 +130,7 @@ func (s *typedSource[T, L]) identity() (server any, scope string, known bool) {
 	}); ok {
 		return typed.GetClient(), resourceOf(s.client) + "/" + typed.GetNamespace(), true
 	}
-	if tracker, scope := fakeBehind(s.client); tracker != nil {
+	if tracker, scope := fakeIdentity(s.client); tracker != nil {
 		return tracker, scope, true
 	}
 	if s.scope == "" {
@@ -138,9 +139,9 @@ func (s *typedSource[T, L]) identity() (server any, scope string, known bool) {
 	return s.client, s.scope, distinct(s.client)
 }
 
-// fakeBehind looks into the clients of client-go's fake clientsets: they are made anew each time, and have in common
-// what they all record their actions in.
-func fakeBehind(client any) (tracker any, scope string) {
+// fakeIdentity reads the clients of client-go's fake clientsets. These are new for each call, and share the tracker
+// that records their actions.
+func fakeIdentity(client any) (tracker any, scope string) {
 	scoped, ok := client.(interface {
 		Namespace() string
 		Resource() schema.GroupVersionResource
@@ -158,14 +159,15 @@ func fakeBehind(client any) (tracker any, scope string) {
 	return tracker, scoped.Resource().String() + "/" + scoped.Namespace()
 }
 
-// Start starts all informers, and from now on each that is shared. They run until the context ends or Shutdown.
+// Start starts all informers, and from now on each new shared one at once. They run until the context ends or Shutdown
+// is called.
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.life != nil {
+	if f.runContext != nil {
 		return
 	}
-	f.life, f.stop = context.WithCancel(ctx)
+	f.runContext, f.stop = context.WithCancel(ctx)
 	for _, informer := range f.shared {
 		f.startLocked(informer)
 	}
@@ -176,7 +178,7 @@ func (f *Factory) startLocked(informer member) {
 		return
 	}
 	f.running.Go(func() {
-		if err := informer.Run(f.life); err != nil {
+		if err := informer.Run(f.runContext); err != nil {
 			f.mu.Lock()
 			f.errs = append(f.errs, err)
 			f.mu.Unlock()
@@ -184,7 +186,8 @@ func (f *Factory) startLocked(informer member) {
 	})
 }
 
-// Synced waits until all informers that are shared now have synced. The error names those that have not, and why.
+// Synced waits until all informers that are shared now have synced. The error names those that have not, and the
+// reasons.
 func (f *Factory) Synced(ctx context.Context) error {
 	f.mu.Lock()
 	var members []member
@@ -199,7 +202,7 @@ func (f *Factory) Synced(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Shutdown stops all informers and waits for them. Afterwards none is started any more.
+// Shutdown stops all informers and waits for them. No informer is started afterwards.
 func (f *Factory) Shutdown() error {
 	f.mu.Lock()
 	f.ended = true
@@ -213,7 +216,7 @@ func (f *Factory) Shutdown() error {
 	return errors.Join(f.errs...)
 }
 
-// Run is Start, and Shutdown when the context ends.
+// Run calls Start, and Shutdown when the context ends.
 func (f *Factory) Run(ctx context.Context) error {
 	f.Start(ctx)
 	<-ctx.Done()

@@ -9,26 +9,27 @@ import (
 	"github.com/millrace/millrace/informer/internal/state"
 )
 
-// Handler is told what changes. Any of the functions may be nil. A handler that only needs keys sets Changed alone,
-// which costs least, since no object has to be decoded for it.
+// Handler has the functions that an informer calls for changes. Any of them may be nil. A handler that only needs keys
+// sets Changed alone, which costs least, because no object is decoded for it.
 type Handler[T any] struct {
-	// Added: an object that the handler has not known. Initial ones were there when the handler joined, or in the
-	// informer's first list.
+	// Added is called for an object that is new to the handler. Initial objects were in the cache when the handler was
+	// added, or are from the informer's first list.
 	Added func(object T, initial bool)
-	// Updated: old is what the handler was told last.
+	// Updated is called with the object that the handler received last, and the new one.
 	Updated func(old, new T)
-	// Set is called for each object that Added or Updated would be called for, after them. A handler that does not need
-	// the old object costs half of one with Updated, where objects are kept encoded.
+	// Set is called after Added or Updated, with the new object. Where objects are kept encoded, a handler that does not
+	// need the old object costs half as much with Set as with Updated.
 	Set func(object T)
-	// Deleted: last is the last state. If finalStateUnknown, the deletion was not seen and last may be out of date.
+	// Deleted is called with the last state. If finalStateUnknown, the watch did not report the deletion and last may be
+	// outdated.
 	Deleted func(last T, finalStateUnknown bool)
 	// Changed is called after any of the others.
 	Changed func(key Key)
 
 	// Name is used in logs and errors.
 	Name string
-	// Resync is how often Updated is called for every object though nothing has changed. Zero: as the informer's
-	// options say; negative: never.
+	// Resync is how often Updated is called for every object although nothing has changed. Zero: the informer's Resync;
+	// negative: never.
 	Resync time.Duration
 }
 
@@ -39,8 +40,8 @@ type receiver[T any] struct {
 	leaving context.Context
 }
 
-// Tell implements dispatch.Receiver.
-func (r *receiver[T]) Tell(n dispatch.Notice[T]) {
+// Notify implements dispatch.Receiver.
+func (r *receiver[T]) Notify(n dispatch.Notice[T]) {
 	switch {
 	case n.Old == nil && n.New == nil:
 	case n.Old == nil:
@@ -61,7 +62,7 @@ func (r *receiver[T]) Tell(n dispatch.Notice[T]) {
 
 func (r *receiver[T]) added(v *state.Version[T], initial bool) {
 	if r.handler.Added != nil {
-		r.contain(v.Key, func() {
+		r.call(v.Key, func() {
 			if object, ok := r.owner.object(v, nil); ok {
 				r.handler.Added(object, initial)
 			}
@@ -72,7 +73,7 @@ func (r *receiver[T]) added(v *state.Version[T], initial bool) {
 
 func (r *receiver[T]) updated(old, new *state.Version[T]) {
 	if r.handler.Updated != nil {
-		r.contain(new.Key, func() {
+		r.call(new.Key, func() {
 			after, ok := r.owner.object(new, old)
 			before, ok2 := r.owner.object(old, new)
 			if ok && ok2 {
@@ -85,7 +86,7 @@ func (r *receiver[T]) updated(old, new *state.Version[T]) {
 
 func (r *receiver[T]) set(v *state.Version[T]) {
 	if r.handler.Set != nil {
-		r.contain(v.Key, func() {
+		r.call(v.Key, func() {
 			if object, ok := r.owner.object(v, nil); ok {
 				r.handler.Set(object)
 			}
@@ -96,7 +97,7 @@ func (r *receiver[T]) set(v *state.Version[T]) {
 
 func (r *receiver[T]) deleted(last *state.Version[T], unknown bool) {
 	if r.handler.Deleted != nil {
-		r.contain(last.Key, func() {
+		r.call(last.Key, func() {
 			if object, ok := r.owner.object(last, nil); ok {
 				r.handler.Deleted(object, unknown)
 			}
@@ -107,12 +108,12 @@ func (r *receiver[T]) deleted(last *state.Version[T], unknown bool) {
 
 func (r *receiver[T]) changed(key Key) {
 	if r.handler.Changed != nil {
-		r.contain(key, func() { r.handler.Changed(key) })
+		r.call(key, func() { r.handler.Changed(key) })
 	}
 }
 
-// contain calls a function unless the handler has left, and reports its panic.
-func (r *receiver[T]) contain(key Key, f func()) {
+// call calls a function of the handler, unless the handler has been closed, and reports a panic.
+func (r *receiver[T]) call(key Key, f func()) {
 	if r.leaving.Err() != nil {
 		return
 	}

@@ -227,7 +227,7 @@ func TestAnIndexCanBeAddedAtAnyTime(t *testing.T) {
 		source.Add(labelled("three", "x"))
 		source.Delete(labelled("one", ""))
 		source.Compact()
-		source.Cut(errors.New("connection reset"))
+		source.EndWatches(errors.New("connection reset"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		var found []string

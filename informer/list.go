@@ -14,49 +14,50 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// list fills the sink if there is no position to go on from. A list that was streamed goes on as a watch, which it
-// returns.
+// list fills the sink if there is no position from which a watch can continue. A streamed list continues as a watch,
+// which is returned.
 func (r *reflector[I]) list(ctx context.Context) (watch.Stream[I], error) {
 	if r.position != "" {
 		return nil, nil
 	}
-	if r.streams && !r.pages.now(time.Now()) {
+	if r.streams && !r.streaming.inEffect(time.Now()) {
 		stream, err := r.streamList(ctx)
-		if err == nil || ctx.Err() != nil || !r.unable(err) {
+		if err == nil || ctx.Err() != nil || !r.cannotStream(err) {
 			return stream, err
 		}
 		r.log.Info("the server does not stream lists, reading pages instead", "reason", err)
-		r.pages.refused(time.Now())
+		r.streaming.refused(time.Now())
 	}
 	err := r.pageList(ctx, r.pageSize)
 	if expired(err) {
-		// The pages took longer than the server keeps old states. One answer with everything cannot expire.
+		// The pages took longer than the server keeps old states. One answer with all objects cannot expire.
 		err = r.pageList(ctx, 0)
 	}
 	return nil, err
 }
 
-// pagesOnly says whether a server has to be asked for pages because it would not stream. It may be upgraded, or another
-// may answer the next time, so that does not hold for ever: for five minutes at first, and up to an hour.
-type pagesOnly struct {
+// streamingRefused records that a server refused to stream a list, so pages are requested instead. The server may be
+// upgraded, or another one may answer next time. So this is valid for a limited time: five minutes at first, an hour at
+// most.
+type streamingRefused struct {
 	until time.Time
 	last  time.Duration
 }
 
-func (p *pagesOnly) refused(now time.Time) {
+func (p *streamingRefused) refused(inEffect time.Time) {
 	p.last = min(max(2*p.last, 5*time.Minute), time.Hour)
-	p.until = now.Add(p.last)
+	p.until = inEffect.Add(p.last)
 }
 
-func (p *pagesOnly) now(now time.Time) bool { return now.Before(p.until) }
+func (p *streamingRefused) inEffect(inEffect time.Time) bool { return inEffect.Before(p.until) }
 
-// unable reports whether an attempt to stream failed in a way that pages would not.
-func (r *reflector[I]) unable(err error) bool {
-	return refused(err) || errors.Is(err, errNoProgress) || errors.Is(err, errEndsTooSoon)
+// cannotStream reports whether streaming failed in a way in which pages would not fail.
+func (r *reflector[I]) cannotStream(err error) bool {
+	return refused(err) || errors.Is(err, errNoProgress) || errors.Is(err, errListIncomplete)
 }
 
-// streamList reads the list as the initial events of a watch: the server sends one object at a time and neither side
-// has to hold the whole.
+// streamList reads the list as the initial events of a watch: the server sends one object at a time, and neither side
+// has to hold the whole list.
 func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) {
 	began := time.Now()
 	options := r.options()
@@ -94,28 +95,28 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 		if event.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 			continue
 		}
-		r.position, r.listed, r.pages = event.Object.GetResourceVersion(), true, pagesOnly{}
+		r.position, r.listed, r.streaming = event.Object.GetResourceVersion(), true, streamingRefused{}
 		incoming.commit(r.position)
 		r.metrics.Listed(r.name, items, time.Since(began))
 		return stream, nil
 	}
 }
 
-// nextInitial returns the next event of a streamed list, with all that can go wrong as errors.
+// nextInitial returns the next event of a streamed list. Everything that can go wrong is returned as an error.
 func nextInitial[I item](ctx context.Context, stream watch.Stream[I]) (watch.Event[I], error) {
 	event, err := stream.Next(ctx)
 	switch {
 	case errors.Is(err, io.EOF):
-		return event, errEndsTooSoon
+		return event, errListIncomplete
 	case err != nil:
 		return event, err
 	}
 	return event, usable(event)
 }
 
-// pageList reads the list in pages and hands on each before it asks for the next. The first list takes what the server
-// has at hand, which costs it least and often comes as one page; the watch that follows brings it up to date. Later
-// ones ask for the newest state, since what another server has at hand may be older than what we have seen.
+// pageList reads the list in pages and passes on each page before it requests the next. The first list accepts whatever
+// state the server has cached, which costs the server least and often is one page; the watch that follows brings it up
+// to date. Later lists request the newest state, because another server's cache may be older than what we have seen.
 func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
 	began := time.Now()
 	options := r.options()
@@ -132,10 +133,10 @@ func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
 		for i, it := range items {
 			incoming.take(watch.Event[I]{Type: watch.Added, Object: it})
 			var none I
-			items[i] = none // let go of what was taken in
+			items[i] = none // allow the garbage collector to free it
 		}
 		count += len(items)
-		options.ResourceVersion = "" // a token for the next page has its own
+		options.ResourceVersion = "" // the continue token contains it
 		if options.Continue = list.Continue; options.Continue == "" {
 			r.position, r.listed = list.ResourceVersion, true
 			incoming.commit(r.position)
@@ -145,7 +146,8 @@ func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
 	}
 }
 
-// watchTimeout asks the server to end a watch after 5 to 10 minutes, so that connections spread anew over servers.
+// watchTimeout returns 5 to 10 minutes, after which the server ends the watch, so that connections are distributed over
+// servers again.
 func watchTimeout() *int64 {
 	seconds := int64(300 + rand.IntN(300))
 	return &seconds

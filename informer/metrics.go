@@ -2,18 +2,19 @@ package informer
 
 import "time"
 
-// Metrics receives an informer's counts. The name is that of the informer, so labels are as many as informers. Methods
-// are called from several goroutines and must not block. Package prommetrics has one for Prometheus.
+// Metrics receives an informer's counts, with its name: so there are as many labels as informers. Methods are called
+// from several goroutines and must not block. Package prommetrics implements it for Prometheus.
 type Metrics interface {
-	// Listed: a list (or a streamed one) is complete.
+	// Listed is called when a list, in pages or streamed, is complete.
 	Listed(informer string, items int, took time.Duration)
-	// Watched: a watch has ended, after so many events.
+	// Watched is called when a watch has ended, with the number of its events.
 	Watched(informer string, events int, took time.Duration)
-	// Failed: a list or watch has failed.
+	// Failed is called when a list or watch has failed.
 	Failed(informer string)
-	// Moved: the cache has reached this resource version (zero if it is not a number) and holds so many objects.
+	// Moved is called when the cache has reached a resource version (zero if it is not a number), with the number of
+	// objects.
 	Moved(informer string, resourceVersion uint64, objects int)
-	// Panicked: a handler panicked.
+	// Panicked is called when a handler has panicked.
 	Panicked(informer string)
 }
 

@@ -8,44 +8,45 @@ import (
 
 // Options configure an informer. The zero value works.
 type Options[T any] struct {
-	// Name says in logs, errors and metrics which informer is meant. Default: the type of its objects.
+	// Name is the informer's name in logs, errors and metrics. Default: the type of its objects.
 	Name   string
 	Logger *slog.Logger // nil: discard
 
-	// LabelSelector and FieldSelector restrict what is listed and watched, in the API's syntax.
+	// LabelSelector and FieldSelector restrict which objects are listed and watched, in the API's syntax.
 	LabelSelector string
 	FieldSelector string
-	// PageSize is the number of objects asked for at a time where the first list is not streamed. Default 2000: client-go's
-	// clients allow themselves five requests a second, so small pages make large lists slow.
+	// PageSize is the limit of a page where the first list is not streamed. Default 2000: client-go's clients send at most
+	// five requests a second by default, so small pages make large lists slow.
 	PageSize int64
-	// DisableStreaming lists in pages even where the server could stream the first list.
+	// DisableStreaming lists in pages even where the server can stream the first list.
 	DisableStreaming bool
-	// StreamTimeout is how long a streamed first list may make no progress before it is given up for pages. Default 10 s.
+	// StreamTimeout is how long a streamed first list may make no progress before pages are requested instead. Default 10
+	// s.
 	StreamTimeout time.Duration
-	// Backoff paces attempts after errors.
+	// Backoff is the delay between attempts after errors.
 	Backoff Backoff
 
-	// Transform is applied to each object before it is kept; it may modify and return the object that it gets. An
-	// object for which it fails is kept as it came and the error reported.
+	// Transform is applied to each object before it is kept. It may modify and return its argument. If it fails, the
+	// object is kept unchanged and the error is reported.
 	Transform func(T) (T, error)
-	// DropManagedFields forgets metadata.managedFields, which few need and which is often half of an object.
+	// DropManagedFields removes metadata.managedFields, which few programs need and which is often half of an object.
 	DropManagedFields bool
-	// Indexes are those that exist from the start. More can be added with AddIndex.
+	// Indexes are the initial indexes. AddIndex adds more.
 	Indexes []*Index[T]
-	// HotBytes bounds the objects that are kept in decoded form, for sources that deliver protobuf: it is the sum of
-	// their encoded sizes. Decoded, an object takes two to eight times that. All others are kept encoded only, and are
-	// decoded when they are asked for. Default 16 MiB; negative: all objects are kept decoded.
+	// HotBytes bounds the encoded size of the objects that are also kept decoded, for sources that deliver protobuf. A
+	// decoded object takes two to eight times its encoded size. All others are kept encoded only and are decoded when they
+	// are read. Default 16 MiB; negative: all objects are kept decoded.
 	HotBytes int
 
-	// Resync is how often a handler that does not say otherwise is told Updated for every object though nothing has
-	// changed. Zero: never.
+	// Resync is the default interval at which a handler receives Updated for every object although nothing has changed.
+	// Zero: never.
 	Resync time.Duration
-	// StopWhenUnused makes Run return when the last handler has left.
+	// StopWhenUnused makes Run return when the last handler has been closed.
 	StopWhenUnused bool
 
 	Metrics Metrics // nil: none
-	// OnError hears of each failed list or watch, each object that could not be used and each panic of a handler. It
-	// must not block.
+	// OnError receives the error of each failed list or watch, each object that could not be used and each panic of a
+	// handler. It must not block.
 	OnError func(error)
 }
 
@@ -72,13 +73,13 @@ func (o Options[T]) withDefaults() Options[T] {
 	return o
 }
 
-// Backoff says how long to wait between attempts. The zero value starts at 800 ms, doubles up to 30 s, adds up to 100 %
-// at random, and starts anew after 2 minutes without an error.
+// Backoff is the delay between attempts. The zero value starts at 800 ms, doubles up to 30 s, adds up to 100 % at
+// random, and starts again after 2 minutes without an error.
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
 	Factor  float64
-	Jitter  float64 // the largest share that is added at random; negative: none
+	Jitter  float64 // the largest fraction that is added at random; negative: none
 	Reset   time.Duration
 }
 
@@ -101,15 +102,15 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-// pacer is the state of one Backoff.
-type pacer struct {
+// backoffState is the state of one Backoff.
+type backoffState struct {
 	Backoff
 	next time.Duration
-	last time.Time // of the last failure
+	last time.Time // the time of the last failure
 }
 
-// failed returns how long to wait after one more failure.
-func (p *pacer) failed(now time.Time) time.Duration {
+// failed records a failure and returns how long to wait.
+func (p *backoffState) failed(now time.Time) time.Duration {
 	if p.next == 0 || now.Sub(p.last) > p.Reset+p.next {
 		p.next = p.Initial
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// part is what one list and watch keeps up to date: all of a cache, or one namespace of it.
+// part is the part of a cache that one list and watch maintains: the whole cache, or one namespace of it.
 type part struct {
 	namespace string
 	divided   bool // there are other parts
@@ -24,13 +24,13 @@ type part struct {
 	lastError error  // guarded by the informer's mu
 }
 
-// ForNamespaces makes a source of several namespaces, which a Shared informer keeps in one cache, with a list and watch
+// ForNamespaces makes a source of several namespaces. A Shared informer keeps them in one cache, with a list and watch
 // for each:
 //
 //	informer.ForNamespaces(clientset.CoreV1().Pods, "blue", "green")
 //
-// That needs no permission to read other namespaces. Until the informer has synced, reads may find some of the
-// namespaces only. Without a namespace it is a source of all of them.
+// It needs no permission to read other namespaces. Until the informer has synced, reads may find only some of the
+// namespaces. Without arguments it is a source of all namespaces.
 func ForNamespaces[T Object, L runtime.Object, C Client[T, L]](client func(namespace string) C, namespaces ...string) Source[T] {
 	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
@@ -43,7 +43,7 @@ func ForNamespaces[T Object, L runtime.Object, C Client[T, L]](client func(names
 	return s
 }
 
-// namespaced is a source in parts.
+// namespaced is a source that consists of one source for each namespace.
 type namespaced[T Object] struct {
 	parts []namespacePart[T]
 }
@@ -55,12 +55,12 @@ type namespacePart[T Object] struct {
 
 var errDivided = errors.New("a source of several namespaces has no list and watch of its own")
 
-// List implements Source, for those who cannot deal with parts.
+// List implements Source for callers that do not use the parts; it returns an error.
 func (s *namespaced[T]) List(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error) {
 	return nil, metav1.ListMeta{}, errDivided
 }
 
-// Watch implements Source, for those who cannot deal with parts.
+// Watch implements Source for callers that do not use the parts; it returns an error.
 func (s *namespaced[T]) Watch(context.Context, metav1.ListOptions) (watch.Stream[T], error) {
 	return nil, errDivided
 }
@@ -76,7 +76,7 @@ func (s *namespaced[T]) identity() (server any, scope string, known bool) {
 	return server, strings.Join(scopes, ","), true
 }
 
-// partsOf returns a source's parts: most have only one.
+// partsOf returns a source's parts: most sources have only one.
 func partsOf[T Object](source Source[T]) []namespacePart[T] {
 	if divided, ok := source.(*namespaced[T]); ok {
 		return divided.parts
@@ -84,11 +84,11 @@ func partsOf[T Object](source Source[T]) []namespacePart[T] {
 	return []namespacePart[T]{{source: source}}
 }
 
-// addPart makes the informer follow a source for a part of its cache.
+// addPart adds a reflector that fills one part of the informer's cache.
 func addPart[I item, T any](s *Shared[T], namespace string, source Source[I], admit func(I) (*state.Version[T], error)) {
 	p := &part{namespace: namespace, divided: namespace != ""}
 	s.parts = append(s.parts, p)
-	r := newReflector(s.options.settings(s.log), source, &gate[I, T]{shared: s, part: p, admit: admit}, func(err error) { s.failed(p, err) })
+	r := newReflector(s.options.settings(s.log), source, &cacheSink[I, T]{shared: s, part: p, admit: admit}, func(err error) { s.failed(p, err) })
 	s.followers = append(s.followers, r.run)
 }
 
@@ -103,7 +103,7 @@ func (s *Shared[T]) follow(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reachedLocked records how far a part is. The whole is as far as the part that is furthest behind.
+// reachedLocked records the position of a part. The informer's position is that of the part that is furthest behind.
 func (s *Shared[T]) reachedLocked(p *part, position string) {
 	p.position = position
 	if !p.divided {
@@ -120,15 +120,16 @@ func (s *Shared[T]) reachedLocked(p *part, position string) {
 	s.position = behind
 }
 
-// shows reports whether reads show a version of the collection. A namespace where nothing happens tells only now and
-// then how far it is; but a version that has come in one of them is that of a write there, and no other needs it.
+// shows reports whether reads show a version of the collection. In a namespace without changes only bookmarks move the
+// position. But a version that one namespace has received is the version of a write in that namespace, and the others
+// have nothing to wait for.
 func (s *Shared[T]) shows(wanted uint64) (position string, reached bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.position, state.ParseRevision(s.position) >= wanted || s.recent.has(wanted)
 }
 
-// troubles returns what is wrong with parts, if anything.
+// troublesLocked returns the last errors of all parts.
 func (s *Shared[T]) troublesLocked() error {
 	var errs []error
 	for _, p := range s.parts {
@@ -143,7 +144,7 @@ func (s *Shared[T]) troublesLocked() error {
 	return errors.Join(errs...)
 }
 
-// recentRevisions are the last resource versions that were seen.
+// recentRevisions are the resource versions that were received last.
 type recentRevisions struct {
 	versions []uint64
 	next     int

@@ -85,7 +85,7 @@ func TestSeveralNamespacesShareOneCache(t *testing.T) {
 		synctest.Wait()
 		source.Delete(pod("blue", "one"))
 		source.Compact()
-		source.Cut(errors.New("connection reset"))
+		source.EndWatches(errors.New("connection reset"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if pods.Len() != 2 {

@@ -30,14 +30,14 @@ var (
 	byApp      = informer.NewIndex(func(p *corev1.Pod) []string { return []string{p.Labels["app"]} })
 )
 
-// faults spoils what a source delivers, until it is healed.
+// faults adds random faults to what a source delivers, until it is healed.
 type faults struct {
 	mu     sync.Mutex
 	random *rand.Rand // guarded by mu
 	healed bool       // guarded by mu
 }
 
-// strikes says yes once in n times.
+// strikes returns true once in n calls, at random.
 func (f *faults) strikes(n int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +59,7 @@ func (f *faults) heal() {
 	f.healed = true
 }
 
-// unreliable is a source over a bad connection.
+// unreliable is a source behind a bad connection.
 type unreliable[I any] struct {
 	informer.Source[I]
 	faults *faults
@@ -88,7 +88,7 @@ func (u *unreliable[I]) Watch(ctx context.Context, options metav1.ListOptions) (
 	return &unreliableStream[I]{Stream: stream, faults: u.faults}, nil
 }
 
-// unreliableStream cuts, delays and repeats.
+// unreliableStream cuts, delays and repeats events at random.
 type unreliableStream[I any] struct {
 	watch.Stream[I]
 	faults  *faults
@@ -130,7 +130,7 @@ func (s *unreliableStream[I]) Next(ctx context.Context) (watch.Event[I], error) 
 	return event, err
 }
 
-// witness is a handler that checks what it is told. The name in each complaint is that of the broken guarantee.
+// witness is a handler that checks what it receives. Each complaint starts with the name of the violated guarantee.
 type witness struct {
 	t      *testing.T
 	random *rand.Rand
@@ -141,7 +141,7 @@ type witness struct {
 	mu     sync.Mutex
 	busy   bool
 	knows  map[informer.Key]*corev1.Pod // guarded by mu
-	newest map[informer.Key]uint64      // guarded by mu: what was told of each, ever
+	newest map[informer.Key]uint64      // guarded by mu: the newest version of each object that it ever received
 }
 
 func (w *witness) handler() informer.Handler[*corev1.Pod] {
@@ -211,7 +211,7 @@ func (w *witness) hear(pod *corev1.Pod, check func(known *corev1.Pod), now *core
 	}
 }
 
-// agrees compares what the witness knows with the truth.
+// agrees compares the objects that the witness knows with the source's.
 func (w *witness) agrees(truth []*corev1.Pod) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -279,7 +279,7 @@ func simulate(t *testing.T, mode string, seed uint64) {
 		}
 	}
 	trouble.heal()
-	truth.Cut(nil)
+	truth.EndWatches(nil)
 	time.Sleep(20 * time.Minute) // enough for every back-off and every slow handler
 
 	want := truth.Objects()
@@ -295,14 +295,14 @@ func simulate(t *testing.T, mode string, seed uint64) {
 	}
 }
 
-// scribble changes something.
+// scribble makes a random change.
 func scribble(truth *informertest.Source[*corev1.Pod], random *rand.Rand) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("ns", random.IntN(3)), Name: fmt.Sprint("pod", random.IntN(6))}}
 	pod.Spec.NodeName = fmt.Sprint("node", random.IntN(3))
 	pod.Labels = map[string]string{"app": fmt.Sprint("app", random.IntN(2))}
 	switch random.IntN(6) {
 	case 0:
-		truth.Add(pod) // another object under an old name, perhaps
+		truth.Add(pod) // perhaps another object with an old name
 	case 1, 2:
 		truth.Delete(pod)
 	default:

@@ -10,23 +10,24 @@ import (
 	"github.com/millrace/millrace/informer/internal/state"
 )
 
-// Snapshot is the cache at one moment. Reading it takes no lock and disturbs nobody; keeping it keeps the objects.
+// Snapshot is the cache at one moment. Reading it takes no lock. While a snapshot is referenced, its objects stay in
+// memory.
 type Snapshot[T any] struct {
 	owner    *Shared[T]
 	table    *state.Table[T]
 	position string
 }
 
-// Snapshot returns the cache as it is now. Taking one costs the same for any number of objects.
+// Snapshot returns the cache as it is now. It costs the same for any number of objects.
 func (s *Shared[T]) Snapshot() Snapshot[T] {
 	var position string
 	table := s.copyTable(func() { position = s.position })
 	return Snapshot[T]{owner: s, table: table, position: position}
 }
 
-// copyTable returns a copy of the table, and calls the function at the moment that it shows.
+// copyTable returns a copy of the table, and calls the function at the moment that the copy shows.
 func (s *Shared[T]) copyTable(atThatMoment func()) *state.Table[T] {
-	s.mu.Lock() // not RLock: copying marks the original
+	s.mu.Lock() // not RLock: Copy changes marks in the original
 	defer s.mu.Unlock()
 	atThatMoment()
 	return s.table.Copy()
@@ -83,19 +84,19 @@ func (s *Shared[T]) Select(selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) { s.Snapshot().Select(selector)(yield) }
 }
 
-// By ranges over the objects that an index has under a value. It panics if the informer does not have the index.
+// By ranges over the objects under a value of an index. It panics if the informer does not have the index.
 func (s *Shared[T]) By(index *Index[T], value string) iter.Seq[T] {
 	return func(yield func(T) bool) { s.Snapshot().By(index, value)(yield) }
 }
 
-// Keys ranges over the keys of the objects that an index has under a value. It panics if the informer does not have the
+// Keys ranges over the keys of the objects under a value of an index. It panics if the informer does not have the
 // index.
 func (s *Shared[T]) Keys(index *Index[T], value string) iter.Seq[Key] {
 	return func(yield func(Key) bool) { s.Snapshot().Keys(index, value)(yield) }
 }
 
-// AddIndex adds an index, over what the cache holds now and will hold. An informer that has the index already is left as
-// it is. Indexes can be added at any time.
+// AddIndex adds an index over all objects in the cache, now and later. It does nothing if the informer has the index
+// already. Indexes can be added at any time.
 func (s *Shared[T]) AddIndex(index *Index[T]) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -103,7 +104,7 @@ func (s *Shared[T]) AddIndex(index *Index[T]) {
 	if extended.Index(&index.inner) != nil {
 		return
 	}
-	extended.AddIndex(&index.inner, s.peek) // without the lock, since it may have to decode every object
+	extended.AddIndex(&index.inner, s.peek) // without the lock: it may have to decode every object
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table = extended
@@ -116,9 +117,9 @@ func (s *Shared[T]) LastResourceVersion() string {
 	return s.position
 }
 
-// WaitFor returns when the cache shows the given version of the collection or a later one. After a write, give it the
-// resource version that the server returned, and reads show that write. An object outside of the informer's selectors
-// is waited for until the next event or bookmark tells that its version has passed.
+// WaitFor returns when the cache shows the given version of the collection or a later one. After a write, pass the
+// resource version that the server returned: then reads show that write. If the written object is not selected by the
+// informer, WaitFor returns with the next event or bookmark of a later version.
 func (s *Shared[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	wanted := state.ParseRevision(resourceVersion)
 	if wanted == 0 {
@@ -202,7 +203,7 @@ func (s Snapshot[T]) Select(selector labels.Selector) iter.Seq[T] {
 	})
 }
 
-// By ranges over the objects that an index has under a value. It panics if the informer did not have the index when the
+// By ranges over the objects under a value of an index. It panics if the informer did not have the index when the
 // snapshot was taken.
 func (s Snapshot[T]) By(index *Index[T], value string) iter.Seq[T] {
 	return func(yield func(T) bool) {
@@ -214,7 +215,7 @@ func (s Snapshot[T]) By(index *Index[T], value string) iter.Seq[T] {
 	}
 }
 
-// Keys ranges over the keys of the objects that an index has under a value. It panics like By.
+// Keys ranges over the keys of the objects under a value of an index. It panics like By.
 func (s Snapshot[T]) Keys(index *Index[T], value string) iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		for v := range s.entries(index).With(value) {
@@ -225,7 +226,7 @@ func (s Snapshot[T]) Keys(index *Index[T], value string) iter.Seq[Key] {
 	}
 }
 
-// Values ranges over the values that an index has objects under, in order. It panics like By.
+// Values ranges over the values of an index, in order. It panics like By.
 func (s Snapshot[T]) Values(index *Index[T]) iter.Seq[string] {
 	return func(yield func(string) bool) { s.entries(index).EachValue(yield) }
 }

@@ -17,24 +17,24 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// item is what a reflector has to know of an object: a decoded one, or one of which only the metadata was read.
+// item is an object as a reflector sees it: decoded, or encoded with only the metadata read.
 type item interface {
 	GetResourceVersion() string
 	GetAnnotations() map[string]string
 }
 
-// sink is where a reflector puts what it reads.
+// sink receives what a reflector reads.
 type sink[I item] interface {
-	replace() intake[I]
+	replace() listSink[I]
 	apply(kind watch.EventType, it I)
 	bookmark(resourceVersion string)
-	// flush says that what was applied should be announced: nothing more is there right now.
+	// flush announces what was applied, because no further event has arrived yet.
 	flush()
 }
 
-// intake receives the items of one list, one at a time. If the list fails half-way it is simply dropped.
-type intake[I item] interface {
-	// take applies one of the events that a list is streamed as: Added, Modified or Deleted.
+// listSink receives the items of one list, one at a time. A list that fails is dropped without a call of commit.
+type listSink[I item] interface {
+	// take applies one event of a streamed list, or one item of a page: Added, Modified or Deleted.
 	take(watch.Event[I])
 	commit(resourceVersion string)
 }
@@ -46,14 +46,14 @@ type reflector[I item] struct {
 	settings
 	failed func(error)
 
-	position string // where the next watch starts
-	pages    pagesOnly
-	listed   bool // there was a complete list
-	expiries int  // how often in a row a watch has expired before it brought anything
-	rejected int  // how often in a row a watch from the position was answered with an error
+	position  string // the resource version at which the next watch starts
+	streaming streamingRefused
+	listed    bool // a list has been completed
+	expiries  int  // consecutive watches that expired before their first event
+	rejected  int  // consecutive watches from this position that were answered with an error
 }
 
-// settings are those options that do not depend on the type of the objects.
+// settings are the options that do not depend on the type of the objects.
 type settings struct {
 	name          string
 	log           *slog.Logger
@@ -67,15 +67,15 @@ type settings struct {
 }
 
 var (
-	errNoProgress  = errors.New("the server streams no further part of the list")
-	errEndsTooSoon = errors.New("the watch ended before the list was complete")
-	errBreaksOff   = errors.New("watch ended at once and without an event")
-	errUnusable    = errors.New("event that cannot be used")
+	errNoProgress     = errors.New("the server streams no further part of the list")
+	errListIncomplete = errors.New("the watch ended before the list was complete")
+	errEmptyWatch     = errors.New("watch ended at once and without an event")
+	errUnusable       = errors.New("event that cannot be used")
 )
 
 // run follows the source until the context ends.
 func (r *reflector[I]) run(ctx context.Context) error {
-	pace := pacer{Backoff: r.backoff}
+	pace := backoffState{Backoff: r.backoff}
 	for ctx.Err() == nil {
 		err := r.listAndWatch(ctx)
 		if ctx.Err() != nil || err == nil {
@@ -83,7 +83,7 @@ func (r *reflector[I]) run(ctx context.Context) error {
 		}
 		wait := pace.failed(time.Now())
 		if apierrors.IsNotFound(err) {
-			// The kind is not there: it may be created any time, or never. Asking at the slowest pace is enough.
+			// The server does not have the kind. It may be created at any time, or never, so the longest delay is enough.
 			err = fmt.Errorf("the server has no such kind (yet): %w", err)
 		}
 		if after, ok := apierrors.SuggestsClientDelay(err); ok {
@@ -104,8 +104,8 @@ func pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// listAndWatch lists unless it knows where it was, and watches from there. It returns nil if the watch ended in good
-// order and can be taken up again at once.
+// listAndWatch continues from the position, or lists first if there is none, and watches. It returns nil if the watch
+// ended without an error and can be continued at once.
 func (r *reflector[I]) listAndWatch(ctx context.Context) error {
 	stream, err := r.list(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *reflector[I]) listAndWatch(ctx context.Context) error {
 		r.log.Debug("watch has expired, listing again", "position", r.position, "error", err)
 		r.position = ""
 		if r.expiries++; r.expiries > 1 {
-			return err // lists that expire before they are of use must not follow each other without a pause
+			return err // lists that expire before their first watch must not repeat without a delay
 		}
 		return nil
 	}
@@ -131,10 +131,10 @@ func (r *reflector[I]) listAndWatch(ctx context.Context) error {
 	return err
 }
 
-// mustRelist reports whether to give up the position. A server that cannot be reached, or has too much to do, is asked
-// again from where we were: nothing has been missed as long as it remembers, and listing would cost it more. One that
-// answers with other errors may do so for ever, say since it was restored from a backup and has never heard of the
-// position: after three times a list is worth its cost.
+// mustRelist reports whether to drop the position. If a server cannot be reached or is overloaded, the watch is
+// repeated from the same position: nothing has been missed while the server has that history, and a list would cost it
+// more. A server that answers with other errors may do so for ever, for example because it was restored from a backup
+// and does not know the position. So after three such errors the objects are listed again.
 func (r *reflector[I]) mustRelist(err error) bool {
 	switch {
 	case err == nil:
@@ -171,7 +171,7 @@ func (r *reflector[I]) watch(ctx context.Context) (watch.Stream[I], error) {
 	return stream, nil
 }
 
-// consume hands on the events of a watch.
+// consume passes on the events of a watch.
 func (r *reflector[I]) consume(ctx context.Context, stream watch.Stream[I]) error {
 	defer stream.Stop()
 	defer r.sink.flush()
@@ -182,7 +182,7 @@ func (r *reflector[I]) consume(ctx context.Context, stream watch.Stream[I]) erro
 		switch {
 		case errors.Is(err, io.EOF):
 			if events == 0 && time.Since(began) < time.Second {
-				return fmt.Errorf("watch from %s: %w", r.position, errBreaksOff)
+				return fmt.Errorf("watch from %s: %w", r.position, errEmptyWatch)
 			}
 			return nil
 		case err != nil:
@@ -198,17 +198,17 @@ func (r *reflector[I]) consume(ctx context.Context, stream watch.Stream[I]) erro
 	}
 }
 
-// maxBatch is how many events may be applied before those who wait for them are told.
+// maxBatch is how many events may be applied before handlers and WaitFor are woken.
 const maxBatch = 64
 
-// ready reports whether the next event is here already. Waking fifty handlers once for a batch of events costs a
-// fraction of waking them for each.
+// ready reports whether the next event has arrived already. Waking fifty handlers once for a batch of events costs a
+// fraction of waking them for each event.
 func ready[I any](stream watch.Stream[I]) bool {
 	full, ok := stream.(interface{ Ready() bool })
 	return ok && full.Ready()
 }
 
-// handle hands on one event.
+// handle passes on one event.
 func (r *reflector[I]) handle(event watch.Event[I]) error {
 	if err := usable(event); err != nil {
 		return err
@@ -220,12 +220,12 @@ func (r *reflector[I]) handle(event watch.Event[I]) error {
 	}
 	r.rejected, r.expiries = 0, 0
 	if reached := event.Object.GetResourceVersion(); state.ParseRevision(reached) >= state.ParseRevision(r.position) {
-		r.position = reached // unless a faulty connection repeats itself
+		r.position = reached // unless a faulty connection repeats an event
 	}
 	return nil
 }
 
-// usable returns what is wrong with an event.
+// usable returns an error if an event cannot be used.
 func usable[I any](event watch.Event[I]) error {
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
@@ -239,7 +239,7 @@ func usable[I any](event watch.Event[I]) error {
 	return fmt.Errorf("%w: its type is %q", errUnusable, event.Type)
 }
 
-// refused reports whether a server does not know how to stream a list.
+// refused reports whether the error says that the server does not support streamed lists.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && statusCode(err) == http.StatusBadRequest

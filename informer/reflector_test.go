@@ -24,7 +24,7 @@ import (
 
 type podInformer = *informer.Shared[*corev1.Pod]
 
-// withPods runs a test in a bubble, with an informer for a source.
+// withPods runs a test in a synctest bubble, with an informer for a source.
 func withPods(t *testing.T, source informer.Source[*corev1.Pod], options informer.Options[*corev1.Pod], test func(t *testing.T, pods podInformer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAServerThatRefusesToStreamIsReadInPages(t *testing.T) {
 		source.Compact()
 		source.Add(pod("a", "late"))
 		source.Compact()
-		source.Cut(io.ErrUnexpectedEOF)
+		source.EndWatches(io.ErrUnexpectedEOF)
 		time.Sleep(time.Minute)
 		var asked []string
 		for _, list := range source.Requests("list") {
@@ -140,7 +140,7 @@ func TestStreamingIsTriedAgainAfterAWhile(t *testing.T) {
 		source.Compact()
 		source.Add(pod("a", "another"))
 		source.Compact()
-		source.Cut(io.ErrUnexpectedEOF)
+		source.EndWatches(io.ErrUnexpectedEOF)
 		time.Sleep(time.Minute)
 	}
 	withPods(t, wrapped, informer.Options[*corev1.Pod]{}, func(t *testing.T, pods podInformer) {
@@ -161,7 +161,7 @@ func TestStreamingIsTriedAgainAfterAWhile(t *testing.T) {
 
 func TestAServerThatNeverEndsAStreamedListIsReadInPagesAfterAWhile(t *testing.T) {
 	source := informertest.NewSource(pod("a", "one"))
-	source.ForgetInitialEnd = true
+	source.OmitInitialEventsEnd = true
 	withPods(t, source, informer.Options[*corev1.Pod]{StreamTimeout: 7 * time.Second}, func(t *testing.T, pods podInformer) {
 		before := time.Now()
 		mustSync(t, pods)
@@ -202,7 +202,7 @@ func TestAnExpiredWatchListsAgainAndTellsWhatVanished(t *testing.T) {
 		mustSync(t, pods)
 		synctest.Wait()
 		source.Fail("watch", errors.New("connection refused"))
-		source.Cut(errors.New("connection reset"))
+		source.EndWatches(errors.New("connection reset"))
 		synctest.Wait()
 		source.Delete(pod("a", "goes"))
 		source.Compact()
@@ -223,7 +223,7 @@ func TestAWatchIsTakenUpWhereItWasCutWithoutAList(t *testing.T) {
 		mustSync(t, pods)
 		rv := source.Add(pod("a", "two")).ResourceVersion
 		synctest.Wait()
-		source.Cut(io.ErrUnexpectedEOF)
+		source.EndWatches(io.ErrUnexpectedEOF)
 		time.Sleep(time.Minute)
 		watches := source.Requests("watch")
 		if len(watches) != 2 || watches[1].ResourceVersion != rv || watches[1].SendInitialEvents != nil {
@@ -236,13 +236,13 @@ func TestABookmarkMovesThePlaceToContinueFrom(t *testing.T) {
 	source := informertest.NewSource(pod("a", "one"))
 	withPods(t, source, informer.Options[*corev1.Pod]{LabelSelector: "app=none"}, func(t *testing.T, pods podInformer) {
 		mustSync(t, pods)
-		rv := source.Add(pod("a", "two")).ResourceVersion // not selected, so no event tells
+		rv := source.Add(pod("a", "two")).ResourceVersion // not selected, so the watch sends no event for it
 		source.SendBookmarks()
 		if err := pods.WaitFor(t.Context(), rv); err != nil {
 			t.Fatal(err)
 		}
 		source.Compact()
-		source.Cut(io.ErrUnexpectedEOF)
+		source.EndWatches(io.ErrUnexpectedEOF)
 		time.Sleep(time.Minute)
 		if watches := source.Requests("watch"); len(watches) != 2 || watches[1].ResourceVersion != rv {
 			t.Errorf("watches: %+v", watches)
@@ -258,7 +258,7 @@ func TestAServerThatIsAwayForAnHourIsNotPesteredAndThenFollowedAgain(t *testing.
 			source.Fail("watch", errors.New("connection refused"))
 			source.Fail("list", errors.New("connection refused"))
 		}
-		source.Cut(errors.New("connection reset"))
+		source.EndWatches(errors.New("connection reset"))
 		time.Sleep(time.Hour)
 		attempts := len(source.Requests("watch"))
 		if attempts < 50 || attempts > 150 {
@@ -299,7 +299,7 @@ func TestAServerRestoredFromABackupIsListedAgain(t *testing.T) {
 		mustSync(t, pods)
 		broken := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError}}
 		source.Fail("watch", broken, broken, broken)
-		source.Cut(io.ErrUnexpectedEOF)
+		source.EndWatches(io.ErrUnexpectedEOF)
 		time.Sleep(4 * time.Minute)
 		watches := source.Requests("watch")
 		if last := watches[len(watches)-1]; last.SendInitialEvents == nil {

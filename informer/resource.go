@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// Resource is a small typed client for one kind: it puts requests together from verb, namespace, resource, typed
-// parameters and selectors. Its methods return changed copies, so that one can be kept and narrowed:
+// Resource is a small typed client for one kind. It builds requests from verb, namespace, resource, typed parameters
+// and selectors. Its methods return changed copies, so one can be kept and restricted further:
 //
 //	pods := informer.ResourceOf[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods")
 //	own := pods.WithField("spec.nodeName", name)
@@ -32,7 +32,7 @@ type Resource[T Object] struct {
 	fields      fields.Selector
 }
 
-// ResourceOf returns a client for the kind that a connection has under a name: "pods".
+// ResourceOf returns a client for a resource, such as "pods", of a connection's group and version.
 func ResourceOf[T Object](client rest.Interface, name string) Resource[T] {
 	return Resource[T]{client: client, name: name, labels: labels.Everything(), fields: fields.Everything()}
 }
@@ -56,7 +56,7 @@ func (r Resource[T]) WithLabels(selector labels.Selector) Resource[T] {
 	return r
 }
 
-// SubResource directs requests that name an object to one of its subresources: "status".
+// SubResource directs requests for one object to a subresource, such as "status".
 func (r Resource[T]) SubResource(name string) Resource[T] {
 	r.subresource = name
 	return r
@@ -72,7 +72,7 @@ func (r Resource[T]) Create(ctx context.Context, object T, options metav1.Create
 	return r.object(r.to(r.client.Post(), "").SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Body(object).Do(ctx))
 }
 
-// Update writes an object over the one of its name.
+// Update replaces the object with this name.
 func (r Resource[T]) Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error) {
 	return r.object(r.to(r.client.Put(), object.GetName()).SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.Unversioned).Body(object).Do(ctx))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/informer/internal/state"
 )
 
-// Shared is an informer: one local copy, kept up to date by one list and watch, for any number of readers and handlers.
+// Shared is an informer: one local copy, updated by one list and watch, for any number of readers and handlers.
 type Shared[T any] struct {
 	options Options[T]
 	labels  func(*state.Version[T]) labels.Set
@@ -28,24 +28,24 @@ type Shared[T any] struct {
 	synced   chan struct{} // closed when the first list is complete
 	finished chan struct{} // closed when Run is about to return
 
-	// writing serialises those who change the table: the reflectors, and AddIndex. Taken before mu.
+	// writing serialises the writers of the table: the reflectors, and AddIndex. It is taken before mu.
 	writing sync.Mutex
 
-	mu       sync.RWMutex
-	table    *state.Table[T]         // guarded by mu
-	position string                  // guarded by mu: the resource version that the table shows
-	life     context.Context         // guarded by mu: set while running
-	end      context.CancelCauseFunc // guarded by mu: set while running
-	recent   recentRevisions         // guarded by mu: if there are several parts
+	mu         sync.RWMutex
+	table      *state.Table[T]         // guarded by mu
+	position   string                  // guarded by mu: the resource version that the table shows
+	runContext context.Context         // guarded by mu: set while running
+	end        context.CancelCauseFunc // guarded by mu: set while running
+	recent     recentRevisions         // guarded by mu: if there are several parts
 
 	handlers *dispatch.Dispatcher[T] // its lock comes after mu
 	progress signal.Signal           // the position has moved
 }
 
-// errUnused ends an informer that nobody uses any more.
+// errUnused ends an informer without handlers.
 var errUnused = errors.New("the last handler has left")
 
-// newShared puts the parts together.
+// newShared makes an informer without parts.
 func newShared[T any](options Options[T]) *Shared[T] {
 	options = options.withDefaults()
 	if options.Name == "" {
@@ -64,8 +64,8 @@ func newShared[T any](options Options[T]) *Shared[T] {
 	return s
 }
 
-// Run lists and watches, and calls handlers, until the context ends, or until the last handler leaves if that was asked
-// for. It returns when all that is over, so a handler that never returns keeps it. It can be called once.
+// Run lists and watches, and calls handlers, until the context ends, or with StopWhenUnused until the last handler is
+// closed. It returns when everything has ended, so it waits for a handler that does not return. It can be called once.
 func (s *Shared[T]) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -86,16 +86,16 @@ func (s *Shared[T]) Run(ctx context.Context) error {
 func (s *Shared[T]) begin(ctx context.Context, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life != nil {
+	if s.runContext != nil {
 		return fmt.Errorf("informer %s: %w", s.options.Name, ErrRunning)
 	}
-	s.life, s.end = ctx, cancel
+	s.runContext, s.end = ctx, cancel
 	s.handlers.Start()
 	return nil
 }
 
-// Handle adds a handler. It may join before Run or at any time while the informer runs; if the informer has stopped,
-// the registration is closed from the start.
+// Handle adds a handler, before Run or at any time while the informer runs. If the informer has stopped, the
+// registration is closed from the start.
 func (s *Shared[T]) Handle(handler Handler[T]) *Registration[T] {
 	if handler.Name == "" {
 		handler.Name = s.options.Name
@@ -108,7 +108,7 @@ func (s *Shared[T]) Handle(handler Handler[T]) *Registration[T] {
 	return &Registration[T]{owner: s, follower: follower}
 }
 
-// unused ends the informer if it was asked to end with its last handler.
+// unused ends the informer if StopWhenUnused is set.
 func (s *Shared[T]) unused() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -117,34 +117,34 @@ func (s *Shared[T]) unused() {
 	}
 }
 
-// batchSize is how many changes one handler is told of before it is another's turn.
+// batchSize is how many changes one handler receives before the next handler is called.
 const batchSize = 64
 
-// batch keeps a batch small enough for the next handler to find decoded what one handler has decoded.
+// batch returns a size so small that what one handler has decoded is still decoded for the next.
 func (s *Shared[T]) batch() int {
 	if s.hot == nil {
 		return batchSize
 	}
-	return max(1, min(batchSize, s.hot.Room()/4))
+	return max(1, min(batchSize, s.hot.Capacity()/4))
 }
 
-// maxSuperseded is how many superseded versions may stay decoded for handlers that have not been told of the change yet.
+// maxSuperseded is how many superseded versions may stay decoded for handlers that have not received the change yet.
 const maxSuperseded = 4 * batchSize
 
-// sweep drops decoded objects that no handler needs, as all that keep up have been told.
+// sweep drops decoded objects that no handler needs, because all handlers that keep up have received the changes.
 func (s *Shared[T]) sweep() {
 	if s.hot != nil {
 		s.hot.Sweep(0)
 	}
 }
 
-// Name returns the name under which the informer logs and counts.
+// Name returns the informer's name in logs and metrics.
 func (s *Shared[T]) Name() string { return s.options.Name }
 
 // HasSynced reports whether the first list is in the cache.
 func (s *Shared[T]) HasSynced() bool { return closed(s.synced) }
 
-// Synced waits until HasSynced. If the context ends first, the error says what went wrong with the last list or watch.
+// Synced waits until HasSynced. If the context ends first, the error includes that of the last list or watch.
 func (s *Shared[T]) Synced(ctx context.Context) error {
 	if s.HasSynced() {
 		return nil
@@ -155,14 +155,14 @@ func (s *Shared[T]) Synced(ctx context.Context) error {
 	case <-s.finished:
 		return fmt.Errorf("informer %s: %w", s.options.Name, ErrStopped)
 	case <-ctx.Done():
-		return s.whyNotSynced(ctx)
+		return s.notSyncedError(ctx)
 	}
 }
 
 // Done returns a channel that is closed when Run has ended.
 func (s *Shared[T]) Done() <-chan struct{} { return s.finished }
 
-func (s *Shared[T]) whyNotSynced(ctx context.Context) error {
+func (s *Shared[T]) notSyncedError(ctx context.Context) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	cause := context.Cause(ctx)
@@ -170,13 +170,13 @@ func (s *Shared[T]) whyNotSynced(ctx context.Context) error {
 	switch {
 	case trouble != nil:
 		return fmt.Errorf("informer %s has not synced: %w (last error: %w)", s.options.Name, cause, trouble)
-	case s.life == nil:
+	case s.runContext == nil:
 		return fmt.Errorf("informer %s has not synced: %w (it was not started)", s.options.Name, cause)
 	}
 	return fmt.Errorf("informer %s has not synced: %w", s.options.Name, cause)
 }
 
-// failed remembers and reports an error of the list and watch.
+// failed records and reports an error of a list or watch.
 func (s *Shared[T]) failed(p *part, err error) {
 	s.mu.Lock()
 	p.lastError = err

@@ -18,14 +18,14 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// Source lists and watches one kind of object. List returns one page. What a source delivers belongs to the receiver,
-// which may modify it.
+// Source lists and watches one kind of object. List returns one page. The receiver owns what a source delivers, and may
+// modify it.
 type Source[T any] interface {
 	List(ctx context.Context, options metav1.ListOptions) ([]T, metav1.ListMeta, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[T], error)
 }
 
-// Funcs is a Source made of two functions.
+// Funcs is a Source that consists of two functions.
 type Funcs[T any] struct {
 	ListFunc  func(ctx context.Context, options metav1.ListOptions) ([]T, metav1.ListMeta, error)
 	WatchFunc func(ctx context.Context, options metav1.ListOptions) (watch.Stream[T], error)
@@ -41,23 +41,23 @@ func (f Funcs[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.
 	return f.WatchFunc(ctx, options)
 }
 
-// Client is what client-go's typed clients have in common. Get is not called; it is there because it tells the compiler
-// the type of the objects, so that For needs no type arguments.
+// Client is the common part of client-go's typed clients. Get is not called; from it the compiler infers the type of
+// the objects, so For needs no type arguments.
 type Client[T, L any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// For makes a source of a typed client: For(clientset.CoreV1().Pods("default")).
+// For makes a source from a typed client: For(clientset.CoreV1().Pods("default")).
 func For[T Object, L runtime.Object](client Client[T, L]) Source[T] {
 	return &typedSource[T, L]{client: client, watch: client.Watch, list: client.List}
 }
 
-// typedSource adapts anything that lists into a list object.
+// typedSource is a source over functions that return a list object and a watch.
 type typedSource[T Object, L runtime.Object] struct {
 	client any
-	scope  string // what is listed, where the client itself cannot tell
+	scope  string // what is listed, if the client itself cannot tell
 	list   func(context.Context, metav1.ListOptions) (L, error)
 	watch  func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
@@ -79,8 +79,8 @@ func (s *typedSource[T, L]) Watch(ctx context.Context, options metav1.ListOption
 	return watch.FromAPI[T](w), nil
 }
 
-// itemsOf returns pointers into the list's slice of items. Where an item outlives its list for long, as in a cache that
-// keeps decoded objects, it keeps the whole slice alive; so each is moved to a place of its own.
+// itemsOf returns pointers to the list's items. A pointer into the list's slice keeps the whole slice in memory. So
+// where items are kept for long, as in a cache of decoded objects, each is copied first.
 func itemsOf[T Object](list runtime.Object) ([]T, error) {
 	field := reflect.ValueOf(list).Elem().FieldByName("Items")
 	if !field.IsValid() || field.Kind() != reflect.Slice {
@@ -103,7 +103,7 @@ func itemsOf[T Object](list runtime.Object) ([]T, error) {
 	return items, nil
 }
 
-// encoded implements encodable for clients that client-go has generated.
+// encoded implements encodable for client-go's generated clients.
 func (s *typedSource[T, L]) encoded(dropManagedFields bool) (Source[*wire.Object], bool) {
 	client, ok := s.client.(interface {
 		GetClient() rest.Interface
@@ -119,8 +119,8 @@ func (s *typedSource[T, L]) encoded(dropManagedFields bool) (Source[*wire.Object
 	return wire.Over(client.GetClient(), client.GetNamespace(), resource, wire.Source[T](s), dropManagedFields), true
 }
 
-// resourceOf returns the name under which a generated client asks for its kind. The client has no method for it; where
-// the field cannot be found the client is used in the ordinary way.
+// resourceOf returns the resource name of a generated client. There is no method for it, so a field is read by
+// reflection; without that field the client is used in the ordinary way.
 func resourceOf(client any) string {
 	v := reflect.Indirect(reflect.ValueOf(client))
 	if v.Kind() != reflect.Struct {
@@ -133,7 +133,7 @@ func resourceOf(client any) string {
 	return field.String()
 }
 
-// Dynamic makes a source of a dynamic client, for a kind without a Go type. An empty namespace means all.
+// Dynamic makes a source from a dynamic client, for a kind without a Go type. An empty namespace means all.
 func Dynamic(client dynamic.Interface, resource schema.GroupVersionResource, namespace string) Source[*unstructured.Unstructured] {
 	var scoped dynamic.ResourceInterface = client.Resource(resource)
 	if namespace != "" {
@@ -144,8 +144,8 @@ func Dynamic(client dynamic.Interface, resource schema.GroupVersionResource, nam
 	}
 }
 
-// Metadata makes a source of a metadata client: the server sends labels, annotations, owners and so on, nothing else.
-// An empty namespace means all.
+// Metadata makes a source from a metadata client: the server sends only the objects' metadata. An empty namespace means
+// all.
 func Metadata(client metadata.Interface, resource schema.GroupVersionResource, namespace string) Source[*metav1.PartialObjectMetadata] {
 	var scoped metadata.ResourceInterface = client.Resource(resource)
 	if namespace != "" {

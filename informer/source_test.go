@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/informer/informertest"
 )
 
-// The types are the test: it does not compile if a source takes more than one line.
+// This is a test of types: it does not compile if any source needs more than one line.
 func TestASourceIsMadeOfAnyClientInOneLine(t *testing.T) {
 	config := &rest.Config{Host: "http://127.0.0.1:1"}
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -127,7 +127,7 @@ func TestAProjectionMayHaveFieldsOfItsOwn(t *testing.T) {
 		start(t, placements)
 		synctest.Wait()
 		source.Compact()
-		source.Cut(errors.New("connection reset")) // what is listed again is compared with what is there
+		source.EndWatches(errors.New("connection reset")) // the next list is compared with the cache
 		source.Compact()
 		source.Add(pod("a", "two"))
 		time.Sleep(time.Minute)

@@ -9,14 +9,14 @@ import (
 
 // StoreOptions configure a Store. For objects with metadata the zero value works.
 type StoreOptions[T any] struct {
-	// Key names an object. Default: by its namespace and name.
+	// Key returns an object's key. Default: its namespace and name.
 	Key func(T) Key
-	// Indexes are those that exist from the start. More can be added with AddIndex.
+	// Indexes are the initial indexes. AddIndex adds more.
 	Indexes []*Index[T]
 }
 
-// Store holds objects by key and by any number of indexes. It is safe for use by several goroutines; ranging over it
-// shows one moment and holds no lock. It is a Target: a Reflector can fill it.
+// Store holds objects by key and by any number of indexes. It is safe for use by several goroutines. Ranging over it
+// shows the state at one moment and holds no lock. It is a Target: a Reflector can fill it.
 type Store[T any] struct {
 	key func(T) Key
 
@@ -36,7 +36,7 @@ func NewStore[T any](options StoreOptions[T]) *Store[T] {
 	return s
 }
 
-// Add puts an object in, in the place of the one with its key.
+// Add adds an object, or replaces the one with its key.
 func (s *Store[T]) Add(object T) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Store[T]) putLocked(t *state.Table[T], object T) {
 	t.Put(v)
 }
 
-// Update is Add: what is put in need not be there before.
+// Update is Add: the object need not exist.
 func (s *Store[T]) Update(object T) error { return s.Add(object) }
 
 // Delete removes the object with this one's key, if there is one.
@@ -61,7 +61,7 @@ func (s *Store[T]) Delete(object T) error {
 	return nil
 }
 
-// Replace makes these objects the content of the store, as a whole.
+// Replace replaces all objects in one step.
 func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,17 +73,17 @@ func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
 	return nil
 }
 
-// Bookmark records the version that the store shows.
+// Bookmark records the resource version that the store shows.
 func (s *Store[T]) Bookmark(resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.position = resourceVersion
 }
 
-// Resync does nothing: a store has nobody to tell.
+// Resync does nothing: a store has no handlers.
 func (s *Store[T]) Resync() error { return nil }
 
-// LastResourceVersion returns what the last Replace or Bookmark said.
+// LastResourceVersion returns the resource version of the last Replace or Bookmark.
 func (s *Store[T]) LastResourceVersion() string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -109,7 +109,7 @@ func (s *Store[T]) Len() int {
 }
 
 func (s *Store[T]) snapshot() *state.Table[T] {
-	s.mu.Lock() // not RLock: copying marks the original
+	s.mu.Lock() // not RLock: Copy changes marks in the original
 	defer s.mu.Unlock()
 	return s.table.Copy()
 }
@@ -130,8 +130,8 @@ func (s *Store[T]) Keys() iter.Seq[Key] {
 	}
 }
 
-// AddIndex adds an index, over what the store holds now and will hold. A store that has the index already is left as it
-// is.
+// AddIndex adds an index over all objects in the store, now and later. It does nothing if the store has the index
+// already.
 func (s *Store[T]) AddIndex(index *Index[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,14 +140,12 @@ func (s *Store[T]) AddIndex(index *Index[T]) {
 	}
 }
 
-// By ranges over the objects that an index has under a value, ordered by key. It panics if the store does not have the
-// index.
+// By ranges over the objects under a value of an index, ordered by key. It panics if the store does not have the index.
 func (s *Store[T]) By(index *Index[T], value string) iter.Seq[T] {
 	return func(yield func(T) bool) { objectsOf(s.entries(index).With(value))(yield) }
 }
 
-// Values ranges over the values that an index has objects under, in order. It panics if the store does not have the
-// index.
+// Values ranges over the values of an index, in order. It panics if the store does not have the index.
 func (s *Store[T]) Values(index *Index[T]) iter.Seq[string] {
 	return func(yield func(string) bool) { s.entries(index).EachValue(yield) }
 }

@@ -40,7 +40,7 @@ func TestAStoreFindsByIndexAndReplacesAsAWhole(t *testing.T) {
 	expect(t, slices.Collect(store.Values(byNode)), "n1", "n2")
 	byName := informer.FieldIndex[*corev1.Pod]("metadata.name")
 	store.AddIndex(byName)
-	store.AddIndex(byName) // is there already
+	store.AddIndex(byName) // the store has it already
 	expect(t, slices.Collect(store.Values(byName)), "one", "three", "two")
 	all := store.List()
 	_ = store.Delete(on("", "one"))

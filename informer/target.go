@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// Target is what a Reflector fills: a Store, one of the queues of package delta, or one of your own.
+// Target is filled by a Reflector: a Store, one of the queues of package delta, or one of your own.
 type Target[T any] interface {
 	Replace(objects []T, resourceVersion string) error
 	Add(object T) error
@@ -21,8 +21,8 @@ type Target[T any] interface {
 	Resync() error
 }
 
-// Reflector makes a Target follow a source: it lists, watches, and lists again when it has to. It is the part of an
-// informer that talks to the server, for those who build something else on it.
+// Reflector makes a Target follow a source: it lists, watches, and lists again when it must. It is the part of an
+// informer that calls the server, for programs that need nothing else of an informer.
 type Reflector[T Object] struct {
 	run     func(context.Context) error
 	options Options[T]
@@ -33,13 +33,13 @@ type Reflector[T Object] struct {
 	lastError error  // guarded by mu
 }
 
-// NewReflector returns a reflector. Of the options it uses those about listing, watching, transforming and reporting,
-// and Resync: how often the target's Resync is called.
+// NewReflector returns a reflector. It uses the options for listing, watching, transforming and reporting, and Resync,
+// which is how often the target's Resync is called.
 func NewReflector[T Object](source Source[T], target Target[T], options Options[T]) *Reflector[T] {
 	s := newShared(options)
 	r := &Reflector[T]{options: s.options, target: target}
 	settings := s.options.settings(s.log)
-	if encoded, ok := encodedOf(source, options.DropManagedFields); ok { // an object at a time is decoded, not a page
+	if encoded, ok := encodedOf(source, options.DropManagedFields); ok { // decodes one object at a time, not a whole page
 		r.run = newReflector(settings, encoded, &targetSink[*wire.Object, T]{reflector: r, admit: admitDecoded(s)}, r.failed).run
 	} else {
 		r.run = newReflector(settings, source, &targetSink[T, T]{reflector: r, admit: admitPlain(s)}, r.failed).run
@@ -57,7 +57,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	return r.run(ctx)
 }
 
-// LastResourceVersion returns how far the target is.
+// LastResourceVersion returns the resource version that the target has reached.
 func (r *Reflector[T]) LastResourceVersion() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *Reflector[T]) reached(position string) {
 	r.position = position
 }
 
-// targetSink hands on what a reflector reads to a Target.
+// targetSink passes what a reflector reads to a Target.
 type targetSink[I item, T Object] struct {
 	reflector *Reflector[T]
 	admit     func(I) (*state.Version[T], error)
@@ -107,12 +107,12 @@ type targetSink[I item, T Object] struct {
 type targetList[I item, T Object] struct {
 	sink    *targetSink[I, T]
 	objects []T
-	gone    map[Key]bool // listed, and deleted while the list was streamed
+	gone    map[Key]bool // deleted while the list was streamed
 }
 
-func (s *targetSink[I, T]) replace() intake[I] { return &targetList[I, T]{sink: s} }
+func (s *targetSink[I, T]) replace() listSink[I] { return &targetList[I, T]{sink: s} }
 
-// object returns what an item stands for, unless it cannot be used.
+// object converts an item; ok is false if it cannot be used.
 func (s *targetSink[I, T]) object(it I) (object T, ok bool) {
 	v, err := s.admit(it)
 	s.reflector.check(err)

@@ -18,7 +18,7 @@ import (
 // maxDelay is how long a handler may delay the others.
 const maxDelay = 2 * time.Millisecond
 
-// togetherOf returns an informer with that many handlers that have all caught up, and what stops it.
+// togetherOf returns an informer with handlers that have all caught up, and a function that stops it.
 func togetherOf(t *testing.T, source *informertest.Source[*corev1.Pod], handlers ...informer.Handler[*corev1.Pod]) (*informer.Shared[*corev1.Pod], []*informer.Registration[*corev1.Pod], func()) {
 	t.Helper()
 	pods := informer.New[*corev1.Pod](source, informer.Options[*corev1.Pod]{})

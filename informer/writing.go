@@ -9,25 +9,27 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// gate is where items of a source become versions in a cache: T may be the item itself or what a projection makes of it.
-type gate[I item, T any] struct {
+// cacheSink stores a source's items as versions in the cache. T is the type of the items or of their projections.
+type cacheSink[I item, T any] struct {
 	shared *Shared[T]
 	part   *part
 	admit  func(I) (*state.Version[T], error)
 }
 
-// arrival collects the items of a list.
-type arrival[I item, T any] struct {
-	gate  *gate[I, T]
+// cacheList collects the items of a list.
+type cacheList[I item, T any] struct {
+	sink  *cacheSink[I, T]
 	table *state.Table[T]
 }
 
-func (g *gate[I, T]) replace() intake[I] { return &arrival[I, T]{gate: g, table: state.NewTable[T]()} }
+func (g *cacheSink[I, T]) replace() listSink[I] {
+	return &cacheList[I, T]{sink: g, table: state.NewTable[T]()}
+}
 
-// take keeps an item. One that the cache has already is not kept twice.
-func (a *arrival[I, T]) take(event watch.Event[I]) {
-	s := a.gate.shared
-	v, err := a.gate.admit(event.Object)
+// take stores an item. If the cache has the same version already, that one is kept.
+func (a *cacheList[I, T]) take(event watch.Event[I]) {
+	s := a.sink.shared
+	v, err := a.sink.admit(event.Object)
 	if err != nil {
 		s.report(err)
 	}
@@ -35,21 +37,23 @@ func (a *arrival[I, T]) take(event watch.Event[I]) {
 		return
 	}
 	if event.Type == watch.Deleted {
-		a.table.RemoveAside(v.Key)
+		a.table.RemoveUnindexed(v.Key)
 		return
 	}
 	if known := s.lookup(v.Key); known != nil && s.same(known, v) {
 		v = known
 	}
-	a.table.PutAside(v)
+	a.table.PutUnindexed(v)
 }
 
-func (a *arrival[I, T]) commit(position string) { a.gate.shared.adopt(a.gate.part, a.table, position) }
+func (a *cacheList[I, T]) commit(position string) {
+	a.sink.shared.replacePart(a.sink.part, a.table, position)
+}
 
-func (g *gate[I, T]) bookmark(position string) { g.shared.move(g.part, position) }
+func (g *cacheSink[I, T]) bookmark(position string) { g.shared.advance(g.part, position) }
 
-// apply makes one event of a watch part of the cache.
-func (g *gate[I, T]) apply(kind watch.EventType, it I) {
+// apply applies one event of a watch to the cache.
+func (g *cacheSink[I, T]) apply(kind watch.EventType, it I) {
 	v, err := g.admit(it)
 	if err != nil {
 		g.shared.report(err)
@@ -58,7 +62,7 @@ func (g *gate[I, T]) apply(kind watch.EventType, it I) {
 		return
 	}
 	if kind == watch.Deleted {
-		g.shared.drop(g.part, v, it.GetResourceVersion())
+		g.shared.remove(g.part, v, it.GetResourceVersion())
 	} else {
 		g.shared.set(g.part, v, it.GetResourceVersion())
 	}
@@ -70,23 +74,23 @@ func (s *Shared[T]) lookup(key Key) *state.Version[T] {
 	return s.table.Get(key)
 }
 
-// flush tells those who wait what has been applied.
-func (g *gate[I, T]) flush() { g.shared.announce() }
+// flush wakes handlers and WaitFor for what has been applied.
+func (g *cacheSink[I, T]) flush() { g.shared.announce() }
 
 // set makes v the state of its object.
 func (s *Shared[T]) set(p *part, v *state.Version[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if v.Packed != nil && s.table.Decodes() {
-		s.hot.Object(v, s.lookup(v.Key)) // handlers are going to ask for what the indexes look at
+		s.hot.Object(v, s.lookup(v.Key)) // the handlers will need the decoded object too
 	}
-	s.table.Describe(v) // may be slow; only writers touch the indexes, so no other lock is needed
+	s.table.Describe(v) // may be slow; only writers use the indexes, so no other lock is needed
 
 	var changes dispatch.Changes[T]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.table.Get(v.Key)
-	if !s.isNewsLocked(p, v) || old != nil && s.same(old, v) {
+	if !s.isNewLocked(p, v) || old != nil && s.same(old, v) {
 		return
 	}
 	s.table.Put(v)
@@ -94,14 +98,14 @@ func (s *Shared[T]) set(p *part, v *state.Version[T], position string) {
 	s.recordLocked(p, &changes, position)
 }
 
-// drop removes an object whose last state is v.
-func (s *Shared[T]) drop(p *part, last *state.Version[T], position string) {
+// remove deletes an object whose last state is v.
+func (s *Shared[T]) remove(p *part, last *state.Version[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	var changes dispatch.Changes[T]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.isNewsLocked(p, last) {
+	if !s.isNewLocked(p, last) {
 		return
 	}
 	if old := s.table.Remove(last.Key); old != nil {
@@ -110,14 +114,14 @@ func (s *Shared[T]) drop(p *part, last *state.Version[T], position string) {
 	s.recordLocked(p, &changes, position)
 }
 
-// isNewsLocked tells an event from the repetition of one that a faulty connection delivers twice.
-func (s *Shared[T]) isNewsLocked(p *part, v *state.Version[T]) bool {
+// isNewLocked tells a new event from one that a faulty connection has delivered twice.
+func (s *Shared[T]) isNewLocked(p *part, v *state.Version[T]) bool {
 	reached := state.ParseRevision(p.position)
 	return v.Revision == 0 || reached == 0 || v.Revision >= reached
 }
 
-// move records that nothing has changed up to a position.
-func (s *Shared[T]) move(p *part, position string) {
+// advance records that nothing has changed up to a position.
+func (s *Shared[T]) advance(p *part, position string) {
 	s.mu.Lock()
 	if state.ParseRevision(position) >= state.ParseRevision(p.position) {
 		s.reachedLocked(p, position)
@@ -126,17 +130,17 @@ func (s *Shared[T]) move(p *part, position string) {
 	s.progress.Raise()
 }
 
-// adopt makes a complete list a part of the cache, or all of it.
-func (s *Shared[T]) adopt(p *part, list *state.Table[T], position string) {
+// replacePart replaces a part of the cache, or all of it, by a complete list.
+func (s *Shared[T]) replacePart(p *part, list *state.Table[T], position string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	current := s.copyTable(func() {})
 
-	// Nobody else can change the table meanwhile, so the work of many objects is done without the lock.
+	// Only this goroutine can change the table now, so the work for many objects is done without mu.
 	if p.divided {
 		for v := range current.All() {
 			if v.Key.Namespace != p.namespace {
-				list.PutAside(v)
+				list.PutUnindexed(v)
 			}
 		}
 	}
@@ -178,7 +182,7 @@ func differences[T any](old, new *state.Table[T]) dispatch.Changes[T] {
 	return changes
 }
 
-// recordLocked hands changes over to the handlers.
+// recordLocked passes changes to the dispatcher.
 func (s *Shared[T]) recordLocked(p *part, changes *dispatch.Changes[T], position string) {
 	if position != "" {
 		s.reachedLocked(p, position)
@@ -190,7 +194,7 @@ func (s *Shared[T]) recordLocked(p *part, changes *dispatch.Changes[T], position
 	s.handlers.Record(changes)
 }
 
-// supersede marks a version that is not the state of its object any more, if there is one.
+// supersede marks a version, if not nil, as no longer its object's current state.
 func (s *Shared[T]) supersede(v *state.Version[T]) {
 	switch {
 	case v == nil:
@@ -201,7 +205,7 @@ func (s *Shared[T]) supersede(v *state.Version[T]) {
 	}
 }
 
-// announce wakes those who wait for changes.
+// announce wakes handlers and WaitFor.
 func (s *Shared[T]) announce() {
 	s.mu.RLock()
 	position, objects := s.position, s.table.Len()
@@ -214,8 +218,8 @@ func (s *Shared[T]) announce() {
 	s.handlers.Announce(objects)
 }
 
-// same reports whether two versions of an object are the same. Test doubles do not always count versions, so equal
-// numbers are not enough.
+// same reports whether two versions of an object are equal. Test doubles do not always increase resource versions, so
+// equal numbers are not enough.
 func (s *Shared[T]) same(a, b *state.Version[T]) bool {
 	if a.Revision != b.Revision || a.UID != b.UID || !bytes.Equal(a.Packed, b.Packed) {
 		return false

@@ -118,7 +118,7 @@ func (k *Kubelet) podFigures(pod *container.Pod, usages map[string]container.Usa
 			c.RootFS = &stats.FS{Time: at, Used: u.Disk, InodesUsed: u.Inodes}
 		}
 		if withLogs && run.LogPath != "" {
-			c.Logs = stats.Folder(filepath.Dir(run.LogPath))
+			c.Logs = stats.Directory(filepath.Dir(run.LogPath))
 		}
 		p.Containers = append(p.Containers, c)
 	}

@@ -22,8 +22,8 @@ func TestUnwantedPodsAreStoppedAndRemovedCompletely(t *testing.T) {
 		w.create(podOf("web", func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		}))
-		folder, logs := w.kubelet.furnish.Folder("uid-web", "scratch"), filepath.Join(w.kubelet.options.Logs, "default_gone_uid-gone")
-		if _, err := os.Stat(folder); err != nil {
+		directory, logs := w.kubelet.furnish.Directory("uid-web", "scratch"), filepath.Join(w.kubelet.options.Logs, "default_gone_uid-gone")
+		if _, err := os.Stat(directory); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.MkdirAll(logs, 0o755); err != nil {
@@ -36,7 +36,7 @@ func TestUnwantedPodsAreStoppedAndRemovedCompletely(t *testing.T) {
 		if pods, err := w.runtime.Pods(t.Context()); err != nil || len(pods) != 0 {
 			t.Errorf("%d pods are left, %v", len(pods), err)
 		}
-		for _, path := range []string{folder, logs} {
+		for _, path := range []string{directory, logs} {
 			if _, err := os.Stat(path); !os.IsNotExist(err) {
 				t.Errorf("%s is left: %v", path, err)
 			}

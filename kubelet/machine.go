@@ -84,7 +84,7 @@ func (k *Kubelet) capacity() corev1.ResourceList {
 func (k *Kubelet) facts() node.Facts {
 	f := node.Facts{
 		Name: k.options.Name, Addresses: k.options.Addresses, Labels: k.options.Labels, Taints: k.options.Taints,
-		Annotations: map[string]string{node.LocalVolumes: k.furnish.LocalFolder()},
+		Annotations: map[string]string{node.LocalVolumes: k.furnish.LocalDirectory()},
 		Capacity:    k.capacity(), Reserved: k.options.Reserved, Info: k.machine.info,
 	}
 	if k.server != nil {

@@ -23,7 +23,7 @@ func (k *Kubelet) evictOverfull() {
 			if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.IsZero() || v.EmptyDir.Medium != corev1.StorageMediumDefault {
 				continue
 			}
-			fs := stats.Folder(k.furnish.Folder(pod.UID, v.Name))
+			fs := stats.Directory(k.furnish.Directory(pod.UID, v.Name))
 			if fs != nil && int64(*fs.Used) > v.EmptyDir.SizeLimit.Value() {
 				k.evict(pod, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String()))
 				break
@@ -96,7 +96,7 @@ func (k *Kubelet) volumesOf(pod *corev1.Pod) int64 {
 		if e := pod.Spec.Volumes[i].EmptyDir; e == nil || e.Medium != corev1.StorageMediumDefault {
 			continue
 		}
-		if fs := stats.Folder(k.furnish.Folder(pod.UID, pod.Spec.Volumes[i].Name)); fs != nil {
+		if fs := stats.Directory(k.furnish.Directory(pod.UID, pod.Spec.Volumes[i].Name)); fs != nil {
 			sum += int64(*fs.Used)
 		}
 	}

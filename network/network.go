@@ -1,8 +1,8 @@
-// Package network puts a node's part of the cluster's network together: the pods' links and routes (pods), the addresses of
-// services (services) and their names (dns).
+// Package network runs a node's part of the cluster's network: the pods' links and routes (pods), the addresses of services
+// (services), network policies (policies) and DNS (dns).
 //
-// What is guaranteed: a part that cannot work on this machine says so in the log, by name and with the reason, and the other parts go
-// on. When Run has returned, nothing of any part is running; tables, routes and links stay, so that a restart cuts nothing.
+// Guarantees: A part that cannot work on this machine logs its name and the reason, and the other parts work. When Run has returned,
+// nothing of any part is running. Tables, routes and links stay, so a restart interrupts no connection.
 package network
 
 import (
@@ -14,28 +14,28 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Options say which node's network this is. Clients, Node and Address must be set.
+// Options describe a node and its network. Clients, Node and Address must be set.
 type Options struct {
 	Clients *loop.Clients
 	// Node is the name of the node, and Address its address.
 	Node    string
 	Address netip.Addr
-	// ClusterCIDRs are where the cluster's pods are.
+	// ClusterCIDRs are the ranges of the pods' addresses.
 	ClusterCIDRs []netip.Prefix
-	// DNS is the cluster address of the DNS service, and Domain the cluster's domain.
+	// DNS is the cluster IP of the DNS service, and Domain the cluster's domain.
 	DNS    netip.Addr
 	Domain string
-	// ConfigurationFolder and PluginFolder are where the container runtime looks for CNI configurations and plugins, and Folder keeps
-	// which addresses are given out. Empty ones are the defaults of package pods.
-	ConfigurationFolder, PluginFolder, Folder string
-	Logger                                    *slog.Logger // nil: discard
+	// ConfigurationDirectory and PluginDirectory are the directories in which the container runtime finds CNI configurations and plugins.
+	// Directory has a file for each assigned address. Empty: the defaults of package pods.
+	ConfigurationDirectory, PluginDirectory, Directory string
+	Logger                                             *slog.Logger // nil: discard
 }
 
-// part is a part of the network that can fail alone.
+// part is a part of the network. If it fails the others continue.
 type part struct {
 	name   string
 	runner loop.Runner
-	err    error // it could not be made
+	err    error // why it could not be made
 }
 
 // New makes the network.
@@ -48,13 +48,13 @@ func New(o Options) (loop.Runner, error) {
 	}
 	var all []loop.Runner
 	for _, p := range parts(o) {
-		all = append(all, p.lasting(o.Logger))
+		all = append(all, p.logFailure(o.Logger))
 	}
 	return loop.Join(all...), nil
 }
 
-// lasting runs a part, and reports its failure instead of handing it on.
-func (p part) lasting(log *slog.Logger) loop.Runner {
+// logFailure returns a runner that runs a part, and logs its error instead of returning it.
+func (p part) logFailure(log *slog.Logger) loop.Runner {
 	return loop.Func(func(ctx context.Context) error {
 		err := p.err
 		if err == nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/millrace/millrace/network/services"
 )
 
-// dnsPort is where the DNS server listens on the node's address. Pods do not see it: they ask port 53 of the service. Port 53 of
-// the node is often taken.
+// dnsPort is the DNS server's port on the node's address. Pods do not use it: they use port 53 of the service. Port 53 of the
+// node is often in use.
 const dnsPort = 10053
 
-// errRoot says what only root may do.
+// errRoot is the error of parts that need root.
 var errRoot = errors.New("it changes links, routes and nf_tables, and that needs root")
 
 func parts(o Options) []part {
@@ -29,8 +29,8 @@ func (o Options) pods() part {
 		p.err = errRoot
 		return p
 	}
-	p.runner, p.err = made(pods.New(pods.Options{
-		Clients: o.Clients, Node: o.Node, ConfigurationFolder: o.ConfigurationFolder, PluginFolder: o.PluginFolder, Folder: o.Folder, Logger: o.Logger,
+	p.runner, p.err = asRunner(pods.New(pods.Options{
+		Clients: o.Clients, Node: o.Node, ConfigurationDirectory: o.ConfigurationDirectory, PluginDirectory: o.PluginDirectory, Directory: o.Directory, Logger: o.Logger,
 	}))
 	return p
 }
@@ -44,7 +44,7 @@ func (o Options) services() part {
 	if p.err = services.Check(); p.err != nil {
 		return p
 	}
-	p.runner, p.err = made(services.New(services.Options{
+	p.runner, p.err = asRunner(services.New(services.Options{
 		Clients: o.Clients.As("kube-proxy"), Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, Logger: o.Logger,
 	}))
 	return p
@@ -56,11 +56,11 @@ func (o Options) policies() part {
 		p.err = errRoot
 		return p
 	}
-	p.runner, p.err = made(policies.New(policies.Options{Clients: o.Clients.As("network-policies"), Node: o.Node, Logger: o.Logger}))
+	p.runner, p.err = asRunner(policies.New(policies.Options{Clients: o.Clients.As("network-policies"), Node: o.Node, Logger: o.Logger}))
 	return p
 }
 
-// dns is the server, and what makes pods find it.
+// dns returns the DNS server and the publisher of its service.
 func (o Options) dns() part {
 	p := part{name: "dns"}
 	at := netip.AddrPortFrom(o.Address, dnsPort)
@@ -74,8 +74,8 @@ func (o Options) dns() part {
 	return p
 }
 
-// made is a runner, or nil with the error.
-func made[T loop.Runner](r T, err error) (loop.Runner, error) {
+// asRunner returns a runner, or nil with the error.
+func asRunner[T loop.Runner](r T, err error) (loop.Runner, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -13,23 +13,23 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// API is what the scheduler asks of an API server, besides watching.
+// API has the requests that the scheduler sends to an API server, besides watches.
 type API interface {
-	// Bind gives a pod its node.
+	// Bind binds a pod to a node.
 	Bind(ctx context.Context, pod *plugin.Pod, node string) error
-	// Read returns the pod as it is now.
+	// Read returns the pod's current state.
 	Read(ctx context.Context, key types.NamespacedName) (*corev1.Pod, error)
-	// Report writes into the pod's status. It is a conflict if the pod has changed since the version that is given: what is
-	// written might be out of date.
+	// Report writes into the pod's status. It fails with a conflict if the pod has changed since the given version, because
+	// the status might be outdated.
 	Report(ctx context.Context, pod *plugin.Pod, status Status) error
-	// Preempt writes a condition into the status of a pod that has to leave, and deletes it.
+	// Preempt adds a condition to the status of a victim, and deletes the pod.
 	Preempt(ctx context.Context, victim *plugin.Pod, condition corev1.PodCondition) error
 }
 
 // Status is what the scheduler writes into the status of a pod without a node.
 type Status struct {
-	Condition     *corev1.PodCondition // nil: it stays
-	NominatedNode *string              // nil: it stays
+	Condition     *corev1.PodCondition // nil: unchanged
+	NominatedNode *string              // nil: unchanged
 }
 
 // Server returns the API of a client.
@@ -39,10 +39,10 @@ func Server(client typedcorev1.CoreV1Interface) API {
 
 type server struct {
 	client typedcorev1.PodsGetter
-	direct *direct // nil: all goes through client
+	direct *direct // nil: all requests use client
 }
 
-// Bind names the pod's UID, so that it never binds another pod of the same name.
+// Bind sends the pod's UID, so that it never binds another pod with the same name.
 func (s server) Bind(ctx context.Context, pod *plugin.Pod, node string) error {
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Key.Namespace, Name: pod.Key.Name, UID: pod.UID},
@@ -60,8 +60,8 @@ func (s server) Read(ctx context.Context, key types.NamespacedName) (*corev1.Pod
 	return s.client.Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
-// Report sends a patch that leaves the other conditions alone, and the time of
-// the last transition too unless the condition sets it.
+// Report sends a patch. It does not change the other conditions, and changes the transition time only if the condition
+// sets it.
 func (s server) Report(ctx context.Context, pod *plugin.Pod, status Status) error {
 	fields := map[string]any{}
 	if status.Condition != nil {
@@ -89,7 +89,8 @@ func conditionFields(condition *corev1.PodCondition) map[string]any {
 	return fields
 }
 
-// patchStatus writes fields of a pod's status, if it is still that pod and, unless version is empty, that version of it.
+// patchStatus writes fields of a pod's status, if the UID and, unless version is empty, the resource version are still
+// the same.
 func (s server) patchStatus(ctx context.Context, pod *plugin.Pod, version string, fields map[string]any) error {
 	meta := map[string]any{"uid": pod.UID}
 	if version != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// TestConditionsAreThoseOfKubernetes looks at what goes over the wire.
+// TestConditionsAreThoseOfKubernetes checks the requests that are sent.
 func TestConditionsAreThoseOfKubernetes(t *testing.T) {
 	type request struct{ method, path, kind, body string }
 	var got request

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// ledger is an API that binds at once and tells the watch so.
+// ledger is an API that binds at once and reports that to the watch.
 type ledger struct {
 	source *informertest.Source[*corev1.Pod]
 
@@ -49,7 +49,7 @@ func (l *ledger) Report(context.Context, *cluster.Pod, Status) error { return ni
 
 func (l *ledger) Preempt(context.Context, *cluster.Pod, corev1.PodCondition) error { return nil }
 
-// BenchmarkSchedule takes pods from the watch to the watch: everything but the server and the wire.
+// BenchmarkSchedule measures pods from the watch to the watch: everything but the server and the connection.
 func BenchmarkSchedule(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("plain/nodes=%d", nodes), func(b *testing.B) {
@@ -101,7 +101,7 @@ func benchmarkSchedule(b *testing.B, nodes int, set func(*corev1.Pod)) {
 	running.Wait()
 }
 
-// processTime is the CPU time that the process has used, which other work on the machine does not blur.
+// processTime returns the CPU time of the process, which other work on the machine hardly affects.
 func processTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

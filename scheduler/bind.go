@@ -11,17 +11,17 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// fate is what has become of a binding.
-type fate int
+// outcome is the result of a binding.
+type outcome int
 
 const (
-	bound    fate = iota // the pod has the node
-	rejected             // it has none, and this binding will not give it one any more
-	lost                 // there is no such pod any more, or it is going, or it has another node
-	unknown              // nobody knows, and there is no time left to ask
+	bound    outcome = iota // the pod is bound to the node
+	rejected                // the pod has no node, and this binding will not take effect any more
+	lost                    // the pod was deleted, is terminating, or has another node
+	unknown                 // the result is not known, and there is no time left to find out
 )
 
-// bind carries out a decision. The pod counts on its node until its fate is known.
+// bind carries out a decision. The pod counts on its node until the outcome is known.
 func (t *term) bind(ctx context.Context, d decision) {
 	end, err := t.carryOut(ctx, d)
 	t.mu.Lock()
@@ -29,15 +29,15 @@ func (t *term) bind(ctx context.Context, d decision) {
 	case bound:
 		t.backlog.Remove(d.pod.Key)
 	case rejected:
-		t.giveBack(d)
+		t.release(d)
 		t.backlog.Retry(d.entry, time.Now())
 	case lost:
-		t.giveBack(d)
-		t.drop(d)
+		t.release(d)
+		t.forget(d)
 	}
-	t.count()
+	t.reportSizes()
 	t.mu.Unlock()
-	t.nudge()
+	t.wakeLoop()
 
 	switch end {
 	case bound:
@@ -57,23 +57,23 @@ func (t *term) bind(ctx context.Context, d decision) {
 	}
 }
 
-// giveBack frees what the pod would have taken, unless the watch shows that it has it.
-func (t *term) giveBack(d decision) {
+// release frees what was reserved for the pod, unless the watch shows that the pod has the node.
+func (t *term) release(d decision) {
 	d.cases.unreserve()
 	if t.state.Forget(d.pod.Key, d.pod.UID) {
 		node, _ := t.state.NodeNamed(d.node)
-		t.helps(cluster.PodGone, node)
+		t.wakeFor(cluster.PodGone, node)
 	}
 }
 
-// drop forgets a pod that is lost, but not another one that has come under its name.
-func (t *term) drop(d decision) {
+// forget removes a pod that is lost from the queue, but not a new pod with the same name.
+func (t *term) forget(d decision) {
 	if t.backlog.Holds(d.entry) {
 		t.backlog.Remove(d.pod.Key)
 	}
 }
 
-func (t *term) carryOut(ctx context.Context, d decision) (fate, error) {
+func (t *term) carryOut(ctx context.Context, d decision) (outcome, error) {
 	if err := t.prepare(ctx, d); err != nil {
 		return rejected, err
 	}
@@ -85,25 +85,24 @@ func (t *term) carryOut(ctx context.Context, d decision) (fate, error) {
 	return t.post(ctx, d.pod, d.node)
 }
 
-// Pauses between attempts to get an answer.
+// Delays between attempts.
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
-	// answerWithin bounds one request. Servers do not work on a request for longer.
+	// answerWithin is the timeout of a request. No server works longer on a request.
 	answerWithin = 65 * time.Second
 )
 
-// post sends a binding until its fate is known. A binding names one pod and one
-// node, so sending it again does no harm; giving up right after an answer was lost
-// would, because the server may still carry out the request. A server works on no
-// request for longer than answerWithin: a refusal after that time counts, if the pod has no node then.
-func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (fate, error) {
-	var lost time.Time // when a request was sent last whose answer is not known
+// post sends a binding until the outcome is known. A binding names one pod and one node, so sending it again does no
+// harm. Giving up after a lost answer would do harm, because the server may still carry out the request. No server
+// works on a request longer than answerWithin. So a refusal after that time is final, if the pod has no node then.
+func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (outcome, error) {
+	var lost time.Time // when the last request without an answer was sent
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		sent := time.Now()
 		end, err := t.postOnce(ctx, pod, node)
 		if end == rejected && !lost.IsZero() && time.Since(lost) > answerWithin {
-			end, err = t.look(ctx, pod, node, err)
+			end, err = t.resolveConflict(ctx, pod, node, err)
 			if end == rejected {
 				return end, err
 			}
@@ -126,7 +125,7 @@ func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (fate, e
 	}
 }
 
-func (t *term) postOnce(ctx context.Context, pod *cluster.Pod, node string) (fate, error) {
+func (t *term) postOnce(ctx context.Context, pod *cluster.Pod, node string) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	if e, object := t.binderOf(pod); e != nil {
@@ -139,15 +138,15 @@ func (t *term) postOnce(ctx context.Context, pod *cluster.Pod, node string) (fat
 	case apierrors.IsNotFound(err):
 		return lost, err
 	case apierrors.IsConflict(err):
-		return t.look(ctx, pod, node, err)
+		return t.resolveConflict(ctx, pod, node, err)
 	case refused(err):
 		return rejected, err
 	}
 	return unknown, err
 }
 
-// look finds out what a conflict means.
-func (t *term) look(ctx context.Context, pod *cluster.Pod, node string, conflict error) (fate, error) {
+// resolveConflict reads the pod to find out why the binding was a conflict.
+func (t *term) resolveConflict(ctx context.Context, pod *cluster.Pod, node string, conflict error) (outcome, error) {
 	now, err := t.options.API.Read(ctx, pod.Key)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -164,7 +163,7 @@ func (t *term) look(ctx context.Context, pod *cluster.Pod, node string, conflict
 	return rejected, conflict
 }
 
-// refused says whether an error is the server's word that it did not and will not do it.
+// refused reports whether the error means that the server has not carried out the request and will not do so.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err) ||

@@ -5,14 +5,14 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/preemption"
 )
 
-// budgets are the disruption budgets, as the watch shows them.
+// budgets are the disruption budgets in the watch.
 type budgets struct {
-	known map[informer.Key]preemption.Budget
-	list  []preemption.Budget // of known; nil if it has changed
-	stand preemption.Stand
+	known   map[informer.Key]preemption.Budget
+	list    []preemption.Budget // the values of known; nil if they have changed
+	version preemption.BudgetVersion
 }
 
-// all returns the budgets there are.
+// all returns all budgets.
 func (b *budgets) all() []preemption.Budget {
 	if b.list == nil {
 		for _, budget := range b.known {
@@ -22,16 +22,16 @@ func (b *budgets) all() []preemption.Budget {
 	return b.list
 }
 
-// set takes in what has become of one; protects says whether it protects pods.
+// set adds, changes or removes a budget; protects is whether it exists and selects pods.
 func (b *budgets) set(key informer.Key, now preemption.Budget, protects bool) {
 	was, known := b.known[key]
 	if !known && !protects {
 		return
 	}
 	b.list = nil
-	b.stand.Counts++
+	b.version.Counts++
 	if known != protects || !was.Same(&now) {
-		b.stand.Sets++
+		b.version.Sets++
 	}
 	if protects {
 		b.known[key] = now
@@ -40,13 +40,13 @@ func (b *budgets) set(key informer.Key, now preemption.Budget, protects bool) {
 	}
 }
 
-// followBudgets joins the informer of disruption budgets.
-func (t *term) followBudgets() audience {
+// followBudgets adds a handler to the informer of disruption budgets.
+func (t *term) followBudgets() registrations {
 	objects := t.options.Watched.Budgets
 	if objects == nil {
 		return nil
 	}
-	return audience{follow(t, objects, func(key informer.Key) {
+	return registrations{follow(t, objects, func(key informer.Key) {
 		var now preemption.Budget
 		object, protects := objects.Lookup(key)
 		if protects {

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// cases are the rules at work on one pod.
+// cases are the pod rules, opened for one pod.
 type cases []ruleset.Opened
 
-// extra is what the engine is to ask for the pod.
+// extra returns the filters and scores for this pod only.
 func (c cases) extra() placement.Extra {
 	var x placement.Extra
 	var scores []ruleset.Opened
@@ -42,7 +42,7 @@ func (c cases) extra() placement.Extra {
 	return x
 }
 
-// both admits what both admit; the first may be nil.
+// both returns an admission that requires both; the first may be nil.
 func both(first, second placement.Admission) placement.Admission {
 	if first == nil {
 		return second
@@ -55,7 +55,7 @@ func both(first, second placement.Admission) placement.Admission {
 	}
 }
 
-// reserve lets all of them take what the pod will use; none, and whose error it is, if one fails.
+// reserve calls Reserve of all cases. If one fails, nothing stays reserved, and the rule that failed is returned.
 func (c cases) reserve(node *cluster.Node) (rule string, err error) {
 	for i, o := range c {
 		r, ok := o.Case.(plugin.Reserver)
@@ -78,7 +78,7 @@ func (c cases) unreserve() {
 	}
 }
 
-// prepare says whether something has to be done before the pod is bound.
+// prepare reports whether something must be done before the pod is bound.
 func (c cases) prepare() bool {
 	for _, o := range c {
 		if p, ok := o.Case.(plugin.Preparer); ok && p.Prepares() {
@@ -88,19 +88,19 @@ func (c cases) prepare() bool {
 	return false
 }
 
-// rescue gives back what keeps a pod from being placed, while other pods are placed. It returns what users are told.
-func (t *term) rescue(d decision) string {
+// releaseClaims releases what keeps a pod from being placed, in a goroutine. It returns a note for the user.
+func (t *term) releaseClaims(d decision) string {
 	for _, o := range d.cases {
-		r, ok := o.Case.(plugin.Rescuer)
+		r, ok := o.Case.(plugin.Releaser)
 		if !ok || t.options.Writer == nil {
 			continue
 		}
-		note, do := r.Rescue()
+		note, do := r.Release()
 		if do == nil {
 			continue
 		}
 		t.evictions.Go(func() {
-			if err := do(t.evicting, access{t.options.Writer, t, d.pod}); err != nil {
+			if err := do(t.evictionContext, access{t.options.Writer, t, d.pod}); err != nil {
 				t.options.Logger.Warn("a pod that found no node could not be helped", "pod", d.pod.Key, "rule", o.Rule, "err", err)
 			}
 		})
@@ -109,7 +109,7 @@ func (t *term) rescue(d decision) string {
 	return ""
 }
 
-// prepareError is what went wrong before a binding was sent.
+// prepareError is an error before the binding was sent.
 type prepareError struct {
 	rule string
 	err  error
@@ -121,7 +121,7 @@ func (e *prepareError) Error() string {
 
 func (e *prepareError) Unwrap() error { return e.err }
 
-// prepare does what has to be done before a pod is bound.
+// prepare does what must be done before a pod is bound.
 func (t *term) prepare(ctx context.Context, d decision) error {
 	for _, o := range d.cases {
 		p, ok := o.Case.(plugin.Preparer)
@@ -145,11 +145,11 @@ type access struct {
 	pod *cluster.Pod
 }
 
-func (a access) Tell(reason, message string) {
+func (a access) RecordEvent(reason, message string) {
 	a.reporter.event(a.pod, corev1.EventTypeNormal, reason, message)
 }
 
-func (a access) Look(look func(*cluster.State)) {
+func (a access) WithState(look func(*cluster.State)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	look(&a.state)
@@ -158,16 +158,16 @@ func (a access) Look(look func(*cluster.State)) {
 func (a access) Changed() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stored == nil {
-		a.stored = make(chan struct{})
+	if a.storageChange == nil {
+		a.storageChange = make(chan struct{})
 	}
-	return a.stored
+	return a.storageChange
 }
 
-// storedNews tells those who wait for volumes that something about them has changed.
-func (t *term) storedNews() {
-	if t.stored != nil {
-		close(t.stored)
-		t.stored = nil
+// storageChanged wakes goroutines that wait for changes of volumes or devices.
+func (t *term) storageChanged() {
+	if t.storageChange != nil {
+		close(t.storageChange)
+		t.storageChange = nil
 	}
 }

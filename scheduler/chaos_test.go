@@ -15,11 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestNoNodeGetsMoreThanFitsWhateverFails binds pods to nodes that are nearly
-// full, through bindings that fail, succeed without an answer or happen long after they seemed
-// to have failed, watches that break and forget, nodes that go and come back, and
-// schedulers that stop and start. In the end, when nothing fails any more, as
-// many pods as there is room for must have a node: nothing may have leaked either.
+// TestNoNodeGetsMoreThanFitsWhateverFails binds pods to nodes that are nearly full. Bindings fail, succeed without an
+// answer or happen long after they seemed to have failed; watches break and expire; nodes are deleted and created
+// again; schedulers stop and start. In the end, when nothing fails any more, as many pods as fit must have a node: no
+// capacity may be lost either.
 func TestNoNodeGetsMoreThanFitsWhateverFails(t *testing.T) {
 	seed := randomly.Seed(t)
 	for i := range uint64(12) {
@@ -35,7 +34,7 @@ const (
 	chaosCPUs  = 5
 )
 
-// patient does not try pods again for no reason, which would hide that a reason was missed.
+// patient does not try pods again without a reason, which would hide a missed reason.
 var patient = Options{Backlog: Backlog{MaxWait: 1000 * time.Hour}}
 
 func chaos(t *testing.T, seed uint64) {
@@ -55,9 +54,9 @@ func chaos(t *testing.T, seed uint64) {
 		case n < 70:
 			w.pods.Delete(testPod(fmt.Sprintf("pod-%d", random.IntN(40)), "1"))
 		case n < 78:
-			w.pods.Cut(errors.New("connection reset"))
+			w.pods.EndWatches(errors.New("connection reset"))
 		case n < 82:
-			w.pods.Cut(nil)
+			w.pods.EndWatches(nil)
 			w.pods.Compact()
 			w.pods.Fail("list", errors.New("no route to host"), errors.New("no route to host"))
 		case n < 86:
@@ -79,7 +78,7 @@ func chaos(t *testing.T, seed uint64) {
 	stop()
 }
 
-// settle fills the cluster to the brim without faults and expects all room to be used.
+// settle fills the cluster completely without faults and expects all capacity to be used.
 func settle(t *testing.T, w *world) {
 	w.mu.Lock()
 	w.fault = nil
@@ -87,7 +86,7 @@ func settle(t *testing.T, w *world) {
 	for i := range chaosNodes * chaosCPUs {
 		w.pods.Add(testPod(fmt.Sprintf("last-%d", i), "1"))
 	}
-	time.Sleep(10 * time.Minute) // informers that failed often wait long
+	time.Sleep(10 * time.Minute) // informers that have failed often wait long
 	perNode := make(map[string]int)
 	for _, pod := range w.pods.Objects() {
 		if pod.Spec.NodeName != "" {
@@ -122,8 +121,8 @@ func anyFault(random *rand.Rand) fault {
 	return f
 }
 
-// TestRefusalsAfterALostAnswerEnd loses the answer to a binding, which is never carried out, and has all later
-// ones refused. The place must become free once the server can no longer carry out the first.
+// TestRefusalsAfterALostAnswerEnd loses the answer to a binding that is never carried out, and refuses all later ones.
+// The capacity must become free once the server can no longer carry out the first.
 func TestRefusalsAfterALostAnswerEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -159,8 +158,8 @@ func TestRefusalsAfterALostAnswerEnd(t *testing.T) {
 	})
 }
 
-// TestBindingWithoutAnswerKeepsItsPlace holds a binding in doubt and offers
-// another pod, which must not get the place that the first may have.
+// TestBindingWithoutAnswerKeepsItsPlace delays the answer to a binding and adds another pod, which must not get the
+// capacity that the first may use.
 func TestBindingWithoutAnswerKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -14,14 +14,14 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// Devices is what a scheduler reads about devices. What is nil is taken to have no objects.
+// Devices are the informers for devices. A nil one counts as empty.
 type Devices struct {
 	Claims  *informer.Shared[*resourcev1.ResourceClaim]
 	Slices  *informer.Shared[*resourcev1.ResourceSlice]
 	Classes *informer.Shared[*resourcev1.DeviceClass]
 }
 
-// devicesOf returns nothing if the API server is known to have no such kinds: older ones do not.
+// devicesOf returns no informers if the API server is known not to have these kinds, like older versions.
 func devicesOf(c *loop.Clients) Devices {
 	if c.Discovery != nil {
 		if _, err := c.Discovery.ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String()); apierrors.IsNotFound(err) {
@@ -35,10 +35,10 @@ func devicesOf(c *loop.Clients) Devices {
 	}
 }
 
-// followDevices joins the informers about devices.
-func (t *term) followDevices() audience {
+// followDevices adds handlers to the informers for devices.
+func (t *term) followDevices() registrations {
 	d, to := t.options.Watched.Devices, &t.state.Devices
-	var a audience
+	var a registrations
 	if d.Claims != nil {
 		a = append(a, follow(t, d.Claims, t.resourceClaimChanged))
 	}
@@ -57,21 +57,21 @@ func (t *term) resourceClaimChanged(key informer.Key) {
 	was, known := t.state.Devices.Claim(cluster.Key(key))
 	t.state.Devices.SetClaim(cluster.Key(key), object)
 	freed := known && was.Status.Allocation != nil && (object == nil || object.Status.Allocation == nil)
-	var some func(*cluster.Pod) bool // devices that are free may be for anybody
+	var some func(*cluster.Pod) bool // any pod may use devices that have become free
 	if !freed {
 		some = func(pod *cluster.Pod) bool {
 			return pod.Key.Namespace == key.Namespace &&
 				slices.ContainsFunc(pod.Claims, func(c cluster.PodClaim) bool { return c.Name == key.Name })
 		}
 	}
-	t.helpsSome(cluster.DeviceChanged, nil, some)
-	t.storedNews()
+	t.wakeSomeFor(cluster.DeviceChanged, nil, some)
+	t.storageChanged()
 }
 
-// claimTries is how often a claim is written that others write too.
+// claimTries is how often a write of a claim is repeated after conflicts.
 const claimTries = 10
 
-// ChangeResourceClaim writes the finalizers first: a claim must not go while its devices are in use.
+// ChangeResourceClaim writes the finalizers first: a claim must not be deleted while its devices are in use.
 func (w writer) ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim) error) (written *resourcev1.ResourceClaim, err error) {
 	now := was.DeepCopy()
 	for range claimTries {

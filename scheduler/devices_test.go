@@ -41,7 +41,7 @@ func (w *world) resourceClaim(name string) *resourcev1.ResourceClaim {
 	return nil
 }
 
-// publish says which devices a node has.
+// publish creates a resource slice with a node's devices.
 func (w *world) publish(node string, devices ...string) {
 	slice := &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "of-" + node},
@@ -58,7 +58,7 @@ func (w *world) publish(node string, devices ...string) {
 	w.slices.Add(slice)
 }
 
-// asksFor is a claim for devices of a model.
+// asksFor returns a claim for devices of a model.
 func asksFor(name, model string, count int64) *resourcev1.ResourceClaim {
 	c := &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
@@ -115,7 +115,7 @@ func TestAPodGoesWhereItsDevicesAre(t *testing.T) {
 		if !slices.Contains(claim.Finalizers, resourcev1.Finalizer) || claim.Status.ReservedFor[0].Name != "b" {
 			t.Errorf("claim: %+v", claim)
 		}
-		// There is no second large one, until the first pod has gone and its claim has been given back.
+		// There is no second large device, until the first pod is deleted and its claim is released.
 		w.pods.Add(claiming("c", "more"))
 		time.Sleep(time.Minute)
 		if log := w.eventLog(); w.nodeOf(t, "c") != "" || !strings.HasSuffix(log[len(log)-1],
@@ -133,7 +133,7 @@ func TestAPodGoesWhereItsDevicesAre(t *testing.T) {
 	})
 }
 
-// Pods that come at once never get the same device, and all of them share a claim that they name together.
+// Pods that arrive at once never get the same device, and all of them share a claim that they name together.
 func TestNoDeviceIsAllocatedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := deviceWorld()
@@ -169,7 +169,7 @@ func TestNoDeviceIsAllocatedTwice(t *testing.T) {
 	})
 }
 
-// A pod whose claim is still to be made waits without a word.
+// A pod whose claim has not been made yet waits without an event.
 func TestAPodWaitsForItsClaimToBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := deviceWorld()
@@ -197,7 +197,7 @@ func TestAPodWaitsForItsClaimToBeMade(t *testing.T) {
 	})
 }
 
-// Devices that were allocated where the pod cannot go any more are given back, and allocated elsewhere.
+// Devices that were allocated where the pod cannot go any more are released, and allocated elsewhere.
 func TestDevicesThatCannotBeUsedAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := deviceWorld()
@@ -246,7 +246,7 @@ func TestASelectorThatFailsIsAnError(t *testing.T) {
 	})
 }
 
-// onCondition lets the devices of a node be usable only when their driver has said so.
+// onCondition makes the devices of a node usable only after a condition from their driver.
 func (w *world) onCondition(node string) {
 	for _, slice := range w.slices.Objects() {
 		if *slice.Spec.NodeName == node {
@@ -260,7 +260,7 @@ func (w *world) onCondition(node string) {
 	}
 }
 
-// says writes what a driver says of the first device of a claim.
+// says writes a driver's condition for the first device of a claim.
 func (w *world) says(claim, condition string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,7 +300,7 @@ func TestAPodIsBoundWhenItsDevicesAreReady(t *testing.T) {
 	})
 }
 
-// A device that will not become ready is given back, and the pod gets another one.
+// A device that will not become ready is released, and the pod gets another one.
 func TestADeviceThatCannotBeReadyIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -17,13 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// direct sends what each pod costs without what client-go does around each request, which costs as much as the request itself.
+// direct sends the requests that each pod needs without client-go's work around a request, which costs as much as the request
+// itself.
 type direct struct {
 	client *http.Client
 	base   string
 }
 
-// directly returns how requests are sent directly, or nil if client does not talk HTTP.
+// directly returns a direct sender, or nil if the client does not use HTTP.
 func directly(client rest.Interface) *direct {
 	c, ok := client.(*rest.RESTClient)
 	if !ok || c == nil || c.Client == nil {
@@ -37,8 +38,8 @@ var protobuf = func() runtime.Encoder {
 	return scheme.Codecs.EncoderForVersion(found.Serializer, corev1.SchemeGroupVersion)
 }()
 
-// bind returns whether the server has said that the binding is done. If it has said anything else, client-go
-// knows how to go on: how long to wait, how often to ask again, what the error is.
+// bind reports whether the server has confirmed the binding. After any other answer the request is repeated with
+// client-go, which interprets errors and delays.
 func (d *direct) bind(ctx context.Context, binding *corev1.Binding) (bool, error) {
 	body, err := runtime.Encode(protobuf, binding)
 	if err != nil {
@@ -48,7 +49,7 @@ func (d *direct) bind(ctx context.Context, binding *corev1.Binding) (bool, error
 	return code == http.StatusCreated && err == nil, err
 }
 
-// patchStatus and remove return, as bind does, whether the server has done it.
+// patchStatus and remove report, like bind, whether the server has confirmed the request.
 func (d *direct) patchStatus(ctx context.Context, pod types.NamespacedName, patch []byte) (bool, error) {
 	code, err := d.send(ctx, http.MethodPatch, pod, "/status", patchType, patch)
 	return code == http.StatusOK && err == nil, err
@@ -63,7 +64,7 @@ func (d *direct) remove(ctx context.Context, pod types.NamespacedName, options *
 	return code == http.StatusOK && err == nil, err
 }
 
-// send sends one request about a pod and returns the code of the answer.
+// send sends one request about a pod and returns the status code.
 func (d *direct) send(ctx context.Context, method string, pod types.NamespacedName, below string, kind []string, body []byte) (int, error) {
 	at := d.base + "/namespaces/" + url.PathEscape(pod.Namespace) + "/pods/" + url.PathEscape(pod.Name) + below
 	request, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
@@ -81,7 +82,7 @@ func (d *direct) send(ctx context.Context, method string, pod types.NamespacedNa
 	return answer.StatusCode, err
 }
 
-// mostAnswer is more than nearly any pod takes. A connection with a longer answer is not used again.
+// mostAnswer is larger than almost any pod. After a longer answer the connection is not used again.
 const mostAnswer = 1 << 20
 
 var (

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// bindAgainst binds a pod at a server that gives these answers in turn, and returns what it was asked.
+// bindAgainst binds a pod with a server that gives these answers in turn, and returns the requests.
 func bindAgainst(t *testing.T, answers ...http.HandlerFunc) (asked []corev1.Binding, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// errGone says that a pod is not to be placed any more.
+// errGone reports that a pod must not be placed any more.
 var errGone = errors.New("the pod has gone")
 
-// extendersOf are those that are asked about a pod, and what the API shows of it.
+// extendersOf returns the extenders that are interested in a pod, and the pod as it is in the API.
 func (t *term) extendersOf(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod) {
 	if len(t.options.Extenders) == 0 {
 		return nil, nil
@@ -36,7 +36,7 @@ func (t *term) extendersOf(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod)
 	return interested, object
 }
 
-// binderOf is the extender that binds a pod; nil if the scheduler does.
+// binderOf returns the extender that binds a pod; nil if the scheduler does.
 func (t *term) binderOf(pod *cluster.Pod) (*extender.Extender, *corev1.Pod) {
 	for _, e := range t.options.Extenders {
 		if !e.Binds() {
@@ -49,8 +49,8 @@ func (t *term) binderOf(pod *cluster.Pod) (*extender.Extender, *corev1.Pod) {
 	return nil, nil
 }
 
-// placeExtended finds the node for a pod that extenders are asked about. Nothing is locked while they are, so the node is
-// looked at again afterwards.
+// placeExtended finds the node for a pod with extenders. No lock is held while they are called, so the node is checked
+// again afterwards.
 func (t *term) placeExtended(p *profile, entry *backlog.Entry, x placement.Extra, asked []*extender.Extender, object *corev1.Pod) (*cluster.Node, *placement.Failure, error) {
 	pod := entry.Pod
 	x = t.withNominated(p, pod, x)
@@ -65,7 +65,7 @@ func (t *term) placeExtended(p *profile, entry *backlog.Entry, x placement.Extra
 		}
 	}
 	t.mu.Unlock()
-	said, err := consult(t.consulting, asked, object, nodes)
+	said, err := askExtenders(t.extenderContext, asked, object, nodes)
 	t.mu.Lock()
 	t.released = true
 	switch {
@@ -94,19 +94,19 @@ func (t *term) placeExtended(p *profile, entry *backlog.Entry, x placement.Extra
 	return best.Node, nil, nil
 }
 
-// consultation is what extenders have said together.
-type consultation struct {
+// extenderResult is the combined result of all extenders.
+type extenderResult struct {
 	left     map[string]bool
 	scores   map[string]int64
 	verdicts []*plugin.Verdict
 }
 
-// extenderScale makes scores up to 10 comparable with those of rules.
+// extenderScale makes extenders' scores up to 10 comparable with the scores of rules.
 const extenderScale = 10
 
-// consult asks one extender after the other about the nodes that are left, and all about how good these are.
-func consult(ctx context.Context, asked []*extender.Extender, pod *corev1.Pod, nodes []*corev1.Node) (consultation, error) {
-	said := consultation{left: make(map[string]bool), scores: make(map[string]int64)}
+// askExtenders asks one extender after the other to filter the remaining nodes, and then all to score them.
+func askExtenders(ctx context.Context, asked []*extender.Extender, pod *corev1.Pod, nodes []*corev1.Node) (extenderResult, error) {
+	said := extenderResult{left: make(map[string]bool), scores: make(map[string]int64)}
 	for _, e := range asked {
 		answer, err := e.Filter(ctx, pod, nodes)
 		if err != nil {
@@ -136,7 +136,7 @@ func consult(ctx context.Context, asked []*extender.Extender, pod *corev1.Pod, n
 	for _, e := range asked {
 		scores, err := e.Prioritize(ctx, pod, nodes)
 		if err != nil {
-			continue // as in Kubernetes, the others decide then
+			continue // as in Kubernetes, the extender's scores are ignored
 		}
 		for name, score := range scores {
 			said.scores[name] += score * extenderScale
@@ -145,8 +145,8 @@ func consult(ctx context.Context, asked []*extender.Extender, pod *corev1.Pod, n
 	return said, nil
 }
 
-// refused notes why nodes are refused.
-func (c *consultation) refused(e *extender.Extender, answer extender.Answer) {
+// refused records why nodes are refused.
+func (c *extenderResult) refused(e *extender.Extender, answer extender.Answer) {
 	for name, reason := range answer.Unresolvable {
 		c.verdicts = append(c.verdicts, &plugin.Verdict{Plugin: e.Name(), Reasons: []string{reason}, Lasting: true})
 		delete(answer.Refused, name)
@@ -156,11 +156,12 @@ func (c *consultation) refused(e *extender.Extender, answer extender.Answer) {
 	}
 }
 
-// bindExtended lets an extender bind a pod. What it says is checked: it may have done so, and the answer been lost.
-func (t *term) bindExtended(ctx context.Context, e *extender.Extender, object *corev1.Pod, pod *cluster.Pod, node string) (fate, error) {
+// bindExtended lets an extender bind a pod. After an error the pod is read: the extender may have bound it, and the
+// answer may have been lost.
+func (t *term) bindExtended(ctx context.Context, e *extender.Extender, object *corev1.Pod, pod *cluster.Pod, node string) (outcome, error) {
 	err := e.Bind(ctx, object, node)
 	if err == nil {
 		return bound, nil
 	}
-	return t.look(ctx, pod, node, fmt.Errorf("extender %s: %w", e.Name(), err))
+	return t.resolveConflict(ctx, pod, node, fmt.Errorf("extender %s: %w", e.Name(), err))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// extenderServer answers filter, prioritize and bind: it refuses bad nodes and likes one of them.
+// extenderServer answers filter, prioritize and bind: it refuses bad nodes and prefers one of them.
 func extenderServer(t *testing.T, w *world, bad, likes string) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -78,7 +78,7 @@ func TestExtendersHaveASay(t *testing.T) {
 	}
 }
 
-// eventually waits for something that a server outside of the test's time has a part in.
+// eventually waits for something that depends on a server outside of the synctest bubble.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); {
@@ -89,12 +89,12 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-// An extender that is asked about preemption leaves some nodes out, and can name other victims.
+// An extender that is called for preemption refuses some nodes, and can choose other victims.
 func TestExtendersAreAskedWhoMayLeave(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer func(map[string]*extenderv1.Victims) map[string]*extenderv1.MetaVictims
-		want   string // who leaves
+		want   string // the victim
 		note   string
 	}{
 		{"it refuses a node", func(asked map[string]*extenderv1.Victims) map[string]*extenderv1.MetaVictims {

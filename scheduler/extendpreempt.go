@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// askedToPreempt are the extenders that are asked who may leave for a pod, and what the API shows of it.
+// askedToPreempt returns the extenders that choose victims for a pod, and the pod as it is in the API.
 func (t *term) askedToPreempt(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod) {
 	var asked []*extender.Extender
 	object, ok := t.options.Watched.Pods.Lookup(informer.Key(pod.Key))
@@ -27,11 +27,11 @@ func (t *term) askedToPreempt(pod *cluster.Pod) ([]*extender.Extender, *corev1.P
 	return asked, object
 }
 
-// errNoCandidate is what users are told when extenders have left no node.
+// errNoCandidate is the message when extenders have left no node.
 var errNoCandidate = errors.New("no candidate node for preemption")
 
-// agree lets extenders choose among candidates. Nothing is locked while they are asked, so that pods and nodes that have gone
-// meanwhile are left out afterwards.
+// agree lets extenders choose among candidates. No lock is held while they are called, so pods and nodes that were deleted
+// meanwhile are removed afterwards.
 func (t *term) agree(asked []*extender.Extender, object *corev1.Pod, found []preemption.Candidate) (*preemption.Candidate, error) {
 	victims := make(map[string]extender.Victims, len(found))
 	pods := make(map[string]map[string]*corev1.Pod, len(found)) // of a node, by UID
@@ -52,7 +52,7 @@ func (t *term) agree(asked []*extender.Extender, object *corev1.Pod, found []pre
 		victims[c.Node.Name] = v
 	}
 	t.mu.Unlock()
-	err := negotiate(t.consulting, asked, object, victims, pods)
+	err := negotiate(t.extenderContext, asked, object, victims, pods)
 	t.mu.Lock()
 	t.released = true
 	if err != nil {
@@ -76,7 +76,7 @@ func (t *term) agree(asked []*extender.Extender, object *corev1.Pod, found []pre
 	return preemption.Best(left), nil
 }
 
-// negotiate asks one extender after the other, each about the nodes that are left.
+// negotiate asks one extender after the other, each about the remaining nodes.
 func negotiate(ctx context.Context, asked []*extender.Extender, object *corev1.Pod, victims map[string]extender.Victims, pods map[string]map[string]*corev1.Pod) error {
 	for _, e := range asked {
 		if len(victims) == 0 {
@@ -120,7 +120,7 @@ func negotiate(ctx context.Context, asked []*extender.Extender, object *corev1.P
 	return nil
 }
 
-// searchAgreed finds the best node for a preemption among those that extenders agree to.
+// searchAgreed finds the best node for a preemption among those to which the extenders agree.
 func (t *term) searchAgreed(asked []*extender.Extender, object *corev1.Pod, search *preemption.Search, nodes []*cluster.Node) (*preemption.Candidate, []*plugin.Verdict, error) {
 	found, verdicts := search.All(nodes)
 	if len(found) == 0 {

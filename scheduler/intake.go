@@ -13,23 +13,22 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// following is a membership in an informer, of whatever type.
-type following interface {
+// registration is a handler's registration with an informer of any type.
+type registration interface {
 	Synced(ctx context.Context) error
 	Close()
 	Done() <-chan struct{}
 }
 
-// audience is all memberships of one term.
-type audience []following
+// registrations are all registrations of one term.
+type registrations []registration
 
-// follow joins the informers.
+// follow adds handlers to the informers.
 //
-// All handlers look at the present state of an object, not at what happened to
-// it: what was missed or merged makes no difference.
-func (t *term) follow() audience {
+// All handlers use the current state of an object, not the change. So missed or merged changes make no difference.
+func (t *term) follow() registrations {
 	w := t.options.Watched
-	a := audience{
+	a := registrations{
 		follow(t, w.Nodes, t.nodeChanged),
 		follow(t, w.Pods, t.podChanged),
 	}
@@ -42,10 +41,10 @@ func (t *term) follow() audience {
 	return append(a, t.followDevices()...)
 }
 
-// followWorkloads joins the informers of what spreads its pods by default.
-func (t *term) followWorkloads() audience {
+// followWorkloads adds handlers to the informers of services and workloads, by which pods are spread by default.
+func (t *term) followWorkloads() registrations {
 	w := t.options.Watched
-	var a audience
+	var a registrations
 	if w.Services != nil {
 		a = append(a, followSelectors(t, w.Services, func(s *corev1.Service) labels.Selector {
 			return simpleSelector(s.Spec.Selector)
@@ -74,10 +73,10 @@ func (t *term) followWorkloads() audience {
 	return a
 }
 
-// followSelectors tells the state the selector of each object, or nil when it has gone.
+// followSelectors sets the selector of each object in the state, or nil when the object was deleted.
 func followSelectors[T any](t *term, objects *informer.Shared[T], of func(T) labels.Selector,
 	set func(namespace, name string, selector labels.Selector),
-) following {
+) registration {
 	return follow(t, objects, func(key informer.Key) {
 		var selector labels.Selector
 		if object, ok := objects.Lookup(key); ok {
@@ -89,7 +88,7 @@ func followSelectors[T any](t *term, objects *informer.Shared[T], of func(T) lab
 	})
 }
 
-// simpleSelector is nil for an empty set: a service without a selector selects nothing.
+// simpleSelector returns nil for an empty set: a service without a selector selects nothing.
 func simpleSelector(set map[string]string) labels.Selector {
 	if len(set) == 0 {
 		return nil
@@ -105,8 +104,8 @@ func fullSelector(selector *metav1.LabelSelector) labels.Selector {
 	return s
 }
 
-// synced waits until everything that there was has been taken in.
-func (a audience) synced(ctx context.Context) error {
+// synced waits until all initial objects have been handled.
+func (a registrations) synced(ctx context.Context) error {
 	for _, f := range a {
 		if err := f.Synced(ctx); err != nil {
 			return err
@@ -115,8 +114,8 @@ func (a audience) synced(ctx context.Context) error {
 	return nil
 }
 
-// leave ends the memberships; no handler is running any more when it returns.
-func (a audience) leave() {
+// close removes the handlers. When it returns no handler is running.
+func (a registrations) close() {
 	for _, f := range a {
 		f.Close()
 	}
@@ -125,12 +124,12 @@ func (a audience) leave() {
 	}
 }
 
-func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.Key)) following {
+func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.Key)) registration {
 	return objects.Handle(informer.Handler[T]{
 		Name: "scheduler",
 		Changed: func(key informer.Key) {
 			changed(key)
-			t.nudge()
+			t.wakeLoop()
 		},
 	})
 }
@@ -141,12 +140,12 @@ func (t *term) nodeChanged(key informer.Key) {
 	defer t.mu.Unlock()
 	if !ok {
 		if t.state.RemoveNode(key.Name) {
-			t.helps(cluster.NodeGone, nil)
+			t.wakeFor(cluster.NodeGone, nil)
 		}
 		return
 	}
 	node, change := t.state.SetNode(object)
-	t.helps(change, node)
+	t.wakeFor(change, node)
 }
 
 func (t *term) podChanged(key informer.Key) {
@@ -157,7 +156,7 @@ func (t *term) podChanged(key informer.Key) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.count()
+	defer t.reportSizes()
 	switch {
 	case pod == nil || pod.Finished:
 		t.podGone(cluster.Key(key))
@@ -172,7 +171,7 @@ func (t *term) podGone(key cluster.Key) {
 	t.backlog.Remove(key)
 	t.unnominate(&cluster.Pod{Key: key})
 	if node, ok := t.state.Remove(key); ok {
-		t.helps(cluster.PodGone, node)
+		t.wakeFor(cluster.PodGone, node)
 	}
 }
 
@@ -184,10 +183,10 @@ func (t *term) podPlaced(pod *cluster.Pod) {
 	}
 	change := t.state.Observe(pod)
 	if known && was.Name != pod.Node {
-		t.helps(cluster.PodGone, was)
+		t.wakeFor(cluster.PodGone, was)
 	}
 	node, _ := t.state.NodeNamed(pod.Node)
-	t.helps(change, node)
+	t.wakeFor(change, node)
 }
 
 func (t *term) podWithoutNode(pod *cluster.Pod) {
@@ -195,10 +194,10 @@ func (t *term) podWithoutNode(pod *cluster.Pod) {
 		if t.backlog.Has(pod.Key) {
 			t.backlog.Set(pod, time.Now())
 		}
-		return // its binding is on its way
+		return // its binding is in progress
 	}
 	if _, _, _, placed := t.state.Placed(pod.Key); placed {
-		t.podGone(pod.Key) // another pod of that name
+		t.podGone(pod.Key) // another pod with the same name
 	}
 	if _, ours := t.profiles[pod.SchedulerName]; !ours || pod.Terminating {
 		t.backlog.Remove(pod.Key)
@@ -212,8 +211,8 @@ func (t *term) podWithoutNode(pod *cluster.Pod) {
 	}
 }
 
-// followNomination takes over what the API says of the node that a pod waits for, if that is news. What the scheduler has
-// decided since stays until the API shows it.
+// followNomination takes the nominated node from the API, if that has changed. A later decision of the scheduler stays
+// until the API shows it.
 func (t *term) followNomination(pod, old *cluster.Pod) {
 	if old != nil && old.UID == pod.UID && old.NominatedNode == pod.NominatedNode {
 		return
@@ -237,6 +236,6 @@ func (t *term) namespaceChanged(key informer.Key) {
 		}
 	}
 	if t.state.SetNamespace(key.Name, labels) {
-		t.helps(cluster.NamespaceChanged, nil)
+		t.wakeFor(cluster.NamespaceChanged, nil)
 	}
 }

@@ -2,28 +2,29 @@ package scheduler
 
 import "time"
 
-// Metrics is told what happens. Its methods must be quick; some are called
-// while the state of the cluster is locked.
+// Metrics receives the scheduler's measurements. Its methods must be fast; some are called while the state of the
+// cluster is locked.
 type Metrics interface {
-	// Attempt: a pod was tried. took is the time until the decision, or, for
-	// Scheduled, until the binding was confirmed.
+	// Attempt is called for each attempt to place a pod. took is the time until the decision, or, for Scheduled, until the
+	// binding was confirmed.
 	Attempt(profile string, result Result, took time.Duration)
-	// Decided: a decision, good or bad, took so long.
+	// Decided is called with the duration of each decision, successful or not.
 	Decided(took time.Duration)
-	// Bound: a pod has its node after a number of attempts, and so long after it was first seen without one.
+	// Bound is called when a pod is bound, with the number of attempts and the time since it was first seen without a
+	// node.
 	Bound(attempts int, waited time.Duration)
-	// Pending: so many pods are in one part of the queue: active, backoff, unschedulable or gated.
+	// Pending is called with the number of pods in one part of the queue: active, backoff, unschedulable or gated.
 	Pending(queue string, pods int)
-	// PreemptionAttempt: others were looked at that could leave for a pod.
+	// PreemptionAttempt is called when victims are searched for.
 	PreemptionAttempt()
-	// Preempted: so many pods have to leave for one.
+	// Preempted is called with the number of victims of a preemption.
 	Preempted(victims int)
 }
 
-// Result is how an attempt ended.
+// Result is the result of an attempt.
 type Result string
 
-// The results that kube-scheduler counts.
+// kube-scheduler's results.
 const (
 	Scheduled     Result = "scheduled"
 	Unschedulable Result = "unschedulable"

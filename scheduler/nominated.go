@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// place finds the node for a pod: the one that it waits for if that will do, and otherwise the best one.
+// place finds the node for a pod: its nominated node if that is suitable, otherwise the best one.
 func (t *term) place(p *profile, pod *cluster.Pod, x placement.Extra) (*cluster.Node, *placement.Failure) {
 	if !t.state.AnyNominated() {
 		return p.engine.PlaceWhere(pod.Shape, x)
@@ -20,25 +20,25 @@ func (t *term) place(p *profile, pod *cluster.Pod, x placement.Extra) (*cluster.
 	return p.engine.PlaceWhere(pod.Shape, x)
 }
 
-// withNominated asks too that the pod leaves room for those that wait for a node.
+// withNominated also requires that the pod leaves capacity for pods that are nominated to the node.
 func (t *term) withNominated(p *profile, pod *cluster.Pod, x placement.Extra) placement.Extra {
 	if t.state.AnyNominated() {
-		r := &reserve{term: t, profile: p, pod: pod}
+		r := &nominatedAdmission{term: t, profile: p, pod: pod}
 		x.After = both(x.After, r.verdict)
 	}
 	return x
 }
 
-// reserve keeps one pod from taking what others wait for that go before it.
-type reserve struct {
+// nominatedAdmission refuses nodes whose capacity is needed by nominated pods with the same or a higher priority.
+type nominatedAdmission struct {
 	*term
 	profile *profile
 	pod     *cluster.Pod
 	trial   *placement.Trial
 }
 
-// verdict refuses a node that does not have room for the pod and for those that wait.
-func (r *reserve) verdict(node *cluster.Node) *plugin.Verdict {
+// verdict refuses a node without capacity for both the pod and the nominated pods.
+func (r *nominatedAdmission) verdict(node *cluster.Node) *plugin.Verdict {
 	before := r.state.NominatedBefore(r.pod, node.Name)
 	if len(before) == 0 {
 		return nil
@@ -54,12 +54,13 @@ func (r *reserve) verdict(node *cluster.Node) *plugin.Verdict {
 	if trial := r.trial; trial != nil {
 		return trial.Verdict(node)
 	}
-	// What these pods want near them may be news: the trial begins only now.
+	// The nominated pods' affinity matters too, so the trial begins only now.
 	return r.profile.engine.Try(r.pod.Shape).Verdict(node)
 }
 
-// spare says whether a node has room for a pod besides that for those that wait for it and go before.
-func (t *term) spare(p *profile, pod *cluster.Pod, node *cluster.Node) bool {
+// hasRoomBesideNominated reports whether a node has capacity for a pod besides what its nominated pods with the same or
+// a higher priority need.
+func (t *term) hasRoomBesideNominated(p *profile, pod *cluster.Pod, node *cluster.Node) bool {
 	before := t.state.NominatedBefore(pod, node.Name)
 	if len(before) == 0 {
 		return true
@@ -72,10 +73,10 @@ func (t *term) spare(p *profile, pod *cluster.Pod, node *cluster.Node) bool {
 	return p.engine.Fits(pod.Shape, node)
 }
 
-// unnominate lets others have what a pod has waited for.
+// unnominate removes a pod's nomination, so that other pods can use the capacity.
 func (t *term) unnominate(pod *cluster.Pod) {
 	node, known := t.state.NodeNamed(t.state.Nominated(pod.Key))
 	if t.state.Unnominate(pod.Key) && known {
-		t.helps(cluster.PodGone, node)
+		t.wakeFor(cluster.PodGone, node)
 	}
 }

@@ -19,39 +19,38 @@ import (
 	"github.com/millrace/millrace/scheduler/rules"
 )
 
-// Options of a scheduler. [For] fills in those that have no default.
+// Options of a scheduler. [For] sets those without a default.
 type Options struct {
-	// Watched is what the scheduler reads. Somebody else runs these informers.
+	// Watched are the informers. The caller runs them.
 	Watched Watched
-	// API is where it writes.
+	// API sends the scheduler's requests.
 	API API
-	// Writer writes what rules for single pods have decided: about volumes, for instance. nil means that no such pod is bound.
+	// Writer writes the decisions of pod rules, for example about volumes. nil means that pods with such decisions are not
+	// bound.
 	Writer plugin.Writer
-	// Recorder records events about pods. nil means nobody does.
+	// Recorder records events about pods. nil means no events.
 	Recorder loop.Recorder
 
-	// Profiles says by which rules pods are placed, depending on the scheduler
-	// that they name. None means one, for default-scheduler, with the rules of
-	// kube-scheduler.
+	// Profiles have the rules for pods, by scheduler name. None means one profile for default-scheduler with
+	// kube-scheduler's rules.
 	Profiles []Profile
-	// Extenders are programs beside the scheduler that have a say. While they are asked about a pod no other is placed.
+	// Extenders are called for pods. While they are called for a pod no other pod is placed.
 	Extenders []*extender.Extender
-	// Backlog holds the times after which pods are tried again.
+	// Backlog has the delays after which pods are tried again.
 	Backlog Backlog
-	// Parallelism is how many bindings may be on their way at once. 0 means 128.
+	// Parallelism is the maximum number of concurrent bindings. 0 means 128.
 	Parallelism int
-	// Grace is how long Run waits at its end for the answers to bindings. 0 means 5 s.
+	// Grace is how long Run waits for the answers to bindings before it returns. 0 means 5 s.
 	Grace time.Duration
 
-	Metrics Metrics      // nil means nobody counts
-	Logger  *slog.Logger // nil means discard
+	Metrics Metrics      // nil: none
+	Logger  *slog.Logger // nil: discard
 }
 
-// Backlog holds the times after which pods are tried again. The zero value has kube-scheduler's.
+// Backlog has the delays after which pods are tried again. The zero value has kube-scheduler's.
 type Backlog = backlog.Options
 
-// For returns the options for scheduling with a process's clients. It is to be
-// called before these are run.
+// For returns the options for scheduling with a process's clients. Call it before the clients are run.
 func For(c *loop.Clients) Options {
 	c = c.As("kube-scheduler").Named(corev1.DefaultSchedulerName)
 	return Options{
@@ -74,9 +73,9 @@ func For(c *loop.Clients) Options {
 	}
 }
 
-// Watched is what a scheduler reads. Pods and Nodes must be there. Without
-// Namespaces no affinity selects namespaces by label; without the others the pods that
-// they select are not spread by default, and without Budgets nobody is protected from preemption.
+// Watched are the scheduler's informers. Pods and Nodes are required. Without Namespaces no affinity selects namespaces
+// by label. Without the others, the pods that they select are not spread by default; without Budgets no pod is
+// protected from preemption.
 type Watched struct {
 	Pods                   *informer.Shared[*corev1.Pod]
 	Nodes                  *informer.Shared[*corev1.Node]
@@ -90,24 +89,24 @@ type Watched struct {
 	Devices                Devices
 }
 
-// Profile is how the pods of one scheduler name are placed.
+// Profile has the rules for the pods of one scheduler name.
 type Profile struct {
 	SchedulerName string      // empty: default-scheduler
 	Rules         *plugin.Set // nil: those of kube-scheduler
 	BeforeBind    []BeforeBind
-	NoPreemption  bool // no pod has to leave for one of these
-	// Candidates says how many nodes are compared for a preemption. nil means kube-scheduler's numbers.
+	NoPreemption  bool // its pods do not preempt others
+	// Candidates is how many nodes are compared for a preemption. nil means kube-scheduler's numbers.
 	Candidates *Candidates
 
 	compiled *ruleset.Set
 }
 
-// Candidates is how many nodes are compared for a preemption: Percent of those where pods could leave, and at least Least.
+// Candidates is the number of nodes that are compared for a preemption: Percent of the nodes where preemption may help,
+// and at least Least.
 type Candidates struct{ Percent, Least int }
 
-// BeforeBind does what must be done before a pod is bound to the node that was
-// chosen for it. It may take its time: the pod counts on the node meanwhile,
-// and other pods are placed. On an error the pod is not bound and tried again later.
+// BeforeBind does what must be done before a pod is bound to its chosen node. It may block: the pod counts on the node
+// meanwhile, and other pods are placed. On an error the pod is not bound, and is tried again later.
 type BeforeBind interface {
 	BeforeBind(ctx context.Context, pod *plugin.Pod, node string) error
 }

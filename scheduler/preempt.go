@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Of the nodes where others could leave a tenth is compared, and at least this many, as kube-scheduler does.
+// kube-scheduler compares a tenth of the nodes where preemption may help, and at least this many.
 const (
 	comparedPercent = 10
 	comparedLeast   = 100
@@ -25,8 +25,8 @@ const (
 
 var unhelpful = &plugin.Verdict{Reasons: []string{"Preemption is not helpful for scheduling"}, Lasting: true}
 
-// preempt looks for pods that can leave for one that found no node, and sends them away. It returns what users are told, and
-// the node that the pod is nominated to from now on; nil if that stays as it is. hopeless means that no node can do whoever leaves.
+// preempt finds victims for a pod without a suitable node, and deletes them. It returns a note for the pod's message, and the node
+// to which the pod is nominated; nil if that does not change. hopeless means that preemption helps on no node.
 func (t *term) preempt(p *profile, pod *cluster.Pod, x placement.Extra, hopeless bool) (note string, nominated *string) {
 	if p.NoPreemption {
 		return "", nil
@@ -60,13 +60,13 @@ func (t *term) preempt(p *profile, pod *cluster.Pod, x placement.Extra, hopeless
 	return fmt.Sprintf("found a potential placement for pod on node %v, preempting %d victims", found.Node.Name, len(found.Victims)), &found.Node.Name
 }
 
-// isCurrent says whether a pod still waits for a node.
+// isCurrent reports whether a pod still waits for a node.
 func (t *term) isCurrent(pod *cluster.Pod) bool {
 	now := t.backlog.Pod(pod.Key)
 	return now != nil && now.UID == pod.UID
 }
 
-// awaitsVictims says whether pods are still leaving for this one, from a node that will do without them.
+// awaitsVictims reports whether victims of this pod are still terminating, on a node that is suitable without them.
 func (t *term) awaitsVictims(p *profile, pod *cluster.Pod, x placement.Extra, hopeless bool) bool {
 	if _, sending := t.preempting[pod.UID]; sending {
 		return true
@@ -86,14 +86,14 @@ func (t *term) awaitsVictims(p *profile, pod *cluster.Pod, x placement.Extra, ho
 	return v == nil || !v.Lasting
 }
 
-// searchVictims finds the best node for a preemption. The search begins at a random node, so that not all pods compare the same ones.
+// searchVictims finds the best node for a preemption. The search starts at a random node, so that not all pods compare the same ones.
 func (t *term) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*preemption.Candidate, []*plugin.Verdict, error) {
-	trial, reserved := p.engine.Try(pod.Shape), &reserve{term: t, profile: p, pod: pod}
+	trial, reserved := p.engine.Try(pod.Shape), &nominatedAdmission{term: t, profile: p, pod: pod}
 	search := &preemption.Search{
-		State: &t.state, Pod: pod, Budgets: t.budgets.all(), Kept: t.prospects(p, pod, x),
-		// The filters are asked twice if pods wait for the node: with them, as they will take room, and without, as they may
-		// never come.
-		Ask: func(node *cluster.Node) *plugin.Verdict {
+		State: &t.state, Pod: pod, Budgets: t.budgets.all(), Cache: t.candidateCache(p, pod, x),
+		// If pods are nominated to the node the filters are called twice: with these pods, because they will need capacity,
+		// and without them, because they may never come.
+		Filter: func(node *cluster.Node) *plugin.Verdict {
 			if v := trial.Verdict(node); v != nil {
 				return v
 			}
@@ -104,8 +104,8 @@ func (t *term) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*
 		},
 	}
 	asked, object := t.askedToPreempt(pod)
-	if len(asked) == 0 && search.Kept != nil && search.Kept.Enough() {
-		if found := search.Again(t.random.IntN(math.MaxInt32)); found != nil {
+	if len(asked) == 0 && search.Cache != nil && search.Cache.Enough() {
+		if found := search.BestCached(t.random.IntN(math.MaxInt32)); found != nil {
 			return found, nil, nil
 		}
 	}
@@ -129,35 +129,35 @@ func (t *term) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*
 	return found, verdicts, nil
 }
 
-// likeness is what pods have in common that nodes have the same to offer to.
-type likeness struct {
+// cacheKey is what pods must have in common to share a cache of candidates.
+type cacheKey struct {
 	profile  *profile
 	demand   *cluster.Demand
 	priority int32
 }
 
-// mostProspects is for how many kinds of pods it is kept what nodes have to offer.
-const mostProspects = 16
+// maxCandidateCaches is the number of caches of candidates that are kept.
+const maxCandidateCaches = 16
 
-// prospects returns what is kept about others like the pod, up to date; nil if nothing can be kept for it.
-func (t *term) prospects(p *profile, pod *cluster.Pod, x placement.Extra) *preemption.Prospects {
+// candidateCache returns the updated cache of candidates for pods like this one; nil if nothing can be kept for it.
+func (t *term) candidateCache(p *profile, pod *cluster.Pod, x placement.Extra) *preemption.CandidateCache {
 	if x.Before != nil || x.After != nil || t.state.AffineNominated() || p.engine.Related(pod.Shape) {
 		return nil
 	}
-	like := likeness{p, pod.Shape.Demand, pod.Priority}
-	kept, ok := t.offers[like]
+	like := cacheKey{p, pod.Shape.Demand, pod.Priority}
+	kept, ok := t.candidateCaches[like]
 	if !ok {
-		if len(t.offers) >= mostProspects {
-			clear(t.offers)
+		if len(t.candidateCaches) >= maxCandidateCaches {
+			clear(t.candidateCaches)
 		}
-		kept = &preemption.Prospects{}
-		t.offers[like] = kept
+		kept = &preemption.CandidateCache{}
+		t.candidateCaches[like] = kept
 	}
-	kept.Refresh(&t.state, t.budgets.stand)
+	kept.Refresh(&t.state, t.budgets.version)
 	return kept
 }
 
-// explainNoVictims says why nobody can leave, in kube-scheduler's words.
+// explainNoVictims returns kube-scheduler's message if there are no victims.
 func (t *term) explainNoVictims(p *profile, verdicts []*plugin.Verdict) string {
 	for len(verdicts) < t.state.Nodes() {
 		verdicts = append(verdicts, unhelpful)
@@ -165,8 +165,8 @@ func (t *term) explainNoVictims(p *profile, verdicts []*plugin.Verdict) string {
 	return p.engine.Explain(verdicts).Error()
 }
 
-// carryOutPreemption deletes the victims, while other pods are placed. Pods of lower priority that wait for the same node are
-// told to look elsewhere.
+// carryOutPreemption deletes the victims, while other pods are placed. Pods with a lower priority lose their nomination to
+// the node.
 func (t *term) carryOutPreemption(p *profile, pod *cluster.Pod, found *preemption.Candidate) {
 	for _, other := range t.state.NominatedOn(found.Node.Name) {
 		if other.Priority < pod.Priority {
@@ -177,19 +177,19 @@ func (t *term) carryOutPreemption(p *profile, pod *cluster.Pod, found *preemptio
 	}
 	t.preempting[pod.UID] = struct{}{}
 	t.evictions.Go(func() {
-		err := t.evict(t.evicting, p, pod, found)
+		err := t.evict(t.evictionContext, p, pod, found)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.preempting, pod.UID)
 		if err != nil {
 			t.options.Logger.Warn("preemption failed", "pod", pod.Key, "node", found.Node.Name, "err", err)
 			t.backlog.WakeOne(pod.Key, time.Now())
-			t.nudge()
+			t.wakeLoop()
 		}
 	})
 }
 
-// evict deletes the victims, all at a time.
+// evict deletes the victims, all at the same time.
 func (t *term) evict(ctx context.Context, p *profile, pod *cluster.Pod, found *preemption.Candidate) error {
 	select {
 	case t.evictors <- struct{}{}:
@@ -215,7 +215,7 @@ func (t *term) evictOne(ctx context.Context, p *profile, pod, victim *cluster.Po
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil // it has gone already
+		return nil // it does not exist any more
 	case err != nil:
 		return fmt.Errorf("preempt pod %s: %w", victim.Key, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// evictions is a ledger that deletes victims at once, and notes when pods get their nodes.
+// evictions is a ledger that deletes victims at once, and records when pods get their nodes.
 type evictions struct {
 	source *informertest.Source[*corev1.Pod]
 
@@ -35,7 +35,7 @@ func (e *evictions) add(pod *corev1.Pod) {
 	e.pods[keyOf(pod.Name)], e.added[keyOf(pod.Name)] = pod, time.Now()
 }
 
-// first adds a pod, and waits until it has its node: the scheduler is at work then.
+// first adds a pod, and waits until it has its node: then the scheduler is working.
 func (e *evictions) first(pod *corev1.Pod) {
 	e.begun = make(chan struct{})
 	e.add(pod)
@@ -66,7 +66,7 @@ func (e *evictions) Read(_ context.Context, key cluster.Key) (*corev1.Pod, error
 	return e.pods[key], nil
 }
 
-// Report shows the node that a pod waits for, as the API would.
+// Report shows the nominated node, as the API does.
 func (e *evictions) Report(_ context.Context, pod *cluster.Pod, status Status) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,8 +96,9 @@ func (e *evictions) Preempt(_ context.Context, victim *cluster.Pod, _ corev1.Pod
 	return nil
 }
 
-// BenchmarkPreempt lets 1,000 pods preempt others among 20,000, while 2,000 ordinary pods come, one each millisecond, for which
-// there is room elsewhere. It says how many preempt a second, and how long ordinary pods wait then.
+// BenchmarkPreempt lets 1,000 pods preempt others among 20,000, while 2,000 ordinary pods arrive, one each millisecond, for
+// which there is capacity elsewhere. It reports the number of preempting pods per second, and the waiting time of ordinary
+// pods.
 func BenchmarkPreempt(b *testing.B) {
 	const full, each, free, high, ordinary = 5000, 4, 100, 1000, 2000
 	for b.Loop() {
@@ -154,7 +155,7 @@ func BenchmarkPreempt(b *testing.B) {
 	}
 }
 
-// away keeps pods from the nodes that have room.
+// away keeps pods off the nodes with free capacity.
 func away() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ranked is a pod with a priority.
+// ranked returns a pod with a priority.
 func ranked(name, cpu string, priority int32) *corev1.Pod {
 	pod := testPod(name, cpu)
 	pod.UID = types.UID("uid-" + name)
@@ -24,7 +24,7 @@ func ranked(name, cpu string, priority int32) *corev1.Pod {
 	return pod
 }
 
-// running is a pod with a priority that has a node since some minutes.
+// running returns a pod with a priority that has had a node for some minutes.
 func running(name, cpu string, priority int32, node string, minutes int) *corev1.Pod {
 	pod := ranked(name, cpu, priority)
 	pod.Spec.NodeName = node
@@ -33,7 +33,7 @@ func running(name, cpu string, priority int32, node string, minutes int) *corev1
 	return pod
 }
 
-// leaving returns the names of the pods that have been told to leave.
+// leaving returns the names of the victims.
 func (w *world) leaving() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func TestAPodWithALowerPriorityLeaves(t *testing.T) {
 		if c := victim.Status.Conditions[0]; c.Type != corev1.DisruptionTarget || c.Reason != "PreemptionByScheduler" || c.Message != message {
 			t.Errorf("condition of the victim: %+v", c)
 		}
-		// While the victim ends nobody else has to leave, and pods of lower priority do not take what becomes free.
+		// While the victim terminates no other pod is preempted, and pods with a lower priority do not get the capacity.
 		w.pods.Add(ranked("late", "1", 9))
 		time.Sleep(time.Minute)
 		if got := w.leaving(); !slices.Equal(got, []string{"low", "middle"}) {
@@ -116,8 +116,8 @@ func TestWhoIsPreempted(t *testing.T) {
 		setup func(*world)
 		pod   func(*corev1.Pod)
 		one   bool   // there is only n1
-		want  string // who leaves
-		note  string // what the event ends with
+		want  string // the victim
+		note  string // the end of the event's message
 	}{
 		{
 			name:  "nobody of the same priority",
@@ -250,13 +250,13 @@ func TestAPreemptionThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Many pods preempt at once: as many leave as come, each comes to the room that was made for it, and ordinary pods are
-// placed elsewhere meanwhile.
+// Many pods preempt at once: there are as many victims as pods, each pod gets the capacity that was freed for it, and
+// ordinary pods are placed elsewhere meanwhile.
 func TestManyPreemptAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.overfull = func(node string, pods []string) {
-			if len(pods) > 8 { // 4 that end may still be there
+			if len(pods) > 8 { // 4 terminating ones may still exist
 				t.Errorf("%s has %v", node, pods)
 			}
 		}

@@ -13,9 +13,8 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// reporter tells users, through events and conditions, what becomes of their
-// pods. It never makes the scheduler wait. Of several conditions for one pod
-// only the latest is written.
+// reporter informs users about their pods, through events and conditions. It never blocks the scheduler. Of several
+// conditions for one pod only the latest is written.
 type reporter struct {
 	options Options
 	keys    *queue.Queue[cluster.Key]
@@ -29,7 +28,7 @@ type report struct {
 	status Status
 }
 
-// writers is how many conditions are written at once. Bindings go first.
+// writers is the number of concurrent writes of conditions. Bindings have precedence.
 const writers = 8
 
 func newReporter(options Options) *reporter {
@@ -41,7 +40,7 @@ func newReporter(options Options) *reporter {
 }
 
 func (r *reporter) run(ctx context.Context) {
-	// The queue ends with ctx; what it returns says no more than that.
+	// The queue ends with ctx; its error says no more than that.
 	_ = r.keys.Run(ctx, writers, r.write)
 }
 
@@ -65,9 +64,8 @@ func (r *reporter) write(ctx context.Context, key cluster.Key) error {
 	return err
 }
 
-// send writes a condition unless the pod has a node by now. That it has none is
-// known of the version that the condition is written to: a report that is late
-// must not contradict the binding.
+// send writes a condition unless the pod has a node. The write requires the version of the pod that has no node, so a
+// late report cannot contradict the binding.
 func (r *reporter) send(ctx context.Context, report report) error {
 	err := r.options.API.Report(ctx, report.pod, report.status)
 	if !apierrors.IsConflict(err) {
@@ -85,19 +83,19 @@ func (r *reporter) send(ctx context.Context, report report) error {
 	return r.options.API.Report(ctx, &pod, report.status)
 }
 
-// unschedulable tells that a pod found no node. nominated is the node that it waits for from now on; nil if that stays as it is.
+// unschedulable reports that a pod found no node. nominated is its new nominated node; nil: unchanged.
 func (r *reporter) unschedulable(pod *cluster.Pod, message string, nominated *string) {
 	r.event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
 	r.condition(pod, corev1.PodReasonUnschedulable, message, nominated)
 }
 
-// unnominated tells that a pod does not wait for a node any more.
+// unnominated reports that a pod has no nominated node any more.
 func (r *reporter) unnominated(pod *cluster.Pod) {
 	nobody := ""
 	r.add(pod, Status{NominatedNode: &nobody})
 }
 
-// preempted tells the users of a victim for whom it had to leave.
+// preempted reports to the users of a victim which pod preempted it.
 func (r *reporter) preempted(victim, by *cluster.Pod, node string) {
 	r.event(victim, corev1.EventTypeNormal, "Preempted", fmt.Sprintf("Preempted by pod %s on node %s", by.UID, node))
 }
@@ -145,7 +143,7 @@ func (r *reporter) condition(pod *cluster.Pod, reason, message string, nominated
 	r.add(pod, status)
 }
 
-// add has a status written, together with what of an earlier one it does not replace.
+// add queues a status. Parts of an earlier status that it does not replace are kept.
 func (r *reporter) add(pod *cluster.Pod, status Status) {
 	r.mu.Lock()
 	if old, ok := r.pending[pod.Key]; ok && old.pod.UID == pod.UID {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
-// Scheduler gives pods their nodes. New makes one; Run does the work.
+// Scheduler assigns pods to nodes. New makes one; Run does the work.
 type Scheduler struct {
 	options Options
 }
@@ -18,17 +18,16 @@ func New(options Options) *Scheduler {
 	return &Scheduler{options: options.withDefaults()}
 }
 
-// Run schedules until ctx ends, and returns nil then. It begins with nothing
-// but what the informers show, so it can be run again, as when the process
-// becomes the leader another time.
+// Run schedules until ctx ends, and then returns nil. It starts with the state of the informers, so it can be run
+// again, for example when the process becomes the leader another time.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	t := newTerm(s.options)
 	watching := t.follow()
-	defer t.uncount()
-	defer watching.leave()
+	defer t.clearSizes()
+	defer watching.close()
 	if err := watching.synced(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

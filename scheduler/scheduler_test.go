@@ -146,7 +146,7 @@ func TestHigherPriorityGetsTheLastRoom(t *testing.T) {
 	})
 }
 
-// hook is something that must happen before a pod is bound.
+// hook is a BeforeBind.
 type hook struct {
 	err    error
 	called []string
@@ -188,7 +188,7 @@ func TestHooksAreCalledBeforeBinding(t *testing.T) {
 	})
 }
 
-// rackMates is a filter of a user: pods with an annotation go to nodes with that label.
+// rackMates is a user's filter: pods with an annotation go to nodes with that label.
 type rackMates struct{}
 
 func (rackMates) Name() string                   { return "RackMates" }
@@ -233,7 +233,7 @@ func TestUsersCanAddAPluginThatReadsAnnotations(t *testing.T) {
 	})
 }
 
-// oneEach is a cluster rule of a user: no node gets a second pod with the same labels.
+// oneEach is a user's cluster rule: no node gets a second pod with the same labels.
 type oneEach struct{}
 
 func (oneEach) Name() string { return "OneEach" }
@@ -297,8 +297,8 @@ func TestRunWithoutInformersSaysSo(t *testing.T) {
 	}
 }
 
-// TestPodIsWokenThoughTheReasonChangesOnTheWay has a node refuse a pod for two
-// reasons, which go one after the other: the second was never reported as long as the first stood.
+// TestPodIsWokenThoughTheReasonChangesOnTheWay has a node that refuses a pod for two reasons, which disappear one after
+// the other. The second was not reported while the first existed.
 func TestPodIsWokenThoughTheReasonChangesOnTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -323,8 +323,8 @@ func TestPodIsWokenThoughTheReasonChangesOnTheWay(t *testing.T) {
 	})
 }
 
-// TestPodThatBringsBalanceWakesThoseThatWaitForIt has pods that may not go to
-// one zone before the other has more; only somebody else can go there.
+// TestPodThatBringsBalanceWakesThoseThatWaitForIt has pods that may not go to one zone before the other has more; only
+// another pod can go there.
 func TestPodThatBringsBalanceWakesThoseThatWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -363,8 +363,8 @@ func TestPodThatBringsBalanceWakesThoseThatWaitForIt(t *testing.T) {
 	})
 }
 
-// TestPlacementIsEven fills nodes of two sizes with the pods of a service and
-// expects each zone to have its share and each node about what its size allows.
+// TestPlacementIsEven fills nodes of two sizes with the pods of a service. Each zone must get its share and each node
+// about what its size allows.
 func TestPlacementIsEven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

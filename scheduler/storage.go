@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// Storage is what a scheduler reads about volumes. What is nil is taken to have no objects.
+// Storage are the informers for volumes. A nil one counts as empty.
 type Storage struct {
 	Claims      *informer.Shared[*corev1.PersistentVolumeClaim]
 	Volumes     *informer.Shared[*corev1.PersistentVolume]
@@ -37,10 +37,10 @@ func storageOf(c *loop.Clients) Storage {
 	}
 }
 
-// followStorage joins the informers about volumes.
-func (t *term) followStorage() audience {
+// followStorage adds handlers to the informers for volumes.
+func (t *term) followStorage() registrations {
 	s, to := t.options.Watched.Storage, &t.state.Storage
-	var a audience
+	var a registrations
 	if s.Claims != nil {
 		a = append(a, follow(t, s.Claims, t.claimChanged))
 	}
@@ -64,18 +64,18 @@ func (t *term) followStorage() audience {
 	})...)
 }
 
-// followStored tells the state of each object, or nil when it has gone.
-func followStored[T any](t *term, objects *informer.Shared[*T], change cluster.Change, set func(informer.Key, *T)) audience {
+// followStored sets the state of each object, or nil when it was deleted.
+func followStored[T any](t *term, objects *informer.Shared[*T], change cluster.Change, set func(informer.Key, *T)) registrations {
 	if objects == nil {
 		return nil
 	}
-	return audience{follow(t, objects, func(key informer.Key) {
+	return registrations{follow(t, objects, func(key informer.Key) {
 		object, _ := objects.Lookup(key)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		set(key, object)
-		t.helps(change, nil)
-		t.storedNews()
+		t.wakeFor(change, nil)
+		t.storageChanged()
 	})}
 }
 
@@ -85,9 +85,9 @@ func (t *term) claimChanged(key informer.Key) {
 	defer t.mu.Unlock()
 	t.state.Storage.SetClaim(cluster.Key(key), object)
 	if object != nil {
-		t.helpsSome(cluster.ClaimChanged, nil, uses(cluster.Key(key)))
+		t.wakeSomeFor(cluster.ClaimChanged, nil, uses(cluster.Key(key)))
 	}
-	t.storedNews()
+	t.storageChanged()
 }
 
 func (t *term) volumeChanged(key informer.Key) {
@@ -96,16 +96,16 @@ func (t *term) volumeChanged(key informer.Key) {
 	defer t.mu.Unlock()
 	t.state.Storage.SetVolume(key.Name, object)
 	if object != nil {
-		var some func(*cluster.Pod) bool // a volume that is free may be for anybody
+		var some func(*cluster.Pod) bool // any pod may use a volume that has become free
 		if claim := object.Spec.ClaimRef; claim != nil {
 			some = uses(cluster.Key{Namespace: claim.Namespace, Name: claim.Name})
 		}
-		t.helpsSome(cluster.VolumeChanged, nil, some)
+		t.wakeSomeFor(cluster.VolumeChanged, nil, some)
 	}
-	t.storedNews()
+	t.storageChanged()
 }
 
-// uses is true for pods that use a claim.
+// uses returns a function that is true for pods that use a claim.
 func uses(claim cluster.Key) func(*cluster.Pod) bool {
 	return func(pod *cluster.Pod) bool {
 		return pod.Key.Namespace == claim.Namespace &&

@@ -16,7 +16,7 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// UpdateVolume writes a volume and binds the claim that it names, as the binder would.
+// UpdateVolume writes a volume and binds the claim that it names, as the volume controller would.
 func (w *world) UpdateVolume(_ context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -31,7 +31,7 @@ func (w *world) UpdateVolume(_ context.Context, v *corev1.PersistentVolume) (*co
 	return v, nil
 }
 
-// UpdateClaim writes a claim. The test plays the provisioner.
+// UpdateClaim writes a claim. The test is the provisioner.
 func (w *world) UpdateClaim(_ context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +74,7 @@ func (w *world) selected(name string) string {
 	return ""
 }
 
-// testVolume is a free volume that can be used on one node, or everywhere.
+// testVolume returns a free volume that can be used on one node, or everywhere.
 func testVolume(name, size, class, node string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -105,7 +105,7 @@ func testClaim(name, class string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// boundTo is a claim that has its volume.
+// boundTo returns a claim that is bound to a volume.
 func boundTo(claim *corev1.PersistentVolumeClaim, v string) *corev1.PersistentVolumeClaim {
 	claim.Spec.VolumeName, claim.Status.Phase = v, corev1.ClaimBound
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBindCompleted, "yes")
@@ -126,7 +126,7 @@ func withClaim(pod *corev1.Pod, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// storageWorld has three nodes with room for everything, and classes of both modes.
+// storageWorld has three nodes with enough capacity, and classes of both binding modes.
 func storageWorld() *world {
 	w := newWorld()
 	for _, name := range []string{"n1", "n2", "n3"} {
@@ -143,8 +143,8 @@ func TestWhatVolumesForbid(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		setup func(*world)
-		node  string // where the pod goes
-		note  string // why it goes nowhere
+		node  string // the pod's node
+		note  string // why it has no node
 	}{
 		{
 			name:  "a claim that is not there",
@@ -247,7 +247,7 @@ func TestWhatVolumesForbid(t *testing.T) {
 	}
 }
 
-// Pods that come at once never get the same volume, and each goes where its volume is.
+// Pods that arrive at once never get the same volume, and each goes where its volume is.
 func TestEachClaimThatWaitsForItsPodGetsAVolumeOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := storageWorld()
@@ -279,7 +279,7 @@ func TestEachClaimThatWaitsForItsPodGetsAVolumeOfItsOwn(t *testing.T) {
 	})
 }
 
-// A pod whose volume is being made waits for it, holds its room meanwhile, and does not hold up others.
+// A pod whose volume is being provisioned waits for it, keeps its capacity meanwhile, and does not delay others.
 func TestAPodIsBoundWhenItsVolumeHasBeenMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := storageWorld()
@@ -306,7 +306,7 @@ func TestAPodIsBoundWhenItsVolumeHasBeenMade(t *testing.T) {
 	})
 }
 
-// When the provisioner gives up a node, by taking the annotation away, the pod looks for another one.
+// When the provisioner gives up a node, by removing the annotation, the scheduler chooses another one.
 func TestAPodLooksElsewhereWhenItsVolumeCannotBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := storageWorld()

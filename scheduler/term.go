@@ -20,37 +20,37 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// term is one run of a scheduler: what it knows, and what it is about.
+// term is one run of a scheduler: its state and its current work.
 type term struct {
 	options  Options
 	interner cluster.Interner
 	reporter *reporter
-	wake     chan struct{} // holds a token when the loop has something to look at
+	wake     chan struct{} // holds a token when the loop has something to do
 
 	mu       sync.Mutex
 	state    cluster.State       // guarded by mu
 	backlog  *backlog.Queue      // guarded by mu
 	profiles map[string]*profile // the engines in it are guarded by mu
-	sizes    backlog.Sizes       // guarded by mu: as last told to the metrics
+	sizes    backlog.Sizes       // guarded by mu: as last reported to the metrics
 	random   *rand.Rand          // guarded by mu
 
-	preempting map[types.UID]struct{}             // guarded by mu: pods whose victims are being deleted
-	offers     map[likeness]*preemption.Prospects // guarded by mu
-	budgets    budgets                            // guarded by mu
-	news       uint64                             // guarded by mu: counts what may help pods
-	released   bool                               // guarded by mu: whether mu was released in this attempt, while extenders were asked
-	evicting   context.Context                    // of those deletions
-	evictions  sync.WaitGroup
-	evictors   chan struct{}   // bounds them
-	consulting context.Context // of requests to extenders
+	preempting      map[types.UID]struct{}                  // guarded by mu: pods whose victims are being deleted
+	candidateCaches map[cacheKey]*preemption.CandidateCache // guarded by mu
+	budgets         budgets                                 // guarded by mu
+	changeCount     uint64                                  // guarded by mu: counts changes after which pods may be placed
+	released        bool                                    // guarded by mu: mu was released in this attempt, while extenders were called
+	evictionContext context.Context                         // the context of those deletions
+	evictions       sync.WaitGroup
+	evictors        chan struct{}   // limits them
+	extenderContext context.Context // the context of requests to extenders
 
-	stored chan struct{} // guarded by mu: closed when something about volumes has changed; nil if nobody waits for that
+	storageChange chan struct{} // guarded by mu: closed at a change of volumes; nil if no goroutine waits for that
 }
 
 type profile struct {
 	Profile
 	engine   *placement.Engine
-	requeued ruleset.Bits // by the change that is being looked at
+	requeued ruleset.Bits // by the change that is being handled
 }
 
 func newTerm(options Options) *term {
@@ -62,10 +62,10 @@ func newTerm(options Options) *term {
 		profiles: make(map[string]*profile),
 		random:   rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 
-		preempting: make(map[types.UID]struct{}),
-		offers:     make(map[likeness]*preemption.Prospects),
-		budgets:    budgets{known: make(map[informer.Key]preemption.Budget)},
-		evictors:   make(chan struct{}, options.Parallelism),
+		preempting:      make(map[types.UID]struct{}),
+		candidateCaches: make(map[cacheKey]*preemption.CandidateCache),
+		budgets:         budgets{known: make(map[informer.Key]preemption.Budget)},
+		evictors:        make(chan struct{}, options.Parallelism),
 	}
 	for _, p := range options.Profiles {
 		t.read(p.compiled.Readers())
@@ -75,7 +75,7 @@ func newTerm(options Options) *term {
 	return t
 }
 
-// read lets rules read parts of pods. Rules of several profiles that have the same name are the same.
+// read collects the pod readers of rules. Rules of several profiles with the same name count as the same.
 func (t *term) read(readers []cluster.PodReader) {
 	for _, r := range readers {
 		if !slices.ContainsFunc(t.interner.Readers, func(known cluster.PodReader) bool { return known.Name == r.Name }) {
@@ -93,7 +93,7 @@ func (t *term) run(ctx context.Context) {
 	binding, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { t.grace(ctx, binding, stop) })
 	defer stop()
-	t.evicting, t.consulting = binding, ctx
+	t.evictionContext, t.extenderContext = binding, ctx
 	defer t.evictions.Wait()
 	var bindings sync.WaitGroup
 	defer bindings.Wait()
@@ -113,7 +113,7 @@ func (t *term) run(ctx context.Context) {
 			return
 		}
 		if d.cases.prepare() {
-			// It may wait for minutes, for its volumes for instance, and takes nobody's slot meanwhile.
+			// Preparing may take minutes, for example for volumes, and uses no slot meanwhile.
 			<-slots
 			bindings.Go(func() { t.bind(binding, d) })
 			continue
@@ -123,15 +123,15 @@ func (t *term) run(ctx context.Context) {
 			continue
 		default:
 		}
-		if binders < t.options.Parallelism { // they stay: the stack that one binding has grown serves the next
+		if binders < t.options.Parallelism { // the goroutine is kept: its grown stack is used for the next binding
 			binders++
 			bindings.Go(func() { t.bindAll(binding, decisions, slots) })
 		}
-		decisions <- d // whoever gave a slot back is about to take it
+		decisions <- d // the goroutine that has freed a slot is about to take it
 	}
 }
 
-// bindAll binds what is decided until nothing is decided any more.
+// bindAll binds the decisions from the channel until it is closed.
 func (t *term) bindAll(ctx context.Context, decisions <-chan decision, slots <-chan struct{}) {
 	for d := range decisions {
 		t.bind(ctx, d)
@@ -139,7 +139,7 @@ func (t *term) bindAll(ctx context.Context, decisions <-chan decision, slots <-c
 	}
 }
 
-// grace stops bindings some time after ctx has ended, so that those on their way get their answers.
+// grace stops bindings some time after ctx has ended, so that requests in progress get their answers.
 func (t *term) grace(ctx, binding context.Context, stop context.CancelFunc) {
 	select {
 	case <-ctx.Done():
@@ -155,15 +155,15 @@ func (t *term) grace(ctx, binding context.Context, stop context.CancelFunc) {
 	}
 }
 
-// decision is a pod that has been given a node, and counts there.
+// decision is a pod and its chosen node, on which it counts.
 type decision struct {
-	entry   *backlog.Entry
-	pod     *cluster.Pod
-	node    string
-	profile *profile
-	cases   cases
-	begun   time.Time
-	news    uint64 // how much had happened then
+	entry       *backlog.Entry
+	pod         *cluster.Pod
+	node        string
+	profile     *profile
+	cases       cases
+	begun       time.Time
+	changeCount uint64 // the value of changeCount at that time
 }
 
 // decide waits for a pod that can be placed, and places it. It returns false when ctx ends.
@@ -180,7 +180,7 @@ func (t *term) decide(ctx context.Context) (decision, bool) {
 	return decision{}, false
 }
 
-// pause waits until there may be something to do, until next at the latest if that is set.
+// pause waits until there may be something to do, or until next if that is set.
 func (t *term) pause(ctx context.Context, next time.Time) bool {
 	var due <-chan time.Time
 	if !next.IsZero() {
@@ -197,19 +197,19 @@ func (t *term) pause(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-func (t *term) nudge() {
+func (t *term) wakeLoop() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// attempt tries the next pod. If that has found no node there may be more to
-// try at once: then next is now. Otherwise next is when there will be, if nothing happens.
+// attempt tries the next pod. If it found no node, next is now when another pod can be tried at once; otherwise it is
+// the time at which the next pod is due.
 func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.count()
+	defer t.reportSizes()
 	t.backlog.Advance(now)
 	entry, ok := t.backlog.Pop(now)
 	if !ok {
@@ -218,7 +218,7 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	}
 	pod := entry.Pod
 	p := t.profiles[pod.SchedulerName]
-	d = decision{entry: entry, pod: pod, profile: p, begun: now, news: t.news}
+	d = decision{entry: entry, pod: pod, profile: p, begun: now, changeCount: t.changeCount}
 	t.released = false
 	var node *cluster.Node
 	var failure *placement.Failure
@@ -233,20 +233,20 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	switch {
 	case errors.Is(err, errGone):
 	case rule == "" && err != nil:
-		t.broken(entry, p, err.Error(), now)
+		t.retryLater(entry, p, err.Error(), now)
 	case errors.As(err, &pending):
 		t.backlog.Fail(entry, p.engine.Refused(rule, "").Refused, now)
 	case errors.As(err, &refusal) && t.state.Nodes() > 0:
 		t.unplaced(d, p.engine.Refused(rule, err.Error()), rule, now)
 	case err != nil:
-		t.broken(entry, p, fmt.Sprintf("running PreFilter plugin %q: %v", rule, err), now)
+		t.retryLater(entry, p, fmt.Sprintf("running PreFilter plugin %q: %v", rule, err), now)
 	case failure != nil && failure.Broken:
-		t.broken(entry, p, failure.Error(), now)
+		t.retryLater(entry, p, failure.Error(), now)
 	case failure != nil:
 		t.unplaced(d, failure, "", now)
 	default:
 		if rule, err := d.cases.reserve(node); err != nil {
-			t.broken(entry, p, fmt.Sprintf("running Reserve plugin %q: %v", rule, err), now)
+			t.retryLater(entry, p, fmt.Sprintf("running Reserve plugin %q: %v", rule, err), now)
 			break
 		}
 		t.assume(pod, node)
@@ -256,7 +256,7 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	return decision{}, false, now
 }
 
-// findNode finds the node for a pod, with the help of extenders if there are any for it.
+// findNode finds the node for a pod, with extenders if there are any for it.
 func (t *term) findNode(p *profile, entry *backlog.Entry, x placement.Extra) (*cluster.Node, *placement.Failure, error) {
 	if asked, object := t.extendersOf(entry.Pod); len(asked) > 0 && t.state.Nodes() > 0 {
 		return t.placeExtended(p, entry, x, asked, object)
@@ -265,14 +265,14 @@ func (t *term) findNode(p *profile, entry *backlog.Entry, x placement.Extra) (*c
 	return node, failure, nil
 }
 
-// broken tries a pod again later that no decision could be made for.
-func (t *term) broken(entry *backlog.Entry, p *profile, message string, now time.Time) {
+// retryLater lets a pod back off for which no decision could be made.
+func (t *term) retryLater(entry *backlog.Entry, p *profile, message string, now time.Time) {
 	t.backlog.Retry(entry, now)
 	t.reporter.failed(entry.Pod, message)
 	t.options.Metrics.Attempt(p.SchedulerName, Failed, time.Since(now))
 }
 
-// assume lets a pod count on its node. If it has waited for another one, others may have that.
+// assume lets a pod count on its node. If it was nominated to another one, other pods may use that capacity.
 func (t *term) assume(pod *cluster.Pod, node *cluster.Node) {
 	if t.state.Nominated(pod.Key) != node.Name {
 		t.unnominate(pod)
@@ -280,31 +280,33 @@ func (t *term) assume(pod *cluster.Pod, node *cluster.Node) {
 	t.state.Assume(pod, node)
 }
 
-// unplaced puts a pod aside that found no node, and says why. rule is the one that has refused all nodes at once, if one has.
+// unplaced makes a pod unschedulable that found no node, and reports why. rule is the rule that has refused all nodes at
+// once, if any.
 func (t *term) unplaced(d decision, failure *placement.Failure, rule string, now time.Time) {
 	message := failure.Error()
 	var nominated *string
 	if t.state.Nodes() > 0 {
 		var note string
-		if note, nominated = t.afterwards(d, rule); note != "" {
+		if note, nominated = t.afterFailure(d, rule); note != "" {
 			message += " " + note
 		}
 	}
 	t.backlog.Fail(d.entry, failure.Refused, now)
-	if t.released && t.news != d.news {
-		t.backlog.WakeOne(d.pod.Key, now) // what happened while extenders were asked may have been what it waits for
+	if t.released && t.changeCount != d.changeCount {
+		t.backlog.WakeOne(d.pod.Key, now) // something may have changed while extenders were called
 	}
 	t.reporter.unschedulable(d.pod, message, nominated)
 	t.options.Metrics.Attempt(d.profile.SchedulerName, Unschedulable, time.Since(now))
 }
 
-// afterwards does what may let the pod be placed another time: its claims are given back, and others leave. It returns what users are told.
-func (t *term) afterwards(d decision, rule string) (note string, nominated *string) {
+// afterFailure does what may let the pod be placed later: it releases claims or preempts other pods. It returns a note for the pod's
+// message.
+func (t *term) afterFailure(d decision, rule string) (note string, nominated *string) {
 	if last := d.profile.lastRule(); rule != "" && last != "" && rule != last {
-		// kube-scheduler's rule for devices has not looked at the pod then, and says so before it comes to a preemption.
+		// Then kube-scheduler's rule for devices has not checked the pod, and says so before preemption is tried.
 		return "not found", nil
 	}
-	rescued := t.rescue(d)
+	rescued := t.releaseClaims(d)
 	note, nominated = t.preempt(d.profile, d.pod, d.cases.extra(), rule != "")
 	if note != "" {
 		note = "preemption: " + note
@@ -315,7 +317,7 @@ func (t *term) afterwards(d decision, rule string) (note string, nominated *stri
 	return rescued + note, nominated
 }
 
-// lastRule is the name of the last rule for single pods if it stands behind the others, as that for devices does; else nothing.
+// lastRule returns the name of the last pod rule if it is reported after the others, like that for devices; otherwise "".
 func (p *profile) lastRule() string {
 	for _, r := range p.compiled.Pods {
 		if _, late := r.Plugin.(plugin.Late); late {
@@ -325,16 +327,16 @@ func (p *profile) lastRule() string {
 	return ""
 }
 
-// helps wakes the pods that may be placed after a change of node, or of something else if node is nil.
-func (t *term) helps(change cluster.Change, node *cluster.Node) { t.helpsSome(change, node, nil) }
+// wakeFor wakes the pods that may be placed after a change of node, or of something else if node is nil.
+func (t *term) wakeFor(change cluster.Change, node *cluster.Node) { t.wakeSomeFor(change, node, nil) }
 
-// helpsSome is helps for those pods only that some is true for; nil means all. What a pod has left is not offered to others if
-// it is for those that wait for room on that node.
-func (t *term) helpsSome(change cluster.Change, node *cluster.Node, some func(*cluster.Pod) bool) {
+// wakeSomeFor is wakeFor for those pods for which some is true; nil means all. Capacity that a removed pod has freed is not
+// offered to other pods if it is for the pods that are nominated to that node.
+func (t *term) wakeSomeFor(change cluster.Change, node *cluster.Node, some func(*cluster.Pod) bool) {
 	if change == 0 {
 		return
 	}
-	t.news++
+	t.changeCount++
 	if t.backlog.Sizes().Unschedulable == 0 {
 		return
 	}
@@ -342,8 +344,8 @@ func (t *term) helpsSome(change cluster.Change, node *cluster.Node, some func(*c
 		p.requeued = p.engine.RequeuedBy(change)
 	}
 	reserved := change == cluster.PodGone && node != nil && len(t.state.NominatedOn(node.Name)) > 0
-	local := false // whether the rules that refused the group look at single nodes
-	spare := make(map[likeness]bool)
+	local := false // the rules that refused the group depend on single nodes
+	spare := make(map[cacheKey]bool)
 	t.backlog.Wake(time.Now(), func(g backlog.Group) bool {
 		p := t.profiles[g.SchedulerName]
 		refused := g.Refused & p.requeued
@@ -356,30 +358,30 @@ func (t *term) helpsSome(change cluster.Change, node *cluster.Node, some func(*c
 		if !reserved || !local || t.state.Nominated(pod.Key) == node.Name {
 			return true
 		}
-		like := likeness{t.profiles[pod.SchedulerName], pod.Shape.Demand, pod.Priority}
+		like := cacheKey{t.profiles[pod.SchedulerName], pod.Shape.Demand, pod.Priority}
 		is, asked := spare[like]
 		if !asked {
-			is = t.spare(like.profile, pod, node)
+			is = t.hasRoomBesideNominated(like.profile, pod, node)
 			spare[like] = is
 		}
 		return is
 	})
 }
 
-// count tells the metrics how many pods wait where, as far as that has changed.
-func (t *term) count() {
+// reportSizes reports the sizes of the queue's parts to the metrics, as far as they have changed.
+func (t *term) reportSizes() {
 	sizes := t.backlog.Sizes()
-	t.countAs(sizes)
+	t.reportSizesAs(sizes)
 }
 
-// uncount says that no pods wait any more, for nobody who knows is there.
-func (t *term) uncount() {
+// clearSizes reports that no pods are waiting, because this scheduler has stopped.
+func (t *term) clearSizes() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.countAs(backlog.Sizes{})
+	t.reportSizesAs(backlog.Sizes{})
 }
 
-func (t *term) countAs(sizes backlog.Sizes) {
+func (t *term) reportSizesAs(sizes backlog.Sizes) {
 	tell := func(queue string, was, is int) {
 		if was != is {
 			t.options.Metrics.Pending(queue, is)

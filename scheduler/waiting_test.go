@@ -16,10 +16,9 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/oracle"
 )
 
-// TestNoPodWaitsThatCouldHaveANode makes pods with all kinds of wishes wait for
-// nodes and for each other, while everything changes. Nothing is tried again without
-// a reason here, so a pod that waits in the end though a node would take it was
-// not woken when it should have been.
+// TestNoPodWaitsThatCouldHaveANode lets pods with all kinds of requirements wait for nodes and for each other, while
+// everything changes. No pod is tried again without a reason here. So a pod that waits in the end although a node is
+// suitable was not woken when it should have been.
 func TestNoPodWaitsThatCouldHaveANode(t *testing.T) {
 	seed := randomly.Seed(t)
 	waited, placed := 0, 0
@@ -51,7 +50,7 @@ func waiting(t *testing.T, seed uint64) (waiting, placed int) {
 	for step := range 60 {
 		change(w, d, templates, step)
 	}
-	// From here on one thing at a time, so that nothing else can have woken a pod.
+	// From here on one change at a time, so that no other change can have woken a pod.
 	for step := range 40 {
 		change(w, d, templates, 60+step)
 		time.Sleep(time.Minute)
@@ -92,7 +91,7 @@ func change(w *world, d oracle.Dice, templates []*corev1.Pod, step int) {
 			w.pods.Modify(pod)
 		}
 	case n < 92:
-		w.pods.Cut(errors.New("connection reset"))
+		w.pods.EndWatches(errors.New("connection reset"))
 	default:
 		time.Sleep(time.Duration(d.IntN(5000)) * time.Millisecond)
 	}
@@ -115,7 +114,7 @@ func judgeWaiting(t *testing.T, w *world) (waiting, placed int) {
 		}
 	}
 	for _, pod := range without {
-		if _, totals := c.Judge(pod); len(totals) > 0 {
+		if _, totals := c.Evaluate(pod); len(totals) > 0 {
 			t.Errorf("%s waits, though it could go to %v: %+v", pod.Name, totals, pod.Status.Conditions)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 
 var podResource = schema.GroupResource{Resource: "pods"}
 
-// world is a cluster in memory: what an API server holds, and the faults it is to have.
+// world is a cluster in memory: an API server's objects, and the faults to inject.
 type world struct {
 	pods       *informertest.Source[*corev1.Pod]
 	nodes      *informertest.Source[*corev1.Node]
@@ -33,14 +33,14 @@ type world struct {
 
 	mu     sync.Mutex
 	events []string // guarded by mu
-	binds  int      // guarded by mu: how many bindings were asked for
-	// fault, if set, decides what becomes of a binding.
+	binds  int      // guarded by mu: the number of requested bindings
+	// fault, if set, returns the fault of a binding.
 	fault func() fault
-	// overfull hears of each node that was given more than fits.
+	// overfull is called for each node that got more pods than fit.
 	overfull func(node string, pods []string)
-	// preemptFault, if set, decides what becomes of a preemption.
+	// preemptFault, if set, returns the error of a preemption.
 	preemptFault func() error
-	// claimFault, if set, decides what becomes of a claim that is written.
+	// claimFault, if set, returns the error of a write of a claim.
 	claimFault func() error
 	budgets    *informertest.Source[*policyv1.PodDisruptionBudget]
 
@@ -54,12 +54,12 @@ type world struct {
 	deviceClasses  *informertest.Source[*resourcev1.DeviceClass]
 }
 
-// fault is how a binding goes wrong. The zero value is that it does not.
+// fault is the fault of a binding. The zero value is none.
 type fault struct {
-	answer error         // instead of the true one
-	never  bool          // the binding does not happen
-	after  time.Duration // it happens so long after the answer
-	delay  time.Duration // the answer takes so long
+	answer error         // instead of the real answer
+	never  bool          // the binding is not carried out
+	after  time.Duration // it is carried out so long after the answer
+	delay  time.Duration // the answer is delayed by this
 }
 
 func newWorld() *world {
@@ -157,7 +157,7 @@ func (w *world) bindLocked(pod *cluster.Pod, node string) error {
 	return nil
 }
 
-// checkLocked reports a node whose pods ask for more cpu than it has.
+// checkLocked reports a node whose pods request more cpu than it has.
 func (w *world) checkLocked(name string) {
 	if w.overfull == nil {
 		return
@@ -206,7 +206,7 @@ func (w *world) Report(_ context.Context, pod *cluster.Pod, status Status) error
 	return nil
 }
 
-// Preempt marks the victim as ending; it stays until the test lets it go.
+// Preempt marks the victim as terminating; it exists until the test removes it.
 func (w *world) Preempt(_ context.Context, victim *cluster.Pod, condition corev1.PodCondition) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

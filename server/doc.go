@@ -1,4 +1,4 @@
-// Package server is the folder of the server wing: what stands behind the Kubernetes API, from the bytes in the store to
+// Package server is the directory of the server wing: what stands behind the Kubernetes API, from the bytes in the store to
 // the frames on a connection. Each of its packages is one room; house_test.go at the module's root lists which room may
 // import which.
 //

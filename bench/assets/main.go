@@ -1,5 +1,5 @@
-// Command assets measures folders for KUBEBUILDER_ASSETS: how long etcd and kube-apiserver of each take from the start of their processes until all is
-// ready, and from the signal to their end. Folders take turns.
+// Command assets measures directories for KUBEBUILDER_ASSETS: the time from the start of etcd and kube-apiserver until both are ready, and from the
+// signal to their end. The directories are measured in turns.
 //
 //	go run ./cmd/millrace assets /tmp/assets
 //	go run ./bench/assets /tmp/assets $KUBEBUILDER_ASSETS
@@ -21,10 +21,10 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	turns := flag.Int("turns", 5, "how often each folder is started")
+	turns := flag.Int("turns", 5, "how often each directory is started")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "assets: name at least one folder with kube-apiserver and etcd")
+		fmt.Fprintln(os.Stderr, "assets: name at least one directory with kube-apiserver and etcd")
 		os.Exit(2)
 	}
 	if err := run(ctx, flag.Args(), *turns); err != nil {
@@ -33,27 +33,27 @@ func main() {
 	}
 }
 
-// times are those of one folder, in milliseconds.
+// times are the measurements of one directory, in milliseconds.
 type times struct{ start, end []float64 }
 
-func run(ctx context.Context, folders []string, turns int) error {
-	all := make([]times, len(folders))
+func run(ctx context.Context, directories []string, turns int) error {
+	all := make([]times, len(directories))
 	for range turns {
-		for i, folder := range folders {
-			if err := all[i].turn(ctx, folder); err != nil {
-				return fmt.Errorf("%s: %w", folder, err)
+		for i, directory := range directories {
+			if err := all[i].turn(ctx, directory); err != nil {
+				return fmt.Errorf("%s: %w", directory, err)
 			}
 		}
 	}
-	for i, folder := range folders {
+	for i, directory := range directories {
 		start, end := stats.Summarize(all[i].start), stats.Summarize(all[i].end)
-		fmt.Printf("%s: ready after %.0f ms (%.0f to %.0f), gone after %.0f ms (%.0f to %.0f)\n", folder, start.Median, start.Min, start.Max, end.Median, end.Min, end.Max)
+		fmt.Printf("%s: ready after %.0f ms (%.0f to %.0f), gone after %.0f ms (%.0f to %.0f)\n", directory, start.Median, start.Min, start.Max, end.Median, end.Min, end.Max)
 	}
 	return nil
 }
 
-func (t *times) turn(ctx context.Context, folder string) error {
-	s, err := target.Kubernetes(filepath.Join(folder, "kube-apiserver"), filepath.Join(folder, "etcd")).Start(ctx, "", 0)
+func (t *times) turn(ctx context.Context, directory string) error {
+	s, err := target.Kubernetes(filepath.Join(directory, "kube-apiserver"), filepath.Join(directory, "etcd")).Start(ctx, "", 0)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,10 @@
-// Command restart measures how a Millrace that was killed comes back: it fills an API server with pods, ends it as kill -9
-// does, starts it again on the same folder, and prints how long that takes until all is ready, and how much memory the server has
-// written at most until then and when nothing more happens: with and without pages of files, which the system may take back.
+// Command restart measures the restart of a Millrace that was killed: it fills an API server with pods, kills it with kill -9,
+// and starts it again with the same directory. It prints the time until all is ready and the memory, the maximum until then and
+// the value at rest: with and without pages of files, which the system may reclaim.
 //
 //	go run ./bench/restart --millrace ./millrace              # 100,000 pods of 6 KB, all of one template
-//	go run ./bench/restart --millrace ./millrace --unlike     # pods that have hardly anything in common
-//	go run ./bench/restart --millrace ./millrace --cold       # after a start of the machine: nothing of the database is in memory
+//	go run ./bench/restart --millrace ./millrace --unlike     # pods with almost nothing in common
+//	go run ./bench/restart --millrace ./millrace --cold       # as after a start of the machine: nothing of the database is in memory
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	flag.BoolVar(&o.cold, "cold", false, "let the system read all from the disk again, as after a start of the machine")
 	flag.IntVar(&o.times, "times", 3, "how often it is killed")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens before the memory at rest is read")
-	flag.StringVar(&o.dir, "dir", "", "folder in which the server keeps its data for the time of the run (default: the system's)")
+	flag.StringVar(&o.dir, "dir", "", "directory in which the server keeps its data for the time of the run (default: the system's)")
 	flag.Parse()
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "restart:", err)
@@ -85,7 +85,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// creators is how many pods are created at a time.
+// creators is how many pods are created concurrently.
 const creators = 32
 
 // fill creates the pods.

@@ -22,7 +22,7 @@ type accountTokenFlags struct {
 func (f *accountTokenFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.o.Issuers, "service-account-issuer", nil,
 		"issuer of service account tokens (default: https://kubernetes.default.svc.cluster.local); given again, names other issuers whose tokens are accepted")
-	fl.StringVar(&f.o.SigningKeyFile, "service-account-signing-key-file", "", "key that signs service account tokens, RSA or ECDSA (default: sa.key in the folder of keys)")
+	fl.StringVar(&f.o.SigningKeyFile, "service-account-signing-key-file", "", "key that signs service account tokens, RSA or ECDSA (default: sa.key in the directory of keys)")
 	fl.StringArrayVar(&f.o.KeyFiles, "service-account-key-file", nil, "public keys that verify service account tokens, besides that of the signing key; may be given again")
 	fl.StringVar(&f.o.KeysURI, "service-account-jwks-uri", "", "where clients find those keys (default: this server's /openid/v1/jwks)")
 	fl.DurationVar(&f.o.MaxLife, "service-account-max-token-expiration", 0, "how long service account tokens are valid at most; 0 sets no bound")

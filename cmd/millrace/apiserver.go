@@ -46,7 +46,7 @@ func apiserverCommand() *cobra.Command {
 		Use:   "apiserver",
 		Short: "Run the API server alone",
 		Long: "Run the API server alone, with the flags of kube-apiserver. Without --etcd-servers it keeps the cluster in an\n" +
-			"embedded etcd in the data folder, where it also writes a kubeconfig for the other components.",
+			"embedded etcd in the data directory, where it also writes a kubeconfig for the other components.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
 			log, err := f.log.logger(os.Stderr)
@@ -69,7 +69,7 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	fl.IntVar(&f.port, "secure-port", 6443, "port to listen on; 0 takes a free one")
-	fl.StringVar(&f.certDir, "cert-dir", "", "folder of keys and certificates (default: pki in the data folder)")
+	fl.StringVar(&f.certDir, "cert-dir", "", "directory of keys and certificates (default: pki in the data directory)")
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: one signed by the cluster's own CA)")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
 	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "CA certificates that verify the kubelets' serving certificates (default: they are not verified)")
@@ -126,7 +126,7 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	return o, err
 }
 
-// servePairOf supports a folder of keys with apiserver.crt and apiserver.key that another CA has signed, as test suites make it
+// servePairOf supports a directory of keys with apiserver.crt and apiserver.key that another CA has signed, as test suites make it
 // for kube-apiserver. They are served as they are, and our own keys are stored elsewhere.
 func (f *apiserverFlags) servePairOf(o *millrace.Options) {
 	if f.certDir == "" || f.certFile != "" {

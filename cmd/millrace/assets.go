@@ -29,42 +29,42 @@ func commandFor(calledAs string) *cobra.Command {
 func assetsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "assets DIR",
-		Short: "Make a folder for KUBEBUILDER_ASSETS",
-		Long: "Make a folder for KUBEBUILDER_ASSETS, in which envtest (controller-runtime's, or another language's) finds\n" +
+		Short: "Make a directory for KUBEBUILDER_ASSETS",
+		Long: "Make a directory for KUBEBUILDER_ASSETS, in which envtest (controller-runtime's, or another language's) finds\n" +
 			"kube-apiserver, etcd and kubectl: this program, called by these names.\n\n" +
 			"kube-apiserver keeps its objects in memory, and they end with it; etcd only answers health checks. If\n" +
 			"--etcd-servers names a real etcd, kube-apiserver uses that.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			folder, err := filepath.Abs(args[0])
+			directory, err := filepath.Abs(args[0])
 			if err != nil {
 				return err
 			}
-			if err := makeAssets(folder); err != nil {
+			if err := makeAssets(directory); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "export KUBEBUILDER_ASSETS=%s\n", folder)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "export KUBEBUILDER_ASSETS=%s\n", directory)
 			return err
 		},
 	}
 }
 
-// makeAssets puts a copy of the program into a folder, with a link for each name. It is a copy because `go run` deletes its
+// makeAssets puts a copy of the program into a directory, with a link for each name. It is a copy because `go run` deletes its
 // program at the end.
-func makeAssets(folder string) error {
+func makeAssets(directory string) error {
 	own, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
 	const name = "millrace"
-	if err := copyProgram(own, filepath.Join(folder, name)); err != nil {
+	if err := copyProgram(own, filepath.Join(directory, name)); err != nil {
 		return fmt.Errorf("copy the program: %w", err)
 	}
 	for asset := range assets {
-		link := filepath.Join(folder, asset)
+		link := filepath.Join(directory, asset)
 		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
 			return err
 		}

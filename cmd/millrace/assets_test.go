@@ -31,9 +31,9 @@ func TestMain(m *testing.M) {
 }
 
 // asset runs an asset until the test ends. stop stops it in order and returns its error.
-func asset(t *testing.T, folder, name string, args ...string) (stop func() error) {
+func asset(t *testing.T, directory, name string, args ...string) (stop func() error) {
 	t.Helper()
-	c := exec.Command(filepath.Join(folder, name), args...)
+	c := exec.Command(filepath.Join(directory, name), args...)
 	c.Stdout, c.Stderr = t.Output(), t.Output()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -89,12 +89,12 @@ func ready(t *testing.T, url string) {
 }
 
 // Does what controller-runtime's envtest does: its own certificates, flags and health checks, a client certificate, and SIGTERM.
-func TestAFolderOfAssetsServesATestSuite(t *testing.T) {
-	folder, certs := filepath.Join(t.TempDir(), "assets"), t.TempDir()
-	if err := makeAssets(folder); err != nil {
+func TestADirectoryOfAssetsServesATestSuite(t *testing.T) {
+	directory, certs := filepath.Join(t.TempDir(), "assets"), t.TempDir()
+	if err := makeAssets(directory); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeAssets(folder); err != nil {
+	if err := makeAssets(directory); err != nil {
 		t.Fatalf("a second time: %v", err)
 	}
 	serving, clients, tokens := openKeys(t), openKeys(t), openKeys(t)
@@ -112,10 +112,10 @@ func TestAFolderOfAssetsServesATestSuite(t *testing.T) {
 		"--service-account-key-file=" + filepath.Join(certs, "sa-signer.crt"), "--service-account-signing-key-file=" + filepath.Join(certs, "sa-signer.key"),
 		"--etcd-servers=" + etcdURL, "--client-ca-file=" + filepath.Join(certs, "client-cert-auth-ca.crt")}
 
-	stopEtcd := asset(t, folder, "etcd", "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL, "--listen-peer-urls=http://localhost:0",
+	stopEtcd := asset(t, directory, "etcd", "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL, "--listen-peer-urls=http://localhost:0",
 		"--data-dir="+t.TempDir(), "--unsafe-no-fsync=true")
 	ready(t, etcdURL+"/health")
-	stopServer := asset(t, folder, "kube-apiserver", flags...)
+	stopServer := asset(t, directory, "kube-apiserver", flags...)
 	ready(t, "https://"+address+"/healthz")
 
 	kube := kubernetes.NewForConfigOrDie(&rest.Config{Host: "https://" + address, TLSClientConfig: rest.TLSClientConfig{
@@ -123,7 +123,7 @@ func TestAFolderOfAssetsServesATestSuite(t *testing.T) {
 	if _, err := kube.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if out, err := exec.Command(filepath.Join(folder, "kube-apiserver"), flags...).CombinedOutput(); err == nil || !strings.Contains(string(out), "another API server uses it") {
+	if out, err := exec.Command(filepath.Join(directory, "kube-apiserver"), flags...).CombinedOutput(); err == nil || !strings.Contains(string(out), "another API server uses it") {
 		t.Errorf("a second API server beside one stand-in: %v, %s", err, out)
 	}
 	if err := stopServer(); err != nil {
@@ -148,15 +148,15 @@ func TestTheHelpOfAssetsListsTheFlags(t *testing.T) {
 	for name, c := range map[string]struct{ has, hasNot string }{
 		"etcd": {"\n      --unsafe-no-fsync", ""}, "kube-apiserver": {"\n      --secure-port", "--insecure-port"},
 	} {
-		help := commandFor("/some/folder/" + name).UsageString()
+		help := commandFor("/some/directory/" + name).UsageString()
 		if !strings.Contains(help, c.has) || c.hasNot != "" && strings.Contains(help, c.hasNot) {
 			t.Errorf("%s: %s", name, help)
 		}
 	}
-	if got := commandFor("/some/folder/kubectl").Name(); got != "kubectl" {
+	if got := commandFor("/some/directory/kubectl").Name(); got != "kubectl" {
 		t.Errorf("kubectl is %s", got)
 	}
-	if got := commandFor("/some/folder/millrace").Name(); got != "millrace" {
+	if got := commandFor("/some/directory/millrace").Name(); got != "millrace" {
 		t.Errorf("millrace is %s", got)
 	}
 }
@@ -202,21 +202,21 @@ func TestAStandInIsDistinguishedFromAnEtcd(t *testing.T) {
 }
 
 func TestAServingCertificateOfAnotherCAIsServedAsItIs(t *testing.T) {
-	folder := t.TempDir()
-	f := &apiserverFlags{certDir: folder}
+	directory := t.TempDir()
+	f := &apiserverFlags{certDir: directory}
 	f.data, f.serviceRange, f.bindAddress, f.port, f.prefix = "memory", "10.0.0.0/24", "127.0.0.1", 0, registryPrefix
 	f.maxRequests, f.maxChanges, f.minRequestTimeout, f.requestTimeout = 1, 1, 1, time.Second
 	k := openKeys(t)
-	for step, want := range []string{folder, "", folder} {
+	for step, want := range []string{directory, "", directory} {
 		switch step {
 		case 1: // files that envtest puts there
 			for name, text := range map[string][]byte{"apiserver.crt": k.Serving.CertPEM, "apiserver.key": k.Serving.KeyPEM} {
-				if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(directory, name), text, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 		case 2: // files that this program puts there
-			if err := os.WriteFile(filepath.Join(folder, "ca.key"), k.Authority.KeyPEM, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(directory, "ca.key"), k.Authority.KeyPEM, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

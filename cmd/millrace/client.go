@@ -35,7 +35,7 @@ func (f *clientFlags) config() (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("no kubeconfig is there: name one with --kubeconfig or $KUBECONFIG; the API server writes one into its data folder")
+		return nil, errors.New("no kubeconfig is there: name one with --kubeconfig or $KUBECONFIG; the API server writes one into its data directory")
 	case err != nil:
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}

@@ -77,8 +77,8 @@ type serverFlags struct {
 
 func (f *serverFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.data, "data", defaultData(), `folder that stores the cluster; "memory" stores nothing`)
-	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data folder)")
+	fl.StringVar(&f.data, "data", defaultData(), `directory that stores the cluster; "memory" stores nothing`)
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data directory)")
 	fl.StringSliceVar(&f.etcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, separated by commas (default: an embedded etcd)")
 	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")
 	fl.StringVar(&f.etcdKey, "etcd-keyfile", "", "key of the client certificate")
@@ -110,7 +110,7 @@ func (f *serverFlags) options(listen, listenFlag string, log *slog.Logger) (mill
 	}
 	f.authFlags.apply(&o)
 	if f.data == "" {
-		return o, fmt.Errorf(`--data is empty: name a folder, or "memory"`)
+		return o, fmt.Errorf(`--data is empty: name a directory, or "memory"`)
 	}
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
@@ -173,7 +173,7 @@ func (f *serverFlags) where() string {
 	return "in " + f.data
 }
 
-// writeKubeconfig writes the kubeconfig to the given file, into the data folder, or, if there is neither, into a temporary file.
+// writeKubeconfig writes the kubeconfig to the given file, into the data directory, or, if there is neither, into a temporary file.
 func (f *serverFlags) writeKubeconfig(c *millrace.Cluster) (path string, remove func(), err error) {
 	remove = func() {}
 	switch path = f.kubeconfig; {
@@ -181,11 +181,11 @@ func (f *serverFlags) writeKubeconfig(c *millrace.Cluster) (path string, remove 
 	case f.data != "memory":
 		path = filepath.Join(f.data, "kubeconfig")
 	default:
-		folder, err := os.MkdirTemp("", "millrace-")
+		directory, err := os.MkdirTemp("", "millrace-")
 		if err != nil {
 			return "", remove, err
 		}
-		path, remove = filepath.Join(folder, "kubeconfig"), func() { os.RemoveAll(folder) }
+		path, remove = filepath.Join(directory, "kubeconfig"), func() { os.RemoveAll(directory) }
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return "", remove, err
@@ -193,7 +193,7 @@ func (f *serverFlags) writeKubeconfig(c *millrace.Cluster) (path string, remove 
 	return path, remove, c.WriteKubeconfig(path)
 }
 
-// defaultData returns a folder in the user's home.
+// defaultData returns a directory in the user's home.
 func defaultData() string {
 	base, err := os.UserHomeDir()
 	if err != nil {

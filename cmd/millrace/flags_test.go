@@ -93,8 +93,8 @@ func TestWithoutAKubeconfigTheErrorSaysWhereToGetOne(t *testing.T) {
 }
 
 func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
-	folder := t.TempDir()
-	file := filepath.Join(folder, "file")
+	directory := t.TempDir()
+	file := filepath.Join(directory, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	c := &cobra.Command{}
 	f.register(c)
 	if err := c.ParseFlags([]string{
-		"--bind-address=127.0.0.1", "--secure-port=0", "--data=" + folder, "--cert-dir=" + folder, "--service-cluster-ip-range=10.1.0.0/16",
+		"--bind-address=127.0.0.1", "--secure-port=0", "--data=" + directory, "--cert-dir=" + directory, "--service-cluster-ip-range=10.1.0.0/16",
 		"--etcd-servers=http://a:2379,http://b:2379", "--etcd-certfile=" + file, "--etcd-keyfile=" + file, "--etcd-cafile=" + file,
 		"--token-auth-file=" + file, "--client-ca-file=" + file, "--watch-cache-sizes=events#0,pods#100,deployments.apps#0",
 		"--max-requests-inflight=7", "--max-mutating-requests-inflight=3", "--request-timeout=5s", "--min-request-timeout=60",
@@ -114,7 +114,7 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Listen != "127.0.0.1:0" || o.Data != folder || o.Keys != folder || o.ServiceRange != "10.1.0.0/16" || o.TokenFile != file {
+	if o.Listen != "127.0.0.1:0" || o.Data != directory || o.Keys != directory || o.ServiceRange != "10.1.0.0/16" || o.TokenFile != file {
 		t.Errorf("where: %+v", o)
 	}
 	if !reflect.DeepEqual(o.Etcd.Servers, []string{"http://a:2379", "http://b:2379"}) || o.Etcd.CertFile != file || o.Etcd.KeyFile != file || o.Etcd.CAFile != file {

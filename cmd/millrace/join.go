@@ -24,7 +24,7 @@ import (
 // joinFlags configure how a kubelet gets its certificates, under the kubelet's names.
 type joinFlags struct {
 	bootstrap, token      string
-	folder                string
+	directory             string
 	rotate, rotateServing bool
 }
 
@@ -32,15 +32,15 @@ func (f *joinFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.bootstrap, "bootstrap-kubeconfig", "", "kubeconfig for requesting a client certificate if --kubeconfig does not exist; that file is written then")
 	fl.StringVar(&f.token, "bootstrap-token", "", "bootstrap token, instead of --bootstrap-kubeconfig; the cluster-info of --master is trusted if it is signed with the token")
-	fl.StringVar(&f.folder, "cert-dir", "", "folder for the certificates that the kubelet requests (default: pki in --root-dir)")
+	fl.StringVar(&f.directory, "cert-dir", "", "directory for the certificates that the kubelet requests (default: pki in --root-dir)")
 	fl.BoolVar(&f.rotate, "rotate-certificates", true, "renew the client certificate in --cert-dir before it expires")
 	fl.BoolVar(&f.rotateServing, "rotate-server-certificates", false, "also request the serving certificate; its requests must be approved by an administrator")
 }
 
-// certificates returns the folder for requested certificates.
+// certificates returns the directory for requested certificates.
 func (f *kubeletFlags) certificates() string {
-	if f.joining.folder != "" {
-		return f.joining.folder
+	if f.joining.directory != "" {
+		return f.joining.directory
 	}
 	return filepath.Join(f.root, "pki")
 }
@@ -77,7 +77,7 @@ func (f *kubeletFlags) join(ctx context.Context, out io.Writer) (*loop.Clients, 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	identity, err := credentials.NewClient(credentials.ClientOptions{Bootstrap: bootstrap, Node: node, Folder: f.certificates(), Logger: log})
+	identity, err := credentials.NewClient(credentials.ClientOptions{Bootstrap: bootstrap, Node: node, Directory: f.certificates(), Logger: log})
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("--bootstrap-kubeconfig: %w", err)
 	}
@@ -179,7 +179,7 @@ func (f *kubeletFlags) serving(clients *loop.Clients) (credentials.Serving, erro
 	}
 	hosts := append([]string{node}, addresses...)
 	return credentials.NewServing(credentials.ServingOptions{
-		Kube: clients.Kube, Node: node, Folder: f.certificates(), Hosts: func() []string { return hosts }, Logger: clients.Log,
+		Kube: clients.Kube, Node: node, Directory: f.certificates(), Hosts: func() []string { return hosts }, Logger: clients.Log,
 	}), nil
 }
 

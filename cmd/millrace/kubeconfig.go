@@ -28,16 +28,16 @@ func kubeconfigCommand() *cobra.Command {
 		Use:   "kubeconfig",
 		Short: "Write a kubeconfig for a user",
 		Long: "Write a kubeconfig for a user with groups, whose permissions are the roles of the cluster. It has a client certificate\n" +
-			"that is signed by the cluster's own CA, whose key is in the data folder.",
+			"that is signed by the cluster's own CA, whose key is in the data directory.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.OutOrStdout()) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.user, "user", "", "name of the user")
 	fl.StringSliceVar(&f.groups, "group", nil, "groups of the user; may be repeated")
-	fl.StringVar(&f.data, "data", defaultData(), "data folder of the cluster")
-	fl.StringVar(&f.keys, "cert-dir", "", "folder of keys and certificates (default: pki in the data folder)")
-	fl.StringVar(&f.server, "server", "", "URL of the API (default: that of the administrator's kubeconfig in the data folder)")
+	fl.StringVar(&f.data, "data", defaultData(), "data directory of the cluster")
+	fl.StringVar(&f.keys, "cert-dir", "", "directory of keys and certificates (default: pki in the data directory)")
+	fl.StringVar(&f.server, "server", "", "URL of the API (default: that of the administrator's kubeconfig in the data directory)")
 	fl.StringVarP(&f.out, "output", "o", "", "file to write (default: standard output)")
 	fl.DurationVar(&f.life, "valid-for", 365*24*time.Hour, "validity of the certificate")
 	return c
@@ -61,7 +61,7 @@ func (f *kubeconfigFlags) run(out io.Writer) error {
 	}
 	text, err := millrace.UserKubeconfig(f.keys, f.server, f.user, f.groups, f.life)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: name the folder of a cluster with --data", err)
+		return fmt.Errorf("%w: name the directory of a cluster with --data", err)
 	}
 	if err != nil {
 		return err

@@ -15,17 +15,17 @@ import (
 )
 
 func TestAKubeconfigOfAUserIsMadeWithTheClustersKeys(t *testing.T) {
-	folder := t.TempDir()
-	keys, out := filepath.Join(folder, "pki"), filepath.Join(folder, "alice.kubeconfig")
+	directory := t.TempDir()
+	keys, out := filepath.Join(directory, "pki"), filepath.Join(directory, "alice.kubeconfig")
 	cluster, err := millrace.Start(t.Context(), millrace.Options{Keys: keys, Controllers: []string{}, NoScheduler: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cluster.Close() })
-	if err := cluster.WriteKubeconfig(filepath.Join(folder, "kubeconfig")); err != nil {
+	if err := cluster.WriteKubeconfig(filepath.Join(directory, "kubeconfig")); err != nil {
 		t.Fatal(err)
 	}
-	if printed, err := execute(t, "kubeconfig", "--data", folder, "--user", "alice", "--group", "dev", "--group", "ops", "-o", out); err != nil || printed != "" {
+	if printed, err := execute(t, "kubeconfig", "--data", directory, "--user", "alice", "--group", "dev", "--group", "ops", "-o", out); err != nil || printed != "" {
 		t.Fatalf("%s, %v", printed, err)
 	}
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
@@ -47,10 +47,10 @@ func TestAKubeconfigOfAUserIsMadeWithTheClustersKeys(t *testing.T) {
 		t.Error(got)
 	}
 	for args, want := range map[string]string{
-		"--data " + folder:                                                      "--user is needed",
-		"--user a --valid-for 0s --data " + folder:                              "--valid-for 0s is not more than 0",
-		"--user a --data " + filepath.Join(folder, "none"):                      "name it with --server",
-		"--user a --server https://a --data " + filepath.Join(folder, "nobody"): "name the folder of a cluster with --data",
+		"--data " + directory:                                                      "--user is needed",
+		"--user a --valid-for 0s --data " + directory:                              "--valid-for 0s is not more than 0",
+		"--user a --data " + filepath.Join(directory, "none"):                      "name it with --server",
+		"--user a --server https://a --data " + filepath.Join(directory, "nobody"): "name the directory of a cluster with --data",
 	} {
 		if _, err := execute(t, append([]string{"kubeconfig"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)

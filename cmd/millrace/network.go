@@ -54,9 +54,9 @@ func networkCommand() *cobra.Command {
 	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "10.244.0.0/16", "pod ranges of the cluster: one for each IP family, separated by a comma")
 	fl.StringVar(&f.dns, "cluster-dns", "10.96.0.10", "address of the DNS service, as in the kubelet's --cluster-dns")
 	fl.StringVar(&f.options.Domain, "cluster-domain", "cluster.local", "DNS domain of the cluster")
-	fl.StringVar(&f.options.ConfigurationFolder, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
-	fl.StringVar(&f.options.PluginFolder, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
-	fl.StringVar(&f.options.Folder, "root-dir", "/var/lib/millrace/network", "folder with the assigned pod addresses")
+	fl.StringVar(&f.options.ConfigurationDirectory, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
+	fl.StringVar(&f.options.PluginDirectory, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
+	fl.StringVar(&f.options.Directory, "root-dir", "/var/lib/millrace/network", "directory with the assigned pod addresses")
 	return c
 }
 

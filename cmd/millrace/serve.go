@@ -102,22 +102,22 @@ func explain(err error, o millrace.Options, listenFlag string) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, syscall.EADDRINUSE) && embedded && inUse(o.Data):
-		return fmt.Errorf("a cluster is running in %s already, at %s: use that one, or choose another folder with --data and another address with %s", o.Data, o.Listen, listenFlag)
+		return fmt.Errorf("a cluster is running in %s already, at %s: use that one, or choose another directory with --data and another address with %s", o.Data, o.Listen, listenFlag)
 	case errors.Is(err, syscall.EADDRINUSE) && strings.Contains(err.Error(), o.Listen):
 		return fmt.Errorf("%s is in use by another process: choose another address with %s (port 0 takes a free one)", o.Listen, listenFlag)
 	case strings.HasPrefix(err.Error(), "cannot listen on"):
 		return fmt.Errorf("%w: choose another address with %s", err, listenFlag)
 	case embedded && inUse(o.Data):
-		return fmt.Errorf("the data folder %s is in use by another process: end that one, or choose another folder with --data", o.Data)
+		return fmt.Errorf("the data directory %s is in use by another process: end that one, or choose another directory with --data", o.Data)
 	case !embedded && errors.Is(err, store.ErrUnavailable):
 		return fmt.Errorf("no etcd answers at %s: start it, or correct --etcd-servers and the certificates for it (%s)", strings.Join(o.Etcd.Servers, ", "), line(err))
 	case embedded && errors.As(err, &path) && (strings.HasPrefix(path.Path, o.Data) || strings.HasPrefix(o.Data, path.Path)):
-		return fmt.Errorf("the data folder %s cannot be used: %w: choose another with --data", o.Data, path)
+		return fmt.Errorf("the data directory %s cannot be used: %w: choose another with --data", o.Data, path)
 	}
 	return err
 }
 
-// inUse reports whether another cluster uses the data folder.
+// inUse reports whether another cluster uses the data directory.
 func inUse(data string) bool {
 	f, err := os.Open(filepath.Join(data, "etcd", "lock"))
 	if err != nil {

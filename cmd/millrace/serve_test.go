@@ -163,15 +163,15 @@ func TestAPortInUseIsReported(t *testing.T) {
 	if want := l.Addr().String() + " is in use by another process: choose another address with --listen (port 0 takes a free one)"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	data := lockedFolder(t)
+	data := lockedDirectory(t)
 	_, err = execute(t, "up", "--data="+data, "--listen="+l.Addr().String())
 	if err == nil || !strings.HasPrefix(err.Error(), "a cluster is running in "+data+" already, at "+l.Addr().String()) {
 		t.Errorf("%v", err)
 	}
 }
 
-// lockedFolder returns a data folder that seems to be in use.
-func lockedFolder(t *testing.T) string {
+// lockedDirectory returns a data directory that seems to be in use.
+func lockedDirectory(t *testing.T) string {
 	t.Helper()
 	data := t.TempDir()
 	if err := os.Mkdir(filepath.Join(data, "etcd"), 0o700); err != nil {
@@ -188,22 +188,22 @@ func lockedFolder(t *testing.T) string {
 	return data
 }
 
-func TestADataFolderInUseIsReported(t *testing.T) {
-	data := lockedFolder(t)
+func TestADataDirectoryInUseIsReported(t *testing.T) {
+	data := lockedDirectory(t)
 	_, err := execute(t, "up", "--listen=127.0.0.1:0", "--data="+data)
-	if want := "the data folder " + data + " is in use by another process: end that one, or choose another folder with --data"; err == nil || err.Error() != want {
+	if want := "the data directory " + data + " is in use by another process: end that one, or choose another directory with --data"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestAnUnusableDataFolderIsReportedAsSuch(t *testing.T) {
+func TestAnUnusableDataDirectoryIsReportedAsSuch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	data := filepath.Join(file, "data")
 	_, err := execute(t, "up", "--listen=127.0.0.1:0", "--data="+data)
-	if err == nil || !strings.HasPrefix(err.Error(), "the data folder "+data+" cannot be used: ") || !strings.HasSuffix(err.Error(), ": choose another with --data") {
+	if err == nil || !strings.HasPrefix(err.Error(), "the data directory "+data+" cannot be used: ") || !strings.HasSuffix(err.Error(), ": choose another with --data") {
 		t.Errorf("%v", err)
 	}
 }

@@ -28,7 +28,7 @@ func upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run a whole cluster in this process",
 		Long: "Run a whole cluster in this process: store, API server, controllers, scheduler and hollow nodes.\n" +
-			"Ctrl-C ends it. It leaves nothing behind but its data folder.",
+			"Ctrl-C ends it. It leaves nothing behind but its data directory.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
 			log, err := f.log.logger(os.Stderr)
@@ -49,8 +49,8 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.runtime, "runtime", "hollow", `"hollow", or "cri:SOCKET" to make this machine a node`)
 	fl.StringVar(&f.podRange, "cluster-cidr", "10.244.0.0/16", `pod range of a real node; "none" does not change this machine's network`)
 	fl.StringVar(&f.balancer, "load-balancer", "none", `addresses of services of type LoadBalancer: "node" assigns those of the nodes, "none" leaves them to another controller`)
-	fl.StringVar(&f.cni.ConfigurationFolder, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
-	fl.StringVar(&f.cni.PluginFolder, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
+	fl.StringVar(&f.cni.ConfigurationDirectory, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
+	fl.StringVar(&f.cni.PluginDirectory, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
 	fl.StringVar(&f.controllers, "controllers", "*,bootstrap-signer-controller,token-cleaner-controller", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one`)
 	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "do not run a scheduler")
 	return c

@@ -5,7 +5,7 @@
 // selected. For classes with immediate binding it is the ready node with the fewest volumes. A volume with the policy Delete is
 // deleted only after its node has removed the data, or is gone itself; until then the removal is retried.
 //
-// The requested size is neither reserved nor enforced. Nodes of other kubelets, without the annotation [FolderAnnotation], get no
+// The requested size is neither reserved nor enforced. Nodes of other kubelets, without the annotation [DirectoryAnnotation], get no
 // volumes.
 package localvolume
 
@@ -23,8 +23,8 @@ const (
 	name = "local-volume-provisioner-controller"
 	// Provisioner is the provisioner in storage classes for such volumes.
 	Provisioner = "millrace.dev/local"
-	// FolderAnnotation is the node annotation with the directory for volumes.
-	FolderAnnotation = "millrace.dev/local-volumes"
+	// DirectoryAnnotation is the node annotation with the directory for volumes.
+	DirectoryAnnotation = "millrace.dev/local-volumes"
 	// nodeAnnotation is the volume annotation with the name of its node.
 	nodeAnnotation = "millrace.dev/node"
 	finalizer      = "millrace.dev/local-volume"

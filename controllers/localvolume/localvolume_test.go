@@ -34,7 +34,7 @@ func inWorld(t *testing.T, f func(t *testing.T, s *looptest.Server)) {
 				Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 			})
 		}
-		node("n", map[string]string{localvolume.FolderAnnotation: "/volumes"})
+		node("n", map[string]string{localvolume.DirectoryAnnotation: "/volumes"})
 		node("m", nil)
 		looptest.Start(t, s.Clients(), localvolume.Options{Class: "standard"}.Entry(), persistentvolume.Entry, pvcprotection.Entry, pvprotection.Entry)
 		pass()

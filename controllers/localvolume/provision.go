@@ -19,8 +19,8 @@ const (
 	selectedNode       = "volume.kubernetes.io/selected-node"
 )
 
-// errNoFolder means that a node has no local volumes.
-var errNoFolder = errors.New("the node keeps no local volumes")
+// errNoDirectory means that a node has no local volumes.
+var errNoDirectory = errors.New("the node keeps no local volumes")
 
 // syncClaim makes the volume of a claim.
 func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, error) {
@@ -41,7 +41,7 @@ func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, 
 	}
 	if err != nil {
 		r.recorder.Eventf(claim, corev1.EventTypeWarning, "ProvisioningFailed", "failed to provision volume with StorageClass %q: %v", class.Name, err)
-		if errors.Is(err, errNoFolder) && claim.Annotations[selectedNode] != "" {
+		if errors.Is(err, errNoDirectory) && claim.Annotations[selectedNode] != "" {
 			return loop.Result{}, r.reschedule(ctx, claim)
 		}
 		return loop.Result{}, err
@@ -62,8 +62,8 @@ func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, 
 func (r *controller) place(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (*corev1.Node, error) {
 	if selected := claim.Annotations[selectedNode]; selected != "" {
 		node, ok := r.nodes.Get("", selected)
-		if !ok || node.Annotations[FolderAnnotation] == "" {
-			return nil, fmt.Errorf("node %q: %w", selected, errNoFolder)
+		if !ok || node.Annotations[DirectoryAnnotation] == "" {
+			return nil, fmt.Errorf("node %q: %w", selected, errNoDirectory)
 		}
 		return node, nil
 	}
@@ -73,7 +73,7 @@ func (r *controller) place(claim *corev1.PersistentVolumeClaim, class *storagev1
 	var best *corev1.Node
 	least := 0
 	for node := range r.nodes.List() {
-		if node.Annotations[FolderAnnotation] == "" || node.Spec.Unschedulable || !ready(node) {
+		if node.Annotations[DirectoryAnnotation] == "" || node.Spec.Unschedulable || !ready(node) {
 			continue
 		}
 		count := 0
@@ -103,7 +103,7 @@ func ready(node *corev1.Node) bool {
 func possible(claim *corev1.PersistentVolumeClaim) error {
 	switch s := &claim.Spec; {
 	case s.VolumeMode != nil && *s.VolumeMode == corev1.PersistentVolumeBlock:
-		return loop.Terminal(errors.New("local volumes are folders: volumeMode Block is not possible"))
+		return loop.Terminal(errors.New("local volumes are directories: volumeMode Block is not possible"))
 	case s.DataSource != nil || s.DataSourceRef != nil:
 		return loop.Terminal(errors.New("local volumes begin empty: a data source is not possible"))
 	case s.Selector != nil:
@@ -150,7 +150,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 			Capacity:               corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
 			StorageClassName:       class.Name,
 			VolumeMode:             new(corev1.PersistentVolumeFilesystem),
-			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path.Join(node.Annotations[FolderAnnotation], name)}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path.Join(node.Annotations[DirectoryAnnotation], name)}},
 			ClaimRef: &corev1.ObjectReference{
 				Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
 			},

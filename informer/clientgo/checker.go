@@ -14,51 +14,52 @@ type checker struct {
 func (c checker) Name() string          { return c.name }
 func (c checker) Done() <-chan struct{} { return c.done }
 
-// checks close channels when something has synced. They wait in goroutines of their own, while the informer runs.
+// checks waits for things to sync, each in its own goroutine, while the informer runs. A channel is closed when its
+// thing has synced.
 type checks struct {
-	mu      sync.Mutex
-	life    context.Context // guarded by mu: nil until the informer runs
-	waiting []func()        // guarded by mu: checks that begin when it does
-	running sync.WaitGroup
+	mu         sync.Mutex
+	runContext context.Context // guarded by mu: nil until the informer runs
+	waiting    []func()        // guarded by mu: checks that start when the informer runs
+	running    sync.WaitGroup
 }
 
-// add returns a channel that is closed when the function, which waits, has returned without an error.
+// add returns a channel that is closed when the function returns nil. The function waits until something has synced.
 func (c *checks) add(synced func(context.Context) error) <-chan struct{} {
 	done := make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	begin := func() {
-		life := c.life
+		runContext := c.runContext
 		c.running.Go(func() {
-			if synced(life) == nil {
+			if synced(runContext) == nil {
 				close(done)
 			}
 		})
 	}
 	switch {
-	case c.life == nil:
+	case c.runContext == nil:
 		c.waiting = append(c.waiting, begin)
-	case c.life.Err() == nil:
+	case c.runContext.Err() == nil:
 		begin()
-	case synced(c.life) == nil: // the informer has ended, so this does not wait
+	case synced(c.runContext) == nil: // the informer has ended, so this does not wait
 		close(done)
 	}
 	return done
 }
 
-// run begins the checks, which end with the context. The function that it returns waits for them.
+// run starts the checks, which end with the context. The returned function waits for their goroutines.
 func (c *checks) run(ctx context.Context) (wait func()) {
-	life, cancel := context.WithCancel(ctx)
+	runContext, cancel := context.WithCancel(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.life = life
+	c.runContext = runContext
 	for _, begin := range c.waiting {
 		begin()
 	}
 	c.waiting = nil
 	return func() {
 		c.mu.Lock()
-		cancel() // under the lock, so that no check begins after this
+		cancel() // while mu is held, so that no check starts afterwards
 		c.mu.Unlock()
 		c.running.Wait()
 	}

@@ -18,7 +18,7 @@ type indexer[T informer.Object] struct {
 
 	mu        sync.RWMutex
 	functions cache.Indexers                // guarded by mu
-	indexes   map[string]*informer.Index[T] // guarded by mu: those of the functions
+	indexes   map[string]*informer.Index[T] // guarded by mu: the indexes made of functions
 }
 
 func (x *indexer[T]) Add(any) error               { return ErrReadOnly }
@@ -65,7 +65,7 @@ func (x *indexer[T]) Get(object any) (any, bool, error) {
 func (x *indexer[T]) GetByKey(key string) (any, bool, error) {
 	parsed, err := informer.ParseKey(key)
 	if err != nil {
-		return nil, false, nil // there is no such object, which is no error here
+		return nil, false, nil // a missing object is not an error here
 	}
 	object, found := x.shared().Lookup(parsed)
 	if !found {
@@ -81,7 +81,8 @@ func (x *indexer[T]) GetIndexers() cache.Indexers {
 	return maps.Clone(x.functions)
 }
 
-// AddIndexers implements cache.Indexer. The index by namespace needs nothing: the cache is ordered by it.
+// AddIndexers implements cache.Indexer. The index by namespace needs no index of ours: the cache is ordered by
+// namespace.
 func (x *indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -107,7 +108,7 @@ func (x *indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	return nil
 }
 
-// index returns the index of a name, or nil if that needs none.
+// index returns the index with a name. It is nil for the index by namespace, which needs none.
 func (x *indexer[T]) index(name string) *informer.Index[T] {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -14,9 +14,9 @@ import (
 
 // Errors of the adapter.
 var (
-	ErrReadOnly = errors.New("an informer's store cannot be written to")
-	ErrTooLate  = errors.New("the informer is in use already")
-	ErrForeign  = errors.New("the registration is not of this informer")
+	ErrReadOnly      = errors.New("an informer's store cannot be written to")
+	ErrInUse         = errors.New("the informer is in use already")
+	ErrOtherInformer = errors.New("the registration is not of this informer")
 )
 
 // Informer is a cache.SharedIndexInformer. New makes one.
@@ -25,24 +25,24 @@ type Informer[T informer.Object] struct {
 	indexer *indexer[T]
 	checks  checks
 
-	mu        sync.Mutex
-	options   informer.Options[T]                // guarded by mu, until it is built
-	built     *informer.Shared[T]                // guarded by mu
-	onError   cache.WatchErrorHandlerWithContext // guarded by mu
-	life      context.Context                    // guarded by mu
-	transform cache.TransformFunc                // guarded by mu
+	mu         sync.Mutex
+	options    informer.Options[T]                // guarded by mu, until it is built
+	built      *informer.Shared[T]                // guarded by mu
+	onError    cache.WatchErrorHandlerWithContext // guarded by mu
+	runContext context.Context                    // guarded by mu
+	transform  cache.TransformFunc                // guarded by mu
 }
 
 var _ cache.SharedIndexInformer = (*Informer[informer.Object])(nil)
 
-// New returns an informer for a source. It takes its final form when it is first used for anything but setting it up.
+// New returns an informer for a source. It can be configured until it is first used.
 func New[T informer.Object](source informer.Source[T], options informer.Options[T]) *Informer[T] {
-	i := &Informer[T]{source: source, options: options, life: context.Background()}
+	i := &Informer[T]{source: source, options: options, runContext: context.Background()}
 	i.indexer = &indexer[T]{owner: i, functions: cache.Indexers{}, indexes: map[string]*informer.Index[T]{}}
 	return i
 }
 
-// Shared returns what does the work, for those who want to move on from client-go's interfaces.
+// Shared returns the underlying informer, for programs that move on from client-go's interfaces.
 func (i *Informer[T]) Shared() *informer.Shared[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -58,7 +58,7 @@ func (i *Informer[T]) Shared() *informer.Shared[T] {
 		if report != nil {
 			report(err)
 		}
-		i.tell(err)
+		i.handleWatchError(err)
 	}
 	i.built = informer.New(i.source, options)
 	return i.built
@@ -85,11 +85,11 @@ func (i *Informer[T]) transformed(outer cache.TransformFunc, inner func(T) (T, e
 	}
 }
 
-// tell hands an error to the watch error handler, if it is one of a list or watch.
-func (i *Informer[T]) tell(err error) {
+// handleWatchError passes the error of a list or watch to the watch error handler.
+func (i *Informer[T]) handleWatchError(err error) {
 	var panicked *informer.HandlerPanic
 	i.mu.Lock()
-	handler, ctx := i.onError, i.life
+	handler, ctx := i.onError, i.runContext
 	i.mu.Unlock()
 	if handler != nil && !errors.As(err, &panicked) {
 		handler(ctx, &cache.Reflector{}, err)
@@ -99,10 +99,10 @@ func (i *Informer[T]) tell(err error) {
 // RunWithContext runs the informer until the context ends.
 func (i *Informer[T]) RunWithContext(ctx context.Context) {
 	i.mu.Lock()
-	i.life = ctx
+	i.runContext = ctx
 	i.mu.Unlock()
 	defer i.checks.run(ctx)()
-	_ = i.Shared().Run(ctx) // the only error is that it runs already, which this interface has no place for
+	_ = i.Shared().Run(ctx) // the only error is ErrRunning, and this interface returns no error
 }
 
 // Run runs the informer until the channel is closed.
@@ -124,12 +124,12 @@ func (i *Informer[T]) Run(stop <-chan struct{}) {
 // HasSynced reports whether the first list is complete.
 func (i *Informer[T]) HasSynced() bool { return i.Shared().HasSynced() }
 
-// HasSyncedChecker is HasSynced to wait for.
+// HasSyncedChecker returns a checker whose channel is closed when the first list is complete.
 func (i *Informer[T]) HasSyncedChecker() cache.DoneChecker {
 	return checker{name: i.Shared().Name(), done: i.checks.add(i.Shared().Synced)}
 }
 
-// LastSyncResourceVersion returns how far the informer is.
+// LastSyncResourceVersion returns the resource version that the cache has reached.
 func (i *Informer[T]) LastSyncResourceVersion() string { return i.Shared().LastResourceVersion() }
 
 // IsStopped reports whether the informer has run and ended.
@@ -142,23 +142,24 @@ func (i *Informer[T]) IsStopped() bool {
 	}
 }
 
-// SetTransform sets what is done to objects before they are kept. The informer must not have been used yet.
+// SetTransform sets a function that is applied to each object before it is kept. The informer must not have been used
+// yet.
 func (i *Informer[T]) SetTransform(transform cache.TransformFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.built != nil {
-		return fmt.Errorf("set transform: %w", ErrTooLate)
+		return fmt.Errorf("set transform: %w", ErrInUse)
 	}
 	i.transform = transform
 	return nil
 }
 
-// SetWatchErrorHandler sets what hears of failed lists and watches.
+// SetWatchErrorHandler sets the function that receives errors of lists and watches.
 func (i *Informer[T]) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext sets what hears of failed lists and watches.
+// SetWatchErrorHandlerWithContext sets the function that receives errors of lists and watches.
 func (i *Informer[T]) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -166,10 +167,10 @@ func (i *Informer[T]) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHa
 	return nil
 }
 
-// GetStore returns the cache, to read.
+// GetStore returns the cache, which is read-only.
 func (i *Informer[T]) GetStore() cache.Store { return i.indexer }
 
-// GetIndexer returns the cache, to read.
+// GetIndexer returns the cache, which is read-only.
 func (i *Informer[T]) GetIndexer() cache.Indexer { return i.indexer }
 
 // AddIndexers adds indexes.
@@ -177,7 +178,7 @@ func (i *Informer[T]) AddIndexers(indexers cache.Indexers) error {
 	return i.indexer.AddIndexers(indexers)
 }
 
-// GetController returns the informer, which has what a controller has.
+// GetController returns the informer, which implements cache.Controller.
 func (i *Informer[T]) GetController() cache.Controller { return i }
 
 // AddEventHandler adds a handler.
@@ -222,7 +223,7 @@ func lastState[T informer.Object](last T, unknown bool) any {
 func (i *Informer[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	joined, ok := handle.(*registration[T])
 	if !ok || joined.owner != i {
-		return ErrForeign
+		return ErrOtherInformer
 	}
 	joined.inner.Close()
 	return nil

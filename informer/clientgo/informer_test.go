@@ -95,7 +95,7 @@ func TestIndexersTransformsAndErrorHandlersWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shared.SetTransform(nil); !errors.Is(err, clientgo.ErrTooLate) {
+		if err := shared.SetTransform(nil); !errors.Is(err, clientgo.ErrInUse) {
 			t.Errorf("a late SetTransform: %v", err)
 		}
 		stop, ended := make(chan struct{}), make(chan struct{})

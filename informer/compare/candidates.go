@@ -13,11 +13,11 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// subject is an informer of either library, as the measurements see it.
+// subject is an informer of either library, in the form that the measurements need.
 type subject interface {
 	run(ctx context.Context)
 	synced(ctx context.Context) error
-	// handle adds a handler that calls seen with the revision of each object that it is given.
+	// handle adds a handler that calls seen with the revision of each object that it receives.
 	handle(seen func(revision string))
 	byNode(node string) int
 }
@@ -95,7 +95,7 @@ func (c *clientGo) byNode(node string) int {
 	return names
 }
 
-// millrace is ours.
+// millrace is this project's informer.
 type millrace struct {
 	*informer.Shared[*corev1.Pod]
 	byField *informer.Index[*corev1.Pod]
@@ -121,7 +121,7 @@ func (m *millrace) byNode(node string) int {
 	return names
 }
 
-// placement is what a scheduler might want to know of a pod.
+// placement is a projection: what a scheduler might need of a pod.
 type placement struct {
 	Node     string
 	App      string

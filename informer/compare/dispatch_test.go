@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// The benchmarks of dispatch take decoding out of the comparison: both libraries get decoded pods from memory, and what
-// is measured is the way from the watch through the cache to fifty handlers.
+// The benchmarks of dispatch leave decoding out: both libraries get decoded pods from memory. Measured is the way from
+// the watch through the cache to fifty handlers.
 
 const handlers = 50
 
@@ -69,7 +69,8 @@ func BenchmarkDispatchToFiftyHandlers(b *testing.B) {
 	})
 }
 
-// dispatch sends rounds of changes, each of different pods, so that none can be merged, and waits for all handlers.
+// dispatch sends rounds of changes and waits for all handlers. Each change of a round is of another pod, so none can be
+// merged.
 func dispatch(b *testing.B, heard *atomic.Int64, run func(context.Context), change func(i, revision int)) {
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan struct{})

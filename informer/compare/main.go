@@ -1,6 +1,6 @@
 // Command compare measures this project's informers and client-go's side by side: the same machine, the same run, the
-// same server. The server and each candidate run in processes of their own, so that their heaps and processor time can
-// be told apart; they talk over loopback. The server does nothing but hand out ready-made pods of about 6 KB of JSON.
+// same server. The server and each candidate are separate processes, so that heaps and CPU time are measured
+// separately. They are connected over loopback. The server only sends prepared pods of about 6 KB of JSON.
 //
 //	go run ./informer/compare -pods 100000
 package main
@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// Result is what one candidate needed.
+// Result has the measurements of one candidate.
 type Result struct {
 	Candidate    string
 	Sync         time.Duration // until the first list is complete
-	PeakHeap     uint64        // bytes, sampled until then
-	PeakRSS      uint64        // bytes, as the kernel saw it until then
-	Settled      uint64        // bytes of live heap, after collection
-	EventCPU     time.Duration // of the process, for each event, one handler with objects
-	Latency50    time.Duration // from the request to write to the handler
+	PeakHeap     uint64        // bytes, sampled until the first list is complete
+	PeakRSS      uint64        // bytes, the kernel's figure when the first list is complete
+	Settled      uint64        // bytes of live heap, after garbage collection
+	EventCPU     time.Duration // of the process, for each event, with one handler that reads objects
+	Latency50    time.Duration // from the write request to the handler
 	Latency99    time.Duration
 	Fifty        time.Duration // wall time for each event with fifty handlers
-	FiftyCPU     time.Duration // processor time for each event with fifty handlers
+	FiftyCPU     time.Duration // CPU time for each event with fifty handlers
 	IndexCold    time.Duration // one node's pods by index, each node for the first time
-	IndexWarm    time.Duration // the same node again and again
+	IndexWarm    time.Duration // one node's pods by index, the same node each time
 	ObjectsFound int
 }
 
@@ -43,7 +43,7 @@ func main() {
 		serve     = flag.Bool("serve", false, "be the server")
 		candidate = flag.String("candidate", "", "be this candidate")
 		address   = flag.String("server", "", "the server's address, for a candidate")
-		profile   = flag.String("profile", "", "write what each candidate spends its time on with fifty handlers into this folder")
+		profile   = flag.String("profile", "", "write what each candidate spends its time on with fifty handlers into this directory")
 	)
 	flag.Parse()
 	var err error

@@ -55,7 +55,7 @@ type measurement struct {
 	subject subject
 	address string
 	pods    int
-	profile string // a folder, or empty
+	profile string // a directory, or empty
 	result  Result
 	reached atomic.Bool // the first list is complete
 
@@ -93,10 +93,10 @@ func (m *measurement) settled() error {
 
 const burst = 20_000
 
-// oneHandler has many pods written at once and takes the processor time until a handler has heard of all.
+// oneHandler requests many writes of pods at once, and measures the CPU time until a handler has received all of them.
 func (m *measurement) oneHandler() error {
 	m.subject.handle(func(string) { m.handled.Add(1) })
-	time.Sleep(time.Second) // let the initial objects pass
+	time.Sleep(time.Second) // until the initial objects have been handled
 	before := cpu()
 	if err := m.writeAndWait(0, burst, 1); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (m *measurement) fiftyHandlers() error {
 	for range 49 {
 		m.subject.handle(func(string) { m.handled.Add(1) })
 	}
-	time.Sleep(5 * time.Second) // let the initial objects pass
+	time.Sleep(5 * time.Second) // until the initial objects have been handled
 	if m.profile != "" {
 		file, err := os.Create(filepath.Join(m.profile, m.result.Candidate+".pprof"))
 		if err != nil {
@@ -160,7 +160,7 @@ func (m *measurement) fiftyHandlers() error {
 	return nil
 }
 
-// writeAndWait has pods written and waits until all handlers have heard of each.
+// writeAndWait requests writes of pods and waits until every handler has received each of them.
 func (m *measurement) writeAndWait(from, count, handlers int) error {
 	m.handled.Store(0)
 	answer, err := http.Post(fmt.Sprintf("%s/touch?from=%d&count=%d", m.address, from, count), "", strings.NewReader(""))

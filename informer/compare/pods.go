@@ -19,10 +19,10 @@ const firstRevision = 1_000_000_000
 // encodedPod is a pod in both wire formats.
 type encodedPod struct {
 	json, proto       []byte
-	jsonRev, protoRev int // where the revision is
+	jsonRev, protoRev int // the offsets of the revision
 }
 
-// at returns the pod's bytes with a revision.
+// at returns the pod's bytes with a revision written at the offset.
 func at(content []byte, offset int, revision int64) []byte {
 	content = bytes.Clone(content)
 	copy(content[offset:], fmt.Sprint(revision))
@@ -45,7 +45,7 @@ func encodePod(i int) encodedPod {
 	return e
 }
 
-// newPod returns a pod of a Deployment with two containers, as it looks on a cluster where it runs.
+// newPod returns a running pod of a Deployment, with two containers, as on a real cluster.
 func newPod(i int) *corev1.Pod {
 	app, node := i/50, i%1000
 	started := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, i%86400, 0, time.UTC))
@@ -119,7 +119,7 @@ func container(name, image string, app int, mounts []corev1.VolumeMount) corev1.
 		TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: "File"}
 }
 
-// envelope wraps a protobuf message as it is sent on its own.
+// envelope wraps a protobuf message as the API sends a single object.
 func envelope(kind string, raw []byte) []byte {
 	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
 	content, err := unknown.Marshal()

@@ -19,7 +19,7 @@ import (
 
 func portOf(n int) intstr.IntOrString { return intstr.FromInt32(int32(n)) }
 
-// server hands out pods. Its state is the number of writes: write n changed pod touched[n].
+// server serves pods. Its state is a list of writes: write n changed pod touched[n].
 type server struct {
 	pods  []encodedPod
 	pages bool
@@ -46,7 +46,7 @@ func serveForever(pods int, pages bool) error {
 	return http.Serve(listener, mux)
 }
 
-// touch writes so many pods, from so many on.
+// touch writes count pods, starting with number from.
 func (s *server) touch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.FormValue("from"))
 	count, _ := strconv.Atoi(r.FormValue("count"))
@@ -73,7 +73,7 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// revisions returns each pod's newest revision and that of the whole.
+// revisions returns each pod's newest revision and that of the collection.
 func (s *server) revisions() ([]int64, int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

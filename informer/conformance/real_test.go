@@ -24,7 +24,7 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// These follow a server over HTTP, in every format and through every kind of client, while connections are cut.
+// These tests follow a server over HTTP, in every format and through every kind of client, while connections are cut.
 
 func TestTheCacheEqualsARealServersState(t *testing.T) { onKubeAPIServer(t, everyWay) }
 
@@ -56,7 +56,8 @@ func everyWay(t *testing.T, config *rest.Config) {
 	}
 }
 
-// churn writes at random while an informer follows over connections that are cut at random, and compares the end.
+// churn writes at random while an informer follows over connections that are cut at random. At the end it compares the
+// cache with the server.
 func churn[T informer.Object](t *testing.T, config, over *rest.Config, pages bool, makeSource func(*rest.Config, string) informer.Source[T]) {
 	writer := *rest.CopyConfig(config)
 	writer.QPS = -1
@@ -141,7 +142,7 @@ func scribbleMaps(t *testing.T, clientset kubernetes.Interface, namespace string
 	return last
 }
 
-// history is what a handler was told. It complains of what cannot be.
+// history records what a handler received, and reports what violates a guarantee.
 type history struct {
 	mu     sync.Mutex
 	known  map[informer.Key]string // guarded by mu

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// onKubeAPIServer runs a test against a kube-apiserver, where KUBEBUILDER_ASSETS names a folder with one and etcd. An empty
-// list of flags means a server as it comes.
+// onKubeAPIServer runs a test against a kube-apiserver, where KUBEBUILDER_ASSETS names a directory with one and etcd.
+// Without flags the server has its defaults.
 func onKubeAPIServer(t *testing.T, test func(t *testing.T, config *rest.Config), flags ...string) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
@@ -31,22 +31,22 @@ func onKubeAPIServer(t *testing.T, test func(t *testing.T, config *rest.Config),
 
 func startKubeAPIServer(t *testing.T, assets string, flags []string) *rest.Config {
 	t.Helper()
-	folder := t.TempDir()
+	directory := t.TempDir()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
 	content := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-	writeFile(t, folder, "sa.key", content)
-	writeFile(t, folder, "tokens", []byte("let-me-in,admin,1,system:masters\n"))
+	writeFile(t, directory, "sa.key", content)
+	writeFile(t, directory, "tokens", []byte("let-me-in,admin,1,system:masters\n"))
 	store, peers, secure := freePort(t), freePort(t), freePort(t)
-	runProgram(t, filepath.Join(assets, "etcd"), "--data-dir", filepath.Join(folder, "etcd"), "--unsafe-no-fsync",
+	runProgram(t, filepath.Join(assets, "etcd"), "--data-dir", filepath.Join(directory, "etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", "http://"+store, "--advertise-client-urls", "http://"+store,
 		"--listen-peer-urls", "http://"+peers, "--initial-advertise-peer-urls", "http://"+peers, "--initial-cluster", "default=http://"+peers)
 	_, port, _ := net.SplitHostPort(secure)
 	runProgram(t, filepath.Join(assets, "kube-apiserver"), append(flags, "--etcd-servers", "http://"+store, "--bind-address", "127.0.0.1", "--secure-port", port,
-		"--cert-dir", folder, "--token-auth-file", filepath.Join(folder, "tokens"), "--service-account-issuer", "https://kubernetes.default.svc",
-		"--service-account-key-file", filepath.Join(folder, "sa.key"), "--service-account-signing-key-file", filepath.Join(folder, "sa.key"),
+		"--cert-dir", directory, "--token-auth-file", filepath.Join(directory, "tokens"), "--service-account-issuer", "https://kubernetes.default.svc",
+		"--service-account-key-file", filepath.Join(directory, "sa.key"), "--service-account-signing-key-file", filepath.Join(directory, "sa.key"),
 		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount")...)
 	config := &rest.Config{Host: "https://" + secure, BearerToken: "let-me-in", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	client := kubernetes.NewForConfigOrDie(config)
@@ -60,9 +60,9 @@ func startKubeAPIServer(t *testing.T, assets string, flags []string) *rest.Confi
 	}
 }
 
-func writeFile(t *testing.T, folder, name string, content []byte) {
+func writeFile(t *testing.T, directory, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,7 +90,7 @@ func runProgram(t *testing.T, path string, args ...string) {
 	})
 }
 
-// cutter makes connections that can be cut.
+// cutter makes connections that a test can cut.
 type cutter struct {
 	mu   sync.Mutex
 	open []net.Conn // guarded by mu
@@ -115,7 +115,7 @@ func (c *cutter) cut() {
 	c.open = nil
 }
 
-// eventually waits for the outside world.
+// eventually repeats a check until it holds: the server is another process.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	var err error

@@ -9,20 +9,20 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Config says what a Controller does.
+// Config configures a Controller.
 type Config[T informer.Object] struct {
-	// Source is what it follows, and Queue what it passes the changes through.
+	// Source is listed and watched. Its changes go through Queue.
 	Source informer.Source[T]
 	Queue  *FIFO[T]
-	// Process handles the changes of one object. It runs under the queue's lock: see FIFO.
+	// Process handles the changes of one object. It is called while the queue's lock is held: see FIFO.
 	Process func(deltas Deltas[T], initial bool) error
 	// RetryOnError puts an object back into the queue when Process fails for it.
 	RetryOnError bool
-	// Options are those of the reflector. Resync is how often everything is processed again.
+	// Options are the reflector's options. Resync is how often every object is processed again.
 	Options informer.Options[T]
 }
 
-// Controller runs a reflector into a queue and processes what comes out of it.
+// Controller runs a reflector that fills a queue, and processes the changes from the queue.
 type Controller[T informer.Object] struct {
 	config    Config[T]
 	reflector *informer.Reflector[T]
@@ -33,12 +33,12 @@ func NewController[T informer.Object](config Config[T]) *Controller[T] {
 	return &Controller[T]{config: config, reflector: informer.NewReflector(config.Source, config.Queue, config.Options)}
 }
 
-// Run follows the source until the context ends. Then the queue is closed, and what is in it is left.
+// Run follows the source until the context ends. Then it closes the queue; what is still queued is not processed.
 func (c *Controller[T]) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer c.config.Queue.Close()
-	running.Go(func() { _ = c.reflector.Run(ctx) }) // it returns nothing but nil
+	running.Go(func() { _ = c.reflector.Run(ctx) }) // it always returns nil
 	for {
 		_, err := c.config.Queue.Pop(ctx, c.process)
 		switch {
@@ -75,14 +75,14 @@ func (c *Controller[T]) process(deltas Deltas[T], initial bool) error {
 // HasSynced reports whether all objects of the first list have been processed.
 func (c *Controller[T]) HasSynced() bool { return c.config.Queue.HasSynced() }
 
-// LastResourceVersion returns how far the controller has read.
+// LastResourceVersion returns the resource version that the reflector has reached.
 func (c *Controller[T]) LastResourceVersion() string { return c.reflector.LastResourceVersion() }
 
-// Mirror is what Kubernetes calls NewInformer, a source and functions in, a store and a controller out: it returns a store that mirrors the source while the controller runs, and calls the
-// handler's functions after each change of it, in the controller's goroutine.
+// Mirror is what client-go calls NewInformer. It returns a store that mirrors the source while the controller runs. After each change of the store
+// the controller calls the handler's functions, in its own goroutine.
 func Mirror[T informer.Object](source informer.Source[T], handler informer.Handler[T], options informer.Options[T]) (*informer.Store[T], *Controller[T]) {
 	store := informer.NewStore(informer.StoreOptions[T]{Indexes: options.Indexes})
-	queue := NewFIFO(FIFOOptions[T]{Known: store})
+	queue := NewFIFO(FIFOOptions[T]{KnownObjects: store})
 	return store, NewController(Config[T]{
 		Source: source, Queue: queue, Options: options,
 		Process: func(deltas Deltas[T], initial bool) error {
@@ -94,7 +94,7 @@ func Mirror[T informer.Object](source informer.Source[T], handler informer.Handl
 	})
 }
 
-// mirror applies one delta to the store and tells the handler. A store's changes cannot fail.
+// mirror applies one delta to the store and calls the handler. A store's changes cannot fail.
 func mirror[T informer.Object](store *informer.Store[T], handler *informer.Handler[T], d Delta[T], initial bool) {
 	key := informer.KeyOf(d.Object)
 	old, known := store.Lookup(key)

@@ -108,7 +108,7 @@ func TestAnUndeltaStorePushesTheWholeSetOnEachChange(t *testing.T) {
 func TestAReflectorResyncsItsTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(pod("a", "one"))
-		fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{Known: store})
+		fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{KnownObjects: store})
 		runFor(t, informer.NewReflector(informertest.NewSource(pod("a", "one")), fifo, informer.Options[*corev1.Pod]{Resync: time.Minute}).Run)
 		synctest.Wait()
 		expect(t, drain(t, fifo), "one: Replaced")

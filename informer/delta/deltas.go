@@ -1,6 +1,6 @@
 package delta
 
-// Type says what a Delta is about.
+// Type is the type of a Delta.
 type Type string
 
 // The types of deltas.
@@ -20,7 +20,7 @@ type Delta[T any] struct {
 	FinalStateUnknown bool
 }
 
-// Deltas are the changes of one object, oldest first. There is always one at least.
+// Deltas are the changes of one object, oldest first. There is at least one.
 type Deltas[T any] []Delta[T]
 
 // Oldest returns the first change.
@@ -29,7 +29,8 @@ func (d Deltas[T]) Oldest() Delta[T] { return d[0] }
 // Newest returns the last change.
 func (d Deltas[T]) Newest() Delta[T] { return d[len(d)-1] }
 
-// compressed merges two deletions at the end, since the object was deleted once. It keeps the one that was seen.
+// compressed merges two deletions at the end, since the object was deleted once. It keeps the deletion that the watch
+// reported.
 func (d Deltas[T]) compressed() Deltas[T] {
 	n := len(d)
 	if n < 2 || d[n-1].Type != Deleted || d[n-2].Type != Deleted {

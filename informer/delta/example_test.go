@@ -12,20 +12,21 @@ import (
 	"github.com/millrace/millrace/informer/informertest"
 )
 
-// A controller that deletes whatever appears. The source is in memory, with the semantics of a server; a real program
-// would write informer.For(clientset.CoreV1().Pods("default")) in its place.
+// A controller that deletes every object that appears. The source is in memory, with the semantics of a server; a real
+// program would write informer.For(clientset.CoreV1().Pods("default")) instead.
 func Example() {
 	source := informertest.NewSource[*corev1.Pod]()
 
-	// What the controller knows. The queue compares it with what the server has, to notice what vanishes unseen.
+	// The objects that the controller knows. The queue compares them with complete lists, to find deletions that the watch
+	// did not report.
 	store := informer.NewStore(informer.StoreOptions[*corev1.Pod]{})
-	queue := delta.NewFIFO(delta.FIFOOptions[*corev1.Pod]{Known: store})
+	queue := delta.NewFIFO(delta.FIFOOptions[*corev1.Pod]{KnownObjects: store})
 
 	deleted := make(chan string, 10)
 	controller := delta.NewController(delta.Config[*corev1.Pod]{
 		Source: source,
 		Queue:  queue,
-		// Only the newest state counts: a control loop works from what is, not from how it came to be.
+		// Only the newest state counts: a control loop works from the current state, not from the changes that led to it.
 		Process: func(deltas delta.Deltas[*corev1.Pod], _ bool) error {
 			newest := deltas.Newest()
 			if newest.Type == delta.Deleted {

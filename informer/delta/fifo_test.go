@@ -17,7 +17,7 @@ import (
 
 type podFIFO = delta.FIFO[*corev1.Pod]
 
-// drain pops everything and writes it down: one string an object.
+// drain pops everything and returns a string for each object.
 func drain(t *testing.T, fifo *podFIFO) []string {
 	t.Helper()
 	var all []string
@@ -67,7 +67,7 @@ func TestChangesOfOneObjectAreOneItemInTheOrderOfFirstChange(t *testing.T) {
 }
 
 func TestTwoDeletionsInARowAreOneAndTheSeenOneCounts(t *testing.T) {
-	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{Known: known(pod("a", "one"), pod("a", "two"))})
+	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{KnownObjects: known(pod("a", "one"), pod("a", "two"))})
 	_ = fifo.Delete(pod("a", "one"))
 	_ = fifo.Replace(nil, "2")
 	_ = fifo.Delete(pod("a", "two"))
@@ -75,7 +75,7 @@ func TestTwoDeletionsInARowAreOneAndTheSeenOneCounts(t *testing.T) {
 }
 
 func TestAListReportsWhatVanishedFromQueueAndConsumer(t *testing.T) {
-	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{Known: known(pod("a", "held"), pod("a", "kept"))})
+	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{KnownObjects: known(pod("a", "held"), pod("a", "kept"))})
 	_ = fifo.Add(pod("a", "queued"))
 	_ = fifo.Replace([]*corev1.Pod{pod("a", "kept")}, "2")
 	expect(t, drain(t, fifo), "queued: Added Deleted?", "kept: Replaced", "held: Deleted?")
@@ -88,7 +88,7 @@ func TestDeletingWhatNobodyKnowsIsNothing(t *testing.T) {
 }
 
 func TestResyncQueuesWhatIsKnownAndHasNoChanges(t *testing.T) {
-	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{Known: known(pod("a", "busy"), pod("a", "idle"))})
+	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{KnownObjects: known(pod("a", "busy"), pod("a", "idle"))})
 	_ = fifo.Update(pod("a", "busy"))
 	_ = fifo.Resync()
 	expect(t, drain(t, fifo), "busy: Updated", "idle: Sync")
@@ -117,7 +117,7 @@ func TestTheQueueHasSyncedWhenTheFirstListIsProcessed(t *testing.T) {
 
 func TestTheTransformSeesEachObjectOnce(t *testing.T) {
 	times := map[string]int{}
-	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{Known: known(pod("a", "held")),
+	fifo := newFIFO(delta.FIFOOptions[*corev1.Pod]{KnownObjects: known(pod("a", "held")),
 		Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
 			times[p.Name]++
 			return p, nil

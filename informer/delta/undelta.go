@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// UndeltaStore is a target of a reflector that pushes the complete set of objects, ordered by key, whenever anything
-// changes: a message that was missed cannot matter. Pushes come one at a time, in the order of the changes. The slice
-// belongs to the receiver, the objects are shared.
+// UndeltaStore is a reflector's target that pushes the complete set of objects, ordered by key, after each change. So a
+// receiver that has missed a push misses nothing once it has the next one. Pushes are serial, in the order of the
+// changes. The slice belongs to the receiver; the objects are shared.
 type UndeltaStore[T any] struct {
 	*informer.Store[T]
 	push func(objects []T)
@@ -31,14 +31,14 @@ func (u *UndeltaStore[T]) after(change error) error {
 	return change
 }
 
-// Add puts an object in and pushes.
+// Add adds or replaces an object and pushes.
 func (u *UndeltaStore[T]) Add(object T) error {
 	u.order.Lock()
 	defer u.order.Unlock()
 	return u.after(u.Store.Add(object))
 }
 
-// Update puts an object in and pushes.
+// Update adds or replaces an object and pushes.
 func (u *UndeltaStore[T]) Update(object T) error { return u.Add(object) }
 
 // Delete removes an object and pushes.
@@ -48,7 +48,7 @@ func (u *UndeltaStore[T]) Delete(object T) error {
 	return u.after(u.Store.Delete(object))
 }
 
-// Replace changes everything and pushes once.
+// Replace replaces all objects and pushes once.
 func (u *UndeltaStore[T]) Replace(objects []T, resourceVersion string) error {
 	u.order.Lock()
 	defer u.order.Unlock()

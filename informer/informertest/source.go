@@ -1,4 +1,4 @@
-// Package informertest has sources to test controllers and informers with, without a server.
+// Package informertest has in-memory sources for tests of controllers and informers, without a server.
 package informertest
 
 import (
@@ -25,28 +25,29 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// Source is a source in memory with the semantics of an API server: it counts resource versions, remembers what
-// changed, serves watches from any version that it remembers and answers 410 for others, lists in pages that show one
-// moment, streams initial lists, sends bookmarks, and selects by label and field. What can go wrong with a server can
-// be made to go wrong. It is for tests, and safe for use by several goroutines. NewSource makes one.
+// Source is a source in memory with the semantics of an API server. It counts resource versions, keeps a history of
+// changes, serves watches from any version in the history and answers 410 for others, lists in pages that show one
+// moment, streams initial lists, sends bookmarks, and selects by label and field. A test can make it fail in the ways
+// in which a server fails. It is safe for use by several goroutines. NewSource makes one.
 //
-// Objects are copied on their way in and out.
+// Objects are copied when they are written and when they are read.
 type Source[T informer.Object] struct {
-	// Fields says what field selectors see, beside metadata.name and metadata.namespace. Set it before use.
+	// Fields returns the fields for field selectors, besides metadata.name and metadata.namespace. Set it before use.
 	Fields func(T) fields.Set
-	// RefuseStreaming makes the source answer a streamed list as servers do that do not know them. Set it before use.
+	// RefuseStreaming makes the source refuse streamed lists, as servers do that do not support them. Set it before use.
 	RefuseStreaming bool
-	// ForgetInitialEnd makes it accept streamed lists but never say that they are complete. Set it before use.
-	ForgetInitialEnd bool
+	// OmitInitialEventsEnd makes it accept streamed lists but never send the bookmark that marks them as complete. Set it
+	// before use.
+	OmitInitialEventsEnd bool
 
 	mu        sync.Mutex
 	objects   map[informer.Key]T              // guarded by mu
 	history   []record[T]                     // guarded by mu, in the order of revisions
 	revision  uint64                          // guarded by mu
 	compacted uint64                          // guarded by mu: watches can start from here or later
-	moments   map[uint64]map[informer.Key]T   // guarded by mu: states that pages are being read from
-	changed   signal.Signal                   // raised when a watch may have something to do
-	watches   map[*watching[T]]struct{}       // guarded by mu
+	snapshots map[uint64]map[informer.Key]T   // guarded by mu: states that clients are reading pages of
+	changed   signal.Signal                   // raised when a watch may have an event
+	watches   map[*watchStream[T]]struct{}    // guarded by mu
 	uids      int                             // guarded by mu
 	failing   map[string][]error              // guarded by mu: errors to answer with, by verb
 	requests  map[string][]metav1.ListOptions // guarded by mu
@@ -55,13 +56,13 @@ type Source[T informer.Object] struct {
 type record[T any] struct {
 	revision uint64
 	old, new T
-	had, has bool // whether old and new are set
+	had, has bool // whether there are old and new
 }
 
-// NewSource returns a source that holds these objects.
+// NewSource returns a source with these objects.
 func NewSource[T informer.Object](objects ...T) *Source[T] {
 	f := &Source[T]{
-		objects: map[informer.Key]T{}, moments: map[uint64]map[informer.Key]T{}, watches: map[*watching[T]]struct{}{},
+		objects: map[informer.Key]T{}, snapshots: map[uint64]map[informer.Key]T{}, watches: map[*watchStream[T]]struct{}{},
 		failing: map[string][]error{}, requests: map[string][]metav1.ListOptions{}, revision: 1, compacted: 1,
 	}
 	for _, object := range objects {
@@ -70,8 +71,8 @@ func NewSource[T informer.Object](objects ...T) *Source[T] {
 	return f
 }
 
-// Add creates an object, after deleting the one of that name, and returns it as a server would: with a resource version
-// and a UID.
+// Add creates an object, deletes an existing one with that name first, and returns the object with a resource version
+// and a UID, as a server does.
 func (f *Source[T]) Add(object T) T { return f.write(object, true) }
 
 // Modify changes an object, or creates it.
@@ -101,7 +102,7 @@ func (f *Source[T]) write(object T, create bool) T {
 	return clone(object)
 }
 
-// Delete removes an object and reports whether it was there. Of the given object only the key counts.
+// Delete deletes the object with the given object's key and reports whether it existed.
 func (f *Source[T]) Delete(object T) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,31 +121,31 @@ func (f *Source[T]) deleteLocked(key informer.Key) bool {
 	return true
 }
 
-// Objects returns what the source holds, ordered by key.
+// Objects returns all objects, ordered by key.
 func (f *Source[T]) Objects() []T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sortedLocked(f.objects)
 }
 
-// ResourceVersion returns the newest version.
+// ResourceVersion returns the newest resource version.
 func (f *Source[T]) ResourceVersion() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return strconv.FormatUint(f.revision, 10)
 }
 
-// Compact forgets the past: watches from before now, and pages of earlier lists, expire.
+// Compact drops the history: watches from earlier versions, and continue tokens of earlier lists, expire.
 func (f *Source[T]) Compact() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.compacted = f.revision
 	f.history = nil
-	clear(f.moments)
+	clear(f.snapshots)
 }
 
-// Cut ends all watches: with an error, as a broken connection does, or in good order if it is nil.
-func (f *Source[T]) Cut(err error) {
+// EndWatches ends all watches with an error, as a broken connection does, or without one if it is nil.
+func (f *Source[T]) EndWatches(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for w := range f.watches {
@@ -153,7 +154,7 @@ func (f *Source[T]) Cut(err error) {
 	f.changed.Raise()
 }
 
-// SendBookmarks tells all watches how far the source is.
+// SendBookmarks sends a bookmark with the newest resource version to each watch.
 func (f *Source[T]) SendBookmarks() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,7 +164,7 @@ func (f *Source[T]) SendBookmarks() {
 	f.changed.Raise()
 }
 
-// Fail makes the next requests with the verb "list" or "watch" fail with these errors, one each.
+// Fail makes the next requests with the verb "list" or "watch" fail, each with one of these errors.
 func (f *Source[T]) Fail(verb string, errs ...error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,13 +198,13 @@ func (f *Source[T]) List(ctx context.Context, options metav1.ListOptions) ([]T, 
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	moment, after, err := f.momentLocked(options)
+	moment, after, err := f.snapshotLocked(options)
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
 	objects := f.objects
 	if moment != f.revision {
-		objects = f.moments[moment]
+		objects = f.snapshots[moment]
 	}
 	items := slices.DeleteFunc(f.sortedLocked(objects), func(object T) bool {
 		return informer.KeyOf(object).Compare(after) <= 0 || !selected(object)
@@ -213,15 +214,15 @@ func (f *Source[T]) List(ctx context.Context, options metav1.ListOptions) ([]T, 
 		rest := int64(len(items) - limit)
 		items, list.RemainingItemCount = items[:limit], &rest
 		list.Continue = list.ResourceVersion + " " + informer.KeyOf(items[limit-1]).String()
-		if f.moments[moment] == nil {
-			f.moments[moment] = maps.Clone(objects)
+		if f.snapshots[moment] == nil {
+			f.snapshots[moment] = maps.Clone(objects)
 		}
 	}
 	return items, list, nil
 }
 
-// momentLocked returns the version that a list shows and the key after which it starts.
-func (f *Source[T]) momentLocked(options metav1.ListOptions) (uint64, informer.Key, error) {
+// snapshotLocked returns the version that a list shows and the key after which it starts.
+func (f *Source[T]) snapshotLocked(options metav1.ListOptions) (uint64, informer.Key, error) {
 	if options.Continue == "" {
 		if asked := state.ParseRevision(options.ResourceVersion); asked > f.revision {
 			return 0, informer.Key{}, tooLarge(asked, f.revision)
@@ -234,7 +235,7 @@ func (f *Source[T]) momentLocked(options metav1.ListOptions) (uint64, informer.K
 		return 0, informer.Key{}, apierrors.NewBadRequest("continue key is not valid: " + err.Error())
 	}
 	moment := state.ParseRevision(version)
-	if _, known := f.moments[moment]; !known && moment != f.revision {
+	if _, known := f.snapshots[moment]; !known && moment != f.revision {
 		return 0, informer.Key{}, apierrors.NewResourceExpired("The provided continue parameter is too old " +
 			"to display a consistent list result. You can start a new list without the continue parameter.")
 	}
@@ -286,19 +287,19 @@ func (f *Source[T]) Watch(ctx context.Context, options metav1.ListOptions) (watc
 	if err != nil {
 		return nil, err
 	}
-	w := &watching[T]{source: f, selected: selected, bookmarks: options.AllowWatchBookmarks, position: state.ParseRevision(options.ResourceVersion)}
+	w := &watchStream[T]{source: f, selected: selected, bookmarks: options.AllowWatchBookmarks, position: state.ParseRevision(options.ResourceVersion)}
 	if options.TimeoutSeconds != nil {
 		w.deadline = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 	}
-	if err := f.placeLocked(w, options); err != nil {
+	if err := f.positionLocked(w, options); err != nil {
 		return nil, err
 	}
 	f.watches[w] = struct{}{}
 	return w, nil
 }
 
-// placeLocked finds where a watch begins.
-func (f *Source[T]) placeLocked(w *watching[T], options metav1.ListOptions) error {
+// positionLocked sets the position in the history at which a watch starts.
+func (f *Source[T]) positionLocked(w *watchStream[T], options metav1.ListOptions) error {
 	initial := options.SendInitialEvents
 	if initial != nil && f.RefuseStreaming {
 		return apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", nil)
@@ -322,7 +323,7 @@ func (f *Source[T]) placeLocked(w *watching[T], options metav1.ListOptions) erro
 			w.pending = append(w.pending, watch.Event[T]{Type: watch.Added, Object: object})
 		}
 	}
-	if initial != nil && w.bookmarks && !f.ForgetInitialEnd {
+	if initial != nil && w.bookmarks && !f.OmitInitialEventsEnd {
 		end := w.bookmarkAt(f.revision)
 		end.Object.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 		w.pending = append(w.pending, end)
@@ -330,7 +331,7 @@ func (f *Source[T]) placeLocked(w *watching[T], options metav1.ListOptions) erro
 	return nil
 }
 
-// expiredError is what servers say when they do not remember.
+// expiredError is a server's error for a version that is not in the history any more.
 func expiredError(position, oldest uint64) error {
 	err := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", position, oldest))
 	err.ErrStatus.Code = http.StatusGone

@@ -12,24 +12,24 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// watching is a cursor into a Source's history.
-type watching[T informer.Object] struct {
+// watchStream is a cursor into a Source's history.
+type watchStream[T informer.Object] struct {
 	source    *Source[T]
 	selected  func(T) bool
 	bookmarks bool
 	deadline  time.Time
 
-	// What follows is guarded by the source's mu.
+	// These are guarded by the source's mu.
 	position uint64
 	pending  []watch.Event[T] // initial events
-	bookmark bool             // one is due
+	bookmark bool             // a bookmark is to be sent
 	cut      bool
 	cause    error
 	stopped  bool
 }
 
 // Next implements watch.Stream.
-func (w *watching[T]) Next(ctx context.Context) (watch.Event[T], error) {
+func (w *watchStream[T]) Next(ctx context.Context) (watch.Event[T], error) {
 	var timeout <-chan time.Time
 	if !w.deadline.IsZero() {
 		timer := time.NewTimer(time.Until(w.deadline))
@@ -53,7 +53,7 @@ func (w *watching[T]) Next(ctx context.Context) (watch.Event[T], error) {
 }
 
 // Stop implements watch.Stream.
-func (w *watching[T]) Stop() {
+func (w *watchStream[T]) Stop() {
 	w.source.mu.Lock()
 	defer w.source.mu.Unlock()
 	w.stopped = true
@@ -61,7 +61,7 @@ func (w *watching[T]) Stop() {
 	w.source.changed.Raise()
 }
 
-func (w *watching[T]) take() (event watch.Event[T], ok bool, err error) {
+func (w *watchStream[T]) take() (event watch.Event[T], ok bool, err error) {
 	w.source.mu.Lock()
 	defer w.source.mu.Unlock()
 	switch {
@@ -88,8 +88,8 @@ func (w *watching[T]) take() (event watch.Event[T], ok bool, err error) {
 	return event, false, nil
 }
 
-// advanceLocked moves to the next record that concerns this watch.
-func (w *watching[T]) advanceLocked() (watch.Event[T], bool) {
+// advanceLocked moves to the next record that this watch selects.
+func (w *watchStream[T]) advanceLocked() (watch.Event[T], bool) {
 	history := w.source.history
 	next := sort.Search(len(history), func(i int) bool { return history[i].revision > w.position })
 	for _, record := range history[next:] {
@@ -110,7 +110,7 @@ func (w *watching[T]) advanceLocked() (watch.Event[T], bool) {
 	return watch.Event[T]{}, false
 }
 
-func (w *watching[T]) bookmarkAt(revision uint64) watch.Event[T] {
+func (w *watchStream[T]) bookmarkAt(revision uint64) watch.Event[T] {
 	var none T
 	object := reflect.New(reflect.TypeOf(none).Elem()).Interface().(T)
 	object.SetResourceVersion(strconv.FormatUint(revision, 10))

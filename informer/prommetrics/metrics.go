@@ -1,5 +1,5 @@
-// Package prommetrics counts for Prometheus what informers do, under the names that Kubernetes uses for its reflectors.
-// The only label is the informer's name, so there are as many series as informers with names of their own.
+// Package prommetrics exports what informers do to Prometheus, under Kubernetes' names for reflector metrics. The only
+// label is the informer's name, so there are as many series as different names.
 package prommetrics
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// shortWatch is the time below which a watch that ends without an event counts as short.
+// shortWatch is the duration below which a watch that ends without an event counts as short.
 const shortWatch = time.Second
 
 // Metrics implements informer.Metrics. One serves any number of informers. New makes it.
@@ -23,7 +23,7 @@ type Metrics struct {
 
 var _ informer.Metrics = (*Metrics)(nil)
 
-// New registers the metrics. It returns an error if they are registered already: make one and share it.
+// New registers the metrics. It returns an error if they have been registered already: share one Metrics instead.
 func New(registerer prometheus.Registerer) (*Metrics, error) {
 	label := []string{"name"}
 	counter := func(name, help string) *prometheus.CounterVec {

@@ -18,7 +18,7 @@ func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	if err := os.Rename(next, path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return syncDirectory(filepath.Dir(path))
 }
 
 func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
@@ -40,15 +40,15 @@ func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
 	return f.Sync()
 }
 
-// syncFolder syncs the names in a folder.
-func syncFolder(path string) error {
+// syncDirectory syncs the names in a directory.
+func syncDirectory(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync the folder %s: %w", path, err)
+		return fmt.Errorf("sync the directory %s: %w", path, err)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func TestFilesThatACrashHasLeftAreReplaced(t *testing.T) {
 	}
 }
 
-func TestAMissingFolderIsAnError(t *testing.T) {
+func TestAMissingDirectoryIsAnError(t *testing.T) {
 	if err := WriteFile(filepath.Join(t.TempDir(), "none", "file"), nil, 0o600); err == nil {
-		t.Error("a file was written into a folder that does not exist")
+		t.Error("a file was written into a directory that does not exist")
 	}
 }

@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// ClientOptions describe a node's client identity. Node is required, and so is either Bootstrap or a certificate in Folder.
+// ClientOptions describe a node's client identity. Node is required, and so is either Bootstrap or a certificate in Directory.
 type ClientOptions struct {
 	// Bootstrap is used to reach the API server while there is no certificate, for example with a bootstrap token. Later only its
 	// address and CA certificates are used.
 	Bootstrap *rest.Config
 	Node      string
-	Folder    string
+	Directory string
 	// Life is the requested lifetime of certificates: the signer decides by default.
 	Life   time.Duration
 	Logger *slog.Logger
@@ -50,7 +50,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 		return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + o.Node, Organization: []string{"system:nodes"}}}
 	}
 	c.Rotating = Open(Options{
-		Folder: o.Folder, Name: "kubelet-client", Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Life: o.Life, Template: template, Kube: c.kube,
+		Directory: o.Directory, Name: "kubelet-client", Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Life: o.Life, Template: template, Kube: c.kube,
 		Usages:    []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		Exchanged: c.dialer.CloseAll, Logger: o.Logger,
 	})

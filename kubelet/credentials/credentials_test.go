@@ -75,8 +75,8 @@ func until[T informer.Object](t *testing.T, source informer.Source[T], name stri
 func TestANodeJoinsWithNothingButABootstrapToken(t *testing.T) {
 	cluster, kube := start(t)
 	token(t, kube, nil)
-	folder := t.TempDir()
-	identity, err := credentials.NewClient(credentials.ClientOptions{Bootstrap: bearing(cluster, id+"."+secret), Node: "hollow-0", Folder: folder})
+	directory := t.TempDir()
+	identity, err := credentials.NewClient(credentials.ClientOptions{Bootstrap: bearing(cluster, id+"."+secret), Node: "hollow-0", Directory: directory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestANodeJoinsWithNothingButABootstrapToken(t *testing.T) {
 	if leaf.Subject.CommonName != "system:node:hollow-0" || strings.Join(leaf.Subject.Organization, ",") != "system:nodes" {
 		t.Errorf("the certificate is for %v", leaf.Subject)
 	}
-	if info, err := os.Stat(filepath.Join(folder, "kubelet-client-current.pem")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(directory, "kubelet-client-current.pem")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v (%v)", info, err)
 	}
 	clients, err := loop.NewClients(identity.Config(), nil)
@@ -116,7 +116,7 @@ func TestANodeJoinsWithNothingButABootstrapToken(t *testing.T) {
 		}
 		return false
 	})
-	again, err := credentials.NewClient(credentials.ClientOptions{Bootstrap: bearing(cluster, "used.up"), Node: "hollow-0", Folder: folder})
+	again, err := credentials.NewClient(credentials.ClientOptions{Bootstrap: bearing(cluster, "used.up"), Node: "hollow-0", Directory: directory})
 	if err != nil || !again.Good() || !again.Certificate().Leaf.Equal(leaf) {
 		t.Errorf("after a restart the certificate is not used (%v)", err)
 	}

@@ -23,11 +23,11 @@ import (
 
 // Options describe the wanted certificate. Name, Signer, Usages, Template and Kube are required.
 type Options struct {
-	// Folder is where the certificate and its key are kept, in the file NAME-current.pem. Without a folder they are kept in
+	// Directory is where the certificate and its key are kept, in the file NAME-current.pem. Without a directory they are kept in
 	// memory.
-	Folder, Name string
-	Signer       string
-	Usages       []certificatesv1.KeyUsage
+	Directory, Name string
+	Signer          string
+	Usages          []certificatesv1.KeyUsage
 	// Template returns the wanted subject and names. When they change, a new certificate is requested.
 	Template func() *x509.CertificateRequest
 	// Kube returns the client that makes a request. It is called for each request.

@@ -11,15 +11,15 @@ import (
 
 // File returns the path of the certificate and key file, or "".
 func (r *Rotating) File() string {
-	if r.options.Folder == "" {
+	if r.options.Directory == "" {
 		return ""
 	}
-	return filepath.Join(r.options.Folder, r.options.Name+"-current.pem")
+	return filepath.Join(r.options.Directory, r.options.Name+"-current.pem")
 }
 
 // read reads the file. Without a file there is no certificate.
 func (r *Rotating) read() (*tls.Certificate, error) {
-	if r.options.Folder == "" {
+	if r.options.Directory == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(r.File())
@@ -38,13 +38,13 @@ func (r *Rotating) read() (*tls.Certificate, error) {
 
 // write replaces the file atomically.
 func (r *Rotating) write(text []byte) error {
-	if r.options.Folder == "" {
+	if r.options.Directory == "" {
 		return nil
 	}
-	if err := os.MkdirAll(r.options.Folder, 0o755); err != nil {
+	if err := os.MkdirAll(r.options.Directory, 0o755); err != nil {
 		return fmt.Errorf("store the certificate: %w", err)
 	}
-	f, err := os.CreateTemp(r.options.Folder, r.options.Name+"-*.tmp") // only the owner can read it
+	f, err := os.CreateTemp(r.options.Directory, r.options.Name+"-*.tmp") // only the owner can read it
 	if err != nil {
 		return fmt.Errorf("store the certificate: %w", err)
 	}

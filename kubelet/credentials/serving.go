@@ -15,9 +15,9 @@ import (
 
 // ServingOptions describe the certificate of a node's server.
 type ServingOptions struct {
-	Kube   kubernetes.Interface
-	Node   string
-	Folder string
+	Kube      kubernetes.Interface
+	Node      string
+	Directory string
 	// Hosts returns the node's names and addresses.
 	Hosts  func() []string
 	Logger *slog.Logger
@@ -29,7 +29,7 @@ type Serving struct{ *Rotating }
 // NewServing opens the certificate. Run requests one if there is none.
 func NewServing(o ServingOptions) Serving {
 	return Serving{Open(Options{
-		Folder: o.Folder, Name: "kubelet-server", Signer: certificatesv1.KubeletServingSignerName, Logger: o.Logger,
+		Directory: o.Directory, Name: "kubelet-server", Signer: certificatesv1.KubeletServingSignerName, Logger: o.Logger,
 		Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 		Kube:     func() (kubernetes.Interface, error) { return o.Kube, nil },
 		Template: func() *x509.CertificateRequest { return servingRequest(o.Node, o.Hosts()) },

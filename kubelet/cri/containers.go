@@ -24,7 +24,7 @@ func (r *Runtime) Create(ctx context.Context, sandbox string, spec *container.Sp
 	if spec.Sandbox.LogDirectory != "" {
 		log = filepath.Join(spec.Sandbox.LogDirectory, spec.LogPath)
 		if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
-			return "", fmt.Errorf("make the folder for logs: %w", err)
+			return "", fmt.Errorf("make the directory for logs: %w", err)
 		}
 	}
 	answer, err := r.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{

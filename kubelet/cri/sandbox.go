@@ -18,7 +18,7 @@ func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (
 	defer cancel()
 	if spec.LogDirectory != "" {
 		if err := os.MkdirAll(spec.LogDirectory, 0o755); err != nil {
-			return "", fmt.Errorf("make the folder for logs: %w", err)
+			return "", fmt.Errorf("make the directory for logs: %w", err)
 		}
 	}
 	config := r.sandboxConfig(spec)

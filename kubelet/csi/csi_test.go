@@ -27,7 +27,7 @@ import (
 
 const driverName = "disks.example.com"
 
-// plugin is a small driver. It makes folders, and notes what it is asked for.
+// plugin is a small driver. It makes directories, and notes what it is asked for.
 type plugin struct {
 	csipb.UnimplementedNodeServer
 	registration.UnimplementedRegistrationServer

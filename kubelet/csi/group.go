@@ -58,7 +58,7 @@ func owned(info fs.FileInfo, group int64) bool {
 	return ok && int64(s.Gid) == group && info.Mode()&fs.ModeSetgid != 0 && info.Mode().Perm()&0o060 == 0o060
 }
 
-// give gives one file or folder to a group. Links are left as they are: what they lead to may be anywhere.
+// give gives one file or directory to a group. Links are left as they are: what they lead to may be anywhere.
 func give(path string, e fs.DirEntry, group int) error {
 	if e.Type()&fs.ModeSymlink != 0 {
 		return nil

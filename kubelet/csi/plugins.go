@@ -22,7 +22,7 @@ const callTime = 2 * time.Minute
 type Options struct {
 	Kube kubernetes.Interface
 	Node string
-	// Root is the kubelet's folder: drivers find their volumes below plugins and pods.
+	// Root is the kubelet's directory: drivers find their volumes below plugins and pods.
 	Root string
 	// Changed is told when the volumes that the node uses are others.
 	Changed func()

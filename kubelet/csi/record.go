@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// record says, on disk, which volume a folder is of. Its names are those of Kubernetes' vol_data.json.
+// record says, on disk, which volume a directory is of. Its names are those of Kubernetes' vol_data.json.
 type record struct {
 	Name       string `json:"specVolID"`
 	Handle     string `json:"volumeHandle"`
@@ -28,8 +28,8 @@ type record struct {
 
 const recordName = "vol_data.json"
 
-// folder is where a volume of a pod is; the driver publishes it at "mount" below that.
-func (d *Drivers) folder(uid, name string) string {
+// directory is where a volume of a pod is; the driver publishes it at "mount" below that.
+func (d *Drivers) directory(uid, name string) string {
 	return filepath.Join(d.Root, "pods", uid, "volumes", "kubernetes.io~csi", name)
 }
 
@@ -38,49 +38,49 @@ func (d *Drivers) staging(driver, handle string) string {
 	return filepath.Join(d.Root, "plugins", "kubernetes.io", "csi", driver, fmt.Sprintf("%x", sha256.Sum256([]byte(handle))), "globalmount")
 }
 
-func save(folder string, r *record) error {
-	if err := os.MkdirAll(folder, 0o750); err != nil {
+func save(directory string, r *record) error {
+	if err := os.MkdirAll(directory, 0o750); err != nil {
 		return err
 	}
 	encoded, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(folder, "."+recordName)
+	temporary := filepath.Join(directory, "."+recordName)
 	if err := os.WriteFile(temporary, encoded, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(temporary, filepath.Join(folder, recordName))
+	return os.Rename(temporary, filepath.Join(directory, recordName))
 }
 
-func load(folder string) (*record, error) {
-	encoded, err := os.ReadFile(filepath.Join(folder, recordName))
+func load(directory string) (*record, error) {
+	encoded, err := os.ReadFile(filepath.Join(directory, recordName))
 	if err != nil {
 		return nil, err
 	}
 	r := &record{}
 	if err := json.Unmarshal(encoded, r); err != nil {
-		return nil, fmt.Errorf("read %s: %w", folder, err)
+		return nil, fmt.Errorf("read %s: %w", directory, err)
 	}
 	return r, nil
 }
 
-// records are those of one pod, or of all, by folder. A folder without a readable record has been removed halfway, or not been begun.
+// records are those of one pod, or of all, by directory. A directory without a readable record has been removed halfway, or not been begun.
 func (d *Drivers) records(uid string) (map[string]*record, error) {
-	folders, err := filepath.Glob(d.folder(uid, "*"))
+	directories, err := filepath.Glob(d.directory(uid, "*"))
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]*record{}
-	for _, folder := range folders {
-		r, err := load(folder)
+	for _, directory := range directories {
+		r, err := load(directory)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		all[folder] = r
+		all[directory] = r
 	}
 	return all, nil
 }

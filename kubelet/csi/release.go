@@ -20,39 +20,39 @@ func (d *Drivers) Release(ctx context.Context, uid string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var failed error
-	for folder, r := range all {
-		failed = errors.Join(failed, d.unpublish(ctx, folder, r))
+	for directory, r := range all {
+		failed = errors.Join(failed, d.unpublish(ctx, directory, r))
 	}
 	d.Changed()
 	return failed
 }
 
 // unpublish undoes what was done for one pod, and, if it was the last one, for the node.
-func (d *Drivers) unpublish(ctx context.Context, folder string, r *record) error {
+func (d *Drivers) unpublish(ctx context.Context, directory string, r *record) error {
 	defer d.volumes.lock(r.Driver + "/" + r.Handle)()
 	x, err := d.find(r.Driver)
 	if err != nil {
 		return fmt.Errorf("take volume %s from a pod: %w", r.Name, err)
 	}
-	if _, err := x.node.NodeUnpublishVolume(ctx, &csipb.NodeUnpublishVolumeRequest{VolumeId: r.Handle, TargetPath: filepath.Join(folder, "mount")}); err != nil {
+	if _, err := x.node.NodeUnpublishVolume(ctx, &csipb.NodeUnpublishVolumeRequest{VolumeId: r.Handle, TargetPath: filepath.Join(directory, "mount")}); err != nil {
 		return fmt.Errorf("unpublish volume %s: %w", r.Name, err)
 	}
 	// Only what is empty is removed: whatever still is in the way of that is not ours.
 	for _, name := range []string{"mount", "published", recordName, ""} {
 		if name == recordName {
-			if err := d.unstage(ctx, x, folder, r); err != nil {
+			if err := d.unstage(ctx, x, directory, r); err != nil {
 				return err
 			}
 		}
-		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove the folder of volume %s: %w", r.Name, err)
+		if err := os.Remove(filepath.Join(directory, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the directory of volume %s: %w", r.Name, err)
 		}
 	}
 	return nil
 }
 
 // unstage has a volume unstaged if no other pod of the node has it.
-func (d *Drivers) unstage(ctx context.Context, x *driver, folder string, r *record) error {
+func (d *Drivers) unstage(ctx context.Context, x *driver, directory string, r *record) error {
 	if !x.can[csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (d *Drivers) unstage(ctx context.Context, x *driver, folder string, r *reco
 		return err
 	}
 	for other, o := range all {
-		if other != folder && o.Driver == r.Driver && o.Handle == r.Handle {
+		if other != directory && o.Driver == r.Driver && o.Handle == r.Handle {
 			return nil
 		}
 	}

@@ -23,11 +23,11 @@ var errBlock = errors.New("volumeMode Block is not supported")
 // mount is one volume of one pod on its way.
 type mount struct {
 	*Drivers
-	pod     *corev1.Pod
-	driver  *driver
-	options *storagev1.CSIDriver // nil if the cluster knows nothing of it
-	record  record
-	folder  string
+	pod       *corev1.Pod
+	driver    *driver
+	options   *storagev1.CSIDriver // nil if the cluster knows nothing of it
+	record    record
+	directory string
 
 	context, published map[string]string // of the volume, and of its attachment
 	modes              []corev1.PersistentVolumeAccessMode
@@ -45,7 +45,7 @@ func (d *Drivers) Persistent(ctx context.Context, pod *corev1.Pod, claim *corev1
 		return "", errBlock
 	}
 	m := &mount{
-		Drivers: d, pod: pod, folder: d.folder(string(pod.UID), pv.Name), context: maps.Clone(s.VolumeAttributes), modes: pv.Spec.AccessModes,
+		Drivers: d, pod: pod, directory: d.directory(string(pod.UID), pv.Name), context: maps.Clone(s.VolumeAttributes), modes: pv.Spec.AccessModes,
 		fsType: s.FSType, flags: pv.Spec.MountOptions, readOnly: readOnly || s.ReadOnly, stageSecret: s.NodeStageSecretRef, publishSecret: s.NodePublishSecretRef,
 		record: record{Name: pv.Name, Handle: s.VolumeHandle, Driver: s.Driver, Node: d.Node, Mode: string(storagev1.VolumeLifecyclePersistent)},
 	}
@@ -61,7 +61,7 @@ func (d *Drivers) Inline(ctx context.Context, pod *corev1.Pod, v *corev1.Volume)
 	s := v.CSI
 	sum := sha256.Sum256([]byte(pod.Namespace + string(pod.UID) + v.Name))
 	m := &mount{
-		Drivers: d, pod: pod, folder: d.folder(string(pod.UID), v.Name), context: maps.Clone(s.VolumeAttributes), readOnly: s.ReadOnly != nil && *s.ReadOnly,
+		Drivers: d, pod: pod, directory: d.directory(string(pod.UID), v.Name), context: maps.Clone(s.VolumeAttributes), readOnly: s.ReadOnly != nil && *s.ReadOnly,
 		record: record{Name: v.Name, Handle: fmt.Sprintf("csi-%x", sum), Driver: s.Driver, Node: d.Node, Mode: string(storagev1.VolumeLifecycleEphemeral)},
 	}
 	if s.FSType != nil {
@@ -75,13 +75,13 @@ func (d *Drivers) Inline(ctx context.Context, pod *corev1.Pod, v *corev1.Volume)
 
 func (m *mount) inline() bool { return m.record.Mode == string(storagev1.VolumeLifecycleEphemeral) }
 
-func (m *mount) target() string { return filepath.Join(m.folder, "mount") }
+func (m *mount) target() string { return filepath.Join(m.directory, "mount") }
 
 func (m *mount) do(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	defer m.volumes.lock(m.record.Driver + "/" + m.record.Handle)()
-	done := filepath.Join(m.folder, "published")
+	done := filepath.Join(m.directory, "published")
 	republish := false
 	var err error
 	if m.driver, err = m.find(m.record.Driver); err != nil {
@@ -125,8 +125,8 @@ func (m *mount) begin(ctx context.Context) error {
 		m.record.Attached = true
 		m.record.Attachment = fmt.Sprintf("csi-%x", sha256.Sum256([]byte(m.record.Handle+m.record.Driver+m.record.Node)))
 	}
-	before, err := load(m.folder)
-	if err := save(m.folder, &m.record); err != nil {
+	before, err := load(m.directory)
+	if err := save(m.directory, &m.record); err != nil {
 		return err
 	}
 	if attach && (err != nil || before.Attachment != m.record.Attachment) {

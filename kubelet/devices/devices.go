@@ -24,7 +24,7 @@ const wipeAfter = 30 * time.Second
 type Options struct {
 	Kube kubernetes.Interface
 	Node string
-	// Root is the kubelet's folder, where the file is that says what was prepared.
+	// Root is the kubelet's directory, where the file is that says what was prepared.
 	Root string
 	// Clients give the loop its logger and metrics.
 	Clients *loop.Clients

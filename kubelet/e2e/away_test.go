@@ -35,13 +35,13 @@ type lonely struct {
 	live         patient
 }
 
-func (s *survivors) lonely(name, folder string) *lonely {
+func (s *survivors) lonely(name, directory string) *lonely {
 	s.t.Helper()
-	l := &lonely{survivors: s, live: inFile(s.t, folder, "live")}
+	l := &lonely{survivors: s, live: inFile(s.t, directory, "live")}
 	l.live.be(true)
 	s.pod(name+"-crashes", "sleep 1; exit 1")
 	s.pod(name+"-ill", rests, "    livenessProbe: {"+l.live.probe+", periodSeconds: 1, failureThreshold: 2, timeoutSeconds: 5}",
-		"    volumeMounts: [{name: health, mountPath: /health}]", "  volumes: [{name: health, hostPath: {path: "+folder+"}}]")
+		"    volumeMounts: [{name: health, mountPath: /health}]", "  volumes: [{name: health, hostPath: {path: "+directory+"}}]")
 	l.ill = s.ready(name + "-ill")
 	l.crashes = s.until(name+"-crashes", "restarted", func(st *corev1.PodStatus) bool { return of(st, "main").RestartCount > 0 })
 	return l
@@ -84,8 +84,8 @@ func (l *lonely) back() {
 }
 
 // withoutAPI: the API server ends, and comes back.
-func (s *survivors) withoutAPI(folder string) {
-	c, l := s.cluster, s.lonely("away", folder)
+func (s *survivors) withoutAPI(directory string) {
+	c, l := s.cluster, s.lonely("away", directory)
 	c.control.end(syscall.SIGTERM)
 	l.pass(away(s.t))
 	c.startControl()

@@ -23,9 +23,9 @@ import (
 
 // cluster is the program as users run it: an API server with its loops in one process, and a kubelet in another.
 type cluster struct {
-	t       *testing.T
-	program string
-	folder  string
+	t         *testing.T
+	program   string
+	directory string
 	// listen is where the API is, so that it can come back there.
 	listen  string
 	control *process
@@ -38,10 +38,10 @@ const nodeName = "real"
 
 // newCluster starts one. What is to be done before there is a node is done then.
 func newCluster(t *testing.T, before ...func(*cluster)) *cluster {
-	c := &cluster{t: t, folder: t.TempDir(), listen: portOf(t, "127.0.0.1")}
+	c := &cluster{t: t, directory: t.TempDir(), listen: portOf(t, "127.0.0.1")}
 	c.program = os.Getenv("MILLRACE_E2E_PROGRAM") // one that was built before
 	if c.program == "" {
-		c.program = filepath.Join(c.folder, "millrace")
+		c.program = filepath.Join(c.directory, "millrace")
 		c.build()
 	}
 	c.startControl()
@@ -69,12 +69,12 @@ func (c *cluster) build() {
 	}
 }
 
-func (c *cluster) kubeconfig() string { return filepath.Join(c.folder, "data", "kubeconfig") }
-func (c *cluster) manifests() string  { return filepath.Join(c.folder, "manifests") }
+func (c *cluster) kubeconfig() string { return filepath.Join(c.directory, "data", "kubeconfig") }
+func (c *cluster) manifests() string  { return filepath.Join(c.directory, "manifests") }
 
 func (c *cluster) startControl() {
 	c.t.Helper()
-	c.control = c.begin("up", "--nodes", "0", "--data", filepath.Join(c.folder, "data"), "--listen", c.listen)
+	c.control = c.begin("up", "--nodes", "0", "--data", filepath.Join(c.directory, "data"), "--listen", c.listen)
 	eventually(c.t, "the API is ready", func() bool { return strings.Contains(c.control.said(), "Ready after") })
 }
 
@@ -84,7 +84,7 @@ func (c *cluster) startNode(flags ...string) {
 		c.t.Fatal(err)
 	}
 	c.node = c.begin(append([]string{
-		"kubelet", "--kubeconfig", c.kubeconfig(), "--container-runtime-endpoint", socket(c.t), "--root-dir", filepath.Join(c.folder, "kubelet"),
+		"kubelet", "--kubeconfig", c.kubeconfig(), "--container-runtime-endpoint", socket(c.t), "--root-dir", filepath.Join(c.directory, "kubelet"),
 		"--hostname-override", nodeName, "--port", "0", "--pod-manifest-path", c.manifests(), "--container-log-max-size", "20Ki",
 		"--eviction-hard", "memory.available<1Mi", // whatever else this machine is short of
 	}, flags...)...)
@@ -129,7 +129,7 @@ func (c *cluster) clear() {
 	if !gone {
 		c.t.Errorf("pods are left: %+v, %v; the kubelet said\n%s", all, err, c.node.said())
 	}
-	if left, _ := filepath.Glob(filepath.Join(c.folder, "kubelet", "pods", "*", "volumes", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(c.directory, "kubelet", "pods", "*", "volumes", "*")); len(left) > 0 {
 		c.t.Errorf("volumes are left: %q", left)
 	}
 	for _, line := range strings.Split(c.node.said(), "\n") {
@@ -149,7 +149,7 @@ type process struct {
 
 func (c *cluster) begin(args ...string) *process {
 	c.t.Helper()
-	log, err := os.OpenFile(filepath.Join(c.folder, args[0]+".log"), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(c.directory, args[0]+".log"), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // hang makes the runtime hang under containers that run: it takes requests and answers none.
-func (s *survivors) hang(folder string) {
+func (s *survivors) hang(directory string) {
 	c, t := s.cluster, s.t
 	var asked atomic.Int64
 	l := listenOn(t, s.host()+":0")
@@ -25,14 +25,14 @@ func (s *survivors) hang(folder string) {
 	runtime, own := relayTo(t, socket(t))
 	c.node.end(syscall.SIGTERM)
 	c.startNode("--container-runtime-endpoint", own)
-	live := inFile(t, folder, "live")
+	live := inFile(t, directory, "live")
 	live.be(true)
 	s.pod("asked", rests,
 		fmt.Sprintf("    readinessProbe: {httpGet: {path: /, port: %d}, periodSeconds: 1, timeoutSeconds: 5}", l.Addr().(*net.TCPAddr).Port),
 		fmt.Sprintf("    livenessProbe: {%s, periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 1}", live.probe),
 		"    volumeMounts: [{name: health, mountPath: /health}]",
 		"  hostNetwork: true",
-		"  volumes: [{name: health, hostPath: {path: "+folder+"}}]")
+		"  volumes: [{name: health, hostPath: {path: "+directory+"}}]")
 	s.ready("asked")
 
 	resume := runtime.stall(t)

@@ -78,10 +78,10 @@ func probes(t *testing.T, c *cluster) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := r.in(t)
-			folder := c.t.TempDir() // pods mount it to their end
+			directory := c.t.TempDir() // pods mount it to their end
 			ask := func(what string) patient {
 				if make == nil {
-					return inFile(t, folder, what)
+					return inFile(t, directory, what)
 				}
 				return make(t, r)
 			}
@@ -95,7 +95,7 @@ func probes(t *testing.T, c *cluster) {
 				fmt.Sprintf("    livenessProbe: {%s, periodSeconds: 1, failureThreshold: 2, timeoutSeconds: 5, terminationGracePeriodSeconds: 1}", live.probe),
 				"    volumeMounts: [{name: health, mountPath: /health}]",
 				"  hostNetwork: true",
-				"  volumes: [{name: health, hostPath: {path: "+folder+"}}]")
+				"  volumes: [{name: health, hostPath: {path: "+directory+"}}]")
 			r.told(name, "Unhealthy", "Startup probe failed")
 			if s := of(&r.get(name).Status, "main"); s.Started == nil || *s.Started {
 				t.Errorf("before its startup probe the container is %+v", s)
@@ -121,9 +121,9 @@ func probes(t *testing.T, c *cluster) {
 }
 
 // inFile is well while a file is there.
-func inFile(t *testing.T, folder, name string) patient {
+func inFile(t *testing.T, directory, name string) patient {
 	return patient{"exec: {command: [test, -e, /health/" + name + "]}", func(well bool) {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(directory, name)
 		if _ = os.Remove(path); well {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				t.Error(err)
@@ -135,13 +135,13 @@ func inFile(t *testing.T, folder, name string) patient {
 // hooks are told in their time, and a container ends after its own.
 func hooks(t *testing.T, c *cluster) {
 	r := c.room(t, "hooks")
-	folder := c.t.TempDir() // pods mount it to their end
+	directory := c.t.TempDir() // pods mount it to their end
 	var told atomic.Pointer[string]
 	l := listenOn(t, r.host()+":0")
 	s := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { path := q.URL.Path; told.Store(&path) })}
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
-	mount := []string{"    volumeMounts: [{name: out, mountPath: /out}]", "  volumes: [{name: out, hostPath: {path: " + folder + "}}]"}
+	mount := []string{"    volumeMounts: [{name: out, mountPath: /out}]", "  volumes: [{name: out, hostPath: {path: " + directory + "}}]"}
 	r.pod("exec", "echo main >>/out/exec; trap 'echo ended >>/out/exec; exit 0' TERM; while true; do sleep 0.1; done",
 		append([]string{"    lifecycle: {postStart: {exec: {command: [sh, -c, 'sleep 0.5; echo started >>/out/exec']}}, preStop: {exec: {command: [sh, -c, 'echo stopping >>/out/exec']}}}"}, mount...)...)
 	r.pod("http", rests, fmt.Sprintf("    lifecycle: {preStop: {httpGet: {host: %s, port: %d, path: /stopping}}}", r.host(), l.Addr().(*net.TCPAddr).Port))
@@ -152,7 +152,7 @@ func hooks(t *testing.T, c *cluster) {
 	}
 	r.told("fails", "FailedPostStartHook", "exited with 3")
 	r.kubectl("delete", "pod", "exec", "http", "sleep", "--grace-period=5")
-	text, err := os.ReadFile(filepath.Join(folder, "exec"))
+	text, err := os.ReadFile(filepath.Join(directory, "exec"))
 	if want := "main started stopping ended"; err != nil || strings.Join(strings.Fields(string(text)), " ") != want {
 		t.Errorf("the order was %q, %v", text, err)
 	}

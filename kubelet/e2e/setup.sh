@@ -1,16 +1,16 @@
 #!/bin/sh
 # Sets up, and takes down, what the tests on real containers need: containerd and runc from the distribution, a private
-# containerd with folders of its own, and images that are built here.
+# containerd with directories of its own, and images that are built here.
 #
 #   eval "$(kubelet/e2e/setup.sh start)"   starts it and sets MILLRACE_CRI_SOCKET, for the tests
-#   kubelet/e2e/setup.sh stop      ends that containerd, by its process id, and removes its folder
+#   kubelet/e2e/setup.sh stop      ends that containerd, by its process id, and removes its directory
 #   kubelet/e2e/setup.sh restart    ends and starts containerd only; containers go on running
 #   kubelet/e2e/setup.sh packages   installs what start would install, and nothing else
 #   kubelet/e2e/setup.sh image NAME    makes one more image
 #   kubelet/e2e/setup.sh network on|off    configures the pods' network (CNI: bridge, host-local, portmap), as start does, or takes it away
 #
-# MILLRACE_E2E_DIR is the folder of all of it. With MILLRACE_E2E_NETWORK=own the pods' network is left to whoever uses the runtime: its
-# configuration belongs in the folder cni of that folder, and its plugins in the folder plugins.
+# MILLRACE_E2E_DIR is the directory of all of it. With MILLRACE_E2E_NETWORK=own the pods' network is left to whoever uses the runtime: its
+# configuration belongs in the directory cni of that directory, and its plugins in the directory plugins.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -23,7 +23,7 @@ const smallDisk = 32 << 20
 func TestRealShortages(t *testing.T) {
 	socket(t)
 	c := newCluster(t, func(c *cluster) {
-		disk := filepath.Join(c.folder, "kubelet")
+		disk := filepath.Join(c.directory, "kubelet")
 		if err := os.Mkdir(disk, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func setup(t *testing.T, args ...string) {
 func (r *room) fullDisk() {
 	r.pod("stays", rests)
 	before := r.ready("stays")
-	filler := filepath.Join(r.folder, "kubelet", "filler")
+	filler := filepath.Join(r.directory, "kubelet", "filler")
 	if err := os.WriteFile(filler, make([]byte, smallDisk), 0o600); err == nil {
 		r.t.Fatal("the disk is larger than it should be")
 	}

@@ -244,8 +244,8 @@ func (r *room) attaches(env []string) func(*testing.T) {
 func (r *room) copies(env []string) func(*testing.T) {
 	return func(t *testing.T) {
 		r := r.in(t)
-		folder := t.TempDir()
-		sent, back := filepath.Join(folder, "sent"), filepath.Join(folder, "back")
+		directory := t.TempDir()
+		sent, back := filepath.Join(directory, "sent"), filepath.Join(directory, "back")
 		if err := os.MkdirAll(filepath.Join(sent, "below"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func (r *room) logs() {
 	if out := r.kubectl("logs", "deploy/web", "--since=1h", "--timestamps"); out != "" {
 		r.t.Errorf("who says nothing said %q", out)
 	}
-	files, _ := filepath.Glob(filepath.Join(r.folder, "kubelet", "logs", "streams_chatty_*", "main", "*"))
+	files, _ := filepath.Glob(filepath.Join(r.directory, "kubelet", "logs", "streams_chatty_*", "main", "*"))
 	if len(files) < 2 || len(files) > 5 {
 		r.t.Errorf("there are %d files of logs", len(files))
 	}

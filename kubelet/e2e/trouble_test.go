@@ -174,9 +174,9 @@ func (s *survivors) unharmed(after string) {
 // trouble comes to one part after the other, under pods that run.
 func trouble(t *testing.T, c *cluster) {
 	r := c.room(t, "trouble")
-	folder := c.t.TempDir() // pods mount it to their end
+	directory := c.t.TempDir() // pods mount it to their end
 	s := r.survivors()
-	r.pod("orphan", rests, "    lifecycle: {preStop: {exec: {command: [sh, -c, 'echo told >/out/orphan']}}}", "    volumeMounts: [{name: out, mountPath: /out}]", "  volumes: [{name: out, hostPath: {path: "+folder+"}}]")
+	r.pod("orphan", rests, "    lifecycle: {preStop: {exec: {command: [sh, -c, 'echo told >/out/orphan']}}}", "    volumeMounts: [{name: out, mountPath: /out}]", "  volumes: [{name: out, hostPath: {path: "+directory+"}}]")
 	r.ready("orphan")
 	t.Run("the kubelet is killed", func(t *testing.T) {
 		s := s.in(t)
@@ -185,7 +185,7 @@ func trouble(t *testing.T, c *cluster) {
 		c.startNode()
 		s.unharmed("the-kubelet-is-killed")
 		eventually(t, "a pod that was deleted meanwhile is told before its end", func() bool {
-			text, _ := os.ReadFile(filepath.Join(folder, "orphan"))
+			text, _ := os.ReadFile(filepath.Join(directory, "orphan"))
 			return string(text) == "told\n"
 		})
 	})

@@ -72,7 +72,7 @@ func TestTrustBundlesReachThePodsThatUseThem(t *testing.T) {
 			if err := f.Prepare(t.Context(), pod); err != nil {
 				return "", err
 			}
-			text, err := os.ReadFile(filepath.Join(f.Folder("u", "v"), "ca.crt"))
+			text, err := os.ReadFile(filepath.Join(f.Directory("u", "v"), "ca.crt"))
 			return string(text), err
 		}
 		pods := &metav1.LabelSelector{MatchLabels: map[string]string{"for": "pods"}}

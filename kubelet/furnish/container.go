@@ -138,7 +138,7 @@ func (f *Furnisher) hosts(spec *container.Spec, ips []string) error {
 	if pod.Spec.HostNetwork && len(pod.Spec.HostAliases) == 0 {
 		return nil
 	}
-	path := filepath.Join(f.podFolder(string(pod.UID)), "etc-hosts")
+	path := filepath.Join(f.podDirectory(string(pod.UID)), "etc-hosts")
 	if err := os.WriteFile(path, []byte(hostsFile(pod, ips, f.ClusterDomain)), 0o644); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func hostsFile(pod *corev1.Pod, ips []string, domain string) string {
 }
 
 func (f *Furnisher) messagePath(uid, name string, attempt int32) string {
-	return filepath.Join(f.podFolder(uid), "containers", name, strconv.Itoa(int(attempt)))
+	return filepath.Join(f.podDirectory(uid), "containers", name, strconv.Itoa(int(attempt)))
 }
 
 // messageFile adds the file for the termination message.

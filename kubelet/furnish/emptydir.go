@@ -14,22 +14,22 @@ import (
 // A mark outside of the volume says that it is complete: if a kubelet was killed half-way, the next one makes the volume again.
 // The mark of a volume in memory only counts while the volume is mounted, which it is not after a reboot.
 func (f *Furnisher) emptyDir(pod *corev1.Pod, v *corev1.Volume) error {
-	folder, mark := f.volumeFolder(string(pod.UID), v.Name), f.completeMark(string(pod.UID), v.Name)
+	directory, mark := f.volumeDirectory(string(pod.UID), v.Name), f.completeMark(string(pod.UID), v.Name)
 	inMemory := v.EmptyDir.Medium == corev1.StorageMediumMemory
 	if _, err := os.Stat(mark); err == nil {
-		if _, err := os.Stat(folder); err == nil && (!inMemory || f.mounts.mounted(folder)) {
+		if _, err := os.Stat(directory); err == nil && (!inMemory || f.mounts.mounted(directory)) {
 			return nil
 		}
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	if err := os.MkdirAll(directory, 0o777); err != nil {
 		return err
 	}
-	if inMemory && !f.mounts.mounted(folder) {
-		if err := f.mounts.memory(folder, sizeLimit(v.EmptyDir)); err != nil {
-			return errors.Join(err, os.Remove(folder))
+	if inMemory && !f.mounts.mounted(directory) {
+		if err := f.mounts.memory(directory, sizeLimit(v.EmptyDir)); err != nil {
+			return errors.Join(err, os.Remove(directory))
 		}
 	}
-	if err := open(folder, fsGroup(pod)); err != nil {
+	if err := open(directory, fsGroup(pod)); err != nil {
 		return err
 	}
 	return complete(mark)
@@ -43,20 +43,20 @@ func sizeLimit(v *corev1.EmptyDirVolumeSource) int64 {
 }
 
 // open makes a directory writable for everybody, and sets its group if there is one.
-func open(folder string, group *int64) error {
+func open(directory string, group *int64) error {
 	mode := fs.FileMode(0o777)
 	if group != nil {
-		if err := os.Chown(folder, -1, int(*group)); err != nil {
+		if err := os.Chown(directory, -1, int(*group)); err != nil {
 			return err
 		}
 		mode |= fs.ModeSetgid
 	}
-	return os.Chmod(folder, mode)
+	return os.Chmod(directory, mode)
 }
 
 // completeMark returns the file that marks a volume as complete.
 func (f *Furnisher) completeMark(uid, volume string) string {
-	return filepath.Join(f.podFolder(uid), "complete", volume)
+	return filepath.Join(f.podDirectory(uid), "complete", volume)
 }
 
 func complete(mark string) error {

@@ -89,20 +89,20 @@ func New(o Options) *Furnisher {
 // Run runs the watches until ctx ends. A standalone kubelet has nothing to watch and need not call it.
 func (f *Furnisher) Run(ctx context.Context) error { return f.objects.run(ctx) }
 
-func (f *Furnisher) podFolder(uid string) string { return filepath.Join(f.Root, "pods", uid) }
+func (f *Furnisher) podDirectory(uid string) string { return filepath.Join(f.Root, "pods", uid) }
 
-func (f *Furnisher) volumeFolder(uid, volume string) string {
-	return filepath.Join(f.podFolder(uid), "volumes", volume)
+func (f *Furnisher) volumeDirectory(uid, volume string) string {
+	return filepath.Join(f.podDirectory(uid), "volumes", volume)
 }
 
-// Folder returns the directory of a pod's volume, for volumes that are kept in the pod's own directory.
-func (f *Furnisher) Folder(uid types.UID, volume string) string {
-	return f.volumeFolder(string(uid), volume)
+// Directory returns the directory of a pod's volume, for volumes that are kept in the pod's own directory.
+func (f *Furnisher) Directory(uid types.UID, volume string) string {
+	return f.volumeDirectory(string(uid), volume)
 }
 
 // Prepare makes a pod's volumes and devices ready, or brings them up to date.
 func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
-	if err := os.MkdirAll(filepath.Join(f.podFolder(string(pod.UID)), "volumes"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(f.podDirectory(string(pod.UID)), "volumes"), 0o755); err != nil {
 		return err
 	}
 	for i := range pod.Spec.Volumes {
@@ -121,7 +121,7 @@ func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
 
 // Release unmounts and removes a pod's volumes.
 func (f *Furnisher) Release(ctx context.Context, _ worker.Key, uid string) error {
-	folder := f.podFolder(uid)
+	directory := f.podDirectory(uid)
 	if f.Devices != nil {
 		if err := f.Devices.Release(ctx, uid); err != nil {
 			return err
@@ -132,22 +132,22 @@ func (f *Furnisher) Release(ctx context.Context, _ worker.Key, uid string) error
 			return err
 		}
 	}
-	if err := errors.Join(f.clearSubPaths(uid), os.RemoveAll(filepath.Join(folder, "complete"))); err != nil {
+	if err := errors.Join(f.clearSubPaths(uid), os.RemoveAll(filepath.Join(directory, "complete"))); err != nil {
 		return err
 	}
-	volumes, err := os.ReadDir(filepath.Join(folder, "volumes"))
+	volumes, err := os.ReadDir(filepath.Join(directory, "volumes"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, v := range volumes {
-		if err := f.mounts.unmount(f.volumeFolder(uid, v.Name())); err != nil {
+		if err := f.mounts.unmount(f.volumeDirectory(uid, v.Name())); err != nil {
 			return fmt.Errorf("unmount volume %s of pod %s: %w", v.Name(), uid, err)
 		}
 	}
 	f.tokens.forget(uid)
 	f.objects.release(uid)
 	// The directory of termination messages stays until Sweep, because the final status is made from it.
-	return os.RemoveAll(filepath.Join(folder, "volumes"))
+	return os.RemoveAll(filepath.Join(directory, "volumes"))
 }
 
 // Sweep removes the directories of pods that are gone.
@@ -167,7 +167,7 @@ func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) erro
 			err = errors.Join(err, failed) // something may still be mounted below it
 			continue
 		}
-		err = errors.Join(err, os.RemoveAll(f.podFolder(p.Name())))
+		err = errors.Join(err, os.RemoveAll(f.podDirectory(p.Name())))
 	}
 	return err
 }

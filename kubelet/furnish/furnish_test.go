@@ -48,42 +48,42 @@ func read(t *testing.T, path string) string {
 }
 
 func TestASetOfFilesIsReplacedAtomically(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "volume")
+	directory := filepath.Join(t.TempDir(), "volume")
 	set := func(files map[string]string) {
 		t.Helper()
 		all := map[string]file{}
 		for name, text := range files {
 			all[name] = file{[]byte(text), 0o640}
 		}
-		if err := replace(folder, all, nil); err != nil {
+		if err := replace(directory, all, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(map[string]string{"a": "1", "b/c": "2"})
-	first, err := os.Readlink(filepath.Join(folder, dataLink))
-	if err != nil || read(t, filepath.Join(folder, "a")) != "1" || read(t, filepath.Join(folder, "b", "c")) != "2" {
+	first, err := os.Readlink(filepath.Join(directory, dataLink))
+	if err != nil || read(t, filepath.Join(directory, "a")) != "1" || read(t, filepath.Join(directory, "b", "c")) != "2" {
 		t.Fatalf("the first set is not there: %v", err)
 	}
-	if info, err := os.Stat(filepath.Join(folder, "a")); err != nil || info.Mode().Perm() != 0o640 {
+	if info, err := os.Stat(filepath.Join(directory, "a")); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("the mode is %v, %v", info.Mode(), err)
 	}
 	set(map[string]string{"a": "1", "b/c": "2"})
-	if again, _ := os.Readlink(filepath.Join(folder, dataLink)); again != first {
+	if again, _ := os.Readlink(filepath.Join(directory, dataLink)); again != first {
 		t.Error("the same set was written again")
 	}
 	set(map[string]string{"a": "3"})
-	if read(t, filepath.Join(folder, "a")) != "3" {
+	if read(t, filepath.Join(directory, "a")) != "3" {
 		t.Error("the second set is not there")
 	}
-	entries, _ := os.ReadDir(folder)
+	entries, _ := os.ReadDir(directory)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
 	if len(names) != 3 { // the set, ..data and a
-		t.Errorf("the folder has %q", names)
+		t.Errorf("the directory has %q", names)
 	}
-	if err := replace(folder, map[string]file{"../out": {}}, nil); err == nil {
+	if err := replace(directory, map[string]file{"../out": {}}, nil); err == nil {
 		t.Error("a file was written outside of the volume")
 	}
 }
@@ -124,7 +124,7 @@ func TestChangesOfConfigMapsReachThePodsThatUseThem(t *testing.T) {
 		if err := f.Prepare(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(filepath.Join(f.volumeFolder("u1", "v"), "k"))
+		text, err := os.ReadFile(filepath.Join(f.volumeDirectory("u1", "v"), "k"))
 		if err != nil {
 			t.Fatal(err)
 		}

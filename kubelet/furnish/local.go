@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// LocalFolder returns the directory of the local volumes that the cluster's provisioner has placed on this node.
-func (f *Furnisher) LocalFolder() string { return LocalFolder(f.Root) }
+// LocalDirectory returns the directory of the local volumes that the cluster's provisioner has placed on this node.
+func (f *Furnisher) LocalDirectory() string { return LocalDirectory(f.Root) }
 
-// LocalFolder returns the directory of local volumes for a kubelet with this root.
-func LocalFolder(root string) string { return filepath.Join(root, "local") }
+// LocalDirectory returns the directory of local volumes for a kubelet with this root.
+func LocalDirectory(root string) string { return filepath.Join(root, "local") }
 
 // localVolume makes sure that a local volume exists. A volume below this kubelet's own directory is made when a pod uses it
 // first; any other must exist.
 func (f *Furnisher) localVolume(path string) (string, error) {
-	if filepath.Dir(filepath.Clean(path)) != f.LocalFolder() {
+	if filepath.Dir(filepath.Clean(path)) != f.LocalDirectory() {
 		_, err := os.Stat(path)
 		return path, err
 	}
 	err := os.Mkdir(path, 0o777)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(f.LocalFolder(), 0o711); err == nil {
+		if err = os.MkdirAll(f.LocalDirectory(), 0o711); err == nil {
 			err = os.Mkdir(path, 0o777)
 		}
 	}
@@ -42,5 +42,5 @@ func (f *Furnisher) RemoveLocal(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
 		return fmt.Errorf("%q is not the name of a volume", name)
 	}
-	return os.RemoveAll(filepath.Join(f.LocalFolder(), name))
+	return os.RemoveAll(filepath.Join(f.LocalDirectory(), name))
 }

@@ -5,9 +5,9 @@ import "os"
 // mounts are the mount operations of the operating system. Tests replace them.
 type mounts interface {
 	// memory mounts a tmpfs. A size of 0 means no limit.
-	memory(folder string, size int64) error
+	memory(directory string, size int64) error
 	// mounted reports whether a directory is a mount point.
-	mounted(folder string) bool
+	mounted(directory string) bool
 	// bind mounts an open file or directory at a path.
 	bind(source *os.File, target string) error
 	// unmount unmounts a path. A path that is no mount point is no error.

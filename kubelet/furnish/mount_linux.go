@@ -14,17 +14,17 @@ import (
 // system has the mount operations of Linux.
 type system struct{}
 
-func (system) memory(folder string, size int64) error {
+func (system) memory(directory string, size int64) error {
 	options := ""
 	if size > 0 {
 		options = "size=" + strconv.FormatInt(size, 10)
 	}
-	return unix.Mount("tmpfs", folder, "tmpfs", 0, options)
+	return unix.Mount("tmpfs", directory, "tmpfs", 0, options)
 }
 
-func (system) mounted(folder string) bool {
+func (system) mounted(directory string) bool {
 	var own, parent unix.Stat_t
-	if unix.Lstat(folder, &own) != nil || unix.Lstat(filepath.Dir(folder), &parent) != nil {
+	if unix.Lstat(directory, &own) != nil || unix.Lstat(filepath.Dir(directory), &parent) != nil {
 		return false
 	}
 	return own.Dev != parent.Dev
@@ -42,19 +42,19 @@ func (system) unmount(path string) error {
 	return err
 }
 
-// openBeneath opens a path below a folder with O_PATH. If a symbolic link at any place of the path leads out of the folder, it
+// openBeneath opens a path below a directory with O_PATH. If a symbolic link at any place of the path leads out of the directory, it
 // fails. The kernel checks this while it resolves the path.
-func openBeneath(folder, below string) (*os.File, error) {
-	root, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+func openBeneath(directory, below string) (*os.File, error) {
+	root, err := unix.Open(directory, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: folder, Err: err}
+		return nil, &fs.PathError{Op: "open", Path: directory, Err: err}
 	}
 	defer unix.Close(root)
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(root, below, &how)
 		if err == nil {
-			return os.NewFile(uintptr(fd), filepath.Join(folder, below)), nil
+			return os.NewFile(uintptr(fd), filepath.Join(directory, below)), nil
 		}
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) { // the path was renamed meanwhile
 			return nil, &fs.PathError{Op: "open", Path: below, Err: err}

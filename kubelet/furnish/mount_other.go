@@ -14,8 +14,8 @@ func (system) mounted(string) bool         { return false }
 func (system) bind(*os.File, string) error { return ErrUnsupported }
 func (system) unmount(string) error        { return nil }
 
-func openBeneath(folder, below string) (*os.File, error) {
-	root, err := os.OpenRoot(folder)
+func openBeneath(directory, below string) (*os.File, error) {
+	root, err := os.OpenRoot(directory)
 	if err != nil {
 		return nil, err
 	}

@@ -21,12 +21,12 @@ type pretended struct {
 	bound  func(*os.File)    // called before something is bound
 }
 
-func (p *pretended) memory(folder string, _ int64) error {
-	p.mounts[folder] = "memory"
+func (p *pretended) memory(directory string, _ int64) error {
+	p.mounts[directory] = "memory"
 	return nil
 }
 
-func (p *pretended) mounted(folder string) bool { return p.mounts[folder] != "" }
+func (p *pretended) mounted(directory string) bool { return p.mounts[directory] != "" }
 
 func (p *pretended) bind(source *os.File, target string) error {
 	if p.bound != nil {
@@ -52,19 +52,19 @@ func pretending(t *testing.T) (*Furnisher, *pretended) {
 }
 
 // volumeWith makes a directory in place of a volume, filled by fill.
-func volumeWith(t *testing.T, fill func(folder string) error) string {
+func volumeWith(t *testing.T, fill func(directory string) error) string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "volume")
-	if err := errors.Join(os.MkdirAll(folder, 0o755), fill(folder)); err != nil {
+	directory := filepath.Join(t.TempDir(), "volume")
+	if err := errors.Join(os.MkdirAll(directory, 0o755), fill(directory)); err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	return directory
 }
 
 func TestASubPathCannotLeaveItsVolume(t *testing.T) {
 	f, p := pretending(t)
-	volume := volumeWith(t, func(folder string) error {
-		return errors.Join(os.Symlink("/etc", filepath.Join(folder, "link")), os.Symlink("a/b", filepath.Join(folder, "inside")))
+	volume := volumeWith(t, func(directory string) error {
+		return errors.Join(os.Symlink("/etc", filepath.Join(directory, "link")), os.Symlink("a/b", filepath.Join(directory, "inside")))
 	})
 	for _, good := range []string{"a/b", "inside", "."} {
 		target, err := f.subPath("uid", "volume", "c", 0, volume, good)
@@ -83,7 +83,7 @@ func TestASubPathCannotLeaveItsVolume(t *testing.T) {
 // Another container replaces a directory by a symbolic link between the check and the mount.
 func TestALinkThatIsMadeAfterTheCheckDoesNotLeaveTheVolume(t *testing.T) {
 	f, p := pretending(t)
-	volume := volumeWith(t, func(folder string) error { return os.MkdirAll(filepath.Join(folder, "a"), 0o755) })
+	volume := volumeWith(t, func(directory string) error { return os.MkdirAll(filepath.Join(directory, "a"), 0o755) })
 	p.bound = func(*os.File) {
 		if err := errors.Join(os.Rename(filepath.Join(volume, "a"), filepath.Join(volume, "aside")), os.Symlink("/etc", filepath.Join(volume, "a"))); err != nil {
 			t.Fatal(err)
@@ -103,8 +103,10 @@ func TestALinkThatIsMadeAfterTheCheckDoesNotLeaveTheVolume(t *testing.T) {
 
 func TestReleaseUnmountsSubPathsAndKeepsTheirContent(t *testing.T) {
 	f, p := pretending(t)
-	volume := volumeWith(t, func(folder string) error { return os.WriteFile(filepath.Join(folder, "file"), []byte("kept"), 0o644) })
-	for i, below := range []string{"file", "folder"} {
+	volume := volumeWith(t, func(directory string) error {
+		return os.WriteFile(filepath.Join(directory, "file"), []byte("kept"), 0o644)
+	})
+	for i, below := range []string{"file", "directory"} {
 		if _, err := f.subPath("uid", "volume", "c", i, volume, below); err != nil {
 			t.Fatal(err)
 		}
@@ -115,8 +117,8 @@ func TestReleaseUnmountsSubPathsAndKeepsTheirContent(t *testing.T) {
 	if len(p.mounts) > 0 {
 		t.Errorf("still mounted: %v", p.mounts)
 	}
-	if _, err := os.Stat(f.podFolder("uid")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the pod's folder is still there: %v", err)
+	if _, err := os.Stat(f.podDirectory("uid")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the pod's directory is still there: %v", err)
 	}
 	if text, _ := os.ReadFile(filepath.Join(volume, "file")); string(text) != "kept" {
 		t.Error("what was mounted is gone")
@@ -136,7 +138,7 @@ func TestAMemoryVolumeIsMountedAgainAfterAReboot(t *testing.T) {
 		if err := f.Prepare(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		if folder := f.Folder(pod.UID, "v"); p.mounts[folder] != "memory" {
+		if directory := f.Directory(pod.UID, "v"); p.mounts[directory] != "memory" {
 			t.Errorf("%s: the volume is not in memory", moment)
 		}
 		clear(p.mounts)
@@ -146,44 +148,44 @@ func TestAMemoryVolumeIsMountedAgainAfterAReboot(t *testing.T) {
 func TestAHalfMadeVolumeIsCompletedAfterAKill(t *testing.T) {
 	f, _ := pretending(t)
 	pod := memoryPod(corev1.StorageMediumDefault)
-	folder := f.Folder(pod.UID, "v")
-	if err := os.MkdirAll(folder, 0o700); err != nil { // the kubelet was killed here
+	directory := f.Directory(pod.UID, "v")
+	if err := os.MkdirAll(directory, 0o700); err != nil { // the kubelet was killed here
 		t.Fatal(err)
 	}
 	if err := f.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o777 {
+	if info, err := os.Stat(directory); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("the volume's mode is %v, %v", info.Mode(), err)
 	}
-	if err := os.Chmod(folder, 0o750); err != nil { // the container did this
+	if err := os.Chmod(directory, 0o750); err != nil { // the container did this
 		t.Fatal(err)
 	}
 	if err := f.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if info, _ := os.Stat(folder); info.Mode().Perm() != 0o750 {
+	if info, _ := os.Stat(directory); info.Mode().Perm() != 0o750 {
 		t.Errorf("the mode that the container chose became %v", info.Mode())
 	}
 }
 
 func TestAHalfMadeSetOfFilesIsCompletedAfterAKill(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "volume")
+	directory := filepath.Join(t.TempDir(), "volume")
 	files := map[string]file{"a": {content: []byte("1"), mode: 0o644}}
-	if err := replace(folder, files, nil); err != nil {
+	if err := replace(directory, files, nil); err != nil {
 		t.Fatal(err)
 	}
 	// Killed before the visible name was made, and once before while another set was written.
-	if err := errors.Join(os.Remove(filepath.Join(folder, "a")), os.Mkdir(filepath.Join(folder, "..2006_01_02"), 0o755)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(directory, "a")), os.Mkdir(filepath.Join(directory, "..2006_01_02"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if err := replace(folder, files, nil); err != nil {
+	if err := replace(directory, files, nil); err != nil {
 		t.Fatal(err)
 	}
-	if read(t, filepath.Join(folder, "a")) != "1" {
+	if read(t, filepath.Join(directory, "a")) != "1" {
 		t.Error("the file has no name")
 	}
-	if _, err := os.Stat(filepath.Join(folder, "..2006_01_02")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(directory, "..2006_01_02")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the set that nobody uses is still there: %v", err)
 	}
 }

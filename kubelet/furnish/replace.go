@@ -19,47 +19,47 @@ const (
 )
 
 // replace makes a directory hold exactly these files. A reader sees all of the old set or all of the new one.
-func replace(folder string, files map[string]file, group *int64) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func replace(directory string, files map[string]file, group *int64) error {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
-	present, _ := os.Readlink(filepath.Join(folder, dataLink))
-	if present == "" || !equal(filepath.Join(folder, present), files) {
+	present, _ := os.Readlink(filepath.Join(directory, dataLink))
+	if present == "" || !equal(filepath.Join(directory, present), files) {
 		var err error
-		if present, err = exchange(folder, files, group); err != nil {
+		if present, err = exchange(directory, files, group); err != nil {
 			return err
 		}
 	}
 	// Also if the set exists already: the kubelet that made it may have been killed before this step.
-	return errors.Join(names(folder, files), dropSets(folder, present))
+	return errors.Join(names(directory, files), dropSets(directory, present))
 }
 
 // exchange writes a new set and points ..data to it. It returns the set's name.
-func exchange(folder string, files map[string]file, group *int64) (string, error) {
-	set, err := os.MkdirTemp(folder, time.Now().UTC().Format("..2006_01_02_15_04_05."))
+func exchange(directory string, files map[string]file, group *int64) (string, error) {
+	set, err := os.MkdirTemp(directory, time.Now().UTC().Format("..2006_01_02_15_04_05."))
 	if err != nil {
 		return "", err
 	}
 	if err := writeAll(set, files, group); err != nil {
 		return "", errors.Join(err, os.RemoveAll(set))
 	}
-	next := filepath.Join(folder, nextLink)
+	next := filepath.Join(directory, nextLink)
 	os.Remove(next)
 	if err := os.Symlink(filepath.Base(set), next); err != nil {
 		return "", err
 	}
-	return filepath.Base(set), os.Rename(next, filepath.Join(folder, dataLink))
+	return filepath.Base(set), os.Rename(next, filepath.Join(directory, dataLink))
 }
 
 // dropSets removes all sets but the current one.
-func dropSets(folder, present string) error {
-	entries, err := os.ReadDir(folder)
+func dropSets(directory, present string) error {
+	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), "..") && e.Name() != present {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
+			err = errors.Join(err, os.RemoveAll(filepath.Join(directory, e.Name())))
 		}
 	}
 	return err
@@ -116,13 +116,13 @@ func equal(set string, files map[string]file) bool {
 }
 
 // names makes the links of visible names, and removes those that are no longer needed.
-func names(folder string, files map[string]file) error {
+func names(directory string, files map[string]file) error {
 	wanted := map[string]bool{}
 	for name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		wanted[first] = true
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return err
 	}
@@ -132,11 +132,11 @@ func names(folder string, files map[string]file) error {
 		case wanted[e.Name()]:
 			delete(wanted, e.Name())
 		default:
-			err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
+			err = errors.Join(err, os.Remove(filepath.Join(directory, e.Name())))
 		}
 	}
 	for name := range wanted {
-		err = errors.Join(err, os.Symlink(filepath.Join(dataLink, name), filepath.Join(folder, name)))
+		err = errors.Join(err, os.Symlink(filepath.Join(dataLink, name), filepath.Join(directory, name)))
 	}
 	return err
 }

@@ -20,7 +20,7 @@ func (f *Furnisher) subPath(uid, volume, container string, index int, root, belo
 		return "", err
 	}
 	defer opened.Close()
-	target := filepath.Join(f.subPathFolder(uid), volume, container, strconv.Itoa(index))
+	target := filepath.Join(f.subPathDirectory(uid), volume, container, strconv.Itoa(index))
 	if err := f.clearSubPath(target); err != nil { // left by an earlier run of the container
 		return "", err
 	}
@@ -33,8 +33,8 @@ func (f *Furnisher) subPath(uid, volume, container string, index int, root, belo
 	return target, nil
 }
 
-func (f *Furnisher) subPathFolder(uid string) string {
-	return filepath.Join(f.podFolder(uid), "volume-subpaths")
+func (f *Furnisher) subPathDirectory(uid string) string {
+	return filepath.Join(f.podDirectory(uid), "volume-subpaths")
 }
 
 // openBelow opens a path below a volume, and makes it if it is missing. It fails for a path that leaves the volume.
@@ -88,7 +88,7 @@ func (f *Furnisher) clearSubPath(target string) error {
 
 // clearSubPaths unmounts all subPaths of a pod.
 func (f *Furnisher) clearSubPaths(uid string) error {
-	targets, err := filepath.Glob(filepath.Join(f.subPathFolder(uid), "*", "*", "*"))
+	targets, err := filepath.Glob(filepath.Join(f.subPathDirectory(uid), "*", "*", "*"))
 	if err != nil {
 		return err
 	}
@@ -97,5 +97,5 @@ func (f *Furnisher) clearSubPaths(uid string) error {
 			return err
 		}
 	}
-	return os.RemoveAll(f.subPathFolder(uid)) // only empty directories are left in it now
+	return os.RemoveAll(f.subPathDirectory(uid)) // only empty directories are left in it now
 }

@@ -11,7 +11,7 @@ import (
 
 // volume makes one volume ready.
 func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) error {
-	folder := f.volumeFolder(string(pod.UID), v.Name)
+	directory := f.volumeDirectory(string(pod.UID), v.Name)
 	switch {
 	case v.EmptyDir != nil:
 		return f.emptyDir(pod, v)
@@ -24,7 +24,7 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		if err != nil {
 			return err
 		}
-		return replace(folder, files, fsGroup(pod))
+		return replace(directory, files, fsGroup(pod))
 	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
 		_, err := f.claimed(ctx, pod, v)
 		return err
@@ -45,7 +45,7 @@ func (f *Furnisher) source(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	case v.CSI != nil && f.Drivers != nil:
 		return f.Drivers.Inline(ctx, pod, v)
 	}
-	return f.volumeFolder(string(pod.UID), v.Name), nil
+	return f.volumeDirectory(string(pod.UID), v.Name), nil
 }
 
 // claimed returns the path of a claim's volume on this node.

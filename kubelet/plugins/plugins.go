@@ -1,4 +1,4 @@
-// Package plugins finds the plugins of a node, which register by a socket in the kubelet's folder plugins_registry.
+// Package plugins finds the plugins of a node, which register by a socket in the kubelet's directory plugins_registry.
 //
 // What is guaranteed: a plugin whose socket appears is asked who it is, handed to the handler of its type, and told whether it was
 // accepted; it is taken from the handler when its socket disappears or is another one. One that is refused, or does not answer, is asked again
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// lookEvery is how often the folder of registrations is read.
+	// lookEvery is how often the directory of registrations is read.
 	lookEvery = time.Second
 	// callTime bounds the calls of one registration.
 	callTime = 10 * time.Second
@@ -51,7 +51,7 @@ type Handler interface {
 
 // Options say where plugins register, and who takes them.
 type Options struct {
-	// Root is the kubelet's folder.
+	// Root is the kubelet's directory.
 	Root string
 	// Handlers are by type, such as "CSIPlugin".
 	Handlers map[string]Handler
@@ -87,12 +87,12 @@ func New(o Options) *Registry {
 	return &Registry{Options: o, known: map[string]entry{}, failed: map[string]failure{}}
 }
 
-func (r *Registry) folder() string { return filepath.Join(r.Root, "plugins_registry") }
+func (r *Registry) directory() string { return filepath.Join(r.Root, "plugins_registry") }
 
 // Run registers plugins until ctx ends.
 func (r *Registry) Run(ctx context.Context) error {
-	if err := os.MkdirAll(r.folder(), 0o750); err != nil {
-		return fmt.Errorf("make the folder where plugins register: %w", err)
+	if err := os.MkdirAll(r.directory(), 0o750); err != nil {
+		return fmt.Errorf("make the directory where plugins register: %w", err)
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -145,10 +145,10 @@ func (r *Registry) look(ctx context.Context) {
 	}
 }
 
-// sockets are those in the folder, with the times when they were made.
+// sockets are those in the directory, with the times when they were made.
 func (r *Registry) sockets() map[string]time.Time {
 	there := map[string]time.Time{}
-	_ = filepath.WalkDir(r.folder(), func(path string, e fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(r.directory(), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // it has gone meanwhile
 		}

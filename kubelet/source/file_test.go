@@ -42,12 +42,12 @@ func namesOf(pods []*corev1.Pod) string {
 }
 
 // reading returns a directory, and a function that makes a Files read it.
-func reading(t *testing.T) (folder string, read func() []*corev1.Pod) {
-	folder = t.TempDir()
+func reading(t *testing.T) (directory string, read func() []*corev1.Pod) {
+	directory = t.TempDir()
 	var last []*corev1.Pod
 	pushed := false
-	f := NewFiles(FileOptions{Path: folder, Node: "n1"}, func(pods []*corev1.Pod) { last, pushed = pods, true })
-	return folder, func() []*corev1.Pod {
+	f := NewFiles(FileOptions{Path: directory, Node: "n1"}, func(pods []*corev1.Pod) { last, pushed = pods, true })
+	return directory, func() []*corev1.Pod {
 		pushed = false
 		f.read()
 		if !pushed {
@@ -58,9 +58,9 @@ func reading(t *testing.T) (folder string, read func() []*corev1.Pod) {
 }
 
 func TestManifestsBecomePodsOfTheNode(t *testing.T) {
-	folder, read := reading(t)
-	write(t, filepath.Join(folder, "a.yaml"), named("web")+"---\n"+named("second"))
-	write(t, filepath.Join(folder, ".hidden"), "nonsense: [")
+	directory, read := reading(t)
+	write(t, filepath.Join(directory, "a.yaml"), named("web")+"---\n"+named("second"))
+	write(t, filepath.Join(directory, ".hidden"), "nonsense: [")
 	pods := read()
 	if namesOf(pods) != "web-n1 second-n1" {
 		t.Fatalf("the pods are %s", namesOf(pods))
@@ -78,24 +78,24 @@ func TestManifestsBecomePodsOfTheNode(t *testing.T) {
 	if again := read(); again[0].UID != p.UID {
 		t.Error("the same manifest became another pod")
 	}
-	write(t, filepath.Join(folder, "a.yaml"), strings.Replace(named("web"), "box:1", "box:2", 1))
+	write(t, filepath.Join(directory, "a.yaml"), strings.Replace(named("web"), "box:1", "box:2", 1))
 	if changed := read(); changed[0].UID == p.UID {
 		t.Error("another manifest became the same pod")
 	}
 }
 
 func TestInvalidManifestsKeepTheirPods(t *testing.T) {
-	folder, read := reading(t)
-	write(t, filepath.Join(folder, "a.yaml"), named("good"))
-	write(t, filepath.Join(folder, "b.yaml"), named("also"))
+	directory, read := reading(t)
+	write(t, filepath.Join(directory, "a.yaml"), named("good"))
+	write(t, filepath.Join(directory, "b.yaml"), named("also"))
 	read()
 	for _, broken := range []string{"", "kind: [", named("also")[:60], "apiVersion: v1\nkind: Service\n", strings.Replace(named("also"), "image: localhost/box:1", "", 1)} {
-		write(t, filepath.Join(folder, "b.yaml"), broken)
+		write(t, filepath.Join(directory, "b.yaml"), broken)
 		if got := namesOf(read()); got != "good-n1 also-n1" {
 			t.Errorf("with %q the pods are %q: one that runs was lost", broken, got)
 		}
 	}
-	if err := os.Remove(filepath.Join(folder, "b.yaml")); err != nil {
+	if err := os.Remove(filepath.Join(directory, "b.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	if got := namesOf(read()); got != "good-n1" {
@@ -103,17 +103,17 @@ func TestInvalidManifestsKeepTheirPods(t *testing.T) {
 	}
 }
 
-func TestAFolderIsWatched(t *testing.T) {
-	folder := t.TempDir()
+func TestADirectoryIsWatched(t *testing.T) {
+	directory := t.TempDir()
 	sets := make(chan string, 16)
-	f := NewFiles(FileOptions{Path: folder, Node: "n1", Every: time.Hour}, func(pods []*corev1.Pod) { sets <- namesOf(pods) })
+	f := NewFiles(FileOptions{Path: directory, Node: "n1", Every: time.Hour}, func(pods []*corev1.Pod) { sets <- namesOf(pods) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
 	if first := <-sets; first != "" {
-		t.Errorf("an empty folder has %q", first)
+		t.Errorf("an empty directory has %q", first)
 	}
-	write(t, filepath.Join(folder, "a.yaml"), named("web"))
+	write(t, filepath.Join(directory, "a.yaml"), named("web"))
 	for set := range sets {
 		if set == "web-n1" {
 			break

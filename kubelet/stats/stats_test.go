@@ -39,7 +39,7 @@ func TestHolesInFilesUseNoDiskSpace(t *testing.T) {
 	if err := os.Truncate(path, 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	if fs := Folder(filepath.Dir(path)); fs == nil || *fs.Used == 0 || *fs.Used > 1<<20 {
+	if fs := Directory(filepath.Dir(path)); fs == nil || *fs.Used == 0 || *fs.Used > 1<<20 {
 		t.Errorf("a file with a hole takes %+v", fs)
 	}
 }
@@ -73,17 +73,17 @@ func TestASummaryIsWrittenAsMetrics(t *testing.T) {
 }
 
 func TestADirectoryIsMeasured(t *testing.T) {
-	folder := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(folder, "below"), 0o755); err != nil {
+	directory := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(directory, "below"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "below", "file"), make([]byte, 1000), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, "below", "file"), make([]byte, 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if f := Folder(folder); f == nil || *f.Used < 1000 || *f.Used > 1<<20 || *f.InodesUsed != 3 {
+	if f := Directory(directory); f == nil || *f.Used < 1000 || *f.Used > 1<<20 || *f.InodesUsed != 3 {
 		t.Errorf("it is %+v", f)
 	}
-	if f := Folder(filepath.Join(folder, "none")); f != nil {
+	if f := Directory(filepath.Join(directory, "none")); f != nil {
 		t.Errorf("what is not there is %+v", f)
 	}
 }

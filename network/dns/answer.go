@@ -8,16 +8,16 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// The sizes of datagrams: what a client takes that does not say, and the largest that passes everywhere in one piece.
+// The sizes of datagrams: what every client accepts, and the largest that no network fragments.
 const (
 	plainSize = wire.MinMsgSize
 	largeSize = 1232
 )
 
-// aliases is how many names one question may be led on to.
-const aliases = 8
+// maxAliases is how many CNAMEs are followed for one question.
+const maxAliases = 8
 
-// answer answers a request at once if nobody has to be asked, and else returns nil.
+// answer answers a request that needs no upstream server, and otherwise returns nil.
 func (s *Server) answer(request *wire.Msg) *wire.Msg {
 	if reply := refusal(request); reply != nil {
 		return reply
@@ -40,7 +40,7 @@ func (s *Server) answer(request *wire.Msg) *wire.Msg {
 	return nil
 }
 
-// refusal is the reply to what is no ordinary question, or nil.
+// refusal returns the error reply to a request that is not an ordinary question, or nil.
 func refusal(request *wire.Msg) *wire.Msg {
 	opt := request.IsEdns0()
 	switch {
@@ -60,14 +60,14 @@ func refusal(request *wire.Msg) *wire.Msg {
 	return nil
 }
 
-// inZone answers a name of the cluster; nil means that an alias leads out of it.
+// inZone answers a name of the cluster. It returns nil if a CNAME points to a name outside the cluster.
 func (s *Server) inZone(request *wire.Msg, name string) *wire.Msg {
 	if !s.zone.ready() {
 		return plain(request, wire.RcodeServerFailure)
 	}
 	q := request.Question[0]
 	f := s.zone.find(name, q.Name, q.Qtype)
-	for range aliases {
+	for range maxAliases {
 		if f.alias == "" || q.Qtype == wire.TypeCNAME || q.Qtype == wire.TypeANY {
 			return s.reply(request, f)
 		}
@@ -80,7 +80,7 @@ func (s *Server) inZone(request *wire.Msg, name string) *wire.Msg {
 	return s.reply(request, f)
 }
 
-// ask answers what answer could not: it asks upstream servers.
+// ask asks upstream servers for what answer could not answer.
 func (s *Server) ask(ctx context.Context, request *wire.Msg) *wire.Msg {
 	q := request.Question[0]
 	name := strings.ToLower(q.Name)
@@ -89,7 +89,7 @@ func (s *Server) ask(ctx context.Context, request *wire.Msg) *wire.Msg {
 	}
 	reply := plain(request, wire.RcodeSuccess)
 	reply.Authoritative = true
-	for range aliases {
+	for range maxAliases {
 		f := s.zone.find(name, name, q.Qtype)
 		if len(reply.Answer) == 0 {
 			f = s.zone.find(name, q.Name, q.Qtype)
@@ -114,7 +114,7 @@ func (s *Server) ask(ctx context.Context, request *wire.Msg) *wire.Msg {
 	return reply
 }
 
-// plain is a reply without records.
+// plain returns a reply without records.
 func plain(request *wire.Msg, code int) *wire.Msg {
 	reply := new(wire.Msg).SetRcode(request, code)
 	reply.RecursionAvailable = true
@@ -125,7 +125,7 @@ func plain(request *wire.Msg, code int) *wire.Msg {
 	return reply
 }
 
-// reply tells what the zone has found, or that there is nothing.
+// reply returns the reply with what the zone has found, or a negative one.
 func (s *Server) reply(request *wire.Msg, f found) *wire.Msg {
 	code := wire.RcodeSuccess
 	if !f.exists {
@@ -140,7 +140,7 @@ func (s *Server) reply(request *wire.Msg, f found) *wire.Msg {
 		return reply
 	}
 	if f.alias == "" && request.Question[0].Qtype != wire.TypeCNAME && len(f.records) > 1 && f.records[0].Header().Rrtype != wire.TypeCNAME {
-		shuffle(reply.Answer) // clients mostly take the first
+		shuffle(reply.Answer) // most clients use the first address
 	}
 	return reply
 }
@@ -149,7 +149,7 @@ func shuffle(records []wire.RR) {
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 }
 
-// fit makes a reply as small as the client can take: over UDP as many bytes as it says, and over TCP any.
+// fit truncates a reply to the size that the client accepts: over UDP the size in the request, over TCP any size.
 func fit(reply, request *wire.Msg, datagram bool) {
 	size := wire.MaxMsgSize
 	if datagram {

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/network/dns"
 )
 
-// BenchmarkQuestions asks over loopback, 32 questions at a time, for the addresses of services, and reports how long the slowest
-// hundredth took. Clients and server share the processors.
+// BenchmarkQuestions asks for the addresses of services over loopback, 32 questions at a time, and reports the p99 latency.
+// Clients and server share the processors.
 func BenchmarkQuestions(b *testing.B) {
 	const askers, names = 32, 100
 	var questions [][]byte

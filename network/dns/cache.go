@@ -9,38 +9,39 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// The longest time that is kept: an answer, the fact that there is none, and an expired answer that is used when no server can be reached.
+// The longest times for which these are kept: an answer, a negative answer, and an expired answer that is used when no upstream server can
+// be reached.
 const (
 	longestAnswer   = time.Hour
 	longestNegative = 30 * time.Minute
 	longestStale    = time.Hour
 )
 
-// staleTTL is what an old answer is said to be good for.
+// staleTTL is the TTL of a stale answer.
 const staleTTL = 30
 
-// cache keeps answers of upstream servers. When a shard is full, entries go that have expired, or any.
+// cache keeps answers of upstream servers. When a shard is full, expired entries are evicted, or any entries.
 type cache struct {
-	now    func() time.Time
-	seed   maphash.Seed
-	shards [16]shard
-	room   int // entries of a shard
+	now         func() time.Time
+	seed        maphash.Seed
+	shards      [16]shard
+	maxPerShard int // entries of a shard
 }
 
 type shard struct {
 	mu      sync.RWMutex
-	entries map[asked]kept // guarded by mu
+	entries map[cacheKey]cachedAnswer // guarded by mu
 }
 
-// asked tells apart what has different answers.
-type asked struct {
+// cacheKey is everything in a request on which the answer depends.
+type cacheKey struct {
 	name             string
 	kind             uint16
 	dnssec, checking bool
 }
 
-// kept is an answer. Its message is not changed any more.
-type kept struct {
+// cachedAnswer is an answer. Its message is not modified any more.
+type cachedAnswer struct {
 	message *wire.Msg
 	since   time.Time
 	until   time.Time
@@ -48,20 +49,20 @@ type kept struct {
 
 func newCache(entries int, now func() time.Time) *cache {
 	c := &cache{now: now, seed: maphash.MakeSeed()}
-	c.room = max(1, entries/len(c.shards))
+	c.maxPerShard = max(1, entries/len(c.shards))
 	for i := range c.shards {
-		c.shards[i].entries = map[asked]kept{}
+		c.shards[i].entries = map[cacheKey]cachedAnswer{}
 	}
 	return c
 }
 
-func askedOf(request *wire.Msg) asked {
+func cacheKeyOf(request *wire.Msg) cacheKey {
 	opt := request.IsEdns0()
-	return asked{strings.ToLower(request.Question[0].Name), request.Question[0].Qtype, opt != nil && opt.Do(), request.CheckingDisabled}
+	return cacheKey{strings.ToLower(request.Question[0].Name), request.Question[0].Qtype, opt != nil && opt.Do(), request.CheckingDisabled}
 }
 
-// get returns an answer with the time it is still good for. A stale one is past its time.
-func (c *cache) get(key asked, stale bool) *wire.Msg {
+// get returns an answer with its remaining TTL. If stale, an expired answer is returned as well.
+func (c *cache) get(key cacheKey, stale bool) *wire.Msg {
 	s := c.shard(key)
 	s.mu.RLock()
 	k, ok := s.entries[key]
@@ -71,7 +72,7 @@ func (c *cache) get(key asked, stale bool) *wire.Msg {
 	case !ok:
 		return nil
 	case now.Before(k.until):
-		return aged(k.message, uint32(now.Sub(k.since)/time.Second))
+		return withAge(k.message, uint32(now.Sub(k.since)/time.Second))
 	case stale && now.Before(k.until.Add(longestStale)):
 		old := k.message.Copy()
 		for _, r := range records(old) {
@@ -82,8 +83,8 @@ func (c *cache) get(key asked, stale bool) *wire.Msg {
 	return nil
 }
 
-// put keeps an answer, if it may be kept.
-func (c *cache) put(key asked, message *wire.Msg) {
+// put stores an answer, if it may be cached.
+func (c *cache) put(key cacheKey, message *wire.Msg) {
 	life := lifetime(message)
 	if life <= 0 {
 		return
@@ -92,32 +93,33 @@ func (c *cache) put(key asked, message *wire.Msg) {
 	s := c.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.entries[key]; !known && len(s.entries) >= c.room {
-		s.makeRoomLocked(now)
+	if _, known := s.entries[key]; !known && len(s.entries) >= c.maxPerShard {
+		s.evictLocked(now)
 	}
-	s.entries[key] = kept{message, now, now.Add(life)}
+	s.entries[key] = cachedAnswer{message, now, now.Add(life)}
 }
 
-// looks is how many entries are looked at to find one that can go.
-const looks = 16
+// evictionSamples is how many entries are checked to find an expired one.
+const evictionSamples = 16
 
-func (s *shard) makeRoomLocked(now time.Time) {
-	var victim asked
+func (s *shard) evictLocked(now time.Time) {
+	var victim cacheKey
 	n := 0
 	for key, k := range s.entries { // in random order
 		victim = key
-		if n++; n == looks || now.After(k.until) {
+		if n++; n == evictionSamples || now.After(k.until) {
 			break
 		}
 	}
 	delete(s.entries, victim)
 }
 
-func (c *cache) shard(key asked) *shard {
+func (c *cache) shard(key cacheKey) *shard {
 	return &c.shards[maphash.String(c.seed, key.name)%uint64(len(c.shards))]
 }
 
-// lifetime is how long a message may be kept: the least of its records' times, and for a negative one the SOA's.
+// lifetime is how long a message may be cached: the smallest TTL of its records, and for a negative answer that of the
+// SOA.
 func lifetime(m *wire.Msg) time.Duration {
 	negative := m.Rcode == wire.RcodeNameError || m.Rcode == wire.RcodeSuccess && len(m.Answer) == 0
 	switch {
@@ -138,8 +140,8 @@ func lifetime(m *wire.Msg) time.Duration {
 	return life
 }
 
-// aged is a copy of a message whose records are so many seconds older.
-func aged(m *wire.Msg, seconds uint32) *wire.Msg {
+// withAge returns a copy of a message with each TTL reduced by so many seconds.
+func withAge(m *wire.Msg, seconds uint32) *wire.Msg {
 	out := m.Copy()
 	for _, r := range records(out) {
 		h := r.Header()
@@ -148,7 +150,7 @@ func aged(m *wire.Msg, seconds uint32) *wire.Msg {
 	return out
 }
 
-// records are all of a message but OPT, whose header means something else.
+// records returns all records of a message but OPT, whose TTL field has another meaning.
 func records(m *wire.Msg) []wire.RR {
 	out := make([]wire.RR, 0, len(m.Answer)+len(m.Ns)+len(m.Extra))
 	for _, section := range [][]wire.RR{m.Answer, m.Ns, m.Extra} {

@@ -25,7 +25,7 @@ func TestAnswersAgeAndOutliveTheirServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(100, time.Now)
 		request := new(wire.Msg).SetQuestion("www.example.com.", wire.TypeA)
-		key := askedOf(request)
+		key := cacheKeyOf(request)
 		reply := new(wire.Msg).SetReply(request)
 		reply.Answer = []wire.RR{record(t, "www.example.com. 60 IN A 192.0.2.1")}
 		c.put(key, reply)
@@ -49,7 +49,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 		request := new(wire.Msg).SetQuestion(fmt.Sprintf("n%d.example.com.", i), wire.TypeA)
 		reply := new(wire.Msg).SetReply(request)
 		reply.Answer = []wire.RR{record(t, request.Question[0].Name+" 60 IN A 192.0.2.1")}
-		c.put(askedOf(request), reply)
+		c.put(cacheKeyOf(request), reply)
 	}
 	n := 0
 	for i := range c.shards {

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// socketBuffer is how many bytes of questions may wait in the kernel.
+// socketBuffer is how many bytes of requests may wait in the kernel.
 const socketBuffer = 4 << 20
 
-// datagram is a question as it came.
+// datagram is a received request.
 type datagram struct {
 	conn   *net.UDPConn
 	from   netip.AddrPort
-	source []byte // control message that makes the reply come from where the question went
+	source []byte // control message by which the reply has the address that the request was sent to
 }
 
-// serveDatagrams starts as many readers as there are processors. What can be answered at once, a reader answers itself.
+// serveDatagrams starts one reader for each processor. The reader itself answers requests that need no upstream server.
 func (s *Server) serveDatagrams(ctx context.Context, all *sync.WaitGroup, conn *net.UDPConn) {
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() { s.read(ctx, conn) })
@@ -37,23 +37,23 @@ func (s *Server) read(ctx context.Context, conn *net.UDPConn) {
 			return
 		}
 		if err != nil {
-			continue // of one datagram: an earlier reply could not be delivered
+			continue // an error of one datagram only: an earlier reply could not be delivered
 		}
 		request := new(wire.Msg)
 		if request.Unpack(in[:n]) != nil || request.Response {
 			continue // a client that sends this would not understand an error either
 		}
-		d := datagram{conn: conn, from: from, source: source(control[:c])}
+		d := datagram{conn: conn, from: from, source: replySource(control[:c])}
 		if reply := s.answer(request); reply != nil {
 			s.send(d, request, reply, out)
 			continue
 		}
-		s.later(ctx, d, request)
+		s.answerLater(ctx, d, request)
 	}
 }
 
-// later asks others, and answers then.
-func (s *Server) later(ctx context.Context, d datagram, request *wire.Msg) {
+// answerLater asks upstream servers, and then answers.
+func (s *Server) answerLater(ctx context.Context, d datagram, request *wire.Msg) {
 	select {
 	case s.pending <- struct{}{}:
 	default:
@@ -75,11 +75,11 @@ func (s *Server) send(d datagram, request, reply *wire.Msg, buffer []byte) {
 			return
 		}
 	}
-	_, _, _ = d.conn.WriteMsgUDPAddrPort(bytes, d.source, d.from) // clients ask again
+	_, _, _ = d.conn.WriteMsgUDPAddrPort(bytes, d.source, d.from) // clients repeat unanswered requests
 }
 
-// tellDestination makes a socket tell where datagrams were sent to, if it listens on all addresses.
-func tellDestination(conn *net.UDPConn) error {
+// enablePacketInfo makes a socket that listens on all addresses report the destination address of each datagram.
+func enablePacketInfo(conn *net.UDPConn) error {
 	if !conn.LocalAddr().(*net.UDPAddr).IP.IsUnspecified() {
 		return nil
 	}
@@ -91,8 +91,8 @@ func tellDestination(conn *net.UDPConn) error {
 	return nil
 }
 
-// source makes of the control message of a question that of its reply.
-func source(control []byte) []byte {
+// replySource converts the control message of a request to that of its reply.
+func replySource(control []byte) []byte {
 	if len(control) == 0 {
 		return nil
 	}

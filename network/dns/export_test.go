@@ -6,10 +6,10 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Aliases is how many names one question may be led on to.
-const Aliases = aliases
+// Aliases is how many CNAMEs are followed for one question.
+const Aliases = maxAliases
 
-// WaitSynced waits until the informers have filled.
+// WaitSynced waits until the informers have synced.
 func (s *Server) WaitSynced(ctx context.Context) error {
 	v := s.zone.view
 	for _, c := range []loop.Cache{v.services, v.endpoints, v.namespaces} {
@@ -20,17 +20,17 @@ func (s *Server) WaitSynced(ctx context.Context) error {
 	return nil
 }
 
-// WaitServices waits until the server knows a version of the services.
+// WaitServices waits until the server's informer has a version of the services.
 func (s *Server) WaitServices(ctx context.Context, version string) error {
 	return s.zone.services.WaitFor(ctx, version)
 }
 
-// WaitSlices waits until the server knows a version of the slices.
+// WaitSlices waits until the server's informer has a version of the slices.
 func (s *Server) WaitSlices(ctx context.Context, version string) error {
 	return s.zone.endpoints.WaitFor(ctx, version)
 }
 
-// Probe tells whether a server leads back to this one.
+// Probe reports whether a server forwards to this one.
 func (s *Server) Probe(ctx context.Context, address string) bool {
 	return s.probes.probe(ctx, &upstream{address: address})
 }

@@ -13,29 +13,29 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// forwarder asks upstream servers, one question at a time for all who ask the same.
+// forwarder asks upstream servers. Equal requests at the same time share one question to them.
 type forwarder struct {
-	cache  *cache
-	routes atomic.Pointer[[]route] // the longest domain first
-	flying singleflight.Group
-	now    func() time.Time
-	log    *slog.Logger
+	cache    *cache
+	routes   atomic.Pointer[[]route] // the longest domain first
+	inFlight singleflight.Group
+	now      func() time.Time
+	log      *slog.Logger
 }
 
-// route says who is asked for the names of a domain.
+// route is a domain and the servers that are asked for its names.
 type route struct {
 	domain    string // "." for all
 	upstreams []*upstream
 }
 
-// The times that a question may take.
+// The timeouts of a question: for one server, and for all.
 const (
 	oneAttempt  = 2 * time.Second
 	allAttempts = 6 * time.Second
 )
 
-// to is who is asked for a name.
-func (f *forwarder) to(name string) []*upstream {
+// upstreamsFor returns the servers to ask for a name.
+func (f *forwarder) upstreamsFor(name string) []*upstream {
 	for _, r := range *f.routes.Load() {
 		if r.domain == "." || name == r.domain || strings.HasSuffix(name, "."+r.domain) {
 			return r.upstreams
@@ -44,24 +44,24 @@ func (f *forwarder) to(name string) []*upstream {
 	return nil
 }
 
-// cached is the reply that needs nobody, or nil.
+// cached returns the reply from the cache, or nil.
 func (f *forwarder) cached(request *wire.Msg) *wire.Msg {
 	if !request.RecursionDesired {
 		return plain(request, wire.RcodeRefused)
 	}
-	if m := f.cache.get(askedOf(request), false); m != nil {
-		return addressed(m, request)
+	if m := f.cache.get(cacheKeyOf(request), false); m != nil {
+		return asReplyTo(m, request)
 	}
 	return nil
 }
 
-// resolve asks upstream, and falls back to an old answer.
+// resolve asks upstream servers. If they fail it returns a stale answer from the cache.
 func (f *forwarder) resolve(ctx context.Context, request *wire.Msg) *wire.Msg {
 	if known := f.cached(request); known != nil {
 		return known
 	}
-	key := askedOf(request)
-	waiting := f.flying.DoChan(fmt.Sprintf("%v", key), func() (any, error) {
+	key := cacheKeyOf(request)
+	waiting := f.inFlight.DoChan(fmt.Sprintf("%v", key), func() (any, error) {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), allAttempts)
 		defer cancel()
 		return f.exchange(asking, key)
@@ -69,21 +69,21 @@ func (f *forwarder) resolve(ctx context.Context, request *wire.Msg) *wire.Msg {
 	select {
 	case result := <-waiting:
 		if m, ok := result.Val.(*wire.Msg); ok && m != nil {
-			return addressed(m.Copy(), request)
+			return asReplyTo(m.Copy(), request)
 		}
 		f.log.Debug("question not answered", "name", key.name, "err", result.Err)
 	case <-ctx.Done():
 	}
 	if old := f.cache.get(key, true); old != nil {
-		return addressed(old, request)
+		return asReplyTo(old, request)
 	}
 	return plain(request, wire.RcodeServerFailure)
 }
 
-// exchange asks one server after the other, those first that answered last time.
-func (f *forwarder) exchange(ctx context.Context, key asked) (*wire.Msg, error) {
+// exchange asks one server after the other. Servers that answered last time come first.
+func (f *forwarder) exchange(ctx context.Context, key cacheKey) (*wire.Msg, error) {
 	err := fmt.Errorf("no server to ask for %s", key.name)
-	candidates := slices.Clone(f.to(key.name))
+	candidates := slices.Clone(f.upstreamsFor(key.name))
 	now := f.now()
 	slices.SortStableFunc(candidates, func(a, b *upstream) int { return a.rank(now) - b.rank(now) })
 	for _, u := range candidates {
@@ -100,8 +100,8 @@ func (f *forwarder) exchange(ctx context.Context, key asked) (*wire.Msg, error) 
 	return nil, err
 }
 
-// addressed makes an upstream server's message the reply to a request.
-func addressed(m, request *wire.Msg) *wire.Msg {
+// asReplyTo returns an upstream server's message as the reply to a request.
+func asReplyTo(m, request *wire.Msg) *wire.Msg {
 	m.Id, m.Response, m.Authoritative = request.Id, true, false
 	m.RecursionDesired, m.RecursionAvailable = request.RecursionDesired, true
 	m.Question = request.Question

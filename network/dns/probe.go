@@ -9,17 +9,17 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// probeDomain ends the names of probes. Nobody else asks for them.
+// probeDomain is the end of the names of probes. Nothing else asks for such names.
 const probeDomain = ".loop.millrace.invalid."
 
-// probes finds upstream servers that lead back to this server: each is asked for a name that nobody else knows. If the question
-// arrives here, the server forwards to us, and to ask it would go round for ever.
+// probes finds upstream servers that forward to this server. Each is asked for a name that nothing else knows. If that question
+// arrives here, the server forwards to us, and a question to it would go round for ever.
 type probes struct {
 	mu   sync.Mutex
-	sent map[string]chan struct{} // guarded by mu: by name; closed when the name has come back
+	sent map[string]chan struct{} // guarded by mu: by name; closed when the question has arrived here
 }
 
-// returned tells whether a name is a probe, and notes that it came back.
+// returned reports whether a name is a probe's, and records that its question has arrived.
 func (p *probes) returned(name string) bool {
 	if !strings.HasSuffix(name, probeDomain) {
 		return false
@@ -33,7 +33,7 @@ func (p *probes) returned(name string) bool {
 	return true
 }
 
-// probe asks one server, and tells whether the question came back.
+// probe asks one server, and reports whether the question came back to this server.
 func (p *probes) probe(ctx context.Context, u *upstream) bool {
 	name := strings.ToLower(rand.Text()) + probeDomain
 	back := make(chan struct{})
@@ -48,7 +48,7 @@ func (p *probes) probe(ctx context.Context, u *upstream) bool {
 		delete(p.sent, name)
 		p.mu.Unlock()
 	}()
-	_, _ = u.exchange(ctx, new(wire.Msg).SetQuestion(name, wire.TypeHINFO), "udp") // what comes back does not matter
+	_, _ = u.exchange(ctx, new(wire.Msg).SetQuestion(name, wire.TypeHINFO), "udp") // the answer does not matter
 	select {
 	case <-back:
 		return true

@@ -16,24 +16,24 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// The service that pods ask, under the names that are usual for it.
+// The service that pods use, with its usual namespace and name.
 const (
 	publicNamespace = "kube-system"
 	publicName      = "kube-dns"
 )
 
-// Publication says where pods find a Server.
+// Publication is the service by which pods find a Server.
 type Publication struct {
 	Clients *loop.Clients
-	// Service is the cluster address that kubelets write into the pods' resolv.conf.
+	// Service is the cluster IP that kubelets write into the pods' resolv.conf.
 	Service netip.Addr
-	// Node is the name of the server's node, and Server where it listens there.
+	// Node is the name of the server's node, and Server the address and port on which it listens there.
 	Node   string
 	Server netip.AddrPort
 }
 
-// Publish keeps the service kube-dns and a slice of it that leads to a server. If somebody else's kube-dns is there, one with a
-// selector, nothing is written.
+// Publish maintains the Service kube-dns and an EndpointSlice with the server's address. If there is a kube-dns with a
+// selector, which is not ours, nothing is written.
 func Publish(p Publication) (loop.Runner, error) {
 	if p.Server.Addr().IsLoopback() || p.Server.Addr().IsLinkLocalUnicast() {
 		return nil, errors.New("pods cannot reach a DNS server that listens on a loopback or link-local address")
@@ -94,7 +94,7 @@ func (r *publisher) slice(ctx context.Context, key loop.Key) error {
 	case equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) && equality.Semantic.DeepEqual(have.Ports, want.Ports) && equality.Semantic.DeepDerivative(want.Labels, have.Labels):
 		return nil
 	default:
-		want.ResourceVersion = have.ResourceVersion // change what we saw, or nothing
+		want.ResourceVersion = have.ResourceVersion // fail if it has changed since it was read
 		have, err = client.Update(ctx, want, metav1.UpdateOptions{})
 	}
 	if err == nil {

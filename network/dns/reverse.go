@@ -8,7 +8,8 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// reverse looks up a name below in-addr.arpa or ip6.arpa. It finds nothing if the address is not one of the cluster's.
+// reverse looks up a name below in-addr.arpa or ip6.arpa. It finds nothing if the address does not belong to the
+// cluster.
 func (z *zone) reverse(name, owner string, kind uint16) found {
 	address, ok := addressOf(name)
 	if !ok {
@@ -47,7 +48,7 @@ func (q question) pointer(names []string) found {
 	return f
 }
 
-// addressOf is the address that a reverse name stands for.
+// addressOf returns the address of a reverse name.
 func addressOf(name string) (netip.Addr, bool) {
 	if digits, ok := strings.CutSuffix(name, ".in-addr.arpa."); ok {
 		return address4(strings.Split(digits, "."))

@@ -13,27 +13,27 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// resolvConf is where the machine's own servers are named.
+// resolvConf names the machine's DNS servers.
 const resolvConf = "/etc/resolv.conf"
 
-// review is how often the machine's servers are read again, and all are probed.
-const review = 30 * time.Second
+// routesInterval is how often the machine's servers are read again, and all servers are probed.
+const routesInterval = 30 * time.Second
 
-// reviewing keeps the routes as they should be, until the context ends.
-func (s *Server) reviewing(ctx context.Context) {
+// updateRoutes updates the routes until the context ends.
+func (s *Server) updateRoutes(ctx context.Context) {
 	for {
 		s.setRoutes()
 		s.probeAll(ctx)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(review):
+		case <-time.After(routesInterval):
 		}
 	}
 }
 
-// setRoutes makes the routes of the options, and of the machine's configuration if the options leave it to that. Servers that
-// stay keep what is known of them.
+// setRoutes sets the routes from the options, and from the machine's configuration if the options name no servers. Servers
+// that stay keep their state.
 func (s *Server) setRoutes() {
 	known := map[string]*upstream{}
 	if old := s.forward.routes.Load(); old != nil {
@@ -61,13 +61,13 @@ func (s *Server) setRoutes() {
 	if s.options.Upstreams != nil {
 		add(".", s.options.Upstreams)
 	} else {
-		add(".", s.machines())
+		add(".", s.machineServers())
 	}
 	s.forward.routes.Store(&all)
 }
 
-// machines are the servers of resolv.conf; while that cannot be read, there are none.
-func (s *Server) machines() []string {
+// machineServers returns the servers in resolv.conf, or none while it cannot be read.
+func (s *Server) machineServers() []string {
 	config, err := wire.ClientConfigFromFile(s.options.ResolvConf)
 	if err != nil {
 		s.log.Warn("the machine's DNS servers are not known", "err", err)
@@ -100,7 +100,7 @@ func (s *Server) probeAll(ctx context.Context) {
 	}
 }
 
-// ParseServer reads the address of a server: an IP address, with or without a port.
+// ParseServer parses the address of a server: an IP address, with or without a port.
 func ParseServer(text string) (string, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return net.JoinHostPort(a.String(), "53"), nil
@@ -112,7 +112,7 @@ func ParseServer(text string) (string, error) {
 	return a.String(), nil
 }
 
-// ParseStub reads DOMAIN=SERVER,SERVER.
+// ParseStub parses DOMAIN=SERVER,SERVER.
 func ParseStub(text string) (domain string, servers []string, err error) {
 	domain, list, ok := strings.Cut(text, "=")
 	if _, valid := wire.IsDomainName(domain); !ok || !valid || domain == "" || list == "" {

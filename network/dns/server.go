@@ -19,41 +19,44 @@ import (
 // Options configure a Server. Clients and Listen must be set.
 type Options struct {
 	Clients *loop.Clients
-	// Listen are addresses such as 127.0.0.1:53, each for UDP and TCP. Port 0 takes a free one.
+	// Listen are addresses such as 127.0.0.1:53, each for UDP and TCP. With port 0 the system chooses a port.
 	Listen []string
-	// Domain is the cluster's. Default cluster.local.
+	// Domain is the cluster's domain. Default cluster.local.
 	Domain string
-	// TTL is how long clients may keep an answer about the cluster. Default 5 s.
+	// TTL is the TTL of answers about the cluster. Default 5 s.
 	TTL time.Duration
-	// Upstreams are asked for all names that are not the cluster's, as host:port. Nil: those of ResolvConf; empty: nobody is.
+	// Upstreams are asked for all names outside the cluster, as host:port. Nil: the servers in ResolvConf; empty: none, such
+	// names are not answered.
 	Upstreams []string
-	// ResolvConf names the machine's DNS servers; it is read again from time to time. Default /etc/resolv.conf.
+	// ResolvConf is the file that names the machine's DNS servers; it is read again at intervals. Default
+	// /etc/resolv.conf.
 	ResolvConf string
-	// Stubs are the servers for some domains. Domains are in lower case and end with a dot.
+	// Stubs are the servers for single domains. Domains are in lower case and end with a dot.
 	Stubs map[string][]string
-	// CacheEntries is how many answers of other servers are kept. Default 10,000.
+	// CacheEntries is how many answers of upstream servers are cached. Default 10,000.
 	CacheEntries int
-	// Pending is how many questions may wait for other servers. Others are answered with SERVFAIL. Default 1000.
+	// Pending is how many requests may wait for upstream servers. Further requests are answered with SERVFAIL. Default
+	// 1000.
 	Pending int
 	Logger  *slog.Logger // nil: discard
 }
 
-// Server answers over UDP and TCP.
+// Server answers requests over UDP and TCP.
 type Server struct {
 	options Options
 	log     *slog.Logger
 	zone    *zone
 	forward *forwarder
 	probes  probes
-	pending chan struct{} // one entry for each question that waits
+	pending chan struct{} // one entry for each request that waits for upstream servers
 	waiting sync.WaitGroup
 
-	bound chan struct{} // closed when the addresses are known
+	bound chan struct{} // closed when the server listens on all addresses
 	udp   []*net.UDPConn
 	tcp   []net.Listener
 }
 
-// New makes a server. It listens once it runs.
+// New makes a server. It listens when it runs.
 func New(o Options) (*Server, error) {
 	if o.Clients == nil || len(o.Listen) == 0 {
 		return nil, errors.New("a DNS server needs clients and an address to listen on")
@@ -78,7 +81,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Run serves until the context ends. The clients' informers must run beside it.
+// Run serves until the context ends. The clients' informers must run at the same time.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
@@ -87,7 +90,7 @@ func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
-	all.Go(func() { s.reviewing(ctx) })
+	all.Go(func() { s.updateRoutes(ctx) })
 	for _, conn := range s.udp {
 		s.serveDatagrams(ctx, &all, conn)
 	}
@@ -104,7 +107,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Addresses are where the server listens, once it does.
+// Addresses returns the addresses on which the server listens, as soon as it does.
 func (s *Server) Addresses(ctx context.Context) ([]string, error) {
 	select {
 	case <-s.bound:
@@ -118,7 +121,7 @@ func (s *Server) Addresses(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// listen opens all addresses, or none.
+// listen listens on all addresses, or on none.
 func (s *Server) listen(ctx context.Context) error {
 	for _, address := range s.options.Listen {
 		if err := s.open(ctx, address); err != nil {
@@ -129,7 +132,7 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
-// open opens one address for both protocols. With port 0, TCP gets the port that UDP was given.
+// open listens on one address for both protocols. With port 0, TCP uses the port that UDP was given.
 func (s *Server) open(ctx context.Context, address string) error {
 	var config net.ListenConfig
 	packets, err := config.ListenPacket(ctx, "udp", address)
@@ -138,10 +141,10 @@ func (s *Server) open(ctx context.Context, address string) error {
 	}
 	conn := packets.(*net.UDPConn)
 	s.udp = append(s.udp, conn)
-	if err := tellDestination(conn); err != nil {
+	if err := enablePacketInfo(conn); err != nil {
 		return err
 	}
-	_ = conn.SetReadBuffer(socketBuffer) // as much as the system allows
+	_ = conn.SetReadBuffer(socketBuffer) // the system may allow less
 	l, err := config.Listen(ctx, "tcp", conn.LocalAddr().String())
 	if err != nil {
 		return err

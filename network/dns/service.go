@@ -28,7 +28,7 @@ func (q question) service(labels []string) found {
 	case s.external != "":
 		return found{}
 	case n == 2:
-		return q.whole(s)
+		return q.wholeService(s)
 	case n == 3 && !strings.HasPrefix(labels[0], "_"):
 		return q.host(s, labels[0])
 	case n == 3:
@@ -39,8 +39,8 @@ func (q question) service(labels []string) found {
 	return found{}
 }
 
-// whole answers the name of a service. Without ready endpoints a headless service does not exist in the zone.
-func (q question) whole(s *service) found {
+// wholeService answers the name of a service. A headless service without ready endpoints does not exist in the zone.
+func (q question) wholeService(s *service) found {
 	if q.kind == wire.TypeSRV {
 		return q.ports(s, "", "")
 	}
@@ -54,7 +54,7 @@ func (q question) whole(s *service) found {
 	return found{exists: len(all) > 0, records: q.addresses(q.owner, distinct(all))}
 }
 
-// host answers the name of one endpoint, or of several with the same host name.
+// host answers the host name of one endpoint, or of several with the same one.
 func (q question) host(s *service, host string) found {
 	var all []netip.Addr
 	for t := range q.targets(s) {
@@ -65,7 +65,7 @@ func (q question) host(s *service, host string) found {
 	return found{exists: len(all) > 0, records: q.addresses(q.owner, distinct(all))}
 }
 
-// targets ranges over the ready endpoints of a service and the ports that they have.
+// targets ranges over the ready endpoints of a service and their ports.
 func (q question) targets(s *service) func(yield func(target, []port) bool) {
 	return func(yield func(target, []port) bool) {
 		for slice := range q.endpoints.By(endpointsByService, s.namespace+"/"+s.name) {
@@ -78,12 +78,12 @@ func (q question) targets(s *service) func(yield func(target, []port) bool) {
 	}
 }
 
-// ports answers _name._protocol, and with empty words all ports. Only SRV records are there.
+// ports answers _name._protocol; an empty name or protocol means all. Only SRV records exist there.
 func (q question) ports(s *service, name, protocol string) found {
 	wanted := func(p port) bool {
 		return (name == "" || p.name != "" && "_"+p.name == name) && (protocol == "" || "_"+p.protocol == protocol)
 	}
-	r := srv{question: q, service: s.name + "." + s.namespace + ".svc." + q.domain, silent: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != ""}
+	r := srv{question: q, service: s.name + "." + s.namespace + ".svc." + q.domain, noData: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != ""}
 	if s.headless {
 		for t, ports := range q.targets(s) {
 			for _, p := range ports {
@@ -103,32 +103,32 @@ func (q question) ports(s *service, name, protocol string) found {
 	return r.found
 }
 
-// srv gathers SRV records, and the addresses of their names.
+// srv collects SRV records, and the addresses of their names.
 type srv struct {
 	question
 	found
 	service string
-	silent  bool // the name exists, but has no records of the type asked for
+	noData  bool // the name exists, but the records of the requested type do not
 	seen    map[string]struct{}
 }
 
 func (r *srv) add(host string, p port, addresses ...netip.Addr) {
 	r.exists = true
-	if r.silent {
+	if r.noData {
 		return
 	}
-	if r.first(host + ":" + strconv.Itoa(int(p.number))) {
+	if r.isNew(host + ":" + strconv.Itoa(int(p.number))) {
 		r.records = append(r.records, &wire.SRV{Hdr: r.header(r.owner, wire.TypeSRV), Weight: 100, Port: p.number, Target: host})
 	}
 	for _, a := range addresses {
-		if r.first(host + "=" + a.String()) {
+		if r.isNew(host + "=" + a.String()) {
 			r.extra = append(r.extra, r.address(host, a))
 		}
 	}
 }
 
-// first tells whether a word comes for the first time: one endpoint may stand in several slices.
-func (r *srv) first(word string) bool {
+// isNew reports whether a record is the first of its kind: one endpoint may be in several slices.
+func (r *srv) isNew(word string) bool {
 	if _, again := r.seen[word]; again {
 		return false
 	}
@@ -139,7 +139,7 @@ func (r *srv) first(word string) bool {
 	return true
 }
 
-// distinct leaves out addresses that come again: one endpoint may stand in two slices while it moves.
+// distinct removes repeated addresses: an endpoint may be in two slices while it is moved.
 func distinct(all []netip.Addr) []netip.Addr {
 	if len(all) < 2 {
 		return all

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/network/dns"
 )
 
-// stage is an API server and a DNS server that follows it.
+// stage is an API server and a DNS server with its informers.
 type stage struct {
 	testing.TB
 	kube    *kubernetes.Clientset
@@ -27,7 +27,7 @@ type stage struct {
 	address string
 }
 
-// newStage starts both. The options' clients and address are filled in.
+// newStage starts both, and sets the options' clients and address.
 func newStage(t testing.TB, o dns.Options) *stage {
 	t.Helper()
 	cluster := millracetest.Start(t, millrace.Options{Controllers: []string{}, NoScheduler: true})
@@ -67,7 +67,7 @@ func (s *stage) listening(ctx context.Context) string {
 	return all[0]
 }
 
-// service creates a service in the namespace default, and waits until the server knows it.
+// service creates a service in the namespace default, and waits until the server has it.
 func (s *stage) service(name string, spec corev1.ServiceSpec) *corev1.Service {
 	s.Helper()
 	got, err := s.kube.CoreV1().Services("default").Create(s.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
@@ -80,7 +80,7 @@ func (s *stage) service(name string, spec corev1.ServiceSpec) *corev1.Service {
 	return got
 }
 
-// slice creates a slice of a service, and waits until the server knows it.
+// slice creates a slice of a service, and waits until the server has it.
 func (s *stage) slice(service string, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort, all ...discoveryv1.Endpoint) {
 	s.Helper()
 	got, err := s.kube.DiscoveryV1().EndpointSlices("default").Create(s.Context(), &discoveryv1.EndpointSlice{
@@ -95,7 +95,8 @@ func (s *stage) slice(service string, family discoveryv1.AddressType, ports []di
 	}
 }
 
-// managed creates a slice with one endpoint as the controller does for services with a selector; marked is how it does for headless ones.
+// managed creates a slice with one endpoint like the controller's for services with a selector; marked is its label for headless
+// services.
 func (s *stage) managed(service, address string, marked bool) {
 	s.Helper()
 	labels := map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}
@@ -130,7 +131,7 @@ func (s *stage) exchange(m *wire.Msg, network string) *wire.Msg {
 	return reply
 }
 
-// expect asks, and compares the code and the values of the answer, without order.
+// expect asks, and compares the code and the values of the answer, in any order.
 func (s *stage) expect(name string, kind uint16, code int, values ...string) {
 	s.Helper()
 	reply := s.ask(name, kind)
@@ -151,7 +152,7 @@ func (s *stage) expect(name string, kind uint16, code int, values ...string) {
 	}
 }
 
-// upstreamServer is another DNS server, which answers as a function says.
+// upstreamServer is another DNS server, whose answers a function makes.
 func upstreamServer(t testing.TB, answer func(*wire.Msg) *wire.Msg) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// The bounds of TCP.
+// The limits of TCP connections.
 const (
 	maxStreams = 500
 	idleStream = 10 * time.Second
@@ -48,7 +48,7 @@ func (s *Server) serveStreams(ctx context.Context, fail context.CancelCauseFunc,
 	}
 }
 
-// serveStream answers the questions of one connection, in their order.
+// serveStream answers the requests of one connection, in their order.
 func (s *Server) serveStream(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()

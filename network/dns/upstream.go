@@ -9,25 +9,25 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// upstream is a server that questions are forwarded to.
+// upstream is a server to which requests are forwarded.
 type upstream struct {
 	address string       // host:port
-	failed  atomic.Int64 // when it last gave no answer, in nanoseconds of Unix time; 0: never
-	loops   atomic.Bool  // it leads back to this server
+	failed  atomic.Int64 // when it last did not answer, in nanoseconds of Unix time; 0: never
+	loops   atomic.Bool  // it forwards to this server
 }
 
-// avoidance is how long a server that gave no answer is asked last.
-const avoidance = 5 * time.Second
+// avoidTime is how long a server that did not answer is asked after all others.
+const avoidTime = 5 * time.Second
 
 func (u *upstream) rank(now time.Time) int {
-	if at := u.failed.Load(); at != 0 && now.Sub(time.Unix(0, at)) < avoidance {
+	if at := u.failed.Load(); at != 0 && now.Sub(time.Unix(0, at)) < avoidTime {
 		return 1
 	}
 	return 0
 }
 
-// ask asks over UDP from a new port each time, and over TCP if the answer does not fit.
-func (u *upstream) ask(ctx context.Context, key asked) (*wire.Msg, error) {
+// ask asks over UDP from a new port each time, and over TCP if the answer was truncated.
+func (u *upstream) ask(ctx context.Context, key cacheKey) (*wire.Msg, error) {
 	m := new(wire.Msg).SetQuestion(key.name, key.kind)
 	m.CheckingDisabled = key.checking
 	m.SetEdns0(largeSize, key.dnssec)

@@ -13,42 +13,42 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// service is what the zone needs of a Service.
+// service is the part of a Service that the zone needs.
 type service struct {
 	namespace, name string
-	addresses       []netip.Addr // of the cluster
+	addresses       []netip.Addr // cluster IPs
 	headless        bool
-	external        string // the name that it stands for, fully qualified
+	external        string // the external name, fully qualified
 	ports           []port
 }
 
-// port is a port of a service or of a slice, in the words of the zone: lower case.
+// port is a port of a service or of a slice; the zone uses lower case.
 type port struct {
 	name, protocol string
 	number         uint16
 }
 
-// endpoints is what the zone needs of an EndpointSlice.
+// endpoints is the part of an EndpointSlice that the zone needs.
 type endpoints struct {
 	service string // namespace/name
 	targets []target
 	ports   []port
 }
 
-// target is an endpoint that is ready.
+// target is a ready endpoint.
 type target struct {
 	address netip.Addr
 	host    string // its label in the zone
 }
 
-// The indexes.
+// Indexes of the informers.
 var (
 	serviceByAddress   = informer.NewIndex(func(s *service) []string { return texts(s.addresses) })
 	endpointsByService = informer.NewIndex(func(e *endpoints) []string { return []string{e.service} })
 	endpointsByAddress = informer.NewIndex((*endpoints).addresses)
 )
 
-// view is the informers that the zone reads.
+// view has the informers that the zone reads.
 type view struct {
 	services   *informer.Shared[*service]
 	endpoints  *informer.Shared[*endpoints]
@@ -102,7 +102,7 @@ func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 		if e.Conditions.Ready != nil && !*e.Conditions.Ready || len(e.Addresses) == 0 {
 			continue
 		}
-		address, err := netip.ParseAddr(e.Addresses[0]) // the others have no meaning
+		address, err := netip.ParseAddr(e.Addresses[0]) // Kubernetes defines only the first address
 		if err != nil {
 			continue
 		}
@@ -129,11 +129,11 @@ func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 	return out
 }
 
-// controllerName is who makes the slices of services with a selector.
+// controllerName is the controller that makes the slices of services with a selector.
 const controllerName = "endpointslice-controller.k8s.io"
 
-// belongsToAddress says whether a slice is of a service with an address, whose endpoints have no names: in a large cluster these are
-// nearly all endpoints. Only Kubernetes' controller is trusted to mark the slices of headless services.
+// belongsToAddress reports whether a slice belongs to a service with a cluster IP. Its endpoints have no names, and in a large
+// cluster these are nearly all endpoints. Only Kubernetes' controller is trusted to label the slices of headless services.
 func belongsToAddress(s *discoveryv1.EndpointSlice) bool {
 	_, headless := s.Labels[corev1.IsHeadlessService]
 	return !headless && s.Labels[discoveryv1.LabelManagedBy] == controllerName
@@ -147,17 +147,17 @@ func (e *endpoints) addresses() []string {
 	return out
 }
 
-// protocol is the label's word without its underscore.
+// protocol is the protocol's label in the zone, without the underscore.
 func protocol(p corev1.Protocol) string {
 	return strings.ToLower(string(cmp.Or(p, corev1.ProtocolTCP)))
 }
 
-// dashed is the label of an address: 10.1.2.3 is 10-1-2-3, 2001:db8::1 is 2001-db8--1.
+// dashed returns the label of an address: 10.1.2.3 is 10-1-2-3, 2001:db8::1 is 2001-db8--1.
 func dashed(a netip.Addr) string {
 	return strings.NewReplacer(".", "-", ":", "-").Replace(a.String())
 }
 
-// undashed is the address of such a label.
+// undashed returns the address of such a label.
 func undashed(label string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(strings.ReplaceAll(label, "-", ".")); err == nil {
 		return a, true

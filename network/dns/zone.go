@@ -7,7 +7,7 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// specification is the version of Kubernetes' DNS specification that dns-version tells.
+// specification is the version of Kubernetes' DNS specification, the answer to dns-version.
 const specification = "1.1.0"
 
 // zone answers the names of the cluster from the informers.
@@ -17,21 +17,21 @@ type zone struct {
 	ttl    uint32 // seconds
 }
 
-// found is what the zone knows of a name.
+// found is the result of a lookup in the zone.
 type found struct {
-	exists  bool      // the name exists, whether or not it has records of the type asked for
+	exists  bool      // the name exists, even if it has no records of the requested type
 	records []wire.RR // the answer
 	extra   []wire.RR // addresses of the names in the answer
 	alias   string    // the answer is a CNAME to this name
 }
 
-// has tells whether a name belongs to the zone.
+// has reports whether a name is inside the zone.
 func (z *zone) has(name string) bool {
 	return len(name) == len(z.domain) && name == z.domain ||
 		len(name) > len(z.domain) && strings.HasSuffix(name, z.domain) && name[len(name)-len(z.domain)-1] == '.'
 }
 
-// find looks up a name of the zone. name is in lower case and ends with a dot; owner is the same as the client wrote it.
+// find looks up a name of the zone. name is in lower case and ends with a dot; owner is the name as the client wrote it.
 func (z *zone) find(name, owner string, kind uint16) found {
 	q := question{zone: z, owner: owner, kind: kind}
 	labels := strings.Split(strings.TrimSuffix(strings.TrimSuffix(name, z.domain), "."), ".")
@@ -80,7 +80,7 @@ func (q question) text(text string) found {
 	return f
 }
 
-// nameserver is the name in the zone's NS record: the DNS service, if there is one under its usual name.
+// nameserver returns the name for the zone's NS record: the DNS service, if it has its usual name.
 func (q question) nameserver() found {
 	f := found{exists: true}
 	if s, ok := q.services.Get("kube-system", "kube-dns"); ok {
@@ -89,7 +89,7 @@ func (q question) nameserver() found {
 	return f
 }
 
-// pod answers a-b-c-d.NAMESPACE.pod. The address is taken from the name: that such a pod exists is not checked.
+// pod answers a-b-c-d.NAMESPACE.pod. The address is taken from the name. Whether there is such a pod is not checked.
 func (q question) pod(labels []string) found {
 	switch len(labels) {
 	case 0:
@@ -109,7 +109,7 @@ func (z *zone) namespace(name string) bool {
 	return ok
 }
 
-// addresses are the records of a name for those addresses that have the type asked for.
+// addresses returns the records of a name for those addresses that have the requested type.
 func (q question) addresses(owner string, all []netip.Addr) []wire.RR {
 	out := make([]wire.RR, 0, len(all))
 	for _, a := range all {
@@ -131,7 +131,8 @@ func (z *zone) header(owner string, kind uint16) wire.RR_Header {
 	return wire.RR_Header{Name: owner, Rrtype: kind, Class: wire.ClassINET, Ttl: z.ttl}
 }
 
-// soa is the record that goes with each negative answer. Its serial number says nothing: there are no zone transfers.
+// soa returns the record that is part of each negative answer. Its serial number is constant: there are no zone
+// transfers.
 func (z *zone) soa() wire.RR {
 	return &wire.SOA{
 		Hdr: z.header(z.domain, wire.TypeSOA), Ns: "ns.dns." + z.domain, Mbox: "hostmaster." + z.domain,

@@ -64,7 +64,7 @@ func TestEndpointsOfAServiceWithAnAddressHaveNoReverseName(t *testing.T) {
 	s := newStage(t, dns.Options{})
 	s.service("web", corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}})
 	s.slice("web", discoveryv1.AddressTypeIPv4, []discoveryv1.EndpointPort{named("", 80)}, at("10.1.0.1", "", true))
-	s.expect("1.0.1.10.in-addr.arpa.", wire.TypePTR, wire.RcodeServerFailure) // nobody can be asked
+	s.expect("1.0.1.10.in-addr.arpa.", wire.TypePTR, wire.RcodeServerFailure) // no upstream server is configured
 }
 
 func TestEndpointsAreKeptOnlyOfServicesThatNeedThem(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes is a list of netlink attributes, encoded. Numbers of nf_tables are big endian.
+// attributes is a list of encoded netlink attributes. Numbers of nf_tables are big-endian.
 type attributes []byte
 
 // header is the size of an attribute's header.
@@ -43,22 +43,22 @@ func (a *attributes) long(kind uint16, value uint64) {
 	a.bytes(kind, binary.BigEndian.AppendUint64(nil, value))
 }
 
-// nest writes attributes into an attribute.
+// nest writes an attribute that contains attributes.
 func (a *attributes) nest(kind uint16, inner func()) {
-	at := a.open(kind)
+	at := a.beginNested(kind)
 	inner()
-	a.shut(at)
+	a.endNested(at)
 }
 
-// open begins a nested attribute, and shut ends it.
-func (a *attributes) open(kind uint16) int {
+// beginNested begins a nested attribute, and endNested ends it.
+func (a *attributes) beginNested(kind uint16) int {
 	at := len(*a)
 	*a = binary.NativeEndian.AppendUint16(*a, 0)
 	*a = binary.NativeEndian.AppendUint16(*a, kind|unix.NLA_F_NESTED)
 	return at
 }
 
-func (a *attributes) shut(at int) {
+func (a *attributes) endNested(at int) {
 	binary.NativeEndian.PutUint16((*a)[at:], uint16(len(*a)-at))
 }
 
@@ -75,8 +75,8 @@ func each(list []byte, f func(kind uint16, value []byte)) {
 	}
 }
 
-// pick returns the first attribute of a kind.
-func pick(list []byte, wanted uint16) []byte {
+// attribute returns the value of the first attribute of a kind.
+func attribute(list []byte, wanted uint16) []byte {
 	var out []byte
 	each(list, func(kind uint16, value []byte) {
 		if kind == wanted && out == nil {
@@ -86,8 +86,8 @@ func pick(list []byte, wanted uint16) []byte {
 	return out
 }
 
-// word is a text attribute without the zero at its end.
-func word(value []byte) string {
+// textOf returns the text of an attribute without the zero byte at its end.
+func textOf(value []byte) string {
 	for i, b := range value {
 		if b == 0 {
 			return string(value[:i])

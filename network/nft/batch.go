@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table is a table of one family.
+// Table is the family and the name of a table.
 type Table struct {
 	Family Family
 	Name   string
 }
 
-// Family is the kind of packets that a table sees.
+// Family selects the packets that a table receives.
 type Family uint8
 
 // The families.
@@ -26,28 +26,28 @@ const (
 	Bridge Family = unix.NFPROTO_BRIDGE
 )
 
-// Batch is a transaction that is being written. The zero value is empty.
+// Batch is a transaction, a list of messages. The zero value is empty.
 type Batch struct {
 	buf   attributes
 	steps []string // what each message does, for errors
-	last  int      // where the last message begins
+	last  int      // the offset of the last message
 	sets  uint32
 }
 
-// Len is the number of messages.
+// Len returns the number of messages.
 func (b *Batch) Len() int { return len(b.steps) }
 
-// Bytes are the messages as the kernel gets them. The caller does not change them.
+// Bytes returns the messages as they are sent to the kernel. The caller must not modify them.
 func (b *Batch) Bytes() []byte { return b.buf }
 
-// first is the sequence number of the first message. The batch's own begin has the one before.
-const first = 1
+// firstSequence is the sequence number of the first message. The batch's begin message has the number before.
+const firstSequence = 1
 
 // message writes one message of nf_tables.
 func (b *Batch) message(kind uint16, flags uint16, family Family, what string, body func(*attributes)) {
 	b.last = len(b.buf)
 	b.steps = append(b.steps, what)
-	b.raw(unix.NFNL_SUBSYS_NFTABLES<<8|kind, unix.NLM_F_REQUEST|flags, uint32(first+len(b.steps)-1), uint8(family), 0, body)
+	b.raw(unix.NFNL_SUBSYS_NFTABLES<<8|kind, unix.NLM_F_REQUEST|flags, uint32(firstSequence+len(b.steps)-1), uint8(family), 0, body)
 }
 
 // raw writes a netlink message with the header of nfnetlink.
@@ -66,7 +66,7 @@ func (b *Batch) raw(kind, flags uint16, sequence uint32, family uint8, resource 
 	binary.NativeEndian.PutUint32(b.buf[at:], uint32(len(b.buf)-at))
 }
 
-// AddTable makes a table, if it is not there. comment is kept with it; it says of which make the table is.
+// AddTable makes a table if it does not exist. comment is stored with it; it identifies the layout of the table.
 func (b *Batch) AddTable(t Table, comment string) {
 	b.message(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, t.Family, "add table "+t.Name, func(a *attributes) {
 		a.text(unix.NFTA_TABLE_NAME, t.Name)
@@ -76,14 +76,14 @@ func (b *Batch) AddTable(t Table, comment string) {
 	})
 }
 
-// DeleteTable removes a table with all that is in it. It must be there.
+// DeleteTable removes a table and everything in it. It must exist.
 func (b *Batch) DeleteTable(t Table) {
 	b.message(unix.NFT_MSG_DELTABLE, 0, t.Family, "delete table "+t.Name, func(a *attributes) {
 		a.text(unix.NFTA_TABLE_NAME, t.Name)
 	})
 }
 
-// Chain is a chain of rules. With a Type it is called by the kernel at a hook; else by other chains.
+// Chain is a chain of rules. A chain with a Type is called by the kernel at a hook, others by rules of other chains.
 type Chain struct {
 	Name     string
 	Type     string // filter or nat
@@ -91,7 +91,7 @@ type Chain struct {
 	Priority int32
 }
 
-// AddChain makes a chain, if it is not there.
+// AddChain makes a chain if it does not exist.
 func (b *Batch) AddChain(t Table, c Chain) {
 	b.message(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE, t.Family, "add chain "+c.Name, func(a *attributes) {
 		a.text(unix.NFTA_CHAIN_TABLE, t.Name)
@@ -107,7 +107,7 @@ func (b *Batch) AddChain(t Table, c Chain) {
 	})
 }
 
-// DeleteChain removes a chain, which must be empty and not be called.
+// DeleteChain removes a chain, which must be empty and not referenced.
 func (b *Batch) DeleteChain(t Table, name string) {
 	b.message(unix.NFT_MSG_DELCHAIN, 0, t.Family, "delete chain "+name, func(a *attributes) {
 		a.text(unix.NFTA_CHAIN_TABLE, t.Name)
@@ -139,16 +139,16 @@ func (b *Batch) AddRule(t Table, chain string, rule ...Expression) {
 // tableUserData is NFTA_TABLE_USERDATA, which the unix package does not have.
 const tableUserData = 6
 
-// commentData is a comment as nft writes it: type 0, a length, and the text with a zero.
+// commentData encodes a comment as the program nft does: type 0, a length, and the text with a zero byte.
 func commentData(comment string) []byte {
 	comment = comment[:min(len(comment), 250)]
 	return append(append([]byte{0, byte(len(comment) + 1)}, comment...), 0)
 }
 
-// refused is the kernel's answer to one message.
-func (b *Batch) refused(sequence uint32, number unix.Errno) error {
+// errorFor returns the error for the message with a sequence number.
+func (b *Batch) errorFor(sequence uint32, number unix.Errno) error {
 	what := "the transaction"
-	if i := int(sequence) - first; i >= 0 && i < len(b.steps) {
+	if i := int(sequence) - firstSequence; i >= 0 && i < len(b.steps) {
 		what = b.steps[i]
 	}
 	return fmt.Errorf("nf_tables: %s: %w", what, number)

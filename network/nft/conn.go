@@ -16,7 +16,7 @@ import (
 type Conn struct {
 	fd     int
 	buffer []byte
-	sent   uint32 // sequence numbers of requests
+	sent   uint32 // the last sequence number
 }
 
 // answerTimeout is how long the kernel may take for one answer.
@@ -33,7 +33,7 @@ func Dial() (*Conn, error) {
 	err = errors.Join(
 		unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit),
-		unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1), // errors without a copy of what was sent
+		unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1), // errors do not contain the message
 	)
 	if err != nil {
 		c.Close()
@@ -45,7 +45,7 @@ func Dial() (*Conn, error) {
 // Close closes the socket.
 func (c *Conn) Close() error { return unix.Close(c.fd) }
 
-// Commit carries out a batch. An empty one is nothing to do.
+// Commit sends a batch and waits for its result. It does nothing for an empty batch.
 func (c *Conn) Commit(b *Batch) error {
 	if len(b.steps) == 0 {
 		return nil
@@ -56,8 +56,8 @@ func (c *Conn) Commit(b *Batch) error {
 	at := len(whole.buf)
 	whole.buf = append(whole.buf, b.buf...)
 	flags := whole.buf[at+b.last+6:]
-	binary.NativeEndian.PutUint16(flags, binary.NativeEndian.Uint16(flags)|unix.NLM_F_ACK) // of the last message: it says that all is done
-	last := uint32(first + len(b.steps) - 1)
+	binary.NativeEndian.PutUint16(flags, binary.NativeEndian.Uint16(flags)|unix.NLM_F_ACK) // of the last message: its acknowledgement means that all messages are done
+	last := uint32(firstSequence + len(b.steps) - 1)
 	whole.raw(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, last+1, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil)
 	if err := c.drain(); err != nil {
 		return err
@@ -65,10 +65,10 @@ func (c *Conn) Commit(b *Batch) error {
 	if err := c.send(whole.buf); err != nil {
 		return err
 	}
-	return c.acknowledged(b, last)
+	return c.waitAcknowledged(b, last)
 }
 
-// send sends a message as one piece, however large it is.
+// send sends a message with one system call, however large it is.
 func (c *Conn) send(message []byte) error {
 	room := 2*len(message) + 1<<16
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, room); err != nil {
@@ -80,7 +80,7 @@ func (c *Conn) send(message []byte) error {
 	return nil
 }
 
-// drain throws away what is left of an earlier failure.
+// drain discards what is left of an earlier failure.
 func (c *Conn) drain() error {
 	for {
 		_, _, err := unix.Recvfrom(c.fd, c.buffer, unix.MSG_DONTWAIT)
@@ -93,8 +93,8 @@ func (c *Conn) drain() error {
 	}
 }
 
-// acknowledged waits for the answer to a batch: the first error, or that the last message is done.
-func (c *Conn) acknowledged(b *Batch, last uint32) error {
+// waitAcknowledged waits for the result of a batch: the first error, or the acknowledgement of the last message.
+func (c *Conn) waitAcknowledged(b *Batch, last uint32) error {
 	for {
 		messages, err := c.receive()
 		if err != nil {
@@ -105,7 +105,7 @@ func (c *Conn) acknowledged(b *Batch, last uint32) error {
 				continue
 			}
 			if number := -int32(binary.NativeEndian.Uint32(m.body)); number != 0 {
-				return b.refused(m.sequence, unix.Errno(number))
+				return b.errorFor(m.sequence, unix.Errno(number))
 			}
 			if m.sequence == last {
 				return nil
@@ -114,7 +114,7 @@ func (c *Conn) acknowledged(b *Batch, last uint32) error {
 	}
 }
 
-// message is a netlink message that has come.
+// message is a received netlink message.
 type message struct {
 	kind, flags uint16
 	sequence    uint32

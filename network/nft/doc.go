@@ -10,10 +10,11 @@
 // # Guarantees
 //
 //   - Atomic: a Batch takes effect as a whole or not at all. No packet sees half of it.
-//   - Direct: no program is started and no text is parsed. Elements are encoded once, into the bytes that the kernel gets.
+//   - Direct: no program is started and no text is parsed. Elements are encoded once, into the bytes that the kernel
+//     receives.
 //   - Honest: an error names the message of the batch that the kernel refused.
 //
-// A Conn works in the network namespace of the thread that dialled it. It is used by one goroutine at a time.
+// A Conn works in the network namespace of the thread that called Dial. Only one goroutine may use it at a time.
 //
-// The package knows what this module needs, and no more of nf_tables.
+// The package has only those parts of nf_tables that this module needs.
 package nft

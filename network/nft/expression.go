@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Expression is a part of a rule: it reads something into registers, compares, or acts. If a comparison fails, the rule ends.
+// Expression is a part of a rule: it reads a value into registers, compares registers, or acts on the packet. If a comparison
+// fails, the rest of the rule is skipped.
 type Expression func(*attributes)
 
-// Register is one of sixteen of four bytes each. Longer values stand in several, one behind the other.
+// Register is one of sixteen registers of four bytes. Longer values use several consecutive ones.
 type Register uint32
 
 // R0 is the first register; R0+1 the next.
@@ -25,7 +26,7 @@ func expression(name string, body func(*attributes)) Expression {
 	}
 }
 
-// Meta reads something about the packet, such as unix.NFT_META_L4PROTO.
+// Meta reads a property of the packet, such as unix.NFT_META_L4PROTO.
 func Meta(key uint32, to Register) Expression {
 	return expression("meta", func(a *attributes) {
 		a.number(unix.NFTA_META_DREG, uint32(to))
@@ -33,7 +34,7 @@ func Meta(key uint32, to Register) Expression {
 	})
 }
 
-// SetMeta writes something about the packet, such as unix.NFT_META_MARK.
+// SetMeta writes a property of the packet, such as unix.NFT_META_MARK.
 func SetMeta(key uint32, from Register) Expression {
 	return expression("meta", func(a *attributes) {
 		a.number(unix.NFTA_META_KEY, key)
@@ -41,7 +42,7 @@ func SetMeta(key uint32, from Register) Expression {
 	})
 }
 
-// Network reads bytes of the network header, and Transport of the header behind it.
+// Network reads bytes of the network header, and Transport of the transport header.
 func Network(offset, size uint32, to Register) Expression {
 	return payload(unix.NFT_PAYLOAD_NETWORK_HEADER, offset, size, to)
 }
@@ -60,10 +61,10 @@ func payload(base, offset, size uint32, to Register) Expression {
 	})
 }
 
-// Equal goes on if a register holds this value.
+// Equal continues the rule if a register has this value.
 func Equal(in Register, value []byte) Expression { return compare(in, unix.NFT_CMP_EQ, value) }
 
-// Unequal goes on if it does not.
+// Unequal continues the rule if a register does not have this value.
 func Unequal(in Register, value []byte) Expression { return compare(in, unix.NFT_CMP_NEQ, value) }
 
 func compare(in Register, operator uint32, value []byte) Expression {
@@ -74,7 +75,7 @@ func compare(in Register, operator uint32, value []byte) Expression {
 	})
 }
 
-// Masked keeps the bits of mask, and then turns those of flip.
+// Masked clears all bits that are not in mask, and then inverts those in flip.
 func Masked(in Register, mask, flip []byte) Expression {
 	return expression("bitwise", func(a *attributes) {
 		a.number(unix.NFTA_BITWISE_SREG, uint32(in))
@@ -93,7 +94,7 @@ func Load(to Register, value []byte) Expression {
 	})
 }
 
-// The verdicts.
+// Verdict codes.
 const (
 	accept = 1
 	drop   = 0
@@ -111,31 +112,31 @@ func verdict(code uint32, chain string) Expression {
 // Accept lets the packet pass this hook's chain.
 func Accept() Expression { return verdict(accept, "") }
 
-// Drop throws the packet away.
+// Drop discards the packet.
 func Drop() Expression { return verdict(drop, "") }
 
-// Return goes back to the chain that called.
+// Return returns to the calling chain.
 func Return() Expression { return verdict(leave, "") }
 
-// Jump goes through another chain and comes back.
+// Jump calls another chain, which may return.
 func Jump(chain string) Expression { return verdict(jump, chain) }
 
-// Goto goes through another chain and does not come back.
+// Goto continues in another chain, which does not return.
 func Goto(chain string) Expression { return verdict(gotoChain, chain) }
 
-// In goes on if a set has the key.
+// In continues the rule if a set has the key.
 func In(set string, key Register) Expression { return lookup(set, key, nil, false) }
 
-// NotIn goes on if it does not.
+// NotIn continues the rule if a set does not have the key.
 func NotIn(set string, key Register) Expression { return lookup(set, key, nil, true) }
 
-// Find reads the value of a key in a map; the rule ends if there is none.
-func Find(set string, key, to Register) Expression {
+// Lookup reads the value of a key in a map; without such a key the rest of the rule is skipped.
+func Lookup(set string, key, to Register) Expression {
 	return lookup(set, key, func(a *attributes) { a.number(unix.NFTA_LOOKUP_DREG, uint32(to)) }, false)
 }
 
-// Follow goes to the chain that a map has for the key.
-func Follow(set string, key Register) Expression {
+// LookupVerdict continues in the chain that a map has for the key.
+func LookupVerdict(set string, key Register) Expression {
 	return lookup(set, key, func(a *attributes) { a.number(unix.NFTA_LOOKUP_DREG, unix.NFT_REG_VERDICT) }, false)
 }
 
@@ -152,24 +153,24 @@ func lookup(set string, key Register, to func(*attributes), invert bool) Express
 	})
 }
 
-// Remember adds a key with its value to a dynamic map; it is gone after the time-out.
-func Remember(set string, key, value Register, timeout time.Duration) Expression {
+// AddToMap adds a key with its value to a dynamic map. The kernel removes it after the timeout.
+func AddToMap(set string, key, value Register, timeout time.Duration) Expression {
 	return dynamic(set, unix.NFT_DYNSET_OP_ADD, key, func(a *attributes) {
 		a.number(unix.NFTA_DYNSET_SREG_DATA, uint32(value))
 		a.long(unix.NFTA_DYNSET_TIMEOUT, uint64(timeout.Milliseconds()))
 	})
 }
 
-// Refresh lets an element of a dynamic map that is there live for its time-out from now on, and adds it if it is not there.
-func Refresh(set string, key, value Register, timeout time.Duration) Expression {
+// UpdateInMap adds a key with its value to a dynamic map, or restarts the timeout of an existing one.
+func UpdateInMap(set string, key, value Register, timeout time.Duration) Expression {
 	return dynamic(set, unix.NFT_DYNSET_OP_UPDATE, key, func(a *attributes) {
 		a.number(unix.NFTA_DYNSET_SREG_DATA, uint32(value))
 		a.long(unix.NFTA_DYNSET_TIMEOUT, uint64(timeout.Milliseconds()))
 	})
 }
 
-// Forget removes a key from a dynamic map. The kernel asks for the register of a value, and does not look at it.
-func Forget(set string, key, value Register) Expression {
+// DeleteFromMap removes a key from a dynamic map. The kernel requires the register of a value, and ignores it.
+func DeleteFromMap(set string, key, value Register) Expression {
 	return dynamic(set, 2, key, func(a *attributes) { a.number(unix.NFTA_DYNSET_SREG_DATA, uint32(value)) }) // NFT_DYNSET_OP_DELETE
 }
 
@@ -182,7 +183,7 @@ func dynamic(set string, operation uint32, key Register, more func(*attributes))
 	})
 }
 
-// RandomFrom puts one of the next limit numbers from low on into a register.
+// RandomFrom sets a register to a random number of low to low+limit-1.
 func RandomFrom(low, limit uint32, to Register) Expression {
 	return expression("numgen", func(a *attributes) {
 		a.number(unix.NFTA_NG_DREG, uint32(to))
@@ -192,7 +193,7 @@ func RandomFrom(low, limit uint32, to Register) Expression {
 	})
 }
 
-// Destination translates the connection's destination. port 0 leaves its port.
+// Destination translates the connection's destination. With port 0 the port is unchanged.
 func Destination(family Family, address, port Register) Expression {
 	return expression("nat", func(a *attributes) {
 		a.number(unix.NFTA_NAT_TYPE, unix.NFT_NAT_DNAT)
@@ -204,14 +205,14 @@ func Destination(family Family, address, port Register) Expression {
 	})
 }
 
-// Masquerade gives the connection this machine's address as its source, with a port at random.
+// Masquerade sets the connection's source to this machine's address, with a random port.
 func Masquerade() Expression {
 	return expression("masq", func(a *attributes) {
 		a.number(unix.NFTA_MASQ_FLAGS, unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY)
 	})
 }
 
-// Reject drops the packet and tells the sender that the port is not reachable.
+// Reject drops the packet and sends the ICMP error "port unreachable".
 func Reject(family Family) Expression {
 	code := byte(3) // ICMP: port unreachable
 	if family == IPv6 {
@@ -223,7 +224,7 @@ func Reject(family Family) Expression {
 	})
 }
 
-// Fib reads what the routing table says of the packet's addresses.
+// Fib reads the result of a routing table lookup of the packet's addresses.
 func Fib(flags, result uint32, to Register) Expression {
 	return expression("fib", func(a *attributes) {
 		a.number(unix.NFTA_FIB_DREG, uint32(to))
@@ -232,7 +233,7 @@ func Fib(flags, result uint32, to Register) Expression {
 	})
 }
 
-// Conntrack reads something about the connection, such as unix.NFT_CT_STATE.
+// Conntrack reads a property of the connection, such as unix.NFT_CT_STATE.
 func Conntrack(key uint32, to Register) Expression {
 	return expression("ct", func(a *attributes) {
 		a.number(unix.NFTA_CT_DREG, uint32(to))
@@ -240,5 +241,5 @@ func Conntrack(key uint32, to Register) Expression {
 	})
 }
 
-// Native is a number in this machine's byte order, as the kernel keeps marks and states.
+// Native returns a number in this machine's byte order, which the kernel uses for marks and states.
 func Native(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }

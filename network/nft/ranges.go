@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Ranges are the elements of an interval set with one address as its key. Ranges that overlap or touch become one, as the kernel
-// asks for.
+// Ranges returns the elements of an interval set with one address as its key. Ranges that overlap or touch are merged, as the
+// kernel requires.
 func Ranges(all []netip.Prefix) []Element {
-	type span struct{ first, beyond netip.Addr } // beyond is invalid if the range ends with the last address of all
+	type span struct{ first, beyond netip.Addr } // beyond is the first address after the range; invalid if there is none
 	var spans []span
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b netip.Prefix) int { return a.Masked().Addr().Compare(b.Masked().Addr()) })
@@ -34,7 +34,7 @@ func Ranges(all []netip.Prefix) []Element {
 	return out
 }
 
-// LastOf is the last address of a range.
+// LastOf returns the last address of a range.
 func LastOf(p netip.Prefix) netip.Addr {
 	bytes := p.Masked().Addr().AsSlice()
 	for bit := p.Bits(); bit < len(bytes)*8; bit++ {

@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nfHeader is the size of the header of nfnetlink in front of the attributes.
+// nfHeader is the size of nfnetlink's header before the attributes.
 const nfHeader = 4
 
-// Generation is a number that changes whenever somebody changes anything in nf_tables of this network namespace.
+// Generation returns a number that changes with each change of nf_tables in this network namespace.
 func (c *Conn) Generation() (uint32, error) {
 	var id uint32
 	err := c.ask(unix.NFT_MSG_GETGEN, 0, 0, nil, func(body []byte) {
-		if v := pick(body, unix.NFTA_GEN_ID); len(v) == 4 {
+		if v := attribute(body, unix.NFTA_GEN_ID); len(v) == 4 {
 			id = binary.BigEndian.Uint32(v)
 		}
 	})
 	return id, err
 }
 
-// Comment returns the comment of a table, and whether there is one of that name.
+// Comment returns the comment of a table, and whether the table exists.
 func (c *Conn) Comment(t Table) (comment string, exists bool, err error) {
 	err = c.ask(unix.NFT_MSG_GETTABLE, unix.NLM_F_DUMP, t.Family, nil, func(body []byte) {
-		if word(pick(body, unix.NFTA_TABLE_NAME)) != t.Name {
+		if textOf(attribute(body, unix.NFTA_TABLE_NAME)) != t.Name {
 			return
 		}
 		exists = true
-		if data := pick(body, tableUserData); len(data) > 2 {
-			comment = word(data[2:])
+		if data := attribute(body, tableUserData); len(data) > 2 {
+			comment = textOf(data[2:])
 		}
 	})
 	return comment, exists, err
@@ -43,8 +43,8 @@ func (c *Conn) Comment(t Table) (comment string, exists bool, err error) {
 func (c *Conn) Chains(t Table) ([]string, error) {
 	var all []string
 	err := c.ask(unix.NFT_MSG_GETCHAIN, unix.NLM_F_DUMP, t.Family, nil, func(body []byte) {
-		if word(pick(body, unix.NFTA_CHAIN_TABLE)) == t.Name {
-			all = append(all, word(pick(body, unix.NFTA_CHAIN_NAME)))
+		if textOf(attribute(body, unix.NFTA_CHAIN_TABLE)) == t.Name {
+			all = append(all, textOf(attribute(body, unix.NFTA_CHAIN_NAME)))
 		}
 	})
 	return all, err
@@ -54,8 +54,8 @@ func (c *Conn) Chains(t Table) ([]string, error) {
 func (c *Conn) Rules(t Table) (map[string]int, error) {
 	all := map[string]int{}
 	err := c.ask(unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP, t.Family, func(a *attributes) { a.text(unix.NFTA_RULE_TABLE, t.Name) }, func(body []byte) {
-		if word(pick(body, unix.NFTA_RULE_TABLE)) == t.Name {
-			all[word(pick(body, unix.NFTA_RULE_CHAIN))]++
+		if textOf(attribute(body, unix.NFTA_RULE_TABLE)) == t.Name {
+			all[textOf(attribute(body, unix.NFTA_RULE_CHAIN))]++
 		}
 	})
 	return all, err
@@ -68,7 +68,7 @@ func (c *Conn) Elements(t Table, set string) ([]Element, error) {
 		a.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
 		a.text(unix.NFTA_SET_ELEM_LIST_SET, set)
 	}, func(body []byte) {
-		each(pick(body, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, value []byte) { all = append(all, element(value)) })
+		each(attribute(body, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, value []byte) { all = append(all, element(value)) })
 	})
 	return all, err
 }
@@ -78,12 +78,12 @@ func element(list []byte) Element {
 	each(list, func(kind uint16, value []byte) {
 		switch kind {
 		case unix.NFTA_SET_ELEM_KEY:
-			e.Key = string(pick(value, unix.NFTA_DATA_VALUE))
+			e.Key = string(attribute(value, unix.NFTA_DATA_VALUE))
 		case setElemKeyEnd:
-			e.End = string(pick(value, unix.NFTA_DATA_VALUE))
+			e.End = string(attribute(value, unix.NFTA_DATA_VALUE))
 		case unix.NFTA_SET_ELEM_DATA:
-			e.Data = string(pick(value, unix.NFTA_DATA_VALUE))
-			e.Goto = word(pick(pick(value, unix.NFTA_DATA_VERDICT), unix.NFTA_VERDICT_CHAIN))
+			e.Data = string(attribute(value, unix.NFTA_DATA_VALUE))
+			e.Goto = textOf(attribute(attribute(value, unix.NFTA_DATA_VERDICT), unix.NFTA_VERDICT_CHAIN))
 		case unix.NFTA_SET_ELEM_FLAGS:
 			e.Last = binary.BigEndian.Uint32(value)&unix.NFT_SET_ELEM_INTERVAL_END != 0
 		case unix.NFTA_SET_ELEM_TIMEOUT:
@@ -93,15 +93,16 @@ func element(list []byte) Element {
 	return e
 }
 
-// attempts is how often a listing is begun anew because somebody changed what was being listed.
-const attempts = 10
+// maxAttempts is how often a listing is repeated because it was interrupted by a change.
+const maxAttempts = 10
 
-// errChanged says that a listing was disturbed.
+// errChanged reports that a change interrupted a listing.
 var errChanged = errors.New("nf_tables: changed while it was being listed")
 
-// ask sends one request and hands on the attributes of each answer, once the listing was not disturbed.
+// ask sends one request and calls f with the attributes of each answer. Answers of an interrupted listing are not
+// passed on.
 func (c *Conn) ask(kind, flags uint16, family Family, body func(*attributes), f func([]byte)) error {
-	for range attempts {
+	for range maxAttempts {
 		var answers [][]byte
 		err := c.request(kind, flags, family, body, func(b []byte) { answers = append(answers, append([]byte(nil), b...)) })
 		if errors.Is(err, errChanged) {

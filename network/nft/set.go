@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Type is what one field of a key or value holds. Only its size matters to the kernel; the rest is for those who read a listing.
+// Type is the type of one field of a key or value. The kernel uses only its size; the code is for programs that list the set.
 type Type struct {
 	code uint32
 	size int // bytes
 }
 
-// The types.
+// Types of fields.
 var (
 	Mark      = Type{19, 4}
 	Address4  = Type{7, 4}
@@ -25,28 +25,28 @@ var (
 	Interface = Type{41, 16}
 )
 
-// room is the size of a field in registers: whole words of four bytes.
-func (t Type) room() int { return (t.size + 3) &^ 3 }
+// paddedSize is the size of a field in registers, which are four bytes long.
+func (t Type) paddedSize() int { return (t.size + 3) &^ 3 }
 
-// Set is a set, or with a value a map. A map with the value Verdict leads to chains.
+// Set is a set, or with a Value a map. A map with the value Verdict maps keys to chains.
 type Set struct {
 	Name     string
 	Key      []Type
 	Value    []Type
 	Verdict  bool
 	Interval bool // elements are ranges
-	Dynamic  bool // rules add elements
+	Dynamic  bool // rules can add elements
 	Timeout  bool // elements can expire
 	Size     uint32
 }
 
-// Length is the size of a key.
+// Length returns the size of a key.
 func (s *Set) Length() int { return length(s.Key) }
 
 func length(types []Type) int {
 	n := 0
 	for _, t := range types {
-		n += t.room()
+		n += t.paddedSize()
 	}
 	return n
 }
@@ -84,7 +84,7 @@ const (
 // verdictType is NFT_DATA_VERDICT.
 const verdictType = 0xffffff00
 
-// AddSet makes a set, if it is not there.
+// AddSet makes a set if it does not exist.
 func (b *Batch) AddSet(t Table, s *Set) {
 	b.message(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, "add set "+s.Name, func(a *attributes) {
 		a.text(unix.NFTA_SET_TABLE, t.Name)
@@ -120,29 +120,30 @@ func (s *Set) describe(a *attributes) {
 	})
 }
 
-// setID numbers the sets of a batch, which the kernel asks for.
+// setID returns a new number for a set, which the kernel requires in a batch.
 func (b *Batch) setID() uint32 {
 	b.sets++
 	return b.sets
 }
 
-// Element is a member of a set. In a map it has data, or leads to a chain.
+// Element is an element of a set. In a map it has data or the name of a chain.
 type Element struct {
 	Key  string
-	End  string // of an interval with several fields: the last key of the range
+	End  string // in an interval set with several fields: the last key of the range
 	Data string
 	Goto string
-	// Last marks the key behind the end of an interval with one field.
+	// Last marks the key after the end of an interval of one field.
 	Last bool
-	// Timeout is after how long it goes, if the set has time-outs.
+	// Timeout is how long the element exists, if the set has timeouts.
 	Timeout time.Duration
 }
 
-// The kinds of verdict attributes, and the word that leads to a chain and does not come back.
+// The code of the verdict "goto a chain".
 const gotoChain = -4 & 0xffffffff
 
-// largest is how many bytes of elements a message holds: the kernel gives the size of a list 16 bits.
-const largest = 60000
+// maxElementsSize is how many bytes of elements a message contains at most: the size of a list has 16 bits in the
+// kernel.
+const maxElementsSize = 60000
 
 // AddElements puts elements into a set. Those that are there already must have the same data.
 func (b *Batch) AddElements(t Table, set string, all []Element) {
@@ -167,19 +168,19 @@ func (b *Batch) elements(kind, flags uint16, t Table, what, set string, all []El
 		b.message(kind, flags, t.Family, what, func(a *attributes) {
 			a.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
 			a.text(unix.NFTA_SET_ELEM_LIST_SET, set)
-			list := a.open(unix.NFTA_SET_ELEM_LIST_ELEMENTS)
-			for len(all) > 0 && len(*a)-list < largest {
+			list := a.beginNested(unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+			for len(all) > 0 && len(*a)-list < maxElementsSize {
 				all[0].encode(a, kind == unix.NFT_MSG_DELSETELEM)
 				all = all[1:]
 			}
-			a.shut(list)
+			a.endNested(list)
 		})
 	}
 }
 
 // encode writes an element. To delete one, its key says enough.
 func (e *Element) encode(a *attributes, keyOnly bool) {
-	at := a.open(unix.NFTA_LIST_ELEM)
+	at := a.beginNested(unix.NFTA_LIST_ELEM)
 	a.value(unix.NFTA_SET_ELEM_KEY, e.Key)
 	if e.End != "" {
 		a.value(setElemKeyEnd, e.End)
@@ -189,9 +190,9 @@ func (e *Element) encode(a *attributes, keyOnly bool) {
 	}
 	if !keyOnly {
 		if e.Goto != "" {
-			data := a.open(unix.NFTA_SET_ELEM_DATA)
+			data := a.beginNested(unix.NFTA_SET_ELEM_DATA)
 			a.verdict(gotoChain, e.Goto)
-			a.shut(data)
+			a.endNested(data)
 		} else if e.Data != "" {
 			a.value(unix.NFTA_SET_ELEM_DATA, e.Data)
 		}
@@ -199,7 +200,7 @@ func (e *Element) encode(a *attributes, keyOnly bool) {
 			a.long(unix.NFTA_SET_ELEM_TIMEOUT, uint64(e.Timeout.Milliseconds()))
 		}
 	}
-	a.shut(at)
+	a.endNested(at)
 }
 
 // setElemKeyEnd is NFTA_SET_ELEM_KEY_END.
@@ -207,12 +208,12 @@ const setElemKeyEnd = 10
 
 // value writes data as nf_tables wraps it.
 func (a *attributes) value(kind uint16, data string) {
-	at := a.open(kind)
-	inner := a.open(unix.NFTA_DATA_VALUE)
+	at := a.beginNested(kind)
+	inner := a.beginNested(unix.NFTA_DATA_VALUE)
 	*a = append(*a, data...)
-	a.shut(inner)
+	a.endNested(inner)
 	a.align()
-	a.shut(at)
+	a.endNested(at)
 }
 
 func (a *attributes) verdict(verdict uint32, chain string) {

@@ -14,23 +14,24 @@ import (
 	"syscall"
 )
 
-// addresses are those that are given out, one file for each, named after it. The file holds whom it was given to.
+// addresses are the assigned addresses. Each has a file with its name, which contains the owner.
 type addresses struct {
-	folder string
+	directory string
 }
 
-// errFull says that a range has no free address.
+// errFull reports that a range has no free address.
 var errFull = errors.New("no address is free")
 
-// lastFile remembers the address that was given out last in a range, so that addresses are not used again at once.
+// lastFile is the prefix of files with the address of a range that was assigned last, so that addresses are not reused
+// at once.
 const lastFile = "last."
 
 // locked runs f while no other process changes the addresses.
 func (a addresses) locked(f func() error) error {
-	if err := os.MkdirAll(a.folder, 0o755); err != nil {
+	if err := os.MkdirAll(a.directory, 0o755); err != nil {
 		return err
 	}
-	lock, err := os.OpenFile(filepath.Join(a.folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(a.directory, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -41,8 +42,8 @@ func (a addresses) locked(f func() error) error {
 	return f()
 }
 
-// take gives an owner an address of a range. The first address is the gateway's.
-func (a addresses) take(in netip.Prefix, owner string) (netip.Addr, error) {
+// allocate assigns an address of a range to an owner. The first address is the gateway's.
+func (a addresses) allocate(in netip.Prefix, owner string) (netip.Addr, error) {
 	in = in.Masked()
 	at := gateway(in)
 	if text, err := os.ReadFile(a.last(in)); err == nil {
@@ -55,7 +56,7 @@ func (a addresses) take(in netip.Prefix, owner string) (netip.Addr, error) {
 		if at = at.Next(); !in.Contains(at) || broadcast(in, at) {
 			at = gateway(in).Next()
 		}
-		switch err := a.note(at, owner); {
+		switch err := a.record(at, owner); {
 		case err == nil:
 			return at, os.WriteFile(a.last(in), []byte(at.String()), 0o600)
 		case !errors.Is(err, fs.ErrExist):
@@ -64,17 +65,17 @@ func (a addresses) take(in netip.Prefix, owner string) (netip.Addr, error) {
 			return at, fmt.Errorf("%w in %v", errFull, in)
 		}
 		if start == gateway(in) {
-			start = at // the first that was tried
+			start = at // all addresses have been tried
 		}
 	}
 }
 
 func (a addresses) last(in netip.Prefix) string {
-	return filepath.Join(a.folder, lastFile+in.Addr().String())
+	return filepath.Join(a.directory, lastFile+in.Addr().String())
 }
 
-// note writes down that an address belongs to an owner, unless it belongs to somebody.
-func (a addresses) note(address netip.Addr, owner string) error {
+// record assigns an address to an owner, unless it is assigned already.
+func (a addresses) record(address netip.Addr, owner string) error {
 	f, err := os.OpenFile(a.file(address), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -84,12 +85,12 @@ func (a addresses) note(address netip.Addr, owner string) error {
 }
 
 func (a addresses) file(address netip.Addr) string {
-	return filepath.Join(a.folder, address.String())
+	return filepath.Join(a.directory, address.String())
 }
 
-// each calls f for each address and its owner.
-func (a addresses) each(f func(address netip.Addr, owner string) error) error {
-	entries, err := os.ReadDir(a.folder)
+// forEach calls f for each address and its owner.
+func (a addresses) forEach(f func(address netip.Addr, owner string) error) error {
+	entries, err := os.ReadDir(a.directory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -109,10 +110,10 @@ func (a addresses) each(f func(address netip.Addr, owner string) error) error {
 	return err
 }
 
-// of are the addresses of an owner.
-func (a addresses) of(owner string) ([]netip.Addr, error) {
+// ownedBy returns the addresses of an owner.
+func (a addresses) ownedBy(owner string) ([]netip.Addr, error) {
 	var all []netip.Addr
-	err := a.each(func(address netip.Addr, o string) error {
+	err := a.forEach(func(address netip.Addr, o string) error {
 		if o == owner {
 			all = append(all, address)
 		}
@@ -121,9 +122,9 @@ func (a addresses) of(owner string) ([]netip.Addr, error) {
 	return all, err
 }
 
-// free gives back the addresses of those owners that f names.
+// free frees the addresses of all owners for which f returns true.
 func (a addresses) free(f func(owner string) bool) error {
-	return a.each(func(address netip.Addr, owner string) error {
+	return a.forEach(func(address netip.Addr, owner string) error {
 		if !f(owner) {
 			return nil
 		}
@@ -131,13 +132,13 @@ func (a addresses) free(f func(owner string) bool) error {
 	})
 }
 
-// gateway is the first address of a range that can be used: the node's.
+// gateway returns the first usable address of a range, which is the node's.
 func gateway(in netip.Prefix) netip.Addr { return in.Masked().Addr().Next() }
 
-// broadcast tells whether an address is the last of a range of IPv4.
+// broadcast reports whether an address is the last of an IPv4 range.
 func broadcast(in netip.Prefix, a netip.Addr) bool { return a.Is4() && !in.Contains(a.Next()) }
 
-// digest is a short word that differs when the text does.
+// digest returns a short text that is different for different texts.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "made for " + hex.EncodeToString(sum[:12])

@@ -21,29 +21,29 @@ import (
 // Options configure an Agent. Clients and Node must be set.
 type Options struct {
 	Clients *loop.Clients
-	// Node is the name of the node that the agent works for.
+	// Node is the name of the agent's node.
 	Node string
-	// ConfigurationFolder is where the runtime looks for CNI configurations. Default /etc/cni/net.d.
-	ConfigurationFolder string
-	// PluginFolder is where it looks for plugins. Default /opt/cni/bin.
-	PluginFolder string
-	// Folder keeps which addresses are given out. Default /var/lib/millrace/network.
-	Folder string
-	// Program is the file of the plugin. Default: this program.
+	// ConfigurationDirectory is the directory in which the runtime finds CNI configurations. Default /etc/cni/net.d.
+	ConfigurationDirectory string
+	// PluginDirectory is the directory in which it finds plugins. Default /opt/cni/bin.
+	PluginDirectory string
+	// Directory is the directory with a file for each assigned address. Default /var/lib/millrace/network.
+	Directory string
+	// Program is the plugin's executable. Default: this program.
 	Program string
-	// MTU is the size of packets on the pods' links. Default: that of the node's link, less what VXLAN needs.
+	// MTU is the MTU of the pods' links. Default: that of the node's link, less the overhead of VXLAN.
 	MTU int
-	// Every is how often all is compared and put right. Default 30 s.
-	Every  time.Duration
-	Logger *slog.Logger // nil: discard
+	// Interval is how often everything is compared and corrected. Default 30 s.
+	Interval time.Duration
+	Logger   *slog.Logger // nil: discard
 }
 
-// Agent keeps a node's part of the pods' network.
+// Agent maintains a node's part of the pods' network.
 type Agent struct {
-	options  Options
-	log      *slog.Logger
-	nodes    *informer.Shared[*corev1.Node]
-	lastSaid string // what the log was told last, so that it is told once
+	options    Options
+	log        *slog.Logger
+	nodes      *informer.Shared[*corev1.Node]
+	lastLogged string // the last log message, which is not repeated
 }
 
 // New makes an agent.
@@ -58,24 +58,24 @@ func New(o Options) (*Agent, error) {
 		}
 		o.Program = program
 	}
-	o.ConfigurationFolder = cmp.Or(o.ConfigurationFolder, "/etc/cni/net.d")
-	o.PluginFolder = cmp.Or(o.PluginFolder, "/opt/cni/bin")
-	o.Folder = cmp.Or(o.Folder, "/var/lib/millrace/network")
-	o.Every = cmp.Or(o.Every, 30*time.Second)
+	o.ConfigurationDirectory = cmp.Or(o.ConfigurationDirectory, "/etc/cni/net.d")
+	o.PluginDirectory = cmp.Or(o.PluginDirectory, "/opt/cni/bin")
+	o.Directory = cmp.Or(o.Directory, "/var/lib/millrace/network")
+	o.Interval = cmp.Or(o.Interval, 30*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Agent{options: o, log: o.Logger, nodes: loop.Informer(o.Clients, informer.For(o.Clients.Kube.CoreV1().Nodes()))}, nil
 }
 
-// Run keeps the network, in the network namespace of the calling thread, until the context ends, and leaves it. The clients'
-// informers must run beside it.
+// Run maintains the network in the network namespace of the calling thread until the context ends. The network stays. The
+// clients' informers must run at the same time.
 func (a *Agent) Run(ctx context.Context) error {
-	news := make(chan struct{}, 1)
+	wake := make(chan struct{}, 1)
 	following := a.nodes.Handle(informer.Handler[*corev1.Node]{Name: "pods' network",
-		Added:   func(*corev1.Node, bool) { nudge(news) },
-		Updated: func(before, after *corev1.Node) { nudgeIf(news, peerOf(before) != peerOf(after)) },
-		Deleted: func(*corev1.Node, bool) { nudge(news) },
+		Added:   func(*corev1.Node, bool) { trigger(wake) },
+		Updated: func(before, after *corev1.Node) { triggerIf(wake, peerOf(before) != peerOf(after)) },
+		Deleted: func(*corev1.Node, bool) { trigger(wake) },
 	})
 	defer func() {
 		following.Close()
@@ -87,50 +87,50 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	every := time.NewTicker(a.options.Every)
+	every := time.NewTicker(a.options.Interval)
 	defer every.Stop()
 	for {
 		if err := a.reconcile(); err != nil {
-			a.say(slog.LevelError, "the pods' network could not be put in order", err.Error())
+			a.logOnce(slog.LevelError, "the pods' network could not be put in order", err.Error())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-news:
+		case <-wake:
 		case <-every.C:
 		}
 	}
 }
 
-func nudge(news chan struct{}) { nudgeIf(news, true) }
+func trigger(wake chan struct{}) { triggerIf(wake, true) }
 
-func nudgeIf(news chan struct{}, changed bool) {
+func triggerIf(wake chan struct{}, changed bool) {
 	if !changed {
 		return
 	}
 	select {
-	case news <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
 
-// say logs something, unless it was the last that was said.
-func (a *Agent) say(level slog.Level, what, why string) {
-	if a.lastSaid == what+why {
+// logOnce logs a message, unless it was the last one.
+func (a *Agent) logOnce(level slog.Level, what, why string) {
+	if a.lastLogged == what+why {
 		return
 	}
-	a.lastSaid = what + why
+	a.lastLogged = what + why
 	a.log.Log(context.Background(), level, what, "node", a.options.Node, "why", why)
 }
 
-// peer is what the network needs of a node. It can be compared.
+// peer is the part of a Node that the network needs. Peers can be compared with ==.
 type peer struct {
 	name    string
 	address [2]netip.Addr   // by family; invalid: none
-	ranges  [2]netip.Prefix // of its pods
+	ranges  [2]netip.Prefix // of the node's pods
 }
 
-// The families are places in arrays.
+// The families are indexes of arrays.
 const (
 	four = iota
 	six
@@ -159,23 +159,23 @@ func peerOf(n *corev1.Node) peer {
 	return p
 }
 
-// reconcile puts everything in order.
+// reconcile compares and corrects everything.
 func (a *Agent) reconcile() error {
 	n, ok := a.nodes.Get("", a.options.Node)
 	if !ok {
-		return nil // it is about to be registered
+		return nil // the node is not registered yet
 	}
 	self := peerOf(n)
 	if !self.ranges[four].IsValid() && !self.ranges[six].IsValid() {
-		a.say(slog.LevelWarn, "pods get no addresses here", "the node has no spec.podCIDRs yet")
+		a.logOnce(slog.LevelWarn, "pods get no addresses here", "the node has no spec.podCIDRs yet")
 		return nil
 	}
-	foreign, err := a.foreign()
+	foreign, err := a.otherConfiguration()
 	if err != nil {
 		return err
 	}
 	if foreign != "" {
-		a.say(slog.LevelInfo, "the pods' network is configured by somebody else", foreign)
+		a.logOnce(slog.LevelInfo, "the pods' network is configured by somebody else", foreign)
 		return nil
 	}
 	var peers []peer
@@ -189,5 +189,5 @@ func (a *Agent) reconcile() error {
 		return err
 	}
 	mtu := cmp.Or(a.options.MTU, r.mtu)
-	return errors.Join(forwarding(), r.follow(peers), hide(self, peers), a.install(), a.configure(self, mtu))
+	return errors.Join(forwarding(), r.update(peers), masquerade(self, peers), a.install(), a.configure(self, mtu))
 }

@@ -14,39 +14,39 @@ import (
 	"slices"
 )
 
-// configurationFile is the agent's own. Runtimes take the first file by name.
+// configurationFile is the agent's file. Runtimes use the first file by name.
 const configurationFile = "10-millrace.conflist"
 
-// foreign is the name of a CNI configuration that somebody else has put there.
-func (a *Agent) foreign() (string, error) {
-	entries, err := os.ReadDir(a.options.ConfigurationFolder)
+// otherConfiguration returns the name of a CNI configuration that is not the agent's, if there is one.
+func (a *Agent) otherConfiguration() (string, error) {
+	entries, err := os.ReadDir(a.options.ConfigurationDirectory)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	for _, e := range entries {
 		if e.Name() != configurationFile && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
-			return filepath.Join(a.options.ConfigurationFolder, e.Name()), nil
+			return filepath.Join(a.options.ConfigurationDirectory, e.Name()), nil
 		}
 	}
 	return "", nil
 }
 
-// install puts the plugins where the runtime looks for them: links to this program. A loopback plugin of somebody else is left as it is.
+// install makes links to this program where the runtime finds plugins. An existing loopback plugin that is not ours is not replaced.
 func (a *Agent) install() error {
-	if err := os.MkdirAll(a.options.PluginFolder, 0o755); err != nil {
+	if err := os.MkdirAll(a.options.PluginDirectory, 0o755); err != nil {
 		return err
 	}
-	if err := a.link(filepath.Join(a.options.PluginFolder, PluginName)); err != nil {
+	if err := a.link(filepath.Join(a.options.PluginDirectory, PluginName)); err != nil {
 		return err
 	}
-	lo := filepath.Join(a.options.PluginFolder, LoopbackName)
+	lo := filepath.Join(a.options.PluginDirectory, LoopbackName)
 	if _, err := os.Stat(lo); err == nil {
 		return nil
 	}
 	return a.link(lo)
 }
 
-// link makes a link to this program, in one step.
+// link makes or replaces a link to this program atomically.
 func (a *Agent) link(at string) error {
 	if to, err := os.Readlink(at); err == nil && to == a.options.Program {
 		return nil
@@ -61,10 +61,10 @@ func (a *Agent) link(at string) error {
 	return os.Rename(fresh, at)
 }
 
-// configure writes the plugin's configuration, if it is not there already.
+// configure writes the plugin's configuration, unless it is unchanged.
 func (a *Agent) configure(self peer, mtu int) error {
 	plugin := map[string]any{
-		"type": PluginName, "folder": a.options.Folder, "mtu": mtu, "capabilities": map[string]bool{"portMappings": true},
+		"type": PluginName, "folder": a.options.Directory, "mtu": mtu, "capabilities": map[string]bool{"portMappings": true},
 	}
 	var ranges []netip.Prefix
 	for _, r := range self.ranges {
@@ -77,11 +77,11 @@ func (a *Agent) configure(self peer, mtu int) error {
 	if err != nil {
 		return err
 	}
-	at := filepath.Join(a.options.ConfigurationFolder, configurationFile)
+	at := filepath.Join(a.options.ConfigurationDirectory, configurationFile)
 	if have, err := os.ReadFile(at); err == nil && bytes.Equal(have, text) {
 		return nil
 	}
-	if err := os.MkdirAll(a.options.ConfigurationFolder, 0o755); err != nil {
+	if err := os.MkdirAll(a.options.ConfigurationDirectory, 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(at+".new", text, 0o644); err != nil {
@@ -90,13 +90,13 @@ func (a *Agent) configure(self peer, mtu int) error {
 	return os.Rename(at+".new", at)
 }
 
-// forwarding lets the kernel pass packets on between links.
+// forwarding makes the kernel forward packets between links.
 func forwarding() error {
 	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
 		path := "/proc/sys/net/" + name
 		have, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // a kernel without IPv6
+			continue // the kernel has no IPv6
 		}
 		if err == nil && string(bytes.TrimSpace(have)) == "1" {
 			continue

@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostLink is the name of the node's end of a pod's link. It follows from the container, so that DEL finds it.
+// hostLink is the name of the node's end of a pod's link. It is derived from the container, so that DEL finds it.
 func (c *call) hostLink() string {
 	sum := sha256.Sum256([]byte(c.owner()))
 	return "mr" + hex.EncodeToString(sum[:6])
 }
 
-// connect makes the link of a pod, and gives it addresses and routes.
+// connect makes the link of a pod, and adds addresses and routes.
 func (c *call) connect(taken []netip.Addr) (*result, error) {
 	target, err := netns.GetFromPath(c.namespace)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *call) connect(taken []netip.Addr) (*result, error) {
 		{Name: c.link, MAC: inside.Attrs().HardwareAddr.String(), Sandbox: c.namespace},
 	}}
 	for i, a := range taken {
-		if err := join(host, inside, pod, a, gateway(c.Ranges[i])); err != nil {
+		if err := addAddress(host, inside, pod, a, gateway(c.Ranges[i])); err != nil {
 			return nil, err
 		}
 		out.add(a, gateway(c.Ranges[i]))
@@ -66,15 +66,15 @@ func (c *call) connect(taken []netip.Addr) (*result, error) {
 	return out, nil
 }
 
-// join gives one address to both ends: the pod has it alone, and reaches all others by way of the node's end.
-func join(host, inside netlink.Link, pod *netlink.Handle, address, gateway netip.Addr) error {
+// addAddress adds an address: only the pod has it, and it reaches all others through the node's end of the link.
+func addAddress(host, inside netlink.Link, pod *netlink.Handle, address, gateway netip.Addr) error {
 	everything := netip.PrefixFrom(unspecified(address), 0)
 	steps := []func() error{
-		func() error { return ignore(netlink.AddrAdd(host, alone(gateway)), unix.EEXIST) },
+		func() error { return ignore(netlink.AddrAdd(host, hostAddress(gateway)), unix.EEXIST) },
 		func() error {
 			return netlink.RouteReplace(&netlink.Route{LinkIndex: host.Attrs().Index, Dst: network(single(address)), Scope: unix.RT_SCOPE_LINK})
 		},
-		func() error { return pod.AddrAdd(inside, alone(address)) },
+		func() error { return pod.AddrAdd(inside, hostAddress(address)) },
 		func() error {
 			return pod.RouteAdd(&netlink.Route{LinkIndex: inside.Attrs().Index, Dst: network(single(gateway)), Scope: unix.RT_SCOPE_LINK})
 		},
@@ -95,7 +95,7 @@ func (r *result) add(a, gateway netip.Addr) {
 	r.Routes = append(r.Routes, resultRoute{To: netip.PrefixFrom(unspecified(a), 0), Gateway: gateway})
 }
 
-// disconnect removes a pod's link; the other end goes with it.
+// disconnect removes a pod's link, both ends.
 func (c *call) disconnect() error {
 	link, err := netlink.LinkByName(c.hostLink())
 	var missing netlink.LinkNotFoundError
@@ -108,9 +108,9 @@ func (c *call) disconnect() error {
 	return ignore(netlink.LinkDel(link), unix.ENODEV)
 }
 
-// verify is CHECK: the addresses are still the pod's, and the link has them.
+// verify implements CHECK: the pod still owns its addresses, and the link has them.
 func (c *call) verify() error {
-	all, err := c.addresses.of(c.owner())
+	all, err := c.addresses.ownedBy(c.owner())
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (c *call) verify() error {
 	})
 }
 
-// inNamespace runs f on a thread of its own in a network namespace.
+// inNamespace runs f on a new thread in a network namespace.
 func inNamespace(path string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -156,8 +156,8 @@ func inNamespace(path string, f func() error) error {
 	return <-done
 }
 
-// alone is an address that has no neighbours.
-func alone(a netip.Addr) *netlink.Addr {
+// hostAddress returns an address whose prefix contains only itself.
+func hostAddress(a netip.Addr) *netlink.Addr {
 	out := &netlink.Addr{IPNet: network(single(a))}
 	if a.Is6() {
 		out.Flags = unix.IFA_F_NODAD
@@ -178,7 +178,7 @@ func network(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// ignore turns an error that says that there is nothing to do into none.
+// ignore returns nil for an error that means that there is nothing to do.
 func ignore(err error, harmless error) error {
 	if errors.Is(err, harmless) || errors.Is(err, fs.ErrNotExist) && os.IsNotExist(harmless) {
 		return nil
@@ -186,7 +186,7 @@ func ignore(err error, harmless error) error {
 	return err
 }
 
-// family is how results of versions before 1.0.0 name the family of an address.
+// family is the name of an address's family in results of versions before 1.0.0.
 func (r *result) family(a netip.Addr) string {
 	switch {
 	case !strings.HasPrefix(r.CNIVersion, "0."):

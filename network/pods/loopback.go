@@ -16,7 +16,7 @@ import (
 // pod without it. No configuration file names it.
 const LoopbackName = "loopback"
 
-// loopback answers a call of the plugin of that name. It keeps nothing, so there is nothing to take back.
+// loopback handles a call of the loopback plugin. It stores nothing, so DEL has nothing to undo.
 func (c *call) loopback(command string) (any, error) {
 	switch command {
 	case "DEL", "STATUS", "GC":

@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// PluginName is the name that runtimes call the plugin by.
+// PluginName is the plugin's name for runtimes.
 const PluginName = "millrace-cni"
 
-// versions are those of the CNI specification that the plugins speak.
+// versions are the supported versions of the CNI specification.
 var versions = []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}
 
-// Configuration is what the plugin reads. The agent writes the first part, the runtime the rest.
+// Configuration is the plugin's input. The agent writes the first part, the runtime the rest.
 type Configuration struct {
 	CNIVersion   string          `json:"cniVersion"`
 	Name         string          `json:"name"`
 	Type         string          `json:"type"`
 	Ranges       []netip.Prefix  `json:"ranges"`
 	MTU          int             `json:"mtu,omitempty"`
-	Folder       string          `json:"folder"`
+	Directory    string          `json:"folder"`
 	Capabilities map[string]bool `json:"capabilities,omitempty"`
 
 	Runtime struct {
@@ -36,7 +36,7 @@ type Configuration struct {
 	Valid    []attachment `json:"cni.dev/valid-attachments,omitempty"`
 }
 
-// PortMapping is a port of the node that leads to a pod.
+// PortMapping maps a port of the node to a port of a pod.
 type PortMapping struct {
 	HostPort      uint16 `json:"hostPort"`
 	ContainerPort uint16 `json:"containerPort"`
@@ -49,7 +49,7 @@ type attachment struct {
 	Interface   string `json:"ifname"`
 }
 
-// result is what ADD answers.
+// result is the result of ADD.
 type result struct {
 	CNIVersion string          `json:"cniVersion"`
 	Interfaces []resultLink    `json:"interfaces"`
@@ -76,7 +76,7 @@ type resultRoute struct {
 	Gateway netip.Addr   `json:"gw"`
 }
 
-// The codes of errors that the specification knows.
+// Error codes of the specification.
 const (
 	codeVersion       = 1
 	codeEnvironment   = 4
@@ -103,10 +103,10 @@ type call struct {
 	addresses                  addresses
 }
 
-// owner is whom addresses are given to: an interface of a container.
+// owner identifies the owner of addresses: an interface of a container.
 func (c *call) owner() string { return c.container + " " + c.link }
 
-// Plugin does what CNI_COMMAND in the environment says, and returns the exit code. env looks up the environment.
+// Plugin executes CNI_COMMAND, and returns the exit code. env looks up environment variables.
 func Plugin(env func(string) string, in io.Reader, out io.Writer) int {
 	answer, version, err := plugin(env, in)
 	if err == nil {
@@ -146,16 +146,16 @@ func plugin(env func(string) string, in io.Reader) (answer any, version string, 
 	if err := c.check(); err != nil {
 		return nil, version, err
 	}
-	c.addresses = addresses{filepath.Join(c.Folder, "addresses")}
+	c.addresses = addresses{filepath.Join(c.Directory, "addresses")}
 	answer, err = c.run(env("CNI_COMMAND"))
 	return answer, version, err
 }
 
-// check looks at the configuration.
+// check validates the configuration.
 func (c *call) check() error {
 	switch {
-	case c.Folder == "":
-		return failure{codeConfiguration, errors.New("the configuration names no folder")}
+	case c.Directory == "":
+		return failure{codeConfiguration, errors.New("the configuration names no directory")}
 	case len(c.Ranges) == 0:
 		return failure{codeConfiguration, errors.New("the configuration has no ranges")}
 	}
@@ -167,7 +167,7 @@ func (c *call) run(command string) (any, error) {
 	case "STATUS":
 		return nil, c.status()
 	case "GC":
-		return nil, c.collect()
+		return nil, c.garbageCollect()
 	case "ADD", "DEL", "CHECK":
 	default:
 		return nil, failure{codeEnvironment, fmt.Errorf("CNI_COMMAND %q is not known", command)}
@@ -184,12 +184,12 @@ func (c *call) run(command string) (any, error) {
 	return nil, c.remove()
 }
 
-// add gives a pod its addresses and its link. If it fails, nothing is left.
+// add allocates a pod's addresses and makes its link. If it fails, it undoes everything.
 func (c *call) add() (*result, error) {
 	var taken []netip.Addr
 	err := c.addresses.locked(func() error {
 		for _, r := range c.Ranges {
-			a, err := c.addresses.take(r, c.owner())
+			a, err := c.addresses.allocate(r, c.owner())
 			if err != nil {
 				return err
 			}
@@ -213,30 +213,30 @@ func (c *call) add() (*result, error) {
 	return out, nil
 }
 
-// remove takes everything back. That something is not there any more is no error.
+// remove undoes add. It is no error if something does not exist any more.
 func (c *call) remove() error {
-	all, err := c.addresses.of(c.owner())
+	all, err := c.addresses.ownedBy(c.owner())
 	return errors.Join(err, c.closePorts(all), c.disconnect(), c.addresses.locked(func() error {
 		return c.addresses.free(func(owner string) bool { return owner == c.owner() })
 	}))
 }
 
-// status tells whether ADD would work.
+// status reports whether ADD would work.
 func (c *call) status() error {
 	if err := c.addresses.locked(func() error { return nil }); err != nil {
-		return failure{codeUnavailable, fmt.Errorf("the folder of addresses cannot be used: %w", err)}
+		return failure{codeUnavailable, fmt.Errorf("the directory of addresses cannot be used: %w", err)}
 	}
 	return nil
 }
 
-// collect frees the addresses of attachments that the runtime does not know.
-func (c *call) collect() error {
+// garbageCollect frees the addresses of attachments that the runtime does not know.
+func (c *call) garbageCollect() error {
 	valid := map[string]bool{}
 	for _, a := range c.Valid {
 		valid[a.ContainerID+" "+a.Interface] = true
 	}
 	var lost []string
-	err := c.addresses.each(func(_ netip.Addr, owner string) error {
+	err := c.addresses.forEach(func(_ netip.Addr, owner string) error {
 		if !valid[owner] && !slices.Contains(lost, owner) {
 			lost = append(lost, owner)
 		}

@@ -29,12 +29,12 @@ import (
 // machine is a node in a network namespace: an agent, and a runtime that calls the plugin.
 type machine struct {
 	*testing.T
-	name   string
-	net    *nettest.Namespace
-	folder string
+	name      string
+	net       *nettest.Namespace
+	directory string
 }
 
-// cluster are machines that know each other.
+// cluster has machines whose agents know each other's nodes.
 type cluster struct {
 	*testing.T
 	kube *fake.Clientset
@@ -42,7 +42,7 @@ type cluster struct {
 
 func (c *cluster) machine(name string, address []string, ranges ...string) *machine {
 	c.Helper()
-	m := &machine{T: c.T, name: name, net: nettest.New(c), folder: c.TempDir()}
+	m := &machine{T: c.T, name: name, net: nettest.New(c), directory: c.TempDir()}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: ranges}}
 	for _, a := range address {
 		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
@@ -53,10 +53,10 @@ func (c *cluster) machine(name string, address []string, ranges ...string) *mach
 	return m
 }
 
-// run starts the machine's agent. Its links must be there.
+// run starts the machine's agent. Its links must exist.
 func (c *cluster) run(m *machine) {
 	clients := loop.ClientsFor(c.kube)
-	agent, err := New(Options{Clients: clients, Node: m.name, ConfigurationFolder: m.folder + "/net.d", PluginFolder: m.folder + "/bin", Folder: m.folder + "/state", Program: os.Args[0], Every: 50 * time.Millisecond})
+	agent, err := New(Options{Clients: clients, Node: m.name, ConfigurationDirectory: m.directory + "/net.d", PluginDirectory: m.directory + "/bin", Directory: m.directory + "/state", Program: os.Args[0], Interval: 50 * time.Millisecond})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (c *cluster) run(m *machine) {
 	m.configuration()
 }
 
-// configuration waits for the file that the agent writes.
+// configuration waits for the agent's file.
 func (m *machine) configuration() Configuration {
 	m.Helper()
 	var list struct {
@@ -80,7 +80,7 @@ func (m *machine) configuration() Configuration {
 		Plugins    []Configuration `json:"plugins"`
 	}
 	for range 500 {
-		text, err := os.ReadFile(filepath.Join(m.folder, "net.d", configurationFile))
+		text, err := os.ReadFile(filepath.Join(m.directory, "net.d", configurationFile))
 		if err == nil {
 			if err := json.Unmarshal(text, &list); err != nil {
 				m.Fatal(err)
@@ -166,7 +166,7 @@ func (m *machine) pod(name string, ports ...PortMapping) (*nettest.Namespace, []
 	return pod, all
 }
 
-// reaches connects until the answer is as wanted: routes may not be there at once.
+// reaches connects until the answer is the wanted one: routes may take a moment.
 func reaches(t *testing.T, from *nettest.Namespace, to string, want string) {
 	t.Helper()
 	var got string
@@ -275,7 +275,7 @@ func TestWhatAPodHadIsFreeWhenItHasGone(t *testing.T) {
 	if _, err := a.call("ADD", "one-more", nettest.New(t), conf); err == nil || !strings.Contains(err.Error(), `"code":11`) {
 		t.Errorf("a sixth pod: %v", err)
 	}
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second time nothing changes
 		if _, err := a.call("DEL", names[0], nil, conf); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestWhatAPodHadIsFreeWhenItHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 0
-	if err := (addresses{a.folder + "/state/addresses"}).each(func(netip.Addr, string) error { left++; return nil }); err != nil || left != 1 {
+	if err := (addresses{a.directory + "/state/addresses"}).forEach(func(netip.Addr, string) error { left++; return nil }); err != nil || left != 1 {
 		t.Errorf("after a collection %d addresses are taken, want 1 (%v)", left, err)
 	}
 }
@@ -321,10 +321,10 @@ func TestAnInterruptedAddLeaksNothing(t *testing.T) {
 	nettest.Join(a.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
 	c.run(a)
 	conf := a.configuration()
-	taken := addresses{a.folder + "/state/addresses"}
-	// What a plugin leaves that was killed after it had noted the address.
+	taken := addresses{a.directory + "/state/addresses"}
+	// A plugin was killed after it had recorded the address.
 	if err := taken.locked(func() error {
-		_, err := taken.take(conf.Ranges[0], "p eth0")
+		_, err := taken.allocate(conf.Ranges[0], "p eth0")
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestAnInterruptedAddLeaksNothing(t *testing.T) {
 	if _, err := a.call("DEL", "p", nil, conf); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := taken.of("p eth0"); err != nil || len(all) != 0 {
+	if all, err := taken.ownedBy("p eth0"); err != nil || len(all) != 0 {
 		t.Errorf("%v are still taken (%v)", all, err)
 	}
 }
@@ -341,14 +341,14 @@ func TestAConfigurationOfSomebodyElseIsRespected(t *testing.T) {
 	c := &cluster{t, fake.NewClientset()}
 	a := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
 	nettest.Join(a.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
-	agent, err := New(Options{Clients: loop.ClientsFor(c.kube), Node: "a", ConfigurationFolder: a.folder, PluginFolder: a.folder + "/bin", Folder: a.folder + "/state"})
+	agent, err := New(Options{Clients: loop.ClientsFor(c.kube), Node: "a", ConfigurationDirectory: a.directory, PluginDirectory: a.directory + "/bin", Directory: a.directory + "/state"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(a.folder, "05-other.conf"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.directory, "05-other.conf"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := agent.foreign()
+	foreign, err := agent.otherConfiguration()
 	if err != nil || filepath.Base(foreign) != "05-other.conf" {
 		t.Errorf("the other configuration was not found: %q, %v", foreign, err)
 	}
@@ -359,7 +359,7 @@ func TestTheLoopbackPluginSetsUpLoopback(t *testing.T) {
 	m := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
 	nettest.Join(m.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
 	c.run(m)
-	if to, err := os.Readlink(filepath.Join(m.folder, "bin", LoopbackName)); err != nil || to != os.Args[0] {
+	if to, err := os.Readlink(filepath.Join(m.directory, "bin", LoopbackName)); err != nil || to != os.Args[0] {
 		t.Fatalf("the plugin loopback is a link to %q, %v", to, err)
 	}
 	pod := nettest.New(m)
@@ -370,7 +370,7 @@ func TestTheLoopbackPluginSetsUpLoopback(t *testing.T) {
 		}
 		return netlink.LinkSetDown(lo)
 	})
-	asked := Configuration{CNIVersion: "0.3.1", Name: "cni-loopback", Type: LoopbackName} // as containerd asks
+	asked := Configuration{CNIVersion: "0.3.1", Name: "cni-loopback", Type: LoopbackName} // like containerd's call
 	if _, err := m.call("CHECK", "x", pod, asked); err == nil {
 		t.Fatal("CHECK finds nothing wrong with a device that is down")
 	}
@@ -399,7 +399,7 @@ func TestALoopbackPluginOfSomebodyElseStays(t *testing.T) {
 	c := &cluster{t, fake.NewClientset()}
 	m := c.machine("a", []string{"10.0.0.1"}, "10.244.1.0/24")
 	nettest.Join(m.net, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", nil)
-	lo := filepath.Join(m.folder, "bin", LoopbackName)
+	lo := filepath.Join(m.directory, "bin", LoopbackName)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(lo), 0o755), os.WriteFile(lo, []byte("theirs"), 0o755)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace/millrace/network/nft"
 )
 
-// portTable leads ports of the node to pods. The plugin writes its elements, one call after the other.
+// portTable maps ports of the node to pods. The plugin writes its elements; calls are serialised by a lock.
 const portTable = "millrace-host-ports"
 
-// The maps: by address of the node, protocol and port, and for all addresses by protocol and port.
+// The maps: one by address of the node, protocol and port, and one for all addresses by protocol and port.
 const (
 	portsOfAddress = "ports-of-address"
 	portsOfAll     = "ports"
@@ -28,7 +28,7 @@ type entry struct {
 	element nft.Element
 }
 
-// entries are the elements that the port mappings of a pod need.
+// entries returns the elements for the port mappings of a pod.
 func (c *call) entries(all []netip.Addr) ([]entry, error) {
 	var out []entry
 	for _, m := range c.Runtime.PortMappings {
@@ -59,7 +59,7 @@ func (c *call) entries(all []netip.Addr) ([]entry, error) {
 	return out, nil
 }
 
-// openPorts leads the ports of the mappings to the pod.
+// openPorts adds the elements for the pod's port mappings.
 func (c *call) openPorts(all []netip.Addr) error {
 	wanted, err := c.entries(all)
 	if err != nil || len(wanted) == 0 {
@@ -91,7 +91,8 @@ func (c *call) openPorts(all []netip.Addr) error {
 	return nil
 }
 
-// closePorts removes whatever leads to one of these addresses: what was mapped is not asked, since DEL may come without it.
+// closePorts removes all elements that lead to one of these addresses. It does not use the mappings, because DEL may come
+// without them.
 func (c *call) closePorts(all []netip.Addr) error {
 	if len(all) == 0 {
 		return nil
@@ -149,8 +150,8 @@ func buildPorts(b *nft.Batch, family nft.Family) {
 	}
 	result := nft.R0 + 8
 	first := append([]nft.Expression{nft.Network(offset, size, nft.R0)}, port(nft.R0+words)...)
-	b.AddRule(t, "lead", append(first, nft.Find(portsOfAddress, nft.R0, result), nft.Destination(family, result, result+words))...)
-	b.AddRule(t, "lead", append(port(nft.R0), nft.Find(portsOfAll, nft.R0, result), nft.Destination(family, result, result+words))...)
+	b.AddRule(t, "lead", append(first, nft.Lookup(portsOfAddress, nft.R0, result), nft.Destination(family, result, result+words))...)
+	b.AddRule(t, "lead", append(port(nft.R0), nft.Lookup(portsOfAll, nft.R0, result), nft.Destination(family, result, result+words))...)
 	for name, hook := range map[string]uint32{"prerouting": unix.NF_INET_PRE_ROUTING, "output": unix.NF_INET_LOCAL_OUT} {
 		b.AddChain(t, nft.Chain{Name: name, Type: "nat", Hook: hook, Priority: -100})
 		b.AddRule(t, name, nft.Fib(unix.NFTA_FIB_F_DADDR, unix.NFT_FIB_RESULT_ADDRTYPE, nft.R0), nft.Equal(nft.R0, nft.Native(unix.RTN_LOCAL)), nft.Jump("lead"))

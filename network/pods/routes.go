@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownRoutes marks the agent's routes in the kernel's table, so that it knows which of them it may remove.
+// ownRoutes is the protocol number of the agent's routes in the kernel's table. It removes no other routes.
 const ownRoutes = 77
 
 // The tunnel to nodes that are not on the same link.
@@ -24,7 +24,7 @@ const (
 	tunnelOverhead = 50
 )
 
-// router keeps the routes of one node.
+// router maintains the routes of one node.
 type router struct {
 	self   peer
 	uplink netlink.Link // the link that has the node's address
@@ -54,9 +54,9 @@ func newRouter(self peer) (*router, error) {
 	return nil, fmt.Errorf("no link of this machine has the node's address (%s, %s)", self.address[four], self.address[six])
 }
 
-// follow makes the routes those that lead to the peers' pods. What is for pods of this node that are not there is refused, so that
-// it does not go round between routers.
-func (r *router) follow(peers []peer) error {
+// update sets the routes to the peers' pods. Packets for addresses of this node's ranges that no pod has are refused; otherwise
+// they would go round between routers.
+func (r *router) update(peers []peer) error {
 	wanted := map[netip.Prefix]*netlink.Route{}
 	var errs []error
 	for _, own := range r.self.ranges {
@@ -69,7 +69,7 @@ func (r *router) follow(peers []peer) error {
 			if !to.IsValid() || !p.address[family].IsValid() && !p.address[four].IsValid() {
 				continue
 			}
-			route, err := r.way(p, family)
+			route, err := r.routeTo(p, family)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("find the way to node %s: %w", p.name, err))
 				continue
@@ -83,11 +83,11 @@ func (r *router) follow(peers []peer) error {
 			errs = append(errs, fmt.Errorf("route to %s: %w", to, err))
 		}
 	}
-	return errors.Join(append(errs, r.forget(wanted))...)
+	return errors.Join(append(errs, r.removeUnwanted(wanted))...)
 }
 
-// forget removes the agent's routes that are not wanted any more.
-func (r *router) forget(wanted map[netip.Prefix]*netlink.Route) error {
+// removeUnwanted removes the agent's routes that are not wanted any more.
+func (r *router) removeUnwanted(wanted map[netip.Prefix]*netlink.Route) error {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		have, err := netlink.RouteListFiltered(family, &netlink.Route{Protocol: ownRoutes}, netlink.RT_FILTER_PROTOCOL)
 		if err != nil {
@@ -110,8 +110,8 @@ func (r *router) forget(wanted map[netip.Prefix]*netlink.Route) error {
 	return nil
 }
 
-// way is the route to a node's pods: by its address if it is on the same link, else by the tunnel.
-func (r *router) way(p peer, family int) (*netlink.Route, error) {
+// routeTo returns the route to a node's pods: direct if the node is on the same link, otherwise through the tunnel.
+func (r *router) routeTo(p peer, family int) (*netlink.Route, error) {
 	if a := p.address[family]; a.IsValid() {
 		routes, err := netlink.RouteGet(a.AsSlice())
 		if err != nil {
@@ -121,19 +121,19 @@ func (r *router) way(p peer, family int) (*netlink.Route, error) {
 			return &netlink.Route{LinkIndex: routes[0].LinkIndex, Gw: a.AsSlice()}, nil
 		}
 	}
-	return r.through(p, family)
+	return r.tunnelRoute(p, family)
 }
 
-// through is the route by the tunnel. The far end of the tunnel has the first address of the node's range, and a hardware address
-// that follows from the node's name: nobody has to be asked for either.
-func (r *router) through(p peer, family int) (*netlink.Route, error) {
+// tunnelRoute returns the route through the tunnel. The other end of the tunnel has the first address of the node's range, and a
+// hardware address that is derived from the node's name, so neither has to be looked up.
+func (r *router) tunnelRoute(p peer, family int) (*netlink.Route, error) {
 	tunnel, err := r.tunnel()
 	if err != nil {
 		return nil, err
 	}
-	far, index, mac := p.ranges[family].Addr(), tunnel.Attrs().Index, hardware(p.name)
-	outer := p.address[familyIndex(r.outer())]
-	if !outer.IsValid() {
+	far, index, mac := p.ranges[family].Addr(), tunnel.Attrs().Index, hardwareAddress(p.name)
+	tunnelSource := p.address[familyIndex(r.tunnelSource())]
+	if !tunnelSource.IsValid() {
 		return nil, errors.New("the nodes have no addresses of the same family")
 	}
 	afi := netlink.FAMILY_V4
@@ -142,24 +142,24 @@ func (r *router) through(p peer, family int) (*netlink.Route, error) {
 	}
 	err = errors.Join(
 		netlink.NeighSet(&netlink.Neigh{LinkIndex: index, Family: afi, State: netlink.NUD_PERMANENT, IP: far.AsSlice(), HardwareAddr: mac}),
-		netlink.NeighSet(&netlink.Neigh{LinkIndex: index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, State: netlink.NUD_PERMANENT, IP: outer.AsSlice(), HardwareAddr: mac}),
+		netlink.NeighSet(&netlink.Neigh{LinkIndex: index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, State: netlink.NUD_PERMANENT, IP: tunnelSource.AsSlice(), HardwareAddr: mac}),
 	)
 	return &netlink.Route{LinkIndex: index, Gw: far.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}, err
 }
 
-// outer is this node's address that the tunnel's packets come from.
-func (r *router) outer() netip.Addr {
+// tunnelSource returns this node's source address for the tunnel's packets.
+func (r *router) tunnelSource() netip.Addr {
 	if r.self.address[four].IsValid() {
 		return r.self.address[four]
 	}
 	return r.self.address[six]
 }
 
-// tunnel makes the device, if it is not there as it should be.
+// tunnel makes the device, unless it exists with these settings.
 func (r *router) tunnel() (netlink.Link, error) {
 	want := &netlink.Vxlan{
-		LinkAttrs: netlink.LinkAttrs{Name: tunnelName, MTU: r.mtu, HardwareAddr: hardware(r.self.name)},
-		VxlanId:   tunnelID, Port: tunnelPort, VtepDevIndex: r.uplink.Attrs().Index, SrcAddr: r.outer().AsSlice(), Learning: false,
+		LinkAttrs: netlink.LinkAttrs{Name: tunnelName, MTU: r.mtu, HardwareAddr: hardwareAddress(r.self.name)},
+		VxlanId:   tunnelID, Port: tunnelPort, VtepDevIndex: r.uplink.Attrs().Index, SrcAddr: r.tunnelSource().AsSlice(), Learning: false,
 	}
 	if have, err := netlink.LinkByName(tunnelName); err == nil {
 		v, ok := have.(*netlink.Vxlan)
@@ -179,7 +179,7 @@ func (r *router) tunnel() (netlink.Link, error) {
 	}
 	for _, own := range r.self.ranges {
 		if own.IsValid() {
-			if err := netlink.AddrReplace(link, alone(own.Addr())); err != nil {
+			if err := netlink.AddrReplace(link, hostAddress(own.Addr())); err != nil {
 				return nil, err
 			}
 		}
@@ -187,8 +187,8 @@ func (r *router) tunnel() (netlink.Link, error) {
 	return link, netlink.LinkSetUp(link)
 }
 
-// hardware is the hardware address of a node's end of the tunnel.
-func hardware(node string) net.HardwareAddr {
+// hardwareAddress returns the hardware address of a node's end of the tunnel.
+func hardwareAddress(node string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(node))
 	return net.HardwareAddr(append([]byte{0x02}, sum[:5]...))
 }

@@ -20,14 +20,14 @@ import (
 // Options configure an Agent. Clients and Node must be set.
 type Options struct {
 	Clients *loop.Clients
-	// Node is the name of the node that the agent works for.
+	// Node is the name of the agent's node.
 	Node string
-	// Check is how often the agent looks whether somebody else has changed the tables. Default 5 s.
+	// Check is how often the agent checks whether another program has changed the tables. Default 5 s.
 	Check  time.Duration
 	Logger *slog.Logger // nil: discard
 }
 
-// Agent keeps the tables.
+// Agent maintains the tables.
 type Agent struct {
 	options Options
 	view    view
@@ -45,7 +45,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{options: o, view: newView(o.Clients), tables: [2]*table{{}, {six: true}}}
 	a.writer = tables.New(tables.Options{
-		Name: "network policies", Sync: a.sync, Look: func() bool { return !a.asLeft() }, Failed: func() { a.tables[0].have, a.tables[1].have = nil, nil },
+		Name: "network policies", Sync: a.sync, Modified: func() bool { return !a.unmodified() }, Failed: func() { a.tables[0].written, a.tables[1].written = nil, nil },
 		Check: o.Check, Logger: o.Logger,
 	})
 	return a, nil
@@ -54,8 +54,8 @@ func New(o Options) (*Agent, error) {
 // Ready returns a channel that is closed when the tables have been written for the first time.
 func (a *Agent) Ready() <-chan struct{} { return a.writer.Ready() }
 
-// Run keeps the tables of the network namespace of the calling thread until the context ends, and leaves them. The clients'
-// informers must run beside it.
+// Run maintains the tables of the network namespace of the calling thread until the context ends. The tables stay. The
+// clients' informers must run at the same time.
 func (a *Agent) Run(ctx context.Context) error {
 	conn, err := nft.Dial()
 	if err != nil {
@@ -66,81 +66,82 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.writer.Run(ctx, a.listen(), a.view.policies, a.view.pods, a.view.namespaces)
 }
 
-// listen hears of changes.
+// listen adds the handlers that trigger the writer.
 func (a *Agent) listen() []tables.Registration {
 	return []tables.Registration{
 		a.view.policies.Handle(informer.Handler[*networkingv1.NetworkPolicy]{Name: "network policies",
-			Added: func(*networkingv1.NetworkPolicy, bool) { a.writer.Nudge() }, Deleted: func(*networkingv1.NetworkPolicy, bool) { a.writer.Nudge() },
+			Added: func(*networkingv1.NetworkPolicy, bool) { a.writer.Trigger() }, Deleted: func(*networkingv1.NetworkPolicy, bool) { a.writer.Trigger() },
 			Updated: func(before, after *networkingv1.NetworkPolicy) {
 				if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
-					a.writer.Nudge()
+					a.writer.Trigger()
 				}
 			}}),
 		a.view.pods.Handle(informer.Handler[*pod]{Name: "network policies",
-			Added: func(*pod, bool) { a.writer.Nudge() }, Deleted: func(*pod, bool) { a.writer.Nudge() },
+			Added: func(*pod, bool) { a.writer.Trigger() }, Deleted: func(*pod, bool) { a.writer.Trigger() },
 			Updated: func(before, after *pod) {
 				if !before.same(after) {
-					a.writer.Nudge()
+					a.writer.Trigger()
 				}
 			}}),
 		a.view.namespaces.Handle(informer.Handler[*namespace]{Name: "network policies",
-			Added: func(*namespace, bool) { a.writer.Nudge() }, Deleted: func(*namespace, bool) { a.writer.Nudge() },
+			Added: func(*namespace, bool) { a.writer.Trigger() }, Deleted: func(*namespace, bool) { a.writer.Trigger() },
 			Updated: func(before, after *namespace) {
 				if !maps.Equal(before.labels, after.labels) {
-					a.writer.Nudge()
+					a.writer.Trigger()
 				}
 			}}),
 	}
 }
 
-// asLeft tells whether the tables are still as they were written. A table that is not is forgotten, so that it is written anew.
-func (a *Agent) asLeft() bool {
+// unmodified reports whether the tables are still as they were written. The state of a modified table is dropped, so that it is
+// written again.
+func (a *Agent) unmodified() bool {
 	g, err := a.conn.Generation()
 	if err == nil && g == a.generation {
 		return true
 	}
 	a.generation = g
-	whole := true
+	isComplete := true
 	for _, t := range a.tables {
-		if t.have != nil && !a.whole(t) {
-			t.have, whole = nil, false
+		if t.written != nil && !a.isComplete(t) {
+			t.written, isComplete = nil, false
 		}
 	}
-	return whole
+	return isComplete
 }
 
-func (a *Agent) whole(t *table) bool {
+func (a *Agent) isComplete(t *table) bool {
 	comment, exists, err := a.conn.Comment(t.nft())
-	if err != nil || exists != (len(t.have.own) > 0) {
+	if err != nil || exists != (len(t.written.podAddresses) > 0) {
 		return false
 	}
 	if !exists {
 		return true
 	}
 	rules, err := a.conn.Rules(t.nft())
-	if err != nil || comment != t.make() || !maps.Equal(rules, t.rules()) {
+	if err != nil || comment != t.layoutDigest() || !maps.Equal(rules, t.rules()) {
 		return false
 	}
-	for d := range leadNames {
-		have, err := a.conn.Elements(t.nft(), leadNames[d])
-		if err != nil || len(have) != len(t.have.leads[d]) {
+	for d := range podChainSets {
+		have, err := a.conn.Elements(t.nft(), podChainSets[d])
+		if err != nil || len(have) != len(t.written.podChains[d]) {
 			return false
 		}
 	}
 	return true
 }
 
-// sync makes the tables what policies, pods and namespaces say now.
+// sync writes the tables for the current policies, pods and namespaces.
 func (a *Agent) sync() error {
-	want := compile(a.view.world(), a.options.Node)
+	want := compile(a.view.clusterState(), a.options.Node)
 	var b nft.Batch
 	for f, t := range a.tables {
 		_, exists, err := a.conn.Comment(t.nft())
 		if err != nil {
 			return err
 		}
-		if t.have != nil && exists != (len(t.have.own) > 0) {
-			t.have = nil
+		if t.written != nil && exists != (len(t.written.podAddresses) > 0) {
+			t.written = nil
 		}
 		t.write(&b, want[f], exists)
 	}
@@ -154,10 +155,10 @@ func (a *Agent) sync() error {
 		}
 	}
 	for f, t := range a.tables {
-		t.have = want[f]
+		t.written = want[f]
 	}
 	return nil
 }
 
-// Remove removes all that an agent has written in the network namespace of the calling thread.
+// Remove removes everything that an agent has written in the network namespace of the calling thread.
 func Remove() error { return tables.Remove((&table{}).nft(), (&table{six: true}).nft()) }

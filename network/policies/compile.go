@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// compile says what the tables of a node should hold, by family: IPv4, then IPv6.
-func compile(w *world, node string) [2]*wanted {
-	c := &compiler{world: w, out: [2]*wanted{newWanted(), newWanted()}}
+// compile returns the wanted tables of a node, by family: IPv4, then IPv6.
+func compile(w *clusterState, node string) [2]*wanted {
+	c := &compiler{clusterState: w, out: [2]*wanted{newWanted(), newWanted()}}
 	isolated := map[*pod][2][]string{}
 	for _, policy := range w.policies {
 		selected := c.selected(policy, node)
@@ -36,17 +36,17 @@ func compile(w *world, node string) [2]*wanted {
 		}
 	}
 	for p, chains := range isolated {
-		c.isolate(p, chains)
+		c.addPodChain(p, chains)
 	}
 	return c.out
 }
 
 type compiler struct {
-	*world
+	*clusterState
 	out [2]*wanted
 }
 
-// directions tells which packets a policy is about.
+// directions returns the directions to which a policy applies.
 func directions(policy *networkingv1.NetworkPolicy) [2]bool {
 	types := policy.Spec.PolicyTypes
 	if len(types) == 0 {
@@ -55,7 +55,7 @@ func directions(policy *networkingv1.NetworkPolicy) [2]bool {
 	return [2]bool{slices.Contains(types, networkingv1.PolicyTypeIngress), slices.Contains(types, networkingv1.PolicyTypeEgress)}
 }
 
-// selector reads a selector. One that the API would not have let pass selects nothing.
+// selector converts a selector. An invalid one, which the API does not accept, selects nothing.
 func selector(s *metav1.LabelSelector) labels.Selector {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -64,7 +64,7 @@ func selector(s *metav1.LabelSelector) labels.Selector {
 	return out
 }
 
-// selected are the pods of the node that a policy is about.
+// selected returns the pods of the node that a policy selects.
 func (c *compiler) selected(policy *networkingv1.NetworkPolicy, node string) []*pod {
 	var out []*pod
 	matches := selector(&policy.Spec.PodSelector)
@@ -83,7 +83,7 @@ func family(a netip.Addr) int {
 	return 1
 }
 
-// policy makes the chain of one direction of a policy, and returns its name.
+// policy makes the chain for one direction of a policy, and returns its name.
 func (c *compiler) policy(policy *networkingv1.NetworkPolicy, d direction, selected []*pod) string {
 	name := chainName(d, "policy", policy.Namespace+"/"+policy.Name)
 	chains := [2]chain{{direction: d}, {direction: d}}
@@ -96,28 +96,28 @@ func (c *compiler) policy(policy *networkingv1.NetworkPolicy, d direction, selec
 	return name
 }
 
-// allowance is a rule of either direction.
-type allowance struct {
+// peersAndPorts is an ingress or egress rule.
+type peersAndPorts struct {
 	peers []networkingv1.NetworkPolicyPeer
 	ports []networkingv1.NetworkPolicyPort
 }
 
-func rulesOf(policy *networkingv1.NetworkPolicy, d direction) []allowance {
-	var out []allowance
+func rulesOf(policy *networkingv1.NetworkPolicy, d direction) []peersAndPorts {
+	var out []peersAndPorts
 	if d == ingress {
 		for _, r := range policy.Spec.Ingress {
-			out = append(out, allowance{r.From, r.Ports})
+			out = append(out, peersAndPorts{r.From, r.Ports})
 		}
 		return out
 	}
 	for _, r := range policy.Spec.Egress {
-		out = append(out, allowance{r.To, r.Ports})
+		out = append(out, peersAndPorts{r.To, r.Ports})
 	}
 	return out
 }
 
 // rule adds one rule of a policy to its chains: each kind of peers with each kind of ports.
-func (c *compiler) rule(chains *[2]chain, name, namespace string, r allowance, selected []*pod) {
+func (c *compiler) rule(chains *[2]chain, name, namespace string, r peersAndPorts, selected []*pod) {
 	pods, blocks := c.peers(namespace, r.peers)
 	ports, named := portsOf(r.ports)
 	targets := c.targets(named, chains[ingress].direction, selected, pods, len(r.peers) == 0)
@@ -170,7 +170,7 @@ func (c *compiler) peerSets(f int, name string, pods map[*pod]bool, blocks []net
 	return names
 }
 
-// peers are the pods that a rule's peers select (nil: none of the peers selects pods), and their blocks.
+// peers returns the pods that a rule's peers select (nil: none of the peers is a selector), and their blocks.
 func (c *compiler) peers(own string, all []networkingv1.NetworkPolicyPeer) (pods map[*pod]bool, blocks []netip.Prefix) {
 	for _, peer := range all {
 		if b := peer.IPBlock; b != nil {
@@ -223,7 +223,7 @@ func blocksOf(b *networkingv1.IPBlock) []netip.Prefix {
 	return without(block.Masked(), exceptions)
 }
 
-// portsOf are the ports that a rule gives by number, and those that it gives by name.
+// portsOf returns the numeric ports of a rule, and the named ones.
 func portsOf(all []networkingv1.NetworkPolicyPort) (ranges []portRange, named []namedPort) {
 	for _, p := range all {
 		protocol := uint8(tcp)
@@ -246,7 +246,8 @@ func portsOf(all []networkingv1.NetworkPolicyPort) (ranges []portRange, named []
 	return merged(ranges), named
 }
 
-// targets are the destinations that named ports mean, by family. A name means what the destination's pod calls so.
+// targets returns the destinations of named ports, by family. The port number is that of the destination pod's port
+// with this name.
 func (c *compiler) targets(named []namedPort, d direction, selected []*pod, peers map[*pod]bool, all bool) [2]map[namedTarget]bool {
 	out := [2]map[namedTarget]bool{{}, {}}
 	if len(named) == 0 {
@@ -281,9 +282,9 @@ func (c *compiler) targets(named []namedPort, d direction, selected []*pod, peer
 	return out
 }
 
-// isolate leads a pod's packets to a chain that asks all of its policies, and drops what none of them accepts. Pods with the same
-// policies share it.
-func (c *compiler) isolate(p *pod, policies [2][]string) {
+// addPodChain makes a chain for a pod that calls the chains of all its policies, and drops packets that none accepts. Pods with
+// the same policies share it.
+func (c *compiler) addPodChain(p *pod, policies [2][]string) {
 	for d, names := range policies {
 		if len(names) == 0 {
 			continue
@@ -295,12 +296,12 @@ func (c *compiler) isolate(p *pod, policies [2][]string) {
 		}
 		for _, a := range p.addresses {
 			out := c.out[family(a)]
-			out.chains[name], out.leads[d][a], out.own[a] = judge, name, true
+			out.chains[name], out.podChains[d][a], out.podAddresses[a] = judge, name, true
 		}
 	}
 }
 
-// chainName is short enough for the kernel and differs for whatever differs.
+// chainName returns a name that is short enough for the kernel, and different for different chains.
 func chainName(d direction, kind, what string) string {
 	sum := sha256.Sum256([]byte(what))
 	return [2]string{"to-", "from-"}[d] + kind + "-" + hex.EncodeToString(sum[:8])

@@ -63,15 +63,15 @@ func small(node, name, address string, ports ...namedPort) *pod {
 }
 
 func TestPoliciesOfOtherNodesLeaveNothing(t *testing.T) {
-	w := &world{
+	w := &clusterState{
 		policies:   []*networkingv1.NetworkPolicy{policy("deny", networkingv1.NetworkPolicySpec{})},
 		pods:       map[string][]*pod{"ns": {small("there", "web", "10.0.0.1")}},
 		namespaces: map[string]labels.Set{"ns": nil},
 	}
-	if got := compile(w, "here")[0]; len(got.own)+len(got.chains)+len(got.sets) != 0 {
+	if got := compile(w, "here")[0]; len(got.podAddresses)+len(got.chains)+len(got.sets) != 0 {
 		t.Errorf("a node without selected pods has %+v", got)
 	}
-	if got := compile(w, "there")[0]; len(got.own) != 1 || len(got.leads[ingress]) != 1 || len(got.leads[egress]) != 0 {
+	if got := compile(w, "there")[0]; len(got.podAddresses) != 1 || len(got.podChains[ingress]) != 1 || len(got.podChains[egress]) != 0 {
 		t.Errorf("the pod's node has %+v", got)
 	}
 }
@@ -79,7 +79,7 @@ func TestPoliciesOfOtherNodesLeaveNothing(t *testing.T) {
 func TestNamedPortsMeanWhatTheDestinationCallsSo(t *testing.T) {
 	name := intstr.FromString("web")
 	ports := []networkingv1.NetworkPolicyPort{{Port: &name}}
-	w := &world{
+	w := &clusterState{
 		policies: []*networkingv1.NetworkPolicy{policy("p", networkingv1.NetworkPolicySpec{
 			PodSelector: *selects("app", "a"), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: ports}},

@@ -59,7 +59,7 @@ func (s *stage) must(_ any, err error) {
 	}
 }
 
-// pod tells the API of one of the pods.
+// pod creates one of the pods in the API.
 func (s *stage) pod(name string) {
 	s.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"app": name}}}
@@ -71,7 +71,7 @@ func (s *stage) pod(name string) {
 	s.must(s.kube.CoreV1().Pods(p.Namespace).Create(s.Context(), p, metav1.CreateOptions{}))
 }
 
-// run runs an agent until the test ends or its function is called.
+// run runs an agent until the test ends or the returned function is called.
 func (s *stage) run() (stop func()) {
 	s.Helper()
 	clients := loop.ClientsFor(s.kube)
@@ -126,7 +126,7 @@ func (s *stage) answer(pod *nettest.Namespace) {
 	})
 }
 
-// reaches tells whether a connection is answered.
+// reaches reports whether a connection is answered.
 func (s *stage) reaches(from *nettest.Namespace, to string, port int) bool {
 	return from.Try(func() error {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort(to, fmt.Sprint(port)), 200*time.Millisecond)
@@ -147,7 +147,7 @@ type way struct {
 	open     bool
 }
 
-// comes tries until all ways are as wanted, in both families.
+// comes waits until all ways are as wanted, in both families.
 func (s *stage) comes(all ...way) {
 	s.Helper()
 	for _, w := range all {
@@ -250,7 +250,7 @@ func TestTablesThatSomebodyRemovesComeBack(t *testing.T) {
 
 func TestTablesOutliveARestart(t *testing.T) {
 	s := newStage(t)
-	stop := s.run() // beside the one that the stage has: what both want is the same
+	stop := s.run() // a second agent, beside the stage's: both write the same
 	s.apply("deny", networkingv1.NetworkPolicySpec{PodSelector: *selects("app", "a")})
 	s.comes(way{"b", "a", 80, false})
 	stop()

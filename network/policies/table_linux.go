@@ -12,24 +12,24 @@ import (
 
 const tableName = "millrace-policies"
 
-// The names of what is in every table.
-var leadNames = [2]string{ingress: "to", egress: "from"}
+// Names of sets and maps that every table has.
+var podChainSets = [2]string{ingress: "to", egress: "from"}
 
-const ownName = "own"
+const podsSetName = "own"
 
-// The kernel's priorities of the two chains that judge forwarded packets: after services have translated them.
+// The kernel's priorities of the two chains that filter forwarded packets: after services have translated them.
 const (
-	judgeSender   = 0
-	judgeReceiver = 1
+	prioritySender   = 0
+	priorityReceiver = 1
 )
 
-// The states of connections that are let pass, as bits: established and related.
+// Connection states that are always accepted, as bits: established and related.
 const stateKnown = 1<<1 | 1<<2
 
-// table is the table of one family, as it was left.
+// table is the table of one family, with its last written content.
 type table struct {
-	six  bool
-	have *wanted // nil: not known
+	six     bool
+	written *wanted // nil: unknown
 }
 
 func (t *table) nft() nft.Table {
@@ -39,24 +39,24 @@ func (t *table) nft() nft.Table {
 	return nft.Table{Family: nft.IPv4, Name: tableName}
 }
 
-// write adds to a batch what makes the table as it should be. Only elements are changed one by one; a table in which rules or ranges
-// change is written anew in the same transaction.
+// write adds the changes of the table to a batch. If only elements of sets differ, they are changed one by one. If rules or ranges
+// differ, the table is written again in the same transaction.
 func (t *table) write(b *nft.Batch, want *wanted, exists bool) {
-	if t.have != nil && t.have.shapedAs(want) {
+	if t.written != nil && t.written.sameRules(want) {
 		t.change(b, want)
 		return
 	}
 	if exists {
 		b.DeleteTable(t.nft())
 	}
-	if len(want.own) > 0 {
+	if len(want.podAddresses) > 0 {
 		t.build(b, want)
 	}
 }
 
-// shapedAs tells whether only elements that can be changed one by one differ.
-func (w *wanted) shapedAs(other *wanted) bool {
-	if (len(w.own) == 0) != (len(other.own) == 0) || len(w.chains) != len(other.chains) || len(w.sets) != len(other.sets) {
+// sameRules reports whether two tables differ only in elements that can be changed one by one.
+func (w *wanted) sameRules(other *wanted) bool {
+	if (len(w.podAddresses) == 0) != (len(other.podAddresses) == 0) || len(w.chains) != len(other.chains) || len(w.sets) != len(other.sets) {
 		return false
 	}
 	for name, c := range w.chains {
@@ -78,13 +78,13 @@ func (w *wanted) shapedAs(other *wanted) bool {
 
 // change writes the elements that differ.
 func (t *table) change(b *nft.Batch, want *wanted) {
-	for d := range want.leads {
-		differ(b, t.nft(), leadNames[d], t.have.leadElements(d), want.leadElements(d))
+	for d := range want.podChains {
+		differ(b, t.nft(), podChainSets[d], t.written.podChainElements(d), want.podChainElements(d))
 	}
-	differ(b, t.nft(), ownName, t.have.ownElements(), want.ownElements())
+	differ(b, t.nft(), podsSetName, t.written.podElements(), want.podElements())
 	for name, s := range want.sets {
 		if s.shape == ofAddresses || s.shape == ofNamed {
-			differ(b, t.nft(), name, t.have.sets[name].elements(), s.elements())
+			differ(b, t.nft(), name, t.written.sets[name].elements(), s.elements())
 		}
 	}
 }
@@ -115,8 +115,8 @@ func differ(b *nft.Batch, t nft.Table, set string, have, want []nft.Element) {
 // build writes the whole table.
 func (t *table) build(b *nft.Batch, want *wanted) {
 	own := t.nft()
-	b.AddTable(own, t.make())
-	for _, s := range t.frame() {
+	b.AddTable(own, t.layoutDigest())
+	for _, s := range t.commonSets() {
 		b.AddSet(own, &s)
 	}
 	for name, s := range want.sets {
@@ -136,62 +136,63 @@ func (t *table) build(b *nft.Batch, want *wanted) {
 			b.AddRule(own, name, nft.Drop())
 		}
 	}
-	for d := range want.leads {
-		if all := want.leadElements(d); len(all) > 0 {
-			b.AddElements(own, leadNames[d], all)
+	for d := range want.podChains {
+		if all := want.podChainElements(d); len(all) > 0 {
+			b.AddElements(own, podChainSets[d], all)
 		}
 	}
-	b.AddElements(own, ownName, want.ownElements())
+	b.AddElements(own, podsSetName, want.podElements())
 	t.hooks(b)
 }
 
-// frame is the sets that every table has.
-func (t *table) frame() []nft.Set {
+// commonSets returns the sets that every table has.
+func (t *table) commonSets() []nft.Set {
 	return []nft.Set{
-		{Name: leadNames[ingress], Key: []nft.Type{t.address()}, Verdict: true},
-		{Name: leadNames[egress], Key: []nft.Type{t.address()}, Verdict: true},
-		{Name: ownName, Key: []nft.Type{t.address(), t.address()}},
+		{Name: podChainSets[ingress], Key: []nft.Type{t.address()}, Verdict: true},
+		{Name: podChainSets[egress], Key: []nft.Type{t.address()}, Verdict: true},
+		{Name: podsSetName, Key: []nft.Type{t.address(), t.address()}},
 	}
 }
 
-// hooks are the chains that the kernel calls: first for what the sender may send, then for what the receiver may receive.
+// hooks adds the chains that the kernel calls: first for what the sender may send, then for what the receiver may
+// receive.
 func (t *table) hooks(b *nft.Batch) {
-	own, priorities := t.nft(), [2]int32{ingress: judgeReceiver, egress: judgeSender}
+	own, priorities := t.nft(), [2]int32{ingress: priorityReceiver, egress: prioritySender}
 	for d, priority := range priorities {
-		name := "forward-" + leadNames[d]
+		name := "forward-" + podChainSets[d]
 		b.AddChain(own, nft.Chain{Name: name, Type: "filter", Hook: unix.NF_INET_FORWARD, Priority: priority})
-		for _, rule := range t.judge(direction(d)) {
+		for _, rule := range t.policyRules(direction(d)) {
 			b.AddRule(own, name, rule...)
 		}
 	}
 }
 
-func (t *table) judge(d direction) [][]nft.Expression {
+func (t *table) policyRules(d direction) [][]nft.Expression {
 	return [][]nft.Expression{
 		{nft.Conntrack(unix.NFT_CT_STATE, nft.R0), nft.Masked(nft.R0, nft.Native(stateKnown), nft.Native(0)), nft.Unequal(nft.R0, nft.Native(0)), nft.Accept()},
-		{t.source(nft.R0), t.destination(nft.R0 + t.words()), nft.In(ownName, nft.R0), nft.Accept()},
-		{t.ownSide(d), nft.Follow(leadNames[d], nft.R0)},
+		{t.source(nft.R0), t.destination(nft.R0 + t.registers()), nft.In(podsSetName, nft.R0), nft.Accept()},
+		{t.podAddress(d), nft.LookupVerdict(podChainSets[d], nft.R0)},
 	}
 }
 
-// ownSide is the address of the pod whose policies a direction is about, and farSide the other one.
-func (t *table) ownSide(d direction) nft.Expression {
+// podAddress reads the address of the pod to whose policies a direction belongs, and peerAddress the other address.
+func (t *table) podAddress(d direction) nft.Expression {
 	if d == ingress {
 		return t.destination(nft.R0)
 	}
 	return t.source(nft.R0)
 }
 
-func (t *table) farSide(d direction) nft.Expression { return t.ownSide(1 - d) }
+func (t *table) peerAddress(d direction) nft.Expression { return t.podAddress(1 - d) }
 
-// rule is a rule in the kernel's words.
+// rule returns the expressions of a rule.
 func (t *table) rule(d direction, r rule) []nft.Expression {
 	if r.jump != "" {
 		return []nft.Expression{nft.Jump(r.jump)}
 	}
 	var all []nft.Expression
 	if r.peers != "" {
-		all = append(all, t.farSide(d), nft.In(r.peers, nft.R0))
+		all = append(all, t.peerAddress(d), nft.In(r.peers, nft.R0))
 	}
 	port := func(at nft.Register) []nft.Expression {
 		return []nft.Expression{nft.Meta(unix.NFT_META_L4PROTO, at), nft.Transport(2, 2, at+1)}
@@ -200,7 +201,7 @@ func (t *table) rule(d direction, r rule) []nft.Expression {
 		all = append(append(all, port(nft.R0)...), nft.In(r.ports, nft.R0))
 	}
 	if r.named != "" {
-		all = append(append(all, t.destination(nft.R0)), port(nft.R0+t.words())...)
+		all = append(append(all, t.destination(nft.R0)), port(nft.R0+t.registers())...)
 		all = append(all, nft.In(r.named, nft.R0))
 	}
 	return append(all, nft.Accept())
@@ -213,8 +214,8 @@ func (t *table) address() nft.Type {
 	return nft.Address4
 }
 
-// words is the number of registers of an address.
-func (t *table) words() nft.Register {
+// registers returns the number of registers of an address.
+func (t *table) registers() nft.Register {
 	if t.six {
 		return 4
 	}
@@ -250,10 +251,11 @@ func (t *table) describe(name string, s set) *nft.Set {
 	return out
 }
 
-// make is the comment of a table: a digest of what every table has. A table of another make is replaced.
-func (t *table) make() string {
+// layoutDigest is the comment of a table: a digest of the parts that every table has. A table with another digest is
+// replaced.
+func (t *table) layoutDigest() string {
 	var b nft.Batch
-	for _, s := range t.frame() {
+	for _, s := range t.commonSets() {
 		b.AddSet(t.nft(), &s)
 	}
 	t.hooks(&b)
@@ -264,13 +266,13 @@ func (t *table) make() string {
 	return "policies of this node's pods, make " + hex.EncodeToString(sum[:8])
 }
 
-// rules is how many rules each chain has, of those that have any.
+// rules returns the number of rules of each chain that has any.
 func (t *table) rules() map[string]int {
 	out := map[string]int{}
-	for d := range leadNames {
-		out["forward-"+leadNames[d]] = len(t.judge(direction(d)))
+	for d := range podChainSets {
+		out["forward-"+podChainSets[d]] = len(t.policyRules(direction(d)))
 	}
-	for name, c := range t.have.chains {
+	for name, c := range t.written.chains {
 		if n := len(c.rules); n > 0 {
 			out[name] = n
 		}
@@ -281,17 +283,17 @@ func (t *table) rules() map[string]int {
 	return out
 }
 
-func (w *wanted) leadElements(d int) []nft.Element {
+func (w *wanted) podChainElements(d int) []nft.Element {
 	var out []nft.Element
-	for a, to := range w.leads[d] {
+	for a, to := range w.podChains[d] {
 		out = append(out, nft.Element{Key: string(a.AsSlice()), Goto: to})
 	}
 	return out
 }
 
-func (w *wanted) ownElements() []nft.Element {
+func (w *wanted) podElements() []nft.Element {
 	var out []nft.Element
-	for a := range w.own {
+	for a := range w.podAddresses {
 		out = append(out, nft.Element{Key: string(a.AsSlice()) + string(a.AsSlice())})
 	}
 	return out
@@ -318,7 +320,7 @@ func (s set) elements() []nft.Element {
 	return out
 }
 
-// portKey is a protocol and a port, each in words of four bytes as the kernel's registers are.
+// portKey is a protocol and a port, each in four bytes as in the kernel's registers.
 func portKey(protocol uint8, port uint16) string {
 	return string([]byte{protocol, 0, 0, 0, byte(port >> 8), byte(port), 0, 0})
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// pod is what policies look at of a Pod.
+// pod is the part of a Pod that policies need.
 type pod struct {
 	namespace, name, node string
 	labels                labels.Set
-	addresses             []netip.Addr // none: it has ended, has no address yet, or uses its node's network
+	addresses             []netip.Addr // none if the pod has ended, has no address yet, or uses its node's network
 	ports                 []namedPort
 }
 
-// namedPort is a port of a container that has a name.
+// namedPort is a named port of a container.
 type namedPort struct {
 	name     string
 	protocol uint8
@@ -54,7 +54,7 @@ func (p *pod) same(other *pod) bool {
 	return p.node == other.node && maps.Equal(p.labels, other.labels) && slices.Equal(p.addresses, other.addresses) && slices.Equal(p.ports, other.ports)
 }
 
-// The numbers of protocols in packets.
+// Protocol numbers in packets.
 const (
 	tcp  = 6
 	udp  = 17
@@ -71,12 +71,12 @@ func protocolNumber(p corev1.Protocol) uint8 {
 	return tcp
 }
 
-// namespace is what policies look at of a Namespace.
+// namespace is the part of a Namespace that policies need.
 type namespace struct{ labels labels.Set }
 
 func namespaceOf(n *corev1.Namespace) *namespace { return &namespace{n.Labels} }
 
-// view is the informers that the agent reads.
+// view has the informers that the agent reads.
 type view struct {
 	policies   *informer.Shared[*networkingv1.NetworkPolicy]
 	pods       *informer.Shared[*pod]
@@ -96,15 +96,15 @@ func newView(c *loop.Clients) view {
 	}
 }
 
-// world is the state at one moment.
-type world struct {
+// clusterState is the state of the informers at one moment.
+type clusterState struct {
 	policies   []*networkingv1.NetworkPolicy // sorted by namespace and name
 	pods       map[string][]*pod             // by namespace
 	namespaces map[string]labels.Set
 }
 
-func (v view) world() *world {
-	w := &world{pods: map[string][]*pod{}, namespaces: map[string]labels.Set{}}
+func (v view) clusterState() *clusterState {
+	w := &clusterState{pods: map[string][]*pod{}, namespaces: map[string]labels.Set{}}
 	for p := range v.policies.List() {
 		w.policies = append(w.policies, p)
 	}

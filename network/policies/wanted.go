@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// wanted is what the table of one family should hold. It can be compared with another.
+// wanted is the content that the table of one family should have. Two can be compared.
 type wanted struct {
-	// leads are the isolated pods of the node, by direction: from an address to the chain that judges its packets.
-	leads [2]map[netip.Addr]string
-	// own are the addresses of the node's isolated pods, which reach themselves.
-	own    map[netip.Addr]bool
-	chains map[string]chain
-	sets   map[string]set
+	// podChains are the chains of the node's isolated pods, by direction and address: they decide on the pod's packets.
+	podChains [2]map[netip.Addr]string
+	// podAddresses are the addresses of the node's isolated pods; a pod may always connect to itself.
+	podAddresses map[netip.Addr]bool
+	chains       map[string]chain
+	sets         map[string]set
 }
 
-// direction tells packets to a pod from those it sends.
+// direction is ingress, packets to a pod, or egress, packets from it.
 type direction uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	egress
 )
 
-// chain is a chain of rules that ends with dropping, or with going back to its caller.
+// chain is a chain of rules. At its end it drops the packet or returns to its caller.
 type chain struct {
 	direction direction
 	rules     []rule
@@ -35,17 +35,17 @@ func (c chain) same(other chain) bool {
 	return c.direction == other.direction && c.drop == other.drop && slices.Equal(c.rules, other.rules)
 }
 
-// rule accepts what is in all the sets that it names, or jumps.
+// rule accepts a packet that is in all the sets that it names, or jumps to a chain.
 type rule struct {
 	peers, ports string // names of sets; empty: all
-	named        string // a set of addresses of the destination with protocol and port
+	named        string // a set of destination addresses with protocol and port
 	jump         string
 }
 
-// set is a set of one shape.
+// set is a set with one type of elements.
 type set struct {
 	shape shape
-	// Exactly one of these is used, by shape.
+	// Only the map for the set's shape is used.
 	addresses map[netip.Addr]bool
 	blocks    []netip.Prefix
 	ports     []portRange
@@ -61,13 +61,13 @@ const (
 	ofNamed
 )
 
-// portRange is a range of ports of one protocol, both ends included.
+// portRange is a range of ports of one protocol, including both ends.
 type portRange struct {
 	protocol    uint8
 	first, last uint16
 }
 
-// namedTarget is a port of a pod that a policy calls by its name.
+// namedTarget is a port of a pod that a policy refers to by name.
 type namedTarget struct {
 	address  netip.Addr
 	protocol uint8
@@ -80,14 +80,14 @@ func (s set) same(other set) bool {
 }
 
 func newWanted() *wanted {
-	w := &wanted{own: map[netip.Addr]bool{}, chains: map[string]chain{}, sets: map[string]set{}}
-	for d := range w.leads {
-		w.leads[d] = map[netip.Addr]string{}
+	w := &wanted{podAddresses: map[netip.Addr]bool{}, chains: map[string]chain{}, sets: map[string]set{}}
+	for d := range w.podChains {
+		w.podChains[d] = map[netip.Addr]string{}
 	}
 	return w
 }
 
-// merged joins ranges that overlap or touch, as the kernel asks for.
+// merged merges ranges that overlap or touch, as the kernel requires.
 func merged(all []portRange) []portRange {
 	slices.SortFunc(all, func(a, b portRange) int {
 		return int(a.protocol)<<16 + int(a.first) - int(b.protocol)<<16 - int(b.first)
@@ -103,7 +103,7 @@ func merged(all []portRange) []portRange {
 	return out
 }
 
-// without is a block less its exceptions.
+// without returns the parts of a block that are in no exception.
 func without(block netip.Prefix, exceptions []netip.Prefix) []netip.Prefix {
 	for _, e := range exceptions {
 		if e.Bits() <= block.Bits() && e.Overlaps(block) {
@@ -117,7 +117,7 @@ func without(block netip.Prefix, exceptions []netip.Prefix) []netip.Prefix {
 	return append(without(low, exceptions), without(high, exceptions)...)
 }
 
-// halves splits a block that holds more than one address.
+// halves splits a block that contains more than one address.
 func halves(p netip.Prefix) (low, high netip.Prefix) {
 	bytes := p.Masked().Addr().AsSlice()
 	low = netip.PrefixFrom(p.Masked().Addr(), p.Bits()+1)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/network/nft"
 )
 
-// many are services with ten endpoints each.
+// many returns services with ten endpoints each.
 func many(n int) (all []*service, slices []*slice) {
 	for i := range n {
 		name := fmt.Sprint("web-", i)
@@ -30,7 +30,7 @@ func many(n int) (all []*service, slices []*slice) {
 	return all, slices
 }
 
-// alone is a proxy without informers, in a namespace of its own.
+// alone returns a proxy without informers, in a new namespace.
 func alone(b *testing.B) (*nettest.Namespace, *Proxy) {
 	n := nettest.New(b)
 	p, err := New(Options{Clients: loop.ClientsFor(fake.NewClientset()), Node: "here"})
@@ -39,16 +39,16 @@ func alone(b *testing.B) (*nettest.Namespace, *Proxy) {
 	}
 	n.Do(p.open)
 	b.Cleanup(func() { p.conn.Close() })
-	p.doubt = true
+	p.needsCompare = true
 	return n, p
 }
 
-// put compiles services into the ledger and commits what differs.
+// put compiles services and commits the differences.
 func (p *Proxy) put(all []*service, slices []*slice) error {
 	var d difference
 	for i, s := range all {
-		change, _ := p.ledger.put(s.key, compile(s, slices[i:i+1], p.node, p.ledger.places(s.key)))
-		d.gone, d.fresh = append(d.gone, change.gone...), append(d.fresh, change.fresh...)
+		change, _ := p.desired.put(s.key, compile(s, slices[i:i+1], p.node, p.desired.endpointNumbers(s.key)))
+		d.removed, d.added = append(d.removed, change.removed...), append(d.added, change.added...)
 	}
 	return p.commit(d)
 }
@@ -60,13 +60,13 @@ func BenchmarkFirstSync(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		n.Do(Remove)
-		p.ledger, p.doubt = newLedger(), true
+		p.desired, p.needsCompare = newDesiredTables(), true
 		b.StartTimer()
 		n.Do(func() error { return p.put(all, slices) })
 	}
 }
 
-// BenchmarkOneEndpoint takes one endpoint of one of 10,000 services away, and brings it back.
+// BenchmarkOneEndpoint removes one endpoint of one of 10,000 services, and adds it again.
 func BenchmarkOneEndpoint(b *testing.B) {
 	all, slices := many(10000)
 	n, p := alone(b)
@@ -86,15 +86,15 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	}
 }
 
-// BenchmarkFullPass compares 10,000 services with the kernel, where nothing differs.
+// BenchmarkFullPass compares 10,000 services with the kernel's tables, without differences.
 func BenchmarkFullPass(b *testing.B) {
 	all, slices := many(10000)
 	n, p := alone(b)
 	n.Do(func() error { return p.put(all, slices) })
 	for b.Loop() {
 		var batch nft.Batch
-		for _, k := range p.kernels {
-			if err := k.compare(&batch, p.ledger); err != nil {
+		for _, k := range p.kernelTables {
+			if err := k.compare(&batch, p.desired); err != nil {
 				b.Fatal(err)
 			}
 		}

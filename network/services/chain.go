@@ -12,17 +12,17 @@ import (
 	"github.com/millrace/millrace/network/nft"
 )
 
-// kind says how the packets of a chain came, and so where their service stands.
+// kind is the way on which packets have reached a chain. It determines where the chain finds the key of the service.
 type kind uint8
 
-// The kinds of chains that maps lead to.
+// The kinds of chains that are values of maps.
 const (
 	kindNone           kind = iota
-	kindCluster             // to the service's cluster address
-	kindExternal            // to an external address
-	kindExternalInside      // the same, and the source is not hidden
-	kindExternalLocal       // the same, for services whose external traffic stays on the node
-	kindNode                // to a node port
+	kindCluster             // packets to the service's cluster IP
+	kindExternal            // packets to an external address
+	kindExternalInside      // the same, and the source is not masqueraded
+	kindExternalLocal       // the same, for services with externalTrafficPolicy Local
+	kindNode                // packets to a node port
 	kindNodeInside
 	kindNodeLocal
 	kindReject
@@ -31,15 +31,15 @@ const (
 
 var kindNames = [...]string{"", "cluster", "external", "external-inside", "external-local", "node", "node-inside", "node-local", "reject", "drop"}
 
-// chain is a chain that maps lead to. Those that choose among endpoints exist once for each number of them.
+// chain is a chain that maps lead to. Chains that choose an endpoint exist once for each number of endpoints.
 type chain struct {
-	kind   kind
-	scope  scope
-	n      int
-	sticky uint32 // seconds
+	kind            kind
+	scope           scope
+	n               int
+	affinityTimeout uint32 // seconds
 }
 
-// chooses tells whether a chain chooses among endpoints: such chains are made when the first service needs them.
+// chooses reports whether a chain chooses an endpoint: such chains are made when the first service needs them.
 func (c chain) chooses() bool { return c.n > 0 }
 
 func (c chain) name() string {
@@ -51,21 +51,21 @@ func (c chain) name() string {
 		name += "-here"
 	}
 	name = fmt.Sprintf("%s-%d", name, c.n)
-	if c.sticky > 0 {
-		name = fmt.Sprintf("%s-sticky-%d", name, c.sticky)
+	if c.affinityTimeout > 0 {
+		name = fmt.Sprintf("%s-sticky-%d", name, c.affinityTimeout)
 	}
 	return name
 }
 
-// masqueradeMark is the bit of a packet's mark that says that its source is to be hidden. It is kube-proxy's.
+// masqueradeMark is the bit of a packet's mark that requests masquerading. It is kube-proxy's.
 const masqueradeMark = 0x4000
 
-// family writes the rules of one family.
+// family makes the rules of one family.
 type family struct {
-	name string // of the table, if it is not the usual one
+	name string // of the table, if it is not the default
 	six  bool
-	pods netip.Prefix // where the cluster's pods are; may be invalid
-	all  bool         // hide all sources
+	pods netip.Prefix // the range of the cluster's pods; may be invalid
+	all  bool         // masquerade all packets
 }
 
 func (f family) nft() nft.Family {
@@ -75,8 +75,8 @@ func (f family) nft() nft.Family {
 	return nft.IPv4
 }
 
-// words is the number of registers of an address.
-func (f family) words() nft.Register {
+// registers returns the number of registers of an address.
+func (f family) registers() nft.Register {
 	if f.six {
 		return 4
 	}
@@ -98,28 +98,28 @@ func (f family) destination(to nft.Register) nft.Expression {
 	return nft.Network(16, 4, to)
 }
 
-// ports reads the protocol and the port that the packet is for.
+// ports reads the packet's protocol and destination port.
 func ports(to nft.Register) []nft.Expression {
 	return []nft.Expression{nft.Meta(unix.NFT_META_L4PROTO, to), nft.Transport(2, 2, to+1)}
 }
 
-// front reads destination, protocol and port.
-func (f family) front(to nft.Register) []nft.Expression {
-	return append([]nft.Expression{f.destination(to)}, ports(to+f.words())...)
+// serviceKey reads destination address, protocol and port.
+func (f family) serviceKey(to nft.Register) []nft.Expression {
+	return append([]nft.Expression{f.destination(to)}, ports(to+f.registers())...)
 }
 
-// identity reads the key of the service that the packet is for, where the chain's kind says.
+// identity reads the key of the packet's service. The chain's kind determines where it is.
 func (f family) identity(k kind, to nft.Register) []nft.Expression {
 	switch k {
 	case kindExternal, kindExternalInside:
-		return append(f.front(to), nft.Find(setNames[targets], to, to))
+		return append(f.serviceKey(to), nft.Lookup(setNames[targets], to, to))
 	case kindNode, kindNodeInside:
-		return append(ports(to), nft.Find(setNames[nodeTargets], to, to))
+		return append(ports(to), nft.Lookup(setNames[nodeTargets], to, to))
 	}
-	return f.front(to)
+	return f.serviceKey(to)
 }
 
-// mark are the expressions that mark a packet whose source is to be hidden.
+// mark returns the expressions that mark a packet for masquerading.
 func mark() []nft.Expression {
 	return []nft.Expression{
 		nft.Meta(unix.NFT_META_MARK, nft.R0),
@@ -128,7 +128,7 @@ func mark() []nft.Expression {
 	}
 }
 
-// fromPods goes on if the source is a pod of the cluster, or, inverted, if it is not.
+// fromPods continues the rule if the source is a pod of the cluster, or, inverted, if it is not.
 func (f family) fromPods(inverted bool) []nft.Expression {
 	mask := make([]byte, f.pods.Addr().BitLen()/8)
 	for bit := range f.pods.Bits() {
@@ -141,7 +141,7 @@ func (f family) fromPods(inverted bool) []nft.Expression {
 	return []nft.Expression{f.source(nft.R0), nft.Masked(nft.R0, mask, make([]byte, len(mask))), test(nft.R0, f.pods.Addr().AsSlice())}
 }
 
-// rules are those of a chain that chooses among endpoints.
+// rules returns the rules of a chain that chooses an endpoint.
 func (f family) rules(c chain) [][]nft.Expression {
 	var all [][]nft.Expression
 	switch {
@@ -150,42 +150,43 @@ func (f family) rules(c chain) [][]nft.Expression {
 	case c.kind == kindCluster && f.pods.IsValid():
 		all = append(all, append(f.fromPods(true), mark()...))
 	}
-	if c.sticky > 0 {
-		return append(all, f.again(c), f.stick(c))
+	if c.affinityTimeout > 0 {
+		return append(all, f.affinityKnown(c), f.affinityNew(c))
 	}
 	return append(all, f.choose(c))
 }
 
-// choose draws a number and leads to the endpoint that has it.
+// choose takes a random number and translates the destination to the endpoint with that number.
 func (f family) choose(c chain) []nft.Expression {
-	number := nft.R0 + f.words() + 2 // behind the identity
+	number := nft.R0 + f.registers() + 2 // after the identity
 	to := number + 1
 	return append(f.identity(c.kind, nft.R0),
-		nft.RandomFrom(uint32(c.scope), uint32(c.n), number), nft.Find(setNames[endpointsMap], nft.R0, to), nft.Destination(f.nft(), to, to+f.words()))
+		nft.RandomFrom(uint32(c.scope), uint32(c.n), number), nft.Lookup(setNames[endpointsMap], nft.R0, to), nft.Destination(f.nft(), to, to+f.registers()))
 }
 
-// again leads to the endpoint that the client had last, if it is still there. The registers hold client, identity, scope and
-// endpoint, so that the last three are the key that tells whether it is.
-func (f family) again(c chain) []nft.Expression {
-	id, scopeAt, to := f.sticking()
+// affinityKnown translates to the endpoint that the client used last, if it still exists. The registers contain client,
+// identity, scope and endpoint; the last three are the key with which that is looked up.
+func (f family) affinityKnown(c chain) []nft.Expression {
+	id, scopeAt, to := f.affinityRegisters()
 	rule := append([]nft.Expression{f.source(nft.R0)}, f.identity(c.kind, id)...)
-	return append(rule, nft.Load(scopeAt, nft.Native(uint32(c.scope))), nft.Find(setNames[affinity], nft.R0, to), nft.In(setNames[affine], id),
-		nft.Refresh(setNames[affinity], nft.R0, to, time.Duration(c.sticky)*time.Second), nft.Destination(f.nft(), to, to+f.words()))
+	return append(rule, nft.Load(scopeAt, nft.Native(uint32(c.scope))), nft.Lookup(setNames[affinity], nft.R0, to), nft.In(setNames[affine], id),
+		nft.UpdateInMap(setNames[affinity], nft.R0, to, time.Duration(c.affinityTimeout)*time.Second), nft.Destination(f.nft(), to, to+f.registers()))
 }
 
-// stick chooses an endpoint and notes it for the client, in place of one that has gone. Elements that are forgotten stay in the way
-// of others with their key until the kernel collects them, a second later; so this is not done for each connection.
-func (f family) stick(c chain) []nft.Expression {
-	id, scopeAt, to := f.sticking()
+// affinityNew chooses an endpoint and records it for the client. It replaces the record of an endpoint that does not exist any
+// more. A removed element blocks others with the same key until the kernel collects it, a second later. So this is not done for
+// each connection.
+func (f family) affinityNew(c chain) []nft.Expression {
+	id, scopeAt, to := f.affinityRegisters()
 	rule := append([]nft.Expression{f.source(nft.R0)}, f.identity(c.kind, id)...)
-	return append(rule, nft.RandomFrom(uint32(c.scope), uint32(c.n), scopeAt), nft.Find(setNames[endpointsMap], id, to),
-		nft.Load(scopeAt, nft.Native(uint32(c.scope))), nft.Forget(setNames[affinity], nft.R0, to),
-		nft.Remember(setNames[affinity], nft.R0, to, time.Duration(c.sticky)*time.Second), nft.Destination(f.nft(), to, to+f.words()))
+	return append(rule, nft.RandomFrom(uint32(c.scope), uint32(c.n), scopeAt), nft.Lookup(setNames[endpointsMap], id, to),
+		nft.Load(scopeAt, nft.Native(uint32(c.scope))), nft.DeleteFromMap(setNames[affinity], nft.R0, to),
+		nft.AddToMap(setNames[affinity], nft.R0, to, time.Duration(c.affinityTimeout)*time.Second), nft.Destination(f.nft(), to, to+f.registers()))
 }
 
-// sticking is where the registers of affinity are: behind the client the identity, behind that the scope, behind that the endpoint.
-func (f family) sticking() (id, scopeAt, to nft.Register) {
-	id = nft.R0 + f.words()
-	scopeAt = id + f.words() + 2
+// affinityRegisters returns the registers for affinity: after the client the identity, then the scope, then the endpoint.
+func (f family) affinityRegisters() (id, scopeAt, to nft.Register) {
+	id = nft.R0 + f.registers()
+	scopeAt = id + f.registers() + 2
 	return id, scopeAt, scopeAt + 1
 }

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// choice is the endpoints that packets may be led to, as addresses with ports.
+// choice is the endpoints to which packets may be sent, as addresses with ports.
 type choice struct {
 	all   []netip.AddrPort // for the traffic policy Cluster
 	local []netip.AddrPort // for the traffic policy Local
 }
 
-// choose picks the endpoints of one port of a service in one family: those that are ready, and if none is, those that still
-// serve while they end. Of those that are ready, hints leave the ones that are meant for this node.
+// choose returns the endpoints of one port of a service in one family: the ready ones, or if there are none the terminating
+// ones that still serve. Of the ready ones, only those with a matching hint are used.
 func choose(p servicePort, all []*slice, n *node, four bool) choice {
 	var ready, ending, readyHere, endingHere []candidate
 	for _, s := range all {
@@ -43,10 +43,10 @@ func choose(p servicePort, all []*slice, n *node, four bool) choice {
 			}
 		}
 	}
-	return choice{all: sorted(either(hinted(ready, n), ending)), local: sorted(either(readyHere, endingHere))}
+	return choice{all: sortedEndpoints(either(withHints(ready, n), ending)), local: sortedEndpoints(either(readyHere, endingHere))}
 }
 
-// candidate is an endpoint with the port that is asked for.
+// candidate is an endpoint and its address with the requested port.
 type candidate struct {
 	*endpoint
 	at netip.AddrPort
@@ -68,9 +68,9 @@ func either(a, b []candidate) []candidate {
 	return b
 }
 
-// hinted leaves the endpoints that are meant for this node, or for its zone. If one of them has no hint, or none is meant for us,
-// all stay.
-func hinted(all []candidate, n *node) []candidate {
+// withHints returns the endpoints whose hints name this node, or its zone. If an endpoint has no hint, or none has a hint for us,
+// all are returned.
+func withHints(all []candidate, n *node) []candidate {
 	for _, chosen := range []struct {
 		hints func(candidate) []string
 		mine  string
@@ -94,8 +94,8 @@ func hinted(all []candidate, n *node) []candidate {
 	return all
 }
 
-// sorted are the places of candidates, each once.
-func sorted(all []candidate) []netip.AddrPort {
+// sortedEndpoints returns the addresses of candidates, without repetitions.
+func sortedEndpoints(all []candidate) []netip.AddrPort {
 	out := make([]netip.AddrPort, len(all))
 	for i, c := range all {
 		out[i] = c.at
@@ -104,15 +104,15 @@ func sorted(all []candidate) []netip.AddrPort {
 	return slices.Compact(out)
 }
 
-// arrange numbers endpoints so that as few as possible have another number than before: those that stay keep theirs, new ones
-// fill the gaps, and the last ones move into the gaps that are left.
-func arrange(before, want []netip.AddrPort) []netip.AddrPort {
+// numberEndpoints numbers endpoints so that as few numbers as possible change: endpoints that stay keep their number, new
+// ones fill the gaps, and the last ones move into the gaps that are left.
+func numberEndpoints(before, want []netip.AddrPort) []netip.AddrPort {
 	missing := make(map[netip.AddrPort]bool, len(want))
 	for _, a := range want {
 		missing[a] = true
 	}
 	out := make([]netip.AddrPort, len(want))
-	var beyond []netip.AddrPort // that stay, with numbers that are too high now
+	var beyond []netip.AddrPort // endpoints that stay, with numbers that are too high now
 	for i, a := range before {
 		if !missing[a] {
 			continue

@@ -12,34 +12,34 @@ import (
 
 // row is one element of one set of one family.
 type row struct {
-	place
+	rowKey
 	content
 }
 
-// place says which element a row is. No two rows of the tables have the same.
-type place struct {
+// rowKey identifies the element of a row. No two rows of the tables have the same key.
+type rowKey struct {
 	six bool
 	set setNumber
 	key string
-	end string // of a range
+	end string // the end of a range
 }
 
-// content is what a map has there: data or a chain.
+// content is the value of a row in a map: data or a chain.
 type content struct {
 	data  string
 	chain chain
 }
 
-// scope says which of a service's endpoints an element is about.
+// scope selects which of a service's endpoints an element is for.
 type scope uint32
 
-// The scopes are offsets of the numbers of endpoints.
+// The scopes are offsets of the endpoints' numbers.
 const (
 	everywhere scope = 0
 	here       scope = 1 << 20
 )
 
-// identity names one port of a service in one family, wherever its packets were sent to.
+// identity identifies one port of a service in one family, whatever the address that packets were sent to.
 type identity struct {
 	address  netip.Addr
 	protocol uint8
@@ -48,51 +48,52 @@ type identity struct {
 
 func (i identity) key() string { return frontKey(i.address, i.protocol, i.port) }
 
-// frontKey is the key of the map fronts: address, protocol, port.
+// frontKey is the key of the maps of service addresses ("fronts"): address, protocol, port.
 func frontKey(a netip.Addr, protocol uint8, port uint16) string {
 	return string(append(a.AsSlice(), portKey(protocol, port)...))
 }
 
-// portKey is the key of the map of node ports.
+// portKey is the key of the maps of node ports: protocol, port.
 func portKey(protocol uint8, port uint16) string {
 	return string([]byte{protocol, 0, 0, 0, byte(port >> 8), byte(port), 0, 0})
 }
 
-// places is an arrangement of endpoints by port, family and scope.
-type places map[arrangement][]netip.AddrPort
+// endpointNumbers are the endpoints in the order of their numbers, by port, family and scope.
+type endpointNumbers map[arrangement][]netip.AddrPort
 
 type arrangement struct {
 	identity
 	scope scope
 }
 
-// compiled is what one service is in the tables.
+// compiled is the content of the tables for one service.
 type compiled struct {
-	rows   []row
-	places places
-	udp    []udpPort // what connections to it may go to
-	health health    // of its health-check port
+	rows            []row
+	endpointNumbers endpointNumbers
+	udp             []udpPort // the endpoints of its UDP ports
+	health          health    // the state for its health-check port
 }
 
-// compiler turns a service into rows.
+// compiler makes the rows of a service.
 type compiler struct {
 	node   *node
-	before places
+	before endpointNumbers
 	out    compiled
 }
 
-// compile makes the rows of a service. It depends on its arguments only; before is how its endpoints were arranged last.
-func compile(s *service, all []*slice, n *node, before places) compiled {
-	c := compiler{node: n, before: before, out: compiled{places: places{}}}
+// compile makes the rows of a service. The result depends on the arguments only; before are the last numbers of its
+// endpoints.
+func compile(s *service, all []*slice, n *node, before endpointNumbers) compiled {
+	c := compiler{node: n, before: before, out: compiled{endpointNumbers: endpointNumbers{}}}
 	for _, p := range s.ports {
 		for _, address := range s.clusterIPs {
-			c.port(s, p, address, choose(p, all, n, address.Is4()))
+			c.addPort(s, p, address, choose(p, all, n, address.Is4()))
 		}
 	}
 	for _, address := range s.clusterIPs {
 		c.add(address, clusterIPs, string(address.AsSlice()), content{})
 	}
-	c.hairpins(all)
+	c.addHairpins(all)
 	if s.healthPort != 0 {
 		c.out.health = health{port: s.healthPort, local: localEndpoints(all, n)}
 	}
@@ -101,32 +102,32 @@ func compile(s *service, all []*slice, n *node, before places) compiled {
 
 // add adds a row in the family of an address.
 func (c *compiler) add(family netip.Addr, set setNumber, key string, v content) {
-	c.out.rows = append(c.out.rows, row{place{six: !family.Is4(), set: set, key: key}, v})
+	c.out.rows = append(c.out.rows, row{rowKey{six: !family.Is4(), set: set, key: key}, v})
 }
 
-// port makes the rows of one port in one family.
-func (c *compiler) port(s *service, p servicePort, address netip.Addr, e choice) {
+// addPort adds the rows of one port in one family.
+func (c *compiler) addPort(s *service, p servicePort, address netip.Addr, e choice) {
 	id := identity{address, p.protocol, p.number}
 	inside, insideScope := e.all, everywhere
 	if s.localInside {
 		inside, insideScope = e.local, here
 	}
-	c.front(address, fronts, refused, id.key(), chain{kind: kindCluster, scope: insideScope, n: len(inside), sticky: s.sticky}, len(e.all) == 0)
-	reached := c.outside(s, p, id, e)
+	c.addFront(address, fronts, refused, id.key(), chain{kind: kindCluster, scope: insideScope, n: len(inside), affinityTimeout: s.affinityTimeout}, len(e.all) == 0)
+	reached := c.addExternal(s, p, id, e)
 	if !s.localInside || reached {
-		c.endpoints(id, everywhere, e.all, s.sticky)
+		c.addEndpoints(id, everywhere, e.all, s.affinityTimeout)
 	}
 	if s.localInside || reached && s.localOutside {
-		c.endpoints(id, here, e.local, s.sticky)
+		c.addEndpoints(id, here, e.local, s.affinityTimeout)
 	}
 	if p.protocol == 17 {
 		c.out.udp = append(c.out.udp, udpPortOf(s, p, id, e))
 	}
 }
 
-// front makes the row that leads to endpoints, or that refuses if there are none: with an error if there are none anywhere, and
-// silently if they are only on other nodes.
-func (c *compiler) front(family netip.Addr, to, otherwise setNumber, key string, leads chain, none bool) {
+// addFront adds the row that leads to endpoints. Without endpoints it adds a row that rejects the packet if there are none
+// anywhere, or drops it if there are some on other nodes.
+func (c *compiler) addFront(family netip.Addr, to, otherwise setNumber, key string, leads chain, none bool) {
 	switch {
 	case leads.n > 0:
 		c.add(family, to, key, content{chain: leads})
@@ -137,31 +138,31 @@ func (c *compiler) front(family netip.Addr, to, otherwise setNumber, key string,
 	}
 }
 
-// outside makes the rows of external addresses and node ports, and tells whether there are any.
-func (c *compiler) outside(s *service, p servicePort, id identity, e choice) bool {
+// addExternal adds the rows of external addresses and node ports, and reports whether there are any.
+func (c *compiler) addExternal(s *service, p servicePort, id identity, e choice) bool {
 	var reached bool
-	for _, a := range s.outsideOf(id.address) {
+	for _, a := range s.externalAddresses(id.address) {
 		reached = true
 		key := frontKey(a, p.protocol, p.number)
 		c.add(a, targets, key, content{data: id.key()})
-		c.entrance(a, external, key, s, e)
+		c.addEntrance(a, external, key, s, e)
 	}
 	for _, a := range s.balancers {
 		if a.Is4() == id.address.Is4() && len(s.sources) > 0 {
-			c.sources(a, frontKey(a, p.protocol, p.number), s.sources)
+			c.addSources(a, frontKey(a, p.protocol, p.number), s.sources)
 		}
 	}
 	if p.nodePort != 0 {
 		reached = true
 		key := portKey(p.protocol, p.nodePort)
 		c.add(id.address, nodeTargets, key, content{data: id.key()})
-		c.entrance(id.address, nodePort, key, s, e)
+		c.addEntrance(id.address, nodePort, key, s, e)
 	}
 	return reached
 }
 
-// outsideOf are the external addresses of a service in the family of an address, each once.
-func (s *service) outsideOf(family netip.Addr) []netip.Addr {
+// externalAddresses returns the external addresses of a service in the family of an address, without repetitions.
+func (s *service) externalAddresses(family netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range slices.Concat(s.externals, s.balancers) {
 		if a.Is4() == family.Is4() && !slices.Contains(out, a) {
@@ -171,7 +172,7 @@ func (s *service) outsideOf(family netip.Addr) []netip.Addr {
 	return out
 }
 
-// entrance is a way in from outside: the sets and kinds of chains that it uses.
+// entrance has the sets and the kinds of chains for external addresses or for node ports.
 type entrance struct {
 	fronts, refused, insideFronts, localFronts setNumber
 	kind, inside, local                        kind
@@ -182,10 +183,10 @@ var (
 	nodePort = entrance{nodePorts, refusedNodePorts, nodePortsInside, nodePortsLocal, kindNode, kindNodeInside, kindNodeLocal}
 )
 
-func (c *compiler) entrance(family netip.Addr, in entrance, key string, s *service, e choice) {
-	all := chain{kind: in.kind, n: len(e.all), sticky: s.sticky}
+func (c *compiler) addEntrance(family netip.Addr, in entrance, key string, s *service, e choice) {
+	all := chain{kind: in.kind, n: len(e.all), affinityTimeout: s.affinityTimeout}
 	if !s.localOutside || len(e.all) == 0 && len(e.local) == 0 {
-		c.front(family, in.fronts, in.refused, key, all, true)
+		c.addFront(family, in.fronts, in.refused, key, all, true)
 		return
 	}
 	c.add(family, in.fronts, key, content{chain: chain{kind: in.local}})
@@ -193,29 +194,29 @@ func (c *compiler) entrance(family netip.Addr, in entrance, key string, s *servi
 		all.kind = in.inside
 		c.add(family, in.insideFronts, key, content{chain: all})
 	}
-	c.front(family, in.localFronts, in.refused, key, chain{kind: in.inside, scope: here, n: len(e.local), sticky: s.sticky}, false)
+	c.addFront(family, in.localFronts, in.refused, key, chain{kind: in.inside, scope: here, n: len(e.local), affinityTimeout: s.affinityTimeout}, false)
 }
 
-func (c *compiler) sources(family netip.Addr, key string, all []netip.Prefix) {
+func (c *compiler) addSources(family netip.Addr, key string, all []netip.Prefix) {
 	c.add(family, firewalled, key, content{})
 	for _, p := range all {
 		if p.Addr().Is4() != family.Is4() {
 			continue
 		}
-		c.out.rows = append(c.out.rows, row{place: place{
+		c.out.rows = append(c.out.rows, row{rowKey: rowKey{
 			six: !family.Is4(), set: allowed, key: key + string(p.Addr().AsSlice()), end: key + string(nft.LastOf(p).AsSlice()),
 		}})
 	}
 }
 
-// endpoints makes the rows of the endpoints to choose from, numbered as they were before as far as possible.
-func (c *compiler) endpoints(id identity, s scope, all []netip.AddrPort, sticky uint32) {
+// addEndpoints adds the rows of the endpoints to choose from. As many as possible keep their number.
+func (c *compiler) addEndpoints(id identity, s scope, all []netip.AddrPort, sticky uint32) {
 	if len(all) == 0 {
 		return
 	}
 	at := arrangement{id, s}
-	arranged := arrange(c.before[at], all)
-	c.out.places[at] = arranged
+	arranged := numberEndpoints(c.before[at], all)
+	c.out.endpointNumbers[at] = arranged
 	key := id.key()
 	for i, e := range arranged {
 		data := string(append(e.Addr().AsSlice(), byte(e.Port()>>8), byte(e.Port()), 0, 0))
@@ -226,8 +227,9 @@ func (c *compiler) endpoints(id identity, s scope, all []netip.AddrPort, sticky 
 	}
 }
 
-// hairpins makes the rows of endpoints that may call their own service: those on this node, and those of which no node is known.
-func (c *compiler) hairpins(all []*slice) {
+// addHairpins adds the rows of endpoints that may connect to their own service: those on this node, and those without a known
+// node.
+func (c *compiler) addHairpins(all []*slice) {
 	seen := map[netip.Addr]bool{}
 	for _, s := range all {
 		for _, e := range s.endpoints {
@@ -239,10 +241,10 @@ func (c *compiler) hairpins(all []*slice) {
 	}
 }
 
-// number is a number as the kernel keeps it in a register.
+// number encodes a number as the kernel keeps it in a register.
 func number(n uint32) string { return string(binary.NativeEndian.AppendUint32(nil, n)) }
 
-// element is a row as the kernel gets it.
+// element converts a row to an element of a set.
 func (r row) element() nft.Element {
 	return nft.Element{Key: r.key, End: r.end, Data: r.data, Goto: r.chain.name()}
 }

@@ -20,11 +20,11 @@ func at(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
 
 func TestAnArrangementKeepsTheNumbersOfWhatStays(t *testing.T) {
 	before := []netip.AddrPort{at("10.0.0.1:1"), at("10.0.0.2:1"), at("10.0.0.3:1"), at("10.0.0.4:1")}
-	after := arrange(before, []netip.AddrPort{at("10.0.0.1:1"), at("10.0.0.3:1"), at("10.0.0.4:1")})
+	after := numberEndpoints(before, []netip.AddrPort{at("10.0.0.1:1"), at("10.0.0.3:1"), at("10.0.0.4:1")})
 	if want := []netip.AddrPort{before[0], before[3], before[2]}; !slices.Equal(after, want) {
 		t.Errorf("without the second: %v, want %v", after, want)
 	}
-	grown := arrange(after, append(slices.Clone(after), at("10.0.0.9:1")))
+	grown := numberEndpoints(after, append(slices.Clone(after), at("10.0.0.9:1")))
 	if want := append(slices.Clone(after), at("10.0.0.9:1")); !slices.Equal(grown, want) {
 		t.Errorf("with one more: %v, want %v", grown, want)
 	}
@@ -42,7 +42,7 @@ func TestArrangementsHoldExactlyWhatIsWanted(t *testing.T) {
 			}
 		}
 		before := arranged
-		arranged = arrange(before, want)
+		arranged = numberEndpoints(before, want)
 		got := slices.Clone(arranged)
 		slices.SortFunc(got, netip.AddrPort.Compare)
 		if !slices.Equal(got, want) {
@@ -56,7 +56,7 @@ func TestArrangementsHoldExactlyWhatIsWanted(t *testing.T) {
 	}
 }
 
-// endpointIn makes an endpoint in a state.
+// endpointIn returns an endpoint in a state.
 func endpointIn(address, node string, ready, serving, terminating bool) endpoint {
 	return endpoint{address: netip.MustParseAddr(address), node: node, ready: ready, serving: serving, terminating: terminating}
 }
@@ -92,26 +92,26 @@ func TestWhichEndpointsAreChosen(t *testing.T) {
 }
 
 func TestAnAddressBelongsToOneService(t *testing.T) {
-	l := newLedger()
+	l := newDesiredTables()
 	a, b := informer.Key{Namespace: "ns", Name: "a"}, informer.Key{Namespace: "ns", Name: "b"}
 	slices := []*slice{sliceOf(slc("a", corev1.ProtocolTCP, on("here", "10.1.0.1")))}
 	one := func() compiled {
 		return compile(serviceOf(svc("a", "10.96.0.1", nil)), slices, &node{name: "here"}, nil)
 	}
-	if d, _ := l.put(a, one()); len(d.fresh) == 0 {
+	if d, _ := l.put(a, one()); len(d.added) == 0 {
 		t.Fatal("the first service got nothing")
 	}
-	if d, _ := l.put(b, one()); len(d.fresh)+len(d.gone) != 0 {
+	if d, _ := l.put(b, one()); len(d.added)+len(d.removed) != 0 {
 		t.Errorf("the second service changed %v", d)
 	}
 	d, freed := l.put(a, compiled{})
-	if len(d.gone) == 0 || !contains(freed, b) {
+	if len(d.removed) == 0 || !contains(freed, b) {
 		t.Errorf("the first went, and the second was not told: %v, %v", d, freed)
 	}
-	if d, _ := l.put(b, one()); len(d.fresh) == 0 {
+	if d, _ := l.put(b, one()); len(d.added) == 0 {
 		t.Error("the second service did not get the address")
 	}
-	if d, _ := l.put(b, one()); len(d.fresh)+len(d.gone) != 0 {
+	if d, _ := l.put(b, one()); len(d.added)+len(d.removed) != 0 {
 		t.Errorf("nothing changed, and there is something to write: %v", d)
 	}
 }
@@ -124,11 +124,11 @@ func TestOneEndpointIsFewElements(t *testing.T) {
 		all = append(all, on("there", netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}).String()))
 	}
 	n, s := &node{name: "here"}, serviceOf(svc("a", "10.96.0.1", nil))
-	l := newLedger()
+	l := newDesiredTables()
 	key := informer.Key{Namespace: "ns", Name: "a"}
 	l.put(key, compile(s, []*slice{sliceOf(slc("a", corev1.ProtocolTCP, all...))}, n, nil))
-	d, _ := l.put(key, compile(s, []*slice{sliceOf(slc("a", corev1.ProtocolTCP, all[1:]...))}, n, l.places(key)))
-	if len(d.gone) != 3 || len(d.fresh) != 2 {
-		t.Errorf("one of 100 endpoints went: %d elements go and %d come, where 3 and 2 are needed", len(d.gone), len(d.fresh))
+	d, _ := l.put(key, compile(s, []*slice{sliceOf(slc("a", corev1.ProtocolTCP, all[1:]...))}, n, l.endpointNumbers(key)))
+	if len(d.removed) != 3 || len(d.added) != 2 {
+		t.Errorf("one of 100 endpoints went: %d elements go and %d come, where 3 and 2 are needed", len(d.removed), len(d.added))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/network/nft"
 )
 
-// onNodeAddress is a service whose load balancer is the node itself.
+// onNodeAddress creates a service whose load balancer is the node itself.
 func (s *stage) onNodeAddress(name, address string, change func(*corev1.ServiceSpec)) {
 	s.Helper()
 	balanced := svc(name, address, change)
@@ -107,7 +107,7 @@ func TestAThousandChangesOfEndpointsAreFollowed(t *testing.T) {
 	}
 }
 
-// While nobody is there to write them, the tables stay as they are; the next proxy writes what has changed meanwhile.
+// While no proxy runs, the tables stay unchanged; the next proxy writes what has changed meanwhile.
 func TestServicesOutliveTheirProxy(t *testing.T) {
 	s := newStage(t, Options{})
 	s.stop()
@@ -126,7 +126,7 @@ func TestServicesOutliveTheirProxy(t *testing.T) {
 	s.comes(s.client, "10.96.0.1:80", podB+" for "+clientAddress)
 }
 
-// A part of the tables that somebody deletes comes back though the API does not answer.
+// A deleted part of the tables comes back even if the API does not answer.
 func TestTablesComeBackWhileTheAPIIsAway(t *testing.T) {
 	s := newStage(t, Options{})
 	s.create(svc("web", "10.96.0.1", nil))

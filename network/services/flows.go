@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// udpPort is where packets of one UDP port of a service are sent to, and to whom they may be led. The kernel goes on leading a
-// flow to where its first packet went, as long as packets come: flows to endpoints that have ended must be forgotten.
+// udpPort is one UDP port of a service: where packets are sent to, and the endpoints to which they may be translated. The
+// kernel sends all packets of a flow to the endpoint of its first packet, as long as packets come. So flows to endpoints that
+// do not exist any more must be removed.
 type udpPort struct {
 	addresses []netip.Addr
 	port      uint16
@@ -23,16 +24,17 @@ type udpPort struct {
 func udpPortOf(s *service, p servicePort, id identity, e choice) udpPort {
 	all := slices.Concat(e.all, e.local)
 	slices.SortFunc(all, netip.AddrPort.Compare)
-	return udpPort{append(s.outsideOf(id.address), id.address), p.number, p.nodePort, slices.Compact(all)}
+	return udpPort{append(s.externalAddresses(id.address), id.address), p.number, p.nodePort, slices.Compact(all)}
 }
 
-// flowChange says that the flows to a UDP port are to be looked at.
+// flowChange is a UDP port whose flows must be checked.
 type flowChange struct {
 	udpPort
 	six bool
 }
 
-// flowChanges compares what a service was with what it is. Flows matter if an endpoint has gone, or the first ones have come.
+// flowChanges compares a service's old and new state. Flows must be checked if an endpoint was removed, or the first
+// endpoints were added.
 func flowChanges(before, after *compiled) []flowChange {
 	var all []flowChange
 	of := func(c *compiled) []udpPort {
@@ -63,7 +65,7 @@ func flowChanges(before, after *compiled) []flowChange {
 	return all
 }
 
-// forgetFlows removes the flows that lead where they may not.
+// forgetFlows removes flows to endpoints that are not allowed any more.
 func forgetFlows(all []flowChange, nodeAddresses []netip.Addr, log *slog.Logger) {
 	for _, six := range []bool{false, true} {
 		f := flowFilter{node: nodeAddresses}
@@ -85,13 +87,13 @@ func forgetFlows(all []flowChange, nodeAddresses []netip.Addr, log *slog.Logger)
 	}
 }
 
-// flowFilter matches flows to some ports that lead elsewhere.
+// flowFilter matches flows to some ports with other endpoints.
 type flowFilter struct {
 	ports []udpPort
 	node  []netip.Addr
 }
 
-// MatchConntrackFlow tells whether a flow is to be removed.
+// MatchConntrackFlow reports whether a flow must be removed.
 func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false

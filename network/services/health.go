@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// health is what a service's health-check node port tells: how many endpoints are on this node.
+// health is what a service's health-check node port returns: how many endpoints are on this node.
 type health struct {
 	port  uint16
 	local int
@@ -35,7 +35,7 @@ func localEndpoints(all []*slice, n *node) int {
 	return len(here)
 }
 
-// healthServer listens on the health-check node ports. The zero value with a logger is ready.
+// healthServer listens on the health-check node ports. The zero value with a logger is ready to use.
 type healthServer struct {
 	log     *slog.Logger
 	servers map[informer.Key]*portServer
@@ -49,7 +49,7 @@ type portServer struct {
 	http  *http.Server
 }
 
-// set says what the port of a service tells now. A port that cannot be opened is tried again at the service's next change.
+// set sets what the port of a service returns. A port that cannot be opened is tried again at the service's next change.
 func (h *healthServer) set(key informer.Key, now health) {
 	s := h.servers[key]
 	if s != nil && s.port != now.port {

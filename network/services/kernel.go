@@ -8,34 +8,34 @@ import (
 	"github.com/millrace/millrace/network/nft"
 )
 
-// kernel is the table of one family, as we know it to be.
-type kernel struct {
+// kernelTable is the table of one family, with its last known chains.
+type kernelTable struct {
 	family
 	conn   *nft.Conn
-	chains map[string]bool // those that choose
+	chains map[string]bool // chains that choose an endpoint
 }
 
-// write adds to a batch what differs, and the chains that it needs.
-func (k *kernel) write(b *nft.Batch, d difference) {
+// write adds a difference to a batch, and the chains that it needs.
+func (k *kernelTable) write(b *nft.Batch, d difference) {
 	t := k.table()
-	for _, r := range d.fresh {
+	for _, r := range d.added {
 		if r.six == k.six && r.chain.chooses() {
 			k.chain(b, r.chain)
 		}
 	}
-	for set, all := range k.bySet(d.gone) {
+	for set, all := range k.bySet(d.removed) {
 		if all != nil {
 			b.DeleteElements(t, setNames[set], all)
 		}
 	}
-	for set, all := range k.bySet(d.fresh) {
+	for set, all := range k.bySet(d.added) {
 		if all != nil {
 			b.AddElements(t, setNames[set], all)
 		}
 	}
 }
 
-func (k *kernel) chain(b *nft.Batch, c chain) {
+func (k *kernelTable) chain(b *nft.Batch, c chain) {
 	name := c.name()
 	if k.chains[name] {
 		return
@@ -47,8 +47,8 @@ func (k *kernel) chain(b *nft.Batch, c chain) {
 	k.chains[name] = true
 }
 
-// prune removes the chains that nothing leads to any more.
-func (k *kernel) prune(b *nft.Batch, needed map[chain]int) {
+// prune removes the chains that no element needs any more.
+func (k *kernelTable) prune(b *nft.Batch, needed map[chain]int) {
 	names := map[string]bool{}
 	for c := range needed {
 		names[c.name()] = true
@@ -62,7 +62,7 @@ func (k *kernel) prune(b *nft.Batch, needed map[chain]int) {
 	}
 }
 
-func (k *kernel) bySet(rows []row) [numberOfSets][]nft.Element {
+func (k *kernelTable) bySet(rows []row) [numberOfSets][]nft.Element {
 	var all [numberOfSets][]nft.Element
 	for _, r := range rows {
 		if r.six == k.six {
@@ -72,18 +72,18 @@ func (k *kernel) bySet(rows []row) [numberOfSets][]nft.Element {
 	return all
 }
 
-// compare adds to a batch what makes the table as the ledger says, whatever it is like now.
-func (k *kernel) compare(b *nft.Batch, l *ledger) error {
+// compare reads the table, and adds to a batch what makes it the desired one.
+func (k *kernelTable) compare(b *nft.Batch, l *desiredTables) error {
 	comment, exists, err := k.conn.Comment(k.table())
 	if err != nil {
 		return err
 	}
 	needed := l.chains[k.six]
-	whole, err := k.whole(exists && comment == k.make(), needed)
+	isComplete, err := k.isComplete(exists && comment == k.layoutDigest(), needed)
 	if err != nil {
 		return err
 	}
-	if !whole {
+	if !isComplete {
 		if exists {
 			b.DeleteTable(k.table())
 		}
@@ -91,7 +91,7 @@ func (k *kernel) compare(b *nft.Batch, l *ledger) error {
 		k.chains = map[string]bool{}
 		var d difference
 		for r := range l.all(k.six) {
-			d.fresh = append(d.fresh, r)
+			d.added = append(d.added, r)
 		}
 		k.write(b, d)
 		return nil
@@ -105,8 +105,9 @@ func (k *kernel) compare(b *nft.Batch, l *ledger) error {
 	return nil
 }
 
-// whole tells whether the table is of our make and all rules are in their chains, and notes which chains there are.
-func (k *kernel) whole(ours bool, needed map[chain]int) (bool, error) {
+// isComplete reports whether the table has our layout and all rules are in their chains, and records which chains
+// exist.
+func (k *kernelTable) isComplete(ours bool, needed map[chain]int) (bool, error) {
 	if !ours {
 		return false, nil
 	}
@@ -133,7 +134,7 @@ func (k *kernel) whole(ours bool, needed map[chain]int) (bool, error) {
 }
 
 // differences compares the elements of all sets that we write.
-func (k *kernel) differences(l *ledger) (difference, error) {
+func (k *kernelTable) differences(l *desiredTables) (difference, error) {
 	var wanted [numberOfSets]map[string]row
 	for i := range wanted {
 		wanted[i] = map[string]row{}
@@ -156,10 +157,10 @@ func (k *kernel) differences(l *ledger) (difference, error) {
 				delete(wanted[set], e.Key+e.End)
 				continue
 			}
-			d.gone = append(d.gone, row{place: place{six: k.six, set: set, key: e.Key, end: e.End}})
+			d.removed = append(d.removed, row{rowKey: rowKey{six: k.six, set: set, key: e.Key, end: e.End}})
 		}
 		for _, r := range wanted[set] {
-			d.fresh = append(d.fresh, r)
+			d.added = append(d.added, r)
 		}
 	}
 	return d, nil

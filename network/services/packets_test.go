@@ -31,7 +31,7 @@ type stage struct {
 	pods         map[string]*nettest.Namespace // by address
 	kube         *fake.Clientset
 	proxy        *Proxy
-	stop, away   func() // end the proxy that was started last, and its reading of the API alone
+	stop, away   func() // stop the last proxy, and only its access to the API
 }
 
 const (
@@ -64,7 +64,7 @@ func newStage(t *testing.T, o Options) *stage {
 	return s
 }
 
-// start runs a proxy on the node until the test ends, or until the function that it returns is called.
+// start runs a proxy on the node until the test ends, or until the returned function is called.
 func (s *stage) start(o Options) (stop func()) {
 	s.Helper()
 	o.Clients, o.Logger = loop.ClientsFor(s.kube), slog.New(slog.NewTextHandler(s.Output(), nil))
@@ -184,7 +184,7 @@ func (s *stage) get(from *nettest.Namespace, address string) string {
 	return "nothing"
 }
 
-// comes tries until the answer is as wanted.
+// comes repeats requests until the answer is the wanted one.
 func (s *stage) comes(from *nettest.Namespace, address, want string) {
 	s.Helper()
 	var got string
@@ -197,7 +197,7 @@ func (s *stage) comes(from *nettest.Namespace, address, want string) {
 	s.Fatalf("%s answers %q, want %q", address, got, want)
 }
 
-// among asks often, and returns how often each endpoint answered.
+// among sends many requests, and returns how often each endpoint answered.
 func (s *stage) among(from *nettest.Namespace, address string) map[string]int {
 	all := map[string]int{}
 	for range 40 {
@@ -346,7 +346,7 @@ func TestAClientStaysWithItsEndpoint(t *testing.T) {
 	}
 }
 
-// endpoints is how many of a service's endpoints the kernel knows.
+// endpoints returns how many of a service's endpoints are in the kernel's table.
 func (s *stage) endpoints(string) int {
 	n := 0
 	s.node.Do(func() error {
@@ -375,7 +375,7 @@ func TestARestartLeavesNoGap(t *testing.T) {
 	s.create(slc("web", corev1.ProtocolTCP, on("here", podA)))
 	s.comes(s.client, "10.96.0.1:80", "an answer")
 	before := s.generation()
-	s.start(Options{Node: "here"}) // a second one, which finds all as it should be
+	s.start(Options{Node: "here"}) // a second proxy, for which nothing needs to change
 	if after := s.generation(); after != before {
 		t.Errorf("a proxy that finds its tables wrote to them: generation %d, then %d", before, after)
 	}
@@ -420,7 +420,7 @@ func TestNothingIsLeftAfterRemove(t *testing.T) {
 	s.create(svc("web", "10.96.0.1", nil))
 	s.create(slc("web", corev1.ProtocolTCP, on("here", podA)))
 	s.comes(s.client, "10.96.0.1:80", "an answer")
-	again := newStage(t, Options{Check: time.Hour}) // which does not repair
+	again := newStage(t, Options{Check: time.Hour}) // a proxy that does not repair tables
 	again.node.Do(Remove)
 	again.node.Do(func() error {
 		if elements(func(setNumber, int) {}) == nil {

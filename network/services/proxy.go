@@ -21,41 +21,40 @@ import (
 // Options configure a Proxy. Clients and Node must be set.
 type Options struct {
 	Clients *loop.Clients
-	// Node is the name of the node that the proxy works for.
+	// Node is the name of the proxy's node.
 	Node string
-	// ClusterCIDRs are where the cluster's pods are. What comes to a cluster address from elsewhere gets the node's address as its
-	// source.
+	// ClusterCIDRs are the ranges of the cluster's pods. Packets to a cluster IP from other addresses are masqueraded.
 	ClusterCIDRs []netip.Prefix
-	// MasqueradeAll hides the source of everything that is sent to a cluster address.
+	// MasqueradeAll masquerades all packets to cluster IPs.
 	MasqueradeAll bool
-	// NodePortAddresses are where node ports are open: those of the node's own addresses that lie in one of these ranges. None: on the
-	// node's first address of each family.
+	// NodePortAddresses are the ranges of the node's addresses on which node ports are open. None: the node's first address of each
+	// family.
 	NodePortAddresses []netip.Prefix
-	// Check is how often the proxy looks whether somebody else has changed the tables. Default 5 s.
+	// Check is how often the proxy checks whether another program has changed the tables. Default 5 s.
 	Check  time.Duration
 	Logger *slog.Logger // nil: discard
 }
 
-// Proxy keeps the tables.
+// Proxy maintains the tables.
 type Proxy struct {
-	options Options
-	log     *slog.Logger
-	view    view
-	ledger  *ledger
-	health  healthServer
-	kernels []*kernel
-	conn    *nft.Conn
+	options      Options
+	log          *slog.Logger
+	view         view
+	desired      *desiredTables
+	health       healthServer
+	kernelTables []*kernelTable
+	conn         *nft.Conn
 
-	generation uint32 // of nf_tables after our last write
-	foreign    bool   // somebody else has written since all was compared
-	doubt      bool   // the tables may not be what the ledger says
-	compared   time.Time
-	node       *node
-	writer     *tables.Writer
+	generation      uint32 // of nf_tables after our last write
+	changedByOthers bool   // another program has written since the last full comparison
+	needsCompare    bool   // the tables must be compared with the desired ones
+	compared        time.Time
+	node            *node
+	writer          *tables.Writer
 
-	mu    sync.Mutex
-	dirty map[informer.Key]struct{} // guarded by mu: services that have changed
-	moved bool                      // guarded by mu: the node has changed
+	mu              sync.Mutex
+	changedServices map[informer.Key]struct{} // guarded by mu: services that have changed
+	nodeChanged     bool                      // guarded by mu: the node has changed
 }
 
 // New makes a proxy.
@@ -67,30 +66,30 @@ func New(o Options) (*Proxy, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Proxy{
-		options: o, log: o.Logger, view: newView(o.Clients, o.Node), ledger: newLedger(), health: healthServer{log: o.Logger},
-		node: &node{name: o.Node}, dirty: map[informer.Key]struct{}{},
+		options: o, log: o.Logger, view: newView(o.Clients, o.Node), desired: newDesiredTables(), health: healthServer{log: o.Logger},
+		node: &node{name: o.Node}, changedServices: map[informer.Key]struct{}{},
 	}
-	p.writer = tables.New(tables.Options{Name: "services", Sync: p.sync, Look: p.look, Failed: func() { p.doubt = true }, Check: o.Check, Logger: o.Logger})
+	p.writer = tables.New(tables.Options{Name: "services", Sync: p.sync, Modified: p.modified, Failed: func() { p.needsCompare = true }, Check: o.Check, Logger: o.Logger})
 	return p, nil
 }
 
 // Ready returns a channel that is closed when the tables have been written for the first time.
 func (p *Proxy) Ready() <-chan struct{} { return p.writer.Ready() }
 
-// Run keeps the tables of the network namespace of the calling thread until the context ends, and leaves them. The clients'
-// informers must run beside it.
+// Run maintains the tables of the network namespace of the calling thread until the context ends. The tables stay. The
+// clients' informers must run at the same time.
 func (p *Proxy) Run(ctx context.Context) error {
 	if err := p.open(); err != nil {
 		return err
 	}
 	defer p.conn.Close()
 	defer p.health.close()
-	p.doubt = true
-	p.everything()
+	p.needsCompare = true
+	p.changedNode()
 	return p.writer.Run(ctx, p.listen(), p.view.services, p.view.slices, p.view.nodes)
 }
 
-// open connects to the kernel, and finds out which families it has.
+// open connects to the kernel.
 func (p *Proxy) open() error {
 	conn, err := nft.Dial()
 	if err != nil {
@@ -104,12 +103,12 @@ func (p *Proxy) open() error {
 				f.pods = c.Masked()
 			}
 		}
-		p.kernels = append(p.kernels, &kernel{family: f, conn: conn, chains: map[string]bool{}})
+		p.kernelTables = append(p.kernelTables, &kernelTable{family: f, conn: conn, chains: map[string]bool{}})
 	}
 	return nil
 }
 
-// listen hears of changes.
+// listen adds the handlers that trigger the writer.
 func (p *Proxy) listen() []tables.Registration {
 	mark := func(s *slice) { p.changed(s.service) }
 	return []tables.Registration{
@@ -117,73 +116,74 @@ func (p *Proxy) listen() []tables.Registration {
 		p.view.slices.Handle(informer.Handler[*slice]{
 			Added: func(s *slice, _ bool) { mark(s) }, Updated: func(a, b *slice) { mark(a); mark(b) }, Deleted: func(s *slice, _ bool) { mark(s) },
 		}),
-		p.view.nodes.Handle(informer.Handler[*node]{Changed: func(informer.Key) { p.everything() }}),
+		p.view.nodes.Handle(informer.Handler[*node]{Changed: func(informer.Key) { p.changedNode() }}),
 	}
 }
 
 func (p *Proxy) changed(key informer.Key) {
 	p.mu.Lock()
-	p.dirty[key] = struct{}{}
+	p.changedServices[key] = struct{}{}
 	p.mu.Unlock()
-	p.writer.Nudge()
+	p.writer.Trigger()
 }
 
-func (p *Proxy) everything() {
+func (p *Proxy) changedNode() {
 	p.mu.Lock()
-	p.moved = true
+	p.nodeChanged = true
 	p.mu.Unlock()
-	p.writer.Nudge()
+	p.writer.Trigger()
 }
 
-// fullPass is how long elements that somebody else changed may stay as they are. To list them takes the kernel seconds where there
-// are 100,000, so this is not done at each change of somebody else's tables.
-const fullPass = 5 * time.Minute
+// fullCompareInterval is how long elements that another program has changed may stay wrong. The kernel takes seconds to list
+// 100,000 elements, so they are not compared at each change of another program's tables.
+const fullCompareInterval = 5 * time.Minute
 
-// look notices that somebody else has written to nf_tables. Tables or rules that are gone are put right at once.
-func (p *Proxy) look() bool {
+// modified reports whether the tables must be written because another program has changed nf_tables. Missing tables or
+// rules are corrected at once.
+func (p *Proxy) modified() bool {
 	g, err := p.conn.Generation()
 	if err != nil {
-		p.doubt = true
+		p.needsCompare = true
 		return true
 	}
-	p.foreign = p.foreign || g != p.generation
-	if p.foreign && time.Since(p.compared) > fullPass {
-		p.doubt = true
+	p.changedByOthers = p.changedByOthers || g != p.generation
+	if p.changedByOthers && time.Since(p.compared) > fullCompareInterval {
+		p.needsCompare = true
 	}
 	if g == p.generation {
-		return p.doubt
+		return p.needsCompare
 	}
 	p.generation = g
-	for _, k := range p.kernels {
+	for _, k := range p.kernelTables {
 		comment, exists, err := k.conn.Comment(k.table())
 		whole := false
 		if err == nil {
-			whole, err = k.whole(exists && comment == k.make(), p.ledger.chains[k.six])
+			whole, err = k.isComplete(exists && comment == k.layoutDigest(), p.desired.chains[k.six])
 		}
 		if err != nil || !whole {
-			p.doubt = true
+			p.needsCompare = true
 		}
 	}
-	return p.doubt
+	return p.needsCompare
 }
 
-// sync brings the ledger up to date, and the tables to it.
+// sync updates the desired tables, and writes the kernel's.
 func (p *Proxy) sync() error {
-	keys, all := p.take()
+	keys, all := p.takeChanged()
 	var d difference
 	if all {
-		d = p.renew()
+		d = p.updateNode()
 	}
 	var flows []flowChange
 	for len(keys) > 0 {
 		key := keys[0]
 		keys = keys[1:]
-		before := p.ledger.services[key]
+		before := p.desired.services[key]
 		now := p.compile(key)
 		p.health.set(key, now.health)
-		change, freed := p.ledger.put(key, now)
-		d.gone, d.fresh = append(d.gone, change.gone...), append(d.fresh, change.fresh...)
-		flows = append(flows, flowChanges(before, p.ledger.services[key])...)
+		change, freed := p.desired.put(key, now)
+		d.removed, d.added = append(d.removed, change.removed...), append(d.added, change.added...)
+		flows = append(flows, flowChanges(before, p.desired.services[key])...)
 		keys = append(keys, freed...)
 	}
 	if err := p.commit(d); err != nil {
@@ -193,15 +193,15 @@ func (p *Proxy) sync() error {
 	return nil
 }
 
-// take takes what is to be looked at.
-func (p *Proxy) take() ([]informer.Key, bool) {
+// takeChanged returns the services to compile, and whether the node has changed.
+func (p *Proxy) takeChanged() ([]informer.Key, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wanted := p.dirty
-	all := p.moved
-	p.dirty, p.moved = map[informer.Key]struct{}{}, false
+	wanted := p.changedServices
+	all := p.nodeChanged
+	p.changedServices, p.nodeChanged = map[informer.Key]struct{}{}, false
 	if all {
-		for key := range p.ledger.services {
+		for key := range p.desired.services {
 			wanted[key] = struct{}{}
 		}
 		for key := range p.view.services.Snapshot().AllKeys() {
@@ -215,16 +215,16 @@ func (p *Proxy) take() ([]informer.Key, bool) {
 	return keys, all
 }
 
-// renew reads the node again.
-func (p *Proxy) renew() difference {
+// updateNode reads the node again.
+func (p *Proxy) updateNode() difference {
 	p.node = &node{name: p.options.Node}
 	if n, ok := p.view.nodes.Get("", p.options.Node); ok {
 		p.node = n
 	}
-	return p.ledger.putNode(p.portAddresses())
+	return p.desired.putNode(p.portAddresses())
 }
 
-// portAddresses are the addresses that node ports are open on.
+// portAddresses returns the addresses on which node ports are open.
 func (p *Proxy) portAddresses() []netip.Addr {
 	var all []netip.Addr
 	for _, a := range p.node.addresses {
@@ -243,22 +243,22 @@ func (p *Proxy) compile(key informer.Key) compiled {
 		return compiled{}
 	}
 	slices := slices.Collect(p.view.slices.By(byService, key.String()))
-	return compile(s, slices, p.node, p.ledger.places(key))
+	return compile(s, slices, p.node, p.desired.endpointNumbers(key))
 }
 
-// commit writes a difference; if the tables are in doubt, what they lack instead.
+// commit writes a difference. If needsCompare is set, it writes what a comparison finds instead.
 func (p *Proxy) commit(d difference) error {
 	var b nft.Batch
-	if !p.doubt {
-		for _, k := range p.kernels {
+	if !p.needsCompare {
+		for _, k := range p.kernelTables {
 			k.write(&b, d)
 		}
 	}
-	for _, k := range p.kernels {
-		if !p.doubt {
+	for _, k := range p.kernelTables {
+		if !p.needsCompare {
 			break
 		}
-		if err := k.compare(&b, p.ledger); err != nil {
+		if err := k.compare(&b, p.desired); err != nil {
 			return err
 		}
 	}
@@ -267,20 +267,20 @@ func (p *Proxy) commit(d difference) error {
 			return err
 		}
 	}
-	if b.Len() > 0 || p.doubt {
+	if b.Len() > 0 || p.needsCompare {
 		var err error
 		if p.generation, err = p.conn.Generation(); err != nil {
 			return err
 		}
 	}
-	if p.doubt {
-		p.doubt, p.foreign, p.compared = false, false, time.Now()
+	if p.needsCompare {
+		p.needsCompare, p.changedByOthers, p.compared = false, false, time.Now()
 	}
 	return nil
 }
 
-// Check tells whether the kernel can do what services need, and by the error what it cannot do. It makes a table and removes it in
-// the same transaction, so that nothing of it is ever seen.
+// Check returns an error if the kernel cannot do what services need. It makes a table and removes it in the same transaction, so
+// the table is never visible.
 func Check() error {
 	conn, err := nft.Dial()
 	if err != nil {
@@ -290,8 +290,8 @@ func Check() error {
 	f := family{name: "millrace-check"}
 	var b nft.Batch
 	f.build(&b)
-	for _, c := range []chain{{kind: kindCluster, n: 2}, {kind: kindCluster, n: 2, sticky: 1}} {
-		(&kernel{family: f, chains: map[string]bool{}}).chain(&b, c)
+	for _, c := range []chain{{kind: kindCluster, n: 2}, {kind: kindCluster, n: 2, affinityTimeout: 1}} {
+		(&kernelTable{family: f, chains: map[string]bool{}}).chain(&b, c)
 	}
 	b.DeleteTable(f.table())
 	if err := conn.Commit(&b); err != nil {
@@ -300,5 +300,5 @@ func Check() error {
 	return nil
 }
 
-// Remove removes all that a proxy has written in the network namespace of the calling thread.
+// Remove removes everything that a proxy has written in the network namespace of the calling thread.
 func Remove() error { return tables.Remove(family{}.table(), family{six: true}.table()) }

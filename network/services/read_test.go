@@ -4,7 +4,7 @@ package services
 
 import "github.com/millrace/millrace/network/nft"
 
-// elements tells how many elements each set of the IPv4 table has, in the namespace of the calling thread.
+// elements calls f with the number of elements of each set of the IPv4 table, in the namespace of the calling thread.
 func elements(f func(set setNumber, count int)) error {
 	conn, err := nft.Dial()
 	if err != nil {

@@ -16,29 +16,29 @@ import (
 // tableName is the name of the tables, one in each family.
 const tableName = "millrace-services"
 
-// setNumber names a set of the tables.
+// setNumber is the number of a set in the tables.
 type setNumber uint8
 
-// The sets. Those with fronts lead to chains by address, protocol and port; those with node ports by protocol and port.
+// The sets. "Fronts" map address, protocol and port of a service to a chain; node ports map protocol and port.
 const (
 	fronts           setNumber = iota
-	frontsInside               // of services whose external traffic stays on the node: for packets from inside
-	frontsLocal                // of the same: for packets from outside
+	frontsInside               // of services with externalTrafficPolicy Local: for packets from the node and from pods
+	frontsLocal                // of the same services: for packets from outside
 	nodePorts                  //
 	nodePortsInside            //
 	nodePortsLocal             //
-	refused                    // fronts without endpoints
+	refused                    // fronts without endpoints, to a chain that rejects or drops
 	refusedNodePorts           //
-	targets                    // from an external front to the service's cluster address
-	nodeTargets                // from a node port to that
+	targets                    // from an external address to the service's cluster IP
+	nodeTargets                // from a node port to the service's cluster IP
 	endpointsMap               // from service and number to an endpoint
-	clusterIPs                 // addresses of which no other port may answer
-	nodeIPs                    // addresses that node ports are open on
+	clusterIPs                 // cluster IPs: other ports than those of the service are rejected
+	nodeIPs                    // the node's addresses on which node ports are open
 	firewalled                 // fronts that only some sources may use
-	allowed                    // those fronts with their sources
+	allowed                    // firewalled fronts with their allowed sources
 	affine                     // endpoints of services with affinity
-	hairpin                    // endpoints on this node, twice
-	affinity                   // which endpoint a client had last: written by the kernel
+	hairpin                    // pairs of the same address: endpoints on this node
+	affinity                   // the endpoint that a client used last: written by the kernel
 	numberOfSets
 )
 
@@ -47,7 +47,7 @@ var setNames = [numberOfSets]string{
 	"targets", "node-targets", "endpoints", "cluster-ips", "node-ips", "firewalled", "allowed", "affine", "hairpin", "affinity",
 }
 
-// sets are the sets of a family.
+// sets returns the sets of a family.
 func (f family) sets() [numberOfSets]nft.Set {
 	address := nft.Address4
 	if f.six {
@@ -82,7 +82,7 @@ func (f family) sets() [numberOfSets]nft.Set {
 	return all
 }
 
-// The chains that are always there.
+// Names of chains that every table has.
 const (
 	chainServices = "services"
 	chainFirewall = "firewall"
@@ -97,23 +97,23 @@ const (
 	source            = 100
 )
 
-// fixed is a chain that is always there, with its rules.
-type fixed struct {
+// fixedChain is a chain that every table has, with its rules.
+type fixedChain struct {
 	nft.Chain
 	rules [][]nft.Expression
 }
 
-func (f family) chains() []fixed {
+func (f family) chains() []fixedChain {
 	jump := func(to string) [][]nft.Expression { return [][]nft.Expression{{nft.Jump(to)}} }
 	fresh := func(to string) [][]nft.Expression {
 		return [][]nft.Expression{{
 			nft.Conntrack(unix.NFT_CT_STATE, nft.R0), nft.Masked(nft.R0, nft.Native(stateNew), nft.Native(0)), nft.Unequal(nft.R0, nft.Native(0)), nft.Jump(to),
 		}}
 	}
-	return []fixed{
+	return []fixedChain{
 		{nft.Chain{Name: kindNames[kindReject]}, [][]nft.Expression{{nft.Reject(f.nft())}}},
 		{nft.Chain{Name: kindNames[kindDrop]}, [][]nft.Expression{{nft.Drop()}}},
-		{nft.Chain{Name: kindNames[kindExternalLocal]}, f.local(f.front(nft.R0), frontsInside, frontsLocal)},
+		{nft.Chain{Name: kindNames[kindExternalLocal]}, f.local(f.serviceKey(nft.R0), frontsInside, frontsLocal)},
 		{nft.Chain{Name: kindNames[kindNodeLocal]}, f.local(ports(nft.R0), nodePortsInside, nodePortsLocal)},
 		{nft.Chain{Name: chainServices}, f.both(fronts, nodePorts)},
 		{nft.Chain{Name: chainFirewall}, f.firewall()},
@@ -132,19 +132,19 @@ func (f family) chains() []fixed {
 // stateNew is the state of a packet that begins a connection, as a bit.
 const stateNew = 1 << 3
 
-// both follows fronts, and on the node's own addresses node ports.
+// both looks up fronts, and on the node's own addresses node ports.
 func (f family) both(fronts, nodePorts setNumber) [][]nft.Expression {
 	byPort := append([]nft.Expression{f.destination(nft.R0), nft.In(setNames[nodeIPs], nft.R0)}, ports(nft.R0)...)
 	return [][]nft.Expression{
-		append(f.front(nft.R0), nft.Follow(setNames[fronts], nft.R0)),
-		append(byPort, nft.Follow(setNames[nodePorts], nft.R0)),
+		append(f.serviceKey(nft.R0), nft.LookupVerdict(setNames[fronts], nft.R0)),
+		append(byPort, nft.LookupVerdict(setNames[nodePorts], nft.R0)),
 	}
 }
 
-// local leads packets from inside to all endpoints, and others to those on this node.
+// local sends packets from the node and from pods to all endpoints, and others to the endpoints on this node.
 func (f family) local(key []nft.Expression, inside, outside setNumber) [][]nft.Expression {
 	with := func(first []nft.Expression, set setNumber) []nft.Expression {
-		return append(append(first[:len(first):len(first)], key...), nft.Follow(setNames[set], nft.R0))
+		return append(append(first[:len(first):len(first)], key...), nft.LookupVerdict(setNames[set], nft.R0))
 	}
 	own := []nft.Expression{nft.Fib(unix.NFTA_FIB_F_SADDR, unix.NFT_FIB_RESULT_ADDRTYPE, nft.R0), nft.Equal(nft.R0, nft.Native(unix.RTN_LOCAL))}
 	all := [][]nft.Expression{append(own[:2:2], mark()...), with(own, inside)}
@@ -154,14 +154,14 @@ func (f family) local(key []nft.Expression, inside, outside setNumber) [][]nft.E
 	return append(all, with(nil, outside))
 }
 
-// firewall drops what comes from a source that may not use a load balancer.
+// firewall drops packets from sources that may not use a load balancer.
 func (f family) firewall() [][]nft.Expression {
-	key := f.front(nft.R0)
-	rule := append(key, nft.In(setNames[firewalled], nft.R0), f.source(nft.R0+f.words()+2), nft.NotIn(setNames[allowed], nft.R0), nft.Drop())
+	key := f.serviceKey(nft.R0)
+	rule := append(key, nft.In(setNames[firewalled], nft.R0), f.source(nft.R0+f.registers()+2), nft.NotIn(setNames[allowed], nft.R0), nft.Drop())
 	return [][]nft.Expression{rule}
 }
 
-// masquerade hides the source of marked packets, and of those that come back to where they are from.
+// masquerade masquerades marked packets, and those that return to the endpoint that sent them.
 func (f family) masquerade() [][]nft.Expression {
 	bit := nft.Native(masqueradeMark)
 	return [][]nft.Expression{
@@ -170,19 +170,19 @@ func (f family) masquerade() [][]nft.Expression {
 			nft.Meta(unix.NFT_META_MARK, nft.R0), nft.Masked(nft.R0, nft.Native(^uint32(masqueradeMark)), nft.Native(0)), nft.SetMeta(unix.NFT_META_MARK, nft.R0),
 			nft.Masquerade(),
 		},
-		{f.source(nft.R0), f.destination(nft.R0 + f.words()), nft.In(setNames[hairpin], nft.R0), nft.Masquerade()},
+		{f.source(nft.R0), f.destination(nft.R0 + f.registers()), nft.In(setNames[hairpin], nft.R0), nft.Masquerade()},
 	}
 }
 
-// table is the family's table.
+// table returns the family and name of the table.
 func (f family) table() nft.Table {
 	return nft.Table{Family: f.nft(), Name: cmp.Or(f.name, tableName)}
 }
 
-// build writes the table with all that is always there.
+// build writes the parts that every table has.
 func (f family) build(b *nft.Batch) {
 	t := f.table()
-	b.AddTable(t, f.make())
+	b.AddTable(t, f.layoutDigest())
 	f.fill(b)
 }
 
@@ -201,11 +201,12 @@ func (f family) fill(b *nft.Batch) {
 	}
 }
 
-// make is the comment of a table: a digest of what is always there, and of how chains choose. A table of another make is replaced.
-func (f family) make() string {
+// layoutDigest is the comment of a table: a digest of the parts that every table has, and of how chains choose. A table with
+// another digest is replaced.
+func (f family) layoutDigest() string {
 	var b nft.Batch
 	f.fill(&b)
-	for _, c := range []chain{{kind: kindCluster, n: 1}, {kind: kindExternal, n: 1, sticky: 1}, {kind: kindNode, scope: here, n: 1}} {
+	for _, c := range []chain{{kind: kindCluster, n: 1}, {kind: kindExternal, n: 1, affinityTimeout: 1}, {kind: kindNode, scope: here, n: 1}} {
 		for _, r := range f.rules(c) {
 			b.AddRule(f.table(), c.name(), r...)
 		}

@@ -16,15 +16,15 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// service is what the tables need of a Service.
+// service is the part of a Service that the tables need.
 type service struct {
 	key                       informer.Key
 	clusterIPs, externals     []netip.Addr
-	balancers                 []netip.Addr // of its load balancer, if packets reach the node with them
+	balancers                 []netip.Addr // addresses of its load balancer, if packets reach the node with them
 	sources                   []netip.Prefix
 	ports                     []servicePort
-	sticky                    uint32 // seconds; 0: no affinity
-	localInside, localOutside bool   // the traffic policies are Local
+	affinityTimeout           uint32 // seconds; 0: no affinity
+	localInside, localOutside bool   // the traffic policy is Local
 	healthPort                uint16
 }
 
@@ -34,7 +34,7 @@ type servicePort struct {
 	number, nodePort uint16
 }
 
-// slice is what the tables need of an EndpointSlice.
+// slice is the part of an EndpointSlice that the tables need.
 type slice struct {
 	service   informer.Key
 	endpoints []endpoint
@@ -54,7 +54,7 @@ type endpoint struct {
 	zones, nodes                []string // hints
 }
 
-// node is what the tables need of the node that they are on.
+// node is the part of the proxy's Node that the tables need.
 type node struct {
 	name, zone string
 	addresses  []netip.Addr
@@ -62,7 +62,7 @@ type node struct {
 
 var byService = informer.NewIndex(func(s *slice) []string { return []string{s.service.String()} })
 
-// proxyNameLabel says that another proxy serves the service.
+// proxyNameLabel means that another proxy serves the service.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 
 type view struct {
@@ -97,9 +97,9 @@ func serviceOf(s *corev1.Service) *service {
 		out.ports = append(out.ports, servicePort{p.Name, protocolNumber(p.Protocol), uint16(p.Port), uint16(p.NodePort)})
 	}
 	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		out.sticky = uint32(corev1.DefaultClientIPServiceAffinitySeconds)
+		out.affinityTimeout = uint32(corev1.DefaultClientIPServiceAffinitySeconds)
 		if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
-			out.sticky = uint32(*c.ClientIP.TimeoutSeconds)
+			out.affinityTimeout = uint32(*c.ClientIP.TimeoutSeconds)
 		}
 	}
 	out.localInside = s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
@@ -113,7 +113,7 @@ func serviceOf(s *corev1.Service) *service {
 	return out
 }
 
-// balancers are the addresses of the status whose packets keep them until the node.
+// balancers returns the addresses in the status with which packets reach the node.
 func balancers(s *corev1.Service) []netip.Addr {
 	var all []string
 	for _, i := range s.Status.LoadBalancer.Ingress {
@@ -138,7 +138,7 @@ func sliceOf(s *discoveryv1.EndpointSlice) *slice {
 		if len(e.Addresses) == 0 {
 			continue
 		}
-		if a, err := netip.ParseAddr(e.Addresses[0]); err == nil { // the others have no meaning
+		if a, err := netip.ParseAddr(e.Addresses[0]); err == nil { // Kubernetes defines only the first address
 			out.endpoints = append(out.endpoints, endpointOf(e, a))
 		}
 	}
@@ -201,7 +201,7 @@ func value[T any](p *T) T {
 	return *p
 }
 
-// protocolNumber is IP's number of a protocol.
+// protocolNumber returns the IP protocol number.
 func protocolNumber(p corev1.Protocol) uint8 {
 	switch cmp.Or(p, corev1.ProtocolTCP) {
 	case corev1.ProtocolUDP:

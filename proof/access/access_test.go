@@ -48,8 +48,8 @@ func of(t *testing.T, c *millrace.Cluster) *cluster {
 	return out
 }
 
-// alone is an API server without loops and nodes.
-func alone(t *testing.T) *cluster {
+// startAPIServer starts an API server without loops and nodes.
+func startAPIServer(t *testing.T) *cluster {
 	t.Helper()
 	return start(t, millrace.Options{Controllers: []string{}, NoScheduler: true})
 }
@@ -68,14 +68,14 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// as is somebody whom the administrator acts for.
+// as returns a client of the administrator that impersonates a user.
 func (c *cluster) as(user string, groups ...string) kubernetes.Interface {
 	config := c.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return c.client(config)
 }
 
-// with is the holder of a token.
+// with returns a client with a token.
 func (c *cluster) with(token string) kubernetes.Interface {
 	config := rest.AnonymousClientConfig(c.Config())
 	config.BearerToken, config.QPS = token, -1
@@ -108,7 +108,7 @@ func user(name string) rbacv1.Subject {
 }
 
 func TestSomebodyImpersonatedIsToldWhatTheyMayNot(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	_, err := c.as("alice").CoreV1().Pods("default").List(c.ctx, metav1.ListOptions{})
 	const want = `pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"`
 	if !apierrors.IsForbidden(err) || err.Error() != want {
@@ -126,7 +126,7 @@ func TestSomebodyImpersonatedIsToldWhatTheyMayNot(t *testing.T) {
 }
 
 func TestOnlyThoseImpersonateWhoMay(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	c.account("robot")
 	config := rest.AnonymousClientConfig(c.Config())
 	config.BearerToken = c.token("robot")
@@ -139,12 +139,12 @@ func TestOnlyThoseImpersonateWhoMay(t *testing.T) {
 }
 
 func TestATokenIsReviewedForItsAudiences(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	c.account("robot")
 	const own = "https://kubernetes.default.svc.cluster.local"
 	for _, test := range []struct {
 		token, asked []string
-		want         []string // the audiences that are confirmed; none if the token is not believed
+		want         []string // the authenticated audiences; none if the token is not accepted
 	}{
 		{nil, nil, []string{own}},
 		{nil, []string{own}, []string{own}},
@@ -168,7 +168,7 @@ func TestATokenIsReviewedForItsAudiences(t *testing.T) {
 }
 
 func TestATokenEndsWithWhatItIsBoundTo(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	c.account("robot")
 	token := c.token("robot")
 	if _, err := c.with(token).Discovery().ServerGroups(); err != nil {
@@ -182,7 +182,7 @@ func TestATokenEndsWithWhatItIsBoundTo(t *testing.T) {
 }
 
 func TestRulesOfOneselfAreComplete(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	c.bind("system:aggregate-to-view", user("alice"))
 	r, err := c.as("alice").AuthorizationV1().SelfSubjectRulesReviews().Create(c.ctx, &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}, metav1.CreateOptions{})
@@ -203,7 +203,7 @@ func TestRulesOfOneselfAreComplete(t *testing.T) {
 }
 
 func TestWhatOnlyBeginsLikeAReviewIsNotAllowed(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	c.account("robot")
 	robot := c.with(c.token("robot"))
 	for _, path := range []string{"/apis/example.com/v1/selfsubjectthings", "/apis/apps/v1/selfsubjectaccessreviews"} {
@@ -215,7 +215,7 @@ func TestWhatOnlyBeginsLikeAReviewIsNotAllowed(t *testing.T) {
 }
 
 func TestATokenOfAPodIsValidBeyondItsRenewal(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	_, err := c.admin.CoreV1().ServiceAccounts("default").Create(c.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}, metav1.CreateOptions{})
 	c.must(err)
 	_, err = c.admin.CoreV1().Pods("default").Create(c.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{

@@ -26,11 +26,12 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// treasure is what nobody in these tests may read.
-const treasure = "dHJlYXN1cmU="
+// secretValue is the content of a secret that no attacker may read.
+const secretValue = "dHJlYXN1cmU="
 
-// besieged is a cluster with a secret, and with an account "robot" in the namespace default that may read config maps there and a path.
-func besieged(t *testing.T, o millrace.Options) *cluster {
+// startWithSecret starts a cluster with a secret, and a service account "robot" in the namespace default that may read config maps
+// there and a path.
+func startWithSecret(t *testing.T, o millrace.Options) *cluster {
 	t.Helper()
 	o.Controllers, o.NoScheduler = []string{}, true
 	c := start(t, o)
@@ -43,7 +44,7 @@ func besieged(t *testing.T, o millrace.Options) *cluster {
 	return c
 }
 
-// grant gives an account of the namespace default what rules say, there.
+// grant binds a role with these rules to a service account in the namespace default.
 func (c *cluster) grant(account string, rules ...rbacv1.PolicyRule) (name string) {
 	c.Helper()
 	r, err := c.admin.RbacV1().Roles("default").Create(c.ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "r-"}, Rules: rules}, metav1.CreateOptions{})
@@ -55,7 +56,7 @@ func (c *cluster) grant(account string, rules ...rbacv1.PolicyRule) (name string
 	return b.Name
 }
 
-// grantEverywhere gives a user what rules say, in all namespaces.
+// grantEverywhere binds a cluster role with these rules to a user.
 func (c *cluster) grantEverywhere(name string, rules ...rbacv1.PolicyRule) {
 	c.Helper()
 	r, err := c.admin.RbacV1().ClusterRoles().Create(c.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "r-"}, Rules: rules}, metav1.CreateOptions{})
@@ -65,16 +66,16 @@ func (c *cluster) grantEverywhere(name string, rules ...rbacv1.PolicyRule) {
 	c.must(err)
 }
 
-// is makes a client of a user by its certificate.
-func (c *cluster) is(name string, groups ...string) kubernetes.Interface {
+// clientOf returns a client with a certificate of a user.
+func (c *cluster) clientOf(name string, groups ...string) kubernetes.Interface {
 	c.Helper()
 	config, err := c.User(name, groups...)
 	c.must(err)
 	return c.client(config)
 }
 
-// raw sends the lines of a request over a connection of its own, and returns the answer.
-func (c *cluster) raw(lines ...string) (code int, body string) {
+// sendRaw sends the lines of a request over a new connection, and returns the answer.
+func (c *cluster) sendRaw(lines ...string) (code int, body string) {
 	c.Helper()
 	config := c.Config()
 	pool := x509.NewCertPool()
@@ -97,10 +98,10 @@ func (c *cluster) raw(lines ...string) (code int, body string) {
 }
 
 func TestNoTrickWithHeadersOpensADoor(t *testing.T) {
-	c := besieged(t, millrace.Options{})
+	c := startWithSecret(t, millrace.Options{})
 	robot := "Authorization: Bearer " + c.token("robot")
 	begin := []string{"GET /api/v1/namespaces/default/secrets HTTP/1.1", "Host: a", "Connection: close"}
-	if code, _ := c.raw("GET /api/v1/namespaces/default/configmaps HTTP/1.1", "Host: a", "Connection: close", robot); code != 200 {
+	if code, _ := c.sendRaw("GET /api/v1/namespaces/default/configmaps HTTP/1.1", "Host: a", "Connection: close", robot); code != 200 {
 		t.Fatalf("what is allowed: %d", code)
 	}
 	for _, headers := range [][]string{
@@ -133,14 +134,14 @@ func TestNoTrickWithHeadersOpensADoor(t *testing.T) {
 		{"Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.eA, base64url.bearer.authorization.k8s.io.eQ"},
 		{"Cookie: token=x"},
 	} {
-		if code, body := c.raw(append(begin[:len(begin):len(begin)], headers...)...); code < 400 && code != 0 || strings.Contains(body, treasure) {
+		if code, body := c.sendRaw(append(begin[:len(begin):len(begin)], headers...)...); code < 400 && code != 0 || strings.Contains(body, secretValue) {
 			t.Errorf("%q: %d %s", headers, code, body)
 		}
 	}
 }
 
 func TestNoTrickWithPathsOpensADoor(t *testing.T) {
-	c := besieged(t, millrace.Options{})
+	c := startWithSecret(t, millrace.Options{})
 	robot := "Authorization: Bearer " + c.token("robot")
 	for _, path := range []string{
 		"/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/secrets/", "/api/v1/namespaces/default/secrets/s", "/api/v1/secrets",
@@ -156,7 +157,7 @@ func TestNoTrickWithPathsOpensADoor(t *testing.T) {
 		"http://a/api/v1/namespaces/default/secrets", "https://other/api/v1/secrets", "*",
 	} {
 		for _, method := range []string{"GET", "get", "HEAD", "POST"} {
-			if code, body := c.raw(method+" "+path+" HTTP/1.1", "Host: a", "Connection: close", robot); code/100 == 2 || strings.Contains(body, treasure) {
+			if code, body := c.sendRaw(method+" "+path+" HTTP/1.1", "Host: a", "Connection: close", robot); code/100 == 2 || strings.Contains(body, secretValue) {
 				t.Errorf("%s %s: %d %s", method, path, code, body)
 			}
 		}
@@ -165,7 +166,7 @@ func TestNoTrickWithPathsOpensADoor(t *testing.T) {
 
 func TestCertificatesThatAreNotToBeBelieved(t *testing.T) {
 	keys := t.TempDir()
-	c, other := besieged(t, millrace.Options{Keys: keys}), alone(t)
+	c, other := startWithSecret(t, millrace.Options{Keys: keys}), startAPIServer(t)
 	foreign, err := other.User("admin", "system:masters")
 	c.must(err)
 	config := rest.AnonymousClientConfig(c.Config())
@@ -185,7 +186,7 @@ func TestCertificatesThatAreNotToBeBelieved(t *testing.T) {
 }
 
 func TestANodeGetsNothingOfOthers(t *testing.T) {
-	c := besieged(t, millrace.Options{})
+	c := startWithSecret(t, millrace.Options{})
 	for _, name := range []string{"a", "b"} {
 		_, err := c.admin.CoreV1().Nodes().Create(c.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		c.must(err)
@@ -195,7 +196,7 @@ func TestANodeGetsNothingOfOthers(t *testing.T) {
 		_, err = c.admin.CoreV1().Secrets("default").Create(c.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "of-" + name}}, metav1.CreateOptions{})
 		c.must(err)
 	}
-	a := c.is("system:node:a", "system:nodes")
+	a := c.clientOf("system:node:a", "system:nodes")
 	if _, err := a.CoreV1().Secrets("default").Get(c.ctx, "of-a", metav1.GetOptions{}); err != nil {
 		t.Errorf("the secret of its pod: %v", err)
 	}
@@ -250,11 +251,11 @@ func TestANodeGetsNothingOfOthers(t *testing.T) {
 			return err
 		},
 		"its secret without its group": func() error {
-			_, err := c.is("system:node:a").CoreV1().Secrets("default").Get(c.ctx, "of-a", metav1.GetOptions{})
+			_, err := c.clientOf("system:node:a").CoreV1().Secrets("default").Get(c.ctx, "of-a", metav1.GetOptions{})
 			return err
 		},
 		"its secret as a node of no name": func() error {
-			_, err := c.is("system:node:", "system:nodes").CoreV1().Secrets("default").Get(c.ctx, "of-a", metav1.GetOptions{})
+			_, err := c.clientOf("system:node:", "system:nodes").CoreV1().Secrets("default").Get(c.ctx, "of-a", metav1.GetOptions{})
 			return err
 		},
 	} {
@@ -265,15 +266,15 @@ func TestANodeGetsNothingOfOthers(t *testing.T) {
 }
 
 func TestNobodyRisesByWhatTheyMayWrite(t *testing.T) {
-	c := besieged(t, millrace.Options{})
-	// Eve may write roles, bindings, CSRs and pods, and has nothing else.
+	c := startWithSecret(t, millrace.Options{})
+	// Eve may write roles, bindings, CSRs and pods, and has no other permissions.
 	all := []string{"get", "list", "create", "update", "patch", "delete"}
 	c.grantEverywhere("eve",
 		rbacv1.PolicyRule{Verbs: all, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings", "roles", "rolebindings"}},
 		rbacv1.PolicyRule{Verbs: all, APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"}},
 		rbacv1.PolicyRule{Verbs: all, APIGroups: []string{""}, Resources: []string{"pods"}},
 		rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods/exec", "serviceaccounts"}})
-	eve := c.is("eve")
+	eve := c.clientOf("eve")
 	secrets := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}
 	binding := func(kind, name string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}, Subjects: []rbacv1.Subject{user("eve")}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}}
@@ -349,7 +350,7 @@ func TestNobodyRisesByWhatTheyMayWrite(t *testing.T) {
 }
 
 func TestNoProxyLeadsBackToTheServer(t *testing.T) {
-	c := besieged(t, millrace.Options{})
+	c := startWithSecret(t, millrace.Options{})
 	everything := []string{"get", "create", "update"}
 	c.grantEverywhere("eve", rbacv1.PolicyRule{Verbs: everything, APIGroups: []string{""}, Resources: []string{"nodes/proxy", "services/proxy", "pods/proxy"}})
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(c.Config().Host, "https://"))
@@ -361,21 +362,21 @@ func TestNoProxyLeadsBackToTheServer(t *testing.T) {
 	c.must(err)
 	_, err = c.admin.CoreV1().Nodes().UpdateStatus(c.ctx, node, metav1.UpdateOptions{})
 	c.must(err)
-	eve := c.is("eve").Discovery().RESTClient()
+	eve := c.clientOf("eve").Discovery().RESTClient()
 	for _, path := range []string{
 		"/api/v1/nodes/mirror/proxy/api/v1/secrets", "/api/v1/nodes/https:mirror:" + port + "/proxy/api/v1/secrets", "/api/v1/nodes/mirror:" + port + "/proxy/api/v1/secrets",
 		"/api/v1/namespaces/default/services/https:kubernetes:443/proxy/api/v1/secrets", "/api/v1/namespaces/default/services/https:kubernetes:https/proxy/api/v1/secrets",
 		"/api/v1/nodes/mirror/proxy/api/v1/nodes/mirror/proxy/api/v1/secrets",
 	} {
 		r := eve.Get().AbsPath(path).SetHeader("X-Remote-User", "admin").SetHeader("X-Remote-Group", "system:masters").SetHeader("Impersonate-Group", "").Do(c.ctx)
-		if text, err := r.Raw(); err == nil || strings.Contains(string(text), treasure) {
+		if text, err := r.Raw(); err == nil || strings.Contains(string(text), secretValue) {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
 }
 
 func TestAWatchOutlivesItsRoleAsInKubernetes(t *testing.T) {
-	c := besieged(t, millrace.Options{})
+	c := startWithSecret(t, millrace.Options{})
 	binding := c.grant("robot", rbacv1.PolicyRule{Verbs: []string{"watch"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts"}})
 	robot := c.with(c.token("robot")).CoreV1().ServiceAccounts("default")
 	w, err := robot.Watch(c.ctx, metav1.ListOptions{})

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// tokenFor asks for a token that is bound to a pod, or to nothing.
+// tokenFor returns a request for a token that is bound to a pod, or not bound.
 func tokenFor(pod string, uid types.UID) *authenticationv1.TokenRequest {
 	r := &authenticationv1.TokenRequest{}
 	if pod != "" {
@@ -24,7 +24,7 @@ func tokenFor(pod string, uid types.UID) *authenticationv1.TokenRequest {
 	return r
 }
 
-// request asks for a client certificate of a user.
+// request creates a CSR for a client certificate of a user.
 func (c *cluster) request(t *testing.T, name string, groups ...string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

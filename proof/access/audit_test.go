@@ -23,8 +23,8 @@ import (
 // audited adds an audit log with a policy to some options.
 func audited(t *testing.T, o millrace.Options, rules string) (millrace.Options, func() []auditv1.Event) {
 	t.Helper()
-	folder := t.TempDir()
-	policy, log := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "audit.log")
+	directory := t.TempDir()
+	policy, log := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n"+rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestOnlyTheAdministratorIsAMaster(t *testing.T) {
 		o, events := audited(t, millrace.Options{Listen: "none", Nodes: 2}, "- {level: Metadata}")
 		c := start(t, o)
 		c.workloads()
-		time.Sleep(2 * time.Minute) // in a bubble: no time at all
+		time.Sleep(2 * time.Minute) // in a synctest bubble: takes no time
 		synctest.Wait()
 		seen := map[string]bool{}
 		for _, e := range events() {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// written is the path of a file with some text.
+// written writes a file with this text and returns its path.
 func written(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -87,7 +87,7 @@ authorizers:
 }
 
 func TestAListIsAllowedForWhatItsSelectorsSay(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	for selector, want := range map[string]int{"spec.nodeName=a": 1, "": 0} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:node:a", Groups: []string{"system:nodes"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods"}}}

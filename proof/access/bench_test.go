@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// cpu is the CPU time of the process so far.
+// cpu returns the CPU time of the process so far.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -26,7 +26,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// running is a cluster without loops, and a client of a user who may read namespaces.
+// running starts a cluster without loops, and returns a client of a user who may read namespaces.
 func running(b *testing.B, o millrace.Options) (*millrace.Cluster, kubernetes.Interface) {
 	b.Helper()
 	o.Controllers, o.NoScheduler = []string{}, true
@@ -50,16 +50,16 @@ func running(b *testing.B, o millrace.Options) (*millrace.Cluster, kubernetes.In
 	return c, k
 }
 
-// BenchmarkGet is what a get costs by a client with a certificate: nobody is asked, roles are asked, and what is read is written down besides. Server and
-// client are one process, and their CPU time counts together.
+// BenchmarkGet measures a get by a client with a certificate: without authorization, with RBAC, and with RBAC and audit. Server and client are one
+// process, and their CPU time counts together.
 func BenchmarkGet(b *testing.B) {
-	folder := b.TempDir()
-	policy := filepath.Join(folder, "policy.yaml")
+	directory := b.TempDir()
+	policy := filepath.Join(directory, "policy.yaml")
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	audited := millrace.AuditOptions{PolicyFile: policy}
-	audited.Log.Path = filepath.Join(folder, "audit.log")
+	audited.Log.Path = filepath.Join(directory, "audit.log")
 	for _, with := range []struct {
 		name string
 		o    millrace.Options
@@ -77,7 +77,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkSecrets compares secrets that are encrypted with plain ones, on disk.
+// BenchmarkSecrets compares encrypted secrets with plain ones, on disk.
 func BenchmarkSecrets(b *testing.B) {
 	for _, with := range []string{"plain", "aesgcm"} {
 		o := millrace.Options{Data: b.TempDir()}

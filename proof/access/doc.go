@@ -1,3 +1,3 @@
-// Package access proves who may do what in a whole cluster: what clients are allowed, what attackers are refused, and
-// that the cluster's own parts need no more than Kubernetes gives them.
+// Package access tests permissions in a whole cluster: what clients are allowed, what attackers are refused, and that
+// the cluster's own components need no more permissions than in Kubernetes.
 package access

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// encryptedWith writes a configuration with keys of AES-GCM, the first of which writes.
+// encryptedWith writes a configuration with AES-GCM keys. The first key encrypts.
 func encryptedWith(t *testing.T, path string, keys ...string) millrace.EncryptionOptions {
 	t.Helper()
 	var all []string
@@ -30,10 +30,10 @@ func encryptedWith(t *testing.T, path string, keys ...string) millrace.Encryptio
 	return millrace.EncryptionOptions{File: path}
 }
 
-// kept tells whether a text is anywhere in a folder's files.
-func kept(t *testing.T, folder, text string) (found bool) {
+// kept reports whether a text is in any file of a directory.
+func kept(t *testing.T, directory, text string) (found bool) {
 	t.Helper()
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(directory, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -48,9 +48,9 @@ func kept(t *testing.T, folder, text string) (found bool) {
 }
 
 func TestSecretsAreEncryptedAtRestAndKeysRotate(t *testing.T) {
-	folder := t.TempDir()
-	data, config := filepath.Join(folder, "data"), filepath.Join(folder, "encryption.yaml")
-	// during runs a cluster with some keys.
+	directory := t.TempDir()
+	data, config := filepath.Join(directory, "data"), filepath.Join(directory, "encryption.yaml")
+	// during runs a function with a cluster that has these keys.
 	during := func(do func(*cluster), keys ...string) {
 		t.Helper()
 		cluster, err := millrace.Start(t.Context(), millrace.Options{Data: data, Controllers: []string{}, NoScheduler: true, Encryption: encryptedWith(t, config, keys...)})
@@ -75,7 +75,7 @@ func TestSecretsAreEncryptedAtRestAndKeysRotate(t *testing.T) {
 	during(func(c *cluster) {
 		one, err := c.admin.CoreV1().Secrets("default").Get(c.ctx, "one", metav1.GetOptions{})
 		c.must(err)
-		for i, again := range []bool{true, false} { // what is stale is written though nothing changes, and then no more
+		for i, again := range []bool{true, false} { // a stale object is written although nothing changes, and then not again
 			next, err := c.admin.CoreV1().Secrets("default").Update(c.ctx, one.DeepCopy(), metav1.UpdateOptions{})
 			c.must(err)
 			if (next.ResourceVersion != one.ResourceVersion) != again {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/server/auth/oidc/oidctest"
 )
 
-// authenticationFile writes an AuthenticationConfiguration that believes issuers.
+// authenticationFile writes an AuthenticationConfiguration that trusts these issuers.
 func authenticationFile(t *testing.T, more string, issuers ...*oidctest.Issuer) string {
 	t.Helper()
 	var jwt []any
@@ -43,7 +43,7 @@ func authenticationFile(t *testing.T, more string, issuers ...*oidctest.Issuer) 
 	return path
 }
 
-// whoami is who the server says that the client is.
+// whoami returns the user that the server authenticates.
 func (c *cluster) whoami(k kubernetes.Interface) (string, error) {
 	me, err := k.AuthenticationV1().SelfSubjectReviews().Create(c.ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	return me.Status.UserInfo.Username + " " + strings.Join(me.Status.UserInfo.Groups, " "), err

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// refusals are the requests that were refused with 403, as the server's own metrics count them.
-func (c *cluster) refusals() (lines []string) {
+// forbiddenRequests returns the requests that were answered with 403, from the server's metrics.
+func (c *cluster) forbiddenRequests() (lines []string) {
 	c.Helper()
 	text, err := c.admin.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(c.ctx)
 	c.must(err)
@@ -33,8 +33,8 @@ func (c *cluster) refusals() (lines []string) {
 	return lines
 }
 
-// posts drops what a namespace that is ending refuses to everybody: new objects.
-func posts(lines []string) []string {
+// withoutPosts removes creations, which a terminating namespace forbids to all users.
+func withoutPosts(lines []string) []string {
 	return slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, `verb="POST"`) })
 }
 
@@ -42,7 +42,7 @@ func TestOwnComponentsNeedNoMoreThanTheirRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, millrace.Options{Listen: "none", Nodes: 3})
 		c.workloads()
-		time.Sleep(2 * time.Minute) // in a bubble: no time at all
+		time.Sleep(2 * time.Minute) // in a synctest bubble: takes no time
 		synctest.Wait()
 		d, err := c.admin.AppsV1().Deployments("team").Get(c.ctx, "web", metav1.GetOptions{})
 		c.must(err)
@@ -52,7 +52,7 @@ func TestOwnComponentsNeedNoMoreThanTheirRoles(t *testing.T) {
 		c.must(c.admin.CoreV1().Nodes().Delete(c.ctx, "hollow-1", metav1.DeleteOptions{}))
 		c.must(c.admin.AppsV1().Deployments("team").Delete(c.ctx, "web", metav1.DeleteOptions{}))
 		time.Sleep(10 * time.Minute)
-		for _, line := range c.refusals() {
+		for _, line := range c.forbiddenRequests() {
 			t.Errorf("refused: %s", line)
 		}
 		c.must(c.admin.CoreV1().Namespaces().Delete(c.ctx, "team", metav1.DeleteOptions{}))
@@ -61,13 +61,13 @@ func TestOwnComponentsNeedNoMoreThanTheirRoles(t *testing.T) {
 		if n, err := c.admin.CoreV1().Namespaces().Get(c.ctx, "team", metav1.GetOptions{}); err == nil {
 			t.Errorf("the namespace is still there: %+v", n.Status)
 		}
-		for _, line := range posts(c.refusals()) {
+		for _, line := range withoutPosts(c.forbiddenRequests()) {
 			t.Errorf("refused at the end: %s", line)
 		}
 	})
 }
 
-// workloads gives most loops something to do.
+// workloads creates objects that give most loops work.
 func (c *cluster) workloads() {
 	labels := map[string]string{"app": "web"}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "image:1"}}}}
@@ -105,7 +105,7 @@ func (c *cluster) workloads() {
 }
 
 func TestUsersAreWhoTheirKubeconfigSays(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	config, err := c.User("alice", "dev")
 	c.must(err)
 	me, err := c.client(config).AuthenticationV1().SelfSubjectReviews().Create(c.ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})

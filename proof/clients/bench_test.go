@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// benchCluster is an API server with embedded etcd and no loops, reached over TLS as from outside.
+// benchCluster starts an API server with embedded etcd and without loops, reached over TLS as from outside.
 func benchCluster(b *testing.B) (*rest.Config, *kubernetes.Clientset) {
 	b.Helper()
 	c, err := millrace.Start(b.Context(), millrace.Options{Data: b.TempDir(), Controllers: []string{}, NoScheduler: true})
@@ -56,7 +56,7 @@ func benchPod(name string) *corev1.Pod {
 	return p
 }
 
-const writers = 32 // for each of two processors: 64 at a time
+const writers = 32 // for each of two processors: 64 concurrent writers
 
 func BenchmarkCreatePods(b *testing.B) {
 	_, k := benchCluster(b)
@@ -160,8 +160,8 @@ func BenchmarkListPods(b *testing.B) {
 	}
 }
 
-// BenchmarkFanOut writes config maps that 1,000 watchers read, over TLS and HTTP/2, from the same process: what it reports
-// is a delivery's share of both ends' work.
+// BenchmarkFanOut writes config maps that 1,000 watchers read, over TLS and HTTP/2, from the same process. The result is
+// the cost of a delivery for both ends together.
 func BenchmarkFanOut(b *testing.B) {
 	for _, size := range []int{200, 1 << 10, 6 << 10} {
 		for _, encoding := range []string{"identity", "gzip"} {

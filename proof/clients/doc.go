@@ -1,2 +1,2 @@
-// Package clients proves the server wing from outside, through the clients that people use. It has only tests.
+// Package clients tests the server from outside, with the clients that people use. It has only tests.
 package clients

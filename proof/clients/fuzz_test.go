@@ -15,12 +15,12 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// The fuzz targets ask a server without a connection, so that whatever bytes come to the fuzzer's mind arrive. Run one with
+// The fuzz targets call a server without a connection, so that every input of the fuzzer arrives. Run one with
 //
 //	go test ./proof/clients -run xxx -fuzz FuzzBodies
 type target struct {
 	house *house
-	mu    sync.Mutex // one at a time, so that a panic is the input's
+	mu    sync.Mutex // one request at a time, so that a panic belongs to the input
 }
 
 func newTarget(f *testing.F) *target {
@@ -30,7 +30,7 @@ func newTarget(f *testing.F) *target {
 	return t
 }
 
-// ask expects an answer that blames the caller or obeys.
+// ask sends a request. The answer must be a success or an error of the client.
 func (x *target) ask(t *testing.T, method, path, query, body string, header ...string) {
 	t.Helper()
 	x.mu.Lock()
@@ -47,7 +47,7 @@ func (x *target) ask(t *testing.T, method, path, query, body string, header ...s
 	r = r.WithContext(auth.WithUser(t.Context(), auth.User{Name: "root", Groups: []string{auth.Masters}}))
 	w := httptest.NewRecorder()
 	x.house.api.ServeHTTP(w, r)
-	// A version that is yet to come is waited for, and then asked to be tried again.
+	// The server waits for a future resource version, and then asks the client to retry.
 	if w.Code >= 500 && w.Code != http.StatusGatewayTimeout {
 		t.Errorf("%s %q ? %q %q: %d %.300s", method, path, query, body, w.Code, w.Body)
 	}
@@ -77,7 +77,7 @@ func FuzzContinueTokens(f *testing.F) {
 	f.Add("", "9223372036854775807", "1")
 	f.Fuzz(func(t *testing.T, token, limit, version string) {
 		if len(version) > 3 {
-			version = version[:3] // the future takes three seconds
+			version = version[:3] // a future version would take three seconds
 		}
 		x.ask(t, "GET", mapsPath, url.Values{"continue": {token}, "limit": {limit}}.Encode(), "")
 		x.ask(t, "GET", mapsPath, url.Values{"resourceVersion": {"0"}, "resourceVersionMatch": {version}, "limit": {limit}}.Encode(), "")
@@ -153,7 +153,7 @@ func FuzzPaths(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, method, path, query string) {
 		if strings.Contains(query, "watch") || strings.Contains(path, "watch") || strings.Contains(path, "pprof") || strings.Contains(query, "resourceVersion") {
-			return // these take their time
+			return // these take long
 		}
 		x.ask(t, method, path, query, "")
 	})

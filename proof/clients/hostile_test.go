@@ -33,7 +33,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// caller sends requests as they are.
+// caller sends requests unchanged.
 type caller struct {
 	http.RoundTripper
 	host string
@@ -61,7 +61,7 @@ func (c caller) send(t testing.TB, method, path, body string, header ...string) 
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, c.host, strings.NewReader(body))
 	if err != nil {
-		t.Skip(err) // what cannot be sent cannot hurt
+		t.Skip(err) // the client refuses to send this
 	}
 	p, query, _ := strings.Cut(path, "?")
 	r.URL.Path, r.URL.RawQuery = p, query
@@ -206,7 +206,7 @@ func TestMalformedInputIsTheCallersMistake(t *testing.T) {
 			}
 		})
 	}
-	// What has no meaning, but does no harm, may be taken.
+	// Input without a meaning that does no harm may be accepted.
 	for _, text := range []string{`{"metadata":{"ownerReferences":[{"$patch":"what"}]}}`, deep(9_000), `{"metadata":{"$deleteFromPrimitiveList/finalizers":{"a":1}}}`,
 		`{"metadata":{"managedFields":[{"manager":"x","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:":{"k:{":7}}}]}}`} {
 		if got := a.send(t, "PATCH", mapsPath+"/there", text, "Content-Type", strategic); got.code >= 500 || got.code < 200 {
@@ -241,7 +241,7 @@ func bomb(t testing.TB) string {
 	return b.String()
 }
 
-// doubling copies everything into itself, again and again.
+// doubling returns a document that copies everything into itself, again and again.
 func doubling() string {
 	var b strings.Builder
 	b.WriteString(`[{"op":"add","path":"/x","value":{}}`)
@@ -437,7 +437,7 @@ func TestCutWatchesLeaveNoGoroutine(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// The server keeps some that wait for the next request.
+	// The server keeps some goroutines that wait for the next request.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/millrace/millrace/internal/workers.(*Pool).work"))
 }
 
@@ -474,11 +474,11 @@ func TestAThousandOpenWatchesDoNotHoldUpTheEnd(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	t.Logf("closed after %v", time.Since(began)) // what is promised is two seconds; a busy machine may take longer
+	t.Logf("closed after %v", time.Since(began)) // the promise is two seconds; a busy machine may take longer
 	wg.Wait()
 }
 
-// A watcher that never reads must neither hold up the others nor the end.
+// A watcher that never reads must not delay other watchers or the shutdown.
 func TestWatchersThatNeverReadHoldUpNobody(t *testing.T) {
 	c, err := millrace.Start(t.Context(), millrace.Options{Controllers: []string{}, NoScheduler: true})
 	if err != nil {

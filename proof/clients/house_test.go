@@ -30,7 +30,7 @@ import (
 	"github.com/millrace/millrace/server/watchcache"
 )
 
-// house is an API server on a store that fails when it is told to.
+// house is an API server with a store that fails on request.
 type house struct {
 	faults *faults.Store
 	cache  *watchcache.Cache

@@ -52,7 +52,7 @@ func TestAFullServerSaysWhenToComeAgain(t *testing.T) {
 	}
 }
 
-// trickle is a body that never comes to its end.
+// trickle is a body that never ends.
 type trickle struct{ ctx context.Context }
 
 func (b trickle) Read(p []byte) (int, error) {
@@ -80,7 +80,7 @@ func TestASlowBodyDoesNotKeepItsPlace(t *testing.T) {
 		} else if ctx.Err() != nil {
 			t.Errorf("HTTP/2 %v: %v", two, err)
 		}
-		cancel() // before the body is closed: the transport waits until the request's has been read
+		cancel() // before the body is closed: the transport waits until the request's body has been read
 		if err == nil {
 			res.Body.Close()
 		}
@@ -108,7 +108,7 @@ func TestAStoreThatHangsEndsRequestsNotTheServer(t *testing.T) {
 	}
 }
 
-// panicking is an action that goes wrong.
+// panicking is an action that panics.
 type panicking struct{}
 
 func (panicking) Act(context.Context, *apiserver.ActionCall) (runtime.Object, int, error) {

@@ -1,5 +1,5 @@
-// Package clients_test proves the server wing from outside: the clients that people use, good ones and hostile ones,
-// against a whole cluster.
+// Package clients_test tests the server from outside: clients that people use, and hostile ones, against a whole
+// cluster.
 package clients_test
 
 import (
@@ -20,15 +20,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if folder := os.Getenv(victimFolder); folder != "" {
-		beVictim(folder)
+	if directory := os.Getenv(victimVariable); directory != "" {
+		runVictim(directory)
 		return
 	}
-	// A filtered watch of apimachinery whose reader has left ends with the next event, or never.
+	// If the reader of apimachinery's filtered watch has left, its goroutine ends with the next event, or never.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
 }
 
-// start starts an API without loops that ends with the test.
+// start starts an API server without loops that ends with the test.
 func start(t testing.TB, o millrace.Options) *millrace.Cluster {
 	t.Helper()
 	o.Controllers, o.NoScheduler = []string{}, true
@@ -46,7 +46,7 @@ func start(t testing.TB, o millrace.Options) *millrace.Cluster {
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// wires are the formats that a typed client may speak.
+// wires are the formats that a typed client can use.
 var wires = map[string]func(*rest.Config){
 	"JSON":     func(c *rest.Config) { c.ContentType = runtime.ContentTypeJSON },
 	"protobuf": func(c *rest.Config) { c.ContentType, c.AcceptContentTypes = protobuf, protobuf+",application/json" },
@@ -75,7 +75,7 @@ func eachWire(t *testing.T, do func(t *testing.T, k *kubernetes.Clientset, ns st
 	}
 }
 
-// must takes the value of a call that may not fail.
+// must returns the value of a call that must not fail.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

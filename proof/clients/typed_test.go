@@ -135,7 +135,7 @@ func TestApplyFindsConflictsAndForceEndsThem(t *testing.T) {
 		if *forced.Spec.Replicas != 2 {
 			t.Errorf("%d replicas", *forced.Spec.Replicas)
 		}
-		// What one manager no longer applies goes, unless another holds it.
+		// A field that a manager no longer applies is removed, unless another manager owns it.
 		without := appsapply.Deployment("d", ns).WithLabels(map[string]string{"x": "y"})
 		must(d.Apply(t.Context(), wanted(2).WithLabels(map[string]string{"mine": "1"}), metav1.ApplyOptions{FieldManager: "two"}))(t)
 		must(d.Apply(t.Context(), without, metav1.ApplyOptions{FieldManager: "three"}))(t)
@@ -168,7 +168,7 @@ func TestDryRunsLeaveNothing(t *testing.T) {
 		if _, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{DryRun: dry}); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("a dry create of what exists: %v", err)
 		}
-		copied := real.DeepCopy() // as one reads an object to make another like it
+		copied := real.DeepCopy() // as clients read an object to create a similar one
 		copied.Name = "b"
 		if _, err := maps.Create(t.Context(), copied, metav1.CreateOptions{DryRun: dry}); err != nil {
 			t.Errorf("a dry create of a copy: %v", err)

@@ -19,12 +19,12 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// victimFolder names the data of a cluster that this binary is to run until it is killed.
-const victimFolder = "MILLRACE_VICTIM_FOLDER"
+// victimVariable names the data directory of a cluster that this binary runs until it is killed.
+const victimVariable = "MILLRACE_VICTIM_DIRECTORY"
 
-// beVictim runs a cluster and writes to it without end. It prints what was acknowledged, and only that.
-func beVictim(folder string) {
-	c, err := millrace.Start(context.Background(), millrace.Options{Data: folder, Controllers: []string{}, NoScheduler: true})
+// runVictim runs a cluster and writes to it without end. It prints only what was acknowledged.
+func runVictim(directory string) {
+	c, err := millrace.Start(context.Background(), millrace.Options{Data: directory, Controllers: []string{}, NoScheduler: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -58,14 +58,14 @@ func beVictim(folder string) {
 	writers.Wait()
 }
 
-// acknowledged is the last write of each name that the victim said was done.
+// acknowledged is the last acknowledged write of each name.
 type acknowledged struct{ value, version uint64 }
 
 func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
-	folder := t.TempDir()
+	directory := t.TempDir()
 	for round := range 2 {
-		last := killInTheMiddle(t, folder, 150)
-		c := start(t, millrace.Options{Data: folder})
+		last := killInTheMiddle(t, directory, 150)
+		c := start(t, millrace.Options{Data: directory})
 		maps := clientset(t, c.Config()).CoreV1().ConfigMaps("default")
 		for name, want := range last {
 			got := must(maps.Get(t.Context(), name, metav1.GetOptions{}))(t)
@@ -82,9 +82,9 @@ func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-func killInTheMiddle(t *testing.T, folder string, writes int) map[string]acknowledged {
+func killInTheMiddle(t *testing.T, directory string, writes int) map[string]acknowledged {
 	victim := exec.Command(os.Args[0])
-	victim.Env = append(os.Environ(), victimFolder+"="+folder)
+	victim.Env = append(os.Environ(), victimVariable+"="+directory)
 	victim.Stderr = os.Stderr
 	out := must(victim.StdoutPipe())(t)
 	if err := victim.Start(); err != nil {
@@ -95,7 +95,7 @@ func killInTheMiddle(t *testing.T, folder string, writes int) map[string]acknowl
 	lines := bufio.NewScanner(out)
 	for seen := 0; lines.Scan(); seen++ {
 		f := strings.Fields(lines.Text())
-		if len(f) == 3 { // a kill may cut a line short
+		if len(f) == 3 { // a kill may cut a line
 			value, err1 := strconv.ParseUint(f[1], 10, 64)
 			rev, err2 := strconv.ParseUint(f[2], 10, 64)
 			if err1 == nil && err2 == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// A selector turns what happens to an object into what happens to the selection.
+// A selector turns events of an object into events of the selection.
 func TestSelectorsDecideWhatAnEventIs(t *testing.T) {
 	eachWire(t, func(t *testing.T, k *kubernetes.Clientset, ns string) {
 		maps := k.CoreV1().ConfigMaps(ns)
@@ -118,7 +118,7 @@ func TestABookmarkEndsTheInitialEvents(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 
-		// A watch that ends in time says how far it came, so that the next one can go on there.
+		// A watch with a timeout sends a bookmark at its end, so that the next one can continue there.
 		o.TimeoutSeconds = ptr.To(int64(1))
 		short := must(maps.Watch(t.Context(), o))(t)
 		defer short.Stop()
@@ -145,7 +145,7 @@ func TestWatchesFromThePastAreToldThatItIsGone(t *testing.T) {
 			wire(config)
 			maps := clientset(t, config).CoreV1().ConfigMaps("default")
 			first := must(maps.Create(t.Context(), configMap(strings.ToLower(name)+"-first", nil), metav1.CreateOptions{}))(t)
-			for i := range 100 { // more than any window keeps at least
+			for i := range 100 { // more than any window keeps
 				must(maps.Create(t.Context(), configMap(fmt.Sprint(strings.ToLower(name), "-", i), nil), metav1.CreateOptions{}))(t)
 			}
 			w := must(maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: first.ResourceVersion}))(t)

@@ -2,16 +2,16 @@
 # A cluster of two real nodes on one machine, for Kubernetes' own tests: each node is a network namespace with a containerd of its own.
 # The first runs `millrace up`; the second joins with `millrace kubelet` and `millrace network`.
 #
-#   proof/conformance/nodes.sh start FOLDER [REGISTRY]    starts it and prints a line that sets KUBECONFIG. REGISTRY is the configuration
+#   proof/conformance/nodes.sh start DIRECTORY [REGISTRY]    starts it and prints a line that sets KUBECONFIG. REGISTRY is the configuration
 #                                                         of a docker-registry, which is then served on the loopback of each node
-#   proof/conformance/nodes.sh stop FOLDER                ends and removes everything, by process id
+#   proof/conformance/nodes.sh stop DIRECTORY                ends and removes everything, by process id
 #
-# Needs root, and Debian's packages containerd, runc and iproute2 (it installs them). Logs are in FOLDER.
+# Needs root, and Debian's packages containerd, runc and iproute2 (it installs them). Logs are in DIRECTORY.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
 verb=${1:-}
-dir=$(mkdir -p "${2:?a folder}" && cd "$2" && pwd)
+dir=$(mkdir -p "${2:?a directory}" && cd "$2" && pwd)
 bridge=millrace-nodes
 subnet=10.230.0
 
@@ -28,7 +28,7 @@ become() {
 # on NODE COMMAND… runs such a command.
 on() { (become "$@"); }
 
-# keep NAME NODE COMMAND… runs a command in the background, with its log and its process id in the folder.
+# keep NAME NODE COMMAND… runs a command in the background, with its log and its process id in the directory.
 keep() {
 	local name=$1 node=$2
 	shift 2
@@ -123,7 +123,7 @@ stop)
 	stop
 	;;
 *)
-	echo "usage: nodes.sh start FOLDER [REGISTRY] | stop FOLDER" >&2
+	echo "usage: nodes.sh start DIRECTORY [REGISTRY] | stop DIRECTORY" >&2
 	exit 2
 	;;
 esac

@@ -1,4 +1,4 @@
-// Package corpus_test replays the recorded stories of internal/corpus and holds the server's answers against the recorded ones.
+// Package corpus_test replays the recorded stories of internal/corpus and compares the server's answers with the recorded ones.
 package corpus_test
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// onPurpose are the steps whose answers differ on purpose, with the reasons.
+// onPurpose are the steps with deliberate differences, with the reasons.
 var onPurpose = map[string]string{
 	"resource version on create":      "the caller's mistake is a 400, not a 500",
 	"apply strict unknown":            "the caller's mistake is a 400, not a 500",
@@ -104,7 +104,7 @@ func replay(t *testing.T, s corpus.Story, config *rest.Config) {
 	}
 }
 
-// recorded is the recorded answer of a step in the form of request's.
+// recorded returns the recorded answer of a step in the form of request's result.
 func recorded(t *testing.T, step corpus.Step) map[string]any {
 	t.Helper()
 	want := map[string]any{"status": float64(step.Want.Status)}

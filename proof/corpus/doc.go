@@ -1,2 +1,2 @@
-// Package corpus proves that answers are those that were recorded of kube-apiserver. It has only tests.
+// Package corpus compares answers with those recorded of kube-apiserver. It has only tests.
 package corpus

@@ -38,7 +38,7 @@ func dig(v any, path string) any {
 	return v
 }
 
-// What changes from run to run is replaced on both sides.
+// Values that differ between runs are replaced on both sides.
 var (
 	volatile = map[string]string{"uid": "UID", "resourceVersion": "RV", "creationTimestamp": "TIME", "deletionTimestamp": "TIME", "time": "TIME",
 		"continue": "CONTINUE", "clusterIP": "IP", "nodePort": "PORT", "lastTransitionTime": "TIME", "firstTimestamp": "TIME",
@@ -82,7 +82,7 @@ func calm(v any, key string) any {
 
 func calmList(x []any, key string) any {
 	if key == "managedFields" {
-		// Entries are in order of time, and time has the grain of a second.
+		// Entries are ordered by time, with a resolution of one second.
 		x = slices.SortedStableFunc(slices.Values(x), func(a, b any) int {
 			return strings.Compare(fmt.Sprint(dig(a, "subresource"), dig(a, "manager")), fmt.Sprint(dig(b, "subresource"), dig(b, "manager")))
 		})

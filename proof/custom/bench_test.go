@@ -38,7 +38,7 @@ func (s sample) objectOf(name, version string, n int) string {
 	return fmt.Sprintf(`{%s,"metadata":{"name":%q,%s"labels":{"app":"web"},"annotations":{"text":%q}},`+s.content+`}`, s.head, name, version, strings.Repeat("x", 700), n)
 }
 
-// caller sends requests to a server in this process and reads the answers, and does nothing else.
+// caller sends requests to a server in this process and reads the answers.
 type caller struct {
 	*testing.B
 	client *http.Client
@@ -65,15 +65,15 @@ func (c caller) do(method, path, contentType, body string) (answer string) {
 	return string(text)
 }
 
-// versionIn is the resource version of an object.
+// versionIn returns the resource version of an object.
 func versionIn(object string) string {
 	_, rest, _ := strings.Cut(object, `"resourceVersion":"`)
 	version, _, _ := strings.Cut(rest, `"`)
 	return version
 }
 
-// BenchmarkBesideConfigMaps compares what the server does for custom resources with what it does for config maps of the same size, in
-// turns, without a connection.
+// BenchmarkBesideConfigMaps compares the server's work for custom resources with that for config maps of the same size, in turns,
+// without a connection.
 func BenchmarkBesideConfigMaps(b *testing.B) {
 	config := millracetest.API(b)
 	config.QPS = -1
@@ -148,7 +148,7 @@ func defineFor(b *testing.B, d dynamic.Interface) {
 	}
 }
 
-// processorTime is how much CPU time this process has used.
+// processorTime returns the CPU time of this process.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// painter is a webhook that converts panels: v1 has a color, v2 a colour and a label that tells it.
-type painter struct {
+// conversionWebhook converts panels: v1 has a color, v2 a colour and a label with its value.
+type conversionWebhook struct {
 	calls, objects atomic.Int64
 	broken         atomic.Bool
 	delay          time.Duration
 }
 
-func (p *painter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *conversionWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.calls.Add(1)
 	time.Sleep(p.delay)
 	if p.broken.Load() {
@@ -106,10 +106,10 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {colour: {type: string}, size: {type: integer}, finish: {type: string, default: matt}}}}}}
 `
 
-// startPainter starts a webhook, and defines panels by it.
-func startPainter(t *testing.T, d dynamic.Interface) *painter {
+// startConversionWebhook starts a webhook, and creates the definition of panels with it.
+func startConversionWebhook(t *testing.T, d dynamic.Interface) *conversionWebhook {
 	t.Helper()
-	p := &painter{}
+	p := &conversionWebhook{}
 	server := httptest.NewTLSServer(p)
 	t.Cleanup(server.Close)
 	made := parse(t, fmt.Sprintf(panelDefinition, server.URL))
@@ -133,7 +133,7 @@ func panel(version, name, field string) *unstructured.Unstructured {
 
 func TestAWebhookConvertsEachObjectOnceForAllWhoAsk(t *testing.T) {
 	d := start(t)
-	p := startPainter(t, d)
+	p := startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	const many = 30
 	for i := range many {
@@ -163,7 +163,7 @@ func TestAWebhookConvertsEachObjectOnceForAllWhoAsk(t *testing.T) {
 
 func TestWhatIsWrittenInAnotherVersionIsStoredInItsOwn(t *testing.T) {
 	d := start(t)
-	startPainter(t, d)
+	startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	made := must(two.Create(t.Context(), panel("v2", "a", "colour"), metav1.CreateOptions{}))(t)
 	if at(made, "spec", "colour") != "red" || made.GetAPIVersion() != "paint.example.com/v2" {
@@ -182,7 +182,7 @@ func TestWhatIsWrittenInAnotherVersionIsStoredInItsOwn(t *testing.T) {
 
 func TestAFailingWebhookHarmsOnlyRequestsForTheOtherVersion(t *testing.T) {
 	d := start(t)
-	p := startPainter(t, d)
+	p := startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	must(one.Create(t.Context(), panel("v1", "a", "color"), metav1.CreateOptions{}))(t)
 	p.broken.Store(true)
@@ -205,7 +205,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestAnObjectThatTheWebhookRefusesHarmsNoOther(t *testing.T) {
 	d := start(t)
-	startPainter(t, d)
+	startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	w := must(two.Watch(t.Context(), metav1.ListOptions{}))(t)
 	defer w.Stop()

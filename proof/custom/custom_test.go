@@ -110,14 +110,14 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-// define creates a definition and returns when it is established.
+// define creates a definition and returns when it is Established.
 func define(t *testing.T, d dynamic.Interface, text string) *unstructured.Unstructured {
 	t.Helper()
 	made := must(d.Resource(definitions).Create(t.Context(), parse(t, text), metav1.CreateOptions{}))(t)
 	return await(t, d, made, func(u *unstructured.Unstructured) bool { return condition(u, "Established") == "True" })
 }
 
-// await watches a definition until something holds.
+// await watches a definition until a condition holds.
 func await(t *testing.T, d dynamic.Interface, u *unstructured.Unstructured, holds func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
 	w := must(d.Resource(definitions).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName(), ResourceVersion: u.GetResourceVersion()}))(t)

@@ -1,2 +1,2 @@
-// Package custom proves what operators need of custom resources, by client-go and kubectl.
+// Package custom tests what operators need of custom resources, with client-go and kubectl.
 package custom

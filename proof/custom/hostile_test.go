@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// schemaOf puts a schema of the spec into a definition.
+// schemaOf returns a definition with this schema of the spec.
 func schemaOf(t *testing.T, spec map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	u := parse(t, definition)

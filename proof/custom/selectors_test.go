@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// createPanels creates panels p00, p01, … in v1, of which every third is red.
+// createPanels creates panels p00, p01, … in v1. Every third is red.
 func createPanels(t *testing.T, d dynamic.Interface, many int) (red []string) {
 	t.Helper()
 	for i := range many {
@@ -47,7 +47,7 @@ func byField(selector string) metav1.ListOptions { return metav1.ListOptions{Fie
 
 func TestListsAreSelectedByWhatTheWebhookShows(t *testing.T) {
 	d := start(t)
-	p := startPainter(t, d)
+	p := startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	const many = 30
 	red := createPanels(t, d, many)
@@ -85,7 +85,7 @@ func TestListsAreSelectedByWhatTheWebhookShows(t *testing.T) {
 
 func TestPagesAreSelectedByWhatTheWebhookShows(t *testing.T) {
 	d := start(t)
-	startPainter(t, d)
+	startConversionWebhook(t, d)
 	red := createPanels(t, d, 30)
 	var got []string
 	o := metav1.ListOptions{FieldSelector: "spec.colour=red", Limit: 3}
@@ -103,7 +103,7 @@ func TestPagesAreSelectedByWhatTheWebhookShows(t *testing.T) {
 
 func TestACollectionIsDeletedByWhatTheWebhookShows(t *testing.T) {
 	d := start(t)
-	startPainter(t, d)
+	startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	red := createPanels(t, d, 12)
 	must("", two.DeleteCollection(t.Context(), metav1.DeleteOptions{}, byField("spec.colour=red")))(t)
@@ -123,7 +123,7 @@ func expect(t *testing.T, w watch.Interface, kind watch.EventType, name string, 
 	}
 }
 
-// transitions makes an object enter and leave a selection in every way, and compares what the watches show.
+// transitions makes an object enter and leave a selection in every way, and compares the watches' events.
 func transitions(t *testing.T, in dynamic.ResourceInterface, field string, made *unstructured.Unstructured, watches ...watch.Interface) {
 	t.Helper()
 	name := made.GetName()
@@ -160,7 +160,7 @@ func TestWatchesAreSelectedByWhatTheWebhookShows(t *testing.T) {
 
 func watchesAreSelected(t *testing.T, o millrace.Options) {
 	d := startWith(t, o)
-	p := startPainter(t, d)
+	p := startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	var watches []watch.Interface
 	for range 5 {
@@ -194,7 +194,7 @@ func TestAWatchBeginsWithWhatTheWebhookShowsAsSelected(t *testing.T) {
 
 func aWatchBeginsSelected(t *testing.T, o millrace.Options) {
 	d := startWith(t, o)
-	p := startPainter(t, d)
+	p := startConversionWebhook(t, d)
 	red := createPanels(t, d, 30)
 	w := must(d.Resource(panels2).Namespace("default").Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: "spec.colour=red", SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
@@ -213,7 +213,7 @@ func aWatchBeginsSelected(t *testing.T, o millrace.Options) {
 
 func TestAFailingWebhookFailsWhatIsSelectedByWhatItShows(t *testing.T) {
 	d := start(t)
-	p := startPainter(t, d)
+	p := startConversionWebhook(t, d)
 	one, two := d.Resource(panels).Namespace("default"), d.Resource(panels2).Namespace("default")
 	w := must(two.Watch(t.Context(), byField("spec.colour=red")))(t)
 	defer w.Stop()

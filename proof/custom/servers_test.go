@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// startEtcd starts an etcd of its own and returns where it is.
+// startEtcd starts an etcd and returns its address.
 func startEtcd(t *testing.T) string {
 	t.Helper()
 	free := func() url.URL {
@@ -43,7 +43,7 @@ func startEtcd(t *testing.T) string {
 	return client.String()
 }
 
-// server starts an API server on an etcd. It ends with the test, or before.
+// server starts an API server with an etcd. It ends with the test, or when end is called.
 func server(t *testing.T, etcd string) (d dynamic.Interface, end func()) {
 	t.Helper()
 	o := millrace.Options{Listen: "none", Controllers: []string{}, NoScheduler: true, CompactEvery: -1}
@@ -86,7 +86,7 @@ func TestTheEndOfADefinitionGoesOnOnAnotherServer(t *testing.T) {
 	first, end := server(t, etcd)
 	made := define(t, first, definition)
 	n := first.Resource(tabs).Namespace("default")
-	const many = 1200 // more than are deleted at a time
+	const many = 1200 // more than one request deletes
 	for i := range many {
 		o := tab(fmt.Sprint("o", i), "{color: red}")
 		if i == many/2 {

@@ -44,7 +44,7 @@ func TestADiskThatFillsIsToldAndForgottenWhenThereIsRoomAgain(t *testing.T) {
 	within(t, "a write is refused", func() bool {
 		_, err := maps.Create(t.Context(), configMapNamed("refused"), metav1.CreateOptions{})
 		if err == nil {
-			return maps.Delete(t.Context(), "refused", metav1.DeleteOptions{}) != nil // it was not full yet
+			return maps.Delete(t.Context(), "refused", metav1.DeleteOptions{}) != nil // the disk was not full yet
 		}
 		status, ok := err.(apierrors.APIStatus)
 		if !ok || status.Status().Code != http.StatusInsufficientStorage {

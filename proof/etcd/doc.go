@@ -1,2 +1,2 @@
-// Package etcd proves what becomes of a cluster when its etcd fails. It has only tests.
+// Package etcd tests a cluster whose etcd fails. It has only tests.
 package etcd

@@ -1,4 +1,4 @@
-// Package etcd_test proves what becomes of a cluster when its etcd fails: members, connections and disks.
+// Package etcd_test tests a cluster whose etcd fails: members, connections and disks.
 package etcd_test
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// another starts an API server that reaches a member without a proxy. It returns the store of that server, too.
+// another starts an API server that connects to a member without a proxy. It also returns that server's store.
 func (e *etcdCluster) another(url string) (*millrace.Cluster, store.Store) {
 	e.t.Helper()
 	var log store.Store
@@ -47,7 +47,7 @@ func (e *etcdCluster) another(url string) (*millrace.Cluster, store.Store) {
 	return c, log
 }
 
-// tail is a watch that goes on wherever it was, as clients' do, and checks that nothing is left out.
+// tail is a watch that resumes where it ended, like those of clients, and checks that no event is missing.
 type tail struct {
 	t      *testing.T
 	maps   corev1client.ConfigMapInterface
@@ -80,8 +80,8 @@ func (w *tail) run(ctx context.Context) {
 	}
 }
 
-// TestAnEtcdClusterMayLoseItsMembersAndConnections takes a cluster through what clusters go through. Whatever happens, what
-// was acknowledged is there, each write is seen once by a watch, and writes go on as soon as most members are there.
+// TestAnEtcdClusterMayLoseItsMembersAndConnections stops members and cuts connections. In all cases acknowledged writes are
+// kept, a watch delivers each write once, and writes succeed as soon as most members are available.
 func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 	e := startEtcdCluster(t, 3)
 	c := millracetest.Start(t, e.options())
@@ -105,7 +105,7 @@ func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 		began := time.Now()
 		for {
 			_, err := maps.Create(t.Context(), configMapNamed(name), metav1.CreateOptions{})
-			if err == nil || apierrors.IsAlreadyExists(err) { // an answer may have been lost
+			if err == nil || apierrors.IsAlreadyExists(err) { // the answer of an earlier attempt may have been lost
 				break
 			}
 			if !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
@@ -181,8 +181,8 @@ func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 	}
 }
 
-// TestSomebodyElseMayCompactWhatWeHaveNotRead lets history go that the server has yet to read, so that it must fill its cache
-// again.
+// TestSomebodyElseMayCompactWhatWeHaveNotRead compacts history that the server has not read yet, so that it must fill its
+// cache again.
 func TestSomebodyElseMayCompactWhatWeHaveNotRead(t *testing.T) {
 	e := startEtcdCluster(t, 1)
 	config := millracetest.Start(t, e.options()).Config()
@@ -196,7 +196,7 @@ func TestSomebodyElseMayCompactWhatWeHaveNotRead(t *testing.T) {
 	way.Refuse(true)
 	way.Cut(func() bool { return true })
 	other, log := e.another(e.members[0].client.String())
-	for _, name := range []string{"lost", "unseen"} { // the log can be resumed at what is compacted, but not before
+	for _, name := range []string{"lost", "unseen"} { // the log can be resumed at the compacted revision, but not before
 		if _, err := newMaps(t, other.Config()).Create(t.Context(), configMapNamed(name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestAnEtcdWithCertificatesWantsOurs(t *testing.T) {
 	}
 }
 
-// again is how long clients wait before they try again.
+// again is the delay of clients before a retry.
 const again = 10 * time.Millisecond
 
 func isAway(err error) bool {
@@ -260,7 +260,7 @@ func configMapNamed(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// status is how a path is answered.
+// status returns the status code of a path.
 func status(t testing.TB, c *millrace.Cluster, path string) int {
 	t.Helper()
 	pool := x509.NewCertPool()

@@ -19,12 +19,12 @@ import (
 	"github.com/millrace/millrace/server/pki"
 )
 
-// etcdCluster is an etcd of several members, as people run it beside their API servers: with certificates on every side.
+// etcdCluster is an etcd cluster of several members, set up as people run it: with certificates on every side.
 type etcdCluster struct {
-	t       testing.TB
-	keys    *pki.Keys
-	folder  string
-	members []*etcdMember
+	t         testing.TB
+	keys      *pki.Keys
+	directory string
+	members   []*etcdMember
 }
 
 type etcdMember struct {
@@ -35,9 +35,9 @@ type etcdMember struct {
 
 func startEtcdCluster(t testing.TB, size int) *etcdCluster {
 	t.Helper()
-	e := &etcdCluster{t: t, folder: t.TempDir()}
+	e := &etcdCluster{t: t, directory: t.TempDir()}
 	var err error
-	if e.keys, err = pki.Open(filepath.Join(e.folder, "pki"), []string{"127.0.0.1"}, time.Now()); err != nil {
+	if e.keys, err = pki.Open(filepath.Join(e.directory, "pki"), []string{"127.0.0.1"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	client, err := e.keys.Client("apiserver", nil, time.Now())
@@ -69,9 +69,9 @@ func startEtcdCluster(t testing.TB, size int) *etcdCluster {
 	return e
 }
 
-func (e *etcdCluster) file(name string) string { return filepath.Join(e.folder, name) }
+func (e *etcdCluster) file(name string) string { return filepath.Join(e.directory, name) }
 
-// free is an address that nobody uses.
+// free returns an unused address.
 func (e *etcdCluster) free(scheme string) url.URL {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,7 +81,7 @@ func (e *etcdCluster) free(scheme string) url.URL {
 	return url.URL{Scheme: scheme, Host: l.Addr().String()}
 }
 
-// start starts a member, on what it has kept. It does not wait until it is ready.
+// start starts a member with its data. It does not wait until the member is ready.
 func (e *etcdCluster) start(i int) {
 	m := e.members[i]
 	cfg := embed.NewConfig()
@@ -107,10 +107,10 @@ func (e *etcdCluster) start(i int) {
 	e.t.Fatal(err)
 }
 
-// stop ends a member as a crash would.
+// stop ends a member as a crash does.
 func (e *etcdCluster) stop(i int) {
 	if m := e.members[i]; m.running != nil {
-		m.running.Server.HardStop() // or else Close would wait for watches
+		m.running.Server.HardStop() // otherwise Close would wait for watches
 		m.running.Close()
 		m.running = nil
 	}
@@ -125,7 +125,7 @@ func (e *etcdCluster) leader() int {
 	return -1
 }
 
-// options are those of an API server on the cluster.
+// options returns the options of an API server with this cluster.
 func (e *etcdCluster) options() millrace.Options {
 	o := millrace.Options{Controllers: []string{}, NoScheduler: true, CompactEvery: -1}
 	for _, m := range e.members {

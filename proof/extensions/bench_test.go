@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// BenchmarkCreate creates config maps, one after the other, without a webhook and through one that allows them. With -peer it does so on that
-// server, so that the two can be compared.
+// BenchmarkCreate creates config maps, one after the other, without a webhook and with one that allows them. With -peer it uses that server,
+// for a comparison.
 func BenchmarkCreate(b *testing.B) {
 	for _, webhooks := range []int{0, 1} {
 		b.Run(fmt.Sprintf("webhooks=%d", webhooks), func(b *testing.B) {
-			a := where(b)
+			a := targetAPI(b)
 			if webhooks > 0 {
 				a.do(configuration("validating", "bench", "allow", rule("", "v1", "configmaps"), ""))
 				defer a.do(gone(fmt.Sprintf(hooks, "validating") + "/bench"))

@@ -1,2 +1,2 @@
-// Package extensions holds what webhooks and policies do to requests against recorded answers of a kube-apiserver.
+// Package extensions compares the effects of webhooks and policies with recorded answers of a kube-apiserver.
 package extensions

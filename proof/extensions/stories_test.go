@@ -2,7 +2,7 @@ package extensions_test
 
 import "fmt"
 
-// story is a list of steps, and what is cleaned up after them.
+// story is a list of steps, and the objects to delete after them.
 type story struct {
 	name         string
 	steps, after []step
@@ -15,7 +15,7 @@ const (
 	bindings = "/apis/admissionregistration.k8s.io/v1/%sadmissionpolicybindings"
 )
 
-// configuration is a webhook about some resource, with further fields.
+// configuration returns a step that creates a webhook configuration for some resource, with further fields.
 func configuration(kind, name, behaviour, rule, more string) step {
 	return step{"POST", fmt.Sprintf(hooks, kind), fmt.Sprintf(`{"metadata":{"name":%q},"webhooks":[{"name":"%s.example.com","sideEffects":"None","admissionReviewVersions":["v1"],
 		"clientConfig":{"url":"{HOOK}/%s","caBundle":"{CA}"},"rules":[%s]%s}]}`, name, name, behaviour, rule, more), true}
@@ -31,7 +31,7 @@ func configMap(name string) step {
 	return step{Method: "POST", Path: maps, Body: fmt.Sprintf(`{"metadata":{"name":%q},"data":{"k":"v"}}`, name)}
 }
 
-// withHook is a story about one webhook.
+// withHook returns a story with one webhook.
 func withHook(name, kind, behaviour, rule, more string, steps ...step) story {
 	made := configuration(kind, "h", behaviour, rule, more)
 	made.Settles = true
@@ -39,7 +39,7 @@ func withHook(name, kind, behaviour, rule, more string, steps ...step) story {
 		gone(fmt.Sprintf(hooks, kind) + "/h"), {Method: "DELETE", Path: maps + "/c"}}}
 }
 
-// withPolicy is a story about one validating policy.
+// withPolicy returns a story with one validating policy.
 func withPolicy(name, spec, binding string, steps ...step) story {
 	return story{name: name, steps: append([]step{
 		{"POST", fmt.Sprintf(policies, "validating"), `{"metadata":{"name":"p"},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE","UPDATE"]}]},` + spec + `}}`, true},

@@ -32,14 +32,14 @@ var (
 
 const recorded = "testdata/answers.json"
 
-// step is a request. Body and path may name {HOOK}, the base of the webhook's URL, and {CA}, its certificate.
+// step is a request. Body and path may contain {HOOK}, the base of the webhook's URL, and {CA}, its certificate.
 type step struct {
 	Method, Path, Body string
-	// Settles says that the peer needs a moment until it acts by what was written.
+	// Settles means that the peer needs some time until the change takes effect.
 	Settles bool
 }
 
-// outcome is what came of a step: what was answered, and what webhooks were asked meanwhile.
+// outcome is the result of a step: the answer, and the requests that webhooks received.
 type outcome struct {
 	Code     int      `json:"code"`
 	Answer   any      `json:"answer,omitempty"`
@@ -47,7 +47,7 @@ type outcome struct {
 	Asked    []string `json:"asked,omitempty"`
 }
 
-// api is where steps are sent.
+// api is the server to which steps are sent.
 type api struct {
 	testing.TB
 	client *http.Client
@@ -93,7 +93,7 @@ func (a *api) do(s step) outcome {
 	return o
 }
 
-// volatile are fields that differ from run to run, or that other tests look at.
+// volatile are fields that differ between runs, or that other tests check.
 var volatile = []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink", "time"}
 
 var (
@@ -124,7 +124,7 @@ func (a *api) normal(v any) any {
 	return v
 }
 
-// hook is a webhook whose behaviour is the last part of the path by which it is called.
+// hook is a webhook. The last part of the URL's path selects its behaviour.
 type hook struct {
 	*httptest.Server
 	ca string
@@ -227,8 +227,8 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// where is the server that is tested, or the one that is recorded.
-func where(t testing.TB) *api {
+// targetAPI returns the server to test, or to record.
+func targetAPI(t testing.TB) *api {
 	a := &api{TB: t, hook: newHook(t)}
 	a.hook.of = a
 	if *peer != "" {
@@ -246,13 +246,13 @@ func where(t testing.TB) *api {
 	return a
 }
 
-// different are stories that end in another way on purpose, or are not told to the end.
-var different = map[string]string{
+// knownDifferences are stories with deliberate differences, or that cannot be completed.
+var knownDifferences = map[string]string{
 	"a token": "a webhook is shown a request for a token as it was sent, without the account's name and the default of an hour",
 }
 
 func TestAnswersAreThoseOfKubernetes(t *testing.T) {
-	a := where(t)
+	a := targetAPI(t)
 	var want map[string][]outcome
 	if text, err := os.ReadFile(recorded); err == nil {
 		if err := json.Unmarshal(text, &want); err != nil {
@@ -279,7 +279,7 @@ func TestAnswersAreThoseOfKubernetes(t *testing.T) {
 		return
 	}
 	for _, s := range stories() {
-		if different[s.name] != "" {
+		if knownDifferences[s.name] != "" {
 			continue
 		}
 		for i, one := range s.steps {
@@ -298,6 +298,6 @@ func text(o outcome) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(o) // nothing in it can fail
+	_ = e.Encode(o) // this value can always be encoded
 	return b.String()
 }

@@ -1,2 +1,2 @@
-// Package fairness proves from outside that requests get their places by FlowSchemas and PriorityLevelConfigurations.
+// Package fairness tests from outside that requests are limited by FlowSchemas and PriorityLevelConfigurations.
 package fairness

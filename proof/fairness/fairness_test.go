@@ -44,7 +44,7 @@ func start(t testing.TB, o millrace.Options) (*millrace.Cluster, *kubernetes.Cli
 	return cluster, kube
 }
 
-// client is an HTTP client of a user.
+// client returns an HTTP client of a user.
 func client(t testing.TB, c *millrace.Cluster, user string) (*http.Client, string) {
 	t.Helper()
 	config, err := c.User(user)
@@ -58,7 +58,7 @@ func client(t testing.TB, c *millrace.Cluster, user string) (*http.Client, strin
 	return h, config.Host
 }
 
-// get reads a path, and returns the answer without its body, and the body.
+// get reads a path, and returns the answer and its body.
 func get(t testing.TB, h *http.Client, url string) (*http.Response, string) {
 	t.Helper()
 	answer, err := h.Get(url)
@@ -169,8 +169,8 @@ func TestOperatorsSeeWhatIsGoingOn(t *testing.T) {
 	}
 }
 
-// flood keeps so many requests of a user in flight until ctx ends.
-func flood(ctx context.Context, t testing.TB, c *millrace.Cluster, user string, n int) *sync.WaitGroup {
+// sendMany keeps n requests of a user in flight until ctx ends.
+func sendMany(ctx context.Context, t testing.TB, c *millrace.Cluster, user string, n int) *sync.WaitGroup {
 	t.Helper()
 	var all sync.WaitGroup
 	for range 10 { // connections
@@ -190,7 +190,8 @@ func flood(ctx context.Context, t testing.TB, c *millrace.Cluster, user string, 
 	return &all
 }
 
-// BenchmarkGetBesideAFlood is how long a get takes at p99, alone and while another client keeps 1,000 lists in flight.
+// BenchmarkGetBesideAFlood measures the p99 latency of a get, alone and while another client keeps 1,000 lists in
+// flight.
 func BenchmarkGetBesideAFlood(b *testing.B) {
 	for _, others := range []int{0, 1000} {
 		b.Run(fmt.Sprint("others=", others), func(b *testing.B) {
@@ -202,7 +203,7 @@ func BenchmarkGetBesideAFlood(b *testing.B) {
 				}
 			}
 			ctx, stop := context.WithCancel(b.Context())
-			all := flood(ctx, b, cluster, "flood", others)
+			all := sendMany(ctx, b, cluster, "flood", others)
 			defer func() { stop(); all.Wait() }()
 			h, host := client(b, cluster, "quiet")
 			get(b, h, host+"/api/v1/namespaces/default/configmaps/c1")

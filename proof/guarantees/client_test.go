@@ -24,7 +24,7 @@ type object interface {
 	runtime.Object
 }
 
-// resources are the kinds that the random test works with.
+// resources are the kinds that the random test uses.
 var resources = map[string]struct {
 	make func() object
 	list func() runtime.Object
@@ -36,7 +36,7 @@ var resources = map[string]struct {
 
 var resourceNames = []string{"configmaps", "pods", "secrets"}
 
-// wires are the ways in which clients may want their answers.
+// wires are the formats in which clients request answers.
 var wires = []func(*rest.Config){
 	func(*rest.Config) {},
 	func(c *rest.Config) {
@@ -45,7 +45,7 @@ var wires = []func(*rest.Config){
 	func(c *rest.Config) { c.DisableCompression = true },
 }
 
-// client is one client with connections of its own.
+// client is one client with its own connections.
 type client struct {
 	rest rest.Interface
 }
@@ -104,7 +104,7 @@ func (c *client) list(ctx context.Context, s selector, o metav1.ListOptions) (pa
 	p := page{rev: revisionOf(l.GetResourceVersion()), next: l.GetContinue(), items: map[string]version{}}
 	return p, meta.EachListItem(list, func(item runtime.Object) error {
 		o := item.(object)
-		if o.GetAnnotations()[valued] != "" { // what is there from the start is nobody's business
+		if o.GetAnnotations()[valueAnnotation] != "" { // objects that exist from the start are not part of the test
 			p.items[o.GetName()] = version{factOf(o), revisionOf(o.GetResourceVersion())}
 		}
 		return nil

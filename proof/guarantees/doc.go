@@ -1,2 +1,2 @@
-// Package guarantees proves that nothing that was acknowledged is lost, and nothing is seen twice, while a cluster has trouble. It has only tests.
+// Package guarantees tests that no acknowledged write is lost, and no event is delivered twice, while a cluster has faults. It has only tests.
 package guarantees

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// follower is one watching client: it lists and watches, and resumes wherever its watches end.
+// follower is a watching client: it lists and watches, and resumes where its watches end.
 type follower struct {
 	w        *world
 	id       int
@@ -24,14 +24,14 @@ type follower struct {
 
 	mu        sync.Mutex // guards at
 	at        store.Revision
-	stretches []*stretch
+	stretches []*observation
 	expired   int
 }
 
-// stretch is what was seen from one list on, over however many watches that resumed each other.
-type stretch struct {
+// observation is what was received after one list, over any number of watches that resumed each other.
+type observation struct {
 	from, to store.Revision
-	events   []seen
+	events   []seenEvent
 	watches  int
 }
 
@@ -64,8 +64,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// begin lists in one of the ways in which clients do.
-func (f *follower) begin(ctx context.Context) (*stretch, bool) {
+// begin lists in one of the ways of clients.
+func (f *follower) begin(ctx context.Context) (*observation, bool) {
 	var o metav1.ListOptions
 	switch f.random.IntN(3) {
 	case 0:
@@ -78,11 +78,11 @@ func (f *follower) begin(ctx context.Context) (*stretch, bool) {
 		return nil, false
 	}
 	f.w.keep(lists{"Filterable", f.selector, p.rev, p.items})
-	return &stretch{from: p.rev, to: p.rev}, true
+	return &observation{from: p.rev, to: p.rev}, true
 }
 
-// stream gets the state by a watch, up to the bookmark that ends it, and goes on with the same watch.
-func (f *follower) stream(ctx context.Context) (*stretch, bool) {
+// stream receives the initial events of a watch, up to the bookmark that ends them, and continues with the same watch.
+func (f *follower) stream(ctx context.Context) (*observation, bool) {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	yes := true
@@ -98,7 +98,7 @@ func (f *follower) stream(ctx context.Context) (*stretch, bool) {
 		case !ok:
 			return nil, false
 		case e.Type == watch.Bookmark && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
-			s := &stretch{from: revisionOf(o.GetResourceVersion())}
+			s := &observation{from: revisionOf(o.GetResourceVersion())}
 			s.to = s.from
 			f.w.keep(lists{"Filterable", f.selector, s.from, items})
 			f.reach(s.to)
@@ -107,15 +107,15 @@ func (f *follower) stream(ctx context.Context) (*stretch, bool) {
 		case e.Type != watch.Added:
 			f.w.t.Errorf("Ordered: %v: %s before the end of the initial events", f, e.Type)
 			return nil, false
-		case o.GetAnnotations()[valued] != "":
+		case o.GetAnnotations()[valueAnnotation] != "":
 			items[o.GetName()] = version{factOf(o), revisionOf(o.GetResourceVersion())}
 		}
 	}
 	return nil, false
 }
 
-// resume follows one more connection. It tells whether the next may go on from there.
-func (f *follower) resume(ctx context.Context, s *stretch) bool {
+// resume follows one more connection. It reports whether the next may continue from there.
+func (f *follower) resume(ctx context.Context, s *observation) bool {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	w, err := f.client.watch(ctx, f.selector, metav1.ListOptions{ResourceVersion: s.to.String(), AllowWatchBookmarks: true})
@@ -135,8 +135,8 @@ func (f *follower) gone(err error) bool {
 	return false
 }
 
-// read takes what comes, for a while. It tells whether another watch may go on from there.
-func (f *follower) read(w watch.Interface, s *stretch) bool {
+// read receives events, for a while. It reports whether another watch may continue from there.
+func (f *follower) read(w watch.Interface, s *observation) bool {
 	for left := 1 + f.random.IntN(200); left > 0; left-- {
 		e, open := <-w.ResultChan()
 		if !open {
@@ -157,7 +157,7 @@ func (f *follower) read(w watch.Interface, s *stretch) bool {
 		case rev == s.to:
 			f.w.t.Errorf("Unique, Bookmarkable: %v: %s %s at %d, which had been reached", f, e.Type, o.GetName(), rev)
 		default:
-			s.events = append(s.events, seen{e.Type, o.GetName(), factOf(o), rev})
+			s.events = append(s.events, seenEvent{e.Type, o.GetName(), factOf(o), rev})
 			s.to = rev
 		}
 		f.reach(s.to)
@@ -165,8 +165,8 @@ func (f *follower) read(w watch.Interface, s *stretch) bool {
 	return true
 }
 
-// judge compares all that was seen with the truth.
-func (f *follower) judge(tr *truth) (events int) {
+// compareWith compares everything that was received with the store's log.
+func (f *follower) compareWith(tr *logModel) (events int) {
 	for _, s := range f.stretches {
 		events += len(s.events)
 		want := tr.events(f.selector, s.from, s.to)

@@ -1,5 +1,5 @@
 // Package guarantees_test lets writers, readers and watchers use a cluster while its store fails, its connections are cut and the
-// server restarts, and then compares what each of them saw with the log of the store.
+// server restarts. Then it compares what each of them received with the store's log.
 package guarantees_test
 
 import (
@@ -27,18 +27,18 @@ import (
 
 var duration = flag.Duration("duration", 3*time.Second, "how long the random test works on each kind of store")
 
-// world is a cluster to which everything happens, and those who use it all the while.
+// world is a cluster with faults, and its clients.
 type world struct {
 	t       *testing.T
 	options millrace.Options
 	random  *rand.Rand
 	network *network.Proxy
 	config  *rest.Config
-	truth   *truth
+	truth   *logModel
 
 	reading sync.WaitGroup // readers of the log of the present cluster
 
-	// These belong to the one who makes trouble.
+	// Only the goroutine that injects faults uses these.
 	cluster               *millrace.Cluster
 	faults                *faults.Store
 	restarts, compactions int
@@ -47,7 +47,7 @@ type world struct {
 	lists []lists
 }
 
-// lists is one state that somebody was shown.
+// lists is one state that a client received.
 type lists struct {
 	guarantee string
 	selector  selector
@@ -62,7 +62,7 @@ func (w *world) keep(l lists) {
 }
 
 // TestGuaranteesHoldWhateverHappens lets writers, readers and watchers work while the store fails and is compacted,
-// connections are cut and the server is restarted, and then compares what each of them saw with the store's log.
+// connections are cut and the server is restarted. Then it compares what each of them received with the store's log.
 func TestGuaranteesHoldWhateverHappens(t *testing.T) {
 	for name, options := range map[string]func(*testing.T) millrace.Options{
 		"memory": func(*testing.T) millrace.Options { return millrace.Options{Uncached: []string{"secrets"}} },
@@ -117,7 +117,7 @@ func (w *world) stop() {
 	w.reading.Wait()
 }
 
-// everybody uses the world at the same time.
+// These run at the same time.
 const manyWriters, manyReaders, manyFollowers = 6, 2, 12
 
 func (w *world) live(begin uint64) {
@@ -144,7 +144,7 @@ func (w *world) live(begin uint64) {
 		fans = append(fans, f)
 		watching.Go(func() { f.run(following) })
 	}
-	w.trouble(ctx)
+	w.injectFaults(ctx)
 	working.Wait()
 	last := w.settle(newClient(w.t, w.config, 0))
 	for _, f := range fans {
@@ -156,30 +156,30 @@ func (w *world) live(begin uint64) {
 }
 
 func (w *world) selector(random *rand.Rand) selector {
-	s := selector{resource: resourceNames[random.IntN(len(resourceNames))], selects: func(fact) bool { return true }}
+	s := selector{resource: resourceNames[random.IntN(len(resourceNames))], selects: func(content) bool { return true }}
 	group := fmt.Sprint(random.IntN(3))
 	switch random.IntN(4) {
 	case 0:
-		s.labels, s.selects = "group="+group, func(f fact) bool { return f.group == group }
+		s.labels, s.selects = "group="+group, func(f content) bool { return f.group == group }
 	case 1:
-		s.labels, s.selects = "group!="+group, func(f fact) bool { return f.group != group }
+		s.labels, s.selects = "group!="+group, func(f content) bool { return f.group != group }
 	case 2:
-		s.resource, s.fields, s.selects = "pods", "spec.nodeName=n1", func(f fact) bool { return f.node == "n1" }
+		s.resource, s.fields, s.selects = "pods", "spec.nodeName=n1", func(f content) bool { return f.node == "n1" }
 	case 3:
 		if s.resource == "pods" {
-			s.fields, s.selects = "status.phase=Running", func(f fact) bool { return f.phase == "Running" }
+			s.fields, s.selects = "status.phase=Running", func(f content) bool { return f.phase == "Running" }
 		}
 	}
 	return s
 }
 
-// settle waits until everything works, and returns a revision that is not before any write.
+// settle waits until everything works, and returns a revision after all writes.
 func (w *world) settle(c *client) store.Revision {
 	var last object
 	w.eventually("a last write", func() bool {
 		o := resources["configmaps"].make()
 		o.SetGenerateName("last-")
-		o.SetAnnotations(map[string]string{valued: "last"})
+		o.SetAnnotations(map[string]string{valueAnnotation: "last"})
 		var err error
 		last, err = c.create(context.Background(), "configmaps", o)
 		return err == nil
@@ -187,7 +187,7 @@ func (w *world) settle(c *client) store.Revision {
 	rev := revisionOf(last.GetResourceVersion())
 	w.truth.wait(rev)
 	for _, resource := range resourceNames {
-		s := selector{resource: resource, selects: func(fact) bool { return true }}
+		s := selector{resource: resource, selects: func(content) bool { return true }}
 		w.eventually("a last list of "+resource, func() bool {
 			p, err := c.list(context.Background(), s, metav1.ListOptions{})
 			if err == nil {
@@ -200,20 +200,20 @@ func (w *world) settle(c *client) store.Revision {
 }
 
 func (w *world) judge(all []*writer, fans []*follower) {
-	var claims []claim
+	var claims []writeResult
 	for _, one := range all {
 		claims = append(claims, one.claims...)
 		w.truth.refused(one.refused)
 	}
 	w.truth.acknowledged(claims)
 	for i, l := range w.lists {
-		if i%(1+len(w.lists)/2000) == 0 || l.guarantee == "Acknowledged" { // a long run has more than the model can look at
+		if i%(1+len(w.lists)/2000) == 0 || l.guarantee == "Acknowledged" { // a long run has more lists than the model can check
 			w.truth.listed(l.guarantee, l.selector, l.rev, l.items)
 		}
 	}
 	events, stretches, watches, expired := 0, 0, 0, 0
 	for _, f := range fans {
-		events += f.judge(w.truth)
+		events += f.compareWith(w.truth)
 		stretches += len(f.stretches)
 		expired += f.expired
 		for _, s := range f.stretches {

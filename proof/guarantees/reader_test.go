@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// readPages writes, lists at once, and goes through pages while others write.
+// readPages writes, lists at once, and reads pages while others write.
 func (w *world) readPages(ctx context.Context, c *client, random *rand.Rand) {
 	for n := 0; ctx.Err() == nil; n++ {
 		s := w.selector(random)
 		o := resources["configmaps"].make()
 		o.SetName(fmt.Sprintf("r%d-%d", random.Uint32(), n))
-		o.SetAnnotations(map[string]string{valued: o.GetName()})
+		o.SetAnnotations(map[string]string{valueAnnotation: o.GetName()})
 		done, err := c.create(ctx, "configmaps", o)
 		if err != nil {
 			continue
@@ -32,13 +32,13 @@ func (w *world) readPages(ctx context.Context, c *client, random *rand.Rand) {
 			w.t.Errorf("Linearizable: %v is listed at %d after a write at %d", s, whole.rev, written)
 		}
 		w.keep(lists{"One snapshot", s, whole.rev, whole.items})
-		if err := c.delete(ctx, "configmaps", done); err != nil && !w.isTrouble(err) {
+		if err := c.delete(ctx, "configmaps", done); err != nil && !w.isFault(err) {
 			w.t.Errorf("CAS: nobody else deletes %s: %v", done.GetName(), err)
 		}
 	}
 }
 
-// pages gathers the pages of a list.
+// pages reads all pages of a list.
 func (w *world) pages(ctx context.Context, c *client, s selector, limit int64) (page, bool) {
 	whole := page{items: map[string]version{}}
 	o := metav1.ListOptions{Limit: limit}
@@ -66,7 +66,7 @@ func (w *world) pages(ctx context.Context, c *client, s selector, limit int64) (
 	}
 }
 
-// readPast reads states of the past, exactly and not older than.
+// readPast reads past states, with resourceVersionMatch Exact and NotOlderThan.
 func (w *world) readPast(ctx context.Context, c *client, random *rand.Rand) {
 	for ctx.Err() == nil {
 		s := w.selector(random)
@@ -79,7 +79,7 @@ func (w *world) readPast(ctx context.Context, c *client, random *rand.Rand) {
 		p, err := c.list(ctx, s, o)
 		switch {
 		case err != nil:
-			if !w.isTrouble(err) && !apierrors.IsResourceExpired(err) && ctx.Err() == nil {
+			if !w.isFault(err) && !apierrors.IsResourceExpired(err) && ctx.Err() == nil {
 				w.t.Errorf("%v at %d: %v", s, rev, err)
 			}
 			time.Sleep(again)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/server/store/faults"
 )
 
-// trouble makes everything happen that can.
-func (w *world) trouble(ctx context.Context) {
+// injectFaults injects all kinds of faults.
+func (w *world) injectFaults(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -34,7 +34,7 @@ func (w *world) trouble(ctx context.Context) {
 			w.faults.Inject(faults.Rule{Ops: faults.Writes, Delay: 2 * time.Millisecond, Times: 5})
 		case 6, 7:
 			w.compact(ctx, store.Revision(w.random.IntN(100)))
-		case 8: // the log can't be resumed
+		case 8: // the log cannot be resumed
 			release := w.faults.Hold()
 			time.Sleep(time.Duration(w.random.IntN(20)) * time.Millisecond)
 			w.faults.Cut(store.ErrUnavailable)
@@ -50,7 +50,7 @@ func (w *world) trouble(ctx context.Context) {
 	}
 }
 
-// compact forgets what is so many revisions old, but nothing that the log has not told yet.
+// compact compacts revisions that are older than age, but none that the log has not delivered yet.
 func (w *world) compact(ctx context.Context, age store.Revision) {
 	rev := w.truth.at() - age
 	if rev < 1 {
@@ -68,7 +68,7 @@ func (w *world) restart() {
 	}
 	w.stop()
 	w.start()
-	w.network.Lead(strings.TrimPrefix(w.cluster.URL(), "https://"))
+	w.network.Redirect(strings.TrimPrefix(w.cluster.URL(), "https://"))
 	w.network.Refuse(false)
 	w.restarts++
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-// fact is what an object says, as far as the random test cares.
-type fact struct {
+// content is the part of an object that the random test uses.
+type content struct {
 	value, group, node, phase string
 }
 
-// valued is the annotation in which every version of every object has a value of its own.
-const valued = "value"
+// valueAnnotation is the annotation with a unique value in every version of every object.
+const valueAnnotation = "value"
 
-func factOf(o metav1.Object) fact {
-	f := fact{value: o.GetAnnotations()[valued], group: o.GetLabels()["group"]}
+func factOf(o metav1.Object) content {
+	f := content{value: o.GetAnnotations()[valueAnnotation], group: o.GetLabels()["group"]}
 	if p, ok := o.(*corev1.Pod); ok {
 		f.node, f.phase = p.Spec.NodeName, string(p.Status.Phase)
 	}
@@ -36,7 +36,7 @@ func factOf(o metav1.Object) fact {
 
 // version is an object as of one revision.
 type version struct {
-	fact
+	content
 	rev store.Revision
 }
 
@@ -48,9 +48,9 @@ type change struct {
 	now            *version // nil if it was deleted
 }
 
-// truth is the model: the store's log, all of it, and so every state that there ever was. The store's own tests vouch for
-// the log; here it is what everything that goes through the API is compared with.
-type truth struct {
+// logModel is the model: the store's complete log, and so every state that there ever was. The store's own tests check
+// the log. Here everything that goes through the API is compared with it.
+type logModel struct {
 	t        *testing.T
 	mu       sync.Mutex // guards the rest
 	changes  []change
@@ -61,12 +61,12 @@ type truth struct {
 	values   map[string]bool
 }
 
-func newTruth(t *testing.T) *truth {
-	return &truth{t: t, byRev: map[store.Revision]int{}, present: map[string]map[string]*version{}, advanced: make(chan struct{}), values: map[string]bool{}}
+func newTruth(t *testing.T) *logModel {
+	return &logModel{t: t, byRev: map[store.Revision]int{}, present: map[string]map[string]*version{}, advanced: make(chan struct{}), values: map[string]bool{}}
 }
 
-// follow reads the log until the store is closed, in spite of what happens to the watch.
-func (tr *truth) follow(ctx context.Context, s store.Store) {
+// follow reads the log until the store is closed, and resumes after errors of the watch.
+func (tr *logModel) follow(ctx context.Context, s store.Store) {
 	for {
 		err := s.Watch(ctx, "/registry/", max(tr.at(), 1), tr.take)
 		switch {
@@ -79,14 +79,14 @@ func (tr *truth) follow(ctx context.Context, s store.Store) {
 	}
 }
 
-func (tr *truth) at() store.Revision {
+func (tr *logModel) at() store.Revision {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return tr.reached
 }
 
 // wait waits until the log has been read up to a revision.
-func (tr *truth) wait(rev store.Revision) {
+func (tr *logModel) wait(rev store.Revision) {
 	for {
 		tr.mu.Lock()
 		reached, advanced := tr.reached, tr.advanced
@@ -98,7 +98,7 @@ func (tr *truth) wait(rev store.Revision) {
 	}
 }
 
-func (tr *truth) take(b store.Batch) error {
+func (tr *logModel) take(b store.Batch) error {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for _, e := range b.Events {
@@ -115,7 +115,7 @@ func (tr *truth) take(b store.Batch) error {
 	return nil
 }
 
-func (tr *truth) addLocked(e store.Event) {
+func (tr *logModel) addLocked(e store.Event) {
 	parts := strings.Split(strings.TrimPrefix(e.Key, "/registry/"), "/")
 	if len(parts) != 3 || parts[1] != "default" {
 		return
@@ -143,16 +143,16 @@ func (tr *truth) addLocked(e store.Event) {
 	tr.changes = append(tr.changes, c)
 }
 
-// selector is what a list or watch asks for, and what that means.
+// selector is the selection of a list or watch, as options and as a function.
 type selector struct {
 	resource, labels, fields string
-	selects                  func(fact) bool
+	selects                  func(content) bool
 }
 
 func (s selector) String() string { return fmt.Sprintf("%s(%s;%s)", s.resource, s.labels, s.fields) }
 
-// state is what a selection showed at a revision, by name.
-func (tr *truth) state(s selector, rev store.Revision) map[string]version {
+// state returns the selected objects at a revision, by name.
+func (tr *logModel) state(s selector, rev store.Revision) map[string]version {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	out := map[string]version{}
@@ -162,7 +162,7 @@ func (tr *truth) state(s selector, rev store.Revision) map[string]version {
 		}
 		switch {
 		case c.resource != s.resource:
-		case c.now != nil && s.selects(c.now.fact):
+		case c.now != nil && s.selects(c.now.content):
 			out[c.name] = *c.now
 		default:
 			delete(out, c.name)
@@ -171,19 +171,19 @@ func (tr *truth) state(s selector, rev store.Revision) map[string]version {
 	return out
 }
 
-// seen is one event as a watcher saw it.
-type seen struct {
-	kind  watch.EventType
-	name  string
-	fact  fact
-	event store.Revision
+// seenEvent is one event that a watcher received.
+type seenEvent struct {
+	kind    watch.EventType
+	name    string
+	content content
+	event   store.Revision
 }
 
-// events are those that a selection must get after one revision and up to another.
-func (tr *truth) events(s selector, from, to store.Revision) []seen {
+// events returns the events that a selection must receive after one revision and up to another.
+func (tr *logModel) events(s selector, from, to store.Revision) []seenEvent {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	var out []seen
+	var out []seenEvent
 	begin, _ := slices.BinarySearchFunc(tr.changes, from+1, func(c change, rev store.Revision) int { return int(c.rev - rev) })
 	for _, c := range tr.changes[begin:] {
 		if c.rev > to {
@@ -192,38 +192,38 @@ func (tr *truth) events(s selector, from, to store.Revision) []seen {
 		if c.resource != s.resource {
 			continue
 		}
-		was := c.before != nil && s.selects(c.before.fact)
-		is := c.now != nil && s.selects(c.now.fact)
+		was := c.before != nil && s.selects(c.before.content)
+		is := c.now != nil && s.selects(c.now.content)
 		switch {
 		case is && was:
-			out = append(out, seen{watch.Modified, c.name, c.now.fact, c.rev})
+			out = append(out, seenEvent{watch.Modified, c.name, c.now.content, c.rev})
 		case is:
-			out = append(out, seen{watch.Added, c.name, c.now.fact, c.rev})
+			out = append(out, seenEvent{watch.Added, c.name, c.now.content, c.rev})
 		case was:
-			out = append(out, seen{watch.Deleted, c.name, c.before.fact, c.rev})
+			out = append(out, seenEvent{watch.Deleted, c.name, c.before.content, c.rev})
 		}
 	}
 	return out
 }
 
-// listed compares a list with what there was at its revision.
-func (tr *truth) listed(what string, s selector, rev store.Revision, got map[string]version) {
+// listed compares a list with the state at its revision.
+func (tr *logModel) listed(what string, s selector, rev store.Revision, got map[string]version) {
 	tr.t.Helper()
 	if want := tr.state(s, rev); !maps.Equal(got, want) {
 		tr.t.Errorf("%s: %v at %d:\n got %v\nwant %v", what, s, rev, got, want)
 	}
 }
 
-// claim is what a writer was told about a write.
-type claim struct {
+// writeResult is the answer to a write.
+type writeResult struct {
 	verb           string // create, update, delete
 	resource, name string
 	value          string
 	before, after  store.Revision // before is zero for a create; after is unknown for a delete
 }
 
-// acknowledged compares what writers were told with what happened.
-func (tr *truth) acknowledged(claims []claim) {
+// acknowledged compares the answers to writes with the log.
+func (tr *logModel) acknowledged(claims []writeResult) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	deleted := map[string]bool{}
@@ -256,8 +256,8 @@ func (tr *truth) acknowledged(claims []claim) {
 	}
 }
 
-// refused makes sure that what was refused has had no effect.
-func (tr *truth) refused(values []string) {
+// refused checks that refused writes had no effect.
+func (tr *logModel) refused(values []string) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for _, v := range values {

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// writer changes objects that others change as well, and remembers what it was told.
+// writer changes objects that others change as well, and records the answers.
 type writer struct {
 	w      *world
 	id     int
@@ -21,13 +21,13 @@ type writer struct {
 	random *rand.Rand
 	known  map[string]object
 
-	claims  []claim
+	claims  []writeResult
 	refused []string
 }
 
 const names = 12
 
-// again is how long clients wait before they try again, so that they do not keep everybody busy while the server is away.
+// again is the delay of clients before a retry, so that they do not use all CPU time while the server is down.
 const again = 10 * time.Millisecond
 
 func (w *writer) run(ctx context.Context) {
@@ -52,20 +52,20 @@ func (w *writer) create(ctx context.Context, resource, name, value string) {
 		p.Spec.NodeName = []string{"", "n0", "n1"}[w.random.IntN(3)]
 	}
 	made, err := w.client.create(ctx, resource, o)
-	w.note(claim{verb: "create", resource: resource, name: name, value: value}, made, err)
+	w.record(writeResult{verb: "create", resource: resource, name: name, value: value}, made, err)
 }
 
 func (w *writer) mark(o object, value string) {
-	o.SetAnnotations(map[string]string{valued: value})
+	o.SetAnnotations(map[string]string{valueAnnotation: value})
 	o.SetLabels(map[string]string{"group": strconv.Itoa(w.random.IntN(3))})
 }
 
 func (w *writer) change(ctx context.Context, resource string, old object, value string) {
 	before := revisionOf(old.GetResourceVersion())
-	c := claim{verb: "update", resource: resource, name: old.GetName(), value: value, before: before}
+	c := writeResult{verb: "update", resource: resource, name: old.GetName(), value: value, before: before}
 	if w.random.IntN(4) == 0 {
 		c.verb, c.value = "delete", ""
-		w.note(c, nil, w.client.delete(ctx, resource, old))
+		w.record(c, nil, w.client.delete(ctx, resource, old))
 		return
 	}
 	o, view := old.DeepCopyObject().(object), ""
@@ -75,11 +75,11 @@ func (w *writer) change(ctx context.Context, resource string, old object, value 
 		p.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning}[w.random.IntN(2)]
 	}
 	made, err := w.client.update(ctx, resource, view, o)
-	w.note(c, made, err)
+	w.record(c, made, err)
 }
 
-// note remembers what was said about a write.
-func (w *writer) note(c claim, made object, err error) {
+// record records the answer to a write.
+func (w *writer) record(c writeResult, made object, err error) {
 	key := c.resource + "/" + c.name
 	switch {
 	case err == nil && made == nil:
@@ -93,34 +93,34 @@ func (w *writer) note(c claim, made object, err error) {
 		if c.value != "" {
 			w.refused = append(w.refused, c.value)
 		}
-		w.look(c.resource, c.name)
-	case w.w.isTrouble(err): // nobody knows what came of it
+		w.readBack(c.resource, c.name)
+	case w.w.isFault(err): // the result is not known
 		time.Sleep(again)
-		w.look(c.resource, c.name)
+		w.readBack(c.resource, c.name)
 	default:
 		w.w.t.Errorf("Acknowledged: %v is answered with %v", c, err)
 	}
 }
 
-// look finds out what there is.
-func (w *writer) look(resource, name string) {
+// readBack reads the current state of an object.
+func (w *writer) readBack(resource, name string) {
 	delete(w.known, resource+"/"+name)
 	if o, err := w.client.get(context.Background(), resource, name); err == nil {
 		w.known[resource+"/"+name] = o
 	}
 }
 
-// isTrouble tells what faults come to at a client.
-func (w *world) isTrouble(err error) bool {
+// isFault reports whether an error is the result of an injected fault.
+func (w *world) isFault(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return true // the connection was cut, or there was none
+		return true // the connection was cut or refused
 	}
 	switch status.Status().Code {
 	case http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
 		return true
 	case http.StatusInternalServerError:
-		// client-go says so too when an answer is cut short.
+		// client-go returns this too when an answer is cut.
 		return apierrors.IsUnexpectedServerError(err)
 	}
 	return false

@@ -1,2 +1,2 @@
-// Package kubectl proves kubectl's own commands through a whole cluster. It has only tests.
+// Package kubectl tests kubectl's own commands with a whole cluster. It has only tests.
 package kubectl

@@ -1,11 +1,11 @@
-// Package kubectl_test drives kubectl's own commands through a whole cluster. What they print is kept in transcripts:
+// Package kubectl_test runs kubectl's own commands with a whole cluster. Their output is compared with transcripts:
 //
 //	go test ./proof/kubectl -update
 //
-// writes them anew. A transcript begins with files ("-- name --"), which commands find in their folder; then come commands,
-// each a line that begins with "$", with what was printed, and how it ended if it did not end well. "A & B" runs B as soon as
-// A has printed something, and "A | tail -1" keeps the last line. "eventually A" repeats A until it prints what the transcript
-// has: for what is written some time after that which was waited for, such as events.
+// writes them again. A transcript begins with files ("-- name --"), which commands find in their working directory. Then come
+// commands, each a line that begins with "$", followed by its output, and the exit code if it is not zero. "A & B" runs B as
+// soon as A has printed something, and "A | tail -1" keeps the last line. "eventually A" repeats A until its output is that of
+// the transcript. That is for what is written later, such as events.
 package kubectl_test
 
 import (
@@ -82,11 +82,11 @@ func firstDifference(got, want string) string {
 	return "one is longer than the other"
 }
 
-// session is a cluster, and somebody at a terminal.
+// session is a cluster and a working directory for commands.
 type session struct {
-	folder string
-	config string
-	server string
+	directory string
+	config    string
+	server    string
 }
 
 func start(t *testing.T) *session {
@@ -99,17 +99,17 @@ func start(t *testing.T) *session {
 			t.Error(err)
 		}
 	})
-	s := &session{folder: t.TempDir(), server: c.URL()}
-	s.config = filepath.Join(s.folder, "kubeconfig")
+	s := &session{directory: t.TempDir(), server: c.URL()}
+	s.config = filepath.Join(s.directory, "kubeconfig")
 	if err := os.WriteFile(s.config, c.Kubeconfig(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(s.folder)
-	t.Setenv("KUBE_EDITOR", "sh "+filepath.Join(s.folder, "editor"))
+	t.Chdir(s.directory)
+	t.Setenv("KUBE_EDITOR", "sh "+filepath.Join(s.directory, "editor"))
 	return s
 }
 
-// unpack writes a transcript's files and returns them as they were, and what follows.
+// unpack writes a transcript's files and returns them unchanged, and the rest of the transcript.
 func (s *session) unpack(t *testing.T, text string) (head, script string) {
 	i := strings.Index("\n"+text, "\n$ ")
 	if i < 0 {
@@ -127,7 +127,7 @@ func (s *session) unpack(t *testing.T, text string) (head, script string) {
 	}
 	delete(contents, "")
 	for name, content := range contents {
-		path := filepath.Join(s.folder, name)
+		path := filepath.Join(s.directory, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func (s *session) unpack(t *testing.T, text string) (head, script string) {
 	return head, script
 }
 
-// command is a line of a script, and what it shall print.
+// command is a line of a script, and the expected output.
 type command struct{ line, want string }
 
 func commands(script string) []command {
@@ -153,14 +153,14 @@ func commands(script string) []command {
 	return out
 }
 
-// failAfter is only there so that a failure ends. When transcripts are written anew nobody knows what will be printed, and
-// what is printed after a while is taken.
+// failAfter only makes a failure end. When transcripts are written again the output is not known, so it is taken after a
+// while.
 const (
 	failAfter = 60 * time.Second
 	while     = 2 * time.Second
 )
 
-// do runs a command, again and again if that is said.
+// do runs a command, repeatedly after "eventually".
 func (s *session) do(c command) string {
 	line, repeated := strings.CutPrefix(c.line, "eventually ")
 	if !repeated {
@@ -177,13 +177,13 @@ func (s *session) do(c command) string {
 	}
 }
 
-// exit is how kubectl ends when it ends badly.
+// exit is a panic value: kubectl's exit code.
 type exit struct {
 	message string
 	code    int
 }
 
-// run is one line of the script, and all that it printed.
+// run runs one line of the script, and returns its output.
 func (s *session) run(line string) string {
 	if first, second, both := strings.Cut(line, " & "); both {
 		return s.runBoth(first, second)
@@ -210,7 +210,7 @@ func (s *session) runBoth(first, second string) string {
 	return text + after
 }
 
-// screen is what somebody sees, from several goroutines.
+// screen collects the output of several goroutines.
 type screen struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -228,7 +228,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// finish is one call of kubectl. It runs on a goroutine of its own, because kubectl ends where it finds an error.
+// finish is one call of kubectl. It has its own goroutine, because kubectl exits where it finds an error.
 func (s *session) finish(line string, out, errOut *screen) string {
 	ended := make(chan exit)
 	go func() { ended <- s.call(words(line), out, errOut) }()
@@ -253,7 +253,7 @@ func (s *session) call(args []string, out, errOut *screen) (e exit) {
 		}
 	}()
 	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
-	cache := filepath.Join(s.folder, "cache")
+	cache := filepath.Join(s.directory, "cache")
 	flags.KubeConfig, flags.CacheDir = &s.config, &cache
 	k := cmd.NewKubectlCommand(cmd.KubectlOptions{
 		ConfigFlags: flags, Arguments: append([]string{"kubectl"}, args[1:]...),
@@ -269,7 +269,7 @@ func (s *session) call(args []string, out, errOut *screen) (e exit) {
 	return exit{}
 }
 
-// words splits a command as a shell does, for quotes of both kinds.
+// words splits a command like a shell, with quotes of both kinds.
 func words(line string) []string {
 	var out []string
 	var word strings.Builder
@@ -298,7 +298,7 @@ func words(line string) []string {
 	return out
 }
 
-// What changes from run to run.
+// Replacements for values that differ between runs.
 var calming = []struct {
 	what *regexp.Regexp
 	with string
@@ -322,7 +322,7 @@ var calming = []struct {
 }
 
 func (s *session) calm(text string) string {
-	text = strings.ReplaceAll(strings.ReplaceAll(text, s.server, "SERVER"), s.folder, "FOLDER")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, s.server, "SERVER"), s.directory, "DIRECTORY")
 	text = regexp.MustCompile(`/tmp/(LIVE|MERGED)-\d+`).ReplaceAllString(text, "/tmp/$1")
 	for _, c := range calming {
 		text = c.what.ReplaceAllString(text, c.with)

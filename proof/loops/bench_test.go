@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// profilesVariable names a folder for profiles of what BenchmarkDeployment measures.
+// profilesVariable names a directory for profiles of BenchmarkDeployment.
 const profilesVariable = "MILLRACE_PROFILES"
 
-// BenchmarkDeployment declares deployments on ready hollow nodes of `millrace up`, and says how fast all pods are made,
-// bound and ready, what CPU time that took, and how much memory the process had: all of the cluster, and nothing else.
-// It is to be run with -benchtime=1x.
+// BenchmarkDeployment creates deployments on ready hollow nodes of `millrace up`. It measures how fast all pods are
+// created, bound and ready, the CPU time, and the memory of the process, which is the whole cluster and nothing else.
+// Run it with -benchtime=1x.
 func BenchmarkDeployment(b *testing.B) {
 	for _, size := range []struct{ nodes, deployments int }{{100, 1}, {1000, 1}, {1000, 6}} {
 		b.Run(fmt.Sprintf("nodes=%d/pods=%d", size.nodes, size.deployments*replicas), func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkDeployment(b *testing.B) {
 	}
 }
 
-// replicas is how many each deployment has.
+// replicas is the number of replicas of each deployment.
 const replicas = 5000
 
 func deployAll(b *testing.B, nodes, deployments int) {
@@ -50,7 +50,7 @@ func deployAll(b *testing.B, nodes, deployments int) {
 	before, begun := s.cpuTime(), time.Now()
 	for i := range deployments {
 		d := deployment(fmt.Sprint("web-", i), replicas)
-		d.Spec.Template.Annotations = nil // containers that start at once
+		d.Spec.Template.Annotations = nil // the annotations would delay containers; without them they start at once
 		if _, err := s.kube.AppsV1().Deployments("default").Create(b.Context(), d, metav1.CreateOptions{}); err != nil {
 			b.Fatal(err)
 		}
@@ -67,14 +67,14 @@ func deployAll(b *testing.B, nodes, deployments int) {
 	b.ReportMetric((s.cpuTime()-before).Seconds()*1e3/float64(pods), "cpu-ms/ready")
 	b.ReportMetric(s.mebibytes("VmHWM"), "MiB-peak")
 	profiling.Wait()
-	time.Sleep(5 * time.Second) // what a burst needed is given back some time after it
+	time.Sleep(5 * time.Second) // the memory of a burst is released some time after it
 	b.ReportMetric(s.mebibytes("VmRSS"), "MiB-after")
 	s.profile(b, "heap", "heap")
 	s.profile(b, "allocs", "allocs")
 	s.profile(b, "goroutine", "goroutine")
 }
 
-// scale is a running command that is looked at sparingly: what watches the pods costs as much as a loop.
+// scale is a running command that is polled rarely: watching the pods would cost as much as a loop.
 type scale struct {
 	*testing.B
 	pid  int
@@ -113,7 +113,7 @@ func startScale(b *testing.B, nodes int) *scale {
 	return s
 }
 
-// anyTainted is true as long as a node has not become ready.
+// anyTainted reports whether a node is not ready yet.
 func anyTainted(nodes []corev1.Node) bool {
 	for i := range nodes {
 		if len(nodes[i].Spec.Taints) > 0 {
@@ -152,16 +152,16 @@ func (s *scale) count(ctx context.Context, of func(*appsv1.ReplicaSetStatus) int
 	return n
 }
 
-// allBound asks for the pods without a node, which the server finds by an index.
+// allBound lists the pods without a node, which the server finds by an index.
 func (s *scale) allBound(ctx context.Context) bool {
 	list, err := s.kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=", Limit: 1})
 	return err == nil && len(list.Items) == 0
 }
 
-// profile keeps a profile if that is wanted.
+// profile writes a profile if one is requested.
 func (s *scale) profile(b *testing.B, what, name string) {
-	folder := os.Getenv(profilesVariable)
-	if folder == "" {
+	directory := os.Getenv(profilesVariable)
+	if directory == "" {
 		return
 	}
 	res, err := s.http.Get(s.host + "/debug/pprof/" + what)
@@ -172,14 +172,14 @@ func (s *scale) profile(b *testing.B, what, name string) {
 	defer res.Body.Close()
 	content, err := io.ReadAll(res.Body)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, name+".pprof"), content, 0o644)
+		err = os.WriteFile(filepath.Join(directory, name+".pprof"), content, 0o644)
 	}
 	if err != nil {
 		b.Error(err)
 	}
 }
 
-// mebibytes reads a line of what Linux tells of the process; elsewhere it is 0.
+// mebibytes reads a line of /proc/PID/status; on other systems than Linux it returns 0.
 func (s *scale) mebibytes(line string) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *scale) mebibytes(line string) float64 {
 	return n / 1024
 }
 
-// cpuTime is what the process has used, in Linux' hundredths of a second; elsewhere it is 0.
+// cpuTime returns the CPU time of the process, with Linux' resolution of 10 ms; on other systems it returns 0.
 func (s *scale) cpuTime() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
 	if err != nil {

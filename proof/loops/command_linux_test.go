@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithParent leaves nothing behind if the tests themselves are killed.
+// dieWithParent makes the kernel kill the child if the test process is killed.
 func dieWithParent(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

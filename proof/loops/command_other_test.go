@@ -4,5 +4,5 @@ package loops_test
 
 import "os/exec"
 
-// dieWithParent does what only Linux can.
+// dieWithParent is for Linux only.
 func dieWithParent(*exec.Cmd) {}

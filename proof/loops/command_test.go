@@ -11,21 +11,21 @@ import (
 	"testing"
 )
 
-// built is the command, made once for all tests of this process.
+// built is the command, built once for all tests of this process.
 var built struct {
 	sync.Once
-	folder string
-	err    error
+	directory string
+	err       error
 }
 
-// binary is the path of the command.
+// binary returns the path of the command.
 func binary(t testing.TB) string {
 	t.Helper()
 	built.Do(func() {
-		if built.folder, built.err = os.MkdirTemp("", "millrace-proof-"); built.err != nil {
+		if built.directory, built.err = os.MkdirTemp("", "millrace-proof-"); built.err != nil {
 			return
 		}
-		out, err := exec.Command("go", "build", "-o", built.folder, "github.com/millrace/millrace/cmd/millrace").CombinedOutput()
+		out, err := exec.Command("go", "build", "-o", built.directory, "github.com/millrace/millrace/cmd/millrace").CombinedOutput()
 		if err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, out)
 		}
@@ -33,10 +33,10 @@ func binary(t testing.TB) string {
 	if built.err != nil {
 		t.Fatal(built.err)
 	}
-	return filepath.Join(built.folder, "millrace")
+	return filepath.Join(built.directory, "millrace")
 }
 
-// spawn starts the command. Only what it complains about is shown. Whoever calls ends it.
+// spawn starts the command. Only its errors are printed. The caller must stop it.
 func spawn(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(binary(t), args...)
@@ -48,7 +48,7 @@ func spawn(t testing.TB, args ...string) *exec.Cmd {
 	return c
 }
 
-// kill ends a process without warning.
+// kill kills a process with SIGKILL.
 func kill(t testing.TB, c *exec.Cmd) {
 	t.Helper()
 	if err := c.Process.Kill(); err != nil {

@@ -30,7 +30,7 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
-// gone is nil for the error of reading what is not there.
+// gone returns nil if the error is NotFound.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -40,7 +40,7 @@ func gone(err error) error {
 
 var errStays = fmt.Errorf("no error")
 
-// absent says whether reading failed because there is nothing.
+// absent returns an error unless reading failed with NotFound.
 func absent[V any](_ V, err error) error {
 	if err == nil {
 		return errStays
@@ -128,7 +128,7 @@ func orphansStay(w *world) {
 		}
 		return nil
 	})
-	if created, deleted := h.ever(); created != 3 || deleted != 0 {
+	if created, deleted := h.totals(); created != 3 || deleted != 0 {
 		w.Errorf("%d pods were there and %d were deleted, want 3 and 0", created, deleted)
 	}
 }
@@ -141,7 +141,7 @@ func (w *world) unowned(set string) error {
 	return err
 }
 
-// adopt makes a replica set like one that was.
+// adopt creates a replica set with the same selector as a deleted one.
 func (w *world) adopt(was appsv1.ReplicaSet) error {
 	_, err := w.kube.AppsV1().ReplicaSets(w.ns).Create(w.Context(), &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "heir", Labels: was.Labels}, Spec: was.Spec,

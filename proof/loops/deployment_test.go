@@ -52,7 +52,7 @@ func imaged(image string) map[string]any {
 	return map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}}
 }
 
-// rolledOut waits until a deployment has exactly what it asks for, and nothing else.
+// rolledOut waits until a deployment has exactly the declared pods.
 func (w *world) rolledOut(name string) {
 	w.Helper()
 	w.eventually("deployment "+name+" is rolled out", func() error { return w.asDeclared(name) })
@@ -101,7 +101,7 @@ func rollingKeepsBounds(w *world) { w.roll("25%", "25%", 6, 10) }
 
 func rollingWithoutSurge(w *world) { w.roll("0", "2", 6, 8) }
 
-// roll updates a deployment of eight, twice in a row, the second time before the first has ended.
+// roll updates a deployment of eight twice, the second time before the first rollout is complete.
 func (w *world) roll(surge, unavailable string, least, most int) {
 	d := deployment("web", 8)
 	s, u := intstr.Parse(surge), intstr.Parse(unavailable)
@@ -109,7 +109,7 @@ func (w *world) roll(surge, unavailable string, least, most int) {
 	w.deploy(d)
 	w.rolledOut("web")
 	h := w.watch("app=web")
-	h.always(between(least, most))
+	h.always(checkBounds(least, most))
 	w.patch("web", imaged("image:2"))
 	w.eventually("some pods are new", func() error {
 		for _, p := range w.pods("app=web") {
@@ -121,7 +121,7 @@ func (w *world) roll(surge, unavailable string, least, most int) {
 	})
 	w.patch("web", imaged("image:3"))
 	w.rolledOut("web")
-	h.free()
+	h.stopChecks()
 }
 
 func recreateNeverOverlaps(w *world) {
@@ -163,7 +163,7 @@ func undoing(w *world) {
 	}
 }
 
-// revisions are those of the namespace's replica sets, by name.
+// revisions returns the revisions of the namespace's replica sets, by name.
 func (w *world) revisions() map[string]string {
 	w.Helper()
 	revisions := map[string]string{}
@@ -194,7 +194,7 @@ func pausing(w *world) {
 		}
 		return nil
 	})
-	h.free()
+	h.stopChecks()
 	w.patch("web", paused(false))
 	w.rolledOut("web")
 }
@@ -205,7 +205,7 @@ func scalingDown(w *world) {
 	h := w.watch("app=web")
 	w.patch("web", scaled(5))
 	w.rolledOut("web")
-	if created, deleted := h.ever(); created != 12 || deleted != 7 {
+	if created, deleted := h.totals(); created != 12 || deleted != 7 {
 		w.Errorf("%d pods were there and %d were deleted, want 12 and 7", created, deleted)
 	}
 }

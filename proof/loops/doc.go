@@ -1,2 +1,2 @@
-// Package loops proves controllers, scheduler and hollow nodes together on a real API. It has only tests.
+// Package loops tests controllers, scheduler and hollow nodes together with a real API. It has only tests.
 package loops

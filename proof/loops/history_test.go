@@ -13,22 +13,22 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// history is everything that happened to the pods of a namespace, in order, seen as it happened. After each change the
-// checks look at what there is then: nothing between two changes is left out.
+// history receives all changes of the pods of a namespace, in order. After each change it runs its checks on the
+// current pods, so no state between two changes is left out.
 type history struct {
 	w        *world
 	selector string
 
 	mu      sync.Mutex
 	pods    map[string]*corev1.Pod
-	uids    map[types.UID]string // all that ever were
+	uids    map[types.UID]string // all pods that ever existed
 	deleted map[types.UID]bool
 	nodes   map[types.UID]string
 	checks  []func(pods map[string]*corev1.Pod) error
 	failure error
 }
 
-// watch begins a history. It ends with the test, which fails if any check did.
+// watch begins a history. It ends with the test, which fails if a check has failed.
 func (w *world) watch(selector string) *history {
 	w.Helper()
 	h := &history{w: w, selector: selector, pods: map[string]*corev1.Pod{}, uids: map[types.UID]string{}, deleted: map[types.UID]bool{}, nodes: map[types.UID]string{}}
@@ -82,23 +82,23 @@ func (h *history) take(kind watch.EventType, p *corev1.Pod) {
 	}
 }
 
-// always adds a check that must hold from now on, at every moment.
+// always adds a check that must hold from now on, after every change.
 func (h *history) always(check func(pods map[string]*corev1.Pod) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.checks = append(h.checks, check)
 }
 
-// free ends all checks.
-func (h *history) free() {
+// stopChecks removes all checks.
+func (h *history) stopChecks() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.checks = nil
 }
 
-// ever is how many pods there have been, and how many of them have been deleted. The watch may be behind what the test has
-// read: it waits until both show the same pods.
-func (h *history) ever() (created, deleted int) {
+// totals returns how many pods have been created, and how many of them deleted. The watch may be behind the test's reads:
+// it waits until both have the same pods.
+func (h *history) totals() (created, deleted int) {
 	h.w.Helper()
 	h.w.eventually("the watch shows the pods that there are", func() error {
 		pods := h.w.pods(h.selector)
@@ -137,8 +137,8 @@ func (h *history) err() error {
 	return h.failure
 }
 
-// between is the check of a rolling update: never more pods than most, never fewer ready ones than least.
-func between(least, most int) func(map[string]*corev1.Pod) error {
+// checkBounds returns the check of a rolling update: never more pods than most, never fewer ready ones than least.
+func checkBounds(least, most int) func(map[string]*corev1.Pod) error {
 	return func(pods map[string]*corev1.Pod) error {
 		there, able := 0, 0
 		for _, p := range pods {

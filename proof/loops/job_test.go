@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/kubelet/hollow"
 )
 
-// job runs pods that take a moment and end with an exit code.
+// job returns a job with pods that run briefly and end with an exit code.
 func job(name string, parallelism, completions int32, exitCode int) *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -36,7 +36,7 @@ func (w *world) submit(j *batchv1.Job) {
 	must(w.kube.BatchV1().Jobs(w.ns).Create(w.Context(), j, metav1.CreateOptions{}))(w)
 }
 
-// ended waits until a job is over, in the way that a condition says.
+// ended waits until a job has ended with this condition.
 func (w *world) ended(name string, how batchv1.JobConditionType) *batchv1.Job {
 	w.Helper()
 	var j *batchv1.Job
@@ -87,7 +87,7 @@ func jobToCompletion(w *world) {
 	if j := w.ended("sum", batchv1.JobComplete); j.Status.Succeeded != 10 || j.Status.Failed != 0 {
 		w.Errorf("%d succeeded, %d failed", j.Status.Succeeded, j.Status.Failed)
 	}
-	if created, deleted := h.ever(); created != 10 || deleted != 0 {
+	if created, deleted := h.totals(); created != 10 || deleted != 0 {
 		w.Errorf("%d pods were made and %d deleted, want 10 and 0", created, deleted)
 	}
 }

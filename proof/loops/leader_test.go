@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// pair are two processes of one part of the control plane, of which one leads and the other waits.
+// pair are two processes of one control plane component: one leads and the other waits.
 type pair struct {
 	*world
 	args            []string
@@ -22,7 +22,7 @@ type pair struct {
 	leader, standby *exec.Cmd
 }
 
-// pair starts a part twice. The one that was alone at first leads.
+// pair starts a component twice. The first one becomes the leader.
 func (w *world) pair(kubeconfig, part, lease string) *pair {
 	w.Helper()
 	p := &pair{world: w, lease: lease, args: []string{
@@ -41,7 +41,7 @@ func (w *world) pair(kubeconfig, part, lease string) *pair {
 	return p
 }
 
-// lead waits until another one holds the lease.
+// lead waits until another process holds the lease.
 func (p *pair) lead() {
 	p.Helper()
 	p.eventually("somebody new holds "+p.lease, func() error {
@@ -59,8 +59,8 @@ func (p *pair) lead() {
 	})
 }
 
-// takeOver kills the leader without warning, lets something happen while nobody leads, waits until the other leads, and
-// starts a third process that waits.
+// takeOver kills the leader with SIGKILL, calls meanwhile while there is no leader, waits until the other process
+// leads, and starts a third process that waits.
 func (p *pair) takeOver(meanwhile func()) {
 	p.Helper()
 	kill(p, p.leader)
@@ -88,18 +88,18 @@ func TestKillingLeadersDoesNothingTwice(t *testing.T) {
 	controllers.takeOver(func() {})
 
 	w.rolledOut("web")
-	if created, deleted := web.ever(); created != 190 || deleted != 0 {
+	if created, deleted := web.totals(); created != 190 || deleted != 0 {
 		t.Errorf("%d pods of the deployment were made and %d deleted, want 190 and 0", created, deleted)
 	}
 	if j := w.ended("sum", batchv1.JobComplete); j.Status.Succeeded != 40 {
 		t.Errorf("the job has %d completions, want 40", j.Status.Succeeded)
 	}
-	if created, _ := sums.ever(); created != 40 {
+	if created, _ := sums.totals(); created != 40 {
 		t.Errorf("the job made %d pods, want 40", created)
 	}
 }
 
-// atLeast is nil once there are at least n pods.
+// atLeast returns nil if there are at least n pods.
 func (w *world) atLeast(selector string, n int) error {
 	if have := len(w.pods(selector)); have < n {
 		return fmt.Errorf("%d pods", have)

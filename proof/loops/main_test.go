@@ -1,5 +1,5 @@
-// Package loops_test proves the loops together: controllers, scheduler and hollow nodes on a real API, as users and
-// failures meet them.
+// Package loops_test tests the loops together: controllers, scheduler and hollow nodes with a real API, under use and
+// failures.
 package loops_test
 
 import (
@@ -20,14 +20,14 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if built.folder != "" {
-			os.RemoveAll(built.folder)
+		if built.directory != "" {
+			os.RemoveAll(built.directory)
 		}
 		os.Exit(code)
 	}))
 }
 
-// world is a cluster, and a namespace in it for one test.
+// world is a cluster, and a namespace for one test.
 type world struct {
 	*testing.T
 	cluster *millrace.Cluster
@@ -43,7 +43,7 @@ func start(t *testing.T, o millrace.Options) *world {
 	return w
 }
 
-// within is the same cluster for a subtest, with a namespace of its own.
+// within returns the same cluster for a subtest, with a new namespace.
 func (w *world) within(t *testing.T) *world {
 	t.Helper()
 	other := &world{T: t, cluster: w.cluster, kube: w.kube}
@@ -61,7 +61,7 @@ func (w *world) namespace() string {
 	return ns.Name
 }
 
-// must takes the value of a call that may not fail.
+// must returns the value of a call that must not fail.
 func must[V any](v V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
@@ -79,7 +79,7 @@ func (w *world) ok(err error) {
 	}
 }
 
-// failAfter is only there so that a failure ends: no test depends on its length.
+// failAfter only makes a failure end: no test depends on its length.
 const failAfter = 90 * time.Second
 
 // eventually waits until holds returns nil.
@@ -102,13 +102,13 @@ func (w *world) eventually(what string, holds func() error) {
 	}
 }
 
-// pods are those of the namespace that match a selector.
+// pods returns the pods of the namespace that match a selector.
 func (w *world) pods(selector string) []corev1.Pod {
 	w.Helper()
 	return must(w.kube.CoreV1().Pods(w.ns).List(w.Context(), metav1.ListOptions{LabelSelector: selector}))(w).Items
 }
 
-// none is an error as long as there are pods.
+// none returns an error if there are pods.
 func (w *world) none(selector string) error {
 	if n := len(w.pods(selector)); n > 0 {
 		return fmt.Errorf("%d pods", n)
@@ -125,7 +125,7 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
-// active says that a pod is neither over nor going.
+// active reports that a pod has not ended and is not terminating.
 func active(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }

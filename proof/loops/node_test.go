@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// silent is a node that nobody runs: it says once that it is ready, and nothing ever after.
-func (w *world) silent(name string) {
+// addSilentNode creates a node without a kubelet: it is ready once, and never updated.
+func (w *world) addSilentNode(name string) {
 	w.Helper()
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"), corev1.ResourcePods: resource.MustParse("500"),
@@ -36,7 +36,7 @@ func (w *world) silent(name string) {
 	}, metav1.CreateOptions{}))(w)
 }
 
-// quickToEvict are all loops, which give silent nodes up after a short grace.
+// quickToEvict returns all loops, with a short grace period for nodes that are not updated.
 func quickToEvict(grace time.Duration) []loop.Entry {
 	entries := controllers.All(controllers.Options{})
 	for i := range entries {
@@ -55,7 +55,7 @@ func TestPodsLeaveANodeThatFallsSilent(t *testing.T) {
 	})
 	defer l.stop()
 	w.ns = w.namespace()
-	w.silent("away")
+	w.addSilentNode("away")
 	d := deployment("web", 6)
 	d.Spec.Template.Spec.Affinity = prefers("silent")
 	d.Spec.Template.Spec.Tolerations = []corev1.Toleration{
@@ -63,7 +63,7 @@ func TestPodsLeaveANodeThatFallsSilent(t *testing.T) {
 	}
 	w.deploy(d)
 	w.eventually("there are pods on the silent node", func() error {
-		if w.on("away") == 0 {
+		if w.podsOn("away") == 0 {
 			return fmt.Errorf("there are none")
 		}
 		return nil
@@ -91,7 +91,7 @@ func TestPodsLeaveANodeThatFallsSilent(t *testing.T) {
 		return nil
 	})
 	w.ok(w.kube.CoreV1().Nodes().Delete(w.Context(), "away", metav1.DeleteOptions{}))
-	for _, p := range w.pods("app=web") { // podgc would do that in a minute
+	for _, p := range w.pods("app=web") { // the podgc controller would do that after a minute
 		if p.Spec.NodeName == "away" && p.DeletionTimestamp == nil {
 			w.Errorf("pod %s was not evicted", p.Name)
 		}
@@ -105,8 +105,8 @@ func prefers(label string) *corev1.Affinity {
 	}}}}
 }
 
-// on is how many pods have a node.
-func (w *world) on(node string) int {
+// podsOn returns the number of pods on a node.
+func (w *world) podsOn(node string) int {
 	n := 0
 	for _, p := range w.pods("app=web") {
 		if p.Spec.NodeName == node {

@@ -41,7 +41,7 @@ func TestAQuotaBoundsADeploymentAndSaysWhatIsUsed(t *testing.T) {
 	w.eventually("what is freed is said", func() error { return w.used("pods", 1) })
 }
 
-// used is nil if the quota says that so many are used.
+// used returns nil if the quota's status has this usage.
 func (w *world) used(name corev1.ResourceName, n int64) error {
 	q, err := w.kube.CoreV1().ResourceQuotas(w.ns).Get(w.Context(), "few", metav1.GetOptions{})
 	if err != nil {

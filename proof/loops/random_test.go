@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/scheduler"
 )
 
-// bare is a cluster without a namespace for the test yet, for there are no loops that would furnish it.
+// bare returns a cluster without a namespace for the test, because no loops run that would create its service account.
 func bare(t *testing.T, o millrace.Options) *world {
 	t.Helper()
 	o.NoScheduler = true
@@ -28,7 +28,7 @@ func bare(t *testing.T, o millrace.Options) *world {
 	return &world{T: t, cluster: c, kube: millracetest.Clientset(t, c)}
 }
 
-// loops are controllers and a scheduler that can be stopped in the middle of what they do.
+// loops are controllers and a scheduler that can be stopped at any point of their work.
 type loops struct {
 	w       *world
 	cancel  context.CancelFunc
@@ -58,8 +58,8 @@ func (l *loops) stop() {
 	l.running.Wait()
 }
 
-// Whatever users do, and wherever the loops are stopped and begin anew, in the end there is what was declared: nothing
-// less, nothing twice, and nothing that belongs to what is gone.
+// Whatever users do, and wherever the loops are stopped and started again, in the end the declared state exists:
+// nothing is missing, nothing exists twice, and no objects of deleted owners are left.
 func TestRandomActionsAndStopsConverge(t *testing.T) {
 	t.Parallel()
 	seed := randomly.Seed(t)
@@ -84,7 +84,7 @@ func TestRandomActionsAndStopsConverge(t *testing.T) {
 	u.settle()
 }
 
-// user does this and that, and remembers what there should be.
+// user makes random changes, and remembers the expected state.
 type user struct {
 	*world
 	random   *rand.Rand
@@ -92,7 +92,7 @@ type user struct {
 	paused   map[string]bool
 }
 
-// wait lets a random time pass, so that the next action or stop meets the loops anywhere in their work.
+// wait waits a random time, so that the next change or stop meets the loops at any point of their work.
 func (u *user) wait(most int) {
 	timer := time.NewTimer(time.Duration(u.random.IntN(most)) * time.Millisecond)
 	defer timer.Stop()
@@ -115,13 +115,13 @@ func (u *user) act() {
 		u.paused[name] = !u.paused[name]
 		u.patch(name, paused(u.paused[name]))
 	case 6, 7:
-		u.harm(name)
+		u.disturb(name)
 	case 8, 9:
 		u.remove(name)
 	}
 }
 
-// create declares a deployment with its service, unless the old one of that name is still going.
+// create creates a deployment with its service, unless the old one with that name is still being deleted.
 func (u *user) create(name string) {
 	u.Helper()
 	d := deployment(name, int32(u.random.IntN(6)))
@@ -129,11 +129,11 @@ func (u *user) create(name string) {
 		return
 	}
 	u.declared[name] = true
-	_, _ = u.kube.CoreV1().Services(u.ns).Create(u.Context(), service(name), metav1.CreateOptions{}) // it may be there still
+	_, _ = u.kube.CoreV1().Services(u.ns).Create(u.Context(), service(name), metav1.CreateOptions{}) // it may still exist
 }
 
-// harm deletes a pod, or takes it from its owner.
-func (u *user) harm(name string) {
+// disturb deletes a pod, or removes it from its owner.
+func (u *user) disturb(name string) {
 	u.Helper()
 	pods := u.pods("app=" + name)
 	if len(pods) == 0 {
@@ -141,7 +141,7 @@ func (u *user) harm(name string) {
 	}
 	p := pods[u.random.IntN(len(pods))]
 	if u.random.IntN(2) == 0 {
-		_ = u.kube.CoreV1().Pods(u.ns).Delete(u.Context(), p.Name, metav1.DeleteOptions{}) // it may be gone
+		_ = u.kube.CoreV1().Pods(u.ns).Delete(u.Context(), p.Name, metav1.DeleteOptions{}) // it may have been deleted
 		return
 	}
 	_, _ = u.kube.CoreV1().Pods(u.ns).Patch(u.Context(), p.Name, types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{})
@@ -157,7 +157,7 @@ func (u *user) remove(name string) {
 	u.declared[name], u.paused[name] = false, false
 }
 
-// settle waits for what was declared.
+// settle waits for the declared state.
 func (u *user) settle() {
 	u.Helper()
 	for name, there := range u.declared {
@@ -174,13 +174,13 @@ func (u *user) settle() {
 	u.eventually("nothing belongs to what is gone", u.nothingLost)
 	for name, there := range u.declared {
 		if there {
-			u.ok(u.asDeclared(name)) // still
+			u.ok(u.asDeclared(name)) // still as declared
 		}
 	}
 }
 
-// nothingLost follows each pod to its deployment. A pod that was taken from its owner after that was gone is nobody's:
-// it stays, as it must.
+// nothingLost follows each pod to its deployment. A pod that was removed from its owner after that was deleted has no
+// owner: it stays, as in Kubernetes.
 func (u *user) nothingLost() error {
 	sets := map[types.UID]string{}
 	for _, rs := range must(u.kube.AppsV1().ReplicaSets(u.ns).List(u.Context(), metav1.ListOptions{}))(u).Items {

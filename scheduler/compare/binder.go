@@ -19,14 +19,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// binder posts bindings and does nothing else. Whatever client-go does for a request beyond sending it is left out.
+// binder only posts bindings, without the additional work of client-go's requests.
 type binder struct {
 	client *http.Client
 	host   string
 	nodes  []corev1.Node
 }
 
-// bindAll is the bare binder's process: its arguments are a kubeconfig, a namespace, and how many bindings are posted at a time.
+// bindAll is the main function of the bare binder's process. Its arguments are a kubeconfig, a namespace, and the number of
+// concurrent bindings.
 func bindAll(ctx context.Context, args []string) error {
 	if len(args) != 3 {
 		return errors.New(bareBinder + " KUBECONFIG NAMESPACE PARALLEL")
@@ -71,7 +72,7 @@ func bindAll(ctx context.Context, args []string) error {
 	if err := posts.Wait(); err != nil {
 		return err
 	}
-	<-ctx.Done() // as a scheduler it stays
+	<-ctx.Done() // a scheduler does not exit either
 	return nil
 }
 

@@ -13,28 +13,28 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// kind is what is placed.
+// kind is a kind of pods to place.
 type kind struct {
 	pod func(*corev1.Pod)
-	// before makes what a pod needs, or what is there before all pods; nil: nothing.
+	// before creates what one pod needs, or what must exist before all pods; nil: nothing.
 	before func(ctx context.Context, w *world, name string) error
 	first  func(ctx context.Context, w *world) error
-	// most is how many pods of the kind there can be; nil: any number.
+	// most is the maximum number of pods of the kind; nil: no maximum.
 	most func(nodes int) int
 }
 
 var kindsOfPods = map[string]kind{
-	// plain pods ask for a little CPU and memory.
+	// plain pods request a little CPU and memory.
 	"plain": {pod: func(*corev1.Pod) {}},
-	// spread pods may not be more than one apart between zones, and should be even between nodes.
+	// spread pods have a maxSkew of one between zones, and prefer to be spread over nodes.
 	"spread": {pod: spread},
-	// service pods are spread by default, as those of a service.
+	// service pods belong to a service, so they are spread by default.
 	"service": {pod: func(p *corev1.Pod) { p.Labels["served"] = "yes" }},
-	// apart pods must have a node each.
+	// apart pods need a node each.
 	"apart": {pod: apart, most: func(nodes int) int { return nodes }},
 	// volume pods have a bound volume each.
 	"volume": {before: boundVolume, pod: withVolume},
-	// preempt pods find all nodes full of pods with a lower priority.
+	// preempt pods have a higher priority than the pods that fill all nodes.
 	"preempt": {first: fillNodes, pod: important, most: func(nodes int) int { return nodes * lowPods / 2 }},
 }
 
@@ -63,7 +63,7 @@ func withVolume(p *corev1.Pod) {
 	}}}
 }
 
-// boundVolume makes a volume and a claim that are bound to each other, as a driver would.
+// boundVolume makes a volume and a claim that are bound to each other, as a driver does.
 func boundVolume(ctx context.Context, w *world, name string) error {
 	kube := w.kube.CoreV1()
 	class, size := "", corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -97,18 +97,18 @@ func boundVolume(ctx context.Context, w *world, name string) error {
 	return err
 }
 
-// lowPods of a lower priority fill a node.
+// lowPods is the number of pods with a lower priority that fill a node.
 const lowPods = 4
 
 const highPriority = "compare-schedulers-high"
 
-// important pods need as much as one of lower priority has.
+// important pods need as much as one pod with a lower priority has.
 func important(p *corev1.Pod) {
 	p.Spec.PriorityClassName = highPriority
 	p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("8")
 }
 
-// fillNodes puts pods on all nodes that go at once when they are deleted.
+// fillNodes binds pods to all nodes. They end at once when they are deleted.
 func fillNodes(ctx context.Context, w *world) error {
 	_, err := w.kube.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
 		ObjectMeta: metav1.ObjectMeta{Name: highPriority}, Value: 1000,

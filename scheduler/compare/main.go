@@ -1,19 +1,20 @@
-// Command compare lets kube-scheduler and this project's scheduler place the same pods on the same nodes of one API server,
-// in turns, and says how fast each was, what CPU time it took, and how even the result is.
+// Command compare lets kube-scheduler and this project's scheduler place the same pods on the same nodes of one API server, one after
+// the other. It prints the rate, the CPU time and how evenly the pods are distributed.
 //
 //	compare --millrace PATH [--kube-scheduler PATH] [--server memory|etcd | --kubeconfig FILE]
 //	        [--nodes 1000,5000] [--pods 5000] [--kinds plain,spread,service,apart,volume,preempt] [--runs 1] [--binder 128]
 //
-// The server is one of this project, in memory or with an embedded etcd, unless a kubeconfig names another. kube-scheduler
-// waits for all kinds that it watches; where there is no resource.k8s.io, it is told to do without, which must be a version that can.
+// The server is one of this project, in memory or with an embedded etcd, unless a kubeconfig names another. kube-scheduler waits for
+// all kinds that it watches. If the server has no resource.k8s.io, kube-scheduler is started with that disabled, which not every
+// version supports.
 //
-// A third contender shows what the server and the machine allow: the bare binder decides nothing. It lists the
-// pods and posts a binding for each, many at a time. No scheduler can be faster by more than what its luck brings; if the
-// bare binder is less than ten times as fast as kube-scheduler, so is every scheduler on that server and machine.
+// A third contender shows the limit of the server and the machine: the bare binder makes no decisions. It lists the pods and posts a
+// binding for each, many at a time. No scheduler can be faster, except by chance. If the bare binder is less than ten times as fast
+// as kube-scheduler, so is every scheduler on that server and machine.
 //
-// All run as processes of their own, as they are started in clusters. kube-scheduler gets a rate of requests that it
-// never reaches (--kube-api-qps), since its default would be what is measured. The nodes are objects only: nothing runs
-// on them. What the program makes is in a namespace of its own and on nodes of its own, and is deleted in the end.
+// All contenders are separate processes, as in clusters. kube-scheduler gets a limit of requests that it never reaches
+// (--kube-api-qps), because otherwise its default limit would be measured. The nodes are only objects: nothing runs on them. The
+// program uses its own namespace and its own nodes, and deletes them at the end.
 package main
 
 import (
@@ -86,7 +87,7 @@ func compare(ctx context.Context) (err error) {
 	return nil
 }
 
-// match lets all contenders place pods of one kind, in turns, and says how they compare.
+// match lets all contenders place pods of one kind, one after the other, and prints a comparison.
 func (w *world) match(ctx context.Context, o options, kind string) error {
 	s := score{}
 	for range o.runs {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// options are what the command line says.
+// options are the command line's options.
 type options struct {
 	kubeconfig, server, millrace, kubeScheduler string
 	nodes                                       []int
@@ -53,15 +53,15 @@ func parse() (o options, err error) {
 	return o, nil
 }
 
-// assets is where tests of controllers have Kubernetes' binaries.
+// assets returns the path of a Kubernetes binary in the directory that envtest uses.
 func assets(name string) string {
-	if folder := os.Getenv("KUBEBUILDER_ASSETS"); folder != "" {
-		return filepath.Join(folder, name)
+	if directory := os.Getenv("KUBEBUILDER_ASSETS"); directory != "" {
+		return filepath.Join(directory, name)
 	}
 	return ""
 }
 
-// contender is a process that gives pods nodes.
+// contender is a process that binds pods.
 type contender struct {
 	name string
 	args []string

@@ -10,12 +10,12 @@ import (
 // head names the columns of the table.
 const head = "nodes\tkind\tscheduler\tpods/s\tCPU µs/pod\tand events\tevents\tpeak MiB\tpods a node\tpods a zone"
 
-// result is what one contender did with one set of pods. Its start, until the first pod has its node, counts nowhere.
+// result is the measurement of one contender and one set of pods. The time before the first binding is not included.
 type result struct {
 	pods    int
 	took    time.Duration // until the last pod had its node
-	binding time.Duration // CPU time until then
-	all     time.Duration // CPU time until the events were written as well
+	binding time.Duration // CPU time until the last pod had its node
+	all     time.Duration // CPU time until the events were written too
 	events  int
 	peak    float64 // MiB
 	byNode  []int   // pods
@@ -39,7 +39,7 @@ func span(counts []int) string {
 // score holds the results of each contender.
 type score map[string][]result
 
-// median of what f says of a contender's results.
+// median returns the median of f over a contender's results.
 func (s score) median(name string, f func(result) float64) float64 {
 	var all []float64
 	for _, r := range s[name] {
@@ -49,7 +49,7 @@ func (s score) median(name string, f func(result) float64) float64 {
 	return all[len(all)/2]
 }
 
-// String compares the medians.
+// String returns a comparison of the medians.
 func (s score) String() string {
 	var b strings.Builder
 	against := func(label, one, other string) {

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// atMost is how long a contender may take.
+// atMost is the timeout of one contender.
 const atMost = 5 * time.Minute
 
-// round lets one contender place pods that were there before it began.
+// round lets one contender place pods that exist before it is started.
 func (w *world) round(ctx context.Context, c contender, kind string, pods int) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -51,7 +51,7 @@ func (w *world) round(ctx context.Context, c contender, kind string, pods int) (
 	}
 	r, err := w.follow(ctx, process.Process.Pid, seen)
 	_ = process.Process.Kill()
-	_ = process.Wait() // it was killed
+	_ = process.Wait() // the error is that it was killed
 	if err != nil {
 		text := said.String()
 		return result{}, fmt.Errorf("%w; what it said last:\n%s", err, text[max(0, len(text)-2000):])
@@ -80,10 +80,10 @@ func (w *world) follow(ctx context.Context, pid int, seen *sightings) (result, e
 	return r, err
 }
 
-// quiet is for how long no event comes when there will be none any more.
+// quiet is how long no event must arrive until all events count as written.
 const quiet = 2 * time.Second
 
-// events waits until a contender has written an event for each pod, or writes none any more, and says how many there are.
+// events waits until a contender has written an event for each pod, or writes no more, and returns the number of events.
 func (w *world) events(ctx context.Context, pods int) (int, error) {
 	count, last := 0, time.Now()
 	every := time.NewTicker(quiet / 10)
@@ -109,12 +109,12 @@ func (w *world) events(ctx context.Context, pods int) (int, error) {
 	return count, nil
 }
 
-// sightings are what is seen of the pods.
+// sightings records when the watch shows pods and their nodes.
 type sightings struct {
 	result            result
 	placed            map[string]bool
 	at                time.Time
-	begun, first, all chan struct{} // closed when the pods are known, when one has its node, and when all have
+	begun, first, all chan struct{} // closed when all pods exist, when the first has its node, and when all have one
 }
 
 func newSightings(nodes, pods int) *sightings {
@@ -124,7 +124,7 @@ func newSightings(nodes, pods int) *sightings {
 	}
 }
 
-// observe watches the pods until ctx ends. Afterwards the channel is closed.
+// observe watches the pods until ctx ends. Afterwards it closes the channel.
 func (w *world) observe(ctx context.Context, seen *sightings) <-chan struct{} {
 	pods := informer.New(informer.For(w.kube.CoreV1().Pods(w.namespace)), informer.Options[*corev1.Pod]{})
 	pods.Handle(informer.Handler[*corev1.Pod]{Name: "compare", Set: seen.pod})
@@ -141,7 +141,7 @@ func (w *world) observe(ctx context.Context, seen *sightings) <-chan struct{} {
 	return ended
 }
 
-// pod notes where a pod is.
+// pod records a pod and its node.
 func (s *sightings) pod(p *corev1.Pod) {
 	i, err := strconv.Atoi(strings.TrimPrefix(p.Spec.NodeName, "compare-"))
 	if err != nil || i >= len(s.result.byNode) || s.placed[p.Name] || p.Labels["kind"] == "" {

@@ -12,20 +12,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// server is an API server of this project, in a process and a folder of its own.
+// server is an API server of this project, in its own process and with its own directory.
 type server struct {
-	process *exec.Cmd
-	folder  string
+	process   *exec.Cmd
+	directory string
 }
 
 func startServer(ctx context.Context, command, storage string) (*server, error) {
-	folder, err := os.MkdirTemp("", "compare-schedulers-")
+	directory, err := os.MkdirTemp("", "compare-schedulers-")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{folder: folder}
+	s := &server{directory: directory}
 	args := []string{
-		"apiserver", "--data", folder, "--kubeconfig", s.kubeconfig(), "--bind-address", "127.0.0.1", "--secure-port", "0",
+		"apiserver", "--data", directory, "--kubeconfig", s.kubeconfig(), "--bind-address", "127.0.0.1", "--secure-port", "0",
 		"--disable-admission-plugins", "ServiceAccount",
 	}
 	if storage == "memory" {
@@ -34,7 +34,7 @@ func startServer(ctx context.Context, command, storage string) (*server, error) 
 	s.process = exec.Command(command, args...)
 	s.process.Stderr = os.Stderr
 	if err := s.process.Start(); err != nil {
-		_ = os.RemoveAll(folder)
+		_ = os.RemoveAll(directory)
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -44,7 +44,7 @@ func startServer(ctx context.Context, command, storage string) (*server, error) 
 	return s, nil
 }
 
-func (s *server) kubeconfig() string { return filepath.Join(s.folder, "kubeconfig") }
+func (s *server) kubeconfig() string { return filepath.Join(s.directory, "kubeconfig") }
 
 // ready waits until the server serves.
 func (s *server) ready(ctx context.Context) error {
@@ -73,6 +73,6 @@ func (s *server) ready(ctx context.Context) error {
 
 func (s *server) stop() {
 	_ = s.process.Process.Signal(os.Interrupt)
-	_ = s.process.Wait() // it was told to end
-	_ = os.RemoveAll(s.folder)
+	_ = s.process.Wait() // the error is that it was interrupted
+	_ = os.RemoveAll(s.directory)
 }

@@ -11,13 +11,13 @@ import (
 // tick is the unit of CPU times in /proc, on every architecture that Go runs on.
 const tick = 10 * time.Millisecond
 
-// cpu is the CPU time that a process has taken, where Linux tells.
+// cpu returns the CPU time of a process, on Linux.
 func cpu(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the name before it may hold anything
+	_, after, _ := strings.Cut(string(stat), ") ") // the process name before it may contain anything
 	fields := strings.Fields(after)
 	if len(fields) < 13 {
 		return 0
@@ -27,7 +27,7 @@ func cpu(pid int) time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// peak is the most memory that a process has had, in MiB, where Linux tells.
+// peak returns the maximum resident size of a process in MiB, on Linux.
 func peak(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

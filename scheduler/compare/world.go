@@ -18,14 +18,14 @@ const (
 	zones = 3
 )
 
-// world is what the schedulers work on.
+// world is the namespace and the nodes that the schedulers use.
 type world struct {
 	kube      *kubernetes.Clientset
 	namespace string
 	nodes     int
 }
 
-// open makes the namespace.
+// open creates the namespace.
 func (w *world) open(ctx context.Context) error {
 	kube := w.kube.CoreV1()
 	ns, err := kube.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "compare-schedulers-"}}, metav1.CreateOptions{})
@@ -44,7 +44,7 @@ func (w *world) open(ctx context.Context) error {
 	return err
 }
 
-// grow makes nodes until there are so many.
+// grow creates nodes until there are count of them.
 func (w *world) grow(ctx context.Context, count int) error {
 	first := w.nodes
 	w.nodes = max(first, count)
@@ -66,12 +66,12 @@ func (w *world) node(ctx context.Context, i int) error {
 	if err != nil || len(n.Spec.Taints) == 0 {
 		return err
 	}
-	n.Spec.Taints = nil // nobody else says that a node is ready which is only an object
+	n.Spec.Taints = nil // without a kubelet, no controller removes the taint of a node that is not ready
 	_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
 	return err
 }
 
-// fill makes pods that wait for a scheduler.
+// fill creates pods that wait for a scheduler.
 func (w *world) fill(ctx context.Context, name string, count int) error {
 	k := kindsOfPods[name]
 	if k.first != nil {
@@ -106,7 +106,7 @@ func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-// empty deletes the pods, and the events about them.
+// empty deletes the pods and their events.
 func (w *world) empty(ctx context.Context) error {
 	now := int64(0)
 	err := remove(func() error {
@@ -123,7 +123,7 @@ func (w *world) empty(ctx context.Context) error {
 	})
 }
 
-// dropVolumes deletes claims and volumes. Finalizers that nobody would take away are taken away first.
+// dropVolumes deletes claims and volumes. It removes finalizers first, because no controller does.
 func (w *world) dropVolumes(ctx context.Context) error {
 	kube := w.kube.CoreV1()
 	none, mine := []byte(`{"metadata":{"finalizers":null}}`), metav1.ListOptions{LabelSelector: "compare-schedulers=volume"}
@@ -151,7 +151,7 @@ func (w *world) dropVolumes(ctx context.Context) error {
 	return remove(func() error { return kube.PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, mine) })
 }
 
-// remove deletes many objects. A slow server may need several requests for that, since it bounds the time of each.
+// remove deletes many objects. A slow server may need several requests, because each request has a timeout.
 func remove(all func() error) (err error) {
 	for range 10 {
 		if err = all(); err == nil {
@@ -178,7 +178,7 @@ func (w *world) clear(ctx context.Context) error {
 	return w.kube.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{})
 }
 
-// each calls do for 0 to count-1, some at a time.
+// each calls do for 0 to count-1, several at a time.
 func each(ctx context.Context, count int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(32)

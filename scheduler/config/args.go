@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/scheduler/rules"
 )
 
-// maxShapeScore is the best score of a point in a configuration.
+// maxShapeScore is the maximum score of a point in a configuration.
 const maxShapeScore = 10
 
 func shapeOf(points []configv1.UtilizationShapePoint) rules.Shape {
@@ -19,7 +19,7 @@ func shapeOf(points []configv1.UtilizationShapePoint) rules.Shape {
 	return shape
 }
 
-// plain says whether resources are cpu and memory with the same weight, which rules have a quicker way for.
+// plain reports whether the resources are cpu and memory with equal weights, for which rules are faster.
 func plain(list []configv1.ResourceSpec) bool {
 	return len(list) == 2 && list[0].Name == string(corev1.ResourceCPU) && list[1].Name == string(corev1.ResourceMemory) &&
 		list[0].Weight == 1 && list[1].Weight == 1

@@ -11,7 +11,7 @@ import (
 
 const head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
-// describe names the rules of a profile with what their scores count.
+// describe lists the rules of a profile with the weights of their scores.
 func describe(p scheduler.Profile) string {
 	var words []string
 	for _, f := range p.Rules.Filters {

@@ -11,7 +11,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// setDefault sets what is missing.
+// setDefault sets a missing field.
 func setDefault[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
@@ -56,7 +56,7 @@ func setElectionDefaults(e *componentv1alpha1.LeaderElectionConfiguration) {
 	}
 }
 
-// setProfileDefaults gives the plugins that have arguments theirs.
+// setProfileDefaults adds the default arguments of plugins.
 func setProfileDefaults(p *configv1.KubeSchedulerProfile) {
 	merged := merge(defaultPlugins(), p.Plugins)
 	p.Plugins = merged
@@ -77,7 +77,7 @@ func setProfileDefaults(p *configv1.KubeSchedulerProfile) {
 	}
 }
 
-// newArgs returns empty arguments of a plugin; nil if it has none.
+// newArgs returns empty arguments for a plugin, or nil if it has no arguments.
 func newArgs(plugin string) runtime.Object {
 	switch plugin {
 	case "DefaultPreemption":

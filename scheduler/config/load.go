@@ -9,7 +9,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// File is a configuration with its defaults.
+// File is a configuration, complete with defaults.
 type File = configv1.KubeSchedulerConfiguration
 
 var codecs = func() serializer.CodecFactory {
@@ -20,7 +20,7 @@ var codecs = func() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict)
 }()
 
-// Default returns the configuration of a scheduler that is given none.
+// Default returns the configuration without a file.
 func Default() *File {
 	file := &File{}
 	setDefaults(file)
@@ -36,7 +36,7 @@ func Load(path string) (*File, error) {
 	return Parse(data)
 }
 
-// Parse reads a configuration in YAML or JSON, sets defaults and checks it.
+// Parse parses a configuration in YAML or JSON, sets defaults and validates it.
 func Parse(data []byte) (*File, error) {
 	object, kind, err := codecs.UniversalDecoder(configv1.SchemeGroupVersion).Decode(data, nil, nil)
 	if err != nil {

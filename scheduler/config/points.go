@@ -9,11 +9,11 @@ import (
 
 // point is an extension point.
 type point struct {
-	name string // as in messages
+	name string // the name in messages
 	set  func(*configv1.Plugins) *configv1.PluginSet
 }
 
-// points are the extension points in the order in which they are looked at.
+// points are the extension points in the order in which they are checked.
 var points = []point{
 	{"PreEnqueuePlugin", func(p *configv1.Plugins) *configv1.PluginSet { return &p.PreEnqueue }},
 	{"QueueSortPlugin", func(p *configv1.Plugins) *configv1.PluginSet { return &p.QueueSort }},
@@ -29,7 +29,7 @@ var points = []point{
 	{"PostBindPlugin", func(p *configv1.Plugins) *configv1.PluginSet { return &p.PostBind }},
 }
 
-// known are the plugins and the extension points at which they do something.
+// known are the plugins with their extension points.
 var known = map[string][]string{
 	"SchedulingGates":                 {"PreEnqueuePlugin"},
 	"PrioritySort":                    {"QueueSortPlugin"},
@@ -53,7 +53,7 @@ var known = map[string][]string{
 	"NodeDeclaredFeatures":            {"PreFilterPlugin", "FilterPlugin"},
 }
 
-// defaultPlugins are those of kube-scheduler.
+// defaultPlugins returns kube-scheduler's default plugins.
 func defaultPlugins() *configv1.Plugins {
 	weighted := func(name string, weight int32) configv1.Plugin { return configv1.Plugin{Name: name, Weight: &weight} }
 	return &configv1.Plugins{MultiPoint: configv1.PluginSet{Enabled: []configv1.Plugin{
@@ -65,7 +65,7 @@ func defaultPlugins() *configv1.Plugins {
 	}}}
 }
 
-// merge changes the defaults as a profile asks for.
+// merge applies a profile's changes to the defaults.
 func merge(defaults, custom *configv1.Plugins) *configv1.Plugins {
 	if custom == nil {
 		return defaults
@@ -77,7 +77,7 @@ func merge(defaults, custom *configv1.Plugins) *configv1.Plugins {
 	return defaults
 }
 
-// mergeSet keeps the order of the defaults, with other weights where these are given, and puts what is new behind them.
+// mergeSet keeps the order of the defaults, replaces weights that the profile sets, and appends new plugins.
 func mergeSet(defaults, custom configv1.PluginSet) configv1.PluginSet {
 	merged := configv1.PluginSet{Disabled: append(slices.Clone(custom.Disabled), defaults.Disabled...)}
 	replaced := make(map[string]bool)
@@ -105,7 +105,7 @@ func named(name string) func(configv1.Plugin) bool {
 
 func names(list []configv1.Plugin, name string) bool { return slices.ContainsFunc(list, named(name)) }
 
-// needed are the names of all plugins that are enabled somewhere.
+// needed returns the names of all plugins that are enabled at some point.
 func needed(p *configv1.Plugins) []string {
 	var all []string
 	add := func(set *configv1.PluginSet) {
@@ -122,8 +122,8 @@ func needed(p *configv1.Plugins) []string {
 	return all
 }
 
-// enabledAt are the plugins at one extension point: first those that are named there and for all points, then those that are
-// named for all points only, then the others.
+// enabledAt returns the plugins at one extension point: first those that are enabled both there and by multiPoint, then
+// those enabled by multiPoint only, then the others.
 func enabledAt(p *configv1.Plugins, at point) ([]configv1.Plugin, error) {
 	set := at.set(p)
 	for i, enabled := range set.Enabled {

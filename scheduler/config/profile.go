@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/scheduler/rules"
 )
 
-// Apply changes options as a configuration says.
+// Apply sets the options that a configuration describes.
 func Apply(file *File, o *scheduler.Options) error {
 	o.Profiles = nil
 	for i := range file.Profiles {
@@ -37,7 +37,7 @@ func Apply(file *File, o *scheduler.Options) error {
 	return nil
 }
 
-// profile is what is made of one.
+// profile collects the rules of one profile.
 type profile struct {
 	args          map[string]any
 	filters       []configv1.Plugin
@@ -47,7 +47,7 @@ type profile struct {
 	relationsSeen map[string]bool
 }
 
-// ignoredBy are the resources that extenders alone look at.
+// ignoredBy returns the resources that only extenders check.
 func ignoredBy(extenders []configv1.Extender) []string {
 	var ignored []string
 	for i := range extenders {
@@ -135,7 +135,7 @@ func (p *profile) addedAffinity() *corev1.NodeAffinity {
 	return nil
 }
 
-// addPodRule adds a rule that looks at single pods.
+// addPodRule adds a rule for single pods.
 func (p *profile) addPodRule(name string) {
 	var rule plugin.PodRule
 	switch name {
@@ -163,7 +163,7 @@ func (p *profile) addPodRule(name string) {
 	p.rules.Pods = append(p.rules.Pods, plugin.Weighted[plugin.PodRule]{Plugin: rule, Weight: p.weight(name)})
 }
 
-// weight is what a score counts; 0 if it is not enabled.
+// weight returns the weight of a plugin's score; 0 if it is not enabled.
 func (p *profile) weight(name string) int64 {
 	i := slices.IndexFunc(p.scores, named(name))
 	switch {
@@ -197,7 +197,7 @@ func (p *profile) addScore(s configv1.Plugin) {
 	}
 }
 
-// addRelation adds a rule that looks at the whole cluster, as far as it is enabled.
+// addRelation adds a rule that depends on the whole cluster, with the parts that are enabled.
 func (p *profile) addRelation(name string) {
 	if p.relationsSeen[name] {
 		return

@@ -13,7 +13,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// problems collects what is wrong.
+// problems collects errors.
 type problems []error
 
 func (p *problems) add(err *field.Error) { *p = append(*p, err) }
@@ -24,7 +24,7 @@ func (p *problems) addAll(list field.ErrorList) {
 	}
 }
 
-// validate checks a configuration that has its defaults.
+// validate validates a configuration that has its defaults.
 func validate(file *File) error {
 	var p problems
 	if file.ClientConnection.Burst < 0 {
@@ -102,7 +102,7 @@ func (p *problems) profiles(file *File, path *field.Path) {
 	}
 }
 
-// removed are plugins that earlier versions had.
+// removed are plugins of earlier versions.
 var removed = map[string]bool{"AzureDiskLimits": true, "CinderLimits": true, "EBSLimits": true, "GCEPDLimits": true}
 
 func wasInvalid(path *field.Path, name, version string) *field.Error {

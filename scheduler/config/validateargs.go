@@ -13,7 +13,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// args checks the arguments of a plugin.
+// args validates the arguments of a plugin.
 func (p *problems) args(args runtime.Object, path *field.Path) {
 	switch a := args.(type) {
 	case *configv1.DefaultPreemptionArgs:

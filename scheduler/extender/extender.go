@@ -1,8 +1,8 @@
-// Package extender asks programs beside the scheduler, over HTTP, which nodes a pod may go to, how good they are, who may leave for
-// it, and lets them bind it: the extenders of a KubeSchedulerConfiguration.
+// Package extender calls the extenders of a KubeSchedulerConfiguration over HTTP: programs outside the scheduler that filter and
+// score nodes, choose victims, and bind pods.
 //
-// What it guarantees: requests and answers are those of kube-scheduler, and a request ends within the extender's time-out, 5
-// seconds unless it has another one. Nothing else is kept or tried again here.
+// Guarantees: requests and answers are those of kube-scheduler, and a request ends within the extender's timeout, 5 seconds by
+// default. Nothing is cached or repeated here.
 package extender
 
 import (
@@ -24,19 +24,19 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// Extender is one of those programs.
+// Extender is a client of one extender.
 type Extender struct {
 	config configv1.Extender
 	client *http.Client
 }
 
-// defaultTimeout is how long an extender may take that has no time-out of its own.
+// defaultTimeout is the timeout of extenders without a timeout in the configuration.
 const defaultTimeout = 5 * time.Second
 
-// mostAnswer bounds what an extender may answer: all nodes of a large cluster fit.
+// mostAnswer is the maximum size of an answer. All nodes of a large cluster fit.
 const mostAnswer = 1 << 28
 
-// New returns an extender. It does nothing yet.
+// New returns an extender. It sends no request.
 func New(config configv1.Extender) (*Extender, error) {
 	c := &rest.Config{}
 	if t := config.TLSConfig; t != nil {
@@ -56,22 +56,22 @@ func New(config configv1.Extender) (*Extender, error) {
 	return &Extender{config: config, client: &http.Client{Transport: transport, Timeout: timeout}}, nil
 }
 
-// Name is the extender's URL.
+// Name returns the extender's URL.
 func (e *Extender) Name() string { return e.config.URLPrefix }
 
-// Ignorable says whether pods are placed without it while it does not answer.
+// Ignorable reports whether pods are placed without it while it does not answer.
 func (e *Extender) Ignorable() bool { return e.config.Ignorable }
 
-// Filters says whether it is asked which nodes a pod may go to or how good they are.
+// Filters reports whether it filters or scores nodes.
 func (e *Extender) Filters() bool { return e.config.FilterVerb != "" || e.config.PrioritizeVerb != "" }
 
-// Binds says whether it binds pods itself.
+// Binds reports whether it binds pods itself.
 func (e *Extender) Binds() bool { return e.config.BindVerb != "" }
 
-// Preempts says whether it is asked who may leave.
+// Preempts reports whether it chooses victims.
 func (e *Extender) Preempts() bool { return e.config.PreemptVerb != "" }
 
-// Interested says whether it is asked about a pod.
+// Interested reports whether it wants to be called for a pod.
 func (e *Extender) Interested(pod *corev1.Pod) bool {
 	if len(e.config.ManagedResources) == 0 {
 		return true
@@ -85,14 +85,14 @@ func (e *Extender) Interested(pod *corev1.Pod) bool {
 	})
 }
 
-// Answer is what an extender says of nodes.
+// Answer is an extender's answer about nodes.
 type Answer struct {
-	Nodes []string // that are left
-	// Refused says why a node is refused for now, Unresolvable why it is refused whoever leaves it.
+	Nodes []string // that remain
+	// Refused has the reasons of nodes where preemption may help, Unresolvable those of nodes where it cannot.
 	Refused, Unresolvable map[string]string
 }
 
-// Filter asks which of the nodes a pod may go to.
+// Filter asks to which of the nodes a pod may go.
 func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []*corev1.Node) (Answer, error) {
 	if e.config.FilterVerb == "" {
 		return Answer{Nodes: namesOf(nodes)}, nil
@@ -121,7 +121,7 @@ func (e *Extender) Filter(ctx context.Context, pod *corev1.Pod, nodes []*corev1.
 	return answer, nil
 }
 
-// Prioritize asks how good nodes are. The answers are multiplied by the extender's weight.
+// Prioritize asks for scores of nodes. They are multiplied by the extender's weight.
 func (e *Extender) Prioritize(ctx context.Context, pod *corev1.Pod, nodes []*corev1.Node) (map[string]int64, error) {
 	if e.config.PrioritizeVerb == "" {
 		return nil, nil

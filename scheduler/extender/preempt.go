@@ -8,20 +8,20 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// Victims are pods that would have to leave a node.
+// Victims are pods that would be preempted on a node.
 type Victims struct {
 	Pods []*corev1.Pod
-	// Violations is how many of them their disruption budgets protect.
+	// Violations is the number of victims that are protected by disruption budgets.
 	Violations int64
 }
 
-// Agreed is what an extender has made of the victims on a node.
+// Agreed are the victims on a node that an extender has chosen.
 type Agreed struct {
 	UIDs       []types.UID
 	Violations int64
 }
 
-// Preempt asks who may leave for a pod, by nodes. Nodes that are not in the answer are refused.
+// Preempt asks which victims may be preempted, by node. Nodes that are not in the answer are refused.
 func (e *Extender) Preempt(ctx context.Context, pod *corev1.Pod, victims map[string]Victims) (map[string]Agreed, error) {
 	args := &extenderv1.ExtenderPreemptionArgs{Pod: pod}
 	if e.config.NodeCacheCapable {

@@ -7,20 +7,22 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Admission says whether one pod may go to a node that the rules admit its shape to, and otherwise why not.
+// Admission returns nil if one pod may go to a node, and otherwise the reason. It is only called for nodes to which the
+// rules admit pods of its shape.
 type Admission func(*cluster.Node) *plugin.Verdict
 
-// Extra is what is asked for one pod besides what its shape asks for. The zero value is nothing.
+// Extra has requirements of one pod besides those of its shape. The zero value has none.
 type Extra struct {
-	// Before is what filters say that are named before those that depend on other pods, After what others say.
+	// Before is a filter whose reason is reported before those of filters that depend on other pods, After one whose
+	// reason is reported after them.
 	Before, After Admission
-	// Score is added to the total of a node. If it is set, all nodes that are admitted are compared.
+	// Score is added to the total of a node. If it is set, all admitted nodes are compared.
 	Score func(*cluster.Node) int64
 }
 
 func (x *Extra) none() bool { return x.Before == nil && x.After == nil && x.Score == nil }
 
-// Verdict says why the node is not admitted, or nil.
+// Verdict returns why the node is not admitted, or nil.
 func (x *Extra) Verdict(node *cluster.Node) *plugin.Verdict {
 	for _, admits := range []Admission{x.Before, x.After} {
 		if admits == nil {
@@ -33,7 +35,7 @@ func (x *Extra) Verdict(node *cluster.Node) *plugin.Verdict {
 	return nil
 }
 
-// admitted returns the best node that is admitted.
+// admitted returns the best admitted node.
 func (e *Engine) admitted(r *ranking, x *Extra) (*cluster.Node, *Failure) {
 	if _, count := r.totals.best(); count == 0 && x.Before == nil && r.among == nil {
 		return nil, r.refusal(e)
@@ -45,15 +47,15 @@ func (e *Engine) admitted(r *ranking, x *Extra) (*cluster.Node, *Failure) {
 	return nil, e.explain(verdicts)
 }
 
-// refusal is a node that is out of the ranking for one search.
+// refusal is a node that is excluded from the ranking for one search.
 type refusal struct {
 	row     int
 	total   int64
 	verdict *plugin.Verdict
 }
 
-// bestAdmitted returns the row of the best node that is admitted; if there is none, why each node was refused. A node that is
-// refused is out of the ranking only until the end of the search.
+// bestAdmitted returns the row of the best admitted node; if there is none, why each node was refused. A refused node is
+// excluded from the ranking until the end of the search.
 func (r *ranking) bestAdmitted(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 	if x.Score != nil {
 		return r.bestScored(e, x)
@@ -78,7 +80,7 @@ func (r *ranking) bestAdmitted(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 	}
 }
 
-// bestScored asks about all nodes, as the score may make any of them the best.
+// bestScored checks all nodes, because the score may make any of them the best.
 func (r *ranking) bestScored(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 	var refused []refusal
 	best, total, equals := -1, int64(infeasible), 0
@@ -109,7 +111,7 @@ func (r *ranking) bestScored(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 	return best, nil
 }
 
-// explained is why each node was refused: by the rule that stands first.
+// explained returns for each node the reason of the first rule that refused it.
 func (r *ranking) explained(e *Engine, x *Extra, refused []refusal) []*plugin.Verdict {
 	verdicts := append(make([]*plugin.Verdict, 0, len(r.verdicts)), r.verdicts...)
 	if x.Before != nil {
@@ -125,7 +127,7 @@ func (r *ranking) explained(e *Engine, x *Extra, refused []refusal) []*plugin.Ve
 	return slices.Clip(verdicts)
 }
 
-// before is what x says of a node that a rule refuses which stands behind it.
+// before returns the reason of x.Before for a node that a later rule refuses.
 func (r *ranking) before(e *Engine, x *Extra, i int) *plugin.Verdict {
 	if x.Before == nil || r.verdicts[i] == nil || r.table.verdicts[i] != nil {
 		return nil

@@ -14,9 +14,8 @@ var elsewhere = plugin.Verdict{
 	Lasting: true,
 }
 
-// placeAmong places a pod that names its nodes, such as those of a daemon set.
-// Such a demand is hardly ever met again, so nothing is kept for it, and only
-// the nodes that it names are looked at.
+// placeAmong places a pod that names its nodes, such as those of a daemon set. Such a demand hardly ever occurs again,
+// so nothing is kept for it, and only the named nodes are checked.
 func (e *Engine) placeAmong(shape *cluster.Shape, names []string, x *Extra) (*cluster.Node, *Failure) {
 	var nodes []*cluster.Node
 	for _, name := range names {
@@ -51,8 +50,8 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string, x *Extra) (*cl
 	return nil, reasons.failure()
 }
 
-// relationsFor returns relations that have seen all nodes. Where there is no
-// choice between nodes, those that only score are left out.
+// relationsFor returns relations that have been refreshed with all nodes. If there is at most one node to choose,
+// relations that only score are left out.
 func (e *Engine) relationsFor(shape *cluster.Shape, choice int) []relation {
 	relations := e.relate(shape)
 	if choice < 2 {

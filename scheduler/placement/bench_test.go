@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/scheduler/placement"
 )
 
-// BenchmarkPlace decides where pods go: parsing, placing and assuming them, without the API.
+// BenchmarkPlace measures decisions: parsing, placing and assuming pods, without the API.
 func BenchmarkPlace(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		for _, kind := range []struct {
@@ -46,7 +46,7 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// processTime is the CPU time that the process has used, which other work on the machine does not blur.
+// processTime returns the CPU time of the process, which other work on the machine hardly affects.
 func processTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

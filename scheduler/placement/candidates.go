@@ -5,18 +5,18 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Candidate is a node that a pod may go to. Candidates with higher totals are better.
+// Candidate is a node to which a pod may go. A higher total is better.
 type Candidate struct {
 	Node  *cluster.Node
 	total int64
 }
 
-// Better says whether a candidate is the better one when these are added to the scores of both.
+// Better reports whether a candidate is better after these have been added to both totals.
 func (c Candidate) Better(other Candidate, mine, its int64) bool {
 	return c.total+mine<<tieBits > other.total+its<<tieBits
 }
 
-// Candidates returns all nodes that a pod may go to, and why it may not go to the others.
+// Candidates returns all nodes to which a pod may go, and the reasons for the others.
 func (e *Engine) Candidates(shape *cluster.Shape, x Extra) ([]Candidate, []*plugin.Verdict) {
 	e.clock++
 	if names, named := shape.Match.Names(); named {

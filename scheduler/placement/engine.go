@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Engine places pods by one set of rules. It is not safe for concurrent use,
-// and while it works nobody may change the state.
+// Engine places pods by one set of rules. It is not safe for concurrent use, and the state must not change while it
+// works.
 type Engine struct {
 	state  *cluster.State
 	set    *ruleset.Set
@@ -19,11 +19,11 @@ type Engine struct {
 
 	tables  map[*cluster.Demand]*table
 	related map[*cluster.Shape]*class
-	plain   map[*cluster.Shape]*class // those without relations: nearly nothing is kept for them
-	clock   uint64                    // counts placements, for finding what was used least recently
+	plain   map[*cluster.Shape]*class // shapes without relations: almost nothing is kept for them
+	clock   uint64                    // counts placements, to find what was used least recently
 }
 
-// class is what is kept for a shape.
+// class has the results that are kept for a shape.
 type class struct {
 	stands    []uint64
 	relations []relation
@@ -46,8 +46,8 @@ func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
 	return e.PlaceWhere(shape, Extra{})
 }
 
-// PlaceWhere is Place for one pod that more is to be asked for than for others of its shape. Unless it scores, it is asked
-// about the nodes that pass the rules, best first, until it admits one.
+// PlaceWhere is Place for one pod with additional requirements. Without a Score these are checked for the nodes that pass
+// the rules, best first, until one is admitted.
 func (e *Engine) PlaceWhere(shape *cluster.Shape, x Extra) (*cluster.Node, *Failure) {
 	if e.state.Nodes() == 0 {
 		return nil, noNodes
@@ -67,7 +67,7 @@ func (e *Engine) PlaceWhere(shape *cluster.Shape, x Extra) (*cluster.Node, *Fail
 	return nil, r.refusal(e)
 }
 
-// refusal is why no node will do, as long as nothing changes.
+// refusal returns why no node is suitable. It is kept until something changes.
 func (r *ranking) refusal(e *Engine) *Failure {
 	if r.failure == nil {
 		r.failure = e.explain(r.verdicts)
@@ -75,7 +75,7 @@ func (r *ranking) refusal(e *Engine) *Failure {
 	return r.failure
 }
 
-// Related says whether a filter that depends on pods elsewhere has something to say about pods of this shape.
+// Related reports whether a filter for pods of this shape depends on pods elsewhere.
 func (e *Engine) Related(shape *cluster.Shape) bool {
 	return slices.ContainsFunc(e.class(shape).relations, func(r relation) bool {
 		_, filters := r.Relation.(ruleset.Filter)
@@ -83,7 +83,7 @@ func (e *Engine) Related(shape *cluster.Shape) bool {
 	})
 }
 
-// Verdict says why the rules refuse a node to pods of this shape, or nil.
+// Verdict returns why the rules refuse a node to pods of this shape, or nil.
 func (e *Engine) Verdict(shape *cluster.Shape, node *cluster.Node) *plugin.Verdict {
 	if _, named := shape.Match.Names(); named {
 		return e.Try(shape).Verdict(node)
@@ -93,7 +93,7 @@ func (e *Engine) Verdict(shape *cluster.Shape, node *cluster.Node) *plugin.Verdi
 	return r.verdicts[node.Index]
 }
 
-// Fits says whether the filters that look at a node alone admit it, overlay included.
+// Fits reports whether the filters that depend on a node alone admit it, including the overlay.
 func (e *Engine) Fits(shape *cluster.Shape, node *cluster.Node) bool {
 	for _, f := range e.set.Filters {
 		if !ruleset.Skips(f, shape.Demand) && f.Filter(shape.Demand, node) != nil {
@@ -103,19 +103,19 @@ func (e *Engine) Fits(shape *cluster.Shape, node *cluster.Node) bool {
 	return true
 }
 
-// RequeuedBy returns the rules that may decide otherwise after a change.
+// RequeuedBy returns the rules whose results may change after a change.
 func (e *Engine) RequeuedBy(change cluster.Change) ruleset.Bits { return e.set.RequeuedBy(change) }
 
-// Local says whether all of these rules look at the node alone that they are asked about.
+// Local reports whether all of these rules depend only on the checked node.
 func (e *Engine) Local(rules ruleset.Bits) bool { return rules>>len(e.set.Filters) == 0 }
 
-// Helps says whether a change of a node, or of something else if node is nil,
-// may let a pod be placed that these rules have refused.
+// Helps reports whether a change of a node, or of something else if node is nil, may let a pod be placed that these
+// rules have refused.
 func (e *Engine) Helps(refused ruleset.Bits, shape *cluster.Shape, node *cluster.Node) bool {
 	return e.set.Helps(refused, shape.Demand, node)
 }
 
-// ranking returns the ranking for a shape, with its table up to date.
+// ranking returns the updated ranking of a shape.
 func (e *Engine) ranking(shape *cluster.Shape) *ranking {
 	t := e.table(shape.Demand)
 	c := e.class(shape)
@@ -143,7 +143,7 @@ func (e *Engine) table(demand *cluster.Demand) *table {
 	return t
 }
 
-// class returns what is kept for a shape, with relations that still stand.
+// class returns the results that are kept for a shape, with relations that are still valid.
 func (e *Engine) class(shape *cluster.Shape) *class {
 	c, ok := e.related[shape]
 	if !ok {
@@ -188,13 +188,13 @@ func (e *Engine) relate(shape *cluster.Shape) []relation {
 }
 
 const (
-	// maxCells bounds what is kept: a cell is one node in one table or ranking, and takes some 50 bytes.
+	// maxCells limits what is kept: a cell is one node in one table or ranking, and takes some 50 bytes.
 	maxCells = 1 << 19
-	// maxPlain bounds the shapes that are known to have no relations.
+	// maxPlain is the maximum number of shapes that are known to have no relations.
 	maxPlain = 4096
 )
 
-// shrink forgets what was used least recently while too much is kept.
+// shrink drops what was used least recently while too much is kept.
 func (e *Engine) shrink() {
 	most := max(8, maxCells/max(1, e.state.Slots()))
 	if len(e.tables) > most {
@@ -204,11 +204,11 @@ func (e *Engine) shrink() {
 		evict(e.related, func(c *class) uint64 { return c.used }, e.clock)
 	}
 	if len(e.plain) > maxPlain {
-		clear(e.plain) // most of these shapes will be gone
+		clear(e.plain) // most of these shapes have no pods any more
 	}
 }
 
-// evict drops the entry with the smallest time of use; none of what is used now.
+// evict drops the entry that was used least recently, unless it is in use now.
 func evict[K comparable, V any](entries map[K]V, used func(V) uint64, now uint64) {
 	var oldest K
 	least := now

@@ -10,14 +10,14 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Failure says why there is no node for a pod.
+// Failure is why there is no node for a pod.
 type Failure struct {
-	// Refused holds the rules that refused a node.
+	// Refused has the rules that refused a node.
 	Refused ruleset.Bits
-	// Nodes is how many nodes were looked at, and Lasting on how many of them it would not help if other pods left.
+	// Nodes is the number of checked nodes, and Lasting the number of those where preemption does not help.
 	Nodes, Lasting int
 
-	// Broken says that a filter had an error. The message is that.
+	// Broken reports that a filter had an error, which is the message.
 	Broken bool
 
 	message string
@@ -25,11 +25,11 @@ type Failure struct {
 
 var noNodes = &Failure{Refused: ruleset.All, message: "no nodes available to schedule pods"}
 
-// Error is the message that users know, such as
-// "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
+// Error returns kube-scheduler's message, such as "0/3 nodes are available: 1 node(s) were unschedulable, 2
+// Insufficient cpu."
 func (f *Failure) Error() string { return f.message }
 
-// Refused is the failure of a rule that refuses all nodes at once.
+// Refused returns the failure of a rule that refuses all nodes at once.
 func (e *Engine) Refused(rule, reason string) *Failure {
 	nodes := e.state.Nodes()
 	return &Failure{
@@ -44,7 +44,7 @@ type tally struct {
 	reasons map[string]int
 }
 
-// count counts a verdict on so many nodes.
+// count counts a verdict on this number of nodes.
 func (t *tally) count(v *plugin.Verdict, nodes int, rules map[string]ruleset.Bits) {
 	t.Nodes += nodes
 	if v.Lasting {
@@ -52,7 +52,7 @@ func (t *tally) count(v *plugin.Verdict, nodes int, rules map[string]ruleset.Bit
 	}
 	bits, ok := rules[v.Plugin]
 	if !ok {
-		bits = ruleset.All // nobody knows what would change its mind
+		bits = ruleset.All // an unknown rule: any change may help
 	}
 	t.Refused |= bits
 	for _, reason := range v.Reasons {
@@ -71,11 +71,11 @@ func (t *tally) failure() *Failure {
 	return &f
 }
 
-// Explain sums up why nodes were refused.
+// Explain combines the reasons why nodes were refused.
 func (e *Engine) Explain(verdicts []*plugin.Verdict) *Failure { return e.explain(verdicts) }
 
 func (e *Engine) explain(verdicts []*plugin.Verdict) *Failure {
-	// Nodes share verdicts, so these are counted before their texts are looked at.
+	// Nodes share verdicts, so these are counted before their texts are read.
 	counts := make(map[*plugin.Verdict]int)
 	for i := 0; i < len(verdicts); {
 		v, first := verdicts[i], i

@@ -7,23 +7,22 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// normalised is a column of raw scores, with the lowest and the highest among
-// feasible nodes. How many nodes have these two is counted, so that they are
-// searched for anew only when the last of them is gone.
+// normalised is a column of raw scores, with the lowest and the highest of all feasible nodes. The nodes that have
+// these two scores are counted, so that a new search is needed only when the last of them has changed.
 type normalised struct {
 	norm   plugin.Normalizer
 	weight int64
 	score  ruleset.Score // nil: the column is the table's
 	values []int64
-	stale  bool // all values must be renewed
+	stale  bool // all values must be computed again
 
 	low, high         int64
 	atLow, atHigh     int // 0: must be searched for
 	lastLow, lastHigh int64
 
 	constant bool  // all feasible nodes have the same score
-	same     int64 // which, weighted
-	unrated  bool  // whether there are nodes without one
+	same     int64 // that score, weighted
+	unrated  bool  // some nodes are unrated
 }
 
 func (n *normalised) remove(i int) {
@@ -60,7 +59,7 @@ func (n *normalised) add(i int, raw int64) {
 	}
 }
 
-// settle makes the bounds right and says whether they are others than at the last settling.
+// settle updates the lowest and the highest score, and reports whether they have changed since the last call.
 func (n *normalised) settle(verdicts []*plugin.Verdict) bool {
 	if n.atLow <= 0 || n.atHigh <= 0 {
 		n.search(verdicts)
@@ -115,13 +114,13 @@ func (n *normalised) weighted(i int) int64 {
 	return n.weight * n.norm.Normalize(n.values[i], n.low, n.high)
 }
 
-// addTo adds the weighted scores of all feasible nodes. Raw scores are few
-// where nodes are many, so those met lately are kept at hand.
+// addTo adds the weighted scores of all feasible nodes. There are few different raw scores, so the last ones are
+// cached.
 func (n *normalised) addTo(sums []int64, verdicts []*plugin.Verdict) {
 	const slots = 16
 	var raws, scores [slots]int64
 	for s := range raws {
-		raws[s] = ruleset.Unrated // which is not looked for
+		raws[s] = ruleset.Unrated // never looked up
 	}
 	for i, v := range verdicts {
 		raw := n.values[i]

@@ -23,9 +23,8 @@ import (
 
 var stepsFlag = flag.Int("steps", 1000, "steps of the random tests")
 
-// TestSharedResultsEqualLookingAtEveryNode places pods of few kinds, so that
-// all they share is used again and again, in a cluster that changes all the
-// time, and compares each decision with the oracle.
+// TestSharedResultsEqualLookingAtEveryNode places pods of few kinds, so that all shared results are used again and
+// again, in a cluster that always changes, and compares each decision with the oracle.
 func TestSharedResultsEqualLookingAtEveryNode(t *testing.T) {
 	seed := randomly.Seed(t)
 	s := newStory(t, seed)
@@ -41,7 +40,7 @@ func TestSharedResultsEqualLookingAtEveryNode(t *testing.T) {
 	}
 }
 
-// story is a random sequence of what happens in a cluster, told to the state and to the oracle.
+// story is a random sequence of changes, which the state and the oracle both receive.
 type story struct {
 	*testing.T
 	*rand.Rand
@@ -108,7 +107,7 @@ func (s *story) place() {
 		}
 		return
 	}
-	refusals, totals := s.Judge(pod)
+	refusals, totals := s.Evaluate(pod)
 	if failure != nil {
 		s.refusedCount++
 		if len(totals) > 0 {

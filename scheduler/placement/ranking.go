@@ -6,24 +6,23 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// ranking keeps the total of every node for the pods of one shape, or, if they
-// have no relations, of one demand.
+// ranking keeps the total of every node for the pods of one shape, or, if they have no relations, of one demand.
 //
-// What a change costs: for a node, the node. For a relation that filters, all
-// nodes. For a relation that scores, its column. For a bound of a column, the
-// totals. The loops over all nodes run over columns of numbers and never look at a node.
+// The cost of changes: a changed node costs that node; a changed version of a relation that filters, all nodes; of a
+// relation that scores, its column; a new lowest or highest score of a column, the totals. The loops over all nodes use
+// columns of numbers and never read a node.
 type ranking struct {
 	table     *table
 	relations []relation
 	filters   []ruleset.Filter
-	among     []*cluster.Node // the nodes that it is about; nil: all, by their index
+	among     []*cluster.Node // the nodes of the rows; nil: all, by index
 
-	place    uint64            // in the log
-	verdicts []*plugin.Verdict // of the table and of the relations
-	columns  []normalised      // for the table's columns, then for the relations' scores
-	totals   totals
-	turns    turns    // of the zones
-	failure  *Failure // what was said when no node would do, while that is still so
+	place      uint64            // the position in the log
+	verdicts   []*plugin.Verdict // of the table and of the relations
+	columns    []normalised      // the table's columns, then those of the relations' scores
+	totals     totals
+	zoneCounts zoneCounts // of the zones
+	failure    *Failure   // the last failure, while it is still valid
 }
 
 // relation is a relation in use.
@@ -32,7 +31,7 @@ type relation struct {
 	weight  int64
 	epoch   uint64
 	filters bool
-	column  int // that it scores in; 0: none, as columns are counted from 1
+	column  int // its column plus one; 0: none
 }
 
 func newRanking(t *table, relations []relation) *ranking {
@@ -54,7 +53,7 @@ func newRanking(t *table, relations []relation) *ranking {
 	return r
 }
 
-// refresh takes the ranking up to date; its table must be so already.
+// refresh updates the ranking; its table must have been updated.
 func (r *ranking) refresh(state *cluster.State) {
 	changed, ok := state.Since(r.place)
 	r.place = state.Head()
@@ -114,12 +113,12 @@ func (r *ranking) grow(slots int) {
 	r.totals.grow(slots)
 }
 
-// evaluateAll renews all verdicts and leaves all columns stale.
+// evaluateAll computes all verdicts again and marks all columns as stale.
 func (r *ranking) evaluateAll() {
 	for i := range r.verdicts {
 		v := r.verdict(i)
 		if r.verdicts[i] = v; v == nil {
-			r.turns.meet(r.table.zones[i])
+			r.zoneCounts.addZone(r.table.zones[i])
 		}
 	}
 	for c := range r.columns {
@@ -127,12 +126,12 @@ func (r *ranking) evaluateAll() {
 	}
 }
 
-// evaluate renews the verdict and the raw scores of one node.
+// evaluate computes the verdict and the raw scores of one node.
 func (r *ranking) evaluate(i int) {
 	was, now := r.verdicts[i] == nil, r.verdict(i)
 	r.verdicts[i] = now
 	if now == nil {
-		r.turns.meet(r.table.zones[i])
+		r.zoneCounts.addZone(r.table.zones[i])
 	}
 	for c := range r.columns {
 		column := &r.columns[c]
@@ -175,8 +174,8 @@ func (r *ranking) node(i int) int {
 	return r.among[i].Index
 }
 
-// settle renews stale columns, makes the bounds of all right, and says whether
-// that changes totals of nodes that were not evaluated.
+// settle computes stale columns and updates the lowest and highest scores. It reports whether totals of other nodes
+// change by that.
 func (r *ranking) settle() bool {
 	moved := false
 	for c := range r.columns {
@@ -193,7 +192,7 @@ func (r *ranking) settle() bool {
 	return moved
 }
 
-// renew takes over all raw scores of a column.
+// renew reads all raw scores of a column.
 func (r *ranking) renew(c int) {
 	column := &r.columns[c]
 	column.atLow, column.atHigh = 0, 0

@@ -6,30 +6,30 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// table keeps what filters and scores say about every node for one demand.
+// table keeps the results of filters and scores for every node and one demand.
 type table struct {
 	demand  *cluster.Demand
 	filters []plugin.Filter
-	plain   []plugin.Weighted[plugin.Score] // scores that are used as they are
-	columns []column                        // scores that depend on the best and the worst
+	plain   []plugin.Weighted[plugin.Score] // scores without normalization
+	columns []column                        // scores with normalization
 
-	place    uint64 // in the log
+	place    uint64 // the position in the log
 	verdicts []*plugin.Verdict
 	fixed    []int64 // the weighted sum of the plain scores
-	zones    []int   // where the node is
-	spare    []int64 // how far the node is from having as many pods as can be counted: ranks equals
+	zones    []int   // the zone of each node
+	spare    []int64 // the maximum number of pods that can be counted, less the node's pods: a rank among equal nodes
 
 	alone *ranking // for shapes without relations
 	used  uint64
 }
 
-// tieBits leave room below a total for the number of pods, so that among equals the emptiest node comes first.
+// tieBits are the bits below a total for the number of pods, so that among equal nodes the emptiest is first.
 const (
 	tieBits  = 20
 	mostPods = 1<<tieBits - 1
 )
 
-// column is one raw score of every node.
+// column has one raw score for every node.
 type column struct {
 	score  plugin.Score
 	norm   plugin.Normalizer
@@ -54,7 +54,7 @@ func newTable(demand *cluster.Demand, set *ruleset.Set) *table {
 	return t
 }
 
-// filtersFor returns the filters that have something to say about a demand.
+// filtersFor returns the filters that do not skip a demand.
 func filtersFor(demand *cluster.Demand, set *ruleset.Set) []plugin.Filter {
 	var filters []plugin.Filter
 	for _, f := range set.Filters {
@@ -65,7 +65,7 @@ func filtersFor(demand *cluster.Demand, set *ruleset.Set) []plugin.Filter {
 	return filters
 }
 
-// refresh takes the table up to date.
+// refresh updates the table.
 func (t *table) refresh(state *cluster.State) {
 	changed, ok := state.Since(t.place)
 	t.place = state.Head()
@@ -92,7 +92,7 @@ func (t *table) grow(slots int) {
 	}
 }
 
-// grown lengthens a slice with zeros, leaving room for a few more nodes.
+// grown returns a longer slice, with capacity for a few more nodes.
 func grown[T any](s []T, length int) []T {
 	if length <= cap(s) {
 		return s[:length]

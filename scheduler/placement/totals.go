@@ -2,8 +2,8 @@ package placement
 
 import "math"
 
-// totals finds the highest of many numbers of which few change at a time: it
-// keeps the highest of each block, and how often it occurs there.
+// totals finds the highest of many numbers of which few change at a time: it keeps the highest of each block and how
+// often that occurs.
 type totals struct {
 	values []int64
 	blocks []block
@@ -40,7 +40,7 @@ func (t *totals) set(i int, value int64) {
 	t.settleBlock(i >> blockBits)
 }
 
-// settle is to be called when values have been written directly.
+// settle must be called after values have been written directly.
 func (t *totals) settle() {
 	for b := range t.blocks {
 		t.settleBlock(b)
@@ -61,7 +61,7 @@ func (t *totals) settleBlock(b int) {
 	t.blocks[b] = block{best: best, count: count}
 }
 
-// best returns the highest value and how often it occurs: 0 times if there is none.
+// best returns the highest value and how often it occurs: 0 times if there are no values.
 func (t *totals) best() (best int64, count int) {
 	best = infeasible
 	for _, b := range t.blocks {

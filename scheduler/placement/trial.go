@@ -6,13 +6,13 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Trial asks the filters about single nodes in a state that may have an overlay. It is right for as long as nothing changes
-// but the pods of the node that it is asked about, and those are put back before it is asked about another one.
+// Trial asks the filters about single nodes in a state that may have an overlay. It is valid as long as nothing changes but
+// the pods of the checked node, and those are restored before the next node is checked.
 type Trial struct {
 	demand    *cluster.Demand
 	filters   []plugin.Filter
 	relations []filtering
-	last      int32 // the node that was asked about before: what it had then may have been an overlay
+	last      int32 // the last checked node: its state may have been an overlay
 }
 
 // filtering is a relation that filters.
@@ -21,7 +21,7 @@ type filtering struct {
 	ruleset.Filter
 }
 
-// Try begins a trial for pods of a shape. Nothing of it is kept.
+// Try begins a trial for pods of a shape. Its results are not kept.
 func (e *Engine) Try(shape *cluster.Shape) *Trial {
 	t := &Trial{demand: shape.Demand, filters: filtersFor(shape.Demand, e.set)}
 	for _, r := range e.relate(shape) {
@@ -35,7 +35,7 @@ func (e *Engine) Try(shape *cluster.Shape) *Trial {
 	return t
 }
 
-// Verdict returns nil if the filters admit the node, and otherwise why not.
+// Verdict returns nil if the filters admit the node, and otherwise the reason.
 func (t *Trial) Verdict(node *cluster.Node) *plugin.Verdict {
 	for _, f := range t.filters {
 		if v := f.Filter(t.demand, node); v != nil {
@@ -54,7 +54,7 @@ func (t *Trial) Verdict(node *cluster.Node) *plugin.Verdict {
 	return nil
 }
 
-// Crowded returns the nodes that refuse a pod because of the pods that are there: it would help if some of these left.
+// Crowded returns the nodes that refuse a pod because of their pods: preemption may help there.
 func (e *Engine) Crowded(shape *cluster.Shape, x Extra) []*cluster.Node {
 	var nodes []*cluster.Node
 	if names, named := shape.Match.Names(); named {
@@ -90,7 +90,7 @@ func (e *Engine) Crowded(shape *cluster.Shape, x Extra) []*cluster.Node {
 	return nodes
 }
 
-// refusesForNow says whether a node is refused because of the pods that are there.
+// refusesForNow reports whether a node is refused because of its pods.
 func refusesForNow(x *Extra, node *cluster.Node) bool {
 	v := x.Verdict(node)
 	return v != nil && !v.Lasting

@@ -17,7 +17,7 @@ import (
 
 var whole = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("8Gi")}
 
-// zoned places pods on nodes of three zones, and says how many went to each.
+// zoned places pods on nodes of three zones, and counts the pods in each.
 type zoned struct {
 	*testing.T
 	state    cluster.State
@@ -48,7 +48,7 @@ func (z *zoned) place(count int, set func(*corev1.Pod)) []int {
 	for range count {
 		z.pods++
 		pod := benchPod(z.pods)
-		pod.Spec.Containers[0].Resources.Requests = whole // so much that no rounding hides what is on a node
+		pod.Spec.Containers[0].Resources.Requests = whole // so large that rounding cannot hide the pods of a node
 		set(pod)
 		parsed := z.interner.Pod(pod)
 		node, failure := z.engine.Place(parsed.Shape)
@@ -74,7 +74,7 @@ func TestEqualZonesGetEquallyManyPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			z := newZoned(t)
 			for zone := range 3 {
-				z.grow(zone, 200) // one zone after the other: the order in which nodes are known does not matter
+				z.grow(zone, 200) // one zone after the other: the order of nodes must not matter
 			}
 			for range 5 {
 				if counts := z.place(90, set); apart(counts) > 4 {
@@ -92,7 +92,7 @@ func TestEachKindOfPodTakesTurnsOfItsOwn(t *testing.T) {
 	}
 	big := func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Requests = nil }
 	var counts []int
-	for range 90 { // were there one order of turns, each kind would go where the other does not
+	for range 90 { // with one shared order, each kind would go where the other does not
 		one := z.place(1, big)
 		z.place(2, func(*corev1.Pod) {})
 		counts = sum(counts, one)

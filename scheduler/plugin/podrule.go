@@ -9,80 +9,81 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// State is what the scheduler knows of the cluster.
+// State is the scheduler's state of the cluster.
 type State = cluster.State
 
-// PodRule looks at what one pod uses that pods of its shape do not share with it, such as its volumes. So nothing that it says
-// is kept: it is asked about the nodes that all other filters admit, best first, until it admits one.
+// PodRule depends on things that differ between pods of the same shape, such as volumes. So its results are not kept: it is
+// called for the nodes that all other filters admit, best first, until it admits one.
 type PodRule interface {
 	Plugin
-	// Open looks at a pod that is to be placed. It returns nil if it has nothing to say about the pod. The error is a [Refusal]
-	// if no node at all will do, and [Pending] if the pod is to wait.
+	// Open begins to place a pod. It returns nil if the rule does not apply to the pod. The error is a [Refusal] if no node is
+	// suitable, and a [Pending] if the pod must wait.
 	Open(pod *Pod, state *State) (Case, error)
 }
 
-// Refusal is the error of a [PodRule] that no node can satisfy as things are.
+// Refusal is the error of a [PodRule] if no node is suitable at present.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Pending is the error of a [PodRule] about a pod that is not to be tried yet, because something is still to be made for it.
-// Nobody is told.
+// Pending is the error of a [PodRule] for a pod that must not be tried yet, because something has not been created for it
+// yet. It is not reported to users.
 type Pending string
 
 func (p Pending) Error() string { return string(p) }
 
-// Case is a [PodRule] at work on one pod. It may also be a [Reserver], a [Preparer] and a [CaseScore].
+// Case is a [PodRule] for one pod. It may also be a [Reserver], a [Preparer], a [Releaser] and a [CaseScore].
 type Case interface {
-	// Filter is Filter of the type [Filter], for this pod.
+	// Filter returns nil if the pod may go to the node, and otherwise the reason.
 	Filter(node *Node) *Verdict
 }
 
-// Reserver takes what the pod is going to use, so that other pods do not get it.
+// Reserver reserves what the pod is going to use, so that other pods do not get it.
 type Reserver interface {
-	// Reserve is called when a node has been chosen. On an error nothing is reserved.
+	// Reserve is called when a node has been chosen. After an error nothing is reserved.
 	Reserve(node *Node) error
-	// Unreserve takes it back, if the pod does not get the node after all.
+	// Unreserve releases it, if the pod is not bound to the node.
 	Unreserve()
 }
 
-// Preparer has something to do in the API before the pod is bound, such as binding its volumes.
+// Preparer does something in the API before the pod is bound, such as binding its volumes.
 type Preparer interface {
-	// Prepares says whether there is anything to do. It is called after Reserve.
+	// Prepares reports whether there is anything to do. It is called after Reserve.
 	Prepares() bool
-	// Prepare may take its time: other pods are placed meanwhile. On an error the pod is not bound, and tried again later.
+	// Prepare may block: other pods are placed meanwhile. After an error the pod is not bound, and is tried again later.
 	Prepare(ctx context.Context, access Access) error
 }
 
-// Rescuer can give back what keeps the pod from being placed.
-type Rescuer interface {
-	// Rescue is called when no node has been found. do is nil if there is nothing to give back; note is what users are told.
-	Rescue() (note string, do func(ctx context.Context, access Access) error)
+// Releaser can release what keeps the pod from being placed.
+type Releaser interface {
+	// Release is called when no node was found. do is nil if there is nothing to release; note is added to the pod's
+	// message.
+	Release() (note string, do func(ctx context.Context, access Access) error)
 }
 
-// CaseScore says how good a node is for the pod, from 0 to [MaxScore]. It is asked about all nodes that are admitted.
+// CaseScore rates nodes for the pod, from 0 to [MaxScore]. It is called for all admitted nodes.
 type CaseScore interface {
-	// Scores says whether there is anything to score.
+	// Scores reports whether there is anything to score.
 	Scores() bool
 	Score(node *Node) int64
 }
 
-// Access is what a [Preparer] works with.
+// Access is what a [Preparer] uses.
 type Access interface {
 	Writer
-	// Look calls look while nothing changes the state. It must be quick.
-	Look(look func(*State))
-	// Tell records an event about the pod.
-	Tell(reason, message string)
-	// Changed is closed when something about volumes or devices has changed since it was called.
+	// WithState calls a function while the state does not change. The function must be fast.
+	WithState(look func(*State))
+	// RecordEvent records an event about the pod.
+	RecordEvent(reason, message string)
+	// Changed returns a channel that is closed at the next change of volumes or devices.
 	Changed() <-chan struct{}
 }
 
-// Writer is what pod rules write.
+// Writer writes the decisions of pod rules.
 type Writer interface {
 	UpdateVolume(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error)
 	UpdateClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error)
-	// ChangeResourceClaim changes a claim and its status, beginning with the version that is given. If there is a newer one
-	// change is asked again. It returns the claim as it was written.
+	// ChangeResourceClaim changes a claim and its status, starting with the given version. If there is a newer one, change
+	// is called again with that. It returns the written claim.
 	ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(now *resourcev1.ResourceClaim) error) (*resourcev1.ResourceClaim, error)
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// What rules are given. All of it is read only.
+// Types that rules receive. They must not be modified.
 type (
-	// Pod is what the scheduler keeps of a pod.
+	// Pod has the properties of a pod that the scheduler needs.
 	Pod = cluster.Pod
-	// Demand is what a pod asks of a node by itself, whatever runs elsewhere.
+	// Demand is what a pod requires of a node, independent of other pods.
 	Demand = cluster.Demand
-	// Shape is all about a pod that matters to where it, and others, can go.
+	// Shape has all properties of a pod that matter for the placement of itself and of others.
 	Shape = cluster.Shape
 	// Node is a node with the pods on it.
 	Node = cluster.Node
-	// Change says what about the cluster has changed.
+	// Change says what has changed in the cluster.
 	Change = cluster.Change
 )
 
-// The changes after which pods can be tried again.
+// Changes after which pods can be tried again.
 const (
 	NodeAdded        = cluster.NodeAdded
 	NodeRoom         = cluster.NodeRoom
@@ -33,14 +33,14 @@ const (
 	NamespaceChanged = cluster.NamespaceChanged
 )
 
-// Cluster is the whole cluster, as a [ClusterRule] sees it.
+// Cluster is the whole cluster, for a [ClusterRule].
 type Cluster interface {
-	// All ranges over the nodes, those included that only pods name ([Node.Present] is false then).
+	// All ranges over the nodes, including those that exist only in pods ([Node.Present] is false then).
 	All() iter.Seq[*Node]
-	// Pods ranges over the pods that have a node, and their nodes.
+	// Pods ranges over the pods with a node, and their nodes.
 	Pods() iter.Seq2[*Pod, *Node]
-	// NodeNamed finds a node by its name.
+	// NodeNamed returns the node with a name.
 	NodeNamed(name string) (*Node, bool)
-	// Nodes is the number of nodes that are present.
+	// Nodes returns the number of nodes that are present.
 	Nodes() int
 }

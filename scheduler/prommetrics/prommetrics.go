@@ -1,6 +1,5 @@
-// Package prommetrics counts what a scheduler does for Prometheus, under the
-// names that kube-scheduler uses: scheduler_schedule_attempts_total,
-// scheduler_pending_pods and so on.
+// Package prommetrics exports a scheduler's metrics to Prometheus, under kube-scheduler's names:
+// scheduler_schedule_attempts_total, scheduler_pending_pods and so on.
 package prommetrics
 
 import (
@@ -24,7 +23,7 @@ type Metrics struct {
 	victims  prometheus.Histogram
 }
 
-// New makes the metrics and registers them with each registerer given.
+// New makes the metrics and registers them with each registerer.
 func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -77,7 +76,7 @@ func (m *Metrics) Attempt(profile string, result scheduler.Result, took time.Dur
 // Decided implements [scheduler.Metrics].
 func (m *Metrics) Decided(took time.Duration) { m.decided.Observe(took.Seconds()) }
 
-// mostAttempts bounds the values of the label attempts.
+// mostAttempts is the maximum value of the label attempts.
 const mostAttempts = 15
 
 // Bound implements [scheduler.Metrics].

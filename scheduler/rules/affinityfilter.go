@@ -5,15 +5,15 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// affinityFilter holds what one shape insists on, and what others insist on about it.
+// affinityFilter has the required affinity and anti-affinity of one shape, and that of placed pods towards it.
 type affinityFilter struct {
 	tallies
 	near      []*tally
 	apart     []*tally
 	unwelcome []*tally
-	// alone says that the pod would satisfy its own affinity: the first of its kind must be allowed to come.
+	// alone reports that the pod satisfies its own affinity: the first of its kind must be placed somewhere.
 	alone bool
-	first bool // whether nobody who would satisfy it is anywhere
+	first bool // no placed pod satisfies its affinity
 }
 
 func newAffinityFilter(shape *cluster.Shape, state *cluster.State, apart []string) *affinityFilter {

@@ -5,10 +5,11 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// affinityScore holds what one shape prefers, and what others prefer about it.
+// affinityScore has the preferred affinity of one shape, and that of placed pods towards it.
 type affinityScore struct{ tallies }
 
-// newAffinityScore returns the score. requiredWeight is what it adds that a pod nearby insists on this one's company.
+// newAffinityScore returns the score. requiredWeight is the weight of the required affinity of placed pods towards the
+// pod.
 func newAffinityScore(shape *cluster.Shape, state *cluster.State, keys []string, requiredWeight int64) *affinityScore {
 	s := &affinityScore{}
 	for _, key := range keys {
@@ -27,7 +28,7 @@ func newAffinityScore(shape *cluster.Shape, state *cluster.State, keys []string,
 	return s
 }
 
-// preference adds up the weights of the terms by this topology key that look at pods of a shape.
+// preference adds the weights of the terms with this topology key that select pods of a shape.
 func preference(state *cluster.State, terms []cluster.WeightedTerm, key string, shape *cluster.Shape) int64 {
 	var sum int64
 	for i := range terms {

@@ -12,14 +12,14 @@ import (
 
 // Balance prefers nodes whose cpu and memory would be used more equally with the pod than without it.
 type Balance struct {
-	// Resources are those that are compared. None means cpu and memory.
+	// Resources are the compared resources. None means cpu and memory.
 	Resources []corev1.ResourceName
 }
 
 // Name is NodeResourcesBalancedAllocation.
 func (Balance) Name() string { return "NodeResourcesBalancedAllocation" }
 
-// Skip says whether the pod asks for none of them.
+// Skip reports whether the pod requests none of them.
 func (b Balance) Skip(demand *cluster.Demand) bool {
 	if len(b.Resources) > 0 {
 		return !slices.ContainsFunc(b.Resources, func(name corev1.ResourceName) bool { return amount(&demand.Requests, name) > 0 })
@@ -27,7 +27,7 @@ func (b Balance) Skip(demand *cluster.Demand) bool {
 	return demand.Requests.MilliCPU == 0 && demand.Requests.Memory == 0
 }
 
-// Score is 75 if the pod leaves the balance as it is, up to 100 if it mends it and down to 50 if it spoils it.
+// Score is 75 if the pod does not change the balance, up to 100 if it improves it and down to 50 if it makes it worse.
 func (b Balance) Score(demand *cluster.Demand, node *cluster.Node) int64 {
 	const half = plugin.MaxScore / 2
 	if len(b.Resources) > 0 {
@@ -45,11 +45,12 @@ func balance(node *cluster.Node, milliCPU, memory int64) int64 {
 	}
 	cpu := usedShare(node.Requested.MilliCPU+milliCPU, node.Allocatable.MilliCPU)
 	mem := usedShare(node.Requested.Memory+memory, node.Allocatable.Memory)
-	// The standard deviation of two numbers is half their distance.
+	// The standard deviation of two numbers is half their difference.
 	return int64((1 - math.Abs(cpu-mem)/2) * plugin.MaxScore)
 }
 
-// of is balance for any resources. Those that the node does not have, or that are extended and the pod does not ask for, do not count.
+// of is balance for any resources. Resources that the node does not have, and extended ones that the pod does not request, do not
+// count.
 func (b Balance) of(demand *cluster.Demand, node *cluster.Node, with bool) int64 {
 	var shares []float64
 	var sum float64

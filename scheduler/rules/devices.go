@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Devices keeps pods where their resource claims can have their devices, and allocates these.
+// Devices places pods where their resource claims can have their devices, and allocates the devices.
 type Devices struct {
 	expressions *cel.Cache
 	timeout     time.Duration // of binding conditions
@@ -39,7 +39,7 @@ func NewDevices(o DevicesOptions) *Devices {
 	}
 }
 
-// allocatorFeatures are those that are on by default in Kubernetes.
+// allocatorFeatures are the features that are enabled by default in Kubernetes.
 var allocatorFeatures = structured.Features{
 	AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, ConsumableCapacity: true,
 	DeviceBindingAndStatus: true,
@@ -57,15 +57,15 @@ var (
 // Name is DynamicResources.
 func (*Devices) Name() string { return "DynamicResources" }
 
-// Late says that it is named behind affinity.
+// Late implements [plugin.Late]: the rule is reported after affinity.
 func (*Devices) Late() {}
 
-// RequeuesOn lists all about devices, new nodes and labels.
+// RequeuesOn lists everything about devices, new nodes and labels.
 func (*Devices) RequeuesOn() cluster.Change {
 	return cluster.DeviceChanged | cluster.NodeAdded | cluster.NodeLabels
 }
 
-// Open finds the pod's claims.
+// Open reads the pod's claims.
 func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
 	if len(pod.Claims) == 0 {
 		return nil, nil
@@ -98,7 +98,7 @@ func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, err
 	return a, nil
 }
 
-// claimOf finds a claim; nil if the pod does not need it.
+// claimOf returns a claim; nil if the pod does not need it.
 func claimOf(pod *cluster.Pod, ref *cluster.PodClaim, state *cluster.State) (*resourcev1.ResourceClaim, error) {
 	if ref.Pending {
 		return nil, plugin.Pending(fmt.Sprintf("pod %q: ResourceClaim not created yet", pod.Key))
@@ -148,28 +148,28 @@ func checkClasses(c *resourcev1.ResourceClaim, state *cluster.State) error {
 	return nil
 }
 
-// allocation is the rule at work on one pod.
+// allocation is the rule's case for one pod.
 type allocation struct {
 	rule  *Devices
 	pod   *cluster.Pod
 	state *cluster.State
-	open  []*resourcev1.ResourceClaim // that have no devices yet
+	open  []*resourcev1.ResourceClaim // claims without devices
 	had   []allocated
 
 	reserved []claimChange
-	node     string // that they are reserved on
+	node     string // for which devices are reserved
 }
 
-// claimChange is a claim as it was when the node was chosen, and as it is to be.
+// claimChange is a claim when the node was chosen, and as it must become.
 type claimChange struct{ was, wanted *resourcev1.ResourceClaim }
 
-// allocated is a claim that has its devices, and where these can be used; nil: everywhere.
+// allocated is a claim that has its devices, and the nodes that can use them; nil: all.
 type allocated struct {
 	claim *resourcev1.ResourceClaim
 	nodes *nodeaffinity.NodeSelector
-	// lost says that the devices will not become ready for the pod.
+	// lost means that the devices will not become ready for the pod.
 	lost bool
-	// unavailable says that a node was refused because of it.
+	// unavailable means that a node was refused because of it.
 	unavailable bool
 }
 
@@ -189,7 +189,7 @@ func nodeObject(node *cluster.Node) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
 }
 
-// Filter refuses nodes where devices that are allocated cannot be used, and where none can be allocated.
+// Filter refuses nodes that cannot use the allocated devices, and nodes where the others cannot be allocated.
 func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
 	for i := range a.had {
 		had := &a.had[i]
@@ -209,12 +209,12 @@ func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
 	return nil
 }
 
-// allocate finds devices on a node for the claims that have none; nil if there are none.
+// allocate finds devices on a node for the claims without devices; nil if there are none.
 func (a *allocation) allocate(node *cluster.Node) ([]resourcev1.AllocationResult, error) {
 	if len(a.open) == 0 {
 		return nil, nil
 	}
-	ctx := context.Background() // the allocator logs with it, and works in memory
+	ctx := context.Background() // the allocator uses it for logs only
 	devices := &a.state.Devices
 	allocator, err := structured.NewAllocator(ctx, allocatorFeatures, devices.Taken(), devices, devices.SlicesFor(node.Name), a.rule.expressions)
 	if err != nil {

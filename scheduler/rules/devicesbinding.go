@@ -14,19 +14,19 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Why devices do not become ready, in kube-scheduler's words.
+// kube-scheduler's reasons why devices do not become ready.
 var (
 	errBindingTimeout = errors.New("device binding timeout")
 	errBindingFailed  = errors.New("device binding failed")
 )
 
-// conditioned says whether a claim has devices that must be ready before a pod is bound.
+// conditioned reports whether a claim has devices that must be ready before a pod is bound.
 func conditioned(c *resourcev1.ResourceClaim) bool {
 	return c.Status.Allocation != nil && slices.ContainsFunc(c.Status.Allocation.Devices.Results,
 		func(r resourcev1.DeviceRequestAllocationResult) bool { return len(r.BindingConditions) > 0 })
 }
 
-// ready says whether the devices of a claim are ready for its pods; an error means that they will not be.
+// ready reports whether the devices of a claim are ready for its pods; an error means that they will not be.
 func ready(c *resourcev1.ResourceClaim) (bool, error) {
 	if c.Status.Allocation == nil {
 		return false, nil
@@ -56,31 +56,31 @@ func ready(c *resourcev1.ResourceClaim) (bool, error) {
 	return true, nil
 }
 
-// late says whether the devices of a claim have had their time to become ready.
+// late reports whether the devices of a claim have exceeded their time to become ready.
 func (r *Devices) late(c *resourcev1.ResourceClaim, now time.Time) bool {
 	a := c.Status.Allocation
 	return a != nil && a.AllocationTimestamp != nil && conditioned(c) && a.AllocationTimestamp.Add(r.timeout).Before(now)
 }
 
-// lost says whether the devices of a claim will not become ready.
+// lost reports whether the devices of a claim will not become ready.
 func (r *Devices) lost(c *resourcev1.ResourceClaim, now time.Time) bool {
 	is, err := ready(c)
 	return err != nil || !is && r.late(c, now)
 }
 
-// untilBound waits until all devices are ready that must be.
+// untilBound waits until all devices that must be ready are ready.
 func (a *allocation) untilBound(ctx context.Context, access plugin.Access) error {
 	if !slices.ContainsFunc(a.reserved, func(c claimChange) bool { return conditioned(c.wanted) }) {
 		return nil
 	}
-	access.Tell("BindingConditionsPending", "waiting for binding conditions for device on node "+a.node)
+	access.RecordEvent("BindingConditionsPending", "waiting for binding conditions for device on node "+a.node)
 	ctx, cancel := context.WithTimeoutCause(ctx, a.rule.timeout, fmt.Errorf("%w: %w", errBindingTimeout, context.DeadlineExceeded))
 	defer cancel()
 	for {
 		changed := access.Changed()
 		var done bool
 		var err error
-		access.Look(func(*cluster.State) { done, err = a.isBound(time.Now()) })
+		access.WithState(func(*cluster.State) { done, err = a.isBound(time.Now()) })
 		if done || err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (a *allocation) untilBound(ctx context.Context, access plugin.Access) error
 	}
 }
 
-// isBound says whether the devices of all claims are ready, as far as the API shows.
+// isBound reports whether the devices of all claims are ready in the API.
 func (a *allocation) isBound(now time.Time) (bool, error) {
 	for _, c := range a.reserved {
 		key := cluster.Key{Namespace: c.was.Namespace, Name: c.was.Name}
@@ -101,7 +101,7 @@ func (a *allocation) isBound(now time.Time) (bool, error) {
 		case !ok:
 			return false, fmt.Errorf("resourceclaim.resource.k8s.io %q not found", key.Name)
 		case a.state.Devices.Assumed(key):
-			return false, nil // what was written is not shown yet
+			return false, nil // the API does not show the written claim yet
 		}
 		is, err := ready(claim)
 		switch {

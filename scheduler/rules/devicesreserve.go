@@ -50,29 +50,29 @@ func (a *allocation) take(was, wanted *resourcev1.ResourceClaim) {
 	a.reserved = append(a.reserved, claimChange{was, wanted})
 }
 
-// Unreserve takes the assumptions back.
+// Unreserve undoes the assumptions.
 func (a *allocation) Unreserve() {
 	for _, c := range a.reserved {
 		a.state.Devices.Restore(cluster.Key{Namespace: c.was.Namespace, Name: c.was.Name})
 	}
 }
 
-// Prepares says whether claims are to be written.
+// Prepares reports whether claims must be written.
 func (a *allocation) Prepares() bool { return len(a.reserved) > 0 }
 
-// Prepare writes the claims: a finalizer, so that none goes with its devices in use, and what has been decided.
+// Prepare writes the claims: a finalizer, so that no claim is deleted while its devices are in use, and the decision.
 func (a *allocation) Prepare(ctx context.Context, access plugin.Access) error {
 	for _, c := range a.reserved {
 		written, err := access.ChangeResourceClaim(ctx, c.was, func(now *resourcev1.ResourceClaim) error { return a.change(now, c.wanted) })
 		if err != nil {
 			return err
 		}
-		access.Look(func(s *cluster.State) { s.Devices.Written(written) })
+		access.WithState(func(s *cluster.State) { s.Devices.Written(written) })
 	}
 	return a.untilBound(ctx, access)
 }
 
-// change makes a claim as it is wanted, unless somebody else has changed it so that this would be wrong.
+// change applies the wanted change to a claim, unless another change of the claim makes that wrong.
 func (a *allocation) change(now, wanted *resourcev1.ResourceClaim) error {
 	switch {
 	case now.UID != wanted.UID:
@@ -98,8 +98,8 @@ func (a *allocation) change(now, wanted *resourcev1.ResourceClaim) error {
 	return nil
 }
 
-// Rescue gives back the devices of one claim that cannot be used where the pod could go, if no other pod uses them.
-func (a *allocation) Rescue() (string, func(context.Context, plugin.Access) error) {
+// Release releases the devices of one claim that cannot be used where the pod could go, if no other pod uses them.
+func (a *allocation) Release() (string, func(context.Context, plugin.Access) error) {
 	for _, had := range a.had {
 		users := had.claim.Status.ReservedFor
 		if !had.unavailable || len(users) > 1 || len(users) == 1 && !a.uses(had.claim) {
@@ -119,7 +119,7 @@ func (a *allocation) Rescue() (string, func(context.Context, plugin.Access) erro
 	return "", nil
 }
 
-// isNew says whether the devices of a claim are allocated for this pod.
+// isNew reports whether the devices of a claim are allocated for this pod.
 func (a *allocation) isNew(wanted *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(a.open, func(c *resourcev1.ResourceClaim) bool { return c.UID == wanted.UID })
 }

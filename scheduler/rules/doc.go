@@ -1,5 +1,4 @@
-// Package rules holds the filters and scores that every Kubernetes scheduler
-// has, with their names, their weights and the words in which they refuse.
+// Package rules has the filters and scores of kube-scheduler, with their names, weights and messages.
 //
-// [Defaults] puts them together as kube-scheduler does.
+// [Defaults] returns them as kube-scheduler uses them.
 package rules

@@ -6,15 +6,14 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Images prefers nodes that have the pod's images already, the more so the
-// larger they are, and the less so the fewer nodes have them: else the first
-// node to have an image would get all pods that use it.
+// Images prefers nodes that have the pod's images. Larger images count more. Images that few nodes have count less:
+// otherwise the first node with an image would get all pods that use it.
 type Images struct{}
 
 // Name is ImageLocality.
 func (Images) Name() string { return "ImageLocality" }
 
-// Version follows the images of all nodes.
+// Version changes with the images of all nodes.
 func (Images) Version(_ *cluster.Shape, state *cluster.State) uint64 { return state.ImagesVersion() }
 
 // Relations returns nothing if no node has any of the images.
@@ -32,14 +31,14 @@ func (Images) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Re
 	return []ruleset.Relation{imageScore{state: state, worth: worth, containers: int64(len(shape.Images))}}
 }
 
-// imageScore holds what each image is worth. It is made anew whenever that changes.
+// imageScore has the score of each image. It is made again when these change.
 type imageScore struct {
 	state      *cluster.State
 	worth      map[*cluster.Image]int64
 	containers int64
 }
 
-// Below the first an image is not worth moving a pod for; above the second, for each container, more makes no difference.
+// An image below the minimum does not count; for each container, size above the maximum does not count.
 const (
 	imageWorthMin = 23 << 20
 	imageWorthMax = 1000 << 20

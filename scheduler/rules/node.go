@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Unschedulable keeps pods off nodes that are cordoned, unless they tolerate it.
+// Unschedulable keeps pods off cordoned nodes, unless they tolerate that.
 type Unschedulable struct{}
 
 var (
@@ -34,7 +34,7 @@ func (Unschedulable) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.
 // RequeuesOn lists new nodes and nodes that are uncordoned.
 func (Unschedulable) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.NodeTaints }
 
-// NodeAffinity keeps pods on the nodes that their node selector and node affinity name, and prefers some of them.
+// NodeAffinity keeps pods on the nodes that match their node selector and node affinity, and prefers some of them.
 type NodeAffinity struct{}
 
 var offAffinity = plugin.Verdict{
@@ -54,10 +54,10 @@ func (NodeAffinity) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 	return nil
 }
 
-// RequeuesOn lists new nodes and labels.
+// RequeuesOn lists new nodes and changed labels.
 func (NodeAffinity) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.NodeLabels }
 
-// AddedNodes keeps pods on the nodes that the scheduler's configuration names, whatever they say themselves.
+// AddedNodes keeps pods on the nodes in the scheduler's configuration, in addition to their own affinity.
 type AddedNodes struct {
 	NodeAffinity
 	Match demand.NodeMatch
@@ -80,11 +80,11 @@ func (a AddedNodes) Filter(_ *cluster.Demand, node *cluster.Node) *plugin.Verdic
 // PreferredNodes scores by the weights of the preferred terms that a node matches.
 type PreferredNodes struct {
 	NodeAffinity
-	// Added are preferences that all pods have.
+	// Added are preferences that apply to all pods.
 	Added []demand.WeightedNodeTerm
 }
 
-// Skip says whether nothing is preferred.
+// Skip reports whether there are no preferences.
 func (p PreferredNodes) Skip(demand *cluster.Demand) bool {
 	return len(demand.Preferred)+len(p.Added) == 0
 }
@@ -107,7 +107,7 @@ func weightOf(terms []demand.WeightedNodeTerm, node *cluster.Node) int64 {
 // Normalize compares with the best node.
 func (PreferredNodes) Normalize(raw, _, highest int64) int64 { return shareOf(raw, highest) }
 
-// shareOf is raw in percent of the highest.
+// shareOf returns raw as a percentage of the highest.
 func shareOf(raw, highest int64) int64 {
 	if highest == 0 {
 		return 0

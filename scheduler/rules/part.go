@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Part is a rule of this package that depends on pods elsewhere, of which only the filters or only the scores are used.
+// Part returns a relational rule of this package of which only the filters or only the scores are used.
 func Part(rule plugin.Relational, filters, scores bool) plugin.Relational {
 	whole, ok := rule.(ruleset.Rule)
 	if !ok {
@@ -20,7 +20,7 @@ type part struct {
 	filters, scores bool
 }
 
-// Relations leaves out what is not used.
+// Relations leaves out the unused ones.
 func (p *part) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {
 	var used []ruleset.Relation
 	for _, r := range p.Rule.Relations(shape, state) {
@@ -33,7 +33,7 @@ func (p *part) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.R
 	return used
 }
 
-// RequeuesOn is the whole rule's.
+// RequeuesOn is that of the whole rule.
 func (p *part) RequeuesOn() cluster.Change {
 	if r, ok := p.Rule.(plugin.Requeuer); ok {
 		return r.RequeuesOn()

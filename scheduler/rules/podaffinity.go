@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// PodAffinity keeps pods together and apart as they and the pods around them ask for.
+// PodAffinity places pods by pod affinity and anti-affinity, their own and that of placed pods.
 type PodAffinity struct {
 	options PodAffinityOptions
 	seed    maphash.Seed
@@ -17,9 +17,9 @@ type PodAffinity struct {
 
 // PodAffinityOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
 type PodAffinityOptions struct {
-	// RequiredWeight is what it adds to a node's score that a pod nearby insists on the company of the one that is placed. nil means 1.
+	// RequiredWeight is the weight of the required affinity of placed pods towards the pod, in a node's score. nil means 1.
 	RequiredWeight *int64
-	// IgnorePreferred leaves out what pods prefer that are placed already, for pods that prefer nothing themselves.
+	// IgnorePreferred ignores the preferred affinity of placed pods for pods that have no preferences.
 	IgnorePreferred bool
 }
 
@@ -54,18 +54,18 @@ var (
 // Name is InterPodAffinity.
 func (*PodAffinity) Name() string { return "InterPodAffinity" }
 
-// RequeuesOn lists pods that come, go or change, and nodes and namespaces that do.
+// RequeuesOn lists placed, removed and changed pods, and changes of nodes and namespaces.
 func (*PodAffinity) RequeuesOn() cluster.Change {
 	return cluster.PodPlaced | cluster.PodGone | cluster.PodChanged |
 		cluster.NodeAdded | cluster.NodeGone | cluster.NodeLabels | cluster.NamespaceChanged
 }
 
-// Version follows which placed pods care about pods of this shape, by which labels of nodes.
+// Version changes with the topology keys of the affinity of placed pods towards pods of this shape.
 func (p *PodAffinity) Version(shape *cluster.Shape, state *cluster.State) uint64 {
 	return p.around(shape, state).stand
 }
 
-// Relations returns a filter and a score, as far as anybody cares.
+// Relations returns a filter and a score, as far as there is any affinity.
 func (p *PodAffinity) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {
 	s := p.around(shape, state)
 	var relations []ruleset.Relation
@@ -78,7 +78,7 @@ func (p *PodAffinity) Relations(shape *cluster.Shape, state *cluster.State) []ru
 	return relations
 }
 
-// tallies is a few of them that are kept together.
+// tallies are several tallies that are refreshed together.
 type tallies struct {
 	all     []*tally
 	counted uint64

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Ports keeps pods apart that want the same port of their host.
+// Ports keeps pods with the same host port on different nodes.
 type Ports struct{}
 
 var portTaken = plugin.Verdict{
@@ -16,10 +16,10 @@ var portTaken = plugin.Verdict{
 // Name is NodePorts.
 func (Ports) Name() string { return "NodePorts" }
 
-// Skip says whether the pod wants no port of its host.
+// Skip reports whether the pod has no host port.
 func (Ports) Skip(demand *cluster.Demand) bool { return len(demand.Ports) == 0 }
 
-// Filter refuses nodes where one of the ports is taken.
+// Filter refuses nodes where one of the ports is in use.
 func (Ports) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
 	if node.Ports.Conflicts(demand.Ports) {
 		return &portTaken
@@ -27,5 +27,5 @@ func (Ports) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict 
 	return nil
 }
 
-// RequeuesOn lists new nodes and pods that leave.
+// RequeuesOn lists new nodes and removed pods.
 func (Ports) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.PodGone }

@@ -11,15 +11,16 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Resources keeps pods on nodes that have room for them, and prefers those with most room left, or what its strategy says.
+// Resources keeps pods on nodes with enough free resources, and scores nodes by its strategy. By default it prefers those
+// with most free resources.
 type Resources struct {
 	options  ResourcesOptions
-	verdicts map[string]*plugin.Verdict // by what is short
+	verdicts map[string]*plugin.Verdict // by the missing resources
 }
 
 // ResourcesOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
 type ResourcesOptions struct {
-	// Ignored are extended resources that are not looked at, IgnoredGroups the parts of names before the slash.
+	// Ignored are extended resources that are not checked. IgnoredGroups are prefixes of such names, before the slash.
 	Ignored, IgnoredGroups []string
 	Strategy               Strategy
 }
@@ -29,7 +30,7 @@ func NewResources(options ResourcesOptions) *Resources {
 	return &Resources{options: options, verdicts: make(map[string]*plugin.Verdict)}
 }
 
-// ignores says whether an extended resource is not looked at.
+// ignores reports whether an extended resource is not checked.
 func (r *Resources) ignores(name corev1.ResourceName) bool {
 	group, _, _ := strings.Cut(string(name), "/")
 	return slices.Contains(r.options.Ignored, string(name)) || slices.Contains(r.options.IgnoredGroups, group)
@@ -38,7 +39,7 @@ func (r *Resources) ignores(name corev1.ResourceName) bool {
 // Name is NodeResourcesFit.
 func (*Resources) Name() string { return "NodeResourcesFit" }
 
-// Filter refuses nodes that lack room, naming all that is short.
+// Filter refuses nodes without enough free resources. The reasons name all that are missing.
 func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
 	var s shortage
 	if node.Pods+1 > node.AllowedPods {
@@ -62,14 +63,14 @@ func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 	return r.verdict(&s)
 }
 
-// RequeuesOn lists new nodes, more room on a node, and pods that leave.
+// RequeuesOn lists new nodes, more allocatable resources, and removed pods.
 func (*Resources) RequeuesOn() cluster.Change {
 	return cluster.NodeAdded | cluster.NodeRoom | cluster.PodGone
 }
 
-// shortage collects what a node lacks.
+// shortage collects the missing resources of a node.
 type shortage struct {
-	full    bool // no more pods
+	full    bool // the node has its maximum of pods
 	lasting bool // even the empty node is too small
 	names   []corev1.ResourceName
 }
@@ -107,7 +108,7 @@ func (r *Resources) verdict(s *shortage) *plugin.Verdict {
 	return v
 }
 
-// Score is what the strategy says. By default it is the share of cpu and memory that would be left, in percent.
+// Score is the strategy's score. By default it is the percentage of cpu and memory that would be free.
 func (r *Resources) Score(demand *cluster.Demand, node *cluster.Node) int64 {
 	if !r.options.Strategy.isDefault() {
 		return r.options.Strategy.score(demand, node)

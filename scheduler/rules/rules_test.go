@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// scene is one node, what runs there, and a pod that wants to come.
+// scene is one node with its pods, and a pod to place.
 type scene struct {
 	node corev1.Node
 	runs []corev1.PodSpec

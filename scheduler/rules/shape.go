@@ -1,12 +1,12 @@
 package rules
 
-// Shape is a broken line that says how good a utilization is. Its points are in ascending order of their utilization.
+// Shape is a function from utilization to score: a line through points, in ascending order of their utilization.
 type Shape []ShapePoint
 
 // ShapePoint is one point: a utilization in percent, and a score from 0 to [plugin.MaxScore].
 type ShapePoint struct{ Utilization, Score int64 }
 
-// at returns the score of a utilization. Left of the first point and right of the last one the line is level.
+// at returns the score of a utilization. Before the first point and after the last one the score is constant.
 func (s Shape) at(used int64) int64 {
 	for i, p := range s {
 		if used > p.Utilization {

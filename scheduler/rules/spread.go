@@ -11,16 +11,15 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Spread spreads pods over zones, hosts or whatever their constraints name.
-// Pods without constraints of their own that belong to a service or a workload
-// are spread over hosts and zones, as far as other scores let them.
+// Spread spreads pods over the topology domains of their constraints. Pods without constraints that belong to a service
+// or a workload are spread over hosts and zones, as a preference.
 type Spread struct {
 	options  SpreadOptions
 	seed     maphash.Seed
 	defaults map[*cluster.Shape]defaultSpread
 }
 
-// defaultSpread is the selector that a shape is spread by if it says nothing itself.
+// defaultSpread is the selector for default spreading of a shape.
 type defaultSpread struct {
 	epoch    uint64
 	selector labels.Selector // nil: none
@@ -29,8 +28,8 @@ type defaultSpread struct {
 
 // SpreadOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
 type SpreadOptions struct {
-	// Listed says that Default is for pods without constraints of their own, instead of constraints that should hold for
-	// hosts and zones. Their selectors are those of the pod's services and owner.
+	// Listed means that Default is used for pods without constraints, instead of the built-in preferences for hosts and
+	// zones. The selector is that of the pod's services and owner.
 	Listed  bool
 	Default []corev1.TopologySpreadConstraint
 }
@@ -55,13 +54,13 @@ var (
 // Name is PodTopologySpread.
 func (*Spread) Name() string { return "PodTopologySpread" }
 
-// RequeuesOn lists all that moves a domain's count, or the smallest of them.
+// RequeuesOn lists everything that changes a domain's count or the lowest count.
 func (*Spread) RequeuesOn() cluster.Change {
 	return cluster.NodeAdded | cluster.NodeGone | cluster.NodeLabels | cluster.NodeTaints |
 		cluster.PodPlaced | cluster.PodGone | cluster.PodChanged
 }
 
-// Version follows the selector of the default constraints.
+// Version changes with the selector of the default constraints.
 func (s *Spread) Version(shape *cluster.Shape, state *cluster.State) uint64 {
 	if len(shape.Spread) > 0 {
 		return 0
@@ -76,7 +75,7 @@ func (s *Spread) defaultOf(shape *cluster.Shape, state *cluster.State) defaultSp
 		return d
 	}
 	if len(s.defaults) > 4096 {
-		clear(s.defaults) // most of these shapes will be gone
+		clear(s.defaults) // most of these shapes have no pods any more
 	}
 	d = defaultSpread{epoch: epoch, selector: state.WorkloadSelector(shape)}
 	if d.selector != nil {
@@ -86,7 +85,7 @@ func (s *Spread) defaultOf(shape *cluster.Shape, state *cluster.State) defaultSp
 	return d
 }
 
-// Relations returns a filter for constraints that must hold and a score for those that should.
+// Relations returns a filter for DoNotSchedule constraints and a score for ScheduleAnyway constraints.
 func (s *Spread) Relations(shape *cluster.Shape, state *cluster.State) []ruleset.Relation {
 	constraints, own := shape.Spread, true
 	if len(constraints) == 0 {
@@ -128,8 +127,8 @@ func (s *Spread) defaultConstraints(selector labels.Selector) []cluster.SpreadCo
 	return []cluster.SpreadConstraint{soft(corev1.LabelHostname, 3), soft(corev1.LabelTopologyZone, 5)}
 }
 
-// newSpreadTally counts the pods that a constraint selects. Where several
-// constraints need all their labels, a node that lacks one counts for none.
+// newSpreadTally counts the pods that a constraint selects. If several constraints need all their labels, a node
+// without one of them counts for none.
 func newSpreadTally(shape *cluster.Shape, state *cluster.State, c *cluster.SpreadConstraint, needed []cluster.SpreadConstraint) *tally {
 	t := newTally(state, c.TopologyKey, func(other *cluster.Shape) int64 {
 		if other.Namespace == shape.Namespace && c.Selector.Matches(other.Labels) {

@@ -5,19 +5,19 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// spreadFilter holds the constraints of one shape that must hold.
+// spreadFilter has the DoNotSchedule constraints of one shape.
 type spreadFilter struct {
 	constraints []hardConstraint
 	epoch       uint64
-	counted     uint64 // the epochs of the tallies
+	counted     uint64 // the sum of the tallies' epochs
 }
 
 type hardConstraint struct {
 	*tally
-	self       int64 // 1 if the pod counts itself
+	self       int64 // 1 if the constraint selects the pod itself
 	maxSkew    int64
 	minDomains int64
-	least      int64 // the smallest count that others are compared with
+	least      int64 // the lowest count, to which others are compared
 }
 
 func newSpreadFilter(shape *cluster.Shape, state *cluster.State, constraints []cluster.SpreadConstraint) *spreadFilter {
@@ -41,7 +41,7 @@ func (f *spreadFilter) Refresh(changed []int32) {
 		counted += c.epoch
 		least := c.lowest()
 		if int64(c.occupied) < c.minDomains {
-			least = 0 // there should be more domains, and they would be empty
+			least = 0 // there are fewer domains than minDomains, so an empty one is assumed
 		}
 		if least != c.least {
 			c.least = least

@@ -8,10 +8,10 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// spreadScore holds the constraints of one shape that should hold.
+// spreadScore has the ScheduleAnyway constraints of one shape.
 type spreadScore struct {
 	constraints []softConstraint
-	needAll     bool // nodes that lack one of the labels are not rated
+	needAll     bool // nodes without one of the labels are unrated
 	epoch       uint64
 	counted     uint64
 }
@@ -19,7 +19,7 @@ type spreadScore struct {
 type softConstraint struct {
 	*tally
 	maxSkew int64
-	weight  float64 // the more domains there are, the less pods there are in each
+	weight  float64 // the more domains there are, the fewer pods each has
 	size    int
 }
 
@@ -58,7 +58,7 @@ func (s *spreadScore) Refresh(changed []int32) {
 
 func (s *spreadScore) Version() uint64 { return s.epoch }
 
-// Score grows with the number of pods where the node is: lower is better.
+// Score grows with the number of pods in the node's domains: lower is better.
 func (s *spreadScore) Score(node int) int64 {
 	var sum float64
 	for i := range s.constraints {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Strategy says how good it is that resources of a node are used. The zero value is LeastAllocated of cpu and memory.
+// Strategy rates the utilization of a node's resources. The zero value is LeastAllocated of cpu and memory.
 type Strategy struct {
 	Type      StrategyType
 	Resources []WeightedResource
@@ -20,14 +20,14 @@ type Strategy struct {
 // StrategyType is the name of a strategy; empty means LeastAllocated.
 type StrategyType string
 
-// The strategies of kube-scheduler.
+// kube-scheduler's strategies.
 const (
 	LeastAllocated           StrategyType = "LeastAllocated"
 	MostAllocated            StrategyType = "MostAllocated"
 	RequestedToCapacityRatio StrategyType = "RequestedToCapacityRatio"
 )
 
-// WeightedResource is a resource that counts several times.
+// WeightedResource is a resource and its weight.
 type WeightedResource struct {
 	Name   corev1.ResourceName
 	Weight int64
@@ -35,7 +35,7 @@ type WeightedResource struct {
 
 func (s *Strategy) isDefault() bool { return s.Type == "" && len(s.Resources) == 0 }
 
-// score rates a node as it would be with the pod.
+// score rates a node with the pod on it.
 func (s *Strategy) score(d *cluster.Demand, node *cluster.Node) int64 {
 	var sum, weights int64
 	for _, r := range s.Resources {
@@ -70,7 +70,7 @@ func (s *Strategy) rate(used, have int64) int64 {
 	return max(0, have-used) * plugin.MaxScore / have
 }
 
-// scored is amount, with defaults for containers that name neither cpu nor memory.
+// scored is amount, with defaults for containers that request neither cpu nor memory.
 func scored(requested, withDefaults *demand.Resources, name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory:
@@ -79,7 +79,7 @@ func scored(requested, withDefaults *demand.Resources, name corev1.ResourceName)
 	return amount(requested, name)
 }
 
-// amount is how much there is of a resource.
+// amount returns the amount of a resource.
 func amount(r *demand.Resources, name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:

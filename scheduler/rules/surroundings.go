@@ -8,12 +8,12 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// surroundings is what pods that are already placed want of the pods of one shape.
+// surroundings has the affinity of placed pods towards the pods of one shape.
 type surroundings struct {
 	epoch  uint64
 	stand  uint64
-	apart  []string // topology keys by which some must not be near it
-	scored []string // topology keys by which some like or dislike it, or it them
+	apart  []string // topology keys of anti-affinity
+	scored []string // topology keys of preferences, of the placed pods or of the shape
 }
 
 func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroundings {
@@ -23,7 +23,7 @@ func (p *PodAffinity) around(shape *cluster.Shape, state *cluster.State) surroun
 		return s
 	}
 	if len(p.known) > 4096 {
-		clear(p.known) // most of these shapes will be gone
+		clear(p.known) // most of these shapes have no pods any more
 	}
 	s = p.lookAround(shape, state)
 	s.epoch = epoch

@@ -7,8 +7,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Taints keeps pods off nodes with taints that they do not tolerate, and
-// prefers nodes without taints that ask to be avoided.
+// Taints keeps pods off nodes with taints that they do not tolerate, and prefers nodes without PreferNoSchedule taints.
 type Taints struct{}
 
 var untolerated = plugin.Verdict{
@@ -48,5 +47,5 @@ func (Taints) Normalize(raw, lowest, _ int64) int64 {
 	return plugin.MaxScore - shareOf(raw, lowest)
 }
 
-// RequeuesOn lists new nodes and taints.
+// RequeuesOn lists new nodes and changed taints.
 func (Taints) RequeuesOn() cluster.Change { return cluster.NodeAdded | cluster.NodeTaints }

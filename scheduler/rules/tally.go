@@ -6,15 +6,14 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// tally adds up, for each value of one node label (each zone, each host), what
-// the pods there weigh. It is told which nodes have changed and looks only at
-// those; what a pod weighs depends on its shape alone and is worked out once.
+// tally adds the weights of pods for each value of one node label (each zone, each host). It reads only nodes that have
+// changed. A pod's weight depends on its shape alone and is computed once.
 type tally struct {
 	state  *cluster.State
 	key    string
 	weigh  func(*cluster.Shape) int64
-	counts func(*cluster.Node) bool // nodes that do not count have a domain but add nothing; nil: all count
-	ending bool                     // whether pods that are ending weigh as well
+	counts func(*cluster.Node) bool // whether a node's pods count; nil: those of all nodes do
+	ending bool                     // terminating pods count too
 
 	known   map[*cluster.Shape]int64
 	ids     map[string]int32
@@ -23,13 +22,13 @@ type tally struct {
 
 	total    int64 // over all domains
 	occupied int   // domains with a node that counts
-	low      int64 // the smallest sum among those
-	atLow    int   // how many have it; 0: must be searched for
+	low      int64 // the lowest sum of these domains
+	atLow    int   // how many domains have it; 0: must be searched for
 
 	epoch uint64
 }
 
-// tallied is what one node adds.
+// tallied is the contribution of one node.
 type tallied struct {
 	domain int32 // noDomain: the node lacks the label
 	counts bool
@@ -38,7 +37,7 @@ type tallied struct {
 
 type domain struct {
 	sum   int64
-	nodes int32 // that count
+	nodes int32 // nodes that count
 }
 
 const noDomain = -1
@@ -47,7 +46,7 @@ func newTally(state *cluster.State, key string, weigh func(*cluster.Shape) int64
 	return &tally{state: state, key: key, weigh: weigh, known: make(map[*cluster.Shape]int64), ids: make(map[string]int32)}
 }
 
-// refresh takes in nodes that have changed.
+// refresh reads the nodes that have changed.
 func (t *tally) refresh(changed []int32) {
 	for len(t.nodes) < t.state.Slots() {
 		t.nodes = append(t.nodes, tallied{domain: noDomain})
@@ -92,7 +91,7 @@ func (t *tally) weight(shape *cluster.Shape) int64 {
 	w, ok := t.known[shape]
 	if !ok {
 		if len(t.known) > 4096 {
-			clear(t.known) // most of these shapes will be gone
+			clear(t.known) // most of these shapes have no pods any more
 		}
 		w = t.weigh(shape)
 		t.known[shape] = w
@@ -100,7 +99,7 @@ func (t *tally) weight(shape *cluster.Shape) int64 {
 	return w
 }
 
-// set replaces what a node adds. The epoch stays if no other node can tell.
+// set replaces a node's contribution. The epoch changes if other nodes may be affected.
 func (t *tally) set(i int, now tallied) {
 	was := t.nodes[i]
 	if was == now {
@@ -124,7 +123,7 @@ func (t *tally) set(i int, now tallied) {
 	}
 }
 
-// shift changes a domain's sum and the number of its nodes, and keeps the smallest sum.
+// shift changes a domain's sum and the number of its nodes, and updates the lowest sum.
 func (t *tally) shift(id int32, weight int64, nodes int32) {
 	d := &t.domains[id]
 	if d.nodes > 0 {
@@ -148,7 +147,7 @@ func (t *tally) shift(id int32, weight int64, nodes int32) {
 	}
 }
 
-// lowest is the smallest sum of a domain with nodes that count.
+// lowest returns the lowest sum of the domains with nodes that count.
 func (t *tally) lowest() int64 {
 	if t.atLow > 0 {
 		return t.low
@@ -167,7 +166,7 @@ func (t *tally) lowest() int64 {
 	return t.low
 }
 
-// at returns the sum where a node is, or false if it lacks the label.
+// at returns the sum of a node's domain, or false if it lacks the label.
 func (t *tally) at(node int) (int64, bool) {
 	id := t.nodes[node].domain
 	if id == noDomain {

@@ -17,15 +17,15 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// VolumeBinding keeps pods where their volumes can be used, and binds the volumes of claims that wait for their first consumer.
+// VolumeBinding places pods where their volumes can be used, and binds the claims with volumeBindingMode WaitForFirstConsumer.
 type VolumeBinding struct {
-	// Timeout is how long a pod waits for its volumes to be bound. 0 means 10 minutes.
+	// Timeout is how long a pod waits until its volumes are bound. 0 means 10 minutes.
 	Timeout time.Duration
-	// Shape says how good a node is whose capacity would be used so far. None means that emptier ones are better.
+	// Shape rates nodes by the utilization of their storage capacity. Empty: lower utilization is better.
 	Shape Shape
 }
 
-// What VolumeBinding says of a node. Several of them can be true.
+// Reasons of VolumeBinding. A node may have several.
 const (
 	volumeElsewhere = "node(s) didn't match PersistentVolume's node affinity"
 	nothingToBind   = "node(s) didn't find available persistent volumes to bind"
@@ -39,13 +39,13 @@ const bindTimeout = 10 * time.Minute
 // Name is VolumeBinding.
 func (VolumeBinding) Name() string { return "VolumeBinding" }
 
-// RequeuesOn lists nodes, their labels, and all about volumes.
+// RequeuesOn lists nodes, their labels, and everything about volumes.
 func (VolumeBinding) RequeuesOn() cluster.Change {
 	return cluster.NodeAdded | cluster.NodeLabels |
 		cluster.ClassChanged | cluster.ClaimChanged | cluster.VolumeChanged | cluster.DriverChanged
 }
 
-// Open sorts the pod's claims.
+// Open sorts the pod's claims into bound and delayed ones.
 func (r VolumeBinding) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
 	c := &binding{pod: pod, state: state, timeout: cmp.Or(r.Timeout, bindTimeout), shape: r.Shape}
 	if len(c.shape) == 0 {
@@ -82,7 +82,7 @@ func (r VolumeBinding) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case
 	return c, nil
 }
 
-// usable finds a claim that a pod can use.
+// usable returns a claim if the pod can use it.
 func usable(pod *cluster.Pod, v *cluster.Volume, state *cluster.State) (*corev1.PersistentVolumeClaim, error) {
 	claim, ok := state.Storage.Claim(cluster.Key{Namespace: pod.Key.Namespace, Name: v.Claim})
 	switch {
@@ -100,7 +100,7 @@ func usable(pod *cluster.Pod, v *cluster.Volume, state *cluster.State) (*corev1.
 	return claim, nil
 }
 
-// belongsTo refuses a claim that has the name of an ephemeral volume of the pod but was not made for it.
+// belongsTo returns an error if a claim has the name of an ephemeral volume of the pod but was not made for the pod.
 func belongsTo(pod *cluster.Pod, claim *corev1.PersistentVolumeClaim) error {
 	err := ephemeral.VolumeIsForPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Key.Namespace, Name: pod.Key.Name, UID: pod.UID,
@@ -115,7 +115,7 @@ func fullyBound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, volume.AnnBindCompleted)
 }
 
-// waitsForConsumer says whether a claim is bound only when a pod that uses it has a node.
+// waitsForConsumer reports whether a claim is bound only when a pod that uses it has a node.
 func waitsForConsumer(claim *corev1.PersistentVolumeClaim, state *cluster.State) (bool, error) {
 	name := volume.GetPersistentVolumeClaimClass(claim)
 	if name == "" {
@@ -136,7 +136,7 @@ func bySize(a, b *corev1.PersistentVolumeClaim) int {
 	return x.Cmp(y)
 }
 
-// binding is VolumeBinding at work on one pod.
+// binding is the rule's case for one pod.
 type binding struct {
 	pod            *cluster.Pod
 	state          *cluster.State
@@ -146,13 +146,13 @@ type binding struct {
 
 	candidates map[string]*candidates // by class
 
-	// What has been reserved.
+	// The reservation.
 	node    string
 	volumes []*corev1.PersistentVolume      // to be bound to delayed claims
 	claims  []*corev1.PersistentVolumeClaim // to be provisioned
 }
 
-// plan is how the delayed claims get their volumes on a node.
+// plan has the volumes for the delayed claims on a node.
 type plan struct {
 	volumes    []match
 	provisions []provision
@@ -163,13 +163,13 @@ type match struct {
 	claim  *corev1.PersistentVolumeClaim
 }
 
-// provision is a claim for which a volume is made. room is nil if nobody says how much there is.
+// provision is a claim for which a volume will be provisioned. room is nil if no capacity is published.
 type provision struct {
 	claim *corev1.PersistentVolumeClaim
 	room  *storagev1.CSIStorageCapacity
 }
 
-// Filter refuses nodes where one of the volumes cannot be used, found or made.
+// Filter refuses nodes where a bound volume cannot be used, or no volume can be found or provisioned.
 func (c *binding) Filter(node *cluster.Node) *plugin.Verdict {
 	reasons := c.checkBound(node)
 	if len(c.delayed) > 0 {
@@ -183,7 +183,7 @@ func (c *binding) Filter(node *cluster.Node) *plugin.Verdict {
 	return &plugin.Verdict{Plugin: VolumeBinding{}.Name(), Reasons: reasons, Lasting: true}
 }
 
-// rank is the order in which reasons are named.
+// rank is the order of the reasons in messages.
 var rank = map[string]int{volumeElsewhere: 0, nothingToBind: 1, tooLittleSpace: 2, volumeGone: 3}
 
 func (c *binding) checkBound(node *cluster.Node) []string {
@@ -199,7 +199,7 @@ func (c *binding) checkBound(node *cluster.Node) []string {
 	return nil
 }
 
-// plan finds volumes for the delayed claims that can be used on a node, and otherwise says why there are none.
+// plan finds usable volumes for the delayed claims on a node, or returns the reasons why there are none.
 func (c *binding) plan(node *cluster.Node) (plan, []string) {
 	var p plan
 	var missing []*corev1.PersistentVolumeClaim
@@ -248,7 +248,7 @@ func (c *binding) match(claim *corev1.PersistentVolumeClaim, node *cluster.Node,
 	return v
 }
 
-// canProvision says why no volume can be made for a claim on a node; nothing if one can.
+// canProvision returns the reason why no volume can be provisioned for a claim on a node, or "".
 func (c *binding) canProvision(claim *corev1.PersistentVolumeClaim, node *cluster.Node) (*storagev1.CSIStorageCapacity, string) {
 	class, ok := c.state.Storage.Class(volume.GetPersistentVolumeClaimClass(claim))
 	if !ok || class.Provisioner == "" || class.Provisioner == volume.NotSupportedProvisioner {
@@ -282,7 +282,7 @@ func reaches(capacity *storagev1.CSIStorageCapacity, of map[string]string) bool 
 	return err == nil && selector.Matches(labels.Set(of))
 }
 
-// inTopology says whether one of the terms matches the labels, or there are none.
+// inTopology reports whether one of the terms matches the labels, or there are no terms.
 func inTopology(terms []corev1.TopologySelectorTerm, of map[string]string) bool {
 	if len(terms) == 0 {
 		return true

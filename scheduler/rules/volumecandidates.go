@@ -9,19 +9,19 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// candidates are the volumes of one class that may be bound to delayed claims. Most of them are local ones, and a node is asked
-// about its own only.
+// candidates are the volumes of one class that may be bound to delayed claims. Most are local volumes. These are only checked
+// for their own node.
 type candidates struct {
 	byHost   map[string][]*corev1.PersistentVolume
 	anywhere []*corev1.PersistentVolume
 }
 
-// candidatesOf leaves out volumes that others have.
+// candidatesOf returns the volumes that are not bound to other claims.
 func (c *binding) candidatesOf(class string) *candidates {
 	list := &candidates{byHost: make(map[string][]*corev1.PersistentVolume)}
 	for _, v := range c.state.Storage.VolumesOf(class) {
 		if v.Spec.ClaimRef != nil {
-			// A volume that is promised to a claim counts for it wherever it is: the claim gets no other one.
+			// A volume that is reserved for one of the claims is used for it on every node: the claim gets no other one.
 			promised := slices.ContainsFunc(c.delayed, func(claim *corev1.PersistentVolumeClaim) bool {
 				return volume.IsVolumeBoundToClaim(v, claim)
 			})
@@ -39,7 +39,7 @@ func (c *binding) candidatesOf(class string) *candidates {
 	return list
 }
 
-// near are the candidates for a node.
+// near returns the candidates for a node.
 func (l *candidates) near(node *cluster.Node) []*corev1.PersistentVolume {
 	local := l.byHost[node.Labels[corev1.LabelHostname]]
 	if len(l.anywhere) == 0 {
@@ -48,7 +48,7 @@ func (l *candidates) near(node *cluster.Node) []*corev1.PersistentVolume {
 	return slices.Concat(local, l.anywhere)
 }
 
-// hostOf returns the host of a local volume, if its affinity names that and nothing else.
+// hostOf returns the host of a local volume, if its affinity is for that host only.
 func hostOf(v *corev1.PersistentVolume) (string, bool) {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return "", false

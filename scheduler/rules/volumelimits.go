@@ -21,12 +21,12 @@ var tooManyVolumes = plugin.Verdict{
 // Name is NodeVolumeLimits.
 func (VolumeLimits) Name() string { return "NodeVolumeLimits" }
 
-// RequeuesOn lists what drivers say, pods that leave, and claims.
+// RequeuesOn lists changes of drivers, removed pods, and claims.
 func (VolumeLimits) RequeuesOn() cluster.Change {
 	return cluster.DriverChanged | cluster.PodGone | cluster.ClaimChanged
 }
 
-// Open lists the pod's volumes of drivers.
+// Open lists the pod's volumes with CSI drivers.
 func (VolumeLimits) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
 	c := &limits{state: state, wanted: make(map[string]string)}
 	for i := range pod.Volumes {
@@ -49,7 +49,7 @@ func (VolumeLimits) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, e
 	return c, nil
 }
 
-// driverOf returns the driver of a claim, and what it calls the volume. A volume that is still to be provisioned counts too.
+// driverOf returns a claim's driver and the driver's handle of the volume. A volume that will be provisioned counts too.
 func driverOf(claim *corev1.PersistentVolumeClaim, state *cluster.State) (driver, handle string) {
 	if v, ok := state.Storage.Volume(claim.Spec.VolumeName); ok {
 		if v.Spec.CSI == nil {
@@ -64,13 +64,13 @@ func driverOf(claim *corev1.PersistentVolumeClaim, state *cluster.State) (driver
 	return class.Provisioner, "claim " + claim.Namespace + "/" + claim.Name
 }
 
-// limits are the volumes of one pod.
+// limits is the rule's case for one pod.
 type limits struct {
 	state  *cluster.State
 	wanted map[string]string // the driver of each volume
 }
 
-// Filter refuses nodes that lack a driver which asks for that, and nodes that cannot attach all of the pod's volumes.
+// Filter refuses nodes without a driver that is required there, and nodes that cannot attach all of the pod's volumes.
 func (c *limits) Filter(node *cluster.Node) *plugin.Verdict {
 	onNode, _ := c.state.Storage.Node(node.Name)
 	for _, driver := range c.wanted {
@@ -102,7 +102,7 @@ func (c *limits) Filter(node *cluster.Node) *plugin.Verdict {
 	return nil
 }
 
-// attached are the volumes that the pods of a node use, and others that are still attached to it, with their drivers.
+// attached returns the volumes that the node's pods use, and others that are still attached to it, with their drivers.
 func (c *limits) attached(node *cluster.Node) map[string]string {
 	volumes := make(map[string]string)
 	for _, pod := range node.WithVolumes {
@@ -128,7 +128,7 @@ func (c *limits) attached(node *cluster.Node) map[string]string {
 	return volumes
 }
 
-// missing says whether a node lacks a driver without which no pod that needs it may come.
+// missing reports whether a node lacks a driver that pods require on their node.
 func (c *limits) missing(name string, onNode *storagev1.CSINode) bool {
 	driver, ok := c.state.Storage.Driver(name)
 	if !ok || driver.Spec.PreventPodSchedulingIfMissing == nil || !*driver.Spec.PreventPodSchedulingIfMissing {
@@ -145,7 +145,7 @@ func (c *limits) missing(name string, onNode *storagev1.CSINode) bool {
 	return true
 }
 
-// limitsOf is how many volumes each driver can attach to a node.
+// limitsOf returns how many volumes each driver can attach to a node.
 func limitsOf(onNode *storagev1.CSINode) map[string]int32 {
 	if onNode == nil {
 		return nil

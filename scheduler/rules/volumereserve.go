@@ -42,7 +42,7 @@ func (c *binding) Reserve(node *cluster.Node) error {
 	return nil
 }
 
-// Unreserve takes the assumptions back.
+// Unreserve undoes the assumptions.
 func (c *binding) Unreserve() {
 	for _, v := range c.volumes {
 		c.state.Storage.RestoreVolume(v.Name)
@@ -56,7 +56,7 @@ func keyOf(claim *corev1.PersistentVolumeClaim) storage.Key {
 	return storage.Key{Namespace: claim.Namespace, Name: claim.Name}
 }
 
-// Prepares says whether volumes or claims are to be bound.
+// Prepares reports whether volumes or claims must be bound.
 func (c *binding) Prepares() bool { return len(c.volumes) > 0 || len(c.claims) > 0 }
 
 // Prepare writes the decision and waits until volumes and claims are bound.
@@ -81,7 +81,7 @@ func (c *binding) Prepare(ctx context.Context, access plugin.Access) error {
 		changed := access.Changed()
 		var done bool
 		var err error
-		access.Look(func(*cluster.State) { done, err = c.isBound() })
+		access.WithState(func(*cluster.State) { done, err = c.isBound() })
 		if err != nil {
 			return fmt.Errorf("binding volumes: %w", err)
 		}
@@ -96,7 +96,7 @@ func (c *binding) Prepare(ctx context.Context, access plugin.Access) error {
 	}
 }
 
-// isBound says whether all volumes are bound; an error means that they never will be, as things are.
+// isBound reports whether all volumes are bound; an error means that they never will be.
 func (c *binding) isBound() (bool, error) {
 	node, ok := c.state.NodeNamed(c.node)
 	if !ok || !node.Present {
@@ -166,7 +166,7 @@ func suits(v *corev1.PersistentVolume, node *cluster.Node) error {
 	return nil
 }
 
-// Scores says whether some node may be better: where volumes are chosen or made.
+// Scores reports whether volumes are chosen or provisioned, so that nodes can differ.
 func (c *binding) Scores() bool {
 	for _, claim := range c.delayed {
 		class := volume.GetPersistentVolumeClaimClass(claim)
@@ -180,7 +180,7 @@ func (c *binding) Scores() bool {
 	return false
 }
 
-// Score rates how much of the volumes, or of the capacity where they are made, would be used.
+// Score rates the utilization of the volumes, or of the capacity where they are provisioned.
 func (c *binding) Score(node *cluster.Node) int64 {
 	p, reasons := c.plan(node)
 	if len(reasons) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// VolumeRestrictions keeps pods apart that may not use the same volume at once: disks without a claim that only one pod of a
-// node may write, and claims with the access mode ReadWriteOncePod.
+// VolumeRestrictions refuses nodes and volumes that pods may not share: disks without a claim that only one pod of a node
+// may write, and claims with the access mode ReadWriteOncePod.
 type VolumeRestrictions struct{}
 
 var (
@@ -28,12 +28,12 @@ var (
 // Name is VolumeRestrictions.
 func (VolumeRestrictions) Name() string { return "VolumeRestrictions" }
 
-// RequeuesOn lists new nodes, pods that leave, and claims.
+// RequeuesOn lists new nodes, removed pods, and claims.
 func (VolumeRestrictions) RequeuesOn() cluster.Change {
 	return cluster.NodeAdded | cluster.PodGone | cluster.ClaimChanged
 }
 
-// Open looks at the pod's claims and disks.
+// Open reads the pod's claims and disks.
 func (VolumeRestrictions) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
 	c := restrictions{state: state}
 	for i := range pod.Volumes {
@@ -62,10 +62,10 @@ func claimNotFound(name string) error {
 	return plugin.Refusal(fmt.Sprintf("persistentvolumeclaim %q not found", name))
 }
 
-// restrictions are those of one pod.
+// restrictions is the rule's case for one pod.
 type restrictions struct {
 	state  *cluster.State
-	claims []cluster.Key // that one pod alone may use
+	claims []cluster.Key // that only one pod may use
 	disks  []*corev1.VolumeSource
 }
 
@@ -88,7 +88,7 @@ func (c *restrictions) Filter(node *cluster.Node) *plugin.Verdict {
 	return nil
 }
 
-// disksConflict says whether two volumes are the same disk, and one of the pods wants to write.
+// disksConflict reports whether two volumes are the same disk, and one of the pods writes to it.
 func disksConflict(a, b *corev1.VolumeSource) bool {
 	switch {
 	case a.GCEPersistentDisk != nil && b.GCEPersistentDisk != nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// VolumeZone keeps pods in the zones and regions that the labels of their volumes name.
+// VolumeZone keeps pods in the zones and regions of their volumes' labels.
 type VolumeZone struct{}
 
 var otherZone = plugin.Verdict{
@@ -22,7 +22,7 @@ var otherZone = plugin.Verdict{
 	Lasting: true,
 }
 
-// zoneLabels are the labels that are looked at, and by which label a node may say the same.
+// zoneLabels are the labels that are checked, with the node label that means the same.
 var zoneLabels = map[string]string{
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
@@ -60,7 +60,7 @@ func (VolumeZone) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, err
 	return c, nil
 }
 
-// volumeOf returns the volume of a claim; nil if it gets one when its pod has a node.
+// volumeOf returns the volume of a claim; nil if it is bound only when its pod has a node.
 func volumeOf(key cluster.Key, state *cluster.State) (*corev1.PersistentVolume, error) {
 	claim, ok := state.Storage.Claim(key)
 	if !ok {
@@ -89,13 +89,13 @@ func volumeOf(key cluster.Key, state *cluster.State) (*corev1.PersistentVolume, 
 	return nil, plugin.Refusal("PersistentVolume had no name")
 }
 
-// zone is what one label of a volume asks for.
+// zone is a requirement from one label of a volume.
 type zone struct {
 	key    string
 	values []string
 }
 
-// zonesOf reads the labels of a volume. A value can name several zones.
+// zonesOf returns the requirements of a volume's labels. A value can contain several zones.
 func zonesOf(v *corev1.PersistentVolume) []zone {
 	var zones []zone
 	for key := range zoneLabels {
@@ -108,7 +108,7 @@ func zonesOf(v *corev1.PersistentVolume) []zone {
 	return zones
 }
 
-// zoneValues parts a label's value at the separator of zones. One with an empty part is no list of zones.
+// zoneValues splits a label's value into zones. A value with an empty part is not a list.
 func zoneValues(value string) []string {
 	values := strings.Split(value, "__")
 	for i := range values {
@@ -120,10 +120,10 @@ func zoneValues(value string) []string {
 	return values
 }
 
-// zoned is what the volumes of one pod ask for.
+// zoned is the rule's case for one pod: the requirements of its volumes.
 type zoned []zone
 
-// Filter refuses nodes elsewhere. Nodes that say nothing of zones and regions are everywhere.
+// Filter refuses nodes in other zones. Nodes without zone and region labels are accepted.
 func (c zoned) Filter(node *cluster.Node) *plugin.Verdict {
 	somewhere := false
 	for key := range zoneLabels {

@@ -35,7 +35,7 @@ type file struct {
 	} `json:"plugins"`
 }
 
-// ReadConfiguration reads an AdmissionConfiguration. Paths in it begin at its own folder.
+// ReadConfiguration reads an AdmissionConfiguration. Paths in it begin at its own directory.
 func ReadConfiguration(path string) (Configuration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

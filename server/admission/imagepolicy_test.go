@@ -45,17 +45,17 @@ func judge(t *testing.T, asked *atomic.Int32) *httptest.Server {
 // imagePolicy is the configuration of the plugin for a server.
 func imagePolicy(t *testing.T, server, more string) admission.Configuration {
 	t.Helper()
-	folder := t.TempDir()
-	kubeconfig := filepath.Join(folder, "kubeconfig")
+	directory := t.TempDir()
+	kubeconfig := filepath.Join(directory, "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: '" + server + "'}}]\ncontexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n"
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own := filepath.Join(folder, "images.yaml")
+	own := filepath.Join(directory, "images.yaml")
 	if err := os.WriteFile(own, []byte(fmt.Sprintf("imagePolicy: {kubeConfigFile: %s, %s}\n", kubeconfig, more)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(folder, "admission.yaml")
+	config := filepath.Join(directory, "admission.yaml")
 	text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: ImagePolicyWebhook, path: images.yaml}]\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -260,12 +260,12 @@ func (p *plugin) Decrypt(_ context.Context, r *kmsapi.DecryptRequest) (*kmsapi.D
 // servePlugin serves a plugin on a socket until the test ends.
 func servePlugin(t *testing.T) (p *plugin, endpoint string) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "kms") // the path of a socket must be short
+	directory, err := os.MkdirTemp("", "kms") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	l, err := net.Listen("unix", filepath.Join(folder, "s"))
+	t.Cleanup(func() { os.RemoveAll(directory) })
+	l, err := net.Listen("unix", filepath.Join(directory, "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func servePlugin(t *testing.T) (p *plugin, endpoint string) {
 			t.Error(err)
 		}
 	})
-	return p, "unix://" + filepath.Join(folder, "s")
+	return p, "unix://" + filepath.Join(directory, "s")
 }
 
 func TestAPluginMayChangeItsKey(t *testing.T) {

@@ -7,7 +7,7 @@
 //     expires within 30 days; an authority only if it has expired, because all clients would have to learn the new one.
 //   - A file is replaced as a whole and synced: after a crash it has the old content or the new. A certificate and its key are
 //     two files; a pair that does not match after a crash is made again.
-//   - Keys are readable by their owner only. Without a folder everything lives in memory.
+//   - Keys are readable by their owner only. Without a directory everything lives in memory.
 //   - While Rotating.Run runs, certificates are renewed before they expire, and changed files are read again. If a file cannot
 //     be used, the last valid content stays in use.
 package pki
@@ -52,10 +52,10 @@ type Keys struct {
 	Signing crypto.Signer
 }
 
-// Open reads the keys of a folder, and makes those that are missing. hosts are the server's names and addresses. If folder is empty, everything is
-// kept in memory.
-func Open(folder string, hosts []string, now time.Time) (*Keys, error) {
-	s, err := openStorage(folder)
+// Open reads the keys of a directory, and makes those that are missing. hosts are the server's names and addresses. If directory is empty, everything
+// is kept in memory.
+func Open(directory string, hosts []string, now time.Time) (*Keys, error) {
+	s, err := openStorage(directory)
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +145,9 @@ func (k *Keys) Client(name string, groups []string, now time.Time) (Pair, error)
 	return Issue(clientTemplate(name, groups, now), &k.Authority)
 }
 
-// ReadAuthority reads the authority of a folder of keys; it must exist.
+// ReadAuthority reads the authority of a directory of keys; it must exist.
 func ReadAuthority(path string) (Pair, error) {
-	p, err := folder(path).read("ca")
+	p, err := directory(path).read("ca")
 	if err != nil {
 		return Pair{}, fmt.Errorf("read the authority of %s: %w", path, err)
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-func openKeys(t *testing.T, folder string, now time.Time, hosts ...string) *Keys {
+func openKeys(t *testing.T, directory string, now time.Time, hosts ...string) *Keys {
 	t.Helper()
-	k, err := Open(folder, hosts, now)
+	k, err := Open(directory, hosts, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,9 +28,9 @@ func verify(k *Keys, c *x509.Certificate, now time.Time, use x509.ExtKeyUsage) e
 	return err
 }
 
-func TestWhatIsInTheFolderIsUsedAsItIs(t *testing.T) {
-	folder, now := t.TempDir(), time.Now()
-	first, second := openKeys(t, folder, now, "a.example"), openKeys(t, folder, now.Add(time.Hour), "a.example")
+func TestWhatIsInTheDirectoryIsUsedAsItIs(t *testing.T) {
+	directory, now := t.TempDir(), time.Now()
+	first, second := openKeys(t, directory, now, "a.example"), openKeys(t, directory, now.Add(time.Hour), "a.example")
 	for name, pairs := range map[string][2]Pair{
 		"authority": {first.Authority, second.Authority}, "serving": {first.Serving, second.Serving}, "admin": {first.Admin, second.Admin},
 	} {
@@ -64,7 +64,7 @@ func TestCertificatesAreForWhatTheyAreMadeFor(t *testing.T) {
 
 func TestACertificateIsMadeAnewWhenItDoesNotFit(t *testing.T) {
 	now := time.Now()
-	for name, spoil := range map[string]func(t *testing.T, folder string) (later time.Duration, hosts []string){
+	for name, spoil := range map[string]func(t *testing.T, directory string) (later time.Duration, hosts []string){
 		"it expires soon":    func(*testing.T, string) (time.Duration, []string) { return 340 * 24 * time.Hour, []string{"a.example"} },
 		"a host is missing":  func(*testing.T, string) (time.Duration, []string) { return 0, []string{"a.example", "b.example"} },
 		"the key is missing": func(t *testing.T, f string) (time.Duration, []string) { return remove(t, f, "apiserver.key") },
@@ -84,10 +84,10 @@ func TestACertificateIsMadeAnewWhenItDoesNotFit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
-			first := openKeys(t, folder, now, "a.example")
-			later, hosts := spoil(t, folder)
-			k := openKeys(t, folder, now.Add(later), hosts...)
+			directory := t.TempDir()
+			first := openKeys(t, directory, now, "a.example")
+			later, hosts := spoil(t, directory)
+			k := openKeys(t, directory, now.Add(later), hosts...)
 			if k.Serving.Certificate.Equal(first.Serving.Certificate) {
 				t.Error("the old certificate is used")
 			}
@@ -97,7 +97,7 @@ func TestACertificateIsMadeAnewWhenItDoesNotFit(t *testing.T) {
 			if err := verify(k, k.Serving.Certificate, now.Add(later), x509.ExtKeyUsageServerAuth); err != nil {
 				t.Error(err)
 			}
-			again := openKeys(t, folder, now.Add(later), hosts...)
+			again := openKeys(t, directory, now.Add(later), hosts...)
 			if !again.Serving.Certificate.Equal(k.Serving.Certificate) {
 				t.Error("what was made is not kept")
 			}
@@ -105,22 +105,22 @@ func TestACertificateIsMadeAnewWhenItDoesNotFit(t *testing.T) {
 	}
 }
 
-func remove(t *testing.T, folder, name string) (time.Duration, []string) {
+func remove(t *testing.T, directory, name string) (time.Duration, []string) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(folder, name)); err != nil {
+	if err := os.Remove(filepath.Join(directory, name)); err != nil {
 		t.Fatal(err)
 	}
 	return 0, []string{"a.example"}
 }
 
 func TestAnAuthorityIsNeverReplacedWhileItIsValid(t *testing.T) {
-	folder, now := t.TempDir(), time.Now()
-	first := openKeys(t, folder, now)
+	directory, now := t.TempDir(), time.Now()
+	first := openKeys(t, directory, now)
 	later := first.Authority.Certificate.NotAfter.Add(-time.Hour)
-	if k := openKeys(t, folder, later); !k.Authority.Certificate.Equal(first.Authority.Certificate) {
+	if k := openKeys(t, directory, later); !k.Authority.Certificate.Equal(first.Authority.Certificate) {
 		t.Error("another authority was made an hour before the end of the first")
 	}
-	if k := openKeys(t, folder, later.Add(2*time.Hour)); k.Authority.Certificate.Equal(first.Authority.Certificate) {
+	if k := openKeys(t, directory, later.Add(2*time.Hour)); k.Authority.Certificate.Equal(first.Authority.Certificate) {
 		t.Error("the authority has expired and is still used")
 	}
 }
@@ -128,32 +128,32 @@ func TestAnAuthorityIsNeverReplacedWhileItIsValid(t *testing.T) {
 func TestFilesThatCannotBeUsedAreNamed(t *testing.T) {
 	for name, file := range map[string]string{"no certificate": "apiserver.crt", "no key": "apiserver.key", "no signing key": "sa.key", "no authority": "ca.crt"} {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
-			openKeys(t, folder, time.Now())
-			if err := os.WriteFile(filepath.Join(folder, file), []byte("nonsense"), 0o600); err != nil {
+			directory := t.TempDir()
+			openKeys(t, directory, time.Now())
+			if err := os.WriteFile(filepath.Join(directory, file), []byte("nonsense"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Open(folder, nil, time.Now()); err == nil || !strings.Contains(err.Error(), file) {
+			if _, err := Open(directory, nil, time.Now()); err == nil || !strings.Contains(err.Error(), file) {
 				t.Errorf("the error is %v", err)
 			}
 		})
 	}
 	t.Run("an authority with another key", func(t *testing.T) {
-		folder := t.TempDir()
-		openKeys(t, folder, time.Now())
-		if err := os.WriteFile(filepath.Join(folder, "ca.key"), openKeys(t, "", time.Now()).Authority.KeyPEM, 0o600); err != nil {
+		directory := t.TempDir()
+		openKeys(t, directory, time.Now())
+		if err := os.WriteFile(filepath.Join(directory, "ca.key"), openKeys(t, "", time.Now()).Authority.KeyPEM, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(folder, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "belong together") {
+		if _, err := Open(directory, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "belong together") {
 			t.Errorf("the error is %v", err)
 		}
 	})
 }
 
 func TestKeysAreReadableByTheirOwnerAlone(t *testing.T) {
-	folder := t.TempDir()
-	openKeys(t, folder, time.Now())
-	keys, err := filepath.Glob(filepath.Join(folder, "*.key"))
+	directory := t.TempDir()
+	openKeys(t, directory, time.Now())
+	keys, err := filepath.Glob(filepath.Join(directory, "*.key"))
 	if err != nil || len(keys) != 6 {
 		t.Fatalf("keys are %v (%v)", keys, err)
 	}

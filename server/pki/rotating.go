@@ -33,9 +33,9 @@ type Client struct {
 // Certificate returns the current certificate.
 func (c *Client) Certificate() *tls.Certificate { return c.current.Load() }
 
-// OpenRotating opens the keys of a folder, as Open does. They are renewed while Run runs.
-func OpenRotating(folder string, hosts []string, log *slog.Logger) (*Rotating, error) {
-	s, err := openStorage(folder)
+// OpenRotating opens the keys of a directory, as Open does. They are renewed while Run runs.
+func OpenRotating(directory string, hosts []string, log *slog.Logger) (*Rotating, error) {
+	s, err := openStorage(directory)
 	if err != nil {
 		return nil, err
 	}

@@ -49,10 +49,10 @@ func handshake(t *testing.T, server *tls.Config, client *tls.Config) (serving, b
 }
 
 func TestCertificatesAreRenewedWhileTheServerRuns(t *testing.T) {
-	for name, folder := range map[string]string{"in memory": "", "in a folder": t.TempDir()} {
+	for name, directory := range map[string]string{"in memory": "", "in a directory": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, err := OpenRotating(folder, []string{"api.example"}, quiet)
+				r, err := OpenRotating(directory, []string{"api.example"}, quiet)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,10 +90,10 @@ func TestCertificatesAreRenewedWhileTheServerRuns(t *testing.T) {
 	}
 }
 
-func TestACertificateThatSomebodyPutIntoTheFolderIsServed(t *testing.T) {
-	folder := t.TempDir()
+func TestACertificateThatSomebodyPutIntoTheDirectoryIsServed(t *testing.T) {
+	directory := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r, err := OpenRotating(folder, nil, quiet)
+		r, err := OpenRotating(directory, nil, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +104,8 @@ func TestACertificateThatSomebodyPutIntoTheFolderIsServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		during(t, r.Run, func() {
-			write(t, filepath.Join(folder, "apiserver.crt"), other.CertPEM)
-			write(t, filepath.Join(folder, "apiserver.key"), other.KeyPEM)
+			write(t, filepath.Join(directory, "apiserver.crt"), other.CertPEM)
+			write(t, filepath.Join(directory, "apiserver.key"), other.KeyPEM)
 			time.Sleep(rotateEvery + time.Second)
 			if !r.Serving().Leaf.Equal(other.Certificate) {
 				t.Error("the certificate before is served")
@@ -115,8 +115,8 @@ func TestACertificateThatSomebodyPutIntoTheFolderIsServed(t *testing.T) {
 }
 
 func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
-	folder := t.TempDir()
-	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	directory := t.TempDir()
+	certFile, keyFile := filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key")
 	synctest.Test(t, func(t *testing.T) {
 		one, two := openKeys(t, "", time.Now()).Serving, openKeys(t, "", time.Now()).Serving
 		write(t, certFile, one.CertPEM)

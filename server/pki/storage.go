@@ -29,9 +29,9 @@ func openStorage(path string) (storage, error) {
 		return &memory{pairs: map[string]Pair{}}, nil
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of certificates: %w", err)
+		return nil, fmt.Errorf("make the directory of certificates: %w", err)
 	}
-	return folder(path), nil
+	return directory(path), nil
 }
 
 // memory is a storage that ends with the process.
@@ -60,12 +60,12 @@ func (m *memory) signing() (_ crypto.Signer, err error) {
 	return m.key, err
 }
 
-// folder is a storage of files: NAME.crt and NAME.key.
-type folder string
+// directory is a storage of files: NAME.crt and NAME.key.
+type directory string
 
-func (f folder) path(file string) string { return filepath.Join(string(f), file) }
+func (f directory) path(file string) string { return filepath.Join(string(f), file) }
 
-func (f folder) read(name string) (Pair, error) {
+func (f directory) read(name string) (Pair, error) {
 	certPath, keyPath := f.path(name+".crt"), f.path(name+".key")
 	certPEM, err := os.ReadFile(certPath)
 	if err != nil {
@@ -88,14 +88,14 @@ func (f folder) read(name string) (Pair, error) {
 }
 
 // write writes the key first: a key without a certificate is not used, and a key with an older certificate does not match.
-func (f folder) write(name string, p Pair) error {
+func (f directory) write(name string, p Pair) error {
 	if err := durable.WriteFile(f.path(name+".key"), p.KeyPEM, 0o600); err != nil {
 		return err
 	}
 	return durable.WriteFile(f.path(name+".crt"), p.CertPEM, 0o644)
 }
 
-func (f folder) signing() (crypto.Signer, error) {
+func (f directory) signing() (crypto.Signer, error) {
 	path := f.path("sa.key")
 	text, err := os.ReadFile(path)
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Wire counts what went over connections.
+// Wire counts the bytes of connections.
 type Wire struct{ In, Out atomic.Int64 }
 
 // counted is a connection whose bytes are counted.
@@ -35,11 +35,11 @@ func (c counted) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Windows: what a server may send before it is told to go on. They are those of Go's own client.
+// Windows: what a server may send before a WINDOW_UPDATE. They are those of Go's own client.
 const (
 	streamWindow     = 4 << 20
 	connectionWindow = 1 << 30
-	firstWindow      = 65535 // of everything, before anybody says otherwise
+	firstWindow      = 65535 // the initial window of a connection, in RFC 9113
 )
 
 // Dial opens a connection. Its reader ends when the connection is closed.
@@ -61,7 +61,7 @@ func Dial(ctx context.Context, address string, config *tls.Config, wire *Wire) (
 		sendWindow: firstWindow, initialWindow: firstWindow, maxFrame: 16384, maxStreams: 100,
 		settled: make(chan struct{}), ended: make(chan struct{}),
 	}
-	c.room = sync.NewCond(&c.mu)
+	c.writable = sync.NewCond(&c.mu)
 	c.framer = http2.NewFramer(c.out, bufio.NewReaderSize(secure, 64<<10))
 	c.framer.SetReuseFrames()
 	c.framer.SetMaxReadFrameSize(1 << 20)
@@ -106,51 +106,51 @@ type Conn struct {
 	net       net.Conn
 	authority string
 
-	// mu guards all that follows. It is held while frames are written, so that blocks of headers are not mixed.
+	// mu guards all following fields. It is held while frames are written, so that header blocks are not mixed.
 	mu            sync.Mutex
 	out           *bufio.Writer
-	framer        *http2.Framer // writing under mu; the reader alone reads
+	framer        *http2.Framer // written while mu is held; only the reader reads
 	block         bytes.Buffer
 	encoder       *hpack.Encoder
 	streams       map[uint32]*stream
 	next          uint32
-	room          *sync.Cond // signalled when something may be sent again
+	writable      *sync.Cond // signalled when more can be sent
 	sendWindow    int64
 	initialWindow int64
 	maxFrame      int
 	maxStreams    int
 	err           error
 
-	got     int64 // bytes of bodies since the last update of the window; the reader's own
-	settle  sync.Once
-	settled chan struct{}
-	ended   chan struct{}
+	received int64 // bytes of bodies since the last WINDOW_UPDATE; only the reader uses it
+	settle   sync.Once
+	settled  chan struct{}
+	ended    chan struct{}
 }
 
 // stream is one request and its answer.
 type stream struct {
-	id     uint32
-	sink   Sink
-	window int64 // for sending; guarded by the connection's mu
-	got    int64 // the reader's own
+	id       uint32
+	sink     Sink
+	window   int64 // for sending; guarded by the connection's mu
+	received int64 // only the reader uses it
 }
 
-// Sink receives an answer. All calls come from the connection's reader, one after the other; End is the last.
+// Sink receives an answer. The connection's reader makes all calls, one after the other; End is the last.
 type Sink interface {
 	Head(status int, header []hpack.HeaderField)
 	Data(b []byte)
-	// End tells that no more comes; err is nil if the answer is complete.
+	// End is called at the end of the answer; err is nil if the answer is complete.
 	End(err error)
 }
 
-// MaxStreams is how many answers the server lets be open at the same time.
+// MaxStreams returns how many streams the server allows at the same time.
 func (c *Conn) MaxStreams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.maxStreams
 }
 
-// Close ends the connection and waits for its reader. All answers that are open end.
+// Close closes the connection and waits for its reader. All open answers end.
 func (c *Conn) Close() {
 	c.net.Close()
 	<-c.ended

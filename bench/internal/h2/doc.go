@@ -1,10 +1,10 @@
-// Package h2 is a client for measurements: HTTP/2 over TLS with as little work of its own as possible, so that what is
-// measured is the server.
+// Package h2 is a client for measurements: HTTP/2 over TLS with as little work of its own as possible, so that the server is
+// measured.
 //
-// A connection has one goroutine, which reads. It hands the pieces of an answer to the answer's Sink as they come; nothing
-// is copied or queued, so that a Sink must not block and must not keep the bytes. Requests may be made from many goroutines.
-// What went over the wire, TLS included, is counted.
+// A connection has one goroutine, which reads. It passes each piece of an answer to the answer's Sink when it arrives.
+// Nothing is copied or queued, so a Sink must not block and must not keep the bytes. Many goroutines may send requests. The
+// bytes of the connections are counted, including TLS.
 //
-// It is not a client for general use: it does not follow redirects, knows no priorities and no pushed answers, and
-// does not decompress.
+// It is not a client for general use: it does not follow redirects, has no priorities and no server push, and does not
+// decompress.
 package h2

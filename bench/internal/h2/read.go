@@ -11,7 +11,7 @@ import (
 
 var errClosed = errors.New("the connection was closed")
 
-// read hands out what comes until the connection ends.
+// read passes on what arrives until the connection ends.
 func (c *Conn) read() {
 	defer close(c.ended)
 	var err error
@@ -35,12 +35,12 @@ func (c *Conn) read() {
 	}
 }
 
-// failLocked notes why the connection is of no more use. The first reason stays.
+// failLocked records why the connection cannot be used any more. The first reason is kept.
 func (c *Conn) failLocked(err error) error {
 	if c.err == nil {
 		c.err = err
 	}
-	c.room.Broadcast()
+	c.writable.Broadcast()
 	return c.err
 }
 
@@ -70,12 +70,12 @@ func (c *Conn) find(id uint32) *stream {
 	return c.streams[id]
 }
 
-// end forgets a stream and tells its sink.
+// end removes a stream and calls its sink's End.
 func (c *Conn) end(id uint32, err error) {
 	c.mu.Lock()
 	s := c.streams[id]
 	delete(c.streams, id)
-	c.room.Broadcast()
+	c.writable.Broadcast()
 	c.mu.Unlock()
 	if s != nil {
 		s.sink.End(err)
@@ -85,37 +85,37 @@ func (c *Conn) end(id uint32, err error) {
 func (c *Conn) data(f *http2.DataFrame) error {
 	s := c.find(f.StreamID)
 	n := int64(f.Length)
-	c.got += n
+	c.received += n
 	if s != nil {
 		s.sink.Data(f.Data())
-		s.got += n
+		s.received += n
 	}
 	if f.StreamEnded() {
 		c.end(f.StreamID, nil)
 		s = nil
 	}
-	return c.giveBack(s)
+	return c.returnWindow(s)
 }
 
-// giveBack lets the server send on before it runs out of window.
-func (c *Conn) giveBack(s *stream) error {
-	ofStream := s != nil && s.got >= streamWindow/2
-	if !ofStream && c.got < connectionWindow/2 {
+// returnWindow sends a WINDOW_UPDATE before the server has used its window.
+func (c *Conn) returnWindow(s *stream) error {
+	ofStream := s != nil && s.received >= streamWindow/2
+	if !ofStream && c.received < connectionWindow/2 {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ofStream {
-		if err := c.framer.WriteWindowUpdate(s.id, uint32(s.got)); err != nil {
+		if err := c.framer.WriteWindowUpdate(s.id, uint32(s.received)); err != nil {
 			return err
 		}
-		s.got = 0
+		s.received = 0
 	}
-	if c.got >= connectionWindow/2 {
-		if err := c.framer.WriteWindowUpdate(0, uint32(c.got)); err != nil {
+	if c.received >= connectionWindow/2 {
+		if err := c.framer.WriteWindowUpdate(0, uint32(c.received)); err != nil {
 			return err
 		}
-		c.got = 0
+		c.received = 0
 	}
 	return c.out.Flush()
 }
@@ -161,7 +161,7 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	if err != nil {
 		return err
 	}
-	c.room.Broadcast()
+	c.writable.Broadcast()
 	c.settle.Do(func() { close(c.settled) })
 	if err := c.framer.WriteSettingsAck(); err != nil {
 		return err
@@ -189,5 +189,5 @@ func (c *Conn) widen(f *http2.WindowUpdateFrame) {
 	} else if s := c.streams[f.StreamID]; s != nil {
 		s.window += int64(f.Increment)
 	}
-	c.room.Broadcast()
+	c.writable.Broadcast()
 }

@@ -9,25 +9,25 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Request is what is asked. Header names are in lower case.
+// Request is a request. Header names are in lower case.
 type Request struct {
 	Method, Path string
 	Header       []hpack.HeaderField
 	Body         []byte
 }
 
-// Stream is an answer that is under way.
+// Stream is an answer in progress.
 type Stream struct {
 	conn *Conn
 	id   uint32
 }
 
-// Open sends a request; the answer goes to the sink.
+// Open sends a request. The answer is passed to the sink.
 func (c *Conn) Open(r Request, sink Sink) (Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.err == nil && len(c.streams) >= c.maxStreams {
-		c.room.Wait()
+		c.writable.Wait()
 	}
 	if c.err != nil {
 		return Stream{}, c.err
@@ -64,7 +64,7 @@ func (c *Conn) field(name, value string) {
 	_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value})
 }
 
-// writeBodyLocked sends a body, as far as the server's windows allow at a time, and what was written before it.
+// writeBodyLocked sends a body, in pieces that the server's windows allow, after the frames that are waiting.
 func (c *Conn) writeBodyLocked(s *stream, body []byte) error {
 	for len(body) > 0 {
 		n := min(int64(len(body)), int64(c.maxFrame), s.window, c.sendWindow)
@@ -73,12 +73,12 @@ func (c *Conn) writeBodyLocked(s *stream, body []byte) error {
 				return c.err
 			}
 			if c.streams[s.id] == nil {
-				return nil // answered already
+				return nil // the answer is complete
 			}
 			if err := c.out.Flush(); err != nil {
 				return err
 			}
-			c.room.Wait()
+			c.writable.Wait()
 			continue
 		}
 		s.window -= n
@@ -91,8 +91,8 @@ func (c *Conn) writeBodyLocked(s *stream, body []byte) error {
 	return c.out.Flush()
 }
 
-// Cancel ends an answer that is under way. Its sink hears of it, as of any end, but from the caller, while the reader may
-// still be handing it a piece.
+// Cancel ends an answer in progress. It calls the sink's End from its own goroutine, while the reader may still be
+// calling the sink's Data.
 func (s Stream) Cancel() {
 	c := s.conn
 	c.mu.Lock()
@@ -103,21 +103,21 @@ func (s Stream) Cancel() {
 			c.out.Flush()
 		}
 	}
-	c.room.Broadcast()
+	c.writable.Broadcast()
 	c.mu.Unlock()
 	if open != nil {
 		open.sink.End(context.Canceled)
 	}
 }
 
-// Answer is a whole answer.
+// Answer is a complete answer.
 type Answer struct {
 	Status int
 	Header []hpack.HeaderField
 	Body   []byte
 }
 
-// whole gathers an answer.
+// whole collects an answer.
 type whole struct {
 	answer  Answer
 	discard bool
@@ -152,7 +152,7 @@ func (c *Conn) Do(ctx context.Context, r Request) (Answer, error) {
 	return w.answer, nil
 }
 
-// Size does the same and only counts the bytes of the body, unless the answer is a failure.
+// Size does the same, but only counts the bytes of the body, unless the answer is an error.
 func (c *Conn) Size(ctx context.Context, r Request) (int64, error) {
 	w := &whole{done: make(chan struct{}), discard: true}
 	if err := c.wait(ctx, r, w); err != nil {
@@ -179,7 +179,7 @@ func (c *Conn) wait(ctx context.Context, r Request, w *whole) error {
 	return ctx.Err()
 }
 
-// Expect is Do for those who want success.
+// Expect is Do that returns an error for any status but success.
 func (c *Conn) Expect(ctx context.Context, r Request) ([]byte, error) {
 	a, err := c.Do(ctx, r)
 	switch {

@@ -9,18 +9,18 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// feed is what watchers read: a list of frames, each made once.
+// feed is the list of frames that watchers read. Each frame is made once.
 type feed struct {
 	mu      sync.RWMutex
 	last    *frame        // guarded by mu
-	wake    chan struct{} // closed when there is more; guarded by mu
+	wake    chan struct{} // closed when a frame is appended; guarded by mu
 	version int           // guarded by mu
 }
 
 // frame is immutable but for next, which is set once.
 type frame struct {
 	plain  []byte
-	packed func() []byte // made when first asked for
+	packed func() []byte // made at the first call
 	next   atomic.Pointer[frame]
 }
 
@@ -35,7 +35,7 @@ func (f *frame) bytes(packed bool) []byte {
 
 const versionMark = `"resourceVersion":"`
 
-// append makes an event of an object, under a resource version of its own.
+// append adds an event with an object. Each has a new resource version.
 func (f *feed) append(object []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func (f *feed) end() *frame {
 	return f.last
 }
 
-// after is the next frame, or, if there is none, what tells when there is.
+// after returns the next frame, or, if there is none, a channel that is closed when there is one.
 func (f *feed) after(at *frame) (*frame, <-chan struct{}) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -74,12 +74,12 @@ var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}
 var deflaters = sync.Pool{New: func() any {
 	w, err := flate.NewWriter(nil, 1)
 	if err != nil {
-		panic(err) // the level is a valid one
+		panic(err) // the level is valid
 	}
 	return w
 }}
 
-// deflated is a piece of a gzip stream that ends on a byte boundary.
+// deflated returns a piece of a gzip stream that ends on a byte boundary.
 func deflated(text []byte) []byte {
 	var b bytes.Buffer
 	w := deflaters.Get().(*flate.Writer)

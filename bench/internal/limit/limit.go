@@ -1,8 +1,8 @@
-// Package limit is the bare limit that servers are compared with: a Go HTTP/2 server with TLS and client certificates that
-// sends ready-made bytes, and an etcd in the same process that is called without a network.
+// Package limit is the bare limit to which servers are compared: a Go HTTP/2 server with TLS and client certificates that
+// sends prepared bytes, and an etcd in the same process that is called without a network.
 //
-// It speaks as much of the API's paths as a benchmark asks for, and checks nothing: whatever is written to it goes out
-// to all watchers, whatever is read from it is there already.
+// It serves only those paths of the API that the benchmark uses, and validates nothing. What is written is sent to all
+// watchers; what is read has been prepared.
 package limit
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/millrace/millrace/server/pki"
 )
 
-// Options say where it serves.
+// Options of a server.
 type Options struct {
 	Listen string
-	// Data is a folder for etcd and the keys.
+	// Data is the directory for etcd and the keys.
 	Data string
-	// Pods is how many a list of all has.
+	// Pods is the number of pods in a list.
 	Pods int
 }
 
@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s := &server{o: o, feed: newFeed()}
 	s.setPod(objects.ServedPod().With(objects.Fill{Name: objects.Name('p', 0)}))
-	web := &http.Server{Handler: s.routes(), TLSConfig: certain(keys), ReadHeaderTimeout: 30 * time.Second,
+	web := &http.Server{Handler: s.routes(), TLSConfig: requireCertificates(keys), ReadHeaderTimeout: 30 * time.Second,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000}, BaseContext: func(net.Listener) context.Context { return ctx }}
 	var serving sync.WaitGroup
 	serving.Go(func() { err = web.ServeTLS(l, "", "") })
@@ -58,8 +58,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// certain asks for a client's certificate, and checks it, as any API server does.
-func certain(k *pki.Keys) *tls.Config {
+// requireCertificates requires and verifies a client certificate, as any API server does.
+func requireCertificates(k *pki.Keys) *tls.Config {
 	c := pki.ServerTLS(k.Serving.TLS, k.Clients)
 	inner := c.GetConfigForClient
 	c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -77,13 +77,13 @@ type server struct {
 	mu    sync.Mutex
 	pod   []byte            // guarded by mu; never changed in place
 	lists map[string][]byte // guarded by mu
-	puts  *puts             // guarded by mu; made when first asked for
+	puts  *puts             // guarded by mu; made at the first use
 }
 
 func (s *server) routes() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
-	m.HandleFunc("PUT /sample/pod", s.sample)
+	m.HandleFunc("PUT /sample/pod", s.setSample)
 	m.HandleFunc("POST /puts", s.put)
 	m.HandleFunc("GET /api/v1/namespaces/default/pods", s.list)
 	m.HandleFunc("GET /api/v1/namespaces/default/pods/{name}", s.get)
@@ -93,8 +93,8 @@ func (s *server) routes() http.Handler {
 	return m
 }
 
-// sample makes pods look like those of a real server.
-func (s *server) sample(w http.ResponseWriter, r *http.Request) {
+// setSample sets the pod and the config map of a real server, so that its pods look like those.
+func (s *server) setSample(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -126,7 +126,7 @@ func send(w http.ResponseWriter, b []byte, contentType string) {
 	}
 }
 
-// write makes a frame once and lets the watchers have it.
+// write makes a frame once and appends it for all watchers.
 func (s *server) write(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -166,15 +166,15 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// gathered are frames that are sent in one go: writing each by itself would cost more than copying it.
-var gathered = sync.Pool{New: func() any { return new([]byte) }}
+// frameBuffers collect frames that are sent with one write: separate writes would cost more than copying.
+var frameBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxGathered = 256 << 10
 
-// sendFrom sends a frame and those behind it, and returns the last; nil if the watcher has gone.
+// sendFrom sends a frame and those after it, and returns the last; nil if the watcher has disconnected.
 func sendFrom(w http.ResponseWriter, f *frame, packed bool) *frame {
-	b := gathered.Get().(*[]byte)
-	defer gathered.Put(b)
+	b := frameBuffers.Get().(*[]byte)
+	defer frameBuffers.Put(b)
 	*b = append((*b)[:0], f.bytes(packed)...)
 	for next := f.next.Load(); next != nil && len(*b) < maxGathered; next = f.next.Load() {
 		f = next

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// part is how many of all objects a selector takes: one in a hundred.
+// part is the share of all objects that a selector selects: one in a hundred.
 const part = 100
 
-// list sends a list that was made when it was asked for the first time.
+// list sends a list that is made at the first request.
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	n := s.o.Pods
@@ -52,7 +52,7 @@ func (s *server) ready(n int, token string, proto, packed bool) []byte {
 	head := fmt.Appendf(nil, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":%q},"items":[`, token)
 	var b bytes.Buffer
 	if packed {
-		// Each object is compressed by itself, as it would be if they were not all the same.
+		// Each object is compressed separately, as if the objects were different.
 		item, head = deflated(item), deflated(head)
 		b.Write(gzipHead)
 	}
@@ -64,5 +64,5 @@ func (s *server) ready(n int, token string, proto, packed bool) []byte {
 	return b.Bytes()
 }
 
-// protoShare is about how large, in percent of JSON, a pod is in protobuf.
+// protoShare is the approximate size of a pod in protobuf, as a percentage of JSON.
 const protoShare = 80

@@ -13,23 +13,23 @@ import (
 	"github.com/millrace/millrace/server/store/etcd"
 )
 
-// PutOrder says what to write into etcd.
+// PutOrder describes what is written into etcd.
 type PutOrder struct {
 	Workers int
 	Bytes   int
 	For     time.Duration
-	// Update writes each worker's own key again and again, rather than new keys.
+	// Update writes the same key of each worker again, not new keys.
 	Update bool
 }
 
-// PutResult is what came of it.
+// PutResult is the measurement.
 type PutResult struct {
 	Count    int
 	Took     time.Duration
 	P50, P99 time.Duration
 }
 
-// puts is an etcd in this process, synced to disk as any.
+// puts is an etcd in this process. It syncs writes to disk as usual.
 type puts struct {
 	store *etcd.Store
 	runs  atomic.Int64
@@ -43,7 +43,7 @@ func openPuts(ctx context.Context, dir string) (*puts, error) {
 	return &puts{store: s}, nil
 }
 
-// Close ends it.
+// Close stops it.
 func (p *puts) Close() { p.store.Close() }
 
 const maxPuts = 2_000_000

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// InGroup is how many definitions share a group.
+// InGroup is the number of definitions in each group.
 const InGroup = 10
 
-// Group is the API group of the definition of a number.
+// Group returns the API group of definition n.
 func Group(n int) string { return fmt.Sprintf("g%d.bench.example.com", n/InGroup) }
 
-// Things is where the objects of a definition are.
+// Things returns the path of the objects of definition n.
 func Things(n int) string {
 	return fmt.Sprintf("/apis/%s/v1/namespaces/default/things%d", Group(n), n)
 }
 
-// Definition defines things of a number, by a schema that makes it about so large. An object has what the definitions of operators have: a
-// few fields that are used, and many that are not.
+// Definition returns definition n, with a schema of about this size. Like the definitions of operators it has a few fields that objects
+// use, and many that they do not.
 func Definition(n, size int) []byte {
 	text := map[string]any{"type": "string", "description": strings.TrimSpace(words(120, uint64(n)))}
 	properties := map[string]any{
@@ -53,7 +53,7 @@ func nested(text any) any {
 	return map[string]any{"type": "object", "properties": map[string]any{"name": text, "value": text, "list": map[string]any{"type": "array", "items": text}}}
 }
 
-// Thing is an object of about so many bytes.
+// Thing returns an object of about this size.
 func Thing(n, size int) Template {
 	text, _ := json.Marshal(words(size, uint64(n)))
 	return New(fmt.Appendf(nil, `{"apiVersion":"%s/v1","kind":"Thing%d","metadata":{"name":%q,"labels":{"app":"web"}},`+
@@ -61,5 +61,5 @@ func Thing(n, size int) Template {
 		Group(n), n, nameHole, seqHole, text))
 }
 
-// ThingPatch changes a thing.
+// ThingPatch returns a patch of a thing.
 func ThingPatch() Template { return New([]byte(`{"spec":{"seq":"seq=` + seqHole + `"}}`)) }

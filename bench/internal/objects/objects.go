@@ -1,8 +1,8 @@
-// Package objects makes the bodies that a benchmark sends, ready-made: a Template is text with a few holes, and filling them
-// in is all that a request costs.
+// Package objects prepares the bodies that a benchmark sends. A Template is text with a few holes, and filling them is all
+// the work for a request.
 //
-// Every object carries a marker, "seq=" and eight digits, by which a watcher knows which write it sees. Texts are the same
-// in every run, and compress about as well as real objects do.
+// Every object has a marker, "seq=" and eight digits, by which a watcher knows which write it receives. Texts are the same
+// in every run, and compress about as well as real objects.
 package objects
 
 import (
@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Holes, as they stand in a text. What fills them has their length, except for the resource version.
+// Holes, as they are written in a text. Except for the resource version, values have the same length.
 const (
 	nameHole    = "NAMENAMENAME"
 	seqHole     = "SEQSEQSE"
@@ -28,27 +28,27 @@ const (
 	versionHole = "VERSION_"
 )
 
-// Fill is what goes into the holes.
+// Fill has the values for the holes.
 type Fill struct {
-	Name    string // of NameLength characters, see Name
+	Name    string // of NameLength characters; see Name
 	Seq     int
 	Shard   int
 	Version string
 }
 
-// Name is a name that fits.
+// Name returns a name of the right length.
 func Name(prefix byte, n int) string { return fmt.Sprintf("%c-%010d", prefix, n) }
 
-// Shard is what Fill.Shard becomes.
+// Shard returns the value for Fill.Shard.
 func Shard(n int) string { return fmt.Sprintf("s-%06d", n) }
 
 // Template is text with holes.
 type Template struct {
 	parts [][]byte
-	holes []string // holes[i] is behind parts[i]
+	holes []string // holes[i] is after parts[i]
 }
 
-// New finds the holes of a text.
+// New returns the template for a text with holes.
 func New(text []byte) Template {
 	var t Template
 	for {
@@ -93,7 +93,7 @@ func (t Template) With(f Fill) []byte {
 	return b
 }
 
-// Answered makes a template of an object that a server sent: its marker and its resource version become holes.
+// Answered makes a template of an object from a server: its marker and its resource version become holes.
 func Answered(body []byte) (Template, error) {
 	body = bytes.TrimSpace(slices.Clone(body))
 	if err := Remark(body, 0); err != nil {
@@ -119,7 +119,7 @@ func Remark(body []byte, seq int) error {
 
 const versionMark = `"resourceVersion":"`
 
-// Version is the first resource version in a JSON text.
+// Version returns the first resource version in a JSON text.
 func Version(text []byte) string {
 	at := bytes.Index(text, []byte(versionMark))
 	if at < 0 {
@@ -137,7 +137,7 @@ func encode(o any) []byte {
 	return b
 }
 
-// envelope is Kubernetes' protobuf document around a message.
+// envelope wraps a message as Kubernetes does in protobuf.
 func envelope(apiVersion, kind string, message interface{ Marshal() ([]byte, error) }) []byte {
 	raw, err := message.Marshal()
 	if err == nil {
@@ -167,10 +167,10 @@ func pod() *corev1.Pod {
 	return p
 }
 
-// Pod is a pod without a node, in JSON.
+// Pod returns a pod without a node, in JSON.
 func Pod() Template { return New(encode(pod())) }
 
-// UnlikePod is a pod of which hardly anything is said by another one of a different number. It has no holes but its name.
+// UnlikePod returns a pod that has almost nothing in common with those of other numbers. Its name is its only hole.
 func UnlikePod(n int) Template {
 	p, seed := pod(), uint64(n)*100
 	p.Labels = map[string]string{"app": fmt.Sprintf("app-%d", n)}
@@ -185,17 +185,17 @@ func UnlikePod(n int) Template {
 	return New(encode(p))
 }
 
-// PodProto is Pod in protobuf.
+// PodProto returns Pod in protobuf.
 func PodProto() Template { return New(envelope("v1", "Pod", pod())) }
 
-// PlacedPod is a pod whose node is called as its shard.
+// PlacedPod returns a pod with a node, which has the name of the shard.
 func PlacedPod() Template {
 	p := pod()
 	p.Spec.NodeName = shardHole
 	return New(encode(p))
 }
 
-// SmallPod is a placed pod that takes little, so that what happens to its events shows.
+// SmallPod returns a small pod with a node, so that the cost of its events can be seen.
 func SmallPod() Template {
 	p := pod()
 	p.Annotations = map[string]string{"marker": "seq=" + seqHole}
@@ -204,7 +204,7 @@ func SmallPod() Template {
 	return New(encode(p))
 }
 
-// ServedPod is what a server makes of a placed pod, about.
+// ServedPod returns approximately what a server makes of a placed pod.
 func ServedPod() Template {
 	p := pod()
 	p.ObjectMeta = served(p.ObjectMeta, `{"f:metadata":{"f:annotations":{".":{},"f:marker":{},"f:note":{}},"f:labels":{".":{},"f:app":{},"f:shard":{},"f:tier":{}}},"f:spec":{}}`)
@@ -214,10 +214,10 @@ func ServedPod() Template {
 	return New(encode(p))
 }
 
-// ConfigMap has a text of some bytes, the same for the same seed.
+// ConfigMap returns a config map with a text of this size, the same for the same seed.
 func ConfigMap(size, seed int) Template { return New(encode(configMap(size, seed))) }
 
-// ServedConfigMap is what a server makes of it.
+// ServedConfigMap returns approximately what a server makes of it.
 func ServedConfigMap(size int) Template {
 	m := configMap(size, 0)
 	m.ObjectMeta = served(m.ObjectMeta, `{"f:data":{".":{},"f:marker":{},"f:text":{}}}`)
@@ -251,7 +251,7 @@ func Lease() Template {
 	}))
 }
 
-// Apply is what a user applies: a deployment of one container.
+// Apply returns an applied configuration: a deployment with one container.
 func Apply() Template {
 	return New([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"` + nameHole + `","annotations":{"marker":"seq=` + seqHole +
 		`"},"labels":{"app":"web"}},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},` +
@@ -265,7 +265,7 @@ func Patch() Template {
 
 var vocabulary = strings.Fields("pod node service volume claim label field watch list event cache store index revision window cursor reader writer queue worker retry")
 
-// words is text of some bytes, the same for the same seed.
+// words returns text of this size, the same for the same seed.
 func words(size int, seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder

@@ -12,8 +12,8 @@ import (
 type Line struct {
 	Name string
 	X, Y []float64
-	// Colour is one of the series' colours, counted from zero; lines that have something in common may share it, one of
-	// them dashed.
+	// Colour is the number of one of the series' colours, from zero. Related lines may have the same colour if one of them
+	// is dashed.
 	Colour int
 	Dashed bool
 }
@@ -26,13 +26,13 @@ type Lines struct {
 
 const (
 	linesHigh = 440
-	linesTop  = top + 14 // under the name of the upright axis
+	linesTop  = top + 14 // below the name of the vertical axis
 	leftEdge  = 80
 	rightEdge = 60
 	lowEdge   = 50
 )
 
-// SVG draws it.
+// SVG returns the chart as SVG.
 func (c Lines) SVG() []byte {
 	var xs, ys []float64
 	for _, l := range c.Lines {
@@ -60,7 +60,7 @@ func (c Lines) SVG() []byte {
 	return []byte(b.String())
 }
 
-// legend shows the lines as they are drawn.
+// legend draws the legend.
 func (c Lines) legend(b *strings.Builder) {
 	x := 16.0
 	for _, l := range c.Lines {
@@ -80,7 +80,7 @@ func (l Line) stroke() string {
 	return fmt.Sprintf(`stroke="%s" stroke-width="2"%s`, l.colour(), dash)
 }
 
-// draw draws a line from left to right, and what its last point says.
+// draw draws a line from left to right, and the value of its last point.
 func (l Line) draw(b *strings.Builder, across, up axis) {
 	var order []int
 	for i := range l.X {
@@ -103,7 +103,7 @@ func (l Line) draw(b *strings.Builder, across, up axis) {
 	}
 }
 
-// axis places values on a logarithmic scale.
+// axis converts values to positions on a logarithmic scale.
 type axis struct{ low, high, from, to float64 }
 
 func newAxis(values []float64, from, to float64) axis {
@@ -128,7 +128,7 @@ var steps = []float64{1, 2, 5}
 
 func decade(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(v)+1e-9)) }
 
-// below and above are the nearest 1, 2 or 5 times a power of ten.
+// below and above return the nearest 1, 2 or 5 times a power of ten.
 func below(v float64) float64 {
 	d := decade(v)
 	for _, s := range slices.Backward(steps) {
@@ -153,7 +153,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + (a.to-a.from)*(math.Log10(v)-math.Log10(a.low))/(math.Log10(a.high)-math.Log10(a.low))
 }
 
-// ticks are powers of ten, and what lies between them if there are few.
+// ticks returns powers of ten, and values between them if there are few.
 func (a axis) ticks() []float64 {
 	between := steps
 	if a.high/a.low > 1e4 {

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Colours of the series, told apart with most eyes.
+// Colours of the series. Most people can distinguish them, including most colour-blind people.
 var colours = []string{"#0b6e4f", "#b4533c", "#9aa0a6", "#3d5a98", "#c99a2e"}
 
-// Group is a set of bars that are compared with each other. NaN is a bar that is not there. Low and High, if given, are
-// the spread.
+// Group is a set of bars that are compared with each other. NaN is a missing bar. Low and High, if given, are the
+// spread.
 type Group struct {
 	Label            string
 	Value, Low, High []float64
 }
 
-// Bars is a chart of bars on a logarithmic scale: what is measured spans several orders.
+// Bars is a bar chart on a logarithmic scale: the values differ by several orders of magnitude.
 type Bars struct {
 	Title, Unit string
 	Series      []string
@@ -36,7 +36,7 @@ const (
 	font      = `font-family="system-ui,sans-serif"`
 )
 
-// SVG draws it.
+// SVG returns the chart as SVG.
 func (c Bars) SVG() []byte {
 	low, high := c.bounds()
 	room := float64(width - labelWide - 90)
@@ -79,7 +79,7 @@ func bar(b *strings.Builder, x func(float64) float64, g Group, i, y int, low flo
 	text(b, end+4, float64(y+barHigh-3), "start", 11, Short(v))
 }
 
-// bounds are powers of ten around all values.
+// bounds returns powers of ten around all values.
 func (c Bars) bounds() (low, high float64) {
 	low, high = math.Inf(1), 0
 	for _, g := range c.Groups {
@@ -122,7 +122,7 @@ func text(b *strings.Builder, x, y float64, anchor string, size int, s string) {
 	b.WriteString("</text>\n")
 }
 
-// Short writes a number with three digits and k, M or G.
+// Short formats a number with three digits and k, M or G.
 func Short(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1e9:

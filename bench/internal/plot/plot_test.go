@@ -39,7 +39,7 @@ func TestBarsShowEveryValueThatIsThere(t *testing.T) {
 		{Label: "list", Value: []float64{5, math.NaN()}},
 		{Label: "none", Value: []float64{0, math.NaN()}},
 	}}
-	if n := elements(t, c.SVG())["rect"]; n != 1+2+3 { // ground, legend, bars
+	if n := elements(t, c.SVG())["rect"]; n != 1+2+3 { // background, legend, bars
 		t.Errorf("%d rectangles", n)
 	}
 	elements(t, Bars{Title: "empty"}.SVG())

@@ -1,7 +1,7 @@
-// Package proc tells what a process has used: CPU time and resident memory, as Linux accounts for them.
+// Package proc reads the CPU time and the resident memory of processes, on Linux.
 //
-// CPU time is user and system time of all threads, those that have ended too, to the nanosecond; figures of several
-// processes can be added. Elsewhere than on Linux every call fails with errors.ErrUnsupported.
+// CPU time is user and system time of all threads, including those that have ended, with nanosecond resolution. The
+// figures of several processes can be added. On other systems every call fails with errors.ErrUnsupported.
 package proc
 
 import (
@@ -14,12 +14,12 @@ import (
 
 // Memory is resident memory in bytes.
 type Memory struct {
-	Anon int64 `json:"anon"` // what the process has written: heap, stacks
-	File int64 `json:"file"` // pages of files, the program's own among them
-	Peak int64 `json:"peak"` // the most that was resident at a time
+	Anon int64 `json:"anon"` // anonymous memory: heap and stacks
+	File int64 `json:"file"` // pages of files, including the program's own
+	Peak int64 `json:"peak"` // the maximum resident memory
 }
 
-// RSS is all that is resident.
+// RSS returns all resident memory.
 func (m Memory) RSS() int64 { return m.Anon + m.File }
 
 // Add adds another process.

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// CPU is the processor time that a process has used. The kernel names the clock of a process by the complement of its
-// id; it counts what /proc/PID/stat shows, which has ticks of 10 ms only.
+// CPU returns the CPU time that a process has used. The kernel's number for the clock of a process is the complement of
+// its id. The clock counts what /proc/PID/stat shows, where the resolution is only 10 ms.
 func CPU(pid int) (time.Duration, error) {
 	const processScheduled = 2
 	clock := ^int32(pid)<<3 | processScheduled
@@ -20,7 +20,7 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// MemoryOf is a process' memory.
+// MemoryOf returns the memory of a process.
 func MemoryOf(pid int) (Memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -33,12 +33,12 @@ func MemoryOf(pid int) (Memory, error) {
 	return m, nil
 }
 
-// ResetPeak makes a process' peak begin anew at what it has now.
+// ResetPeak sets the peak memory of a process to its current memory.
 func ResetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
-// DieWithParent makes a child end when the one who started it does, however that happens.
+// DieWithParent makes the kernel kill a child when its parent ends, for whatever reason.
 func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

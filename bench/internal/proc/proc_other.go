@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// CPU is not known here.
+// CPU is not supported here.
 func CPU(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
-// MemoryOf is not known here.
+// MemoryOf is not supported here.
 func MemoryOf(int) (Memory, error) { return Memory{}, errors.ErrUnsupported }
 
-// ResetPeak is not possible here.
+// ResetPeak is not supported here.
 func ResetPeak(int) error { return errors.ErrUnsupported }
 
-// DieWithParent is not possible here.
+// DieWithParent is not supported here.
 func DieWithParent() *syscall.SysProcAttr { return nil }

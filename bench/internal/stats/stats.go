@@ -1,6 +1,6 @@
-// Package stats sums up what was measured: percentiles of times, and what several rounds have in common.
+// Package stats summarizes measurements: percentiles of times, and the median and range of several rounds.
 //
-// Functions do not change the slices that they are given. Of nothing, everything is zero.
+// Functions do not change the slices that they are given. Without values every result is zero.
 package stats
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Percentiles are, for each p, the smallest value that p percent of the values do not exceed (nearest rank).
+// Percentiles returns, for each p, the smallest value that p percent of the values do not exceed (nearest rank).
 func Percentiles(values []time.Duration, ps ...float64) []time.Duration {
 	out := make([]time.Duration, len(ps))
 	if len(values) == 0 {
@@ -22,14 +22,14 @@ func Percentiles(values []time.Duration, ps ...float64) []time.Duration {
 	return out
 }
 
-// Summary is what several rounds have in common.
+// Summary is the median and the range of several rounds.
 type Summary struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// Summarize finds it.
+// Summarize returns the summary of values.
 func Summarize(values []float64) Summary {
 	if len(values) == 0 {
 		return Summary{}
@@ -43,7 +43,7 @@ func Summarize(values []float64) Summary {
 	return s
 }
 
-// Spread is how far the rounds are from the median at most, as a part of it.
+// Spread returns the largest difference between a round and the median, as a fraction of the median.
 func (s Summary) Spread() float64 {
 	if s.Median == 0 {
 		return 0

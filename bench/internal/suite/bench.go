@@ -20,25 +20,25 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Scale says how much is done.
+// Scale is the amount of work.
 type Scale struct {
-	// For is how long a case lasts that could go on for ever.
+	// For is the duration of a case that has no end of its own.
 	For time.Duration
-	// Deliveries is about how many events a fan-out delivers in all.
+	// Deliveries is the approximate number of events that a fan-out delivers in all.
 	Deliveries int
-	// Settle is how long memory is given to come to rest before it is measured.
+	// Settle is how long memory may settle before it is measured.
 	Settle time.Duration
-	// Streams is how many watches share a connection.
+	// Streams is the number of watches on one connection.
 	Streams int
-	// Profiles is a folder for CPU profiles of the servers; empty takes none.
+	// Profiles is the directory for CPU profiles of the servers; empty: no profiles.
 	Profiles string
 }
 
-// Bench is one turn of one target at a case.
+// Bench is one turn of one target in a case.
 type Bench struct {
 	Scale
 	Server  *target.Server
-	Objects int // how many pods there are
+	Objects int // the number of pods
 	memory  *samples
 
 	name   string
@@ -47,7 +47,7 @@ type Bench struct {
 	began  time.Time
 	cpu    time.Duration
 	in     int64
-	live   float64 // bytes that are alive in the server, as of the last collect
+	live   float64 // bytes of live memory in the server at the last collect
 	times  struct {
 		sync.Mutex
 		all []time.Duration
@@ -61,23 +61,23 @@ type samples struct {
 	configMap map[int]objects.Template
 }
 
-// Sample is what a turn measured.
+// Sample is the measurement of one turn.
 type Sample struct {
 	Count int           `json:"count"`
 	Took  time.Duration `json:"took"`
-	// CPU is the server's, for each operation.
+	// CPU is the server's CPU time for each operation.
 	CPU      time.Duration `json:"cpu"`
 	P50, P99 time.Duration
-	// Wire is how many bytes the server sent for each operation.
+	// Wire is the number of bytes that the server sent for each operation.
 	Wire   float64     `json:"wire"`
 	Memory proc.Memory `json:"memory"`
-	// Lost counts events that a watcher should have seen and did not, or not once, or not in order.
+	// Lost counts events that a watcher should have received and did not, or received twice or out of order.
 	Lost int `json:"lost"`
-	// Own are figures that only this case has.
+	// Own has figures that only this case has.
 	Own map[string]float64 `json:"own,omitempty"`
 }
 
-// Rate is operations for each second.
+// Rate returns operations per second.
 func (s Sample) Rate() float64 {
 	if s.Took <= 0 {
 		return 0
@@ -85,7 +85,7 @@ func (s Sample) Rate() float64 {
 	return float64(s.Count) / s.Took.Seconds()
 }
 
-// Begin starts the clocks.
+// Begin starts the measurement.
 func (b *Bench) Begin(ctx context.Context) error {
 	if b.Profiles != "" && !b.Server.Bare {
 		if err := b.profile(ctx); err != nil {
@@ -101,7 +101,7 @@ func (b *Bench) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End stops the clocks after so many operations.
+// End stops the measurement after this number of operations.
 func (b *Bench) End(count int) error {
 	b.sample.Took = time.Since(b.began)
 	cpu, err := b.Server.CPU()
@@ -120,14 +120,14 @@ func (b *Bench) End(count int) error {
 	return nil
 }
 
-// Times adds times that operations took, or events were under way.
+// Times adds durations of operations or latencies of events.
 func (b *Bench) Times(t []time.Duration) {
 	b.times.Lock()
 	defer b.times.Unlock()
 	b.times.all = append(b.times.all, t...)
 }
 
-// Own notes a figure that only this case has.
+// Own sets a figure that only this case has.
 func (b *Bench) Own(name string, v float64) {
 	if b.sample.Own == nil {
 		b.sample.Own = map[string]float64{}
@@ -135,10 +135,10 @@ func (b *Bench) Own(name string, v float64) {
 	b.sample.Own[name] = v
 }
 
-// Lost notes events that were lost.
+// Lost adds lost events.
 func (b *Bench) Lost(n int) { b.sample.Lost += n }
 
-// finish sums up.
+// finish returns the sample.
 func (b *Bench) finish() Sample {
 	if len(b.times.all) > 0 {
 		p := stats.Percentiles(b.times.all, 50, 99)
@@ -147,15 +147,15 @@ func (b *Bench) finish() Sample {
 	return b.sample
 }
 
-// profileName is the file for a profile of this case.
+// profileName returns the file name for a profile of this case.
 func (b *Bench) profileName(kind string) string {
 	return filepath.Join(b.Profiles, strings.ReplaceAll(b.name, "/", "-")+"."+b.Server.Name+"."+kind+".pprof")
 }
 
-// profileSettles is how long a profile takes to begin.
-const profileSettles = 100 * time.Millisecond
+// profileStart is how long a profile takes to start.
+const profileStart = 100 * time.Millisecond
 
-// profile records what the server does for about as long as the case lasts.
+// profile records a CPU profile of the server for about the duration of the case.
 func (b *Bench) profile(ctx context.Context) error {
 	c, err := b.Server.Dial(ctx)
 	if err != nil {
@@ -173,11 +173,11 @@ func (b *Bench) profile(ctx context.Context) error {
 			fmt.Fprintf(b.log, "no profile of %s: %v\n", name, err)
 		}
 	})
-	time.Sleep(profileSettles)
+	time.Sleep(profileStart)
 	return nil
 }
 
-// connections opens several.
+// connections opens several connections.
 func (b *Bench) connections(ctx context.Context, n int) ([]*h2.Conn, func(), error) {
 	var out []*h2.Conn
 	closeAll := func() {
@@ -208,12 +208,12 @@ type iteration struct {
 	conn      *h2.Conn
 }
 
-// id is a number that no other iteration of this process has.
+// id returns a number that is unique in this process.
 func (t iteration) id() int { return int(ids.Add(1)) }
 
 var ids atomic.Int64
 
-// loop lets workers call as fast as they can, each waiting for its answers, and measures it.
+// loop lets workers make calls as fast as they can, each waiting for its answers, and measures that.
 func (b *Bench) loop(ctx context.Context, workers int, call func(context.Context, iteration) error) error {
 	conns, closeAll, err := b.connections(ctx, min(workers, connections))
 	if err != nil {
@@ -250,7 +250,7 @@ func (b *Bench) loop(ctx context.Context, workers int, call func(context.Context
 	return b.End(int(count.Load()))
 }
 
-// each calls for every number below n, from many workers, without measuring.
+// each makes a call for every number below n, with many workers, without measuring.
 func (b *Bench) each(ctx context.Context, n int, call func(ctx context.Context, conn *h2.Conn, i int) error) error {
 	conns, closeAll, err := b.connections(ctx, connections)
 	if err != nil {

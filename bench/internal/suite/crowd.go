@@ -11,25 +11,25 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// crowd is many watches.
-type crowd struct {
+// watchGroup is a group of many watches.
+type watchGroup struct {
 	followers []*follower
 	total     atomic.Int64
 	conns     []*h2.Conn
-	idleLimit time.Duration // how long nothing may come; stuck if zero
+	idleLimit time.Duration // how long to wait for the next event; zero: idleTimeout
 }
 
-// openTimeout is how long all watches of a crowd may take to open.
+// openTimeout is how long all watches of a group may take to open.
 const openTimeout = 2 * time.Minute
 
-// open opens a watch for each follower, some of which share a connection, and waits until all have been answered.
-func (b *Bench) open(ctx context.Context, k *crowd, path func(i int) string, header []hpack.HeaderField) error {
+// open opens a watch for each follower, several on one connection, and waits until all have been answered.
+func (b *Bench) open(ctx context.Context, k *watchGroup, path func(i int) string, header []hpack.HeaderField) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	var c *h2.Conn
 	room := 0
 	for i, f := range k.followers {
-		if room == 0 || f.gate != nil {
+		if room == 0 || f.startReading != nil {
 			var err error
 			if c, err = b.Server.Dial(ctx); err != nil {
 				return err
@@ -38,8 +38,8 @@ func (b *Bench) open(ctx context.Context, k *crowd, path func(i int) string, hea
 			room = min(b.Streams, c.MaxStreams())
 		}
 		room--
-		if f.gate != nil {
-			room = 0 // a slow one has a connection of its own
+		if f.startReading != nil {
+			room = 0 // a slow watcher has its own connection
 		}
 		if _, err := c.Open(h2.Request{Method: "GET", Path: path(i), Header: header}, f); err != nil {
 			return err
@@ -58,14 +58,15 @@ func (b *Bench) open(ctx context.Context, k *crowd, path func(i int) string, hea
 	return nil
 }
 
-// stuck is how long nothing may come before what is missing is given up.
-const stuck = 5 * time.Second
+// idleTimeout is how long to wait for the next event before missing ones count as lost.
+const idleTimeout = 5 * time.Second
 
-// wait waits until these followers have seen everything, or nothing more comes. It tells when the last event came.
-func (k *crowd) wait(ctx context.Context, followers []*follower) time.Time {
+// wait waits until these followers have received everything, or no event arrives any more. It returns when the last
+// event arrived.
+func (k *watchGroup) wait(ctx context.Context, followers []*follower) time.Time {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	idleLimit := cmp.Or(k.idleLimit, stuck)
+	idleLimit := cmp.Or(k.idleLimit, idleTimeout)
 	last, progress := k.total.Load(), time.Now()
 	for _, f := range followers {
 		for waiting := true; waiting; {
@@ -87,14 +88,14 @@ func (k *crowd) wait(ctx context.Context, followers []*follower) time.Time {
 }
 
 // close ends all watches.
-func (k *crowd) close() {
+func (k *watchGroup) close() {
 	for _, c := range k.conns {
 		c.Close()
 	}
 }
 
-// account is what all have seen, and what they should have and did not. The crowd must be closed.
-func (k *crowd) account(b *Bench) {
+// countEvents adds received and lost events. The group must be closed.
+func (k *watchGroup) countEvents(b *Bench) {
 	for _, f := range k.followers {
 		b.Lost(f.lost())
 		b.Times(f.took)

@@ -14,12 +14,12 @@ import (
 
 const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// definitionSize is what a definition of a large operator takes as JSON, thingSize an object.
+	// definitionSize is the size of a large operator's definition in JSON, thingSize that of an object.
 	definitionSize = 40 << 10
-	thingSize      = 700 // and 300 for what is around it
+	thingSize      = 700 // and 300 for its metadata
 )
 
-// Definitions of the fixtures. Those of the first one are also the numbers of the things.
+// Numbers of the fixtures' definitions. The numbers of the first one are also those of the things.
 const (
 	fewDefinitions  = 100
 	manyDefinitions = 2000
@@ -76,7 +76,7 @@ func define(ctx context.Context, c *h2.Conn, n int) error {
 	}
 }
 
-// established looks for the condition, whose members stand in an order that differs between servers.
+// established searches for the condition. The order of its members differs between servers.
 func established(text []byte) bool {
 	_, rest, _ := bytes.Cut(text, []byte(`"conditions":[`))
 	all, _, _ := bytes.Cut(rest, []byte(`]`))
@@ -88,7 +88,8 @@ func established(text []byte) bool {
 	return false
 }
 
-// createFirst creates an object as soon as the server takes it. kube-apiserver serves a resource some time after it has said so.
+// createFirst creates an object as soon as the server accepts it. kube-apiserver serves a resource some time after the
+// definition is Established.
 func createFirst(ctx context.Context, c *h2.Conn, n int) error {
 	r := h2.Request{Method: http.MethodPost, Path: objects.Things(n), Header: sendJSON, Body: objects.Thing(n, thingSize).With(objects.Fill{Name: objects.Name('f', 0)})}
 	for {
@@ -119,7 +120,7 @@ func oneDefinition(ctx context.Context, b *Bench) error {
 	return createFirst(ctx, c, 0)
 }
 
-// someDefinitions makes definitions whose numbers are so far apart.
+// someDefinitions creates definitions. The difference between their numbers is apart.
 func someDefinitions(n, apart int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		return b.each(ctx, n, func(ctx context.Context, c *h2.Conn, i int) error { return define(ctx, c, i*apart) })
@@ -143,7 +144,7 @@ func someThings(ctx context.Context, b *Bench) error {
 	return makeThings(ctx, b, configMaps, objects.ConfigMap(thingSize, 0), things)
 }
 
-// firstObjects defines one kind after the other, each until its first object is there.
+// firstObjects creates one definition after the other, and waits for the first object of each.
 func firstObjects(ctx context.Context, b *Bench) error {
 	return b.loop(ctx, 1, func(ctx context.Context, t iteration) error {
 		n := 10_000 + t.id()
@@ -156,7 +157,7 @@ func firstObjects(ctx context.Context, b *Bench) error {
 
 func getsOf(path string, t objects.Template) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		names, _, err := b.own(ctx, path, t)
+		names, _, err := b.createOwn(ctx, path, t)
 		if err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func getsOf(path string, t objects.Template) runFunc {
 
 func patchesOf(path string, t, patch objects.Template) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		names, _, err := b.own(ctx, path, t)
+		names, _, err := b.createOwn(ctx, path, t)
 		if err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func listsOf(path string) runFunc {
 	}
 }
 
-// memoryOf tells what definitions that nobody uses, and objects, add to a server that has had one of each.
+// memoryOf measures the memory that unused definitions, and objects, add to a server that has had one of each.
 func memoryOf(idle, objs int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		if err := oneDefinition(ctx, b); err != nil {
@@ -243,7 +244,7 @@ func memoryOf(idle, objs int) runFunc {
 
 var acceptV2 = fields("accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "user-agent", agent)
 
-// openAPI changes a definition and reads the document until it has the change.
+// openAPI changes a definition and reads the OpenAPI document until it has the change.
 func openAPI(ctx context.Context, b *Bench) error {
 	return b.loop(ctx, 1, func(ctx context.Context, t iteration) error {
 		mark := fmt.Sprintf("changed-%d", t.id())
@@ -269,7 +270,7 @@ var acceptAggregated = []hpack.HeaderField{
 	{Name: "accept", Value: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}, {Name: "user-agent", Value: agent},
 }
 
-// discovery is what kubectl asks a server that it does not know.
+// discovery sends the requests with which kubectl discovers a server.
 func discovery(ctx context.Context, b *Bench) error {
 	return b.loop(ctx, 1, func(ctx context.Context, t iteration) error {
 		for _, path := range []string{"/api", "/apis"} {
@@ -281,7 +282,7 @@ func discovery(ctx context.Context, b *Bench) error {
 	})
 }
 
-// restart kills a server, and tells how long it takes to be ready again, and what it needs then.
+// restart kills a server, and measures the time until it is ready again and its memory then.
 func restart(ctx context.Context, b *Bench) error {
 	if err := b.Server.Restart(ctx, false); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/server/pki"
 )
 
-// extensionCases create config maps, one after the other: with nothing that has a say, through one validating webhook on this machine, under a policy
-// of three expressions, and with a hundred webhooks and a hundred policies that are about something else.
+// extensionCases create config maps, one after the other: without webhooks and policies, with one validating webhook on this machine, with a policy
+// of three expressions, and with a hundred webhooks and a hundred policies that do not match.
 func extensionCases() []Case {
 	const fixture = "extensions"
 	return []Case{
@@ -32,14 +32,15 @@ func extensionCases() []Case {
 
 const registration = "/apis/admissionregistration.k8s.io/v1/"
 
-// configured is what a case puts into the server: objects by the resource that they belong to. Acts tells whether it shows in the answer to a create.
+// configured is what a case creates in the server: objects by their resource. acts reports whether the answer to a create shows that they are in
+// effect.
 type configured struct {
 	kinds  []string
 	bodies []string
 	acts   func(err error) bool
 }
 
-// extended creates config maps while the server is configured by what set makes.
+// extended creates config maps while the server has the configuration that set returns.
 func extended(set func(hook *hook) configured) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		h, err := newHook()
@@ -60,7 +61,7 @@ func extended(set func(hook *hook) configured) runFunc {
 		defer func() {
 			for i, name := range names {
 				if name != "" {
-					_, _ = c.Expect(ctx, h2.Request{Method: "DELETE", Path: registration + has.kinds[i] + "/" + name, Header: acceptJSON}) // the next case would tell
+					_, _ = c.Expect(ctx, h2.Request{Method: "DELETE", Path: registration + has.kinds[i] + "/" + name, Header: acceptJSON}) // a failure would show in the next case
 				}
 			}
 		}()
@@ -88,7 +89,7 @@ func extended(set func(hook *hook) configured) runFunc {
 	}
 }
 
-// settled waits until what was configured acts. A kube-apiserver takes a while.
+// settled waits until the configuration is in effect. A kube-apiserver takes a while.
 func settled(ctx context.Context, c *h2.Conn, acts func(error) bool) error {
 	if acts == nil {
 		acts = func(error) bool { return true }
@@ -120,7 +121,7 @@ func (h *hook) configuration(resource string) string {
 }
 
 func encodedBytes(b []byte) string {
-	text, _ := json.Marshal(b) // bytes always can be
+	text, _ := json.Marshal(b) // bytes can always be encoded
 	return string(text)
 }
 
@@ -158,7 +159,7 @@ func hundredOthers(h *hook) configured {
 	return out
 }
 
-// hook is a webhook in this process. It refuses what is called forbidden, and allows everything else.
+// hook is a webhook in this process. It denies the object named forbidden, and allows everything else.
 type hook struct {
 	server    *http.Server
 	ended     chan struct{}
@@ -184,7 +185,7 @@ func newHook() (*hook, error) {
 	h.server = &http.Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		defer close(h.ended)
-		_ = h.server.ServeTLS(l, "", "") // it ends with close
+		_ = h.server.ServeTLS(l, "", "") // it returns after close
 	}()
 	return h, nil
 }

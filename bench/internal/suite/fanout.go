@@ -16,10 +16,10 @@ func fanOutCases() []Case {
 	for _, watchers := range []int{1, 10, 100, 1000, 10_000} {
 		for _, size := range []int{200, 1 << 10, 6 << 10} {
 			for _, packed := range []bool{false, true} {
-				f := fan{watchers: watchers, size: size, packed: packed}
+				f := fanOut{watchers: watchers, size: size, packed: packed}
 				quick := watchers == 1000 && (size == 6<<10 || !packed) || watchers == 10 && size == 1<<10 && !packed
 				c := Case{Name: "fanout/" + f.String(), Op: "delivery", Quick: quick, Fixture: "watches", Run: f.run, Limit: f.run}
-				switch { // to keep the whole suite short, those that matter most get the most rounds
+				switch { // the most important cases have the most rounds, to keep the whole suite short
 				case watchers == 10_000:
 					c.MostRounds = 1
 				case watchers != 1000:
@@ -31,29 +31,29 @@ func fanOutCases() []Case {
 	}
 	for _, watchers := range []int{10, 100, 1000} {
 		for _, rate := range []int{20, 100, 500} {
-			f := fan{watchers: watchers, size: 1 << 10, rate: rate}
+			f := fanOut{watchers: watchers, size: 1 << 10, rate: rate}
 			out = append(out, Case{
 				Name: fmt.Sprintf("latency/%d/%dps", watchers, rate), Op: "delivery", Quick: rate == 20 && watchers != 100,
 				Fixture: "watches", MostRounds: 2, Run: f.run, Limit: f.run,
 			})
 		}
 	}
-	unlike := fan{watchers: 1000, size: 6 << 10, packed: true, unlike: true}
+	unlike := fanOut{watchers: 1000, size: 6 << 10, packed: true, unlike: true}
 	out = append(out, Case{Name: "fanout/unlike/1000/6KB/gzip", Op: "delivery", Fixture: "watches", Run: unlike.run, Limit: unlike.run})
-	slow := fan{watchers: 100, size: 6 << 10, slow: 10}
+	slow := fanOut{watchers: 100, size: 6 << 10, slow: 10}
 	return append(out, Case{Name: "slow/10of100/6KB", Op: "delivery", Quick: true, Fixture: "watches", Run: slow.run, Limit: slow.run})
 }
 
-// fan is a number of watchers that all see the same events.
-type fan struct {
+// fanOut is a number of watchers that all receive the same events.
+type fanOut struct {
 	watchers, size int
 	packed         bool
-	unlike         bool // every writer's object has a text of its own: otherwise they are as alike as pods of one deployment
-	rate           int  // events for each second; zero means as fast as can be
-	slow           int  // how many read nothing until the others have seen everything
+	unlike         bool // every writer's object has a different text; otherwise they are as similar as pods of one deployment
+	rate           int  // events per second; zero: as fast as possible
+	slow           int  // how many read nothing until the others have received everything
 }
 
-func (f fan) String() string {
+func (f fanOut) String() string {
 	size := fmt.Sprintf("%dB", f.size)
 	if f.size >= 1<<10 {
 		size = fmt.Sprintf("%dKB", f.size>>10)
@@ -65,21 +65,21 @@ func (f fan) String() string {
 	return fmt.Sprintf("%d/%s/%s", f.watchers, size, encoding)
 }
 
-// percentile is how many events a second there are at least, as if they came as fast: a percentile of a few tells nothing.
+// percentile is the minimum number of events per second with a rate, because a percentile of few events means nothing.
 const percentile = 130
 
-// writers write at the same time, each to an object of its own.
+// writers is the number of concurrent writers. Each writes its own object.
 const writers = 8
 
-// events is how many are written.
-func (f fan) events(s Scale) int {
+// events returns the number of events.
+func (f fanOut) events(s Scale) int {
 	if f.rate > 0 {
 		return max(10, int(float64(max(f.rate, percentile))*s.For.Seconds()))
 	}
 	return min(max(s.Deliveries/f.watchers, 20), 3000)
 }
 
-func (f fan) run(ctx context.Context, b *Bench) error {
+func (f fanOut) run(ctx context.Context, b *Bench) error {
 	w, err := f.newWriter(ctx, b)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (f fan) run(ctx context.Context, b *Bench) error {
 	if f.rate > 0 {
 		sent = newClock(events)
 	}
-	k := &crowd{}
+	k := &watchGroup{}
 	defer k.close()
 	release := make(chan struct{})
 	releaseAll := sync.OnceFunc(func() { close(release) })
@@ -99,7 +99,7 @@ func (f fan) run(ctx context.Context, b *Bench) error {
 		one := newFollower(events, nil, &k.total)
 		one.sent = sent
 		if i >= f.watchers-f.slow {
-			one.gate = release
+			one.startReading = release
 		}
 		k.followers = append(k.followers, one)
 	}
@@ -130,7 +130,7 @@ func (f fan) run(ctx context.Context, b *Bench) error {
 	}
 	b.sample.Took = last.Sub(b.began)
 	k.close()
-	k.account(b)
+	k.countEvents(b)
 	return nil
 }
 
@@ -143,10 +143,10 @@ type writer struct {
 	version string // before the first event
 }
 
-// warm is a marker outside of all events.
-const warm = 99_999_999
+// warmUpMarker is a marker that no event has.
+const warmUpMarker = 99_999_999
 
-func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
+func (f fanOut) newWriter(ctx context.Context, b *Bench) (*writer, error) {
 	w := &writer{version: "0"}
 	for i := range writers {
 		seed := 0
@@ -164,7 +164,7 @@ func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
 		if b.Server.Bare {
 			continue
 		}
-		a, err := w.conns[0].Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: warm})})
+		a, err := w.conns[0].Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: warmUpMarker})})
 		if err == nil {
 			w.version = objects.Version(a)
 			var t objects.Template
@@ -178,7 +178,7 @@ func (f fan) newWriter(ctx context.Context, b *Bench) (*writer, error) {
 		}
 	}
 	if b.Server.Bare {
-		// What the limit sends is what a real server would make of it.
+		// The limit sends what a real server would make of these bodies.
 		for i := range w.bodies {
 			w.bodies[i] = objects.ServedConfigMap(f.size)
 			if t, ok := b.memory.configMap[f.size]; ok {

@@ -10,32 +10,32 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// follower reads one watch and keeps account of what it saw. All but opened, done and gate are the reader's own until
-// done is closed or the connection has ended.
+// follower reads one watch and counts its events. Only the reader uses the fields, except opened, done and
+// startReading, until done is closed or the connection has ended.
 type follower struct {
-	// mine tells which events it should see; nil means all of them.
-	mine func(seq int) bool
-	want int
+	// selects reports which events the watch should deliver; nil means all.
+	selects func(seq int) bool
+	want    int
 
-	seen     []uint64 // a bit for each event
-	count    int
-	version  int
-	wrong    int // events that came twice, out of order, or should not have come
-	initial  int
-	partial  []byte
-	unpack   *unpacker
-	sent     *clock
-	took     []time.Duration
-	total    *atomic.Int64
-	gate     <-chan struct{} // nothing is read before it is closed
-	opened   chan error
-	openOnce sync.Once
-	done     chan struct{} // all was seen, or no more comes
-	doneOnce sync.Once
-	bookmark func()
+	seen         []uint64 // a bit for each event
+	count        int
+	version      int
+	wrong        int // events that came twice, out of order, or should not have come
+	initial      int
+	partial      []byte
+	unpack       *unpacker
+	sent         *clock
+	took         []time.Duration
+	total        *atomic.Int64
+	startReading <-chan struct{} // nothing is read before it is closed
+	opened       chan error
+	openOnce     sync.Once
+	done         chan struct{} // all events have been received, or no more will come
+	doneOnce     sync.Once
+	bookmark     func()
 }
 
-// clock remembers when events were sent.
+// clock has the times at which events were sent.
 type clock struct{ at []atomic.Int64 }
 
 func newClock(n int) *clock { return &clock{make([]atomic.Int64, n)} }
@@ -45,10 +45,10 @@ func (c *clock) since(seq int) time.Duration {
 	return time.Duration(time.Now().UnixNano() - c.at[seq].Load())
 }
 
-func newFollower(events int, mine func(int) bool, total *atomic.Int64) *follower {
-	f := &follower{mine: mine, seen: make([]uint64, (events+63)/64), total: total, opened: make(chan error, 1), done: make(chan struct{})}
+func newFollower(events int, selects func(int) bool, total *atomic.Int64) *follower {
+	f := &follower{selects: selects, seen: make([]uint64, (events+63)/64), total: total, opened: make(chan error, 1), done: make(chan struct{})}
 	for seq := range events {
-		if mine == nil || mine(seq) {
+		if selects == nil || selects(seq) {
 			f.want++
 		}
 	}
@@ -79,8 +79,8 @@ func (e statusError) Error() string {
 
 // Data implements h2.Sink.
 func (f *follower) Data(b []byte) {
-	if f.gate != nil {
-		<-f.gate
+	if f.startReading != nil {
+		<-f.startReading
 	}
 	if f.unpack != nil {
 		f.unpack.add(b)
@@ -100,7 +100,7 @@ func (f *follower) End(err error) {
 
 func (f *follower) finish() { f.doneOnce.Do(func() { close(f.done) }) }
 
-// text takes a piece of the stream, which begins and ends anywhere.
+// text reads a piece of the stream, which may begin and end anywhere.
 func (f *follower) text(b []byte) {
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n')
@@ -125,7 +125,7 @@ var (
 	typeMark    = []byte(`{"type":"`)
 )
 
-// line takes one event.
+// line reads one event.
 func (f *follower) line(b []byte) {
 	kind := bytes.TrimPrefix(b, typeMark)
 	switch {
@@ -140,13 +140,13 @@ func (f *follower) line(b []byte) {
 	}
 	seq := number(b, seqMark)
 	if seq < 0 || seq >= len(f.seen)*64 {
-		f.initial++ // not an event of the case, but progress
+		f.initial++ // a bookmark, not an event of the case
 		f.total.Add(1)
 		return
 	}
 	version := number(b, versionMark)
 	word, bit := seq/64, uint64(1)<<(seq%64)
-	if f.seen[word]&bit != 0 || version <= f.version || f.mine != nil && !f.mine(seq) {
+	if f.seen[word]&bit != 0 || version <= f.version || f.selects != nil && !f.selects(seq) {
 		f.wrong++
 	}
 	f.seen[word] |= bit
@@ -161,7 +161,7 @@ func (f *follower) line(b []byte) {
 	}
 }
 
-// number reads the digits behind a mark; -1 if there are none.
+// number parses the digits after a mark; -1 if there are none.
 func number(b, mark []byte) int {
 	at := bytes.Index(b, mark)
 	if at < 0 {
@@ -181,7 +181,7 @@ func number(b, mark []byte) int {
 	return n
 }
 
-// lost is how many events it did not see, or not as it should.
+// lost returns the number of events that were lost, duplicated or out of order.
 func (f *follower) lost() int {
 	missing := f.want
 	for _, w := range f.seen {

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// shards is how many values the label and the field have that lists select by.
+// shards is the number of values of the label and the field by which lists select.
 const shards = 100
 
-// quickLists are in the short run.
+// quickLists are part of the short run.
 var quickLists = []string{"json-cold", "json", "protobuf", "gzip", "label", "json-50-clients"}
 
 func listCases(n int, quick bool) []Case {
@@ -48,16 +48,16 @@ func listCases(n int, quick bool) []Case {
 		list("pages", "?limit=500", acceptJSON, n, true),
 		watchStart(n, fixture, quick, true), watchStart(n, fixture, false, false),
 	}
-	if n == crowdList {
+	if n == parallelListSize {
 		crowd := list("json-50-clients", "", acceptJSON, n, true)
-		crowd.MostRounds, crowd.Run, crowd.Limit = 1, listCrowd, listCrowd
+		crowd.MostRounds, crowd.Run, crowd.Limit = 1, parallelLists, parallelLists
 		cases = append(cases, crowd)
 	}
 	for i := range cases {
 		switch {
-		case n > crowdList: // seconds each
+		case n > parallelListSize: // takes seconds each time
 			cases[i].MostRounds = 1
-		case n < crowdList && cases[i].MostRounds == 0:
+		case n < parallelListSize && cases[i].MostRounds == 0:
 			cases[i].MostRounds = 2
 		}
 	}
@@ -71,7 +71,7 @@ func header(name string) []hpack.HeaderField {
 	return acceptJSON
 }
 
-// fixturePods are the pods that lists are of.
+// fixturePods creates the pods for lists.
 func fixturePods(ctx context.Context, b *Bench) error {
 	if b.Objects == 0 {
 		return nil
@@ -87,7 +87,7 @@ func fixturePods(ctx context.Context, b *Bench) error {
 	})
 }
 
-// coldList is the first list: nobody has encoded the objects yet.
+// coldList measures the first list, before any object has been encoded.
 func coldList(header []hpack.HeaderField) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		c, err := b.Server.Dial(ctx)
@@ -106,10 +106,10 @@ func coldList(header []hpack.HeaderField) runFunc {
 	}
 }
 
-// lists reads a list again and again, after a look at whether it is complete.
+// lists measures a list that is read repeatedly, after a check that it is complete.
 func lists(query string, header []hpack.HeaderField, want, clients int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		if err := b.teach(ctx); err != nil {
+		if err := b.sendSample(ctx); err != nil {
 			return err
 		}
 		if err := b.checkList(ctx, query, header, want); err != nil {
@@ -119,7 +119,7 @@ func lists(query string, header []hpack.HeaderField, want, clients int) runFunc 
 	}
 }
 
-// readList reads all pages, if there are several.
+// readList reads a list with all its pages.
 func readList(ctx context.Context, c *h2.Conn, query string, header []hpack.HeaderField) error {
 	if !strings.Contains(query, "limit=") {
 		_, err := c.Size(ctx, h2.Request{Method: "GET", Path: pods + query, Header: header})
@@ -147,7 +147,8 @@ func between(text []byte, from, to string) string {
 	return string(value)
 }
 
-// checkList counts the objects of a list where it can, and reads it in any case, so that it is warm afterwards.
+// checkList counts the objects of a list, where the format allows it. It reads the list in any case, so that caches are
+// filled.
 func (b *Bench) checkList(ctx context.Context, query string, header []hpack.HeaderField, want int) error {
 	c, err := b.Server.Dial(ctx)
 	if err != nil {
@@ -185,20 +186,20 @@ func unpacked(b []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// crowdSize is how many clients list crowdList objects at the same time.
+// parallelClients is how many clients list parallelListSize objects at the same time.
 const (
-	crowdSize = 50
-	crowdList = 10_000
+	parallelClients  = 50
+	parallelListSize = 10_000
 )
 
-// listCrowd lets many list everything at the same time, once, and looks at what that takes in memory.
-func listCrowd(ctx context.Context, b *Bench) error {
-	conns, closeAll, err := b.connections(ctx, crowdSize)
+// parallelLists lets many clients list everything at the same time, once, and measures the server's memory.
+func parallelLists(ctx context.Context, b *Bench) error {
+	conns, closeAll, err := b.connections(ctx, parallelClients)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	// One client alone leaves behind what all share.
+	// One client first, so that what all clients share has been made.
 	if _, err := conns[0].Size(ctx, h2.Request{Method: "GET", Path: pods, Header: acceptJSON}); err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func listCrowd(ctx context.Context, b *Bench) error {
 	if err := b.Begin(ctx); err != nil {
 		return err
 	}
-	errs := make(chan error, crowdSize)
+	errs := make(chan error, parallelClients)
 	for _, c := range conns {
 		go func() {
 			_, err := c.Size(ctx, h2.Request{Method: "GET", Path: pods, Header: acceptJSON})
@@ -228,7 +229,7 @@ func listCrowd(ctx context.Context, b *Bench) error {
 		b.profiling.Wait()
 		return err
 	}
-	if err := b.End(crowdSize); err != nil {
+	if err := b.End(parallelClients); err != nil {
 		return err
 	}
 	b.Own("peak added, MiB", mebibytes(b.sample.Memory.Peak-before.RSS()))

@@ -7,12 +7,12 @@ import (
 	"github.com/millrace/millrace/bench/internal/plot"
 )
 
-// WritePage writes a page of Markdown: how it was measured, the charts below a folder, and all figures.
-func WritePage(w io.Writer, r Report, figures []Figure, folder, command string) error {
+// WritePage writes a Markdown page: how the figures were measured, the charts in a directory, and all figures.
+func WritePage(w io.Writer, r Report, figures []Figure, directory, command string) error {
 	m := r.Machine
 	fmt.Fprintf(w, pageHead, command, m.When.UTC().Format("2006-01-02"), m.OS, m.Arch, m.Processors, m.Go)
 	for _, f := range figures {
-		fmt.Fprintf(w, "![%s](%s/%s.svg)\n\n", f.Title, folder, f.File)
+		fmt.Fprintf(w, "![%s](%s/%s.svg)\n\n", f.Title, directory, f.File)
 	}
 	fmt.Fprint(w, "## All figures\n\n± is how far the rounds are from their median at most.\n\n",
 		"| case | target | a second | ± | p50 | p99 | server CPU each | ± | resident | sent each | lost | CPU, of the peer's | CPU, of the limit's |\n",

@@ -12,12 +12,12 @@ import (
 
 // Figure is one chart.
 type Figure struct {
-	// File is its name without an ending, Title what it shows.
+	// File is its file name without extension, Title what it shows.
 	File, Title string
 	SVG         []byte
 }
 
-// Plots draws all charts, in the order in which they are to be read. Those that nothing was measured for are left out.
+// Plots draws all charts, in reading order. Charts without measurements are left out.
 func Plots(rows []Row) []Figure {
 	var out []Figure
 	add := func(file, title string, svg []byte) {
@@ -71,7 +71,7 @@ func suffixed(rows []Row, suffix string) []Row {
 	return slices.DeleteFunc(rows, func(r Row) bool { return !strings.HasSuffix(r.Case, suffix) })
 }
 
-// bars has a group for each case in which somebody has a value.
+// bars has a group for each case for which a target has a value.
 func bars(title, unit string, rows []Row, value func(Row) stats.Summary) []byte {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return value(r).Median <= 0 })
 	if len(rows) == 0 {
@@ -105,7 +105,7 @@ func targets(rows []Row) []string {
 	})
 }
 
-// lines gathers points into lines by name: a target's, perhaps followed by a comma and what else tells them apart.
+// lines collects points into lines by name: the target's, sometimes followed by a comma and another property.
 type lines struct{ plot.Lines }
 
 func (l *lines) add(name string, x, y float64) {
@@ -129,13 +129,13 @@ func (l *lines) svg() []byte {
 	return l.SVG()
 }
 
-// fanOutLines shows what a delivery costs with the number of watchers.
+// fanOutLines shows the cost of a delivery against the number of watchers.
 func fanOutLines(rows []Row, size, title string) []byte {
 	c := lines{plot.Lines{Title: title, XLabel: "watchers", YLabel: "µs of server CPU for each delivery"}}
 	for _, r := range choose(rows, "fanout/") {
 		part := strings.Split(r.Case, "/")
 		watchers, err := strconv.Atoi(part[1])
-		if err != nil || part[2] != size || r.Target == "kubernetes" && part[3] == "gzip" { // it never compresses a watch
+		if err != nil || part[2] != size || r.Target == "kubernetes" && part[3] == "gzip" { // kube-apiserver never compresses a watch
 			continue
 		}
 		c.add(r.Target+", "+part[3], float64(watchers), r.CPU.Median)

@@ -14,14 +14,14 @@ import (
 	"github.com/millrace/millrace/bench/internal/stats"
 )
 
-// Row is what the rounds of one target at one case have in common.
+// Row summarizes the rounds of one target in one case.
 type Row struct {
 	Case   string `json:"case"`
 	Op     string `json:"op"`
 	Target string `json:"target"`
 	Error  string `json:"error,omitempty"`
 	Rounds int    `json:"rounds"`
-	// Rate is operations a second, CPU the server's microseconds for each, P50 and P99 microseconds.
+	// Rate is operations per second, CPU the server's microseconds for each, P50 and P99 microseconds.
 	Rate stats.Summary `json:"rate"`
 	CPU  stats.Summary `json:"cpuMicroseconds"`
 	P50  stats.Summary `json:"p50Microseconds"`
@@ -31,12 +31,12 @@ type Row struct {
 	RSS  stats.Summary            `json:"rssBytes"`
 	Lost int                      `json:"lost"`
 	Own  map[string]stats.Summary `json:"own,omitempty"`
-	// Ratios compare with the other targets, by name: above one is more.
+	// Ratios to the other targets, by name: above one is more.
 	RateTo map[string]float64 `json:"rateTo,omitempty"`
 	CPUTo  map[string]float64 `json:"cpuTo,omitempty"`
 }
 
-// Report is a whole run.
+// Report is the report of a whole run.
 type Report struct {
 	Machine Machine   `json:"machine"`
 	Scale   Scale     `json:"scale"`
@@ -44,14 +44,14 @@ type Report struct {
 	Raw     []Outcome `json:"rounds,omitempty"`
 }
 
-// Machine says where the run was.
+// Machine describes the machine of a run.
 type Machine struct {
 	OS, Arch, Go string
 	Processors   int
 	When         time.Time
 }
 
-// Rows sums up outcomes.
+// Rows summarizes outcomes.
 func Rows(outcomes []Outcome) []Row {
 	var rows []Row
 	for _, o := range outcomes {
@@ -100,7 +100,7 @@ func (o Outcome) row() Row {
 	return r
 }
 
-// WriteTable writes rows for people.
+// WriteTable writes rows as a table.
 func WriteTable(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "case\ttarget\trate/s\t±\tp50\tp99\tCPU/op\t±\tRSS\tsent/op\tlost\trate to peer\tCPU to peer\tCPU to limit\t")
@@ -167,7 +167,7 @@ func ratio(v float64) string {
 	return plot.Short(v) + "×"
 }
 
-// WriteJSON writes everything for programs.
+// WriteJSON writes everything as JSON.
 func WriteJSON(w io.Writer, r Report) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

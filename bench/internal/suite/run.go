@@ -15,44 +15,45 @@ import (
 
 type runFunc func(ctx context.Context, b *Bench) error
 
-// Case is one thing that is measured.
+// Case is one measurement.
 type Case struct {
 	Name string
-	// Op is what is counted.
+	// Op is the operation that is counted.
 	Op string
-	// Quick cases belong to the short run.
+	// Quick cases are part of the short run.
 	Quick bool
-	// Fixture names the servers that it shares with other cases; Objects is how many they hold from the beginning.
+	// Fixture names the servers that the case shares with others; Objects is the number of objects that they have from the
+	// beginning.
 	Fixture string
 	Objects int
-	// Prepare is done with each server before the fixture's first case, which alone has it: nil makes Objects pods.
-	// Settle lets memory come to rest afterwards.
+	// Prepare is run with each server before the fixture's first case, and only that case has it. nil creates Objects
+	// pods. Settle lets memory settle afterwards.
 	Prepare runFunc
 	Settle  bool
-	// Fresh cases get servers of their own in each round. MostRounds bounds the rounds where the second would not be the
-	// same, or would take long; zero does not.
+	// Fresh cases get new servers in each round. MostRounds limits the rounds if a second one would not be the same, or
+	// would take long; zero: no limit.
 	Fresh      bool
 	MostRounds int
 	Run        runFunc
-	// Limit is run by the limit; nil if there is none.
+	// Limit is the function for the limit; nil: the case has no limit.
 	Limit runFunc
 }
 
-// Plan says what is run.
+// Plan describes a run.
 type Plan struct {
 	Scale
 	Cases   []Case
 	Targets []target.Target
 	Rounds  int
-	// Hurry is after how long cases get one round only; zero means never.
-	Hurry time.Duration
-	// Below is the folder in which the targets keep their data.
+	// OneRoundAfter is the time after which cases get one round only; zero: never.
+	OneRoundAfter time.Duration
+	// Below is the directory in which the targets keep their data.
 	Below string
-	// Log gets a word on each step.
+	// Log receives a line for each step.
 	Log io.Writer
 }
 
-// Outcome is all rounds of one target at one case.
+// Outcome has all rounds of one target in one case.
 type Outcome struct {
 	Case    string   `json:"case"`
 	Op      string   `json:"op"`
@@ -61,8 +62,8 @@ type Outcome struct {
 	Error   string   `json:"error,omitempty"`
 }
 
-// Run runs a plan. A case that fails is noted in its outcome, and the others go on; an error means that nothing more can
-// be run.
+// Run runs a plan. The error of a case is recorded in its outcome, and the others continue. An error of Run means that
+// nothing more can be run.
 func Run(ctx context.Context, p Plan) ([]Outcome, error) {
 	below, err := os.MkdirTemp(p.Below, "millrace-bench-")
 	if err != nil {
@@ -91,7 +92,7 @@ type runner struct {
 	outcomes []Outcome
 }
 
-// fixture runs cases that share servers.
+// fixture runs the cases that share servers.
 func (r *runner) fixture(ctx context.Context, cases []Case) error {
 	if cases[0].Fresh {
 		for _, c := range cases {
@@ -113,7 +114,7 @@ func (r *runner) fixture(ctx context.Context, cases []Case) error {
 		}
 		if err != nil {
 			fmt.Fprintf(r.Log, "%v\n", err)
-			continue // its cases say that it is not running
+			continue // its cases report that it is not running
 		}
 		servers = append(servers, s)
 	}
@@ -140,7 +141,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// start starts a target and gives it its objects.
+// start starts a target and creates its objects.
 func (r *runner) start(ctx context.Context, t target.Target, first Case) (*target.Server, error) {
 	s, err := t.Start(ctx, r.below, first.Objects)
 	if err != nil {
@@ -171,7 +172,7 @@ func (r *runner) bench(s *target.Server, c Case) *Bench {
 	return &Bench{Scale: r.Scale, Server: s, Objects: c.Objects, memory: r.memory, name: c.Name, log: r.Log}
 }
 
-// rounds lets the targets take turns at a case.
+// rounds runs the rounds of a case, with the targets in turns.
 func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) error {
 	rounds := r.Rounds
 	if c.MostRounds > 0 {
@@ -185,7 +186,7 @@ func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) e
 		}
 	}
 	for n := range rounds {
-		if n > 0 && r.Hurry > 0 && time.Since(r.began) > r.Hurry {
+		if n > 0 && r.OneRoundAfter > 0 && time.Since(r.began) > r.OneRoundAfter {
 			break
 		}
 		for _, t := range r.Targets {
@@ -214,7 +215,7 @@ func (r *runner) rounds(ctx context.Context, c Case, servers []*target.Server) e
 	return nil
 }
 
-// caseLimit bounds one turn, prepareLimit the making of objects, whatever happens.
+// caseLimit is the timeout of one turn, prepareLimit that of creating the objects.
 const (
 	caseLimit    = 3 * time.Minute
 	prepareLimit = 10 * time.Minute

@@ -46,7 +46,7 @@ func TestFollowerReportsWhatIsMissingRepeatedOrOutOfOrder(t *testing.T) {
 		"out of order": {event(0, 1) + event(1, 3) + event(2, 2), 1},
 		"cut off":      {event(0, 1) + `{"type":"ERROR","object":{}}` + "\n", 2},
 		"all":          {event(0, 1) + event(1, 2) + event(2, 3), 0},
-		"foreign ones": {event(warm, 1) + event(0, 2) + event(1, 3) + event(2, 4), 0},
+		"foreign ones": {event(warmUpMarker, 1) + event(0, 2) + event(1, 3) + event(2, 4), 0},
 	} {
 		f := follow(3, c.text)
 		if f.lost() != c.lost {

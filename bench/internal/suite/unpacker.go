@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// unpacker decompresses a stream that comes in pieces. A goroutine of its own does so; end waits for it.
+// unpacker decompresses a stream that arrives in pieces, in its own goroutine; end waits for that.
 type unpacker struct {
 	mu     sync.Mutex
 	more   *sync.Cond

@@ -21,14 +21,14 @@ func watchCases() []Case {
 	}
 	return []Case{
 		{Name: "start", Op: "start", Quick: true, Fixture: "start", Fresh: true, Run: start},
-		{Name: "memory/0", Op: "fixture", Fixture: "empty", MostRounds: 1, Settle: true, Prepare: look, Run: memory},
+		{Name: "memory/0", Op: "fixture", Fixture: "empty", MostRounds: 1, Settle: true, Prepare: discoverAsKubectl, Run: memory},
 		idle(1000, true), idle(10_000, false),
 		nodes(500, true), nodes(5000, false),
 		{Name: "informers/1000", Op: "informer", Fixture: "informers", Objects: 10_000, MostRounds: 1, Prepare: smallObjects, Run: informers},
 	}
 }
 
-// start tells how long it took until the server was ready, and what it needs then.
+// start measures the time until the server is ready, and its memory then.
 func start(ctx context.Context, b *Bench) error {
 	cpu, err := b.Server.CPU()
 	if err != nil {
@@ -46,8 +46,8 @@ func start(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// look asks what kubectl asks a server that it does not know.
-func look(ctx context.Context, b *Bench) error {
+// discoverAsKubectl sends the requests with which kubectl discovers a server.
+func discoverAsKubectl(ctx context.Context, b *Bench) error {
 	c, err := b.Server.Dial(ctx)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func look(ctx context.Context, b *Bench) error {
 	return err
 }
 
-// memory tells what the server needs with the objects that are there, when it has come to rest.
+// memory measures the server's memory with its objects, after it has settled.
 func memory(ctx context.Context, b *Bench) error {
 	if err := b.Begin(ctx); err != nil {
 		return err
@@ -81,18 +81,17 @@ func memory(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// settles is how long memory is given to come down.
-const settles = time.Second
+// settleTime is how long memory may settle.
+const settleTime = time.Second
 
-// collect makes the server collect its garbage, as it would by itself in time, and notes how much is alive in its heap and
-// stacks.
+// collect makes the server collect garbage, and records its live heap and stacks.
 func (b *Bench) collect(ctx context.Context) error {
 	c, err := b.Server.Dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	// Pools let go of what they keep at the second collection only.
+	// Pools release their memory at the second collection only.
 	var heap []byte
 	for range 2 {
 		if heap, err = c.Expect(ctx, h2.Request{Method: "GET", Path: "/debug/pprof/heap?gc=1"}); err != nil {
@@ -113,44 +112,44 @@ func (b *Bench) collect(ctx context.Context) error {
 		b.live += float64(max(number(text, []byte(part)), 0))
 	}
 	select {
-	case <-time.After(settles):
+	case <-time.After(settleTime):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// churn is how many events idle watches see.
-const churn = 100
+// idleEvents is how many events idle watches receive.
+const idleEvents = 100
 
-// usage is memory in bytes: what the system sees, and what the program itself says is in use of it (less in a server of
-// several programs).
+// usage is memory in bytes: the system's figure, and the program's own figure of what is in use (less for a server that
+// consists of several programs).
 type usage struct{ anon, live float64 }
 
-// idle opens watches, and looks at what each needs before and after some events.
+// idle opens watches, and measures the memory of each before and after some events.
 func idle(n int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		f := fan{watchers: n, size: 1 << 10}
+		f := fanOut{watchers: n, size: 1 << 10}
 		w, err := f.newWriter(ctx, b)
 		if err != nil {
 			return err
 		}
 		defer w.close()
-		look := func() (m usage, err error) {
+		discoverAsKubectl := func() (m usage, err error) {
 			if err := b.collect(ctx); err != nil {
 				return m, err
 			}
 			memory, err := b.Server.Memory()
 			return usage{float64(memory.Anon), b.live}, err
 		}
-		none, err := look()
+		none, err := discoverAsKubectl()
 		if err != nil {
 			return err
 		}
-		k := &crowd{}
+		k := &watchGroup{}
 		defer k.close()
 		for range n {
-			k.followers = append(k.followers, newFollower(churn, nil, &k.total))
+			k.followers = append(k.followers, newFollower(idleEvents, nil, &k.total))
 		}
 		if err := b.Begin(ctx); err != nil {
 			return err
@@ -164,15 +163,15 @@ func idle(n int) runFunc {
 		if err := b.End(n); err != nil {
 			return err
 		}
-		quiet, err := look()
+		quiet, err := discoverAsKubectl()
 		if err != nil {
 			return err
 		}
-		if err := w.write(ctx, churn, 0, nil); err != nil {
+		if err := w.write(ctx, idleEvents, 0, nil); err != nil {
 			return err
 		}
 		k.wait(ctx, k.followers)
-		after, err := look()
+		after, err := discoverAsKubectl()
 		if err != nil {
 			return err
 		}
@@ -182,12 +181,12 @@ func idle(n int) runFunc {
 		b.Own("alive a watch, KiB", (quiet.live-none.live)/each)
 		b.Own("alive after churn, KiB", (after.live-none.live)/each)
 		k.close()
-		k.account(b)
+		k.countEvents(b)
 		return nil
 	}
 }
 
-// nodeWatches lets as many watchers as there are nodes each see the changes of its own pods only.
+// nodeWatches opens a watch for each node. Each receives the changes of its own pods only.
 func nodeWatches(nodes int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		pod, patch := objects.SmallPod(), objects.Patch()
@@ -195,7 +194,7 @@ func nodeWatches(nodes int) runFunc {
 		version := ""
 		err := b.each(ctx, nodes, func(ctx context.Context, c *h2.Conn, i int) error {
 			names[i] = objects.Name('n', iteration{}.id())
-			a, err := c.Expect(ctx, h2.Request{Method: "POST", Path: pods, Header: sendJSON, Body: pod.With(objects.Fill{Name: names[i], Seq: warm, Shard: i})})
+			a, err := c.Expect(ctx, h2.Request{Method: "POST", Path: pods, Header: sendJSON, Body: pod.With(objects.Fill{Name: names[i], Seq: warmUpMarker, Shard: i})})
 			if i == nodes-1 {
 				version = objects.Version(a)
 			}
@@ -205,7 +204,7 @@ func nodeWatches(nodes int) runFunc {
 			return err
 		}
 		events := min(max(b.Deliveries/20, nodes), 4*nodes)
-		k := &crowd{}
+		k := &watchGroup{}
 		defer k.close()
 		for i := range nodes {
 			k.followers = append(k.followers, newFollower(events, func(seq int) bool { return seq%nodes == i }, &k.total))
@@ -233,15 +232,15 @@ func nodeWatches(nodes int) runFunc {
 		}
 		b.sample.Took = last.Sub(b.began)
 		k.close()
-		k.account(b)
+		k.countEvents(b)
 		return nil
 	}
 }
 
-// starters is how many watches begin at the same time.
-const starters = 50
+// parallelStarts is how many watches start at the same time.
+const parallelStarts = 50
 
-// watchStart opens watches, with all objects first or without them.
+// watchStart opens watches, with or without initial events.
 func watchStart(n int, fixture string, quick, initial bool) Case {
 	c := Case{Name: fmt.Sprintf("watch-start/initial/%d", n), Op: "watch", Quick: quick, Fixture: fixture, Objects: n}
 	if !initial {
@@ -253,7 +252,7 @@ func watchStart(n int, fixture string, quick, initial bool) Case {
 
 func watchStarts(ctx context.Context, b *Bench, initial bool) error {
 	if initial {
-		return b.initialEvents(ctx, max(2, min(starters, 100_000/max(b.Objects, 1))),
+		return b.initialEvents(ctx, max(2, min(parallelStarts, 100_000/max(b.Objects, 1))),
 			pods+"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
 	}
 	c, err := b.Server.Dial(ctx)
@@ -265,7 +264,7 @@ func watchStarts(ctx context.Context, b *Bench, initial bool) error {
 	if err != nil {
 		return err
 	}
-	k := newCrowd(20 * starters)
+	k := newWatchGroup(20 * parallelStarts)
 	defer k.close()
 	if err := b.Begin(ctx); err != nil {
 		return err
@@ -278,9 +277,9 @@ func watchStarts(ctx context.Context, b *Bench, initial bool) error {
 	return b.End(len(k.followers))
 }
 
-// newCrowd is many that wait for a bookmark.
-func newCrowd(n int) *crowd {
-	k := &crowd{}
+// newWatchGroup returns a group of watches that wait for a bookmark.
+func newWatchGroup(n int) *watchGroup {
+	k := &watchGroup{}
 	for range n {
 		f := newFollower(0, nil, &k.total)
 		f.bookmark = f.finish
@@ -289,12 +288,12 @@ func newCrowd(n int) *crowd {
 	return k
 }
 
-// slowStart is how long nothing may come before initial events are given up.
+// slowStart is how long to wait for the next initial event.
 const slowStart = 30 * time.Second
 
-// initialEvents opens watches that begin with all objects, and waits until they have them.
+// initialEvents opens watches with initial events, and waits until all have received them.
 func (b *Bench) initialEvents(ctx context.Context, watches int, path string) error {
-	k := newCrowd(watches)
+	k := newWatchGroup(watches)
 	defer k.close()
 	if err := b.Begin(ctx); err != nil {
 		return err
@@ -324,20 +323,20 @@ func (b *Bench) initialEvents(ctx context.Context, watches int, path string) err
 func smallObjects(ctx context.Context, b *Bench) error {
 	t := objects.ConfigMap(200, 0)
 	return b.each(ctx, b.Objects, func(ctx context.Context, c *h2.Conn, i int) error {
-		_, err := c.Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: t.With(objects.Fill{Name: objects.Name('i', i), Seq: warm})})
+		_, err := c.Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: t.With(objects.Fill{Name: objects.Name('i', i), Seq: warmUpMarker})})
 		return err
 	})
 }
 
-// crowdOfInformers is how many begin at once.
-const crowdOfInformers = 1000
+// informerCount is how many informers start at once.
+const informerCount = 1000
 
-// informers lets many informers begin at once, and waits until all have all objects.
+// informers starts many informers at once, and waits until all have all objects.
 func informers(ctx context.Context, b *Bench) error {
-	return b.initialEvents(ctx, crowdOfInformers, configMaps+"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+	return b.initialEvents(ctx, informerCount, configMaps+"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
 }
 
-// Cases are all there are, in the order in which they run.
+// Cases returns all cases, in their order.
 func Cases() []Case {
 	return slices.Concat(watchCases()[:1], writeCases(), extensionCases(), fanOutCases(), watchCases()[1:], listCases(1000, false), listCases(10_000, true), listCases(100_000, false), customCases())
 }

@@ -21,7 +21,7 @@ const (
 	deploys    = "/apis/apps/v1/namespaces/default/deployments"
 )
 
-// Sizes in which etcd keeps what is written.
+// Sizes of the values that are written into etcd.
 const (
 	storedPod   = 4 << 10
 	storedSmall = 1 << 10
@@ -53,8 +53,8 @@ func creates(path string, header []hpack.HeaderField, t objects.Template) runFun
 	}
 }
 
-// own makes an object for each worker, and returns what the server made of them.
-func (b *Bench) own(ctx context.Context, path string, t objects.Template) (names []string, answers [][]byte, err error) {
+// createOwn creates an object for each worker, and returns the server's answers.
+func (b *Bench) createOwn(ctx context.Context, path string, t objects.Template) (names []string, answers [][]byte, err error) {
 	names, answers = make([]string, workers), make([][]byte, workers)
 	err = b.each(ctx, workers, func(ctx context.Context, c *h2.Conn, i int) error {
 		names[i] = objects.Name('o', iteration{}.id())
@@ -68,7 +68,7 @@ func (b *Bench) own(ctx context.Context, path string, t objects.Template) (names
 func patches(header []hpack.HeaderField) runFunc {
 	patch := objects.Patch()
 	return func(ctx context.Context, b *Bench) error {
-		names, _, err := b.own(ctx, pods, objects.Pod())
+		names, _, err := b.createOwn(ctx, pods, objects.Pod())
 		if err != nil {
 			return err
 		}
@@ -79,10 +79,10 @@ func patches(header []hpack.HeaderField) runFunc {
 	}
 }
 
-// updates writes back what the server answered before, changed: as a client that reads, decides and writes does.
+// updates writes the server's last answer back with a change, as a client does that reads, decides and writes.
 func updates(path string, t objects.Template) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		names, answers, err := b.own(ctx, path, t)
+		names, answers, err := b.createOwn(ctx, path, t)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func applies(ctx context.Context, b *Bench) error {
 	})
 }
 
-// maxDeleted bounds how many pods are made only to be deleted, for each second of the case.
+// maxDeleted limits the pods that are created only to be deleted, per second of the case.
 const maxDeleted = 2000
 
 func deletes(ctx context.Context, b *Bench) error {
@@ -145,16 +145,16 @@ func deletes(ctx context.Context, b *Bench) error {
 
 func gets(header []hpack.HeaderField) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		names := slices.Repeat([]string{"any"}, workers) // to the limit all are the same
+		names := slices.Repeat([]string{"any"}, workers) // for the limit all names are the same
 		if !b.Server.Bare {
 			var err error
 			var answers [][]byte
-			if names, answers, err = b.own(ctx, pods, objects.Pod()); err != nil {
+			if names, answers, err = b.createOwn(ctx, pods, objects.Pod()); err != nil {
 				return err
 			}
 			b.memory.pod = answers[0]
 		}
-		if err := b.teach(ctx); err != nil {
+		if err := b.sendSample(ctx); err != nil {
 			return err
 		}
 		return b.loop(ctx, workers, func(ctx context.Context, t iteration) error {
@@ -164,8 +164,8 @@ func gets(header []hpack.HeaderField) runFunc {
 	}
 }
 
-// teach shows the limit what a pod of a real server looks like.
-func (b *Bench) teach(ctx context.Context) error {
+// sendSample sends a real server's pod to the limit, which imitates it.
+func (b *Bench) sendSample(ctx context.Context) error {
 	if !b.Server.Bare || b.memory.pod == nil {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (b *Bench) teach(ctx context.Context) error {
 	return err
 }
 
-// puts lets the limit write into its etcd, without a network.
+// puts measures writes of the limit into its etcd, without a network.
 func puts(size int, update bool) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		c, err := b.Server.Dial(ctx)

@@ -11,25 +11,25 @@ import (
 	"strconv"
 )
 
-// Millrace is this project's server, from its program: an API server and its store, and no loops.
+// Millrace is this project's server: an API server and its store, without control loops.
 func Millrace(program string) Target {
-	return Target{Name: "millrace", commands: func(p place) []*exec.Cmd {
+	return Target{Name: "millrace", commands: func(p location) []*exec.Cmd {
 		return []*exec.Cmd{exec.Command(program, "up", "--nodes", "0", "--controllers", "", "--no-scheduler",
 			"--data", filepath.Join(p.dir, "data"), "--listen", p.address)}
 	}}
 }
 
-// Limit is the bare limit, served by the program that is running.
+// Limit is the bare limit, served by the running program.
 func Limit(self string) Target {
-	return Target{Name: "limit", Bare: true, commands: func(p place) []*exec.Cmd {
+	return Target{Name: "limit", Bare: true, commands: func(p location) []*exec.Cmd {
 		return []*exec.Cmd{exec.Command(self, "serve-limit", "--data", filepath.Join(p.dir, "data"), "--listen", p.address, "--pods", strconv.Itoa(p.pods))}
 	}}
 }
 
-// Kubernetes is a kube-apiserver on an etcd, both as they are shipped but for what would not be comparable: service
-// accounts are not demanded, as nobody makes them here.
+// Kubernetes is a kube-apiserver with etcd, with their defaults except for what would not be comparable: service
+// accounts are not required, because no controller creates them here.
 func Kubernetes(apiserver, etcd string) Target {
-	return Target{Name: "kubernetes", commands: func(p place) []*exec.Cmd {
+	return Target{Name: "kubernetes", commands: func(p location) []*exec.Cmd {
 		client, peer := "http://"+p.ports[0], "http://"+p.ports[1]
 		host, port, _ := net.SplitHostPort(p.address)
 		store := exec.Command(etcd, "--data-dir", filepath.Join(p.dir, "etcd"), "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -45,15 +45,15 @@ func Kubernetes(apiserver, etcd string) Target {
 	}}
 }
 
-// FindKubernetes looks for the programs: those that are named, or in the folder that tests of operators use.
+// FindKubernetes finds the programs: the named ones, or those in the directory that envtest uses.
 func FindKubernetes(apiserver, etcd string) (foundAPI, foundEtcd string, err error) {
-	folder := os.Getenv("KUBEBUILDER_ASSETS")
+	directory := os.Getenv("KUBEBUILDER_ASSETS")
 	find := func(named, name string) (string, error) {
-		if named == "" && folder == "" {
+		if named == "" && directory == "" {
 			return "", fmt.Errorf("%s is not named, and KUBEBUILDER_ASSETS is not set: %w", name, fs.ErrNotExist)
 		}
 		if named == "" {
-			named = filepath.Join(folder, name)
+			named = filepath.Join(directory, name)
 		}
 		_, err := os.Stat(named)
 		return named, err

@@ -1,8 +1,8 @@
 // Package target starts the servers that are compared, as child processes, and measures them from outside.
 //
-// All get the same keys, TLS with client certificates, storage on the same disk that is synced before a write is
-// acknowledged, and the client of an administrator. Stop ends the processes that Start began, by their ids, and removes
-// their folders; if this process dies they die with it.
+// All have the same keys, TLS with client certificates, storage on the same disk that is synced before a write is
+// acknowledged, and an administrator as client. Stop ends the processes that Start has started, by their ids, and
+// removes their directories. If this process dies, they die too.
 package target
 
 import (
@@ -22,17 +22,17 @@ import (
 	"github.com/millrace/millrace/server/pki"
 )
 
-// Target is something that can be started.
+// Target is a server that can be started.
 type Target struct {
 	Name string
-	// Bare tells that it is the limit, which speaks only a part of the API.
+	// Bare reports that it is the limit, which serves only a part of the API.
 	Bare bool
-	// commands are started one after the other; what they serve is at the address.
-	commands func(p place) []*exec.Cmd
+	// commands are started one after the other; the last serves at the address.
+	commands func(p location) []*exec.Cmd
 }
 
-// place is where a server lives.
-type place struct {
+// location has the directory and the addresses of a server.
+type location struct {
 	dir, pki string
 	address  string
 	ports    []string // two more
@@ -43,16 +43,16 @@ type place struct {
 type Server struct {
 	Target
 	Address string
-	// Took is how long it was from the first process' start to the first answer that all is ready.
+	// Took is the time from the first process' start until all is ready.
 	Took time.Duration
-	// MostAnon is the most that its processes had written to memory meanwhile. The rest of Memory's peak are pages of files, which the
-	// system may take back.
+	// MostAnon is the maximum of anonymous memory until then. The rest of Memory's peak is pages of files, which the system may
+	// reclaim.
 	MostAnon int64
 	Wire     h2.Wire
 
 	tls      *tls.Config
 	dir      string
-	place    place
+	location location
 	children []*child
 }
 
@@ -61,7 +61,7 @@ type child struct {
 	ended   chan struct{}
 }
 
-// Start starts a target below a folder. pods is how many a list of the limit has.
+// Start starts a target below a directory. pods is the number of pods in a list of the limit.
 func (t Target) Start(ctx context.Context, below string, pods int) (*Server, error) {
 	dir, err := os.MkdirTemp(below, t.Name+"-")
 	if err != nil {
@@ -76,11 +76,11 @@ func (t Target) Start(ctx context.Context, below string, pods int) (*Server, err
 	return s, nil
 }
 
-// startTimeout is how long a server may take to be ready.
+// startTimeout is how long a server may take to become ready.
 const startTimeout = 90 * time.Second
 
 func (s *Server) start(ctx context.Context, pods int) error {
-	p := place{dir: s.dir, pki: filepath.Join(s.dir, "data", "pki"), pods: pods}
+	p := location{dir: s.dir, pki: filepath.Join(s.dir, "data", "pki"), pods: pods}
 	keys, err := pki.Open(p.pki, hosts(), time.Now())
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Server) start(ctx context.Context, pods int) error {
 		return err
 	}
 	p.address, p.ports = ports[0], ports[1:]
-	s.Address, s.place = p.address, p
+	s.Address, s.location = p.address, p
 	pair, err := tls.X509KeyPair(keys.Admin.CertPEM, keys.Admin.KeyPEM)
 	if err != nil {
 		return err
@@ -99,13 +99,13 @@ func (s *Server) start(ctx context.Context, pods int) error {
 	return s.run(ctx)
 }
 
-// run starts the processes, and notes how long it takes until all is ready.
+// run starts the processes, and measures the time until all is ready.
 func (s *Server) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	s.MostAnon = 0
 	began := time.Now()
-	if err := s.launch(s.place); err != nil {
+	if err := s.launch(s.location); err != nil {
 		return err
 	}
 	if err := s.waitReady(ctx); err != nil {
@@ -115,7 +115,7 @@ func (s *Server) run(ctx context.Context) error {
 	return nil
 }
 
-// hosts are all that any of the servers wants in its certificate, so that none makes a new one.
+// hosts returns all names that any of the servers needs in its certificate, so that none makes a new one.
 func hosts() []string {
 	h := []string{"localhost", "127.0.0.1", "::1", "10.96.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 	if name, err := os.Hostname(); err == nil {
@@ -124,7 +124,7 @@ func hosts() []string {
 	return h
 }
 
-// freePorts finds ports of the loopback interface that nobody uses.
+// freePorts finds unused ports of the loopback interface.
 func freePorts(n int) ([]string, error) {
 	var out []string
 	for range n {
@@ -138,12 +138,12 @@ func freePorts(n int) ([]string, error) {
 	return out, nil
 }
 
-func (s *Server) launch(p place) error {
+func (s *Server) launch(p location) error {
 	log, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the children have their own
+	defer log.Close() // the children have their own copy
 	for _, c := range s.commands(p) {
 		c.Stdout, c.Stderr, c.SysProcAttr = log, log, proc.DieWithParent()
 		if err := c.Start(); err != nil {
@@ -153,7 +153,7 @@ func (s *Server) launch(p place) error {
 		s.children = append(s.children, ch)
 		go func() {
 			defer close(ch.ended)
-			_ = c.Wait() // that it was killed is no news
+			_ = c.Wait() // the error is that it was killed
 		}()
 	}
 	return nil
@@ -161,7 +161,8 @@ func (s *Server) launch(p place) error {
 
 var errEnded = errors.New("the process has ended")
 
-// waitReady asks until the answer is yes. A refused connection costs next to nothing, so it asks often.
+// waitReady repeats the readiness request until it succeeds. A refused connection costs almost nothing, so it asks
+// often.
 func (s *Server) waitReady(ctx context.Context) error {
 	asker := asker{server: s}
 	defer asker.close()
@@ -188,7 +189,8 @@ func (s *Server) waitReady(ctx context.Context) error {
 	}
 }
 
-// asker asks one server whether it is ready. It keeps its connection: a handshake for each question would slow a server on few processors down.
+// asker asks one server whether it is ready. It keeps its connection, because a TLS handshake for each request would slow down a server on few
+// processors.
 type asker struct {
 	server *Server
 	conn   *h2.Conn
@@ -220,12 +222,12 @@ func (a *asker) close() {
 	}
 }
 
-// Dial opens a connection as an administrator.
+// Dial opens a connection as administrator.
 func (s *Server) Dial(ctx context.Context) (*h2.Conn, error) {
 	return h2.Dial(ctx, s.Address, s.tls, &s.Wire)
 }
 
-// CPU is what all its processes have used.
+// CPU returns the CPU time of all its processes.
 func (s *Server) CPU() (time.Duration, error) {
 	var sum time.Duration
 	for _, c := range s.children {
@@ -238,7 +240,7 @@ func (s *Server) CPU() (time.Duration, error) {
 	return sum, nil
 }
 
-// Memory is that of all its processes.
+// Memory returns the memory of all its processes.
 func (s *Server) Memory() (proc.Memory, error) {
 	var sum proc.Memory
 	for _, c := range s.children {
@@ -251,7 +253,7 @@ func (s *Server) Memory() (proc.Memory, error) {
 	return sum, nil
 }
 
-// ResetPeak lets Memory's peak begin anew.
+// ResetPeak resets the peak of Memory.
 func (s *Server) ResetPeak() error {
 	for _, c := range s.children {
 		if err := proc.ResetPeak(c.command.Process.Pid); err != nil {
@@ -261,11 +263,11 @@ func (s *Server) ResetPeak() error {
 	return nil
 }
 
-// endTimeout is how long a process may take to end in order.
+// endTimeout is how long a process may take to shut down.
 const endTimeout = 5 * time.Second
 
-// Restart kills the processes, as kill -9 does, and starts them again on what they have left on disk. If forget is set, the system no longer has any of
-// it in memory, as after a start of the machine.
+// Restart kills the processes with kill -9, and starts them again with their data on disk. If forget is set, the data is removed from the
+// system's memory first, as after a start of the machine.
 func (s *Server) Restart(ctx context.Context, forget bool) error {
 	for _, c := range s.children {
 		if err := c.command.Process.Kill(); err != nil {
@@ -282,7 +284,7 @@ func (s *Server) Restart(ctx context.Context, forget bool) error {
 	return s.run(ctx)
 }
 
-// Stop ends the processes, the last first, waits for them and removes their folder.
+// Stop ends the processes, the last first, waits for them and removes their directory.
 func (s *Server) Stop() {
 	for i := len(s.children) - 1; i >= 0; i-- {
 		c := s.children[i]
@@ -297,7 +299,7 @@ func (s *Server) Stop() {
 	os.RemoveAll(s.dir)
 }
 
-// StopAll ends several at a time.
+// StopAll stops several servers concurrently.
 func StopAll(servers []*Server) {
 	var ending sync.WaitGroup
 	for _, s := range servers {

@@ -2,26 +2,26 @@ package dispatch
 
 import "github.com/millrace/millrace/informer/internal/state"
 
-// Notice is what a handler is to be told about one object: everything that happened since it was told last, merged.
+// Notice is what a handler is told about one object: all changes since it was last told, merged.
 type Notice[T any] struct {
 	Old     *state.Version[T] // what the handler was told last; nil: nothing
-	Last    *state.Version[T] // the state with which that object was deleted; nil: it was not
-	New     *state.Version[T] // the state now; nil: it is not there
-	Unknown bool              // the deletion itself was not seen
-	Resync  bool              // tell it even if nothing has changed
-	Initial bool              // the object was there when the handler joined
+	Last    *state.Version[T] // the last state of Old if that was deleted; nil: it was not
+	New     *state.Version[T] // the state now; nil: it does not exist
+	Unknown bool              // the watch did not report the deletion
+	Resync  bool              // report it even if nothing has changed
+	Initial bool              // the object was in the cache when the handler was added
 
-	dropped bool // there is nothing to tell any more
+	dropped bool // there is nothing left to report
 }
 
 func noticeOf[T any](c *Change[T]) Notice[T] {
 	return Notice[T]{Old: c.Old, New: c.New, Last: c.Last, Unknown: c.Unknown}
 }
 
-// backlog holds a handler's notices in the order in which their objects first changed: at most one for each object that
-// the handler knows or that is in the cache.
+// backlog holds a handler's notices in the order in which their objects first changed. There is at most one for each
+// object that the handler knows or that is in the cache.
 type backlog[T any] struct {
-	queue []*Notice[T] // queue[head:] is what waits, with dropped ones among it
+	queue []*Notice[T] // queue[head:] is waiting, including dropped ones
 	head  int
 	byKey map[state.Key]*Notice[T]
 }
@@ -49,7 +49,7 @@ func (b *backlog[T]) add(c *Change[T]) {
 		n.Last, n.Unknown = c.Last, c.Unknown
 	}
 	if n.New == nil && n.Old == nil {
-		// The object came and went before the handler was told of it.
+		// The object was created and deleted before the handler was told of it.
 		n.dropped = true
 		delete(b.byKey, key)
 		b.compact()
@@ -81,7 +81,7 @@ func (b *backlog[T]) pop() (Notice[T], bool) {
 	return Notice[T]{}, false
 }
 
-// compact removes dropped notices when they are most of the queue: objects that live briefly must not fill it.
+// compact removes dropped notices when they are most of the queue, so that objects that live briefly do not fill it.
 func (b *backlog[T]) compact() {
 	if len(b.queue) < 64 || len(b.queue) < 2*len(b.byKey) {
 		return

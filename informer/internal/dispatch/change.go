@@ -6,13 +6,13 @@ import (
 	"github.com/millrace/millrace/informer/internal/state"
 )
 
-// Change is a step of one object from one state to the next. Changes form a linked list: handlers have cursors into it,
-// so an informer with fifty handlers records a change once. What all cursors have passed is garbage.
+// Change is one change of one object. Changes form a linked list. Each handler has a cursor into it, so an informer
+// with fifty handlers records a change once. Changes that all cursors have passed are garbage.
 type Change[T any] struct {
-	Old     *state.Version[T] // nil: the object was not there
-	New     *state.Version[T] // nil: it is not there any more
-	Last    *state.Version[T] // if New is nil: the last state, as the server told it or as it was known
-	Unknown bool              // the deletion itself was not seen
+	Old     *state.Version[T] // nil: the object did not exist
+	New     *state.Version[T] // nil: it does not exist any more
+	Last    *state.Version[T] // if New is nil: the last state, from the server or the last known
+	Unknown bool              // the watch did not report the deletion
 
 	next atomic.Pointer[Change[T]]
 }
@@ -27,7 +27,7 @@ func (c *Change[T]) key() state.Key {
 	return c.Last.Key
 }
 
-// Changes are changes that take effect together. The zero value has none.
+// Changes are changes that take effect together. The zero value is empty.
 type Changes[T any] struct {
 	First, last *Change[T]
 	length      uint64
@@ -43,7 +43,7 @@ func (c *Changes[T]) add(change *Change[T]) {
 	c.length++
 }
 
-// Set adds the change to a new version. If that is another object under the same name, the old one is deleted first.
+// Set adds the change to a new version. If that has another UID, the deletion of the old object is added first.
 func (c *Changes[T]) Set(old, new *state.Version[T]) {
 	if old != nil && new.Replaces(old) {
 		c.Delete(old, old, true)

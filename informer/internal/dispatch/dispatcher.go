@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/informer/internal/state"
 )
 
-// Errors with which a follower leaves.
+// Errors with which a follower ends.
 var (
 	ErrStopped = errors.New("informer has stopped")
 	ErrClosed  = errors.New("handler has left")
@@ -22,35 +22,35 @@ type Options[T any] struct {
 	Synced <-chan struct{}
 	// Copy returns a copy of the cache's table. It calls the function at the moment that the copy shows.
 	Copy func(atThatMoment func()) *state.Table[T]
-	// Batch returns how many changes a follower is told of before it is another's turn.
+	// Batch returns how many changes one follower receives before the next follower is called.
 	Batch func() int
-	// Idle is called when the followers that keep up have been told everything.
+	// Idle is called when all followers in the shared loop have received everything.
 	Idle func()
-	// Unused is called when the last follower of a running dispatcher has left.
+	// Unused is called when the last follower of a running dispatcher has been closed.
 	Unused func()
-	// Resync is how often followers that do not say otherwise are told of every object.
+	// Resync is the default interval at which a follower is told of every object again.
 	Resync time.Duration
 }
 
 // Dispatcher passes recorded changes to followers. It calls none before Start.
 type Dispatcher[T any] struct {
-	options Options[T]
-	shared  sharedLoop[T]
-	running sync.WaitGroup // counts the goroutines that call followers
-	news    signal.Signal  // changes have been announced
+	options   Options[T]
+	shared    sharedLoop[T]
+	running   sync.WaitGroup // counts the goroutines that call followers
+	announced signal.Signal  // raised when changes have been announced
 
 	mu          sync.Mutex                // the informer's lock comes before it
 	tail        *Change[T]                // guarded by mu: the newest change
 	count       uint64                    // guarded by mu: how many changes there have been
-	unannounced uint64                    // guarded by mu: changes that nobody has been woken for
+	unannounced uint64                    // guarded by mu: changes that have not been announced
 	unchecked   uint64                    // guarded by mu: changes since the last search for followers that lag
 	followers   map[*Follower[T]]struct{} // guarded by mu
 	started     bool                      // guarded by mu
 	stopped     bool                      // guarded by mu
 }
 
-// laggingAfter is how many changes a follower may be behind, in an informer with few objects, before they are merged on
-// its behalf.
+// laggingAfter is how many changes a follower may be behind, in an informer with few objects, before the dispatcher
+// merges them for it.
 const laggingAfter = 1024
 
 // New returns a dispatcher without followers.
@@ -60,16 +60,16 @@ func New[T any](options Options[T]) *Dispatcher[T] {
 	return d
 }
 
-// Add lets a receiver follow. It is told every object once in resync; zero means as the options say, negative never. The
-// function makes the receiver; the context ends when the follower is to leave. If the dispatcher has stopped, the
-// follower has left from the start.
+// Add adds a follower with the receiver that the function makes. The function's context ends when the follower is
+// closed. The receiver is told of every object once in each resync interval; zero means Options.Resync, negative never.
+// If the dispatcher has stopped, the follower is closed from the start.
 func (d *Dispatcher[T]) Add(resync time.Duration, receiver func(leaving context.Context) Receiver[T]) *Follower[T] {
 	if resync == 0 {
 		resync = d.options.Resync
 	}
 	leaving, leave := context.WithCancelCause(context.Background())
 	f := &Follower[T]{
-		owner: d, to: receiver(leaving), resyncPeriod: resync, leaving: leaving, leave: leave,
+		owner: d, receiver: receiver(leaving), resyncPeriod: resync, leaving: leaving, leave: leave,
 		synced: make(chan struct{}), done: make(chan struct{}),
 	}
 	d.mu.Lock()
@@ -96,7 +96,7 @@ func (d *Dispatcher[T]) Start() {
 	}
 }
 
-// Stop lets all followers leave and returns when none is being called.
+// Stop closes all followers and returns when no receiver is being called.
 func (d *Dispatcher[T]) Stop() {
 	d.mu.Lock()
 	d.stopped = true
@@ -110,7 +110,7 @@ func (d *Dispatcher[T]) Stop() {
 	d.running.Wait()
 }
 
-// remove forgets a follower that leaves.
+// remove removes a follower that is being closed.
 func (d *Dispatcher[T]) remove(f *Follower[T]) {
 	d.mu.Lock()
 	if _, member := d.followers[f]; !member {
@@ -128,8 +128,8 @@ func (d *Dispatcher[T]) remove(f *Follower[T]) {
 	}
 }
 
-// Record appends changes. Nobody is woken for them before Announce. The caller holds the informer's lock, so that their
-// order is that of the cache.
+// Record appends changes. Followers are woken by Announce. The caller holds the informer's lock, so the changes have
+// the order of the cache.
 func (d *Dispatcher[T]) Record(changes *Changes[T]) {
 	if changes.First == nil {
 		return
@@ -142,11 +142,11 @@ func (d *Dispatcher[T]) Record(changes *Changes[T]) {
 	d.unannounced += changes.length
 }
 
-// Announce wakes followers for what has been recorded. Of those that are far behind, in a cache with so many objects, it
-// merges what waits.
+// Announce wakes followers for the recorded changes. If a follower is far behind, for a cache with so many objects, its
+// waiting changes are merged.
 func (d *Dispatcher[T]) Announce(objects int) {
 	d.mu.Lock()
-	news := d.unannounced > 0
+	announced := d.unannounced > 0
 	d.unchecked += d.unannounced
 	d.unannounced = 0
 	var lagging []*Follower[T]
@@ -155,8 +155,8 @@ func (d *Dispatcher[T]) Announce(objects int) {
 		lagging = d.laggingLocked(uint64(max(laggingAfter, objects)))
 	}
 	d.mu.Unlock()
-	if news {
-		d.news.Raise()
+	if announced {
+		d.announced.Raise()
 	}
 	for _, f := range lagging {
 		f.merge()
@@ -173,7 +173,7 @@ func (d *Dispatcher[T]) laggingLocked(limit uint64) []*Follower[T] {
 	return lagging
 }
 
-// position returns the newest change and how many there have been.
+// position returns the newest change and the number of changes so far.
 func (d *Dispatcher[T]) position() (tail *Change[T], count uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

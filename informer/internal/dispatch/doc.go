@@ -1,7 +1,7 @@
-// Package dispatch tells an informer's handlers what has changed. It knows who has to be told of what, in which goroutine
-// and when; what a handler is told is the informer's matter.
+// Package dispatch calls an informer's handlers for changes. It decides which handler is called for which change, in
+// which goroutine and when. What the handler's functions receive is decided by the informer.
 //
-// For each handler it guarantees: calls are serial; it starts with everything in the cache at one moment, and from there
-// on no change of state is left out; changes of one object that wait are merged, so that a backlog is bounded by the
+// For each handler it guarantees: Calls are serial. The handler first receives every object in the cache at one moment,
+// and misses no change of state after that. Waiting changes of one object are merged, so a backlog is bounded by the
 // number of objects. A handler that blocks delays the others by some milliseconds at most, and not again for a while.
 package dispatch

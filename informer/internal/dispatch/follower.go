@@ -10,22 +10,22 @@ import (
 	"github.com/millrace/millrace/informer/internal/state"
 )
 
-// Receiver is told of changes. It may panic only if that shall end the program.
+// Receiver receives changes. A panic of Notify ends the program.
 type Receiver[T any] interface {
-	Tell(n Notice[T])
+	Notify(n Notice[T])
 }
 
-// Follower is a receiver that is told of a dispatcher's changes until it leaves.
+// Follower passes a dispatcher's changes to a receiver until it is closed.
 type Follower[T any] struct {
 	owner        *Dispatcher[T]
-	to           Receiver[T]
+	receiver     Receiver[T]
 	resyncPeriod time.Duration // zero or less: never
 
 	leave     context.CancelCauseFunc
 	leaving   context.Context
 	synced    chan struct{} // closed when the initial objects have been delivered
-	done      chan struct{} // closed when the receiver is not being called and will not be
-	delivered atomic.Uint64 // the number of changes taken, for the dispatcher to see who lags
+	done      chan struct{} // closed when the receiver is not being called and will not be called again
+	delivered atomic.Uint64 // the number of changes taken; the dispatcher finds lagging followers by it
 
 	mu      sync.Mutex
 	cursor  *Change[T] // guarded by mu: the last change taken; nil before the start
@@ -35,27 +35,27 @@ type Follower[T any] struct {
 
 	// These belong to the goroutine that calls the receiver.
 	nextResync time.Time     // zero: never
-	aloneUntil time.Time     // when it may return to the shared loop
-	penalty    time.Duration // how long it was kept from that last
+	aloneUntil time.Time     // the earliest time at which it may join the shared loop again
+	penalty    time.Duration // the last time that it had to stay out of the shared loop
 }
 
-// Synced is closed when the receiver has been told of everything that was there when it joined.
+// Synced is closed when the receiver has been told of every object that was there when it was added.
 func (f *Follower[T]) Synced() <-chan struct{} { return f.synced }
 
-// Leaving ends when the follower is to leave. Its cause says why.
+// Leaving is a context that ends when the follower is closed. Its cause is the reason.
 func (f *Follower[T]) Leaving() context.Context { return f.leaving }
 
-// Done is closed when the follower has left and the receiver is not being called.
+// Done is closed when the follower has been closed and the receiver is not being called.
 func (f *Follower[T]) Done() <-chan struct{} { return f.done }
 
-// Close makes the follower leave. A call that is under way is not cut short; no other call follows.
+// Close closes the follower. A call that is in progress is not interrupted; no other call follows.
 func (f *Follower[T]) Close() {
 	f.leave(ErrClosed)
 	f.owner.shared.leave(f)
 	f.owner.remove(f)
 }
 
-// run tells the receiver of what is there, and then of what changes.
+// run passes on the initial objects, and then the changes.
 func (f *Follower[T]) run() {
 	stays := false
 	defer func() {
@@ -72,7 +72,7 @@ func (f *Follower[T]) run() {
 		if f.leaving.Err() != nil {
 			return
 		}
-		f.to.Tell(Notice[T]{New: v, Initial: true})
+		f.receiver.Notify(Notice[T]{New: v, Initial: true})
 	}
 	close(f.synced)
 	f.planResync(time.Now())
@@ -80,7 +80,7 @@ func (f *Follower[T]) run() {
 	f.runAlone()
 }
 
-// start returns the initial objects and places the cursor behind them.
+// start returns the initial objects and sets the cursor to the change after which they were read.
 func (f *Follower[T]) start() iter.Seq[*state.Version[T]] {
 	initial := f.owner.options.Copy(func() {
 		tail, count := f.owner.position()
@@ -92,20 +92,22 @@ func (f *Follower[T]) start() iter.Seq[*state.Version[T]] {
 	return initial.All()
 }
 
-// runAlone calls the receiver from this goroutine until it joins the shared loop or leaves. This goroutine may then
-// become that of the shared loop, and be left to a follower again, this or another one.
+// runAlone calls the receiver from this goroutine until the follower joins the shared loop or is closed. The goroutine
+// may then run the shared loop itself. When a receiver takes too long, it is left with the follower, which is not
+// always the same one, and calls that alone again.
 func (f *Follower[T]) runAlone() {
 	for f != nil {
-		generation, works := f.alone()
-		if !works {
+		generation, runsLoop := f.alone()
+		if !runsLoop {
 			return
 		}
 		f = f.owner.shared.run(generation)
 	}
 }
 
-// alone calls the receiver until it joins the shared loop, and reports whether this goroutine has to run that.
-func (f *Follower[T]) alone() (generation uint64, works bool) {
+// alone calls the receiver until the follower joins the shared loop. If runsLoop, the caller's goroutine has to run
+// that loop.
+func (f *Follower[T]) alone() (generation uint64, runsLoop bool) {
 	joined := false
 	defer func() {
 		if !joined {
@@ -118,11 +120,11 @@ func (f *Follower[T]) alone() (generation uint64, works bool) {
 		}
 		n, ok, more := f.next()
 		if ok {
-			f.to.Tell(n)
+			f.receiver.Notify(n)
 			continue
 		}
-		if generation, works, joined = f.owner.shared.join(f); joined {
-			return generation, works
+		if generation, runsLoop, joined = f.owner.shared.join(f); joined {
+			return generation, runsLoop
 		}
 		f.wait(more)
 	}
@@ -130,7 +132,7 @@ func (f *Follower[T]) alone() (generation uint64, works bool) {
 }
 
 func (f *Follower[T]) wait(more <-chan struct{}) {
-	resync, stop := alarm(f.nextResync)
+	resync, stop := timerAt(f.nextResync)
 	defer stop()
 	select {
 	case <-more:
@@ -139,8 +141,8 @@ func (f *Follower[T]) wait(more <-chan struct{}) {
 	}
 }
 
-// alarm returns a channel that receives at a time; never if that is zero.
-func alarm(at time.Time) (<-chan time.Time, func() bool) {
+// timerAt returns a channel that receives at the given time, or never if that is zero.
+func timerAt(at time.Time) (<-chan time.Time, func() bool) {
 	if at.IsZero() {
 		return nil, func() bool { return false }
 	}
@@ -148,8 +150,8 @@ func alarm(at time.Time) (<-chan time.Time, func() bool) {
 	return timer.C, timer.Stop
 }
 
-// deliver tells the receiver of so many changes at most, and returns how many they were. If timed, it reports whether
-// that took long.
+// deliver passes on at most that many changes, and returns how many there were. If timed, slow reports whether they
+// took too long on average.
 func (f *Follower[T]) deliver(most int, timed bool) (told int, slow bool) {
 	var began time.Time
 	if timed {
@@ -160,14 +162,14 @@ func (f *Follower[T]) deliver(most int, timed bool) (told int, slow bool) {
 		if !ok {
 			break
 		}
-		f.to.Tell(n)
+		f.receiver.Notify(n)
 		told++
 	}
 	return told, timed && told > 0 && time.Since(began) > time.Duration(told)*maxPerChange
 }
 
-// setApart keeps the follower from the shared loop for a while, which doubles each time.
-func (f *Follower[T]) setApart() {
+// penalize keeps the follower out of the shared loop for a while. The time doubles with each penalty.
+func (f *Follower[T]) penalize() {
 	f.penalty = min(max(2*f.penalty, firstPenalty), longestPenalty)
 	f.aloneUntil = time.Now().Add(f.penalty)
 }
@@ -188,7 +190,8 @@ func (f *Follower[T]) resync() {
 	table := f.owner.options.Copy(func() {})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// The table is not newer than what is drained now, so an object without a notice is as the table has it.
+	// The table is not newer than the changes that are drained now, so an object without a notice is up to date in the
+	// table.
 	f.drainLocked()
 	for v := range table.All() {
 		if n, waiting := f.backlog.byKey[v.Key]; waiting {

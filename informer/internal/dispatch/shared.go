@@ -8,32 +8,32 @@ import (
 	"github.com/millrace/millrace/informer/internal/signal"
 )
 
-// sharedLoop calls the followers that keep up, one after the other, in one goroutine: to wake fifty goroutines for a
-// change costs more than what fifty handlers do with it. A follower starts in a goroutine of its own and joins when it
-// has caught up. One that takes too long is left alone with the goroutine that is calling it, and the shared loop goes on
-// in another one.
+// sharedLoop calls the followers that keep up, one after the other, in one goroutine: waking fifty goroutines for a
+// change costs more than the work of fifty handlers. A follower starts in its own goroutine and joins the loop when it
+// has caught up. If a call takes too long, the goroutine that makes it is left to that follower alone, and the loop
+// continues in another goroutine.
 type sharedLoop[T any] struct {
 	owner *Dispatcher[T]
 
 	mu         sync.Mutex
 	members    []*Follower[T] // guarded by mu
 	calling    *Follower[T]   // guarded by mu: the member that is being called
-	generation uint64         // guarded by mu: which goroutine runs the loop; it changes when one is left to a follower
-	running    bool           // guarded by mu: there is such a goroutine
+	generation uint64         // guarded by mu: the number of the goroutine that runs the loop; it grows when a goroutine is left to a follower
+	running    bool           // guarded by mu: a goroutine runs the loop
 	stopping   bool           // guarded by mu
-	timed      bool           // guarded by mu: some member takes long, so each call is timed
+	timed      bool           // guarded by mu: some member is slow, so each call is timed
 
-	// The watchdog looks, while there are calls, whether one takes too long.
-	calls     uint64      // guarded by mu: how many calls there have been
-	callsSeen uint64      // guarded by mu: calls when the watchdog looked last
-	watching  bool        // guarded by mu: its timer is set, and counted among the dispatcher's goroutines
-	watchdog  *time.Timer // guarded by mu
+	// The watchdog checks, while there are calls, whether one takes too long.
+	calls       uint64      // guarded by mu: how many calls there have been
+	callsSeen   uint64      // guarded by mu: the number of calls at the watchdog's last check
+	watchdogSet bool        // guarded by mu: the watchdog's timer is set, and counted in the dispatcher's running
+	watchdog    *time.Timer // guarded by mu
 
-	wake signal.Signal // somebody has joined, or left
+	wake signal.Signal // a member has joined, or left
 }
 
-// A follower that delays the others by more than maxDelay is called alone for a while, which doubles each time. So is one
-// that needs more than maxPerChange for a change on average.
+// A follower that delays the others by more than maxDelay is called alone for a while, which doubles each time. The same
+// holds for one that needs more than maxPerChange for a change on average.
 const (
 	maxDelay       = 2 * time.Millisecond
 	maxPerChange   = 100 * time.Microsecond
@@ -41,18 +41,18 @@ const (
 	longestPenalty = time.Minute
 )
 
-// place is where a follower's receiver is called.
+// place is the goroutine in which a follower's receiver is called.
 type place int
 
 const (
-	alone  place = iota // in a goroutine of its own
-	shared              // in the shared loop's
-	gone                // nowhere any more
+	alone  place = iota // in its own goroutine
+	shared              // in the shared loop's goroutine
+	gone                // not called any more
 )
 
-// join takes in a follower that has caught up, and reports whether it did. If the loop has no goroutine, the caller's
-// becomes that: it has to run the loop.
-func (l *sharedLoop[T]) join(f *Follower[T]) (generation uint64, works, ok bool) {
+// join adds a follower that has caught up; ok reports whether it did. If runsLoop, no goroutine runs the loop and the
+// caller's has to run it.
+func (l *sharedLoop[T]) join(f *Follower[T]) (generation uint64, runsLoop, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopping || f.leaving.Err() != nil || time.Now().Before(f.aloneUntil) {
@@ -100,20 +100,20 @@ func (l *sharedLoop[T]) stop() {
 	for _, f := range slices.Clone(l.members) {
 		l.leaveLocked(f)
 	}
-	if l.watching && l.watchdog.Stop() {
-		l.watching = false
+	if l.watchdogSet && l.watchdog.Stop() {
+		l.watchdogSet = false
 		l.owner.running.Done()
 	}
 	l.wake.Raise()
 }
 
-// run calls members until there are none, or until another goroutine does it because a member takes too long: that one
-// is returned, and is left to the caller's goroutine.
+// run calls members until there are none, or until a member takes too long and another goroutine runs the loop. Then
+// that member is returned, and the caller's goroutine calls it alone.
 func (l *sharedLoop[T]) run(generation uint64) (leftAlone *Follower[T]) {
 	finished := false
 	defer func() {
 		if !finished {
-			l.goroutineEnded(generation) // by a receiver, with runtime.Goexit
+			l.goroutineEnded(generation) // a receiver has called runtime.Goexit
 		}
 	}()
 	for leftAlone == nil {
@@ -126,17 +126,17 @@ func (l *sharedLoop[T]) run(generation uint64) (leftAlone *Follower[T]) {
 	return leftAlone
 }
 
-// round tells each member of what there is for it. It returns the member that was left alone with this goroutine, if
-// that has happened.
+// round calls each member once with its waiting changes. If a member took too long and now has this goroutine alone, it
+// is returned.
 func (l *sharedLoop[T]) round(generation uint64) (leftAlone *Follower[T]) {
 	began, told, timed, batch := time.Now(), 0, l.isTimed(), l.owner.options.Batch()
 	for i := 0; ; i++ {
-		f, ok := l.begin(generation, i)
+		f, ok := l.beginCall(generation, i)
 		if !ok {
 			break
 		}
 		n, slow := f.deliver(batch, timed)
-		if !l.end(generation, f, slow) {
+		if !l.endCall(generation, f, slow) {
 			return f
 		}
 		told += n
@@ -149,8 +149,8 @@ func (l *sharedLoop[T]) round(generation uint64) (leftAlone *Follower[T]) {
 	return nil
 }
 
-// Together returns how many followers the shared loop calls.
-func (d *Dispatcher[T]) Together() int {
+// SharedCount returns the number of followers in the shared loop.
+func (d *Dispatcher[T]) SharedCount() int {
 	d.shared.mu.Lock()
 	defer d.shared.mu.Unlock()
 	return len(d.shared.members)
@@ -162,8 +162,8 @@ func (l *sharedLoop[T]) isTimed() bool {
 	return l.timed
 }
 
-// begin marks the member at an index as being called.
-func (l *sharedLoop[T]) begin(generation uint64, i int) (*Follower[T], bool) {
+// beginCall marks the member at an index as being called.
+func (l *sharedLoop[T]) beginCall(generation uint64, i int) (*Follower[T], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.generation != generation || i >= len(l.members) {
@@ -171,13 +171,13 @@ func (l *sharedLoop[T]) begin(generation uint64, i int) (*Follower[T], bool) {
 	}
 	l.calling = l.members[i]
 	l.calls++
-	l.watchLocked()
+	l.setWatchdogLocked()
 	return l.calling, true
 }
 
-// end marks that nobody is being called. It reports false if the loop has gone on without the caller, whose goroutine is
-// now the follower's own.
-func (l *sharedLoop[T]) end(generation uint64, f *Follower[T], slow bool) bool {
+// endCall marks that no member is being called. It returns false if another goroutine runs the loop now: then the
+// caller's goroutine belongs to the follower.
+func (l *sharedLoop[T]) endCall(generation uint64, f *Follower[T], slow bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.generation != generation {
@@ -189,7 +189,7 @@ func (l *sharedLoop[T]) end(generation uint64, f *Follower[T], slow bool) bool {
 		close(f.done)
 	case slow || f.resyncDue(time.Now()):
 		if slow {
-			f.setApart()
+			f.penalize()
 		}
 		l.removeLocked(f)
 		f.place = alone
@@ -198,15 +198,16 @@ func (l *sharedLoop[T]) end(generation uint64, f *Follower[T], slow bool) bool {
 	return true
 }
 
-// wait returns when there may be something to do. It reports false when this goroutine does not run the loop any more.
+// wait returns when a member may have something to do. It returns false when the caller's goroutine does not run the
+// loop any more.
 func (l *sharedLoop[T]) wait(generation uint64) bool {
-	news, wake := l.owner.news.Wait(), l.wake.Wait()
-	busy, due, runs := l.look(generation)
-	if !runs || busy {
-		return runs
+	news, wake := l.owner.announced.Wait(), l.wake.Wait()
+	busy, due, runsLoop := l.findWork(generation)
+	if !runsLoop || busy {
+		return runsLoop
 	}
 	l.owner.options.Idle()
-	resync, stop := alarm(due)
+	resync, stop := timerAt(due)
 	defer stop()
 	select {
 	case <-news:
@@ -216,9 +217,9 @@ func (l *sharedLoop[T]) wait(generation uint64) bool {
 	return true
 }
 
-// look reports whether a member has something to do, when the next resync is due, and whether the caller's goroutine runs
-// the loop.
-func (l *sharedLoop[T]) look(generation uint64) (busy bool, due time.Time, runs bool) {
+// findWork reports whether a member has something to do, when the next resync is due, and whether the caller's goroutine
+// runs the loop.
+func (l *sharedLoop[T]) findWork(generation uint64) (busy bool, due time.Time, runsLoop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.generation != generation {

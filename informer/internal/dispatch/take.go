@@ -2,7 +2,7 @@ package dispatch
 
 import "time"
 
-// waiting reports whether there is something to tell or to do.
+// waiting reports whether there is a change to pass on or a resync to do.
 func (f *Follower[T]) waiting() bool {
 	if f.resyncDue(time.Now()) {
 		return true
@@ -12,12 +12,12 @@ func (f *Follower[T]) waiting() bool {
 	return f.backlog.len() > 0 || f.cursor.next.Load() != nil
 }
 
-// next returns what to tell next, or else a channel that is closed when there may be more.
+// next returns the next notice. If there is none it returns a channel that is closed when there may be one.
 func (f *Follower[T]) next() (n Notice[T], ok bool, more <-chan struct{}) {
 	if n, ok = f.take(); ok {
 		return n, true, nil
 	}
-	more = f.owner.news.Wait()
+	more = f.owner.announced.Wait()
 	n, ok = f.take()
 	return n, ok, more
 }
@@ -26,7 +26,8 @@ func (f *Follower[T]) take() (Notice[T], bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.backlog.len() == 0 {
-		// Most followers keep up: one change at a time, each the newest of its object. That needs no backlog.
+		// Most followers keep up: they take one change at a time, each with the newest state of its object. That needs no
+		// backlog.
 		next := f.cursor.next.Load()
 		if next == nil {
 			return Notice[T]{}, false
@@ -41,7 +42,7 @@ func (f *Follower[T]) take() (Notice[T], bool) {
 	return f.backlog.pop()
 }
 
-// merge moves what waits for a busy follower into its backlog, on its behalf: merged, it needs less memory.
+// merge moves the changes that wait for a busy follower into its backlog. Merged, they need less memory.
 func (f *Follower[T]) merge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,41 +2,41 @@ package dispatch
 
 import "time"
 
-// watchLocked sets the watchdog.
-func (l *sharedLoop[T]) watchLocked() {
-	if l.watching || l.stopping {
+// setWatchdogLocked starts the watchdog's timer.
+func (l *sharedLoop[T]) setWatchdogLocked() {
+	if l.watchdogSet || l.stopping {
 		return
 	}
-	l.watching = true
+	l.watchdogSet = true
 	l.callsSeen = l.calls
 	l.owner.running.Add(1)
 	if l.watchdog == nil {
-		l.watchdog = time.AfterFunc(maxDelay, l.watch)
+		l.watchdog = time.AfterFunc(maxDelay, l.checkCall)
 		return
 	}
 	l.watchdog.Reset(maxDelay)
 }
 
-// watch leaves a follower alone if one call has taken all the time since the watchdog was set.
-func (l *sharedLoop[T]) watch() {
+// checkCall moves a follower out of the shared loop if one call of it has lasted since the watchdog was set.
+func (l *sharedLoop[T]) checkCall() {
 	defer l.owner.running.Done()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watching = false
+	l.watchdogSet = false
 	switch {
 	case l.calling == nil:
 	case l.callsSeen == l.calls:
 		f := l.calling
 		l.removeLocked(f)
 		f.place = alone
-		f.setApart()
+		f.penalize()
 		l.replaceLocked()
 	default:
-		l.watchLocked()
+		l.setWatchdogLocked()
 	}
 }
 
-// replaceLocked lets the loop go on in another goroutine.
+// replaceLocked lets another goroutine run the loop.
 func (l *sharedLoop[T]) replaceLocked() {
 	l.calling = nil
 	l.generation++
@@ -52,7 +52,7 @@ func (l *sharedLoop[T]) replaceLocked() {
 	})
 }
 
-// goroutineEnded is called when a receiver did not return but ended the goroutine. The follower has left then.
+// goroutineEnded is called when a receiver has ended the goroutine instead of returning. It closes the follower.
 func (l *sharedLoop[T]) goroutineEnded(generation uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Object replaces strings of a decoded object by the kept copies. Nobody else may have the object yet.
+// Object replaces strings of a decoded object by the kept copies. No other goroutine may have the object yet.
 func (s *Strings) Object(object any) {
 	switch o := object.(type) {
 	case *unstructured.Unstructured:
@@ -24,8 +24,8 @@ func (s *Strings) Object(object any) {
 
 func (s *Strings) metadata(object metav1.Object) {
 	object.SetNamespace(s.String(object.GetNamespace()))
-	object.SetLabels(s.texts(object.GetLabels(), true))
-	object.SetAnnotations(s.texts(object.GetAnnotations(), false))
+	object.SetLabels(s.internMap(object.GetLabels(), true))
+	object.SetAnnotations(s.internMap(object.GetAnnotations(), false))
 	owners := object.GetOwnerReferences()
 	for i := range owners {
 		owner := &owners[i]
@@ -37,13 +37,13 @@ func (s *Strings) metadata(object metav1.Object) {
 	}
 }
 
-// texts returns a map whose keys are kept copies, and whose values are too if asked for.
-func (s *Strings) texts(texts map[string]string, values bool) map[string]string {
-	if texts == nil {
+// internMap returns a map whose keys are kept copies; its values too, if values is true.
+func (s *Strings) internMap(internMap map[string]string, values bool) map[string]string {
+	if internMap == nil {
 		return nil
 	}
-	shared := make(map[string]string, len(texts))
-	for key, value := range texts {
+	shared := make(map[string]string, len(internMap))
+	for key, value := range internMap {
 		if values {
 			value = s.String(value)
 		}

@@ -1,9 +1,9 @@
-// Package intern keeps one copy of strings that repeat from one object to the next: a hundred thousand pods have the
-// names of few nodes, namespaces and images between them.
+// Package intern keeps one copy of strings that occur in many objects: a hundred thousand pods share the names of a few
+// nodes, namespaces and images.
 package intern
 
-// Strings keeps one copy of each string that it has seen. It has no lock. It forgets all of them when it holds too many,
-// so that strings which turn out not to repeat cost little. The zero value is ready.
+// Strings keeps one copy of each string that it has seen. It has no lock. When it holds too many it drops all of them,
+// so strings that do not repeat cost little. The zero value is ready to use.
 type Strings struct {
 	known map[string]string
 }

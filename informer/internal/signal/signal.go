@@ -1,15 +1,16 @@
-// Package signal lets goroutines wait for the next time that something happens.
+// Package signal lets goroutines wait until something happens the next time.
 package signal
 
 import "sync/atomic"
 
-// Signal wakes any number of goroutines. Raising it costs next to nothing while nobody waits. The zero value is ready.
+// Signal wakes any number of goroutines. Raising it costs almost nothing if no goroutine waits. The zero value is ready
+// to use.
 type Signal struct {
 	armed atomic.Pointer[chan struct{}]
 }
 
-// Wait returns a channel that is closed by the next Raise after this call. To miss nothing, call Wait first, look at the
-// state that it is about, and only then receive from the channel.
+// Wait returns a channel that is closed by the next Raise after this call. To miss nothing, call Wait first, then check
+// the state, and only then receive from the channel.
 func (s *Signal) Wait() <-chan struct{} {
 	for {
 		if armed := s.armed.Load(); armed != nil {
@@ -22,7 +23,7 @@ func (s *Signal) Wait() <-chan struct{} {
 	}
 }
 
-// Raise wakes all who wait.
+// Raise wakes all waiting goroutines.
 func (s *Signal) Raise() {
 	if s.armed.Load() == nil {
 		return

@@ -10,12 +10,12 @@ import (
 	"github.com/millrace/millrace/informer/internal/wire"
 )
 
-// FieldPath leads to a field of an object, such as spec.nodeName. It is resolved once, against the Go type, and then
-// followed in decoded objects and in encoded ones alike: an index over a field never decodes anything.
+// FieldPath is the path to a field of an object, such as spec.nodeName. It is resolved once for a Go type, and then
+// read from both decoded and encoded objects: an index over a field never decodes anything.
 type FieldPath struct {
 	names    []string
-	fields   []int // among each struct's fields
-	numbers  []int // of the same fields in protobuf
+	fields   []int // the fields' indexes in their structs
+	numbers  []int // the numbers of the same fields in protobuf
 	repeated bool  // the path leads through a list, so there may be any number of values
 }
 
@@ -39,7 +39,7 @@ func ResolvePath(t reflect.Type, path string) (*FieldPath, error) {
 	return p, nil
 }
 
-// element returns what pointers and lists lead to.
+// element returns the type behind pointers and lists.
 func (p *FieldPath) element(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		p.repeated = p.repeated || t.Kind() == reflect.Slice
@@ -48,7 +48,8 @@ func (p *FieldPath) element(t reflect.Type) reflect.Type {
 	return t
 }
 
-// descend goes to a field by its JSON name, also where that is inlined. It returns nil if there is none.
+// descend returns the type of the field with a JSON name, including fields of inlined structs. It returns nil if there
+// is none.
 func (p *FieldPath) descend(t reflect.Type, name string) reflect.Type {
 	if t.Kind() != reflect.Struct {
 		return nil
@@ -73,7 +74,7 @@ func (p *FieldPath) descend(t reflect.Type, name string) reflect.Type {
 	return nil
 }
 
-// valuesAt returns what an index over the path has for a version. A single field that is not set has the value "".
+// valuesAt returns a version's values for an index over the path. A single field that is not set has the value "".
 func valuesAt[T any](p *FieldPath, v *Version[T]) []string {
 	var values []string
 	switch object := any(v.Plain).(type) {

@@ -8,37 +8,38 @@ import (
 	"github.com/millrace/millrace/informer/internal/wire"
 )
 
-// HotSet keeps some encoded objects in decoded form as well: those that were asked for last. It is bounded by the encoded
-// size of what it holds. It works like a clock: an object that was used since the hand passed it stays for another round.
+// HotSet keeps the encoded objects that were read last in decoded form as well. The encoded size of its objects is
+// bounded. It evicts with the clock algorithm: an object that was used since the hand last passed it is kept until the
+// hand comes again.
 //
-// A superseded version is held only while handlers are being told of the change, so that the first one decodes it for
+// A superseded version is held only while handlers are being told of the change, so that the first handler decodes it for
 // all: see Supersede and Sweep.
 type HotSet[T any] struct {
 	decoder *wire.Decoder[T]
-	limit   int // in encoded bytes
+	limit   int // in bytes of encoded objects
 	failed  func(Key, error)
 
 	mu         sync.Mutex
-	held       []*Version[T] // guarded by mu
-	bytes      int           // guarded by mu: the encoded size of what is held
+	held       []*Version[T] // guarded by mu: the clock; hand is an index into it
+	bytes      int           // guarded by mu: the encoded size of all in held
 	hand       int           // guarded by mu
-	superseded []*Version[T] // guarded by mu: those that are held, oldest first; a version may be in it twice
+	superseded []*Version[T] // guarded by mu: superseded versions in held, oldest first; a version may be in it twice
 }
 
-// decoded is an object in decoded form.
+// decoded is a decoded object and its place in the set.
 type decoded[T any] struct {
 	object T
 	used   atomic.Bool
-	place  int // in held, guarded by the hot set's mu
+	place  int // its index in held, guarded by the hot set's mu
 }
 
-// NewHotSet returns an empty set. The function hears of versions that cannot be decoded.
+// NewHotSet returns an empty set. The function failed receives errors of versions that cannot be decoded.
 func NewHotSet[T any](limit int, failed func(Key, error)) *HotSet[T] {
 	return &HotSet[T]{decoder: wire.NewDecoder[T](), limit: limit, failed: failed}
 }
 
-// Object returns what a version stands for and keeps it decoded. Decoding costs less if another version of the object,
-// like, is held; it may be nil.
+// Object returns a version's object and keeps it decoded. Decoding is cheaper if like, another version of the same
+// object, is held; like may be nil.
 func (h *HotSet[T]) Object(v, like *Version[T]) (T, bool) {
 	if d := v.decoded.Load(); d != nil {
 		if !d.used.Load() {
@@ -49,7 +50,7 @@ func (h *HotSet[T]) Object(v, like *Version[T]) (T, bool) {
 	return h.decode(v, like, true)
 }
 
-// Peek returns what a version stands for without driving others out. It is for loops over everything.
+// Peek returns a version's object without evicting others. It is for loops over everything.
 func (h *HotSet[T]) Peek(v *Version[T]) (T, bool) {
 	if d := v.decoded.Load(); d != nil {
 		return d.object, true
@@ -66,10 +67,10 @@ func (h *HotSet[T]) decode(v, like *Version[T], evict bool) (T, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if other := v.decoded.Load(); other != nil {
-		return other.object, true // another goroutine was faster, and all shall have the same object
+		return other.object, true // another goroutine was first, and all callers must get the same object
 	}
 	if size := len(v.Packed); h.bytes+size <= h.limit || evict && size <= h.limit {
-		h.makeRoomLocked(size)
+		h.evictLocked(size)
 		h.holdLocked(v, object)
 	}
 	return object, true
@@ -93,8 +94,8 @@ func (h *HotSet[T]) holdLocked(v *Version[T], object T) {
 	}
 }
 
-// makeRoomLocked lets go of what was not used lately until there is room for so many bytes.
-func (h *HotSet[T]) makeRoomLocked(size int) {
+// evictLocked evicts objects that were not used lately until there is space for so many bytes.
+func (h *HotSet[T]) evictLocked(size int) {
 	for h.bytes+size > h.limit && len(h.held) > 0 {
 		h.hand = (h.hand + 1) % len(h.held)
 		if v := h.held[h.hand]; !v.decoded.Load().used.Swap(false) {
@@ -122,7 +123,7 @@ func (v *Version[T]) placeAt(place int) {
 	}
 }
 
-// Supersede marks a version that is not its object's state any more.
+// Supersede marks a version that is not its object's current state any more.
 func (h *HotSet[T]) Supersede(v *Version[T]) {
 	v.Superseded.Store(true)
 	if v.decoded.Load() == nil {
@@ -133,7 +134,7 @@ func (h *HotSet[T]) Supersede(v *Version[T]) {
 	h.superseded = append(h.superseded, v)
 }
 
-// Sweep drops superseded versions, all but the newest of them.
+// Sweep drops superseded versions, except the newest keep of them.
 func (h *HotSet[T]) Sweep(keep int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,8 +150,8 @@ func (h *HotSet[T]) Sweep(keep int) {
 	h.superseded = h.superseded[:kept]
 }
 
-// Room returns how many objects the set can hold, if they are as large as those that it holds.
-func (h *HotSet[T]) Room() int {
+// Capacity returns how many objects the set can hold, if they have the average size of those that it holds.
+func (h *HotSet[T]) Capacity() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.held) == 0 {

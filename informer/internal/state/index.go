@@ -8,18 +8,18 @@ import (
 	btree "github.com/millrace/millrace/internal/tree"
 )
 
-// Index is what an index is about. Two tables have the same index if they have the same pointer.
+// Index describes an index. Two tables have the same index if they have the same pointer.
 type Index[T any] struct {
 	Values func(T) []string // nil: the values are those of Path
 	Path   *FieldPath
 }
 
-// Entries are an index's part of a table.
+// Entries are one index of a table.
 type Entries[T any] struct {
 	index   *Index[T]
 	values  func(*Version[T]) []string
-	decodes bool // values needs decoded objects
-	tree    *btree.Tree[spot, entry[T]]
+	decodes bool // finding the values needs decoded objects
+	tree    *btree.Tree[entryKey, entry[T]]
 }
 
 // entry is one version under one value.
@@ -28,20 +28,20 @@ type entry[T any] struct {
 	version *Version[T]
 }
 
-// spot is where an entry belongs.
-type spot struct {
+// entryKey is the sort key of an entry.
+type entryKey struct {
 	value string
 	key   Key
 }
 
-func newIndexTree[T any]() *btree.Tree[spot, entry[T]] {
-	tree := btree.New(func(e *entry[T], at spot) int {
+func newIndexTree[T any]() *btree.Tree[entryKey, entry[T]] {
+	tree := btree.New(func(e *entry[T], at entryKey) int {
 		return cmp.Or(strings.Compare(e.value, at.value), e.version.Key.Compare(at.key))
 	})
 	return &tree
 }
 
-// Index returns the entries of an index, or nil if the table does not have that one.
+// Index returns the entries of an index, or nil if the table does not have that index.
 func (t *Table[T]) Index(ix *Index[T]) *Entries[T] {
 	for i := range t.indexes {
 		if t.indexes[i].index == ix {
@@ -51,7 +51,7 @@ func (t *Table[T]) Index(ix *Index[T]) *Entries[T] {
 	return nil
 }
 
-// AddIndex adds an index over what the table holds. The function returns the object of a version, to look at.
+// AddIndex adds an index over the table's versions. The function object returns the object of a version.
 func (t *Table[T]) AddIndex(ix *Index[T], object func(*Version[T]) (T, bool)) {
 	slot := len(t.indexes)
 	t.indexes = append(t.indexes, Entries[T]{
@@ -67,7 +67,7 @@ func (t *Table[T]) AddIndex(ix *Index[T], object func(*Version[T]) (T, bool)) {
 	})
 }
 
-// reader returns the function that finds the values of a version.
+// reader returns the function that finds a version's values.
 func (ix *Index[T]) reader(object func(*Version[T]) (T, bool)) func(*Version[T]) []string {
 	if ix.Values == nil {
 		return func(v *Version[T]) []string { return valuesAt(ix.Path, v) }
@@ -82,13 +82,13 @@ func (ix *Index[T]) reader(object func(*Version[T]) (T, bool)) func(*Version[T])
 
 // set puts a version under one of its values.
 func (e *Entries[T]) set(value string, v *Version[T]) {
-	e.tree.Set(spot{value, v.Key}, entry[T]{value: value, version: v})
+	e.tree.Set(entryKey{value, v.Key}, entry[T]{value: value, version: v})
 }
 
 // With ranges over the versions under a value, ordered by key.
 func (e *Entries[T]) With(value string) iter.Seq[*Version[T]] {
 	return func(yield func(*Version[T]) bool) {
-		e.tree.Ascend(spot{value: value}, func(e entry[T]) bool {
+		e.tree.Ascend(entryKey{value: value}, func(e entry[T]) bool {
 			return e.value == value && yield(e.version)
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Key names an object among those of its kind. It converts to and from types.NamespacedName.
+// Key is the namespace and name of an object. It converts to and from types.NamespacedName.
 type Key struct {
 	Namespace string // empty for kinds without namespaces
 	Name      string
@@ -19,7 +19,7 @@ func KeyOf(object metav1.Object) Key {
 	return Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// ParseKey reads what Key.String writes.
+// ParseKey parses the result of Key.String.
 func ParseKey(s string) (Key, error) {
 	namespace, name, found := strings.Cut(s, "/")
 	if !found {
@@ -44,8 +44,8 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name))
 }
 
-// KeyFunc returns the given function, or else one that takes the key from an object's metadata. That one panics if there
-// is none.
+// KeyFunc returns the given function, or if it is nil one that reads the key from an object's metadata. That one panics
+// if there is no metadata.
 func KeyFunc[T any](given func(T) Key) func(T) Key {
 	if given != nil {
 		return given

@@ -7,11 +7,11 @@ import (
 	btree "github.com/millrace/millrace/internal/tree"
 )
 
-// Table holds versions by key and by the values of indexes. It has no lock. A copy costs nothing until one side changes,
-// so a reader takes one and reads it without a lock.
+// Table holds versions by key and by the values of indexes. It has no lock. A copy costs nothing until the table or the
+// copy changes, so a reader takes a copy and reads it without a lock.
 type Table[T any] struct {
 	versions btree.Tree[Key, *Version[T]]
-	indexes  []Entries[T] // in the order of their slots
+	indexes  []Entries[T] // in the order of term.slot
 }
 
 // NewTable returns an empty table without indexes.
@@ -19,14 +19,14 @@ func NewTable[T any]() *Table[T] {
 	return &Table[T]{versions: btree.New(func(v **Version[T], key Key) int { return (*v).Key.Compare(key) })}
 }
 
-// Emptied returns a table with the same indexes and nothing in it.
+// Emptied returns an empty table with the same indexes.
 func (t *Table[T]) Emptied() *Table[T] {
 	fresh := NewTable[T]()
 	fresh.AdoptIndexes(t)
 	return fresh
 }
 
-// AdoptIndexes gives the table, which must have none, the indexes of another one, empty.
+// AdoptIndexes adds the indexes of another table, without entries. The table must have none yet.
 func (t *Table[T]) AdoptIndexes(from *Table[T]) {
 	for _, ix := range from.indexes {
 		ix.tree = newIndexTree[T]()
@@ -34,8 +34,8 @@ func (t *Table[T]) AdoptIndexes(from *Table[T]) {
 	}
 }
 
-// Copy returns a table that shows this one as it is now. It changes this one's marks of what is shared, so it needs the
-// lock that a writer needs.
+// Copy returns a copy of the table as it is now. It changes marks of what is shared in this table, so it needs a
+// writer's lock.
 func (t *Table[T]) Copy() *Table[T] {
 	same := &Table[T]{versions: t.versions.Freeze()}
 	for _, ix := range t.indexes {
@@ -55,13 +55,13 @@ func (t *Table[T]) Get(key Key) *Version[T] {
 	return v
 }
 
-// Decodes reports whether any index looks at decoded objects.
+// Decodes reports whether any index needs decoded objects.
 func (t *Table[T]) Decodes() bool {
 	return slices.ContainsFunc(t.indexes, func(ix Entries[T]) bool { return ix.decodes })
 }
 
-// Describe computes under which values the indexes have a version. It is called once, before Put or Fill. It may be slow
-// and needs no lock.
+// Describe computes the version's values for all indexes. It is called once, before Put or Fill. It may be slow and
+// needs no lock.
 func (t *Table[T]) Describe(v *Version[T]) {
 	v.terms = nil
 	for slot := range t.indexes {
@@ -75,23 +75,23 @@ func (t *Table[T]) describeSlot(v *Version[T], slot int) {
 	}
 }
 
-// Put adds a described version in the place of the one with its key, which it returns.
+// Put adds a described version and returns the version with the same key that it replaces, or nil.
 func (t *Table[T]) Put(v *Version[T]) *Version[T] {
 	old, replaced := t.versions.Set(v.Key, v)
 	if replaced {
-		t.withdraw(old, v.terms) // entries under the same values are overwritten below
+		t.removeEntries(old, v.terms) // entries under the same values are overwritten below
 	}
-	t.enter(v)
+	t.addEntries(v)
 	return old
 }
 
-// PutAside adds a version that no index shows until Fill.
-func (t *Table[T]) PutAside(v *Version[T]) { t.versions.Set(v.Key, v) }
+// PutUnindexed adds a version without index entries; Fill adds those.
+func (t *Table[T]) PutUnindexed(v *Version[T]) { t.versions.Set(v.Key, v) }
 
-// RemoveAside takes back what PutAside has added.
-func (t *Table[T]) RemoveAside(key Key) { t.versions.Delete(key) }
+// RemoveUnindexed removes a version that PutUnindexed has added.
+func (t *Table[T]) RemoveUnindexed(key Key) { t.versions.Delete(key) }
 
-// Fill puts all versions into the indexes. Those of the former table are described already.
+// Fill adds all versions to the indexes. Versions of the former table have been described already.
 func (t *Table[T]) Fill(former *Table[T]) {
 	if len(t.indexes) == 0 {
 		return
@@ -100,11 +100,11 @@ func (t *Table[T]) Fill(former *Table[T]) {
 		if former.Get(v.Key) != v {
 			t.Describe(v)
 		}
-		t.enter(v)
+		t.addEntries(v)
 	}
 }
 
-func (t *Table[T]) enter(v *Version[T]) {
+func (t *Table[T]) addEntries(v *Version[T]) {
 	for _, term := range v.terms {
 		t.indexes[term.slot].set(term.value, v)
 	}
@@ -114,17 +114,17 @@ func (t *Table[T]) enter(v *Version[T]) {
 func (t *Table[T]) Remove(key Key) *Version[T] {
 	old, found := t.versions.Delete(key)
 	if found {
-		t.withdraw(old, nil)
+		t.removeEntries(old, nil)
 	}
 	return old
 }
 
-func (t *Table[T]) withdraw(old *Version[T], stay []term) {
+func (t *Table[T]) removeEntries(old *Version[T], stay []term) {
 	for _, term := range old.terms {
 		if slices.Contains(stay, term) {
 			continue
 		}
-		t.indexes[term.slot].tree.Delete(spot{term.value, old.Key})
+		t.indexes[term.slot].tree.Delete(entryKey{term.value, old.Key})
 	}
 }
 
@@ -133,7 +133,7 @@ func (t *Table[T]) All() iter.Seq[*Version[T]] {
 	return func(yield func(*Version[T]) bool) { t.versions.All(yield) }
 }
 
-// InNamespace ranges over a namespace's versions. It needs no index, since keys are ordered by namespace first.
+// InNamespace ranges over a namespace's versions. It needs no index, because keys are ordered by namespace first.
 func (t *Table[T]) InNamespace(namespace string) iter.Seq[*Version[T]] {
 	return func(yield func(*Version[T]) bool) {
 		t.versions.Ascend(Key{Namespace: namespace}, func(v *Version[T]) bool {

@@ -1,4 +1,4 @@
-// Package state holds what an informer's cache consists of: versions of objects, tables of them with indexes, and the
+// Package state has the parts of an informer's cache: versions of objects, tables of them with indexes, and the set of
 // objects that are kept decoded.
 package state
 
@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/informer/internal/wire"
 )
 
-// Version is one state of one object. It is immutable, except for what makes decoding it again unnecessary and for the
-// terms, which belong to the table that it is in.
+// Version is one state of one object. It is immutable except for decoded, which caches the decoded object, Superseded,
+// and terms, which belong to the table that holds the version.
 type Version[T any] struct {
 	Key      Key
 	Revision uint64 // see ParseRevision
 	UID      uint32 // see wire.HashUID
-	// Superseded is set when the object has a newer version or is gone. A handler that comes by later is not shown this
-	// one.
+	// Superseded is set when the object has a newer version or was deleted. A handler that reads the change later is not
+	// given this version.
 	Superseded atomic.Bool
 
 	Plain  T      // the object, if Packed is empty
@@ -28,7 +28,7 @@ type Version[T any] struct {
 	terms   []term
 }
 
-// term says that an index has the version under a value.
+// term is an index and the value under which it has the version.
 type term struct {
 	slot  int
 	value string
@@ -41,13 +41,13 @@ func Describe[T any](object metav1.Object) *Version[T] {
 	}
 }
 
-// Replaces reports whether v is another object than old under the same key.
+// Replaces reports whether v and old are different objects with the same key.
 func (v *Version[T]) Replaces(old *Version[T]) bool {
 	return v.UID != old.UID && v.UID != 0 && old.UID != 0
 }
 
-// ParseRevision reads a resource version. Those of Kubernetes are whole numbers that can be compared. Others, which test
-// doubles and unusual servers use, are zero here: unknown.
+// ParseRevision parses a resource version. Kubernetes' are whole numbers that can be compared. Others, which test
+// doubles and unusual servers use, give zero: unknown.
 func ParseRevision(resourceVersion string) uint64 {
 	n, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {

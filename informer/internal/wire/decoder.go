@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Decoder decodes objects of one type. Most of the work, and of the memory, is in parts that repeat: the containers of
-// a replica are those of its siblings, and an update leaves most of an object as it was. A part whose bytes have been
-// decoded before is not decoded again: objects share it. So callers must not modify what they get.
+// Decoder decodes objects of one type. Most of the work and of the memory is in parts that repeat: replicas have the
+// same containers, and an update leaves most of an object unchanged. Parts with the same bytes are decoded once and
+// shared between objects. So callers must not modify the objects.
 type Decoder[T any] struct {
-	shape *messageShape // nil: objects of this type are decoded in whole
-	parts memo
+	shape *messageShape // nil: objects of this type have no shared parts
+	parts partCache
 }
 
 // NewDecoder returns a decoder, which is safe for use by several goroutines.
@@ -24,8 +24,8 @@ func (d *Decoder[T]) Decode(content []byte) (T, error) {
 	return d.decodeWith(content, nil, reflect.Value{})
 }
 
-// DecodeLike does the same with the help of another version of the object, in both forms: parts that have not changed
-// are taken from it.
+// DecodeLike does the same, given another version of the object, encoded and decoded: unchanged parts are taken from
+// it.
 func (d *Decoder[T]) DecodeLike(content, other []byte, like T) (T, error) {
 	return d.decodeWith(content, other, reflect.ValueOf(like).Elem())
 }
@@ -36,35 +36,35 @@ func (d *Decoder[T]) decodeWith(content, other []byte, like reflect.Value) (T, e
 	}
 	object := reflect.New(reflect.TypeFor[T]().Elem())
 	if !d.parts.fill(d.shape, object.Elem(), content, other, like) {
-		return Decode[T](content) // something is unusual about it: decode it in whole, or return what is wrong
+		return Decode[T](content) // something is unusual: decode the whole object, or return its error
 	}
 	return object.Interface().(T), nil
 }
 
-// filling is a message on its way into a struct.
-type filling struct {
-	parts  *memo
+// structDecoder decodes one message into a struct.
+type structDecoder struct {
+	parts  *partCache
 	to     reflect.Value
-	like   reflect.Value // not valid: none
-	others spans         // what like was decoded from
+	like   reflect.Value // not valid: there is none
+	others spans         // the encoded form of like
 
-	seen uint64    // the fields that have come, as bits
-	rest []byte    // what the generated code decodes
-	new  []pending // what is in there that might be shared next time
+	seen uint64    // a bit for each field that has been read
+	rest []byte    // the fields that the generated code decodes
+	new  []newPart // decoded parts that may be shared with later objects
 }
 
-// pending is a part that is being decoded for the first time.
-type pending struct {
+// newPart is a part that is not in the cache yet.
+type newPart struct {
 	field *fieldShape
 	run   []byte
 	hash  uint64
 }
 
-var fillings = sync.Pool{New: func() any { return new(filling) }}
+var structDecoders = sync.Pool{New: func() any { return new(structDecoder) }}
 
-// fill decodes a message into a struct. It reports false if that cannot be done field by field.
-func (m *memo) fill(shape *messageShape, to reflect.Value, content, other []byte, like reflect.Value) bool {
-	f := fillings.Get().(*filling)
+// fill decodes a message into a struct. It returns false if that cannot be done field by field.
+func (m *partCache) fill(shape *messageShape, to reflect.Value, content, other []byte, like reflect.Value) bool {
+	f := structDecoders.Get().(*structDecoder)
 	defer f.release()
 	f.parts, f.to, f.like = m, to, like
 	if like.IsValid() {
@@ -72,7 +72,7 @@ func (m *memo) fill(shape *messageShape, to reflect.Value, content, other []byte
 	}
 	for len(content) > 0 {
 		r, next, ok := nextRun(content)
-		if !ok || !f.take(shape, r) {
+		if !ok || !f.decodeField(shape, r) {
 			return false
 		}
 		content = next
@@ -81,31 +81,31 @@ func (m *memo) fill(shape *messageShape, to reflect.Value, content, other []byte
 		return false
 	}
 	for _, p := range f.new {
-		m.offer(p, to.Field(p.field.index))
+		m.add(p, to.Field(p.field.index))
 	}
 	return true
 }
 
-// release returns the filling to the pool.
-func (f *filling) release() {
+// release returns the structDecoder to the pool.
+func (f *structDecoder) release() {
 	if f.like.IsValid() {
 		f.others = spans{}
 	}
 	f.parts, f.to, f.like, f.seen = nil, reflect.Value{}, reflect.Value{}, 0
 	clear(f.new)
 	f.rest, f.new = f.rest[:0], f.new[:0]
-	fillings.Put(f)
+	structDecoders.Put(f)
 }
 
-// take finds a place for one run of the message.
-func (f *filling) take(shape *messageShape, r run) bool {
+// decodeField decodes or shares one field of the message. It returns false if the message is unusual.
+func (f *structDecoder) decodeField(shape *messageShape, r run) bool {
 	field := shape.field(r.number)
 	if field == nil {
 		f.rest = append(f.rest, r.whole...)
 		return true
 	}
 	if f.seen&(1<<r.number) != 0 {
-		return false // it comes in pieces
+		return false // the field occurs in several places
 	}
 	f.seen |= 1 << r.number
 	was := f.others.at(r.number)
@@ -117,13 +117,13 @@ func (f *filling) take(shape *messageShape, r run) bool {
 	case len(r.whole) < smallPart:
 		f.rest = append(f.rest, r.whole...)
 	default:
-		f.look(field, r)
+		f.shareOrDecode(field, r)
 	}
 	return true
 }
 
-// descend fills a message within the message.
-func (f *filling) descend(field *fieldShape, r run, was []byte) bool {
+// descend decodes a message inside the message.
+func (f *structDecoder) descend(field *fieldShape, r run, was []byte) bool {
 	content := onlyValue(r.whole)
 	if content == nil {
 		return false
@@ -136,18 +136,18 @@ func (f *filling) descend(field *fieldShape, r run, was []byte) bool {
 	return f.parts.fill(field.inner, f.to.Field(field.index), content, before, like)
 }
 
-// look takes over a part that was decoded before, or leaves it to the generated code.
-func (f *filling) look(field *fieldShape, r run) {
+// shareOrDecode shares a part that was decoded before, or leaves it to the generated code.
+func (f *structDecoder) shareOrDecode(field *fieldShape, r run) {
 	known, hash := f.parts.find(field, r.whole)
 	if known.IsValid() {
 		share(f.to.Field(field.index), known)
 		return
 	}
 	f.rest = append(f.rest, r.whole...)
-	f.new = append(f.new, pending{field: field, run: r.whole, hash: hash})
+	f.new = append(f.new, newPart{field: field, run: r.whole, hash: hash})
 }
 
-// share makes a field's value that of another object. Appending to a slice of it copies it first.
+// share sets a field to the value of another object's field. Appending to a slice of it copies it first.
 func share(to, from reflect.Value) {
 	to.Set(from)
 	if to.Kind() == reflect.Slice {

@@ -88,25 +88,25 @@ func TestTheMemoryOfPartsIsBounded(t *testing.T) {
 	for i := range 3000 {
 		*slice.Endpoints[0].Hostname = fmt.Sprint("host-", i)
 		content := mustEncode(t, slice)
-		for range 2 { // twice, so that it is worth keeping
+		for range 2 { // twice, so that it is kept
 			if _, err := d.Decode(content); err != nil {
 				t.Fatal(err)
 			}
 		}
 		kept := 0
-		for _, p := range d.parts.young {
+		for _, p := range d.parts.recent {
 			kept += len(p.encoded)
 		}
-		for _, p := range d.parts.old {
+		for _, p := range d.parts.older {
 			kept += len(p.encoded)
 		}
-		if kept > 2*memoHalf {
+		if kept > 2*maxRecent {
 			t.Fatalf("%d bytes are kept", kept)
 		}
 	}
 }
 
-// shuffled returns a message made of random fields of others, some of them in pieces, repeated or out of order.
+// shuffled returns a message of random fields of other messages, some of them in pieces, repeated or out of order.
 func shuffled(random *rand.Rand, messages ...[]byte) []byte {
 	var fields [][]byte
 	for _, message := range messages {
@@ -126,8 +126,8 @@ func shuffled(random *rand.Rand, messages ...[]byte) []byte {
 	return bytes.Join(fields, nil)
 }
 
-// Sharing must not show: whatever the order and number of the fields, the object is what the generated code makes of
-// the same bytes.
+// Sharing parts must not change the result: whatever the order and number of the fields, the object is equal to what
+// the generated code decodes.
 func TestSharingPartsDoesNotShow(t *testing.T) {
 	seed := randomly.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -154,7 +154,7 @@ func TestSharingPartsDoesNotShow(t *testing.T) {
 	}
 }
 
-// fill gives every field that it can a value.
+// fill sets every field that it can.
 func fill(random *rand.Rand, v reflect.Value, depth int) {
 	switch v.Interface().(type) {
 	case metav1.Time:
@@ -203,7 +203,7 @@ func TestSharingShowsInNoKind(t *testing.T) {
 			continue
 		}
 		kinds++
-		var parts memo
+		var parts partCache
 		for range 2 {
 			object := reflect.New(kind)
 			fill(random, object.Elem(), 0)
@@ -216,7 +216,7 @@ func TestSharingShowsInNoKind(t *testing.T) {
 				t.Errorf("%v: got %v, want %v", kind, got, want)
 			}
 			shape := shapeOf(kind, true)
-			for range 3 { // twice to be remembered, once to be shared
+			for range 3 { // the second time it is kept, the third time it is shared
 				got = reflect.New(kind)
 				if !parts.fill(shape, got.Elem(), content, content, want.Elem()) || !reflect.DeepEqual(got.Interface(), want.Interface()) {
 					t.Errorf("%v with help: got %v, want %v", kind, got, want)

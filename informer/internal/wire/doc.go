@@ -1,5 +1,5 @@
-// Package wire reads Kubernetes' protobuf: lists and watches as they arrive, and as much of each object as an informer
-// needs to keep it encoded. It decodes an object when somebody asks for it.
+// Package wire reads Kubernetes' protobuf: lists and watches as they arrive, and of each object only the fields that an
+// informer needs. The rest of an object stays encoded until it is requested.
 //
-// Bytes from outside never make it panic or allocate more than they announce within fixed bounds.
+// No bytes from outside make it panic, or allocate more than they announce within fixed bounds.
 package wire

@@ -11,11 +11,11 @@ import (
 // ErrMalformed is wrapped by all errors about bytes that are not what they should be.
 var ErrMalformed = errors.New("malformed protobuf")
 
-// magic precedes each object that is sent on its own. The field numbers below are part of the API and never change.
+// magic precedes each object that is sent alone. The field numbers below are part of the API and never change.
 const magic = "k8s\x00"
 
 const (
-	fieldObjectMeta = 1 // in every kind
+	fieldObjectMeta = 1 // the same number in every kind
 
 	metaName            = 1
 	metaNamespace       = 3
@@ -41,12 +41,12 @@ const (
 	mapValue = 2
 )
 
-// wireField is one field of a message. Of the kinds of values Kubernetes uses two: numbers and bytes.
+// wireField is one field of a message. Kubernetes uses two types of values: numbers and bytes.
 type wireField struct {
 	number int
 	value  []byte // for bytes
 	varint uint64 // for numbers
-	whole  []byte // the field with its tag
+	whole  []byte // the field including its tag
 }
 
 // uvarint is binary.Uvarint; most numbers are one byte long.
@@ -57,7 +57,7 @@ func uvarint(b []byte) (value uint64, size int) {
 	return binary.Uvarint(b)
 }
 
-// nextField cuts the first field off a message.
+// nextField returns the first field of a message and the rest of it.
 func nextField(message []byte) (wireField, []byte, error) {
 	tag, n := uvarint(message)
 	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29 {
@@ -118,7 +118,7 @@ func objectMeta(object []byte) (found []byte, err error) {
 	return found, err
 }
 
-// Labels returns the labels of an encoded object. It decodes nothing else.
+// Labels returns the labels of an encoded object. Nothing else is decoded.
 func Labels(object []byte) map[string]string {
 	meta, err := objectMeta(object)
 	if err != nil {
@@ -127,8 +127,8 @@ func Labels(object []byte) map[string]string {
 	return readMap(meta, metaLabels)
 }
 
-// Strings returns what an encoded message has at a path of field numbers, whose last one is that of a string. Where the
-// path leads through lists there may be any number of values.
+// Strings returns the strings at a path of field numbers in an encoded message. The last number is that of a string
+// field. If the path leads through lists there may be any number of values.
 func Strings(message []byte, path []int) []string { return appendStrings(nil, message, path) }
 
 func appendStrings(found []string, message []byte, path []int) []string {
@@ -152,7 +152,7 @@ func appendStrings(found []string, message []byte, path []int) []string {
 // readMap returns the entries of a map field.
 func readMap(message []byte, number int) map[string]string {
 	var entries map[string]string
-	_ = eachField(message, func(f wireField) error { // the caller has read these bytes before without an error
+	_ = eachField(message, func(f wireField) error { // these bytes have been read before without an error
 		if f.number != number {
 			return nil
 		}
@@ -178,7 +178,7 @@ func readMap(message []byte, number int) map[string]string {
 	return entries
 }
 
-// splitObject cuts an object into what comes before its metadata, the metadata, and what comes after.
+// splitObject splits an object into the bytes before its metadata, the metadata, and the bytes after.
 func splitObject(object []byte) (before, meta, after []byte, err error) {
 	found := false
 	for rest := object; len(rest) > 0; {
@@ -200,7 +200,7 @@ func splitObject(object []byte) (before, meta, after []byte, err error) {
 	return before, meta, after, nil
 }
 
-// joinObject is the reverse of splitObject, for metadata in pieces. The result has exactly the needed size.
+// joinObject is the reverse of splitObject, for metadata in pieces. The result's capacity is its exact length.
 func joinObject(before []byte, meta [][]byte, after []byte) []byte {
 	size := 0
 	for _, piece := range meta {
@@ -220,7 +220,7 @@ func uvarintLen(n uint64) int {
 	return binary.PutUvarint(buffer[:], n)
 }
 
-// openEnvelope returns the kind and the bytes of an object that was sent on its own.
+// openEnvelope returns the kind and the bytes of an object that was sent alone.
 func openEnvelope(sent []byte) (kind string, object []byte, err error) {
 	if len(sent) < len(magic) || string(sent[:len(magic)]) != magic {
 		return "", nil, fmt.Errorf("%w: no object where one should be", ErrMalformed)

@@ -46,7 +46,7 @@ func readStatus(kind string, object []byte) error {
 	return apierrors.FromObject(&status)
 }
 
-// listReader reads a list while it arrives. Beside the objects that are kept, no more than one is in memory.
+// listReader reads a list while it arrives. Apart from the objects that are kept, at most one is in memory.
 type listReader struct {
 	input  *bufio.Reader
 	reader *objectReader
@@ -83,7 +83,7 @@ func (l *listReader) read() error {
 	}
 }
 
-// readList reads the list in the envelope.
+// readList reads the list inside the envelope.
 func (l *listReader) readList(left int) error {
 	for left > 0 {
 		number, size, err := l.field(left)
@@ -111,7 +111,7 @@ func (l *listReader) readList(left int) error {
 	return nil
 }
 
-// field reads the tag and the size of a field, all of which hold bytes here. The error is io.EOF only between fields.
+// field reads the tag and the size of a field; all fields here contain bytes. The error is io.EOF only between fields.
 func (l *listReader) field(left int) (number, size int, err error) {
 	tag, err := binary.ReadUvarint(l.input)
 	if err != nil {

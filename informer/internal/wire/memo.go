@@ -7,41 +7,42 @@ import (
 	"sync"
 )
 
-// memo remembers decoded parts by their bytes: those that came up at least twice, lately. It is bounded and has two
-// halves: when the younger one is full it becomes the older one, and what is still in that then is forgotten.
-type memo struct {
-	mu         sync.Mutex
-	young, old map[memoKey]*memoPart // guarded by mu
-	size       int                   // guarded by mu: encoded bytes in young
-	once       []uint32              // guarded by mu: hashes of parts that came up once, at the index that the hash says
+// partCache finds decoded parts by their bytes. It keeps those that occurred at least twice recently. It is bounded and
+// has two halves: when recent is full it becomes older, and what older still contains then is dropped. Parts that are
+// found in older are moved to recent.
+type partCache struct {
+	mu            sync.Mutex
+	recent, older map[partKey]*cachedPart // guarded by mu
+	size          int                     // guarded by mu: encoded bytes in recent
+	seenOnce      []uint32                // guarded by mu: hashes of parts that occurred once; the index is the hash modulo the size
 }
 
-type memoKey struct {
+type partKey struct {
 	field *fieldShape
 	hash  uint64
 }
 
-type memoPart struct {
+type cachedPart struct {
 	encoded []byte
 	value   reflect.Value
 }
 
 const (
-	smallPart = 24        // a smaller part is decoded as fast as it is found
-	largePart = 64 << 10  // a larger part would drive out too much
-	memoHalf  = 128 << 10 // of encoded bytes; decoded they are about seven times as many
-	onceKept  = 1024
+	smallPart    = 24        // a smaller part is decoded as fast as it is found
+	largePart    = 64 << 10  // a larger part would evict too many others
+	maxRecent    = 128 << 10 // bytes of encoded parts; decoded they take about seven times as much
+	seenOnceSize = 1024
 )
 
-var memoSeed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
-// find returns the value that the bytes of a field stand for, if it is known; in any case it returns their hash.
-func (m *memo) find(field *fieldShape, encoded []byte) (reflect.Value, uint64) {
-	key := memoKey{field, maphash.Bytes(memoSeed, encoded)}
+// find returns the decoded value for the bytes of a field, if it is cached, and in any case their hash.
+func (m *partCache) find(field *fieldShape, encoded []byte) (reflect.Value, uint64) {
+	key := partKey{field, maphash.Bytes(hashSeed, encoded)}
 	m.mu.Lock()
-	known, ok := m.young[key]
+	known, ok := m.recent[key]
 	if !ok {
-		if known, ok = m.old[key]; ok {
+		if known, ok = m.older[key]; ok {
 			m.keepLocked(key, known)
 		}
 	}
@@ -52,29 +53,29 @@ func (m *memo) find(field *fieldShape, encoded []byte) (reflect.Value, uint64) {
 	return known.value, key.hash
 }
 
-// offer keeps a part that had to be decoded if it comes up for the second time. Most parts that come up once belong to
-// one object alone, such as the status of a container.
-func (m *memo) offer(p pending, value reflect.Value) {
+// add keeps a part that has been decoded if it occurs for the second time. Most parts that occur once belong to one
+// object only, such as the status of a container.
+func (m *partCache) add(p newPart, value reflect.Value) {
 	if len(p.run) > largePart {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.once == nil {
-		m.once = make([]uint32, onceKept)
+	if m.seenOnce == nil {
+		m.seenOnce = make([]uint32, seenOnceSize)
 	}
-	if place := &m.once[p.hash%onceKept]; *place != uint32(p.hash>>32) {
+	if place := &m.seenOnce[p.hash%seenOnceSize]; *place != uint32(p.hash>>32) {
 		*place = uint32(p.hash >> 32)
 		return
 	}
 	own := reflect.New(value.Type()).Elem()
 	own.Set(value)
-	m.keepLocked(memoKey{p.field, p.hash}, &memoPart{encoded: bytes.Clone(p.run), value: own})
+	m.keepLocked(partKey{p.field, p.hash}, &cachedPart{encoded: bytes.Clone(p.run), value: own})
 }
 
-func (m *memo) keepLocked(key memoKey, known *memoPart) {
-	if m.size += len(known.encoded); m.young == nil || m.size > memoHalf {
-		m.old, m.young, m.size = m.young, map[memoKey]*memoPart{}, len(known.encoded)
+func (m *partCache) keepLocked(key partKey, known *cachedPart) {
+	if m.size += len(known.encoded); m.recent == nil || m.size > maxRecent {
+		m.older, m.recent, m.size = m.recent, map[partKey]*cachedPart{}, len(known.encoded)
 	}
-	m.young[key] = known
+	m.recent[key] = known
 }

@@ -11,20 +11,19 @@ import (
 	"github.com/millrace/millrace/informer/internal/intern"
 )
 
-// Object is an encoded object of which only as much has been read as is needed to keep it.
+// Object is an encoded object. Only the fields that an informer needs have been read.
 type Object struct {
 	Namespace, Name string
 	Version         string // the resource version
 	UID             uint32 // see HashUID
-	Bytes           []byte // protobuf, without an envelope; nobody else has them
+	Bytes           []byte // protobuf, without an envelope; no other object shares them
 	finished        bool   // it is the bookmark that ends a streamed list
 }
 
 // GetResourceVersion returns the resource version.
 func (o *Object) GetResourceVersion() string { return o.Version }
 
-// GetAnnotations returns the one annotation that matters to a reader of lists and watches: the one that ends a streamed
-// list.
+// GetAnnotations returns the only annotation that readers of lists and watches need: the one that ends a streamed list.
 func (o *Object) GetAnnotations() map[string]string {
 	if o.finished {
 		return map[string]string{metav1.InitialEventsAnnotationKey: "true"}
@@ -32,7 +31,7 @@ func (o *Object) GetAnnotations() map[string]string {
 	return nil
 }
 
-// message is what all generated types of k8s.io/api have.
+// message is implemented by all generated types of k8s.io/api.
 type message interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
@@ -57,14 +56,14 @@ func Decode[T any](bytes []byte) (T, error) {
 	return object.(T), nil
 }
 
-// objectReader makes Objects of what a server sends.
+// objectReader makes Objects from the bytes that a server sends.
 type objectReader struct {
 	dropManagedFields bool
 	namespaces        intern.Strings
-	kept              [][]byte // the pieces of an object's metadata that stay
+	kept              [][]byte // the pieces of an object's metadata that are kept
 }
 
-// read makes an Object of a copy of these bytes.
+// read makes an Object from a copy of these bytes.
 func (r *objectReader) read(object []byte) (*Object, error) {
 	before, meta, after, err := splitObject(object)
 	if err != nil {
@@ -82,10 +81,10 @@ func (r *objectReader) read(object []byte) (*Object, error) {
 	return e, nil
 }
 
-// readMeta goes through the metadata once: it reads what is needed of it and finds the pieces that stay.
+// readMeta reads the metadata once: it stores the needed fields and finds the pieces to keep.
 func (r *objectReader) readMeta(e *Object, meta []byte) error {
 	r.kept = r.kept[:0]
-	piece := meta // where the next piece that stays begins
+	piece := meta // where the next piece to keep begins
 	for rest := meta; len(rest) > 0; {
 		f, next, err := nextField(rest)
 		if err != nil {
@@ -114,7 +113,7 @@ func (r *objectReader) readMeta(e *Object, meta []byte) error {
 	return nil
 }
 
-// readBookmark makes an Object of a bookmark.
+// readBookmark makes an Object from a bookmark.
 func (r *objectReader) readBookmark(object []byte) (*Object, error) {
 	e, err := r.read(object)
 	if err != nil {
@@ -135,7 +134,7 @@ type typed interface {
 	runtime.Object
 }
 
-// encode makes an Object of a decoded one.
+// encode makes an Object from a decoded object.
 func (r *objectReader) encode(object typed) (*Object, error) {
 	if r.dropManagedFields {
 		object.SetManagedFields(nil)
@@ -153,7 +152,8 @@ func (r *objectReader) encode(object typed) (*Object, error) {
 
 var uidSeed = maphash.MakeSeed()
 
-// HashUID hashes an object's UID. The hash only has to tell whether it is still the same object. That of no UID is zero.
+// HashUID hashes an object's UID. The hash is only used to see whether two versions have the same UID. The hash of no
+// UID is zero.
 func HashUID(uid string) uint32 {
 	if uid == "" {
 		return 0

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// messageShape says which fields of a message can be shared between objects.
+// messageShape lists the fields of a message that can be shared between objects.
 type messageShape struct {
 	byNumber []*fieldShape
 }
 
-// fieldShape is a field that can be shared, or a message with such fields of its own.
+// fieldShape is a field that can be shared, or a message that has such fields.
 type fieldShape struct {
-	index int // among the struct's fields
+	index int // the field's index in the struct
 	inner *messageShape
 }
 
@@ -25,12 +25,12 @@ func (s *messageShape) field(number int) *fieldShape {
 	return s.byNumber[number]
 }
 
-// maxShared is one more than the largest field number that is looked at, since numbers are kept in 64 bits. Where it
-// matters no kind of Kubernetes has as many fields.
+// maxShared is one more than the largest field number that can be shared: numbers are bits of 64. No kind of Kubernetes
+// with parts to share has more fields.
 const maxShared = 64
 
-// shapeOf describes a struct, or returns nil if there is nothing to share in it. Parts are looked for at the top, where
-// kinds such as ConfigMap have theirs, and one level down, in metadata, spec and status.
+// shapeOf describes a struct, or returns nil if there is nothing to share in it. Parts are found at the top level,
+// where kinds such as ConfigMap have theirs, and one level below, in metadata, spec and status.
 func shapeOf(t reflect.Type, top bool) *messageShape {
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[message]()) {
 		return nil
@@ -67,7 +67,7 @@ func shapeOf(t reflect.Type, top bool) *messageShape {
 	return s
 }
 
-// run is what a message says of one field: for lists and maps several wire fields in a row.
+// run is the bytes of one field in a message: for lists and maps several consecutive wire fields.
 type run struct {
 	number int
 	whole  []byte
@@ -87,7 +87,7 @@ func nextRun(message []byte) (r run, rest []byte, ok bool) {
 	return run{number: f.number, whole: message[:len(message)-len(rest)]}, rest, true
 }
 
-// onlyValue returns the value of a run that is a single field of bytes.
+// onlyValue returns the value of a run that consists of a single field of bytes.
 func onlyValue(whole []byte) []byte {
 	f, rest, err := nextField(whole)
 	if err != nil || len(rest) > 0 || f.value == nil {
@@ -96,12 +96,12 @@ func onlyValue(whole []byte) []byte {
 	return f.value
 }
 
-// spans are the runs of a message by number.
+// spans are a message's runs by field number.
 type spans struct {
 	byNumber [maxShared][]byte
 }
 
-// read leaves out fields that come in several runs, so that no run is taken for the whole.
+// read leaves out fields that occur in several runs: one run is not the whole field.
 func (s *spans) read(message []byte) {
 	var pieces uint64
 	for len(message) > 0 {
@@ -133,7 +133,7 @@ func (s *spans) at(number int) []byte {
 	return s.byNumber[number]
 }
 
-// FieldNumber returns the number in protobuf of a struct's field, or zero.
+// FieldNumber returns the protobuf number of a struct's field, or zero.
 func FieldNumber(field reflect.StructField) int {
 	_, rest, _ := strings.Cut(field.Tag.Get("protobuf"), ",")
 	number, _, _ := strings.Cut(rest, ",")

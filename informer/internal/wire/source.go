@@ -22,7 +22,7 @@ type Source[T any] interface {
 
 var errNotProtobuf = errors.New("the server does not answer in protobuf")
 
-// source lists and watches over the connection of a typed client, and keeps the bytes of the objects instead of decoding
+// source lists and watches with a typed client's connection, and keeps the bytes of the objects instead of decoding
 // them.
 type source[T typed] struct {
 	client    rest.Interface
@@ -32,8 +32,8 @@ type source[T typed] struct {
 	reader    objectReader
 }
 
-// Over returns a source of encoded objects over the connection of a typed client. Where a server does not answer in
-// protobuf it encodes what the typed source delivers.
+// Over returns a source of encoded objects that uses a typed client's connection. If the server does not answer in
+// protobuf, the objects of the fallback source are encoded.
 func Over[T typed](client rest.Interface, namespace, resource string, fallback Source[T], dropManagedFields bool) Source[*Object] {
 	return &source[T]{
 		client: client, namespace: namespace, resource: resource, reader: objectReader{dropManagedFields: dropManagedFields},
@@ -47,7 +47,7 @@ func (s *source[T]) request(options metav1.ListOptions) *rest.Request {
 		VersionedParams(&options, scheme.ParameterCodec).Timeout(Timeout(options))
 }
 
-// Timeout returns the timeout that a list or watch asks for, as a client's request needs it.
+// Timeout returns the timeout in a list's or watch's options, in the form that a client's request needs.
 func Timeout(options metav1.ListOptions) time.Duration {
 	if options.TimeoutSeconds == nil {
 		return 0
@@ -80,8 +80,8 @@ func (s *source[T]) List(ctx context.Context, options metav1.ListOptions) ([]*Ob
 // Watch implements Source.
 func (s *source[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[*Object], error) {
 	options.Watch = true
-	life, cancel := context.WithCancel(ctx)
-	body, err := s.request(options).Stream(life)
+	streamContext, cancel := context.WithCancel(ctx)
+	body, err := s.request(options).Stream(streamContext)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -92,13 +92,13 @@ func (s *source[T]) Watch(ctx context.Context, options metav1.ListOptions) (watc
 	}, nil
 }
 
-// encoder encodes what a typed source delivers.
+// encoder encodes the objects of a typed source.
 type encoder[T typed] struct {
 	source Source[T]
 	reader objectReader
 }
 
-// Encoded returns a source of encoded objects that encodes what a typed source delivers.
+// Encoded returns a source that encodes the objects of a typed source.
 func Encoded[T typed](source Source[T], dropManagedFields bool) Source[*Object] {
 	return &encoder[T]{source: source, reader: objectReader{dropManagedFields: dropManagedFields}}
 }
@@ -127,7 +127,7 @@ func (e *encoder[T]) Watch(ctx context.Context, options metav1.ListOptions) (wat
 	return &encodingStream[T]{Stream: typed, reader: &e.reader}, nil
 }
 
-// encodingStream encodes what a typed stream delivers.
+// encodingStream encodes the objects of a typed stream.
 type encodingStream[T typed] struct {
 	watch.Stream[T]
 	reader *objectReader

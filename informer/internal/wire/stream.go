@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/watch"
 )
 
-// stream is a watch in protobuf, unless the first thing that comes is something else: then it starts anew with the
-// fallback. Nothing is lost by that, since the options say where the watch starts.
+// stream is a watch in protobuf. If the first thing it receives is not protobuf it starts again with the fallback.
+// Nothing is lost, since the options say where the watch starts.
 type stream struct {
 	fallback func() (watch.Stream[*Object], error)
 
@@ -69,7 +69,7 @@ type frameDecoder struct {
 	frame  []byte
 }
 
-// maxFrame bounds what a broken connection can make us allocate. Objects are at most a few megabytes.
+// maxFrame bounds the memory that a faulty connection can make us allocate. Objects are a few megabytes at most.
 const maxFrame = 64 << 20
 
 // Decode implements watch.Decoder.

@@ -90,7 +90,7 @@ func TestAVersionIsDecodedWithTheHelpOfAnother(t *testing.T) {
 	}
 }
 
-// FuzzWire feeds the readers of outside bytes. They must neither panic nor allocate without bound.
+// FuzzWire tests the readers of bytes from outside. They must neither panic nor allocate without bound.
 func FuzzWire(f *testing.F) {
 	pod, _ := fullPod("one").Marshal()
 	event := metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: encodeFor(true, "Pod", fullPod("one"))}}

@@ -91,12 +91,12 @@ func encode(v any) []byte {
 func layerOf(program []byte) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
-	for _, folder := range []string{"bin/", "etc/", "tmp/", "proc/", "sys/", "dev/", "var/"} {
+	for _, directory := range []string{"bin/", "etc/", "tmp/", "proc/", "sys/", "dev/", "var/"} {
 		mode := int64(0o755)
-		if folder == "tmp/" {
+		if directory == "tmp/" {
 			mode = 0o1777
 		}
-		if err := w.WriteHeader(&tar.Header{Name: folder, Typeflag: tar.TypeDir, Mode: mode}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: directory, Typeflag: tar.TypeDir, Mode: mode}); err != nil {
 			return nil, err
 		}
 	}

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package nettest gives a test network namespaces of its own, joined by links. What a test does in them does not touch the
-// machine's network, and when the test ends they are gone.
+// Package nettest makes network namespaces for a test, connected by links. What a test does in them does not affect the
+// machine's network. They are removed when the test ends.
 package nettest
 
 import (
@@ -23,7 +23,7 @@ type Namespace struct {
 	handle netns.NsHandle
 }
 
-// New makes a namespace with its loopback up and forwarding on. A test that does not run as root is skipped.
+// New makes a namespace with loopback up and forwarding enabled. Without root the test is skipped.
 func New(t testing.TB) *Namespace {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -43,7 +43,7 @@ func New(t testing.TB) *Namespace {
 				return err
 			}
 		}
-		// Addresses must be usable at once, without the search for duplicates.
+		// Duplicate address detection is off, so that addresses can be used at once.
 		for _, name := range []string{"all", "default"} {
 			_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/accept_dad", []byte("0"), 0)
 		}
@@ -60,7 +60,7 @@ func New(t testing.TB) *Namespace {
 	return n
 }
 
-// onThread runs f on a thread of its own, which ends with it: a thread's namespace is changed and not changed back.
+// onThread runs f on a new thread. The thread's namespace is changed and not restored, so the thread ends with f.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -70,7 +70,7 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// Try runs f in the namespace. f stays on its goroutine, and must not start others that open sockets.
+// Try runs f in the namespace. f stays on its goroutine, and must not start goroutines that open sockets.
 func (n *Namespace) Try(f func() error) error {
 	return onThread(func() error {
 		if err := netns.Set(n.handle); err != nil {
@@ -80,7 +80,7 @@ func (n *Namespace) Try(f func() error) error {
 	})
 }
 
-// Do is Try that fails the test.
+// Do is Try for an f that must not fail: an error fails the test.
 func (n *Namespace) Do(f func() error) {
 	n.t.Helper()
 	if err := n.Try(f); err != nil {
@@ -88,7 +88,8 @@ func (n *Namespace) Do(f func() error) {
 	}
 }
 
-// Go runs f in the namespace beside the test, which waits for it at its end. A panic or an error fails the test.
+// Go runs f in the namespace, concurrently with the test. The end of the test waits for f. A panic or an error fails
+// the test.
 func (n *Namespace) Go(f func() error) {
 	ended := make(chan error, 1)
 	go func() { ended <- n.Try(f) }()
@@ -99,10 +100,10 @@ func (n *Namespace) Go(f func() error) {
 	})
 }
 
-// Handle is the namespace's file descriptor.
+// Handle returns the namespace's file descriptor.
 func (n *Namespace) Handle() int { return int(n.handle) }
 
-// Join links two namespaces. Each end gets a name and addresses with prefix lengths.
+// Join links two namespaces. Each end has a name and addresses with prefix lengths.
 func Join(a *Namespace, aName string, aAddresses []string, b *Namespace, bName string, bAddresses []string) {
 	a.t.Helper()
 	a.Do(func() error {
@@ -135,7 +136,7 @@ func (n *Namespace) configure(name string, addresses []string) {
 	})
 }
 
-// Route sends what is for a range by way of an address. "default" is 0.0.0.0/0 or ::/0.
+// Route adds a route to a range by way of an address. "default" is 0.0.0.0/0 or ::/0.
 func (n *Namespace) Route(to, via string) {
 	n.t.Helper()
 	n.Do(func() error {

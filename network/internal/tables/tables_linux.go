@@ -1,6 +1,6 @@
-// Package tables keeps tables of the kernel's nf_tables as a node's informers say that they should be.
+// Package tables updates tables of the kernel's nf_tables when a node's informers change.
 //
-// A Writer calls Sync after each Nudge, however many came meanwhile, and again after a pause that grows as long as Sync fails. Sync and Look are
+// A Writer calls Sync after Trigger, once for any number of triggers, and again with a growing delay while Sync fails. Sync and Modified are
 // never called at the same time.
 package tables
 
@@ -13,25 +13,25 @@ import (
 	"github.com/millrace/millrace/network/nft"
 )
 
-// Options configure a Writer. Name, Sync, Look and Failed must be set.
+// Options configure a Writer. Name, Sync, Modified and Failed must be set.
 type Options struct {
-	// Name is what the tables are for, as the log calls it.
+	// Name is the tables' name in the log.
 	Name string
-	// Sync makes the tables what they should be now.
+	// Sync writes the tables.
 	Sync func() error
-	// Look tells whether somebody else has changed the tables, so that they must be written.
-	Look func() bool
-	// Failed is called after an error of Sync: nobody knows what the tables are.
+	// Modified reports whether another program has changed the tables, so that they must be written again.
+	Modified func() bool
+	// Failed is called after an error of Sync: the content of the tables is unknown.
 	Failed func()
-	// Check is how often Look is called. Default 5 s.
+	// Check is how often Modified is called. Default 5 s.
 	Check  time.Duration
 	Logger *slog.Logger // nil: discard
 }
 
-// Writer keeps tables.
+// Writer writes tables when they must change.
 type Writer struct {
 	options Options
-	news    chan struct{} // holds one entry if anything has changed
+	changed chan struct{} // holds one entry after a Trigger
 	ready   chan struct{} // closed when the tables have been written for the first time
 }
 
@@ -43,16 +43,16 @@ func New(o Options) *Writer {
 	if o.Check <= 0 {
 		o.Check = 5 * time.Second
 	}
-	return &Writer{options: o, news: make(chan struct{}, 1), ready: make(chan struct{})}
+	return &Writer{options: o, changed: make(chan struct{}, 1), ready: make(chan struct{})}
 }
 
 // Ready returns a channel that is closed when the tables have been written for the first time.
 func (w *Writer) Ready() <-chan struct{} { return w.ready }
 
-// Nudge says that something has changed.
-func (w *Writer) Nudge() {
+// Trigger makes the Writer call Sync.
+func (w *Writer) Trigger() {
 	select {
-	case w.news <- struct{}{}:
+	case w.changed <- struct{}{}:
 	default:
 	}
 }
@@ -63,10 +63,10 @@ type Registration interface {
 	Done() <-chan struct{}
 }
 
-// Run writes the tables when the informers have their first list, and keeps them until the context ends. It closes the registrations.
-func (w *Writer) Run(ctx context.Context, heard []Registration, from ...loop.Cache) error {
+// Run writes the tables when the informers have synced, and updates them until the context ends. It closes the registrations.
+func (w *Writer) Run(ctx context.Context, registrations []Registration, from ...loop.Cache) error {
 	defer func() {
-		for _, r := range heard {
+		for _, r := range registrations {
 			r.Close()
 			<-r.Done()
 		}
@@ -79,19 +79,19 @@ func (w *Writer) Run(ctx context.Context, heard []Registration, from ...loop.Cac
 			return err
 		}
 	}
-	w.Nudge()
-	w.keep(ctx)
+	w.Trigger()
+	w.writeLoop(ctx)
 	return nil
 }
 
-// The pauses after a failure.
+// The delays after a failure.
 const (
-	firstPause = 100 * time.Millisecond
-	mostPause  = 30 * time.Second
+	firstPause   = 100 * time.Millisecond
+	longestPause = 30 * time.Second
 )
 
-// keep writes what changed, and looks from time to time whether the tables are as they were left.
-func (w *Writer) keep(ctx context.Context) {
+// writeLoop calls Sync after triggers, and when another program has changed the tables.
+func (w *Writer) writeLoop(ctx context.Context) {
 	check := time.NewTicker(w.options.Check)
 	defer check.Stop()
 	pause := firstPause
@@ -99,16 +99,16 @@ func (w *Writer) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.news:
+		case <-w.changed:
 		case <-check.C:
-			if !w.options.Look() {
+			if !w.options.Modified() {
 				continue
 			}
 		}
 		err := w.options.Sync()
 		if err == nil {
 			pause = firstPause
-			w.written()
+			w.markReady()
 			continue
 		}
 		w.options.Logger.Error("the tables of a node could not be written", "of", w.options.Name, "err", err)
@@ -118,12 +118,12 @@ func (w *Writer) keep(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, mostPause)
-		w.Nudge()
+		pause = min(2*pause, longestPause)
+		w.Trigger()
 	}
 }
 
-func (w *Writer) written() {
+func (w *Writer) markReady() {
 	select {
 	case <-w.ready:
 	default:
@@ -131,7 +131,7 @@ func (w *Writer) written() {
 	}
 }
 
-// Remove removes those of some tables that are in the network namespace of the calling thread.
+// Remove removes these tables from the network namespace of the calling thread, where they exist.
 func Remove(all ...nft.Table) error {
 	conn, err := nft.Dial()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/network/internal/tables"
 )
 
-// registration notes whether it was closed.
+// registration records whether it was closed.
 type registration struct{ closed chan struct{} }
 
 func (r registration) Close()                { close(r.closed) }
@@ -21,7 +21,7 @@ func TestTablesAreWrittenAgainAfterPausesThatGrow(t *testing.T) {
 		var at []time.Duration
 		started, failures := time.Now(), 0
 		w := tables.New(tables.Options{
-			Name: "a test", Check: time.Hour, Look: func() bool { return false }, Failed: func() { failures++ },
+			Name: "a test", Check: time.Hour, Modified: func() bool { return false }, Failed: func() { failures++ },
 			Sync: func() error {
 				at = append(at, time.Since(started))
 				if len(at) < 4 {
@@ -56,7 +56,7 @@ func TestTablesAreWrittenOnceForManyNewsAndWhenSomebodyElseChangedThem(t *testin
 	synctest.Test(t, func(t *testing.T) {
 		writes, foreign := 0, false
 		w := tables.New(tables.Options{
-			Name: "a test", Check: time.Minute, Look: func() bool { return foreign }, Failed: func() {},
+			Name: "a test", Check: time.Minute, Modified: func() bool { return foreign }, Failed: func() {},
 			Sync: func() error { writes++; return nil },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ func TestTablesAreWrittenOnceForManyNewsAndWhenSomebodyElseChangedThem(t *testin
 		go func() { ended <- w.Run(ctx, nil) }()
 		synctest.Wait()
 		for range 100 {
-			w.Nudge()
+			w.Trigger()
 		}
 		synctest.Wait()
 		if writes < 2 || writes > 3 {

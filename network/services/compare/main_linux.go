@@ -1,12 +1,12 @@
-// Command compare lets kube-proxy (in its nftables mode) and this project's proxy write the rules for the same services, in turns, and
-// says how long each takes for all of them at its start, how long one changed endpoint takes from the write to the rule, and what CPU
-// time and memory that costs. With --questions it does so for names: this project's DNS server, and CoreDNS beside it.
+// Command compare lets kube-proxy (in its nftables mode) and this project's proxy write the rules for the same services, one after the
+// other. It measures the time until all are written after the start, the time from the write of one changed endpoint to the changed rule,
+// and the CPU time and memory of both. With --questions it measures names: this project's DNS server, and CoreDNS beside it.
 //
 //	compare --millrace PATH [--kube-proxy PATH] [--services 10000] [--endpoints 10] [--changes 20] [--runs 1]
 //	compare --millrace PATH --questions 20000 [--coredns PATH] [--services 10000]
 //
-// It needs root. All of it lives in a network namespace of its own, with an API server of this project in memory: the machine's network is
-// not touched, and nothing is left.
+// It needs root. Everything runs in a new network namespace, with an API server of this project in memory: the machine's network is not
+// changed, and nothing is left afterwards.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// inside is set in the environment of the process that is in the namespace.
-const inside = "MILLRACE_COMPARE_INSIDE"
+// insideVariable is set in the environment of the process inside the namespace.
+const insideVariable = "MILLRACE_COMPARE_INSIDE"
 
 type options struct {
 	millrace, kubeProxy, coreDNS                string
@@ -34,8 +34,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if os.Getenv(inside) == "" {
-		err = enter(ctx)
+	if os.Getenv(insideVariable) == "" {
+		err = runInNamespace(ctx)
 	} else {
 		err = compare(ctx)
 	}
@@ -45,14 +45,14 @@ func main() {
 	}
 }
 
-// enter runs this program again in a network namespace of its own.
-func enter(ctx context.Context) error {
+// runInNamespace runs this program again in a new network namespace.
+func runInNamespace(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	c := exec.CommandContext(ctx, self, os.Args[1:]...)
-	c.Stdout, c.Stderr, c.Env = os.Stdout, os.Stderr, append(os.Environ(), inside+"=yes")
+	c.Stdout, c.Stderr, c.Env = os.Stdout, os.Stderr, append(os.Environ(), insideVariable+"=yes")
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := c.Run(); err != nil {
@@ -109,7 +109,7 @@ func compare(ctx context.Context) error {
 	return nil
 }
 
-// network gives the namespace its loopback, which has the node's address.
+// network sets up the namespace's loopback, which has the node's address.
 func network() error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {

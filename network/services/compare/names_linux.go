@@ -18,17 +18,17 @@ import (
 
 const (
 	nameServer = "127.0.0.1:5353"
-	// askers is how many sockets questions come from.
+	// askers is the number of sockets that send questions.
 	askers = 8
-	// asking is for how long a server is asked.
-	asking = 10 * time.Second
-	// patience is how long an answer is waited for.
-	patience = time.Second
+	// askDuration is how long each server is measured.
+	askDuration = 10 * time.Second
+	// answerTimeout is how long an answer is waited for.
+	answerTimeout = time.Second
 )
 
-// compareNames asks each DNS server in turn.
+// compareNames measures each DNS server, one after the other.
 func (s *server) compareNames(ctx context.Context, o options) error {
-	corefile := filepath.Join(s.folder, "Corefile")
+	corefile := filepath.Join(s.directory, "Corefile")
 	text := fmt.Sprintf("cluster.local:5353 {\n bind 127.0.0.1\n kubernetes cluster.local {\n  kubeconfig %s\n }\n}\n", s.kubeconfig())
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *server) compareNames(ctx context.Context, o options) error {
 	return nil
 }
 
-// names lets one server answer.
+// names measures one server.
 func (s *server) names(ctx context.Context, c contender, o options) (string, error) {
 	said := &bytes.Buffer{}
 	process := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
@@ -62,13 +62,13 @@ func (s *server) names(ctx context.Context, c contender, o options) (string, err
 	}
 	defer func() {
 		_ = process.Process.Kill()
-		_ = process.Wait() // it was killed
+		_ = process.Wait() // the error is that it was killed
 	}()
 	if err := answers(ctx, o.services-1); err != nil {
 		text := said.String()
 		return "", fmt.Errorf("%w; what it said last:\n%s", err, text[max(0, len(text)-2000):])
 	}
-	if err := calm(ctx, process.Process.Pid); err != nil {
+	if err := waitIdle(ctx, process.Process.Pid); err != nil {
 		return "", err
 	}
 	before := cpu(process.Process.Pid)
@@ -105,9 +105,9 @@ func question(i int, id uint16) *dns.Msg {
 	return m
 }
 
-// answers waits until a server knows a service.
+// answers waits until a server can answer the name of a service.
 func answers(ctx context.Context, i int) error {
-	client := &dns.Client{Timeout: patience}
+	client := &dns.Client{Timeout: answerTimeout}
 	for range 300 {
 		m, _, err := client.ExchangeContext(ctx, question(i, 1), nameServer)
 		if err == nil && len(m.Answer) > 0 {
@@ -120,7 +120,8 @@ func answers(ctx context.Context, i int) error {
 	return errors.New("it does not answer")
 }
 
-// asker sends questions at its share of the rate, whether or not the earlier ones have been answered, and notes how long answers took.
+// asker sends questions at its share of the rate, without waiting for the answers of earlier ones, and records the times until the
+// answers.
 type asker struct {
 	sent  int
 	times []time.Duration
@@ -135,7 +136,7 @@ func (a *asker) run(ctx context.Context, number int, o options) {
 	}
 	defer conn.Close()
 	var mu sync.Mutex
-	var waiting [1 << 16]time.Time // guarded by mu: when the question with an id was sent; zero: it is answered
+	var waiting [1 << 16]time.Time // guarded by mu: when the question with an id was sent; zero: answered
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	reading.Go(func() {
@@ -143,7 +144,7 @@ func (a *asker) run(ctx context.Context, number int, o options) {
 		for {
 			n, err := conn.Read(buffer)
 			if err != nil {
-				return // closed, or nothing came for long after the last question
+				return // closed, or no answer for long after the last question
 			}
 			if n < 12 {
 				continue
@@ -160,7 +161,7 @@ func (a *asker) run(ctx context.Context, number int, o options) {
 	begun := time.Now()
 	for {
 		passed := time.Since(begun)
-		if passed > asking || ctx.Err() != nil {
+		if passed > askDuration || ctx.Err() != nil {
 			break
 		}
 		for due := int(passed.Seconds() * float64(o.perTurn) / askers); a.sent < due; a.sent++ {
@@ -172,9 +173,9 @@ func (a *asker) run(ctx context.Context, number int, o options) {
 			mu.Lock()
 			waiting[uint16(a.sent)] = time.Now()
 			mu.Unlock()
-			_, _ = conn.Write(packed) // a question that is not sent is lost
+			_, _ = conn.Write(packed) // a question that cannot be sent counts as lost
 		}
 		time.Sleep(500 * time.Microsecond)
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/millrace/millrace/network/services"
 )
 
-// contender is a proxy.
+// contender is a proxy that is measured.
 type contender struct {
 	name string
 	args []string
-	// full says whether the tables hold all services.
+	// full reports whether the tables contain all services.
 	full func(conn *nft.Conn, o options) bool
 	// clean removes the tables.
 	clean func(conn *nft.Conn) error
@@ -54,7 +54,7 @@ func contenders(o options, kubeconfig string) []contender {
 	return all
 }
 
-// count is how many elements a set has.
+// count returns the number of elements of a set.
 func count(conn *nft.Conn, table, set string) int {
 	all, err := conn.Elements(nft.Table{Family: nft.IPv4, Name: table}, set)
 	if err != nil {
@@ -66,7 +66,7 @@ func count(conn *nft.Conn, table, set string) int {
 // head names the columns of the table.
 const head = "proxy\tfirst sync ms\tCPU ms\ta change ms (median)\t(most)\tCPU ms a change\tMiB\tpeak MiB"
 
-// result is what one contender did. Its times do not include connecting to the API and reading all of it only where it does so beside writing.
+// result has one contender's measurements. A proxy that connects to the API and reads everything before it writes has that time included.
 type result struct {
 	first, firstCPU time.Duration
 	changes         []time.Duration
@@ -74,7 +74,7 @@ type result struct {
 	rss, peak       int // KiB
 }
 
-// String is a part of a line of the table.
+// String returns a contender's part of a line of the table.
 func (r result) String() string {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	var middle, most, each time.Duration
@@ -85,10 +85,10 @@ func (r result) String() string {
 	return fmt.Sprintf("%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%d\t%d", ms(r.first), ms(r.firstCPU), ms(middle), ms(most), ms(each), r.rss>>10, r.peak>>10)
 }
 
-// atMost is how long a contender may take for the first sync.
-const atMost = 10 * time.Minute
+// firstSyncTimeout is how long a contender may take for the first sync.
+const firstSyncTimeout = 10 * time.Minute
 
-// round lets one contender work on empty tables.
+// round measures one contender, starting with empty tables.
 func (s *server) round(ctx context.Context, c contender, o options) (r result, err error) {
 	conn, err := nft.Dial()
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *server) round(ctx context.Context, c contender, o options) (r result, e
 	}
 	defer func() {
 		_ = process.Process.Kill()
-		_ = process.Wait() // it was killed
+		_ = process.Wait() // the error is that it was killed
 		err = errors.Join(err, c.clean(conn))
 	}()
 	last, err := settle(ctx, conn, func() bool { return c.full(conn, o) })
@@ -113,7 +113,7 @@ func (s *server) round(ctx context.Context, c contender, o options) (r result, e
 		return r, fmt.Errorf("%w; what it said last:\n%s", err, text[max(0, len(text)-2000):])
 	}
 	r.first, r.firstCPU = last.Sub(start), cpu(process.Process.Pid)
-	if err := calm(ctx, process.Process.Pid); err != nil {
+	if err := waitIdle(ctx, process.Process.Pid); err != nil {
 		return r, err
 	}
 	before := cpu(process.Process.Pid)
@@ -130,15 +130,16 @@ func (s *server) round(ctx context.Context, c contender, o options) (r result, e
 }
 
 const (
-	// look is how often is looked at the number that nf_tables counts its changes by.
-	look = 200 * time.Microsecond
-	// quiet is for how long it stays when all is written.
-	quiet = 2 * time.Second
+	// pollInterval is how often the generation number of nf_tables is read.
+	pollInterval = 200 * time.Microsecond
+	// settledAfter is how long the generation must stay the same before all counts as written.
+	settledAfter = 2 * time.Second
 )
 
-// settle waits until nothing is written any more and all is there, and says when the last was written.
+// settle waits until nothing is written any more and everything has been written. It returns the time of the last
+// write.
 func settle(ctx context.Context, conn *nft.Conn, full func() bool) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
+	ctx, cancel := context.WithTimeout(ctx, firstSyncTimeout)
 	defer cancel()
 	last := time.Now()
 	before, err := conn.Generation()
@@ -150,25 +151,26 @@ func settle(ctx context.Context, conn *nft.Conn, full func() bool) (time.Time, e
 		if now, err = conn.Generation(); now != before {
 			before, last = now, time.Now()
 		}
-		if time.Since(last) < quiet {
+		if time.Since(last) < settledAfter {
 			continue
 		}
 		if full() {
 			return last, nil
 		}
-		if err = pause(ctx, quiet); err != nil {
+		if err = pause(ctx, settledAfter); err != nil {
 			return last, fmt.Errorf("not all was written: %w", err)
 		}
 	}
 	return last, err
 }
 
-// calm waits until a process has done what it does after its start, such as collecting garbage, for half a minute at most.
-func calm(ctx context.Context, pid int) error {
+// waitIdle waits until a process has finished the work after its start, such as garbage collection, for half a minute at
+// most.
+func waitIdle(ctx context.Context, pid int) error {
 	const little = 5 * time.Millisecond
 	for range 15 {
 		before := cpu(pid)
-		if err := pause(ctx, quiet); err != nil {
+		if err := pause(ctx, settledAfter); err != nil {
 			return err
 		}
 		if cpu(pid)-before < little {
@@ -178,8 +180,8 @@ func calm(ctx context.Context, pid int) error {
 	return nil
 }
 
-// change takes an endpoint of a service away, and says how long it was from the write to the rule. Then it gives the next one time: a proxy may
-// hold changes back until some time has passed since the last one.
+// change removes an endpoint of a service, and returns the time from the write to the changed rule. Then it waits before the next change,
+// because a proxy may delay changes until some time has passed since the last one.
 func (s *server) change(ctx context.Context, conn *nft.Conn, i int, o options) (time.Duration, error) {
 	const between = 1500 * time.Millisecond
 	before, err := conn.Generation()
@@ -202,7 +204,7 @@ func (s *server) change(ctx context.Context, conn *nft.Conn, i int, o options) (
 		if time.Since(start) > time.Minute {
 			return 0, errors.New("a change of an endpoint is not written within a minute")
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return 0, err
 		}
 	}

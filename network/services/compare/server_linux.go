@@ -25,24 +25,24 @@ const (
 	namespace   = "default"
 )
 
-// server is an API server of this project, in a process and a folder of its own.
+// server is an API server of this project in its own process, with its own directory.
 type server struct {
-	process *exec.Cmd
-	folder  string
-	kube    *kubernetes.Clientset
+	process   *exec.Cmd
+	directory string
+	kube      *kubernetes.Clientset
 }
 
 func startServer(ctx context.Context, command string) (*server, error) {
-	folder, err := os.MkdirTemp("", "compare-proxies-")
+	directory, err := os.MkdirTemp("", "compare-proxies-")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{folder: folder}
-	s.process = exec.Command(command, "apiserver", "--data", folder, "--kubeconfig", s.kubeconfig(), "--storage-backend", "memory",
+	s := &server{directory: directory}
+	s.process = exec.Command(command, "apiserver", "--data", directory, "--kubeconfig", s.kubeconfig(), "--storage-backend", "memory",
 		"--bind-address", "127.0.0.1", "--secure-port", "0")
 	s.process.Stderr, s.process.SysProcAttr = os.Stderr, dieWithParent()
 	if err := s.process.Start(); err != nil {
-		_ = os.RemoveAll(folder)
+		_ = os.RemoveAll(directory)
 		return nil, err
 	}
 	if err := s.connect(ctx); err != nil {
@@ -54,7 +54,7 @@ func startServer(ctx context.Context, command string) (*server, error) {
 
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-func (s *server) kubeconfig() string { return filepath.Join(s.folder, "kubeconfig") }
+func (s *server) kubeconfig() string { return filepath.Join(s.directory, "kubeconfig") }
 
 // connect waits until the server serves.
 func (s *server) connect(ctx context.Context) error {
@@ -79,11 +79,11 @@ func (s *server) connect(ctx context.Context) error {
 
 func (s *server) stop() {
 	_ = s.process.Process.Signal(os.Interrupt)
-	_ = s.process.Wait() // it was told to end
-	_ = os.RemoveAll(s.folder)
+	_ = s.process.Wait() // the error is that it was interrupted
+	_ = os.RemoveAll(s.directory)
 }
 
-// pause waits.
+// pause waits for d or the end of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -93,7 +93,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fill makes the node, the services and their endpoints.
+// fill creates the node, the services and their endpoints.
 func (s *server) fill(ctx context.Context, o options) error {
 	_, err := s.kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Status: corev1.NodeStatus{
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeAddress}, {Type: corev1.NodeHostName, Address: nodeName}},
@@ -120,7 +120,7 @@ func (s *server) fill(ctx context.Context, o options) error {
 
 func serviceName(i int) string { return fmt.Sprintf("web-%05d", i) }
 
-// slice is a service's slice with so many endpoints.
+// slice returns a service's slice with so many endpoints.
 func slice(i, endpoints int) *discoveryv1.EndpointSlice {
 	name, port, protocol, ready, node := "http", int32(8080), corev1.ProtocolTCP, true, "elsewhere"
 	s := &discoveryv1.EndpointSlice{

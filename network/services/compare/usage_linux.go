@@ -13,10 +13,11 @@ import (
 // tick is the unit of CPU times in /proc.
 const tick = 10 * time.Millisecond
 
-// cpu is the CPU time of a process, to the nanosecond, and of its children that have ended, to the tick: kube-proxy starts the program nft.
+// cpu returns the CPU time of a process, with nanosecond resolution, plus that of its children that have ended, in ticks: kube-proxy starts
+// the program nft.
 func cpu(pid int) time.Duration {
 	const processScheduled = 2
-	clock := ^int32(pid)<<3 | processScheduled // how the kernel names the clock of a process
+	clock := ^int32(pid)<<3 | processScheduled // the kernel's number of a process's clock
 	var t syscall.Timespec
 	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
 		return 0
@@ -25,7 +26,7 @@ func cpu(pid int) time.Duration {
 	if err != nil {
 		return time.Duration(t.Nano())
 	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the name before it may hold anything
+	_, after, _ := strings.Cut(string(stat), ") ") // the process name before it may contain anything
 	fields := strings.Fields(after)
 	if len(fields) < 15 {
 		return time.Duration(t.Nano())
@@ -35,7 +36,7 @@ func cpu(pid int) time.Duration {
 	return time.Duration(t.Nano()) + time.Duration(user+system)*tick
 }
 
-// memory is what a process has resident, and had at most, in KiB.
+// memory returns the resident size of a process and its maximum, in KiB.
 func memory(pid int) (rss, peak int) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

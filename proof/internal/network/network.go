@@ -1,4 +1,4 @@
-// Package network gives the proofs a connection to a server that they can cut, block and lead elsewhere, and a round tripper that
+// Package network has a proxy between tests and a server that can cut, refuse and redirect connections, and a round tripper that
 // does not wait between retries.
 package network
 
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Proxy passes connections on to a server. They can be cut, and new ones can be refused or led to another server.
+// Proxy forwards connections to a server. They can be cut, and new ones can be refused or redirected to another server.
 type Proxy struct {
 	listener net.Listener
 	target   atomic.Pointer[string]
@@ -24,7 +24,7 @@ type Proxy struct {
 	next  int
 }
 
-// New starts a proxy to target, host and port, that ends with the test.
+// New starts a proxy to target, a host and port. It ends with the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,13 +38,13 @@ func New(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Address is where the proxy listens.
+// Address returns the proxy's address.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Lead sends connections that begin from now on to another server.
-func (p *Proxy) Lead(target string) { p.target.Store(&target) }
+// Redirect sends new connections to another server.
+func (p *Proxy) Redirect(target string) { p.target.Store(&target) }
 
-// Refuse says whether new connections are closed at once.
+// Refuse sets whether new connections are closed at once.
 func (p *Proxy) Refuse(yes bool) { p.refusing.Store(yes) }
 
 func (p *Proxy) accept() {
@@ -53,12 +53,12 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		p.running.Go(func() { p.carry(near) })
+		p.running.Go(func() { p.forward(near) })
 	}
 }
 
-// carry takes bytes to the other end and back, until one of them is gone or the connection is cut.
-func (p *Proxy) carry(near net.Conn) {
+// forward copies bytes in both directions, until one end closes or the connection is cut.
+func (p *Proxy) forward(near net.Conn) {
 	defer near.Close()
 	if p.refusing.Load() {
 		return
@@ -102,7 +102,7 @@ func (p *Proxy) leave(id int) {
 	delete(p.pairs, id)
 }
 
-// Cut closes each open connection for which hit returns true, in the middle of what it carries.
+// Cut closes each open connection for which hit returns true, even in the middle of a message.
 func (p *Proxy) Cut(hit func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (p *Proxy) close() {
 	p.running.Wait()
 }
 
-// WithoutRetryAfter hides how long a server wants a client to wait: client-go would sleep for a second at each fault.
+// WithoutRetryAfter removes the header Retry-After: client-go would sleep for a second at each fault.
 func WithoutRetryAfter(inner http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		res, err := inner.RoundTrip(r)

@@ -9,9 +9,9 @@ import (
 
 // Options of a queue. The zero value has kube-scheduler's times.
 type Options struct {
-	// Backoff is the time after a first attempt; each further one doubles it, up to MaxBackoff. 0 means 1 s and 10 s.
+	// Backoff is the delay after the first attempt. It doubles with each attempt, up to MaxBackoff. 0 means 1 s and 10 s.
 	Backoff, MaxBackoff time.Duration
-	// MaxWait is how long a pod stays unschedulable when nothing happens. 0 means 5 minutes.
+	// MaxWait is the longest time that a pod stays unschedulable. 0 means 5 minutes.
 	MaxWait time.Duration
 }
 
@@ -21,15 +21,16 @@ type Entry struct {
 	Attempts int
 	Added    time.Time // when it was first seen without a node
 	place    place
-	since    time.Time // when it came to where it is
-	due      time.Time // when it may leave
+	since    time.Time // when it came to its place
+	due      time.Time // when it may leave its place
 	sequence uint64
-	slot     int  // in the heap that it is in
-	failed   bool // backs off because of an error
+	slot     int  // its index in its heap
+	failed   bool // it backs off because of an error
 	group    Group
 }
 
-// Group is what unschedulable pods with the same prospects have in common.
+// Group has the properties that decide after which changes a pod is tried again. Unschedulable pods with equal ones are
+// one group.
 type Group struct {
 	SchedulerName string
 	Shape         *cluster.Shape
@@ -46,10 +47,10 @@ const (
 	inFlight
 )
 
-// Sizes says how many pods are where.
+// Sizes has the number of pods in each place.
 type Sizes struct{ Active, BackingOff, Unschedulable, Gated, InFlight int }
 
-// Sizes returns how many pods are where.
+// Sizes returns the number of pods in each place.
 func (q *Queue) Sizes() Sizes {
 	return Sizes{
 		Active: q.sizes[active], BackingOff: q.sizes[backingOff], Unschedulable: q.sizes[unschedulable],

@@ -1,6 +1,6 @@
 package backlog
 
-// heap is a binary heap of entries that know where in it they are.
+// heap is a binary heap of entries. Each entry knows its index in it.
 type heap struct {
 	less    func(a, b *Entry) bool
 	entries []*Entry

@@ -9,14 +9,14 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
 )
 
-// Queue is the backlog.
+// Queue holds the pods without a node.
 type Queue struct {
 	options  Options
 	entries  map[cluster.Key]*Entry
 	active   heap
 	backoff  heap // by due
-	failed   heap // those backing off after an error, by due
-	waiting  heap // the unschedulable ones, by due
+	failed   heap // entries that back off after an error, by due
+	waiting  heap // the unschedulable entries, by due
 	groups   map[Group]map[*Entry]struct{}
 	sizes    [inFlight + 1]int
 	sequence uint64
@@ -49,7 +49,7 @@ func comesFirst(a, b *Entry) bool {
 	return a.sequence < b.sequence
 }
 
-// Set takes in a pod that has no node: a new one, or a new version of one.
+// Set adds a pod without a node, or a new version of it.
 func (q *Queue) Set(pod *cluster.Pod, now time.Time) {
 	e, ok := q.entries[pod.Key]
 	if ok && e.Pod.UID != pod.UID {
@@ -90,7 +90,7 @@ func (q *Queue) admit(e *Entry, now time.Time) {
 	q.put(e, active, now)
 }
 
-// Remove takes in that a pod has gone or has a node.
+// Remove removes a pod that was deleted or has a node.
 func (q *Queue) Remove(key cluster.Key) {
 	if e, ok := q.entries[key]; ok {
 		q.take(e)
@@ -98,7 +98,7 @@ func (q *Queue) Remove(key cluster.Key) {
 	}
 }
 
-// Has says whether a pod is in the queue, in flight included.
+// Has reports whether a pod is in the queue, including in flight.
 func (q *Queue) Has(key cluster.Key) bool { return q.entries[key] != nil }
 
 // Pod returns the newest version of a pod that is in the queue, or nil.
@@ -109,8 +109,8 @@ func (q *Queue) Pod(key cluster.Key) *cluster.Pod {
 	return nil
 }
 
-// Pop takes the pod that is to be tried next, and counts an attempt. While no pod is active, those that back off are tried early
-// unless they do so after an error: nobody else is kept waiting by that.
+// Pop returns the pod to try next, and counts an attempt. If no pod is active, pods that back off are tried early, unless they
+// do so after an error: that delays no other pod.
 func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 	e := q.active.first()
 	if e == nil {
@@ -125,7 +125,7 @@ func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 	return e, true
 }
 
-// Fail puts a pod in flight among the unschedulable ones. refused are the rules that refused it.
+// Fail makes a pod in flight unschedulable. refused are the rules that refused it.
 func (q *Queue) Fail(e *Entry, refused ruleset.Bits, now time.Time) {
 	if q.entries[e.Pod.Key] != e || e.place != inFlight {
 		return
@@ -135,7 +135,7 @@ func (q *Queue) Fail(e *Entry, refused ruleset.Bits, now time.Time) {
 	q.put(e, unschedulable, now)
 }
 
-// Retry puts a pod in flight back to be tried after its back-off, because of an error.
+// Retry lets a pod in flight back off because of an error.
 func (q *Queue) Retry(e *Entry, now time.Time) {
 	if q.entries[e.Pod.Key] != e || e.place != inFlight {
 		return
@@ -145,8 +145,8 @@ func (q *Queue) Retry(e *Entry, now time.Time) {
 	q.put(e, backingOff, now)
 }
 
-// Wake makes those groups of unschedulable pods be tried again that may do now; of their pods those that some is true for, or
-// all if it is nil.
+// Wake lets unschedulable pods be tried again: in groups for which may is true, those for which some is true, or all if some
+// is nil.
 func (q *Queue) Wake(now time.Time, may func(Group) bool, some func(*cluster.Pod) bool) {
 	for group, members := range q.groups {
 		if !may(group) {
@@ -160,14 +160,14 @@ func (q *Queue) Wake(now time.Time, may func(Group) bool, some func(*cluster.Pod
 	}
 }
 
-// WakeOne makes one pod be tried again, if it is unschedulable.
+// WakeOne lets one pod be tried again, if it is unschedulable.
 func (q *Queue) WakeOne(key cluster.Key, now time.Time) {
 	if e, ok := q.entries[key]; ok && e.place == unschedulable {
 		q.wake(e, now)
 	}
 }
 
-// wake makes an unschedulable pod be tried again as soon as its back-off is over.
+// wake lets an unschedulable pod be tried again as soon as its back-off ends.
 func (q *Queue) wake(e *Entry, now time.Time) {
 	failed := e.since
 	q.take(e)
@@ -182,7 +182,7 @@ func (q *Queue) wake(e *Entry, now time.Time) {
 	q.put(e, active, now)
 }
 
-// Advance moves what is due. It is to be called at the time that Next returns, and may be called at any other.
+// Advance moves entries that are due. Call it at the time that Next returns; earlier calls do no harm.
 func (q *Queue) Advance(now time.Time) {
 	for _, h := range []*heap{&q.backoff, &q.failed} {
 		for e := h.first(); e != nil && !e.due.After(now); e = h.first() {
@@ -195,7 +195,7 @@ func (q *Queue) Advance(now time.Time) {
 	}
 }
 
-// Next returns when Advance will have something to do, or false if never.
+// Next returns when an entry is due, or false if none will be.
 func (q *Queue) Next() (time.Time, bool) {
 	var next time.Time
 	for _, h := range []*heap{&q.backoff, &q.failed, &q.waiting} {
@@ -258,5 +258,5 @@ func (q *Queue) backoffHeap(e *Entry) *heap {
 	return &q.backoff
 }
 
-// Holds says whether an entry is still in the queue.
+// Holds reports whether an entry is still in the queue.
 func (q *Queue) Holds(e *Entry) bool { return q.entries[e.Pod.Key] == e }

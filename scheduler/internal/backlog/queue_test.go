@@ -177,7 +177,7 @@ func TestPodsThatBackOffAreTriedEarlyWhileNobodyElseIsThere(t *testing.T) {
 	expect(t, drain(q, start.Add(time.Second)), "broken")
 }
 
-// TestEveryPodIsInExactlyOnePlace does random things and counts.
+// TestEveryPodIsInExactlyOnePlace makes random changes and counts.
 func TestEveryPodIsInExactlyOnePlace(t *testing.T) {
 	seed := randomly.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// SetNamespace takes in a namespace's labels; nil if it has gone.
+// SetNamespace sets a namespace's labels; nil if it was deleted.
 func (s *State) SetNamespace(name string, set map[string]string) bool {
 	if old, ok := s.namespaces[name]; ok == (set != nil) && maps.Equal(old, set) {
 		return false
@@ -24,7 +24,7 @@ func (s *State) SetNamespace(name string, set map[string]string) bool {
 	return true
 }
 
-// Selects says whether a term looks at a pod of this shape.
+// Selects reports whether a term selects pods of this shape.
 func (s *State) Selects(term *Term, shape *Shape) bool {
 	return s.inNamespaces(term, shape.Namespace) && term.Selector.Matches(shape.Labels)
 }
@@ -41,10 +41,10 @@ func (s *State) inNamespaces(term *Term, namespace string) bool {
 // WithAffinity ranges over the shapes of placed pods that have pod affinity or anti-affinity.
 func (s *State) WithAffinity() iter.Seq[*Shape] { return maps.Keys(s.affine) }
 
-// AffinityVersion changes when WithAffinity or the labels of namespaces do.
+// AffinityVersion changes with the results of WithAffinity and with the labels of namespaces.
 func (s *State) AffinityVersion() uint64 { return s.affineVersion + s.namespacesVersion }
 
-// NamespacesVersion changes when the labels of namespaces do, and with them what Selects says.
+// NamespacesVersion changes with the labels of namespaces, and so with the results of Selects.
 func (s *State) NamespacesVersion() uint64 { return s.namespacesVersion }
 
 func (s *State) countAffinity(shape *Shape, by int) {

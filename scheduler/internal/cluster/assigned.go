@@ -13,10 +13,10 @@ type placement struct {
 	assumed bool
 }
 
-// Assume places a pod on a node on the scheduler's own word, to be confirmed by Observe or taken back by Forget.
+// Assume places a pod on a node by the scheduler's decision. Observe confirms it, Forget undoes it.
 func (s *State) Assume(pod *Pod, node *Node) { s.place(pod, node, true) }
 
-// Observe takes in that the API shows a pod on a node, and says what that changes.
+// Observe records that the API shows a pod on a node, and returns what that changes.
 func (s *State) Observe(pod *Pod) Change {
 	old, known := s.placed[pod.Key]
 	if known && old.node.Name == pod.Node && old.pod.UID == pod.UID &&
@@ -41,8 +41,8 @@ func (s *State) Observe(pod *Pod) Change {
 	return change
 }
 
-// Refresh takes in a new version of a pod that is assumed while the API does
-// not show its node yet. It says whether the pod is known as assumed.
+// Refresh records a new version of an assumed pod that has no node in the API yet. It reports whether the pod is
+// assumed.
 func (s *State) Refresh(pod *Pod) bool {
 	p, ok := s.placed[pod.Key]
 	if !ok || !p.assumed || p.pod.UID != pod.UID {
@@ -54,7 +54,7 @@ func (s *State) Refresh(pod *Pod) bool {
 	return true
 }
 
-// Forget takes back an assumption, because the binding is known not to be. A pod that has been confirmed stays.
+// Forget undoes an assumption, because the binding has failed. A confirmed pod stays.
 func (s *State) Forget(key Key, uid types.UID) bool {
 	p, ok := s.placed[key]
 	if !ok || !p.assumed || p.pod.UID != uid {
@@ -64,7 +64,7 @@ func (s *State) Forget(key Key, uid types.UID) bool {
 	return true
 }
 
-// Remove takes in that a pod has gone, or has come to its end. It returns the node that it was on.
+// Remove removes a pod that was deleted or has ended. It returns its node.
 func (s *State) Remove(key Key) (*Node, bool) {
 	p, ok := s.placed[key]
 	if !ok {
@@ -74,7 +74,7 @@ func (s *State) Remove(key Key) (*Node, bool) {
 	return p.node, true
 }
 
-// Placed returns what is known of a pod's place.
+// Placed returns a placed pod, its node, and whether that is assumed.
 func (s *State) Placed(key Key) (pod *Pod, node *Node, assumed, ok bool) {
 	p, ok := s.placed[key]
 	if !ok {
@@ -83,7 +83,7 @@ func (s *State) Placed(key Key) (pod *Pod, node *Node, assumed, ok bool) {
 	return p.pod, p.node, p.assumed, true
 }
 
-// Assumed is the number of pods whose place no watch has shown yet.
+// Assumed returns the number of placed pods that no watch has shown yet.
 func (s *State) Assumed() int {
 	n := 0
 	for _, p := range s.placed {
@@ -107,7 +107,7 @@ func (s *State) Pods() iter.Seq2[*Pod, *Node] {
 
 func (s *State) place(pod *Pod, node *Node, assumed bool) {
 	if old, ok := s.placed[pod.Key]; ok {
-		// The node is held, so that leaving it and coming back does not free its slot.
+		// The node is in use meanwhile, so its slot is not freed.
 		node.Pods++
 		s.unplace(old)
 		node.Pods--
@@ -151,7 +151,7 @@ func (s *State) countPriority(priority int32, by int) {
 	}
 }
 
-// HasBelow says whether a placed pod has a lower priority.
+// HasBelow reports whether a placed pod has a lower priority.
 func (s *State) HasBelow(priority int32) bool {
 	for p := range s.priorities {
 		if p < priority {

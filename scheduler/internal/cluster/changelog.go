@@ -1,10 +1,9 @@
 package cluster
 
-// changeLog remembers which nodes have changed, as far back as is worth
-// reading: past a few times the number of nodes, looking at every node again is
-// cheaper than reading.
+// changeLog lists the nodes that have changed. Its length is a few times the number of nodes: reading a longer log
+// would cost more than checking every node.
 type changeLog struct {
-	base    uint64 // the place of entries[0]
+	base    uint64 // the position of entries[0]
 	entries []int32
 }
 

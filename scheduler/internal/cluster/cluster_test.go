@@ -151,13 +151,13 @@ func TestNodeThatSaysTheSameAgainIsNoChange(t *testing.T) {
 	}
 }
 
-// TestCountsEqualWhatIsThere does random things and adds up anew.
+// TestCountsEqualWhatIsThere makes random changes and compares all counts with new sums.
 func TestCountsEqualWhatIsThere(t *testing.T) {
 	seed := randomly.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	var in Interner
 	var s State
-	replica := make(map[int32]int) // pods by node, kept up to date from the log alone
+	replica := make(map[int32]int) // pods by node, updated from the log alone
 	place := uint64(0)
 	for step := range 20000 {
 		name, node := fmt.Sprint(r.IntN(60)), fmt.Sprintf("node-%d", r.IntN(6))

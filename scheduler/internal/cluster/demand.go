@@ -9,17 +9,17 @@ import (
 	"github.com/millrace/millrace/demand"
 )
 
-// Demand is what a pod asks of a node by itself, whatever runs elsewhere.
+// Demand is what a pod requires of a node, independent of other pods.
 type Demand struct {
 	Requests    demand.Resources
-	Scored      demand.Resources // cpu and memory with defaults for containers that name none
+	Scored      demand.Resources // cpu and memory, with defaults for containers without requests
 	Ports       []demand.Port
 	Match       demand.NodeMatch
 	Preferred   []demand.WeightedNodeTerm
 	Tolerations []corev1.Toleration
 	Images      []string // normalised, one for each container
 	readers     []PodReader
-	read        []string // by reader
+	read        []string // the results of the readers
 }
 
 // PodReader reads a part of a pod for the rule with this name.
@@ -28,7 +28,7 @@ type PodReader struct {
 	Read func(*corev1.Pod) string
 }
 
-// Read returns what the rule with this name has read of the pod; nothing if it reads none.
+// Read returns the result of the rule's reader for the pod; empty if it has none.
 func (d *Demand) Read(name string) string {
 	for i := range d.readers {
 		if d.readers[i].Name == name {
@@ -38,7 +38,7 @@ func (d *Demand) Read(name string) string {
 	return ""
 }
 
-// Tolerates says whether the pod tolerates a taint.
+// Tolerates reports whether the pod tolerates a taint.
 func (d *Demand) Tolerates(taint *corev1.Taint) bool {
 	return demand.Tolerates(d.Tolerations, taint)
 }
@@ -55,7 +55,7 @@ func imagesOf(spec *corev1.PodSpec) []string {
 	return images
 }
 
-// normalImage adds the tag that a name without one stands for, as node statuses show it.
+// normalImage adds the tag "latest" to a name without a tag, as in node statuses.
 func normalImage(name string) string {
 	if strings.LastIndexByte(name, ':') <= strings.LastIndexByte(name, '/') {
 		return name + ":latest"

@@ -4,16 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Image finds an image that some node has.
+// Image returns an image that some node has.
 func (s *State) Image(name string) (*Image, bool) {
 	image, ok := s.images[name]
 	return image, ok
 }
 
-// ImagesVersion changes when nodes come or go or have other images.
+// ImagesVersion changes when nodes are added or removed or have other images.
 func (s *State) ImagesVersion() uint64 { return s.imagesVersion }
 
-// setImages returns whether the node has other images than before.
+// setImages reports whether the node's images have changed.
 func (s *State) setImages(node *Node, list []corev1.ContainerImage) bool {
 	if sameImages(node.Images, list) {
 		return false
@@ -46,7 +46,7 @@ func (s *State) haveImage(name string, size int64) *Image {
 	return image
 }
 
-// sameImages compares names only: one name can stand for several sizes, one for each architecture.
+// sameImages compares names only: one name can have several sizes, one for each architecture.
 func sameImages(have []*Image, list []corev1.ContainerImage) bool {
 	i := 0
 	for j := range list {

@@ -13,12 +13,11 @@ import (
 	"github.com/millrace/millrace/demand"
 )
 
-// Interner makes pods into shapes and hands out the same shape for pods that
-// are alike. It keeps no shape alive that nobody uses. It is safe for
-// concurrent use.
+// Interner converts pods to shapes, and returns the same shape for pods with equal properties. Shapes that are not used
+// any more are garbage. It is safe for concurrent use.
 type Interner struct {
-	// Readers read parts of pods that a Demand does not hold otherwise. What they return is part of
-	// what makes pods differ. It is set before the first use.
+	// Readers read parts of pods that a Demand does not contain otherwise. Pods with different results have different
+	// demands. Set it before the first use.
 	Readers []PodReader
 
 	mu      sync.Mutex
@@ -124,7 +123,7 @@ func shapeDigest(pod *corev1.Pod, own digest) digest {
 	return sha256.Sum256(w.buf)
 }
 
-// writer encodes what is to be hashed so that no two different pods write the same bytes.
+// writer encodes what is hashed. Different pods always write different bytes.
 type writer struct{ buf []byte }
 
 func (w *writer) number(n int64) { w.buf = binary.AppendVarint(w.buf, n) }
@@ -160,7 +159,7 @@ func (w *writer) resources(r demand.Resources) {
 	}
 }
 
-// message writes a part of the API in its protobuf form, which is the same for equal parts.
+// message writes a part of the API as protobuf, which is equal for equal parts.
 func (w *writer) message(m interface{ Marshal() ([]byte, error) }) {
 	encoded, err := m.Marshal()
 	if err != nil {
@@ -169,7 +168,7 @@ func (w *writer) message(m interface{ Marshal() ([]byte, error) }) {
 	w.text(string(encoded))
 }
 
-// weakMap finds values by digest without keeping them alive.
+// weakMap finds values by digest without keeping them in memory.
 type weakMap[T any] struct {
 	entries map[digest]weak.Pointer[T]
 	sweepAt int

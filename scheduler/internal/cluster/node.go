@@ -9,12 +9,11 @@ import (
 	"github.com/millrace/millrace/demand"
 )
 
-// Node is a node with the pods on it. It belongs to a [State], which alone
-// changes it; others only read.
+// Node is a node with the pods on it. Only its [State] changes it.
 type Node struct {
 	Name  string
-	Index int // its slot in the state; slots are used again after a node has gone
-	// Present is false while only pods know of the node. Nothing can be placed on it then.
+	Index int // its slot in the state; slots of removed nodes are used again
+	// Present is false while only pods refer to the node. Then nothing can be placed on it.
 	Present       bool
 	Labels        map[string]string
 	Zone          int // nodes of one zone have the same number
@@ -29,13 +28,13 @@ type Node struct {
 	Pods      int
 	Residents []Resident
 	Ports     demand.PortSet
-	// WithVolumes are the pods that have volumes which restrict where they can go.
+	// WithVolumes are the pods with volumes that restrict where they can be placed.
 	WithVolumes []*Pod
 
 	placed []*placement
 }
 
-// Below returns the pods on the node that have a lower priority.
+// Below returns the node's pods with a lower priority.
 func (n *Node) Below(priority int32) []*Pod {
 	var pods []*Pod
 	for _, p := range n.placed {
@@ -46,15 +45,15 @@ func (n *Node) Below(priority int32) []*Pod {
 	return pods
 }
 
-// Resident is how many pods of one shape a node has. Those that are ending
-// are counted on their own, as some rules do not look at them.
+// Resident is the number of pods of one shape on a node. Terminating pods are counted separately, because some rules
+// ignore them.
 type Resident struct {
 	Shape  *Shape
 	Ending bool
 	Count  int
 }
 
-// Image is a container image that some nodes have.
+// Image is a container image of some nodes.
 type Image struct {
 	Name  string
 	Size  int64
@@ -96,29 +95,28 @@ func (n *Node) residents(pod *Pod) int {
 	})
 }
 
-// Change says what about the cluster has changed, as far as it may let a pod
-// be placed that could not be placed before.
+// Change says what has changed in the cluster, as far as a pod may be placed because of it.
 type Change uint32
 
-// The changes that matter.
+// The changes.
 const (
 	NodeAdded        Change = 1 << iota
 	NodeRoom                // allocatable amounts
 	NodeLabels              // labels
-	NodeTaints              // taints, or whether pods may be placed there at all
-	PodPlaced               // a pod has come to a node
+	NodeTaints              // taints, or whether the node is unschedulable
+	PodPlaced               // a pod was placed on a node
 	PodGone                 // a pod has left a node, or needs less
 	PodChanged              // labels of a placed pod
 	NamespaceChanged        // labels of a namespace
-	NodeGone                // a node has gone
+	NodeGone                // a node was removed
 	ClaimChanged            // a persistent volume claim
 	VolumeChanged           // a persistent volume
 	ClassChanged            // a storage class
-	DeviceChanged           // resource claims, device classes, and what drivers publish of devices
-	DriverChanged           // what drivers of volumes say: of nodes, of themselves, of what they can still provision or have attached
+	DeviceChanged           // resource claims, device classes, and resource slices
+	DriverChanged           // CSINodes, CSIDrivers, storage capacities and volume attachments
 )
 
-// describe takes over what the API shows of the node and says what that changes.
+// describe copies the node's object and returns what that changes.
 func (n *Node) describe(object *corev1.Node) Change {
 	var change Change
 	allocatable := demand.ResourcesOf(object.Status.Allocatable)
@@ -149,8 +147,8 @@ func sameTaint(a, b corev1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
-// vacate forgets the node's object; its pods stay.
-func (n *Node) vacate() {
+// clear removes the node's object; its pods stay.
+func (n *Node) clear() {
 	n.Present = false
 	n.Labels, n.Zone, n.Taints, n.Unschedulable = nil, 0, nil, false
 	n.Allocatable, n.AllowedPods = demand.Resources{}, 0

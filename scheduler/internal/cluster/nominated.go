@@ -2,14 +2,14 @@ package cluster
 
 import "slices"
 
-// nominations are the pods that wait for room on a node that is being made for them.
+// nominations are the pods that are nominated to a node: they wait for capacity there.
 type nominations struct {
 	nodes  map[Key]string
 	pods   map[string][]*Pod // by name of the node
-	affine int               // how many of these pods care which pods are near them
+	affine int               // the number of these pods with pod affinity or anti-affinity
 }
 
-// Nominate notes that a pod waits for room on a node, or a newer version of such a pod.
+// Nominate records that a pod is nominated to a node, or a newer version of such a pod.
 func (s *State) Nominate(pod *Pod, node string) {
 	s.Unnominate(pod.Key)
 	n := &s.nominations
@@ -21,7 +21,7 @@ func (s *State) Nominate(pod *Pod, node string) {
 	s.nominationsChanged(pod, node, 1)
 }
 
-// nominationsChanged notes that a node has something else to offer to pods that others leave for.
+// nominationsChanged records that other pods can use more or less of a node than before.
 func (s *State) nominationsChanged(pod *Pod, node string, by int) {
 	if pod.Shape != nil && pod.Shape.HasPodAffinity() {
 		s.nominations.affine += by
@@ -31,7 +31,7 @@ func (s *State) nominationsChanged(pod *Pod, node string, by int) {
 	}
 }
 
-// Unnominate forgets that a pod waits for a node. It says whether it did.
+// Unnominate removes a pod's nomination. It reports whether there was one.
 func (s *State) Unnominate(key Key) bool {
 	n := &s.nominations
 	node, ok := n.nodes[key]
@@ -48,19 +48,20 @@ func (s *State) Unnominate(key Key) bool {
 	return true
 }
 
-// Nominated returns the name of the node that a pod waits for; nothing if it waits for none.
+// Nominated returns the name of the node to which a pod is nominated, or "".
 func (s *State) Nominated(key Key) string { return s.nominations.nodes[key] }
 
-// AnyNominated says whether a pod waits for a node.
+// AnyNominated reports whether any pod is nominated.
 func (s *State) AnyNominated() bool { return len(s.nominations.nodes) > 0 }
 
-// AffineNominated says whether a pod that waits for a node cares which pods are near it.
+// AffineNominated reports whether a nominated pod has pod affinity or anti-affinity.
 func (s *State) AffineNominated() bool { return s.nominations.affine > 0 }
 
-// NominatedOn returns the pods that wait for room on a node.
+// NominatedOn returns the pods that are nominated to a node.
 func (s *State) NominatedOn(node string) []*Pod { return s.nominations.pods[node] }
 
-// NominatedBefore returns those among them that another pod must leave room for: the ones of its priority or a higher one.
+// NominatedBefore returns those of them for which another pod must leave capacity: the ones with the same or a higher
+// priority.
 func (s *State) NominatedBefore(pod *Pod, node string) []*Pod {
 	var before []*Pod
 	for _, p := range s.nominations.pods[node] {

@@ -1,31 +1,31 @@
 package cluster
 
-// Overlay is the state as it would be without some pods and with others. Filters that are asked while it is there answer for
-// that state. Undo takes everything back.
+// Overlay changes the state temporarily: some pods are removed, others added. Filters use the changed state until Undo
+// restores it.
 //
-// The log of changes does not show an overlay, so nobody may take kept results up to date before Undo.
+// The log of changes does not contain the overlay's changes. So results that are kept must not be updated before Undo.
 type Overlay struct {
 	state *State
 	steps []step
 }
 
-// step is a pod that was put on a node, or taken away from it.
+// step is a pod that was added to a node or removed from it.
 type step struct {
 	pod  *Pod
 	node *Node
 	with bool
 }
 
-// Overlay returns an overlay that changes nothing yet.
+// Overlay returns an overlay without changes.
 func (s *State) Overlay() *Overlay { return &Overlay{state: s} }
 
-// With puts a pod on a node.
+// With adds a pod to a node.
 func (o *Overlay) With(pod *Pod, node *Node) { o.apply(step{pod, node, true}) }
 
-// Without takes away a pod that is on the node.
+// Without removes a pod from its node.
 func (o *Overlay) Without(pod *Pod, node *Node) { o.apply(step{pod, node, false}) }
 
-// Undo brings the state back to what it was without the overlay.
+// Undo restores the state.
 func (o *Overlay) Undo() {
 	for i := len(o.steps) - 1; i >= 0; i-- {
 		s := o.steps[i]

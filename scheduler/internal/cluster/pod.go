@@ -7,42 +7,42 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Key names a pod.
+// Key is the namespace and name of a pod.
 type Key = types.NamespacedName
 
-// Pod is what the scheduler keeps of a pod. It never changes.
+// Pod has the properties of a pod that the scheduler needs. It is immutable.
 type Pod struct {
 	Key             Key
 	UID             types.UID
 	Generation      int64
 	ResourceVersion string
 	Shape           *Shape
-	Node            string // empty while it has none
+	Node            string // empty: it has none
 	SchedulerName   string
 	Priority        int32
 	Created         time.Time
 	Gates           []string
 	Terminating     bool
-	Finished        bool // has run to its end and takes nothing any more
+	Finished        bool // it has ended and uses no resources
 
-	// What the API says about why it has no node.
+	// The API's reason why it has no node.
 	Reason, Message string
 
-	// NominatedNode is what the API says of the node that it waits for.
+	// NominatedNode is the nominated node in the API.
 	NominatedNode string
 	NeverPreempts bool
-	// Started is when its node has taken it over; zero before.
+	// Started is when the kubelet has accepted it; zero before.
 	Started time.Time
-	// Preempted says that it ends because a scheduler has preempted it.
+	// Preempted reports that it terminates because a scheduler has preempted it.
 	Preempted bool
 
-	// Volumes are those that restrict where the pod can go.
+	// Volumes are the volumes that restrict where the pod can be placed.
 	Volumes []Volume
 	// Claims are the pod's resource claims.
 	Claims []PodClaim
 }
 
-// Pod makes a Pod of what the API shows.
+// Pod converts a pod of the API.
 func (in *Interner) Pod(pod *corev1.Pod) *Pod {
 	p := &Pod{
 		Key:             Key{Namespace: pod.Namespace, Name: pod.Name},

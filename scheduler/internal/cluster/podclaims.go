@@ -4,9 +4,9 @@ import corev1 "k8s.io/api/core/v1"
 
 // PodClaim is a resource claim of a pod.
 type PodClaim struct {
-	Name    string // of the claim; empty: none is needed, or it is not there yet
-	Own     bool   // it was made for the pod
-	Pending bool   // it is still to be made
+	Name    string // the claim's name; empty: none is needed, or it does not exist yet
+	Own     bool   // it was made for the pod, from a template
+	Pending bool   // it has not been made yet
 }
 
 func claimsOf(pod *corev1.Pod) []PodClaim {
@@ -22,7 +22,7 @@ func claimsOf(pod *corev1.Pod) []PodClaim {
 	return claims
 }
 
-// madeClaim finds what has been made of a template.
+// madeClaim returns the claim that was made from a template.
 func madeClaim(pod *corev1.Pod, name string) PodClaim {
 	for i := range pod.Status.ResourceClaimStatuses {
 		s := &pod.Status.ResourceClaimStatuses[i]

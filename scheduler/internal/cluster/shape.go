@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Shape is all about a pod that matters to where it, and others, can go. Pods
-// with the same shape are interchangeable to filters and scores.
+// Shape has all properties of a pod that matter for the placement of itself and of others. Pods with the same shape are
+// equal for filters and scores.
 type Shape struct {
 	*Demand
 	Namespace string
 	Labels    labels.Set
-	// Owner is the workload whose selector the default spreading follows, if it is of a kind that has one.
+	// Owner is the workload whose selector is used for default spreading, if it is of a kind with a selector.
 	Owner Owner
 
 	Affinity              []Term
@@ -23,26 +23,26 @@ type Shape struct {
 	Spread                []SpreadConstraint
 }
 
-// HasPodAffinity says whether the pod cares which pods run near it, so that pods
-// that do not care about it must ask it nevertheless.
+// HasPodAffinity reports whether the pod has pod affinity or anti-affinity. These also matter for the placement of pods
+// without any.
 func (s *Shape) HasPodAffinity() bool {
 	return len(s.Affinity) > 0 || len(s.AntiAffinity) > 0 ||
 		len(s.PreferredAffinity) > 0 || len(s.PreferredAntiAffinity) > 0
 }
 
-// Owner names a controller in the pod's namespace.
+// Owner is a controller in the pod's namespace.
 type Owner struct{ Kind, Name string }
 
-// Term selects pods around which a pod wants, or does not want, to be.
+// Term is a term of pod affinity or anti-affinity.
 type Term struct {
 	TopologyKey string
 	Selector    labels.Selector
-	// Namespaces that are looked at by name; those that NamespacesBy selects are looked at too.
+	// Namespaces are the names of namespaces. Those that NamespacesBy selects are added.
 	Namespaces   []string
 	NamespacesBy labels.Selector // nil: none
 }
 
-// WeightedTerm is a preference.
+// WeightedTerm is a preferred term.
 type WeightedTerm struct {
 	Term
 	Weight int64
@@ -63,7 +63,7 @@ func spreadOf(pod *corev1.Pod) []SpreadConstraint {
 	return SpreadConstraints(pod.Spec.TopologySpreadConstraints, pod.Labels)
 }
 
-// SpreadConstraints reads the constraints of a pod with these labels.
+// SpreadConstraints converts the constraints of a pod with these labels.
 func SpreadConstraints(list []corev1.TopologySpreadConstraint, own map[string]string) []SpreadConstraint {
 	var constraints []SpreadConstraint
 	for i := range list {
@@ -85,8 +85,8 @@ func SpreadConstraints(list []corev1.TopologySpreadConstraint, own map[string]st
 	return constraints
 }
 
-// withLabelKeys reads a label selector and adds what the pod's own values of
-// some labels demand. A missing or unreadable selector selects nothing.
+// withLabelKeys converts a label selector and adds requirements for the pod's own values of some labels. A missing or
+// invalid selector selects nothing.
 func withLabelKeys(selector *metav1.LabelSelector, own map[string]string, match, mismatch []string) labels.Selector {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil || selector == nil {
@@ -140,7 +140,7 @@ func weightedTermsOf(pod *corev1.Pod, list []corev1.WeightedPodAffinityTerm) []W
 	return terms
 }
 
-// ownerOf returns the controller if it is of a kind whose selector spreads its pods by default.
+// ownerOf returns the controller if it is of a kind whose selector is used for default spreading.
 func ownerOf(pod *corev1.Pod) Owner {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/storage"
 )
 
-// State is the picture. The zero value is an empty cluster.
+// State is the state of the cluster. The zero value is an empty cluster.
 type State struct {
 	nodes   []*Node // by index; nil: a free slot
 	free    []int
@@ -19,25 +19,25 @@ type State struct {
 	placed  map[Key]*placement
 	changes changeLog
 
-	zones         map[zone]int // the number of each zone that was ever seen
+	zones         map[zone]int // the number of each zone that has been seen
 	images        map[string]*Image
 	imagesVersion uint64
 
 	namespaces        map[string]labels.Set
 	namespacesVersion uint64
-	affine            map[*Shape]int // shapes of placed pods with pod affinity or anti-affinity, and how many pods have it
+	affine            map[*Shape]int // shapes of placed pods with pod affinity or anti-affinity, and the number of their pods
 	affineVersion     uint64
 
 	workloads map[string]*workloads // by namespace
 
-	priorities  map[int32]int // how many placed pods have each
+	priorities  map[int32]int // the number of placed pods with each priority
 	nominations nominations
 
-	// Storage is what is known about volumes.
-	Storage storage.Picture
-	// Devices is what is known about devices.
-	Devices    devices.Picture
-	claimUsers map[Key]int // how many placed pods use each claim
+	// Storage is the state of volumes.
+	Storage storage.State
+	// Devices is the state of devices.
+	Devices    devices.State
+	claimUsers map[Key]int // the number of placed pods that use each claim
 }
 
 // Node returns the node at an index, or nil if the slot is free.
@@ -49,13 +49,13 @@ func (s *State) NodeNamed(name string) (*Node, bool) {
 	return node, ok
 }
 
-// Slots is the number of indexes in use or free.
+// Slots returns the number of indexes, used or free.
 func (s *State) Slots() int { return len(s.nodes) }
 
-// Nodes is the number of nodes that are present.
+// Nodes returns the number of nodes that are present.
 func (s *State) Nodes() int { return s.present }
 
-// All ranges over the nodes, those that are not present included.
+// All ranges over all nodes, including those that are not present.
 func (s *State) All() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for _, node := range s.nodes {
@@ -66,15 +66,14 @@ func (s *State) All() iter.Seq[*Node] {
 	}
 }
 
-// Head is the place of the log's end.
+// Head returns the position of the log's end.
 func (s *State) Head() uint64 { return s.changes.head() }
 
-// Since returns the indexes of the nodes that have changed since a place in
-// the log, perhaps more than once each; false if the log does not reach back
-// so far. The slice is good until the next change.
+// Since returns the indexes of the nodes that have changed since a position in the log, with repetitions; false if the
+// log does not go back so far. The slice is valid until the next change.
 func (s *State) Since(place uint64) ([]int32, bool) { return s.changes.since(place) }
 
-// SetNode takes in what the API shows of a node.
+// SetNode sets a node from its object in the API.
 func (s *State) SetNode(object *corev1.Node) (*Node, Change) {
 	node := s.node(object.Name)
 	was := node.Present
@@ -91,14 +90,14 @@ func (s *State) SetNode(object *corev1.Node) (*Node, Change) {
 	return node, change
 }
 
-// RemoveNode takes in that a node has gone. Its pods still count until they go too.
+// RemoveNode removes a node. Its pods count until they are removed too.
 func (s *State) RemoveNode(name string) bool {
 	node, ok := s.byName[name]
 	if !ok || !node.Present {
 		return false
 	}
 	s.setImages(node, nil)
-	node.vacate()
+	node.clear()
 	s.present--
 	s.imagesVersion++
 	s.touch(node)
@@ -125,7 +124,7 @@ func (s *State) node(name string) *Node {
 	return node
 }
 
-// release frees the slot of a node that neither the API nor any pod knows.
+// release frees the slot of a node that neither the API nor a pod refers to.
 func (s *State) release(node *Node) {
 	if node.Present || node.Pods > 0 {
 		return

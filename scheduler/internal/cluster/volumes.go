@@ -5,11 +5,11 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 )
 
-// Volume is a volume of a pod that restricts where the pod can go.
+// Volume is a volume that restricts where its pod can be placed.
 type Volume struct {
-	Claim     string // the name of its claim; empty: it has none
-	Ephemeral bool   // the claim is made for the pod, and goes with it
-	// Disk is set for volumes of drivers that have no claim, and that not all pods of a node may use at once.
+	Claim     string // the name of its claim, or empty
+	Ephemeral bool   // the claim is made for the pod and deleted with it
+	// Disk is set for volumes without a claim that several pods of a node may not all use at once.
 	Disk *corev1.VolumeSource
 }
 
@@ -29,10 +29,10 @@ func volumesOf(pod *corev1.Pod) []Volume {
 	return volumes
 }
 
-// ClaimUsers is how many placed pods use a claim.
+// ClaimUsers returns the number of placed pods that use a claim.
 func (s *State) ClaimUsers(claim Key) int { return s.claimUsers[claim] }
 
-// countClaims counts the claims that a pod shares with others. Ephemeral ones belong to one pod.
+// countClaims counts the claims that pods can share. Ephemeral ones belong to one pod.
 func (s *State) countClaims(pod *Pod, by int) {
 	for i := range pod.Volumes {
 		v := &pod.Volumes[i]

@@ -4,20 +4,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// workloads are the services and owners of one namespace, by whose selectors pods are spread by default.
+// workloads are the services and owners of one namespace. Their selectors are used for default spreading.
 type workloads struct {
 	services map[string]labels.Selector
 	owners   map[Owner]labels.Selector
 	version  uint64
 }
 
-// SetService takes in the selector of a service; nil if it has none or has gone.
+// SetService sets the selector of a service; nil if it has none or was deleted.
 func (s *State) SetService(namespace, name string, selector labels.Selector) {
 	w := s.workload(namespace)
 	set(w.services, name, selector, &w.version)
 }
 
-// SetOwner takes in the selector of an owner; nil if it has gone.
+// SetOwner sets the selector of an owner; nil if it was deleted.
 func (s *State) SetOwner(namespace string, owner Owner, selector labels.Selector) {
 	w := s.workload(namespace)
 	set(w.owners, owner, selector, &w.version)
@@ -50,7 +50,7 @@ func (s *State) workload(namespace string) *workloads {
 	return w
 }
 
-// WorkloadsVersion changes when WorkloadSelector may return something else for shapes in a namespace.
+// WorkloadsVersion changes when the results of WorkloadSelector for a namespace may change.
 func (s *State) WorkloadsVersion(namespace string) uint64 {
 	if w, ok := s.workloads[namespace]; ok {
 		return w.version
@@ -58,8 +58,8 @@ func (s *State) WorkloadsVersion(namespace string) uint64 {
 	return 0
 }
 
-// WorkloadSelector selects the pods that all services of a shape's pods and
-// their owner select; nil if there are none of these.
+// WorkloadSelector returns a selector of the pods that are selected by all services of a shape's pods and by their
+// owner; nil if there are none of these.
 func (s *State) WorkloadSelector(shape *Shape) labels.Selector {
 	w, ok := s.workloads[shape.Namespace]
 	if !ok {

@@ -2,10 +2,10 @@ package cluster
 
 import corev1 "k8s.io/api/core/v1"
 
-// zone is what fails together. Regions may use the same names for their zones.
+// zone is a failure zone in a region. Regions may use the same names for their zones.
 type zone struct{ region, name string }
 
-// zone returns the number of the zone that a node's labels say: 0 if they say none.
+// zone returns the number of the zone in a node's labels; 0 without such labels.
 func (s *State) zone(labels map[string]string) int {
 	z := zone{labels[corev1.LabelTopologyRegion], labels[corev1.LabelTopologyZone]}
 	if z.name == "" {

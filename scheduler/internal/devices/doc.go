@@ -1,8 +1,8 @@
-// Package devices is the scheduler's picture of devices: claims, what drivers publish, and classes.
+// Package devices is the scheduler's state of devices: claims, resource slices and classes.
 //
-// What it guarantees: a device that a claim has, in the API or by the scheduler's own word, is among the allocated ones until
-// the claim gives it back. What the scheduler has assumed of a claim counts until the API shows a newer version of it, or until
-// it is restored.
+// Guarantees: a device that a claim has, in the API or by assumption, is allocated until the claim releases it. A claim that
+// the scheduler has assumed counts until the API shows a newer version, or until Restore.
 //
-// Objects are those of the informers and are read only. A Picture is not safe for concurrent use. The zero value is empty.
+// Objects are shared with the informers and must not be modified. A State is not safe for concurrent use. The zero value is
+// empty.
 package devices

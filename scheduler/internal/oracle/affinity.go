@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// looksAt says whether an affinity term of owner selects other.
-func (r *Cluster) looksAt(owner *corev1.Pod, t corev1.PodAffinityTerm, other *corev1.Pod) bool {
+// selects reports whether an affinity term of owner selects other.
+func (r *Cluster) selects(owner *corev1.Pod, t corev1.PodAffinityTerm, other *corev1.Pod) bool {
 	in := slices.Contains(t.Namespaces, other.Namespace)
 	if len(t.Namespaces) == 0 && t.NamespaceSelector == nil {
 		in = owner.Namespace == other.Namespace
@@ -36,7 +36,7 @@ func apart(pod *corev1.Pod) (required []corev1.PodAffinityTerm, preferred []core
 	return nil, nil
 }
 
-// sameDomain says whether a pod's node and a node have the same value of a label.
+// sameDomain reports whether a pod's node and a node have the same value of a label.
 func (r *Cluster) sameDomain(pod *corev1.Pod, node *corev1.Node, key string) bool {
 	other, ok := r.Nodes[pod.Spec.NodeName]
 	if !ok {
@@ -51,7 +51,7 @@ func (r *Cluster) affinityRefusal(pod *corev1.Pod, node *corev1.Node) string {
 	near, _ := together(pod)
 	matches := func(other *corev1.Pod) bool {
 		for _, t := range near {
-			if !r.looksAt(pod, t, other) {
+			if !r.selects(pod, t, other) {
 				return false
 			}
 		}
@@ -80,7 +80,7 @@ func (r *Cluster) affinityRefusal(pod *corev1.Pod, node *corev1.Node) string {
 	far, _ := apart(pod)
 	for _, t := range far {
 		for _, other := range r.Pods {
-			if r.looksAt(pod, t, other) && r.sameDomain(other, node, t.TopologyKey) {
+			if r.selects(pod, t, other) && r.sameDomain(other, node, t.TopologyKey) {
 				return "node(s) didn't match pod anti-affinity rules"
 			}
 		}
@@ -88,7 +88,7 @@ func (r *Cluster) affinityRefusal(pod *corev1.Pod, node *corev1.Node) string {
 	for _, other := range r.Pods {
 		far, _ := apart(other)
 		for _, t := range far {
-			if r.looksAt(other, t, pod) && r.sameDomain(other, node, t.TopologyKey) {
+			if r.selects(other, t, pod) && r.sameDomain(other, node, t.TopologyKey) {
 				return "node(s) didn't satisfy existing pods anti-affinity rules"
 			}
 		}
@@ -100,7 +100,7 @@ func (r *Cluster) affinityScores(pod *corev1.Pod, nodes []*corev1.Node) []int64 
 	raw := eachNode(nodes, func(node *corev1.Node) int64 {
 		var sum int64
 		count := func(owner, other *corev1.Pod, t corev1.PodAffinityTerm, weight int64, placed *corev1.Pod) {
-			if r.looksAt(owner, t, other) && r.sameDomain(placed, node, t.TopologyKey) {
+			if r.selects(owner, t, other) && r.sameDomain(placed, node, t.TopologyKey) {
 				sum += weight
 			}
 		}

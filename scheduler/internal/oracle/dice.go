@@ -9,20 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Dice makes nodes and pods with random properties, out of few values, so that
-// they often have to do with each other.
+// Dice makes nodes and pods with random properties out of few values, so that many of them affect each other.
 type Dice struct{ *rand.Rand }
 
-// Pick returns one of a list.
+// Pick returns a random element of a list.
 func Pick[T any](d Dice, list ...T) T { return list[d.IntN(len(list))] }
 
-// mostNodes is how many names of nodes there are.
+// mostNodes is the number of different node names.
 const mostNodes = 14
 
-// NodeName returns the name of some node.
+// NodeName returns a random node name.
 func (d Dice) NodeName() string { return fmt.Sprintf("node-%02d", d.IntN(mostNodes)) }
 
-// Node returns a node.
+// Node returns a random node.
 func (d Dice) Node() *corev1.Node {
 	name := d.NodeName()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
@@ -56,7 +55,7 @@ func (d Dice) Node() *corev1.Node {
 	return node
 }
 
-// Pod returns a pod without a name, with a few wishes.
+// Pod returns a random pod without a name.
 func (d Dice) Pod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: Pick(d, "default", "default", "other"),
@@ -91,7 +90,7 @@ func (d Dice) wishNode(pod *corev1.Pod) {
 		Values: []string{Pick(d, "ssd", "east"), "west"},
 	}}}
 	switch d.IntN(4) {
-	case 3: // as the pods of daemon sets have
+	case 3: // as in pods of daemon sets
 		affinity(pod).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
 				Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{d.NodeName()},

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// namedNode returns the node that a pod names, as those of daemon sets do.
+// namedNode returns the node that a pod names in its affinity, like pods of daemon sets.
 func namedNode(pod *corev1.Pod) string {
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		for _, f := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields {
@@ -111,7 +111,7 @@ func (r *Cluster) portsTaken(pod *corev1.Pod, node *corev1.Node) bool {
 	return false
 }
 
-// asked returns the requests of a pod whose containers are plain; zero is what a container without a request counts.
+// asked returns the requests of a pod without init containers; zero is used for containers without a request.
 func asked(pod *corev1.Pod, name corev1.ResourceName, zero int64) int64 {
 	var sum int64
 	for _, c := range pod.Spec.Containers {

@@ -1,6 +1,5 @@
-// Package oracle says where pods may go by the plainest means: it looks at every
-// node, and for each at every pod, as the API shows them. It shares nothing with
-// the scheduler, is far too slow for it, and serves to test it.
+// Package oracle finds the suitable nodes of pods in the simplest way: for every node it checks every pod, as they are
+// in the API. It shares no code with the scheduler, is far too slow for it, and is used to test it.
 package oracle
 
 import (
@@ -12,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Cluster is a cluster as the API shows it.
+// Cluster is a cluster of API objects.
 type Cluster struct {
 	Nodes      map[string]*corev1.Node
 	Pods       map[string]*corev1.Pod // placed ones, by name
@@ -49,8 +48,8 @@ func (r *Cluster) PodsOn(node string) []*corev1.Pod {
 	return pods
 }
 
-// Judge returns the reasons of refusal for each node, or the totals of those that are left.
-func (r *Cluster) Judge(pod *corev1.Pod) (refusals map[string][]string, totals map[string]int64) {
+// Evaluate returns the reasons why nodes are refused, or the total scores of the others.
+func (r *Cluster) Evaluate(pod *corev1.Pod) (refusals map[string][]string, totals map[string]int64) {
 	refusals, totals = make(map[string][]string), make(map[string]int64)
 	var left []*corev1.Node
 	for _, name := range r.NodeNames() {
@@ -123,7 +122,7 @@ func highest(scores []int64) int64 {
 	return slices.Max(scores)
 }
 
-// Message puts refusals into the words that users read.
+// Message formats refusals as the scheduler's message.
 func Message(refusals map[string][]string) string {
 	counts := make(map[string]int)
 	for _, reasons := range refusals {

@@ -35,7 +35,7 @@ func (r *Cluster) constraints(pod *corev1.Pod) (constraints []corev1.TopologySpr
 	return constraints, false
 }
 
-// counts returns how many pods each value of the constraint's key has, among the nodes that count.
+// counts returns the number of pods for each value of the constraint's key, on the nodes that count.
 func (r *Cluster) counts(pod *corev1.Pod, c corev1.TopologySpreadConstraint, needed []string) map[string]int64 {
 	counts := make(map[string]int64)
 	selector := spreadSelector(pod, c)

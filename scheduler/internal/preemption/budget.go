@@ -14,11 +14,11 @@ type Budget struct {
 	Selector  labels.Selector
 	// Allowed is how many more of its pods may be disrupted.
 	Allowed int32
-	// Disrupted are the names of pods that are counted as disrupted already.
+	// Disrupted are the names of pods that already count as disrupted.
 	Disrupted map[string]metav1.Time
 }
 
-// BudgetOf reads a disruption budget. One that selects no pods, or cannot be read, protects none: then ok is false.
+// BudgetOf converts a disruption budget. ok is false if it selects no pods or is invalid.
 func BudgetOf(object *policyv1.PodDisruptionBudget) (b Budget, ok bool) {
 	selector, err := metav1.LabelSelectorAsSelector(object.Spec.Selector)
 	if err != nil || selector.Empty() {
@@ -30,12 +30,12 @@ func BudgetOf(object *policyv1.PodDisruptionBudget) (b Budget, ok bool) {
 	}, true
 }
 
-// Same says whether two budgets are about the same pods, whatever they allow.
+// Same reports whether two budgets select the same pods.
 func (b *Budget) Same(other *Budget) bool {
 	return b.Namespace == other.Namespace && b.Selector.String() == other.Selector.String()
 }
 
-// split parts the pods whose budgets would be violated if they left, in this order, from the others. guarded says whether any
+// split separates the pods whose preemption in this order would violate a budget from the others. guarded reports whether any
 // of them has a budget.
 func split(pods []*cluster.Pod, budgets []Budget) (violating, others []*cluster.Pod, guarded bool) {
 	allowed := make([]int32, len(budgets))

@@ -1,9 +1,9 @@
-// Package preemption finds pods that must leave so that one with a higher priority can be placed.
+// Package preemption finds pods that must be deleted so that a pod with a higher priority can be placed.
 //
-// What it guarantees: without the victims of a [Candidate], all filters admit the pod to the node; all of them have a lower
-// priority than the pod; none of them could stay (each was asked about again, the most important ones first). Pods whose
-// disruption budget would be violated leave only where it does not work without. Of several nodes the one is taken that
-// kube-scheduler would take.
+// Guarantees: without the victims of a [Candidate] all filters admit the pod to the node. All victims have a lower priority
+// than the pod. None of them could stay: each was checked again, the most important first. Pods whose disruption budget
+// would be violated are victims only if it does not work without them. Of several nodes the result is the one that
+// kube-scheduler would choose.
 //
-// Nothing is changed: the victims are only named.
+// Nothing is changed: the victims are only returned.
 package preemption

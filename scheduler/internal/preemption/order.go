@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
-// byImportance puts higher priorities first, and among equals those that have run longest.
+// byImportance sorts pods by priority, highest first, and then by start time, earliest first.
 func byImportance(a, b *cluster.Pod) int {
 	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
 		return c
@@ -16,7 +16,7 @@ func byImportance(a, b *cluster.Pod) int {
 	return compareStarts(a.Started, b.Started)
 }
 
-// compareStarts takes a pod that has not started yet as the youngest.
+// compareStarts treats a pod that has not started yet as the youngest.
 func compareStarts(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -29,9 +29,8 @@ func compareStarts(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// better says whether one candidate is to be preferred to another: with fewer violations of budgets, then whose most important
-// victim has a lower priority, then with lower priorities in all, then with fewer victims, then whose most important victims
-// started later.
+// better reports whether one candidate is preferred to another: fewer violations of budgets, then a lower priority of the most
+// important victim, then a lower sum of priorities, then fewer victims, then a later start of the most important victims.
 func better(a, b *Candidate) bool {
 	for _, c := range []int{
 		cmp.Compare(a.Violations, b.Violations),
@@ -54,7 +53,7 @@ func (c *Candidate) highest() int64 {
 	return int64(c.Victims[0].Priority)
 }
 
-// sum makes all priorities positive, so that more victims are never less.
+// sum makes all priorities positive, so that an additional victim always increases the sum.
 func (c *Candidate) sum() int64 {
 	var sum int64
 	for _, p := range c.Victims {
@@ -63,7 +62,7 @@ func (c *Candidate) sum() int64 {
 	return sum
 }
 
-// earliest is when the first of the victims with the highest priority started.
+// earliest returns when the first of the victims with the highest priority started.
 func (c *Candidate) earliest() time.Time {
 	if len(c.Victims) == 0 {
 		return time.Time{}

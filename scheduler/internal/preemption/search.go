@@ -7,76 +7,75 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Search looks for a node where a pod can be placed when others leave.
+// Search finds a node on which a pod can be placed if other pods are deleted.
 type Search struct {
 	State   *cluster.State
 	Pod     *cluster.Pod
 	Budgets []Budget
-	// Ask returns nil if all filters admit the pod to a node as the state is now, overlay included.
-	Ask func(*cluster.Node) *plugin.Verdict
-	// Enough is how many nodes are compared. 0 means all.
+	// Filter returns nil if all filters admit the pod to a node in the current state, including the overlay.
+	Filter func(*cluster.Node) *plugin.Verdict
+	// Enough is the number of candidates to compare. 0 means all.
 	Enough int
-	// Kept is what earlier searches for the same have found. nil: nothing is kept.
-	Kept *Prospects
+	// Cache has the candidates of earlier searches for equal pods. nil: no cache.
+	Cache *CandidateCache
 
-	met func(*Candidate) // is told each candidate; nil: nobody
+	onCandidate func(*Candidate) // called for each candidate; may be nil
 }
 
-// Candidate is a node, and the pods that would have to leave it.
+// Candidate is a node, and the pods that would have to be deleted.
 type Candidate struct {
 	Node    *cluster.Node
-	Victims []*cluster.Pod // the most important one first
-	// Violations is how many of them their disruption budgets protect.
+	Victims []*cluster.Pod // the most important first
+	// Violations is the number of victims that are protected by disruption budgets.
 	Violations int
 
-	guarded bool // whether one of the pods that could leave has a budget
+	guarded bool // one of the pods with a lower priority has a budget
 }
 
-// Run looks at nodes that refuse the pod because of the pods there, and returns the best one; nil if there is none. Then the
-// verdicts say why, one for each node.
+// Run checks nodes that refuse the pod because of the pods there, and returns the best candidate; nil if there is none. Then
+// the verdicts are the reasons, one for each node.
 func (s *Search) Run(nodes []*cluster.Node) (*Candidate, []*plugin.Verdict) {
-	if s.Kept != nil {
-		s.Kept.enough = s.Enough
+	if s.Cache != nil {
+		s.Cache.enough = s.Enough
 	}
 	for {
 		best, verdicts := s.compare(nodes)
-		if best == nil || s.Kept == nil {
+		if best == nil || s.Cache == nil {
 			return best, verdicts
 		}
-		// What is kept need not show the newest versions of the pods.
-		now, v := s.on(best.Node)
+		// The cached pods may not be the newest versions.
+		now, v := s.victimsOn(best.Node)
 		if v == nil {
 			return &now, nil
 		}
-		s.Kept.put(best.Node, prospect{verdict: v})
+		s.Cache.put(best.Node, cachedNode{verdict: v})
 	}
 }
 
-// Again returns the best of the candidates that earlier searches have found; nil if there is none any more. first says where to
-// begin among equals.
-func (s *Search) Again(first int) *Candidate {
+// BestCached returns the best cached candidate that is still valid; nil if there is none. Among equal ones it starts at first.
+func (s *Search) BestCached(first int) *Candidate {
 	for {
-		best := s.Kept.best(first)
+		best := s.Cache.best(first)
 		if best == nil {
 			return nil
 		}
-		now, v := s.on(best.Node)
+		now, v := s.victimsOn(best.Node)
 		if v == nil {
 			return &now
 		}
-		s.Kept.put(best.Node, prospect{verdict: v})
+		s.Cache.put(best.Node, cachedNode{verdict: v})
 	}
 }
 
-// All looks at nodes as Run does, and returns all candidates that it compares.
+// All checks nodes like Run, and returns all candidates that it compares.
 func (s *Search) All(nodes []*cluster.Node) ([]Candidate, []*plugin.Verdict) {
 	var found []Candidate
-	s.Kept, s.met = nil, func(c *Candidate) { found = append(found, *c) }
+	s.Cache, s.onCandidate = nil, func(c *Candidate) { found = append(found, *c) }
 	_, verdicts := s.compare(nodes)
 	return found, verdicts
 }
 
-// Best is the one of several candidates that Run would return; nil of none.
+// Best returns the candidate that Run would return, or nil.
 func Best(found []Candidate) *Candidate {
 	var best *Candidate
 	for i := range found {
@@ -88,29 +87,29 @@ func Best(found []Candidate) *Candidate {
 	return best
 }
 
-// compare returns the best candidate. Nodes of which it is known what they have to offer come first.
+// compare returns the best candidate. Nodes in the cache come first.
 func (s *Search) compare(nodes []*cluster.Node) (best *Candidate, verdicts []*plugin.Verdict) {
 	found := 0
-	gentle := false // whether one of those found violates no budget
-	meet := func(p *prospect) {
+	withoutViolation := false // a candidate violates no budget
+	meet := func(p *cachedNode) {
 		if p.candidate == nil {
 			verdicts = append(verdicts, p.verdict)
 			return
 		}
-		if s.met != nil {
-			s.met(p.candidate)
+		if s.onCandidate != nil {
+			s.onCandidate(p.candidate)
 		}
 		found++
-		gentle = gentle || p.candidate.Violations == 0
+		withoutViolation = withoutViolation || p.candidate.Violations == 0
 		if best == nil || better(p.candidate, best) {
 			best = p.candidate
 		}
 	}
 	unknown := nodes
-	if s.Kept != nil {
+	if s.Cache != nil {
 		unknown = nil
 		for _, node := range nodes {
-			if p := s.Kept.of(node); p.known() {
+			if p := s.Cache.of(node); p.known() {
 				meet(p)
 			} else {
 				unknown = append(unknown, node)
@@ -118,14 +117,14 @@ func (s *Search) compare(nodes []*cluster.Node) (best *Candidate, verdicts []*pl
 		}
 	}
 	enough := s.Enough
-	if s.Kept != nil {
-		enough *= 2 // so that the next searches need not look at any node
+	if s.Cache != nil {
+		enough *= 2 // so that the next searches find enough in the cache
 	}
 	for _, node := range unknown {
-		if enough > 0 && found >= enough && gentle {
+		if enough > 0 && found >= enough && withoutViolation {
 			break
 		}
-		p := s.look(node)
+		p := s.evaluate(node)
 		meet(&p)
 	}
 	if best != nil {
@@ -134,25 +133,25 @@ func (s *Search) compare(nodes []*cluster.Node) (best *Candidate, verdicts []*pl
 	return nil, verdicts
 }
 
-// look finds out what a node has to offer.
-func (s *Search) look(node *cluster.Node) prospect {
-	var p prospect
-	if c, v := s.on(node); v != nil {
+// evaluate checks one node.
+func (s *Search) evaluate(node *cluster.Node) cachedNode {
+	var p cachedNode
+	if c, v := s.victimsOn(node); v != nil {
 		p.verdict = v
 	} else {
 		p.candidate = &c
 	}
-	if s.Kept != nil {
-		s.Kept.put(node, p)
+	if s.Cache != nil {
+		s.Cache.put(node, p)
 	}
 	return p
 }
 
-// NoVictims is the verdict on a node where no pod has a lower priority.
+// NoVictims is the verdict for a node without pods with a lower priority.
 var NoVictims = &plugin.Verdict{Reasons: []string{"No preemption victims found for incoming pod"}, Lasting: true}
 
-// on finds the victims on one node.
-func (s *Search) on(node *cluster.Node) (Candidate, *plugin.Verdict) {
+// victimsOn finds the victims on one node.
+func (s *Search) victimsOn(node *cluster.Node) (Candidate, *plugin.Verdict) {
 	lower := node.Below(s.Pod.Priority)
 	if len(lower) == 0 {
 		return Candidate{}, NoVictims
@@ -162,7 +161,7 @@ func (s *Search) on(node *cluster.Node) (Candidate, *plugin.Verdict) {
 	for _, p := range lower {
 		overlay.Without(p, node)
 	}
-	if v := s.Ask(node); v != nil {
+	if v := s.Filter(node); v != nil {
 		return Candidate{}, v
 	}
 	slices.SortStableFunc(lower, byImportance)
@@ -170,7 +169,7 @@ func (s *Search) on(node *cluster.Node) (Candidate, *plugin.Verdict) {
 	spare := func(pods []*cluster.Pod) (left int) {
 		for _, p := range pods {
 			overlay.With(p, node)
-			if s.Ask(node) == nil {
+			if s.Filter(node) == nil {
 				continue
 			}
 			overlay.Without(p, node)

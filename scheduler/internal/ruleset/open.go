@@ -5,7 +5,7 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Opened is a rule for single pods at work on one.
+// Opened is a pod rule's case for one pod.
 type Opened struct {
 	plugin.Case
 	Rule   string
@@ -13,7 +13,7 @@ type Opened struct {
 	Late   bool
 }
 
-// Open asks all rules for single pods what they have to say about one. On an error it says which rule's it is.
+// Open opens all pod rules for a pod. On an error it returns the rule that failed.
 func (s *Set) Open(pod *cluster.Pod, state *cluster.State) (opened []Opened, rule string, err error) {
 	for _, r := range s.Pods {
 		c, err := r.Plugin.Open(pod, state)

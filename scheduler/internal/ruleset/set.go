@@ -7,13 +7,13 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// Bits is a set of rules, one bit each: the filters of a Set first, its relational rules after them, those for single pods last.
+// Bits is a set of rules, one bit each: first the filters of a Set, then its relational rules, then its pod rules.
 type Bits uint64
 
 const (
 	// All contains any rule.
 	All = ^Bits(0)
-	// Max is how many filters and relational rules a set may have.
+	// Max is the maximum number of filters and relational rules in a set.
 	Max = 64
 )
 
@@ -25,7 +25,7 @@ type Set struct {
 	Pods      []plugin.Weighted[plugin.PodRule]
 }
 
-// Compile reads a set. It is an error if there are too many rules, or a relational one that the engine cannot use.
+// Compile compiles a set. It is an error if there are too many rules, or a relational one of an unknown type.
 func Compile(from *plugin.Set) (*Set, error) {
 	if len(from.Filters)+len(from.Relations)+len(from.Pods) > Max {
 		return nil, fmt.Errorf("more than %d filters", Max)
@@ -61,7 +61,7 @@ func (s *Set) Named() map[string]Bits {
 	return names
 }
 
-// RequeuedBy returns the rules that may decide otherwise after a change.
+// RequeuedBy returns the rules whose results may change after a change.
 func (s *Set) RequeuedBy(change cluster.Change) Bits {
 	var bits Bits
 	for i, f := range s.Filters {
@@ -90,14 +90,12 @@ func requeues(p plugin.Plugin, change cluster.Change) bool {
 	return !ok || r.RequeuesOn()&change != 0
 }
 
-// Helps says whether a change may let a pod be placed, given which of the rules
-// that may decide otherwise had refused it. node is the node that changed, if it was
-// one: then no other node has become better as far as filters go, and this one can be
-// looked at right away.
+// Helps reports whether a change may let a pod be placed that was refused by these rules, which the change may affect.
+// node is the node that changed, if it was one: then other nodes are unchanged for filters, and this one can be checked
+// now.
 //
-// Only the rules that refused are asked. Another one may refuse the node now,
-// but that has to be found out by trying the pod: else nobody would know that
-// from now on this other rule is the one to wait for.
+// Only the rules that refused are checked. Another rule may refuse the node now. Then the pod must be tried, so that it
+// is recorded that it waits for that rule from now on.
 func (s *Set) Helps(refused Bits, demand *cluster.Demand, node *cluster.Node) bool {
 	if refused == 0 {
 		return false
@@ -113,7 +111,7 @@ func (s *Set) Helps(refused Bits, demand *cluster.Demand, node *cluster.Node) bo
 	return false
 }
 
-// Readers returns the rules of a set that read parts of a pod which a demand does not hold.
+// Readers returns the rules that read parts of a pod which a demand does not contain.
 func (s *Set) Readers() []cluster.PodReader {
 	var readers []cluster.PodReader
 	add := func(p plugin.Plugin) {

@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// surveyed makes a Rule of a user's rule, which knows nothing of what can be
-// kept: the cluster is surveyed again after every change.
+// surveyed makes a Rule of a user's ClusterRule. Such a rule cannot tell which results stay valid, so it surveys the
+// cluster again after every change.
 type surveyed struct{ rule plugin.ClusterRule }
 
 func (s *surveyed) Name() string { return s.rule.Name() }
@@ -17,7 +17,7 @@ func (s *surveyed) Relations(shape *cluster.Shape, state *cluster.State) []Relat
 	return []Relation{&survey{rule: s.rule, shape: shape, state: state}}
 }
 
-// survey is what a user's rule has said last about a shape.
+// survey is a ClusterRule's last result for a shape.
 type survey struct {
 	rule    plugin.ClusterRule
 	shape   *cluster.Shape

@@ -7,37 +7,37 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// SetClass takes in a storage class; nil if it has gone.
-func (p *Picture) SetClass(name string, class *storagev1.StorageClass) {
+// SetClass sets a storage class; nil if it was deleted.
+func (p *State) SetClass(name string, class *storagev1.StorageClass) {
 	put(&p.classes, name, class)
 }
 
-// Class finds a storage class.
-func (p *Picture) Class(name string) (*storagev1.StorageClass, bool) {
+// Class returns a storage class.
+func (p *State) Class(name string) (*storagev1.StorageClass, bool) {
 	class, ok := p.classes[name]
 	return class, ok
 }
 
-// SetNode takes in what a node's drivers say; nil if that has gone.
-func (p *Picture) SetNode(name string, node *storagev1.CSINode) { put(&p.nodes, name, node) }
+// SetNode sets a CSINode; nil if it was deleted.
+func (p *State) SetNode(name string, node *storagev1.CSINode) { put(&p.nodes, name, node) }
 
-// Node finds what a node's drivers say.
-func (p *Picture) Node(name string) (*storagev1.CSINode, bool) {
+// Node returns a CSINode.
+func (p *State) Node(name string) (*storagev1.CSINode, bool) {
 	node, ok := p.nodes[name]
 	return node, ok
 }
 
-// SetDriver takes in a driver; nil if it has gone.
-func (p *Picture) SetDriver(name string, driver *storagev1.CSIDriver) { put(&p.drivers, name, driver) }
+// SetDriver sets a CSIDriver; nil if it was deleted.
+func (p *State) SetDriver(name string, driver *storagev1.CSIDriver) { put(&p.drivers, name, driver) }
 
-// Driver finds a driver.
-func (p *Picture) Driver(name string) (*storagev1.CSIDriver, bool) {
+// Driver returns a CSIDriver.
+func (p *State) Driver(name string) (*storagev1.CSIDriver, bool) {
 	driver, ok := p.drivers[name]
 	return driver, ok
 }
 
-// SetCapacity takes in how much a driver can still provision somewhere; nil if that has gone.
-func (p *Picture) SetCapacity(key Key, capacity *storagev1.CSIStorageCapacity) {
+// SetCapacity sets a storage capacity; nil if it was deleted.
+func (p *State) SetCapacity(key Key, capacity *storagev1.CSIStorageCapacity) {
 	for class, list := range p.capacities {
 		if delete(list, key); len(list) == 0 {
 			delete(p.capacities, class)
@@ -50,12 +50,12 @@ func (p *Picture) SetCapacity(key Key, capacity *storagev1.CSIStorageCapacity) {
 }
 
 // Capacities ranges over the capacities of a class.
-func (p *Picture) Capacities(class string) iter.Seq[*storagev1.CSIStorageCapacity] {
+func (p *State) Capacities(class string) iter.Seq[*storagev1.CSIStorageCapacity] {
 	return maps.Values(p.capacities[class])
 }
 
-// SetAttachment takes in an attachment; nil if it has gone.
-func (p *Picture) SetAttachment(name string, attachment *storagev1.VolumeAttachment) {
+// SetAttachment sets a volume attachment; nil if it was deleted.
+func (p *State) SetAttachment(name string, attachment *storagev1.VolumeAttachment) {
 	if node, ok := p.attachedTo[name]; ok {
 		delete(p.attachedTo, name)
 		if delete(p.attachments[node], name); len(p.attachments[node]) == 0 {
@@ -73,11 +73,11 @@ func (p *Picture) SetAttachment(name string, attachment *storagev1.VolumeAttachm
 }
 
 // Attachments ranges over the attachments of a node.
-func (p *Picture) Attachments(node string) iter.Seq[*storagev1.VolumeAttachment] {
+func (p *State) Attachments(node string) iter.Seq[*storagev1.VolumeAttachment] {
 	return maps.Values(p.attachments[node])
 }
 
-// put sets a value, or deletes the key if there is none.
+// put sets a value, or deletes the key if the value is nil.
 func put[K comparable, V any](m *map[K]*V, key K, value *V) {
 	if value == nil {
 		delete(*m, key)

@@ -16,8 +16,8 @@ const (
 	badMode     = "must be a number between 0 and 0777 (octal), both inclusive"
 	highestMode = 0o777
 
-	highestFolderMode = 0o1777 // with the sticky bit
-	oneVolumeType     = "may not specify more than 1 volume type"
+	highestDirectoryMode = 0o1777 // with the sticky bit
+	oneVolumeType        = "may not specify more than 1 volume type"
 )
 
 func (x *examiner) everyVolume(p *place) {
@@ -81,7 +81,7 @@ func (x *examiner) volume(p *place, v *corev1.Volume) {
 			c := dir.child("sizeLimit")
 			x.forbidden(&c, "SizeLimit field must be a valid resource quantity")
 		}
-		if m := s.EmptyDir.Mode; m != nil && (*m < 0 || *m > highestFolderMode) {
+		if m := s.EmptyDir.Mode; m != nil && (*m < 0 || *m > highestDirectoryMode) {
 			dir := p.child("emptyDir")
 			c := dir.child("mode")
 			x.invalid(&c, *m, "must be a number between 0 and 01777 (octal), both inclusive")

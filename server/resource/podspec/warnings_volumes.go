@@ -132,6 +132,6 @@ func (f file) String() string {
 	return strconv.Quote(f.path) + " (" + f.source + ")"
 }
 
-func inside(target, folder string) bool {
-	return target == folder || strings.HasPrefix(target, strings.TrimRight(folder, "/")+"/")
+func inside(target, directory string) bool {
+	return target == directory || strings.HasPrefix(target, strings.TrimRight(directory, "/")+"/")
 }

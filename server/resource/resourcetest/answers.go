@@ -20,11 +20,11 @@ type Answer struct {
 	Warnings []string        `json:"warnings,omitempty"`
 }
 
-// Answers compares with the responses in a folder, whose files contain one JSON object per line.
-func Answers(t *testing.T, kinds []*resource.Kind, folder string) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+// Answers compares with the responses in a directory, whose files contain one JSON object per line.
+func Answers(t *testing.T, kinds []*resource.Kind, directory string) {
+	files, err := filepath.Glob(filepath.Join(directory, "*.jsonl"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no answers in %s: %v", folder, err)
+		t.Fatalf("no answers in %s: %v", directory, err)
 	}
 	c := faces(t, kinds)
 	for _, name := range files {

@@ -24,7 +24,7 @@ import (
 
 // EmbedOptions says where the embedded etcd keeps its data. Only Dir is required.
 type EmbedOptions struct {
-	// Dir is the data folder, in etcd's own layout. It is created if it does not exist.
+	// Dir is the data directory, in etcd's own layout. It is created if it does not exist.
 	Dir string
 	// QuotaBytes is the largest size of the database; beyond it writes fail with store.ErrNoSpace. Zero means 8 GiB.
 	QuotaBytes int64
@@ -37,20 +37,20 @@ type EmbedOptions struct {
 	Logger *slog.Logger
 }
 
-// The member's address is written into a new data folder, but nothing listens there. It is etcd's default, so that etcd itself can be started on the
-// folder.
+// The member's address is written into a new data directory, but nothing listens there. It is etcd's default, so that etcd itself can be started on
+// the directory.
 const (
 	memberName = "default"
 	peerURL    = "http://127.0.0.1:2380"
 )
 
 // At each start etcd reads the segment of the log with the last snapshot twice, and it allocates two segments in advance. With etcd's default of 64
-// MB a start takes 0.5 s of CPU after some use, and an empty folder takes 128 MB. The size is a global variable of etcd, so it is set only when a
+// MB a start takes 0.5 s of CPU after some use, and an empty directory takes 128 MB. The size is a global variable of etcd, so it is set only when a
 // process first embeds an etcd.
 var useSmallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
 
 // Embed starts an etcd inside this process; it is ready for use when Embed returns. Embed fails if another process, or another store of this process,
-// uses the folder.
+// uses the directory.
 func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 	useSmallSegments()
 	o.QuotaBytes = cmp.Or(o.QuotaBytes, 8<<30)
@@ -59,14 +59,14 @@ func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	lock, err := lockFolder(o.Dir)
+	lock, err := lockDirectory(o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	m, err := startMember(ctx, o)
 	if err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("data folder %s: %w", o.Dir, err)
+		return nil, fmt.Errorf("data directory %s: %w", o.Dir, err)
 	}
 	e := &embedded{options: o, lock: lock, closing: make(chan struct{}), full: make(chan struct{}, 1), commits: make(chan struct{}, 1), present: m}
 	e.checkDisk()
@@ -89,7 +89,7 @@ func startMember(ctx context.Context, o EmbedOptions) (*member, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	// If the folder is damaged, etcd ends the goroutine that starts it, after a call of fail.
+	// If the directory is damaged, etcd ends the goroutine that starts it, after a call of fail.
 	type outcome struct {
 		server *etcdserver.EtcdServer
 		err    error

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// embedded is an etcd in this process. It outlives its members: when one fails, a new one is started on the same folder.
+// embedded is an etcd in this process. It outlives its members: when one fails, a new one is started on the same directory.
 type embedded struct {
 	options EmbedOptions
 	lock    *os.File

@@ -39,11 +39,11 @@ func takeFiles(dir string, m *member) error {
 	}
 }
 
-// stillOpen returns a file of etcd's folder that a descriptor of this process refers to. It closes nothing.
+// stillOpen returns a file of etcd's directory that a descriptor of this process refers to. It closes nothing.
 func stillOpen(dir string) (path string, open bool) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return dir, false // the folder is gone
+		return dir, false // the directory is gone
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return dir, true

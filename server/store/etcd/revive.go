@@ -33,7 +33,7 @@ func (e *embedded) open() bool {
 	}
 }
 
-// revive starts etcd again on the folder of a failed member. Every acknowledged write is in its log.
+// revive starts etcd again on the directory of a failed member. Every acknowledged write is in its log.
 func (e *embedded) revive(old *member) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -87,7 +87,7 @@ func (e *embedded) checkDisk() {
 	}
 }
 
-// freeBytes returns how much can be written below a folder. If the disk cannot be measured, it counts as empty.
+// freeBytes returns how much can be written below a directory. If the disk cannot be measured, it counts as empty.
 func freeBytes(dir string) int64 {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {

@@ -80,9 +80,9 @@ const (
 	publishPause = 5 * time.Millisecond
 )
 
-// isIrrelevant says whether a message does not apply here. Raft warns about elections among several members. Etcd wants a folder that others cannot
-// read, although its files are unreadable for them anyway. Etcd also asks a new folder for its storage version before the first entry has set it, and
-// does so again later.
+// isIrrelevant says whether a message does not apply here. Raft warns about elections among several members. Etcd wants a directory that others
+// cannot read, although its files are unreadable for them anyway. Etcd also asks a new directory for its storage version before the first entry has
+// set it, and does so again later.
 func isIrrelevant(e zapcore.Entry) bool {
 	switch e.Message {
 	case "Failed to detect schema version", "failed to update storage version":

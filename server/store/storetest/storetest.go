@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// RunDurable checks that acknowledged writes are there after the store was closed and opened again in the same folder.
+// RunDurable checks that acknowledged writes are there after the store was closed and opened again in the same directory.
 func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	t.Run("Durable", func(t *testing.T) {
 		for _, c := range durableChecks {

@@ -24,7 +24,7 @@ func main() {
 		{"k8s.io/api", "*/v[12]"}, {"k8s.io/apimachinery", "pkg/apis/meta/v1"},
 		{"k8s.io/apiextensions-apiserver", "pkg/apis/apiextensions/v1"}, {"k8s.io/kube-aggregator", "pkg/apis/apiregistration/v1"},
 	} {
-		root := folder(p.module)
+		root := directory(p.module)
 		found, err := filepath.Glob(filepath.Join(root, p.pattern))
 		if err != nil {
 			log.Fatal(err)
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-func folder(module string) string {
+func directory(module string) string {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		log.Fatal(err)

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace/millrace/network/nft"
 )
 
-// hideTable gives packets that leave the cluster the node's address as their source.
-const hideTable = "millrace-pods"
+// masqueradeTable sets the source of packets that leave the cluster to the node's address.
+const masqueradeTable = "millrace-pods"
 
-// hide writes the table for both families. It is small, and replaced as a whole when the nodes' ranges change.
-func hide(self peer, peers []peer) error {
+// masquerade writes the table for both families. It is small, and replaced as a whole when the nodes' ranges change.
+func masquerade(self peer, peers []peer) error {
 	conn, err := nft.Dial()
 	if err != nil {
 		return err
@@ -34,8 +34,8 @@ func hide(self peer, peers []peer) error {
 				all = append(all, p.ranges[family])
 			}
 		}
-		t := nft.Table{Family: familyOf(self.ranges[family].Addr()), Name: hideTable}
-		comment := makeOf(all)
+		t := nft.Table{Family: familyOf(self.ranges[family].Addr()), Name: masqueradeTable}
+		comment := rangesComment(all)
 		have, exists, err := conn.Comment(t)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func hide(self peer, peers []peer) error {
 		if exists {
 			b.DeleteTable(t)
 		}
-		buildHide(&b, t, comment, self.ranges[family], all)
+		buildMasquerade(&b, t, comment, self.ranges[family], all)
 	}
 	if err := conn.Commit(&b); err != nil {
 		return fmt.Errorf("hide pods behind the node's address: %w", err)
@@ -54,8 +54,8 @@ func hide(self peer, peers []peer) error {
 	return nil
 }
 
-// makeOf is the comment of the table, which says for which ranges it was made: own first.
-func makeOf(all []netip.Prefix) string {
+// rangesComment is the comment of the table: the ranges for which it was made, the node's first.
+func rangesComment(all []netip.Prefix) string {
 	sortRanges(all[1:])
 	var words []string
 	for _, r := range all {
@@ -68,7 +68,7 @@ func sortRanges(all []netip.Prefix) {
 	slices.SortFunc(all, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
 }
 
-func buildHide(b *nft.Batch, t nft.Table, comment string, own netip.Prefix, all []netip.Prefix) {
+func buildMasquerade(b *nft.Batch, t nft.Table, comment string, own netip.Prefix, all []netip.Prefix) {
 	address, from, to, size := nft.Address4, uint32(12), uint32(16), uint32(4)
 	if t.Family == nft.IPv6 {
 		address, from, to, size = nft.Address6, 8, 24, 16

@@ -11,11 +11,11 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// Key names a claim.
+// Key is the namespace and name of a claim.
 type Key = types.NamespacedName
 
-// Picture is all that is known about storage.
-type Picture struct {
+// State is the state of all objects about storage.
+type State struct {
 	claims      map[Key]*known[*corev1.PersistentVolumeClaim]
 	volumes     map[string]*known[*corev1.PersistentVolume]
 	byClass     map[string]map[string]struct{} // names of volumes
@@ -32,11 +32,11 @@ type object interface {
 	GetResourceVersion() string
 }
 
-// known is what the API shows of an object, and what is assumed of it.
+// known is an object in the API, and the assumed one.
 type known[T object] struct {
 	shown   T
 	assumed T
-	pending bool // whether assumed counts
+	pending bool // assumed counts
 }
 
 func (k *known[T]) get() T {
@@ -46,7 +46,7 @@ func (k *known[T]) get() T {
 	return k.shown
 }
 
-// show takes in what the API shows. An assumption is over when that is newer than what was assumed.
+// show sets the object in the API. An assumption ends when that is newer.
 func (k *known[T]) show(object T) {
 	k.shown = object
 	if k.pending && Newer(object.GetResourceVersion(), k.assumed.GetResourceVersion()) {
@@ -61,15 +61,15 @@ func (k *known[T]) restore() {
 	k.assumed, k.pending = none, false
 }
 
-// Newer says whether a resource version is newer than another one.
+// Newer reports whether a resource version is newer than another.
 func Newer(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
 	return errX != nil || errY != nil || x > y
 }
 
-// SetClaim takes in a claim; nil if it has gone.
-func (p *Picture) SetClaim(key Key, claim *corev1.PersistentVolumeClaim) {
+// SetClaim sets a claim; nil if it was deleted.
+func (p *State) SetClaim(key Key, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		delete(p.claims, key)
 		return
@@ -84,8 +84,8 @@ func (p *Picture) SetClaim(key Key, claim *corev1.PersistentVolumeClaim) {
 	p.claims[key] = &known[*corev1.PersistentVolumeClaim]{shown: claim}
 }
 
-// Claim finds a claim, with what is assumed of it.
-func (p *Picture) Claim(key Key) (*corev1.PersistentVolumeClaim, bool) {
+// Claim returns a claim: the assumed one if there is one.
+func (p *State) Claim(key Key) (*corev1.PersistentVolumeClaim, bool) {
 	k, ok := p.claims[key]
 	if !ok {
 		return nil, false
@@ -93,8 +93,8 @@ func (p *Picture) Claim(key Key) (*corev1.PersistentVolumeClaim, bool) {
 	return k.get(), true
 }
 
-// ShownClaim finds a claim as the API shows it.
-func (p *Picture) ShownClaim(key Key) (*corev1.PersistentVolumeClaim, bool) {
+// ShownClaim returns a claim as it is in the API.
+func (p *State) ShownClaim(key Key) (*corev1.PersistentVolumeClaim, bool) {
 	k, ok := p.claims[key]
 	if !ok {
 		return nil, false
@@ -103,21 +103,21 @@ func (p *Picture) ShownClaim(key Key) (*corev1.PersistentVolumeClaim, bool) {
 }
 
 // AssumeClaim lets a changed claim count until the API shows a newer one.
-func (p *Picture) AssumeClaim(claim *corev1.PersistentVolumeClaim) {
+func (p *State) AssumeClaim(claim *corev1.PersistentVolumeClaim) {
 	if k, ok := p.claims[Key{Namespace: claim.Namespace, Name: claim.Name}]; ok {
 		k.assume(claim)
 	}
 }
 
-// RestoreClaim takes an assumption back.
-func (p *Picture) RestoreClaim(key Key) {
+// RestoreClaim undoes an assumption.
+func (p *State) RestoreClaim(key Key) {
 	if k, ok := p.claims[key]; ok {
 		k.restore()
 	}
 }
 
-// SetVolume takes in a volume; nil if it has gone.
-func (p *Picture) SetVolume(name string, v *corev1.PersistentVolume) {
+// SetVolume sets a volume; nil if it was deleted.
+func (p *State) SetVolume(name string, v *corev1.PersistentVolume) {
 	k, ok := p.volumes[name]
 	if ok {
 		p.unlist(k.shown)
@@ -137,8 +137,8 @@ func (p *Picture) SetVolume(name string, v *corev1.PersistentVolume) {
 	p.volumes[name] = &known[*corev1.PersistentVolume]{shown: v}
 }
 
-// list lets a volume be found by its class.
-func (p *Picture) list(v *corev1.PersistentVolume) {
+// list adds a volume to its class.
+func (p *State) list(v *corev1.PersistentVolume) {
 	class := volume.GetPersistentVolumeClass(v)
 	if p.byClass == nil {
 		p.byClass = make(map[string]map[string]struct{})
@@ -149,15 +149,15 @@ func (p *Picture) list(v *corev1.PersistentVolume) {
 	p.byClass[class][v.Name] = struct{}{}
 }
 
-func (p *Picture) unlist(v *corev1.PersistentVolume) {
+func (p *State) unlist(v *corev1.PersistentVolume) {
 	class := volume.GetPersistentVolumeClass(v)
 	if delete(p.byClass[class], v.Name); len(p.byClass[class]) == 0 {
 		delete(p.byClass, class)
 	}
 }
 
-// Volume finds a volume, with what is assumed of it.
-func (p *Picture) Volume(name string) (*corev1.PersistentVolume, bool) {
+// Volume returns a volume: the assumed one if there is one.
+func (p *State) Volume(name string) (*corev1.PersistentVolume, bool) {
 	k, ok := p.volumes[name]
 	if !ok {
 		return nil, false
@@ -165,8 +165,8 @@ func (p *Picture) Volume(name string) (*corev1.PersistentVolume, bool) {
 	return k.get(), true
 }
 
-// ShownVolume finds a volume as the API shows it.
-func (p *Picture) ShownVolume(name string) (*corev1.PersistentVolume, bool) {
+// ShownVolume returns a volume as it is in the API.
+func (p *State) ShownVolume(name string) (*corev1.PersistentVolume, bool) {
 	k, ok := p.volumes[name]
 	if !ok {
 		return nil, false
@@ -174,8 +174,8 @@ func (p *Picture) ShownVolume(name string) (*corev1.PersistentVolume, bool) {
 	return k.shown, true
 }
 
-// VolumesOf lists the volumes of a class, by name.
-func (p *Picture) VolumesOf(class string) []*corev1.PersistentVolume {
+// VolumesOf returns the volumes of a class, sorted by name.
+func (p *State) VolumesOf(class string) []*corev1.PersistentVolume {
 	names := slices.Sorted(maps.Keys(p.byClass[class]))
 	list := make([]*corev1.PersistentVolume, len(names))
 	for i, name := range names {
@@ -184,18 +184,18 @@ func (p *Picture) VolumesOf(class string) []*corev1.PersistentVolume {
 	return list
 }
 
-// HasVolumes says whether a class has volumes.
-func (p *Picture) HasVolumes(class string) bool { return len(p.byClass[class]) > 0 }
+// HasVolumes reports whether a class has volumes.
+func (p *State) HasVolumes(class string) bool { return len(p.byClass[class]) > 0 }
 
 // AssumeVolume lets a changed volume count until the API shows a newer one.
-func (p *Picture) AssumeVolume(v *corev1.PersistentVolume) {
+func (p *State) AssumeVolume(v *corev1.PersistentVolume) {
 	if k, ok := p.volumes[v.Name]; ok {
 		k.assume(v)
 	}
 }
 
-// RestoreVolume takes an assumption back.
-func (p *Picture) RestoreVolume(name string) {
+// RestoreVolume undoes an assumption.
+func (p *State) RestoreVolume(name string) {
 	if k, ok := p.volumes[name]; ok {
 		k.restore()
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/millrace/millrace/scheduler/plugin"
 )
 
-// board is a state in which nodes have room for as many pods as full says.
+// board is a state in which each node has capacity for full pods.
 type board struct {
 	state   cluster.State
 	reader  cluster.Interner
 	random  *rand.Rand
 	budgets []Budget
-	stand   Stand
+	stand   BudgetVersion
 	pods    int
 }
 
@@ -40,7 +40,7 @@ func (b *board) pod(node string) *cluster.Pod {
 	})
 }
 
-// step changes something: a pod comes or goes, or a budget changes.
+// step makes a change: a pod is added or removed, or a budget changes.
 func (b *board) step(nodes int) {
 	name := fmt.Sprint("node-", b.random.IntN(nodes))
 	node, _ := b.state.NodeNamed(name)
@@ -67,7 +67,7 @@ func (b *board) step(nodes int) {
 	}
 }
 
-// What is kept from one search to the next never makes a search find less than one that looks at all nodes.
+// A search with a cache never finds less than one that checks all nodes.
 func TestWhatIsKeptIsWhatLookingAgainWouldFind(t *testing.T) {
 	b := &board{random: rand.New(rand.NewPCG(randomly.Seed(t), 0))}
 	const nodes = 20
@@ -78,13 +78,13 @@ func TestWhatIsKeptIsWhatLookingAgainWouldFind(t *testing.T) {
 	for node := range b.state.All() {
 		all = append(all, node)
 	}
-	kept := &Prospects{}
+	kept := &CandidateCache{}
 	for range 2000 {
 		b.step(nodes)
 		crowded := slices.DeleteFunc(slices.Clone(all), func(n *cluster.Node) bool { return n.Pods < full })
 		search := &Search{
 			State: &b.state, Pod: &cluster.Pod{Priority: 3, Shape: &cluster.Shape{}}, Budgets: b.budgets,
-			Ask: func(n *cluster.Node) *plugin.Verdict {
+			Filter: func(n *cluster.Node) *plugin.Verdict {
 				if n.Pods < full {
 					return nil
 				}
@@ -93,7 +93,7 @@ func TestWhatIsKeptIsWhatLookingAgainWouldFind(t *testing.T) {
 		}
 		want, _ := search.Run(crowded)
 		kept.Refresh(&b.state, b.stand)
-		search.Kept, search.Enough = kept, nodes
+		search.Cache, search.Enough = kept, nodes
 		got, _ := search.Run(crowded)
 		if (want == nil) != (got == nil) || want != nil && (better(want, got) || better(got, want)) {
 			t.Fatalf("looking at all nodes finds %+v, what was kept %+v", want, got)

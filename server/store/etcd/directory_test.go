@@ -17,28 +17,28 @@ import (
 	"github.com/millrace/millrace/server/store"
 )
 
-func TestFolderThatIsInUseIsRefusedAtOnce(t *testing.T) {
+func TestDirectoryThatIsInUseIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := mustEmbed(t, dir)
 	defer s.Close()
 	_, err := Embed(t.Context(), EmbedOptions{Dir: dir})
-	if err == nil || err.Error() != "data folder "+dir+" is in use by another process" {
+	if err == nil || err.Error() != "data directory "+dir+" is in use by another process" {
 		t.Errorf("embed: %v", err)
 	}
 }
 
-func TestFolderThatEtcdItselfUsesIsRefusedAtOnce(t *testing.T) {
+func TestDirectoryThatEtcdItselfUsesIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	dir := filepath.Join(c.dir, "data")
 	_, err := Embed(t.Context(), EmbedOptions{Dir: dir})
-	if err == nil || err.Error() != "data folder "+dir+" is in use by another process" {
+	if err == nil || err.Error() != "data directory "+dir+" is in use by another process" {
 		t.Errorf("embed: %v", err)
 	}
 }
 
-func TestFolderThatCannotBeWrittenIsNamed(t *testing.T) {
+func TestDirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -46,13 +46,13 @@ func TestFolderThatCannotBeWrittenIsNamed(t *testing.T) {
 	}
 	for _, dir := range []string{file, filepath.Join(file, "below"), "/proc/nothing"} {
 		_, err := Embed(t.Context(), EmbedOptions{Dir: dir})
-		if err == nil || !strings.Contains(err.Error(), filepath.Dir(dir)) || !strings.Contains(err.Error(), "data folder") {
+		if err == nil || !strings.Contains(err.Error(), filepath.Dir(dir)) || !strings.Contains(err.Error(), "data directory") {
 			t.Errorf("embed in %q: %v", dir, err)
 		}
 	}
 }
 
-func TestDamagedFolderIsAnErrorAndDoesNotEndTheProcess(t *testing.T) {
+func TestDamagedDirectoryIsAnErrorAndDoesNotEndTheProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := mustEmbed(t, dir).Close(); err != nil {

@@ -13,27 +13,27 @@ import (
 	"github.com/millrace/millrace/scheduler/internal/storage"
 )
 
-// Key names a claim.
+// Key is the namespace and name of a claim.
 type Key = types.NamespacedName
 
-// Picture is all that is known about devices.
-type Picture struct {
+// State is the state of all claims, slices and classes.
+type State struct {
 	claims  map[Key]*claim
 	classes map[string]*resourcev1.DeviceClass
 	slices  map[string]*resourcev1.ResourceSlice
-	byNode  map[string]map[string]*resourcev1.ResourceSlice // of single nodes
-	shared  map[string]*resourcev1.ResourceSlice            // of several nodes
+	byNode  map[string]map[string]*resourcev1.ResourceSlice // slices of single nodes
+	shared  map[string]*resourcev1.ResourceSlice            // slices of several nodes
 	taken   structured.AllocatedState
 }
 
-// claim is what the API shows of a claim, and what is assumed of it; nil if nothing is.
+// claim is a claim in the API, and the assumed one, or nil.
 type claim struct {
 	shown, assumed *resourcev1.ResourceClaim
-	written        bool // what is assumed has been written, with its resource version
+	written        bool // the assumed claim has been written and has its resource version
 }
 
-// forget drops what is assumed once the API shows it, or what came after it. Until it has been written the API may show other changes, such as a
-// finalizer: the devices would seem to be free.
+// forget drops the assumed claim once the API shows it or a newer one. Before it is written the API may show other changes, such as a finalizer:
+// these must not make the devices seem free.
 func (c *claim) forget() {
 	switch {
 	case c.assumed == nil:
@@ -49,8 +49,8 @@ func (c *claim) get() *resourcev1.ResourceClaim {
 	return c.shown
 }
 
-// SetClaim takes in a claim; nil if it has gone.
-func (p *Picture) SetClaim(key Key, object *resourcev1.ResourceClaim) {
+// SetClaim sets a claim from the API; nil if it was deleted.
+func (p *State) SetClaim(key Key, object *resourcev1.ResourceClaim) {
 	c, ok := p.claims[key]
 	if ok {
 		p.count(c.get(), false)
@@ -71,8 +71,8 @@ func (p *Picture) SetClaim(key Key, object *resourcev1.ResourceClaim) {
 	p.count(c.get(), true)
 }
 
-// Claim finds a claim, with what is assumed of it.
-func (p *Picture) Claim(key Key) (*resourcev1.ResourceClaim, bool) {
+// Claim returns a claim: the assumed one if there is one.
+func (p *State) Claim(key Key) (*resourcev1.ResourceClaim, bool) {
 	c, ok := p.claims[key]
 	if !ok {
 		return nil, false
@@ -80,14 +80,14 @@ func (p *Picture) Claim(key Key) (*resourcev1.ResourceClaim, bool) {
 	return c.get(), true
 }
 
-// Assumed says whether something is assumed of a claim.
-func (p *Picture) Assumed(key Key) bool {
+// Assumed reports whether a claim is assumed.
+func (p *State) Assumed(key Key) bool {
 	c, ok := p.claims[key]
 	return ok && c.assumed != nil
 }
 
 // Assume lets a changed claim count until it has been written and the API shows it, or until Restore.
-func (p *Picture) Assume(object *resourcev1.ResourceClaim) {
+func (p *State) Assume(object *resourcev1.ResourceClaim) {
 	if c, ok := p.claims[Key{Namespace: object.Namespace, Name: object.Name}]; ok {
 		p.count(c.get(), false)
 		c.assumed, c.written = object, false
@@ -95,8 +95,8 @@ func (p *Picture) Assume(object *resourcev1.ResourceClaim) {
 	}
 }
 
-// Written says that what is assumed has been written, and how the API answered.
-func (p *Picture) Written(object *resourcev1.ResourceClaim) {
+// Written records that the assumed claim has been written, with the API's answer.
+func (p *State) Written(object *resourcev1.ResourceClaim) {
 	c, ok := p.claims[Key{Namespace: object.Namespace, Name: object.Name}]
 	if !ok || c.assumed == nil || c.assumed.UID != object.UID {
 		return
@@ -107,8 +107,8 @@ func (p *Picture) Written(object *resourcev1.ResourceClaim) {
 	p.count(c.get(), true)
 }
 
-// Restore takes an assumption back.
-func (p *Picture) Restore(key Key) {
+// Restore undoes an assumption.
+func (p *State) Restore(key Key) {
 	if c, ok := p.claims[key]; ok && c.assumed != nil {
 		p.count(c.assumed, false)
 		c.assumed, c.written = nil, false
@@ -116,8 +116,8 @@ func (p *Picture) Restore(key Key) {
 	}
 }
 
-// count notes the devices that a claim has, or has no more. Administrators' access takes nothing from anybody.
-func (p *Picture) count(object *resourcev1.ResourceClaim, has bool) {
+// count adds or removes the devices of a claim. Devices with admin access are not exclusive and do not count.
+func (p *State) count(object *resourcev1.ResourceClaim, has bool) {
 	if object.Status.Allocation == nil {
 		return
 	}
@@ -156,8 +156,8 @@ func toggle[T comparable](set sets.Set[T], element T, in bool) {
 	}
 }
 
-// Taken is which devices claims have.
-func (p *Picture) Taken() structured.AllocatedState {
+// Taken returns the allocated devices.
+func (p *State) Taken() structured.AllocatedState {
 	if p.taken.AllocatedDevices == nil {
 		return structured.AllocatedState{
 			AllocatedDevices:         sets.New[structured.DeviceID](),
@@ -168,8 +168,8 @@ func (p *Picture) Taken() structured.AllocatedState {
 	return p.taken
 }
 
-// SetSlice takes in what a driver publishes; nil if that has gone.
-func (p *Picture) SetSlice(name string, slice *resourcev1.ResourceSlice) {
+// SetSlice sets a resource slice; nil if it was deleted.
+func (p *State) SetSlice(name string, slice *resourcev1.ResourceSlice) {
 	if old, ok := p.slices[name]; ok {
 		delete(p.shared, name)
 		if old.Spec.NodeName != nil {
@@ -193,8 +193,8 @@ func (p *Picture) SetSlice(name string, slice *resourcev1.ResourceSlice) {
 	set(&p.byNode, *slice.Spec.NodeName, at)
 }
 
-// SlicesFor lists what drivers publish that a node may be able to use.
-func (p *Picture) SlicesFor(node string) []*resourcev1.ResourceSlice {
+// SlicesFor returns the resource slices that a node may be able to use.
+func (p *State) SlicesFor(node string) []*resourcev1.ResourceSlice {
 	list := make([]*resourcev1.ResourceSlice, 0, len(p.byNode[node])+len(p.shared))
 	for slice := range both(maps.Values(p.byNode[node]), maps.Values(p.shared)) {
 		list = append(list, slice)
@@ -213,8 +213,8 @@ func both[T any](first, second iter.Seq[T]) iter.Seq[T] {
 	}
 }
 
-// SetClass takes in a class; nil if it has gone.
-func (p *Picture) SetClass(name string, class *resourcev1.DeviceClass) {
+// SetClass sets a class; nil if it was deleted.
+func (p *State) SetClass(name string, class *resourcev1.DeviceClass) {
 	if class == nil {
 		delete(p.classes, name)
 		return
@@ -229,8 +229,8 @@ func set[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
-// List lists the classes, for the allocator.
-func (p *Picture) List() ([]*resourcev1.DeviceClass, error) {
+// List returns the classes, for the allocator.
+func (p *State) List() ([]*resourcev1.DeviceClass, error) {
 	var list []*resourcev1.DeviceClass
 	for class := range maps.Values(p.classes) {
 		list = append(list, class)
@@ -238,8 +238,8 @@ func (p *Picture) List() ([]*resourcev1.DeviceClass, error) {
 	return list, nil
 }
 
-// Get finds a class, for the allocator.
-func (p *Picture) Get(name string) (*resourcev1.DeviceClass, error) {
+// Get returns a class, for the allocator.
+func (p *State) Get(name string) (*resourcev1.DeviceClass, error) {
 	if class, ok := p.classes[name]; ok {
 		return class, nil
 	}

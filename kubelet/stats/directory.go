@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Folder returns the disk usage of a directory tree. Files that disappear meanwhile are skipped.
-func Folder(path string) *FS {
+// Directory returns the disk usage of a directory tree. Files that disappear meanwhile are skipped.
+func Directory(path string) *FS {
 	var used, inodes uint64
 	err := filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
