@@ -139,13 +139,16 @@ func (c *Cluster) issuer(reg *registry.Registry) (*actions.Issuer, error) {
 
 // tokens returns the authenticators for tokens.
 func (c *Cluster) tokens(issuer *actions.Issuer, others *oidc.Tokens, reg *registry.Registry) (auth.Sources, error) {
-	tokens := auth.Sources{issuer, &bootstraptoken.Tokens{Registry: reg}}
+	forServer := func(t auth.Tokens) auth.Tokens {
+		return auth.ForServer{Tokens: t, Audiences: c.options.Serving.Tokens.Audiences}
+	}
+	tokens := auth.Sources{issuer, forServer(&bootstraptoken.Tokens{Registry: reg})}
 	if c.options.TokenFile != "" {
 		file, err := auth.ReadTokenFile(c.options.TokenFile)
 		if err != nil {
 			return nil, err
 		}
-		tokens = slices.Insert(tokens, 0, auth.Tokens(file))
+		tokens = slices.Insert(tokens, 0, forServer(file))
 	}
 	if others != nil {
 		tokens = append(tokens, others)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +141,31 @@ func TestOnlyThoseImpersonateWhoMay(t *testing.T) {
 	}
 }
 
+func TestATokenOfAPodNamesThePodAndItsNode(t *testing.T) {
+	c := alone(t)
+	c.account("worker")
+	node, err := c.admin.CoreV1().Nodes().Create(c.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, metav1.CreateOptions{})
+	c.must(err)
+	pod, err := c.admin.CoreV1().Pods("default").Create(c.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{
+		NodeName: "node", ServiceAccountName: "worker", Containers: []corev1.Container{{Name: "main", Image: "example.com/app:1"}},
+	}}, metav1.CreateOptions{})
+	c.must(err)
+	token, err := c.admin.CoreV1().ServiceAccounts("default").CreateToken(c.ctx, "worker", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: "pod"},
+	}}, metav1.CreateOptions{})
+	c.must(err)
+	me, err := c.with(token.Status.Token).AuthenticationV1().SelfSubjectReviews().Create(c.ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	c.must(err)
+	for what, want := range map[string]string{"pod-name": "pod", "pod-uid": string(pod.UID), "node-name": "node", "node-uid": string(node.UID)} {
+		if got := me.Status.UserInfo.Extra["authentication.kubernetes.io/"+what]; len(got) != 1 || got[0] != want {
+			t.Errorf("%s is %v, want %s", what, got, want)
+		}
+	}
+	if id := me.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") || id[0] == "JTI=" {
+		t.Errorf("the token's identity is %v", id)
+	}
+}
+
 func TestATokenIsReviewedForItsAudiences(t *testing.T) {
 	c := startAPIServer(t)
 	c.account("robot")
@@ -164,6 +192,31 @@ func TestATokenIsReviewedForItsAudiences(t *testing.T) {
 	}
 	if _, err := c.with(c.token("robot", "vault")).Discovery().ServerGroups(); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a token for others is taken by the API server: %v", err)
+	}
+}
+
+func TestATokenThatSaysNothingOfAudiencesIsForTheServerAlone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("secret,carol,1,dev\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, TokenFile: file})
+	_, err := c.admin.CoreV1().Secrets("kube-system").Create(c.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
+	}, metav1.CreateOptions{})
+	c.must(err)
+	const own = "https://kubernetes.default.svc.cluster.local"
+	for token, holder := range map[string]string{"secret": "carol", "abcdef.0123456789abcdef": "system:bootstrap:abcdef"} {
+		for _, test := range []struct{ asked, want []string }{{nil, []string{own}}, {[]string{"vault", own}, []string{own}}, {[]string{"vault"}, nil}} {
+			r, err := c.admin.AuthenticationV1().TokenReviews().Create(c.ctx, &authenticationv1.TokenReview{
+				Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: test.asked}}, metav1.CreateOptions{})
+			c.must(err)
+			believed := test.want != nil
+			if r.Status.Authenticated != believed || (r.Status.User.Username == holder) != believed || !slices.Equal(r.Status.Audiences, test.want) {
+				t.Errorf("the token of %s reviewed for %v: %+v", holder, test.asked, r.Status)
+			}
+		}
 	}
 }
 

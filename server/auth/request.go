@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,6 +63,30 @@ func (all Sources) Holder(ctx context.Context, token string, audiences []string)
 		return Holder{}, unauthorized
 	}
 	return Holder{}, ErrUnknownToken
+}
+
+// ForServer limits a source whose tokens say nothing of audiences to the audiences of the API server, as Kubernetes does: otherwise such a token would be
+// confirmed for anything that somebody asks about.
+type ForServer struct {
+	Tokens    Tokens
+	Audiences []string
+}
+
+// Holder implements Tokens. A token is unknown for other audiences.
+func (f ForServer) Holder(ctx context.Context, token string, audiences []string) (Holder, error) {
+	meant := f.Audiences
+	if len(audiences) > 0 {
+		meant = slices.DeleteFunc(slices.Clone(audiences), func(a string) bool { return !slices.Contains(f.Audiences, a) })
+		if len(meant) == 0 {
+			return Holder{}, ErrUnknownToken
+		}
+	}
+	h, err := f.Tokens.Holder(ctx, token, meant)
+	if err != nil {
+		return Holder{}, err
+	}
+	h.Audiences = meant
+	return h, nil
 }
 
 // Requests authenticates by client certificate, then by token.

@@ -42,11 +42,11 @@ func ReadTokenFile(path string) (*TokenFile, error) {
 	return t, nil
 }
 
-// Holder implements Tokens. Static tokens are for the API server; they say nothing of audiences, as in Kubernetes.
-func (t *TokenFile) Holder(_ context.Context, token string, audiences []string) (Holder, error) {
+// Holder implements Tokens. Static tokens say nothing of audiences; ForServer limits them to the API server's.
+func (t *TokenFile) Holder(_ context.Context, token string, _ []string) (Holder, error) {
 	u, ok := t.users[sha256.Sum256([]byte(token))]
 	if !ok {
 		return Holder{}, ErrUnknownToken
 	}
-	return Holder{User: u, Audiences: audiences}, nil
+	return Holder{User: u}, nil
 }

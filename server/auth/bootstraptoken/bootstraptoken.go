@@ -41,8 +41,8 @@ type Tokens struct {
 	Now func() time.Time
 }
 
-// Holder implements auth.Tokens. Bootstrap tokens are for the API server; they say nothing of audiences, as in Kubernetes.
-func (t *Tokens) Holder(ctx context.Context, text string, audiences []string) (auth.Holder, error) {
+// Holder implements auth.Tokens. Bootstrap tokens say nothing of audiences; auth.ForServer limits them to the API server's.
+func (t *Tokens) Holder(ctx context.Context, text string, _ []string) (auth.Holder, error) {
 	match := token.FindStringSubmatch(text)
 	if match == nil {
 		return auth.Holder{}, auth.ErrUnknownToken
@@ -62,7 +62,7 @@ func (t *Tokens) Holder(ctx context.Context, text string, audiences []string) (a
 	if err != nil {
 		return auth.Holder{}, fmt.Errorf("bootstrap token %s: %w: %w", id, err, auth.ErrUnauthorized)
 	}
-	return auth.Holder{User: auth.User{Name: userPrefix + id, Groups: groups}, Audiences: audiences}, nil
+	return auth.Holder{User: auth.User{Name: userPrefix + id, Groups: groups}}, nil
 }
 
 // secret reads the secret of a token from the cache, which has what this server has written.
