@@ -99,11 +99,22 @@ const answerGrace = 5 * time.Second
 // deadline, which an HTTP/1.1 connection may still have from its previous request.
 func (c *call) boundAnswer() {
 	var by time.Time
-	if !c.longRunning {
+	if !c.mayTakeLong() {
 		by = time.Now().Add(c.s.o.RequestTimeout + answerGrace)
 	}
 	// A client in the same process has no deadlines.
 	_ = http.NewResponseController(c.Writer.ResponseWriter).SetWriteDeadline(by)
+}
+
+// mayTakeLong reports whether the time of the answer is not bounded: of a stream, or of a profile whose time the client chooses.
+func (c *call) mayTakeLong() bool {
+	switch {
+	case c.delegate != nil:
+		return c.streams()
+	case !c.isResource:
+		return strings.HasPrefix(c.Request.URL.Path, "/debug/pprof/")
+	}
+	return c.longRunning
 }
 
 // ctx returns a context with what rules may know about the request.

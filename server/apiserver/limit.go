@@ -29,9 +29,6 @@ func limit(c *call, next handler) error {
 		return next(c) // the other server has limits of its own; while it hangs, its requests must not occupy seats here
 	}
 	bounded := c.isResource && c.Face != nil
-	if bounded {
-		c.boundAnswer()
-	}
 	if c.longRunning && c.verb != "watch" {
 		return next(c)
 	}

@@ -219,6 +219,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.measure()()
 	defer c.endAudit()
 	defer s.recover(c.Writer, r)
+	c.boundAnswer()
 	err := s.handle(c)
 	if c.returned = true; err != nil {
 		c.failure = err
