@@ -43,9 +43,11 @@ func TestAStreamThatHasEndedIsReleasedWithoutStop(t *testing.T) {
 				t.Errorf("%s: Next: %v", test.name, err)
 			}
 		}
-		stream.Stop()
 		if source.stopped != 1 {
 			t.Errorf("%s: the source was stopped %d times", test.name, source.stopped)
+		}
+		if stream.Stop(); source.stopped != 1 {
+			t.Errorf("%s: after Stop the source was stopped %d times", test.name, source.stopped)
 		}
 	}
 }

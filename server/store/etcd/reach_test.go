@@ -50,7 +50,7 @@ func TestTheNextStartDoesNotReadTheWholeDatabase(t *testing.T) {
 }
 
 // TestRevivalLeavesAllOtherFilesAlone makes members fail again and again, while other files that get the same descriptor numbers are opened and
-// closed.
+// closed. A call keeps each member from being stopped, so its files are closed while it has them, and it closes them once more when the call returns.
 func TestRevivalLeavesAllOtherFilesAlone(t *testing.T) {
 	s, err := Embed(t.Context(), EmbedOptions{Dir: t.TempDir()})
 	if err != nil {
@@ -72,8 +72,13 @@ func TestRevivalLeavesAllOtherFilesAlone(t *testing.T) {
 		})
 	}
 	for round := range 3 {
-		s.engine.(*embedded).member().fail(syscall.EIO)
+		m := s.engine.(*embedded).member()
+		if err := m.enter(); err != nil {
+			t.Fatal(err)
+		}
+		m.fail(syscall.EIO)
 		writeAgain(t, s, round, map[string]store.Revision{})
+		m.leave()
 	}
 	close(stop)
 	others.Wait()
