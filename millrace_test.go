@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,26 +159,55 @@ func TestASecondClusterOnTheSameDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheAPIHasEndpointsWhereItIsAdvertised(t *testing.T) {
-	c := start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, Advertise: "10.1.2.3"})
-	k := clientset(t, c)
-	w, err := k.DiscoveryV1().EndpointSlices("default").Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: "NotOlderThan", AllowWatchBookmarks: true})
+// sliceOfTheAPI waits for the endpoints of the Service "kubernetes".
+func sliceOfTheAPI(t *testing.T, c *millrace.Cluster) *discoveryv1.EndpointSlice {
+	t.Helper()
+	w, err := clientset(t, c).DiscoveryV1().EndpointSlices("default").Watch(t.Context(),
+		metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: "NotOlderThan", AllowWatchBookmarks: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Stop()
 	for e := range w.ResultChan() {
-		slice, ok := e.Object.(*discoveryv1.EndpointSlice)
-		if !ok || e.Type != watch.Added {
-			continue
+		if slice, ok := e.Object.(*discoveryv1.EndpointSlice); ok && e.Type == watch.Added {
+			return slice
 		}
-		_, port, err := net.SplitHostPort(strings.TrimPrefix(c.URL(), "https://"))
-		if err != nil || slice.Endpoints[0].Addresses[0] != "10.1.2.3" || fmt.Sprint(*slice.Ports[0].Port) != port {
-			t.Errorf("the slice is %v", slice)
-		}
-		return
 	}
-	t.Error("no slice was made")
+	t.Fatal("no slice was made")
+	return nil
+}
+
+func TestTheAPIHasEndpointsWhereItIsAdvertised(t *testing.T) {
+	c := start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, Advertise: "10.1.2.3"})
+	slice := sliceOfTheAPI(t, c)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(c.URL(), "https://"))
+	if err != nil || slice.Endpoints[0].Addresses[0] != "10.1.2.3" || fmt.Sprint(*slice.Ports[0].Port) != port {
+		t.Errorf("the slice is %v", slice)
+	}
+}
+
+func TestAServerOnAllAddressesOrOnLoopbackHasEndpointsToo(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reachable []string
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
+			reachable = append(reachable, p.Addr().String())
+		}
+	}
+	if len(reachable) == 0 {
+		t.Skip("this machine has loopback addresses only")
+	}
+	for _, listen := range []string{"0.0.0.0:0", "127.0.0.1:0"} {
+		c := start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, Listen: listen})
+		slice := sliceOfTheAPI(t, c)
+		_, port, err := net.SplitHostPort(strings.TrimPrefix(c.URL(), "https://"))
+		if err != nil || !slices.Contains(reachable, slice.Endpoints[0].Addresses[0]) || fmt.Sprint(*slice.Ports[0].Port) != port {
+			t.Errorf("on %s the slice is %v", listen, slice)
+		}
+	}
 }
 
 func TestTheKeysOfTokensAreFoundWhereTheAPIIsAdvertised(t *testing.T) {

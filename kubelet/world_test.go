@@ -184,14 +184,5 @@ func (w *world) uses(name string, memory int64) {
 // pressed reports whether the node has a pressure condition.
 func (w *world) pressed(condition corev1.NodeConditionType) bool {
 	w.t.Helper()
-	n, err := w.kube.CoreV1().Nodes().Get(w.t.Context(), "node", metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == condition {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return w.condition(condition).Status == corev1.ConditionTrue
 }

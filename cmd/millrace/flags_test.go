@@ -104,6 +104,7 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	if err := c.ParseFlags([]string{
 		"--bind-address=127.0.0.1", "--secure-port=0", "--data=" + directory, "--cert-dir=" + directory, "--service-cluster-ip-range=10.1.0.0/16",
 		"--etcd-servers=http://a:2379,http://b:2379", "--etcd-certfile=" + file, "--etcd-keyfile=" + file, "--etcd-cafile=" + file,
+		"--etcd-start-timeout=7s", "--advertise-address=10.1.2.3",
 		"--token-auth-file=" + file, "--client-ca-file=" + file, "--watch-cache-sizes=events#0,pods#100,deployments.apps#0",
 		"--max-requests-inflight=7", "--max-mutating-requests-inflight=3", "--request-timeout=5s", "--min-request-timeout=60",
 		"--kubelet-certificate-authority=" + file, "--tls-cert-file=" + file, "--tls-private-key-file=" + file,
@@ -114,10 +115,10 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Listen != "127.0.0.1:0" || o.Data != directory || o.Keys != directory || o.ServiceRange != "10.1.0.0/16" || o.TokenFile != file {
+	if o.Listen != "127.0.0.1:0" || o.Advertise != "10.1.2.3" || o.Data != directory || o.Keys != directory || o.ServiceRange != "10.1.0.0/16" || o.TokenFile != file {
 		t.Errorf("where: %+v", o)
 	}
-	if !reflect.DeepEqual(o.Etcd.Servers, []string{"http://a:2379", "http://b:2379"}) || o.Etcd.CertFile != file || o.Etcd.KeyFile != file || o.Etcd.CAFile != file {
+	if !reflect.DeepEqual(o.Etcd.Servers, []string{"http://a:2379", "http://b:2379"}) || o.Etcd.CertFile != file || o.Etcd.KeyFile != file || o.Etcd.CAFile != file || o.Etcd.StartTimeout != 7*time.Second {
 		t.Errorf("etcd: %+v", o.Etcd)
 	}
 	if !reflect.DeepEqual(o.Uncached, []string{"events", "deployments.apps"}) {

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 )
 
+// syncFile is replaced by tests, which see what has been synced and when.
+var syncFile = (*os.File).Sync
+
 // WriteFile replaces the content of a file. Once it returns without an error, the new content survives a power failure: both the data and the name
 // are synced to the disk.
 func WriteFile(path string, text []byte, mode fs.FileMode) error {
@@ -37,7 +40,7 @@ func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
 	if _, err := f.Write(text); err != nil {
 		return err
 	}
-	return f.Sync()
+	return syncFile(f)
 }
 
 // syncDirectory syncs the names in a directory.
@@ -47,7 +50,7 @@ func syncDirectory(path string) error {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil {
+	if err := syncFile(d); err != nil {
 		return fmt.Errorf("sync the directory %s: %w", path, err)
 	}
 	return nil

@@ -1,8 +1,10 @@
 package durable
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -19,6 +21,42 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
 		t.Errorf("%v is left behind", left)
+	}
+}
+
+// A power failure may take back everything that is not synced: the content before it has its name, and the name before WriteFile returns.
+func TestTheContentIsSyncedBeforeItsNameAndThenTheName(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "file")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	type step struct{ synced, holds, named string }
+	var steps []step
+	defer func(real func(*os.File) error) { syncFile = real }(syncFile)
+	syncFile = func(f *os.File) error {
+		content, _ := os.ReadFile(f.Name()) // none of a directory
+		named, _ := os.ReadFile(path)
+		steps = append(steps, step{f.Name(), string(content), string(named)})
+		return nil
+	}
+	if err := WriteFile(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if want := []step{{path + ".new", "new", "old"}, {directory, "", "new"}}; !slices.Equal(steps, want) {
+		t.Errorf("synced were %v, want %v", steps, want)
+	}
+	for i := range steps {
+		left := i
+		syncFile = func(*os.File) error {
+			if left--; left < 0 {
+				return os.ErrInvalid
+			}
+			return nil
+		}
+		if err := WriteFile(path, []byte("newer"), 0o600); !errors.Is(err, os.ErrInvalid) {
+			t.Errorf("sync %d fails: %v", i, err)
+		}
 	}
 }
 

@@ -31,13 +31,25 @@ func mirror(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestLinksInPagesAreRewrittenForTheProxy(t *testing.T) {
-	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, `<a href="/rewriteme">test</a>`)
-	}), Options{})
-	const want = `<a href="/api/v1/nodes/node/proxy/rewriteme">test</a>`
-	if code, body, _ := w.do(w.request("GET", "/api/v1/nodes/node/proxy/", "")); code != 200 || body != want {
-		t.Errorf("%d %s", code, body)
+	})
+	backend := httptest.NewServer(page)
+	t.Cleanup(backend.Close)
+	var asked []string
+	w := newWorld(t, page, inPods(backend, &asked))
+	pod := podWith("web", "node", "main")
+	pod.Status = corev1.PodStatus{PodIP: "10.1.2.3", PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}}}
+	w.create(pod, "", "pods")
+	w.create(serviceOf("svc"), "", "services")
+	w.create(slicesOf("svc", "10.1.2.3", "web"), discoveryv1.GroupName, "endpointslices")
+	for _, proxy := range []string{
+		"/api/v1/nodes/node/proxy", "/api/v1/namespaces/default/pods/http:web:8080/proxy", "/api/v1/namespaces/default/services/svc:http/proxy",
+	} {
+		if code, body, _ := w.do(w.request("GET", proxy+"/", "")); code != 200 || body != `<a href="`+proxy+`/rewriteme">test</a>` {
+			t.Errorf("%s: %d %s", proxy, code, body)
+		}
 	}
 }
 

@@ -3,16 +3,20 @@ package connections
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
@@ -224,6 +228,46 @@ func roundTrip(t *testing.T, port int, text string) string {
 		t.Fatal(err)
 	}
 	return string(got)
+}
+
+// TestTheTokenOfAWebSocketStaysWithTheServer sends a token as browsers do, among the protocols of a WebSocket.
+func TestTheTokenOfAWebSocketStaysWithTheServer(t *testing.T) {
+	const protocol = "base64url.bearer.authorization.k8s.io.c2VjcmV0" // "secret"
+	received := make(chan http.Header, 10)
+	record := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		received <- r.Header
+		http.Error(w, "no", http.StatusForbidden)
+	})
+	backend := httptest.NewServer(record)
+	t.Cleanup(backend.Close)
+	var asked []string
+	w := newWorld(t, record, inPods(backend, &asked))
+	pod := podWith("web", "node", "main")
+	pod.Status = corev1.PodStatus{PodIP: "10.1.2.3", PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}}}
+	w.create(pod, "", "pods")
+	w.create(serviceOf("svc"), "", "services")
+	w.create(slicesOf("svc", "10.1.2.3", "web"), discoveryv1.GroupName, "endpointslices")
+	for path, spoken := range map[string]string{
+		"namespaces/default/pods/pod/exec?command=ls&stdout=1": "v5.channel.k8s.io", "namespaces/default/pods/pod/attach?stdout=1": "v5.channel.k8s.io",
+		"namespaces/default/pods/pod/portforward": "SPDY/3.1+portforward.k8s.io", "namespaces/default/pods/web:80/proxy/": "chat",
+		"namespaces/default/services/svc:http/proxy/": "chat", "nodes/node/proxy/": "chat",
+	} {
+		d := websocket.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Subprotocols: []string{spoken, protocol}}
+		_, answer, err := d.Dial("wss"+strings.TrimPrefix(w.server.URL, "https")+"/api/v1/"+path, http.Header{"Authorization": {"Bearer secret"}})
+		if err == nil || answer == nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		select {
+		case h := <-received:
+			for name, values := range h {
+				if text := strings.Join(values, " "); strings.Contains(text, "secret") || strings.Contains(text, "c2VjcmV0") {
+					t.Errorf("%s: the backend gets %s: %s", path, name, text)
+				}
+			}
+		default:
+			t.Errorf("%s does not reach the backend: %s", path, answer.Status)
+		}
+	}
 }
 
 func TestInvalidSessionsAreRefused(t *testing.T) {

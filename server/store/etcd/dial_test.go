@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -219,4 +220,38 @@ func TestDialLogsAtOnceThatNoServerAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silent is an engine that does not answer.
+type silent struct{ engine }
+
+func (silent) revision(ctx context.Context) (int64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (silent) close() error { return nil }
+
+func TestDialLogsAgainAndAgainWhyNoServerAnswersAndThenEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		o := Options{Endpoints: []string{"unix:///nowhere/etcd"}, DialTimeout: time.Minute, Logger: slog.New(slog.NewTextHandler(&said, nil))}
+		s := newStore(silent{}, "", o.Logger, nil)
+		began := time.Now()
+		if err := s.reach(t.Context(), o); !errors.Is(err, store.ErrUnavailable) || time.Since(began) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		if len(lines) < 9 || len(lines) > 12 {
+			t.Errorf("in a minute there were %d lines", len(lines))
+		}
+		for _, line := range lines {
+			if !strings.Contains(line, "etcd does not answer; trying again") || !strings.Contains(line, "unix:///nowhere/etcd") || !strings.Contains(line, "error=") {
+				t.Errorf("it says %q", line)
+			}
+		}
+	})
 }
