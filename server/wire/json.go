@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/resource"
@@ -71,7 +70,7 @@ func storedText(ctx context.Context, k *resource.Kind, stored []byte, rev store.
 
 // BodyJSON returns the JSON form of a decoded object.
 func BodyJSON(o resource.Object) ([]byte, error) {
-	if u, ok := o.(*unstructured.Unstructured); ok {
+	if u := tree.Of(o); u != nil {
 		return treeJSON(u.Object)
 	}
 	kind := o.GetObjectKind()
