@@ -224,10 +224,13 @@ func (d *definition) refine(version string, object map[string]any) error {
 	return v.schema.Complete(object)
 }
 
-// whole tells that refining would change nothing.
-func (d *definition) whole(version string, text []byte) bool {
+// whole tells that refining would change nothing, and that the text is plain.
+func (d *definition) whole(version string, text []byte) (whole, plain bool) {
 	v := d.versions[version]
-	return v != nil && v.schema.Whole(text)
+	if v == nil {
+		return false, false
+	}
+	return v.schema.Whole(text)
 }
 
 // fill sets the defaults of an object.

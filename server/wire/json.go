@@ -45,17 +45,17 @@ func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Obje
 	}
 	if texts, ok := k.Representation.(written); ok && e.Revision != 0 {
 		var digits [20]byte
-		if form, ok := texts.Written(e.Value, appendVersion(digits[:0], e.Revision)); ok {
-			return append(begun, form...), nil
+		if text, ok := texts.AppendWritten(begun, e.Value, appendVersion(digits[:0], e.Revision)); ok {
+			return text, nil
 		}
 	}
 	form, err := BodyJSON(o)
 	return append(begun, form...), err
 }
 
-// written is a representation that can return the text of what it has just encoded.
+// written is a representation that can append the text of what it has just encoded.
 type written interface {
-	Written(encoded, resourceVersion []byte) (body []byte, ok bool)
+	AppendWritten(b, encoded, resourceVersion []byte) (body []byte, ok bool)
 }
 
 // storedText makes the JSON form of a value that is stored as JSON, if that is possible without decoding it.

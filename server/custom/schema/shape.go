@@ -86,10 +86,13 @@ func hasGeneration(object map[string]any) bool {
 	return meta["generation"] != nil
 }
 
-// Whole tells that Complete would leave an object as it is, which is given as text.
-func (s *Schema) Whole(text []byte) bool {
+// Whole tells that Complete would leave an object as it is, which is given as text, and then whether the text has nothing odd.
+func (s *Schema) Whole(text []byte) (whole, plain bool) {
 	c, err := s.compile()
-	return err == nil && c.plan.Whole(text)
+	if err != nil {
+		return false, false
+	}
+	return c.plan.Whole(text)
 }
 
 // Default fills in what was left out.

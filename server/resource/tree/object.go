@@ -53,13 +53,16 @@ func NewObject(u *unstructured.Unstructured) *Object { return &Object{Object: u,
 
 // ParseObject reads an object as texts. ok is false if it has to be a tree: because of nulls, fractions, errors, or unusual metadata. The text must not
 // be modified afterwards.
-func ParseObject(text string) (o *Object, ok bool) {
+func ParseObject(text string) (o *Object, ok bool) { return parseObject(text, false) }
+
+// parseObject reads an object. known says that the text is known to be plain.
+func parseObject(text string, known bool) (o *Object, ok bool) {
 	o = &Object{}
 	o.Object = &o.meta
-	return o, o.parse(text)
+	return o, o.parse(text, known)
 }
 
-func (o *Object) parse(text string) bool {
+func (o *Object) parse(text string, known bool) bool {
 	o.parts = make([]Part, 0, usualParts)
 	sorted, last, described := true, "", false
 	ended := members(text, func(name, value string) bool {
@@ -67,15 +70,20 @@ func (o *Object) parse(text string) bool {
 		case "metadata":
 			again := described
 			described = true
-			return !again && o.parseMetadata(value)
+			return !again && o.parseMetadata(value, known)
 		case "apiVersion":
 			return o.apiVersion == "" && plainText(value, &o.apiVersion)
 		case "kind":
 			return o.kind == "" && plainText(value, &o.kind)
 		}
-		same, decoded, ok := plain(value)
-		if !ok || unescaped(name) < len(name) {
+		if unescaped(name) < len(name) {
 			return false
+		}
+		same, decoded, ok := value, any(nil), true
+		if !known {
+			if same, decoded, ok = plain(value); !ok {
+				return false
+			}
 		}
 		sorted, last = sorted && name > last, name
 		o.parts = append(o.parts, Part{name, same, decoded})
@@ -265,7 +273,7 @@ func (o *Object) ChangeMetadata(change func(metadata map[string]any)) bool {
 	change(content)
 	text, err := Append(nil, content)
 	o.meta = metav1.ObjectMeta{}
-	return err == nil && o.parseMetadata(string(text))
+	return err == nil && o.parseMetadata(string(text), false)
 }
 
 // Copy returns a copy that may be modified. The managed fields, which are replaced and never modified, are shared.
@@ -298,6 +306,25 @@ func (o *Object) Check(owner any, check func() bool) bool {
 
 // Checked reports whether a check has succeeded since the parts were changed last.
 func (o *Object) Checked() bool { return o.checked != nil }
+
+// size returns about how long the text of the object is.
+func (o *Object) size() int {
+	n := usualSize / 2
+	for i := range o.parts {
+		n += len(o.parts[i].Text) + len(o.parts[i].Name)
+	}
+	for _, values := range []map[string]string{o.meta.Labels, o.meta.Annotations} {
+		for key, value := range values {
+			n += len(key) + len(value)
+		}
+	}
+	for i := range o.meta.ManagedFields {
+		if e := &o.meta.ManagedFields[i]; e.FieldsV1 != nil {
+			n += e.FieldsV1.Size() + usualSize/8
+		}
+	}
+	return n
+}
 
 // append appends the object as Append writes its tree.
 func (o *Object) append(b []byte, resourceVersion string) []byte {

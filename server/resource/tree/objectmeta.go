@@ -18,7 +18,7 @@ func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), 
 const noTime = `"creationTimestamp":null`
 
 // parseMetadata reads metadata. A null means something only as a creation timestamp, where encoders of Go structs write one.
-func (o *Object) parseMetadata(text string) bool {
+func (o *Object) parseMetadata(text string, known bool) bool {
 	if at := strings.Index(text, "null"); at >= 0 {
 		from := at + len("null") - len(noTime)
 		if from < 0 || !strings.HasPrefix(text[from:], noTime) || strings.Contains(text[at+1:], "null") {
@@ -28,11 +28,11 @@ func (o *Object) parseMetadata(text string) bool {
 	if !decode.JSON(bytesOf(text), &o.meta) || o.meta.SelfLink != "" {
 		return false
 	}
-	return o.ordinaryMetadata()
+	return o.ordinaryMetadata(known)
 }
 
 // ordinaryMetadata reports whether the metadata has nothing that is written differently than it was read.
-func (o *Object) ordinaryMetadata() bool {
+func (o *Object) ordinaryMetadata(known bool) bool {
 	m := &o.meta
 	if m.Labels != nil && len(m.Labels) == 0 || m.Annotations != nil && len(m.Annotations) == 0 || m.Finalizers != nil && len(m.Finalizers) == 0 ||
 		m.OwnerReferences != nil && len(m.OwnerReferences) == 0 || m.ManagedFields != nil && len(m.ManagedFields) == 0 || m.Generation < 0 {
@@ -40,16 +40,25 @@ func (o *Object) ordinaryMetadata() bool {
 	}
 	for i := range m.ManagedFields {
 		e := &m.ManagedFields[i]
-		if e.FieldsV1 == nil {
+		if e.FieldsV1 == nil || known {
 			continue
 		}
-		same, _, ok := plain(e.FieldsV1.GetRawString())
+		given := textOf(e.FieldsV1)
+		same, _, ok := plain(given)
 		if !ok || same[0] != '{' {
 			return false
 		}
-		e.FieldsV1.SetRawString(same)
+		if same != given {
+			e.FieldsV1.SetRawString(same)
+		}
 	}
 	return true
+}
+
+// textOf returns the text of a set, which must not be kept longer than the set.
+func textOf(set *metav1.FieldsV1) string {
+	raw := set.GetRawBytes()
+	return unsafe.String(unsafe.SliceData(raw), len(raw))
 }
 
 // metadataWriter writes metadata with its names in sorted order.
@@ -184,7 +193,7 @@ func (w *metadataWriter) manager(e *metav1.ManagedFieldsEntry) {
 	if e.FieldsV1 != nil {
 		w.name("fieldsV1")
 		// A set that was made here has the library's order, which differs from that of names for numbers.
-		same, _, ok := plain(e.FieldsV1.GetRawString())
+		same, _, ok := plain(textOf(e.FieldsV1))
 		if !ok {
 			same = "{}"
 		}

@@ -141,13 +141,13 @@ func Elements(text []byte, f func(value []byte) (more bool)) (ended bool) {
 	return s.space() == ']'
 }
 
-// member returns the value of one member of an object; nil if there is none.
+// member returns the value of one member of an object; nil if there is none. Encoders write no name twice.
 func member(text []byte, name string) (found []byte) {
 	Members(text, func(n, value []byte) bool {
 		if named(n, name) {
 			found = value
 		}
-		return true // if a name occurs several times, the last one counts
+		return found == nil
 	})
 	return found
 }

@@ -31,8 +31,9 @@ type Options struct {
 	Convert                Converter
 	// Refine completes a decoded object: it removes unknown fields, and sets defaults. Nil leaves objects as they are stored.
 	Refine func(version string, object map[string]any) error
-	// Whole reports whether Refine would change nothing in an object, given as text. Nil means never.
-	Whole func(version string, text []byte) bool
+	// Whole reports whether Refine would change nothing in an object, given as text, and then whether the text is plain: written as Append writes it,
+	// without odd values. Nil means never.
+	Whole func(version string, text []byte) (whole, plain bool)
 	// Converted caches conversions, under an edition that stands for everything on which they depend. Nil converts each time, which is right for
 	// converters that call no webhook.
 	Converted *Converted
@@ -109,10 +110,20 @@ func (t *trees) DecodeAll(ctx context.Context, stored []resource.Stored) ([]reso
 
 // asTexts reads stored bytes of our version without decoding them. ok is false if they have to be decoded or refined.
 func (t *trees) asTexts(stored []byte) (o *Object, ok bool) {
-	if !bytes.HasPrefix(stored, t.head) || t.Refine != nil && (t.Whole == nil || !t.Whole(t.Version, stored)) {
+	if !bytes.HasPrefix(stored, t.head) {
 		return nil, false
 	}
-	return ParseObject(string(bytes.TrimSuffix(stored, newline)))
+	known := false
+	if t.Refine != nil {
+		if t.Whole == nil {
+			return nil, false
+		}
+		var whole bool
+		if whole, known = t.Whole(t.Version, stored); !whole {
+			return nil, false
+		}
+	}
+	return parseObject(string(bytes.TrimSuffix(stored, newline)), known)
 }
 
 var newline = []byte("\n")
@@ -182,7 +193,7 @@ const usualSize = 1 << 10
 
 func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
 	if parts, ok := Parts(o); ok && t.Storage == t.Version {
-		return append(parts.append(make([]byte, 0, usualSize), ""), '\n'), nil
+		return append(parts.append(make([]byte, 0, parts.size()), ""), '\n'), nil
 	}
 	u := Of(o)
 	if t.Storage != t.Version {

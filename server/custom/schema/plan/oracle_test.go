@@ -240,7 +240,7 @@ func TestAPlanSaysYesOnlyWhereThePublishedPackagesFindNothing(t *testing.T) {
 					t.Fatalf("%s is not complete (%s): %v", text, why, describe(root))
 				}
 			}
-			if p.Whole(text) {
+			if whole, _ := p.Whole(text); whole {
 				if changed, why := refined(t, object, tree); changed {
 					t.Fatalf("%s is not whole (%s): %v", text, why, describe(root))
 				}

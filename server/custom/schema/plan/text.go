@@ -8,13 +8,15 @@ import (
 	"github.com/millrace/millrace/server/resource/tree"
 )
 
-// Whole tells of an object's text what Complete tells of the object. The text must be written as tree.Append writes it.
-func (p *Plan) Whole(text []byte) bool {
+// Whole tells of an object's text what Complete tells of the object, and then whether the text has nothing odd. The text must be written as tree.Append
+// writes it.
+func (p *Plan) Whole(text []byte) (whole, plain bool) {
 	if p == nil {
-		return false
+		return false, false
 	}
 	r := reader{Plain: tree.PlainOf(text)}
-	return p.root.readMap(&r, true) && strings.TrimSuffix(r.Text[r.At:], "\n") == ""
+	whole = p.root.readMap(&r, true) && strings.TrimSuffix(r.Text[r.At:], "\n") == ""
+	return whole, whole && !r.Odd
 }
 
 // Fits tells that an object is complete and valid.
