@@ -112,7 +112,7 @@ func members(text string, f func(name, value string) bool) bool {
 	if s.space() != '{' {
 		return false
 	}
-	for s.at++; s.space() == '"'; s.at++ {
+	for s.at++; s.space() == '"'; {
 		begun := s.at
 		s.skip()
 		name := text[begun:s.at]
@@ -127,6 +127,9 @@ func members(text string, f func(name, value string) bool) bool {
 		}
 		if s.space() != ',' {
 			break
+		}
+		if s.at++; s.space() != '"' {
+			return false // after a comma comes another member
 		}
 	}
 	if s.space() != '}' {
@@ -256,7 +259,7 @@ func (o *Object) Set(name string, value any) bool {
 	switch {
 	case value == nil:
 		o.keep(name, nil)
-	case odd(value) || unescaped(name) < len(name):
+	case odd(value) || name == "" || unescaped(name) < len(name):
 		return false
 	default:
 		o.keep(name, &Part{name, written(value), value})
@@ -373,7 +376,8 @@ func (o *Object) SetGroupVersionKind(gvk schema.GroupVersionKind) {
 		o.u.SetGroupVersionKind(gvk)
 		return
 	}
-	if o.kind != gvk.Kind || !strings.HasSuffix(o.apiVersion, gvk.Version) || len(o.apiVersion) != len(gvk.Group)+1+len(gvk.Version) || !strings.HasPrefix(o.apiVersion, gvk.Group) {
+	group, version, _ := strings.Cut(o.apiVersion, "/")
+	if o.kind != gvk.Kind || group != gvk.Group || version != gvk.Version {
 		o.apiVersion, o.kind = gvk.ToAPIVersionAndKind()
 	}
 }

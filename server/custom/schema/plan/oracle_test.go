@@ -79,6 +79,9 @@ func (m maker) typed(kind string, depth int) props {
 		}
 	case "any":
 		s.Type, s.XPreserveUnknownFields = "", new(true)
+		if m.chance(20) {
+			s.Enum = []apiextensions.JSON{"a", int64(1)}
+		}
 	case "both":
 		s.Type, s.XIntOrString = "", true
 		if m.chance(50) {

@@ -68,7 +68,11 @@ func (n *node) read(r *reader) bool {
 	if r.valid && (n.odd || n.unknown || n.embedded) {
 		return false
 	}
-	switch c := r.Next(); c {
+	c := r.Next()
+	if r.valid && n.enum != nil && (c == '{' || c == '[') {
+		return false // there are only scalars among the values
+	}
+	switch c {
 	case '{':
 		return !n.unknown && (!r.valid || n.kind == "object" || n.anything()) && n.readMap(r, false)
 	case '[':
