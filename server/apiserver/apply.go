@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/decode"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // applyUpdater returns an updater that applies a configuration (server-side apply).
@@ -35,6 +36,9 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 		}
 		if misfit != nil {
 			return nil, misfit
+		}
+		if u, isTree := merged.(*unstructured.Unstructured); isTree {
+			merged = tree.NewObject(u) // which becomes texts, if that is possible
 		}
 		merged.GetObjectKind().SetGroupVersionKind(c.Kind.GroupVersionKind())
 		c.Kind.Default(merged)

@@ -8,7 +8,6 @@ import (
 	apihelpers "k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -164,9 +163,17 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 		Held:  func(resource.Object) bool { return false },
 		Views: map[string]*resource.RuleSet{},
 		Default: func(o resource.Object) {
-			_ = s.Default(content(o)) // a schema that cannot be read is an error of the validation
+			fill(s, o)
+			if t, ok := o.(*tree.Object); ok {
+				t.Simplify()
+			}
 		},
-		Clean:   func(o resource.Object) ([]error, error) { return s.Prune(content(o)) },
+		Clean: func(o resource.Object) ([]error, error) {
+			if parts, ok := tree.Parts(o); ok && s.Fits(parts) {
+				return nil, nil
+			}
+			return s.Prune(content(o))
+		},
 		Edition: d.versions[v.Name].edition, Life: d.versions[v.Name].life,
 	}
 	k.Changed = changed
@@ -217,10 +224,22 @@ func (d *definition) refine(version string, object map[string]any) error {
 	return v.schema.Complete(object)
 }
 
-// whole tells that refining would change nothing.
-func (d *definition) whole(version string, text []byte) bool {
+// whole tells that refining would change nothing, and that the text is plain.
+func (d *definition) whole(version string, text []byte) (whole, plain bool) {
 	v := d.versions[version]
-	return v != nil && v.schema.Whole(text)
+	if v == nil {
+		return false, false
+	}
+	return v.schema.Whole(text)
 }
 
-func content(o resource.Object) map[string]any { return o.(*unstructured.Unstructured).Object }
+// fill sets the defaults of an object.
+func fill(s *structure.Schema, o resource.Object) {
+	if parts, ok := tree.Parts(o); ok && s.Fits(parts) {
+		return
+	}
+	_ = s.Default(content(o)) // a schema that cannot be read is an error of the validation
+}
+
+// content returns an object as a tree.
+func content(o resource.Object) map[string]any { return tree.Of(o).Object }

@@ -33,10 +33,18 @@ func mainRules(k *resource.Kind, s *structure.Schema) *resource.RuleSet {
 	r := ruleSet()
 	r.Verbs = k.Verbs
 	r.PrepareCreate = func(_ context.Context, o resource.Object) {
-		_ = s.Default(content(o)) // the status that was sent is gone, and may have a default
+		fill(s, o) // the status that was sent is gone, and may have a default
 	}
-	r.Validate = func(ctx context.Context, o resource.Object) field.ErrorList { return s.Validate(ctx, content(o)) }
+	r.Validate = func(ctx context.Context, o resource.Object) field.ErrorList {
+		if parts, ok := tree.Parts(o); ok && s.Fits(parts) && s.Obeys(ctx, parts) {
+			return nil
+		}
+		return s.Validate(ctx, content(o))
+	}
 	r.ValidateUpdate = func(ctx context.Context, o, old resource.Object) field.ErrorList {
+		if parts, ok := tree.Parts(o); ok && s.Fits(parts) && s.Obeys(ctx, parts) {
+			return nil
+		}
 		return s.ValidateUpdate(ctx, content(o), content(old))
 	}
 	r.Warnings = func(_ context.Context, o, old resource.Object) []string { return finalizerWarnings(o, old) }
@@ -48,11 +56,21 @@ func statusRules(s *structure.Schema) *resource.RuleSet {
 	r := ruleSet()
 	r.PrepareUpdate = func(_ context.Context, o, old resource.Object) {
 		owners := o.GetManagedFields()
+		if parts, ok := tree.Parts(o); ok {
+			if before, ok := tree.Parts(old); ok {
+				parts.Describe(before)
+				o.SetManagedFields(owners)
+				return
+			}
+		}
 		meta, _, _ := unstructured.NestedMap(content(old), "metadata") // a copy
 		content(o)["metadata"] = meta
 		o.SetManagedFields(owners)
 	}
 	r.ValidateUpdate = func(ctx context.Context, o, old resource.Object) field.ErrorList {
+		if parts, ok := tree.Parts(o); ok && s.Fits(parts) && s.Obeys(ctx, parts) {
+			return nil
+		}
 		return s.ValidateStatusUpdate(ctx, content(o), content(old))
 	}
 	return r
@@ -60,6 +78,11 @@ func statusRules(s *structure.Schema) *resource.RuleSet {
 
 // changed tells whether an update counts as a new generation: whatever is not metadata does.
 func changed(o, old resource.Object) bool {
+	if now, ok := tree.Parts(o); ok {
+		if before, ok := tree.Parts(old); ok {
+			return !tree.SameParts(now, before)
+		}
+	}
 	a, b := content(o), content(old)
 	for name, value := range a {
 		if before, ok := b[name]; name != "metadata" && (!ok || !tree.Equal(value, before)) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 func steps(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
@@ -75,6 +76,9 @@ func checkScale(k *resource.Kind, s *v1.CustomResourceSubresourceScale) {
 }
 
 func checkNumber(o resource.Object, path string) field.ErrorList {
+	if text, ok := textAt(o, path); ok && (text == "" || fewDigits(text)) {
+		return nil
+	}
 	n, _, err := unstructured.NestedInt64(content(o), steps(path)...)
 	switch at := field.NewPath(path); {
 	case err != nil:
@@ -87,8 +91,33 @@ func checkNumber(o resource.Object, path string) field.ErrorList {
 	return nil
 }
 
+// textAt returns the text of the value at a path, or nothing. ok is false if the object has to be decoded for that.
+func textAt(o resource.Object, path string) (text string, ok bool) {
+	parts, ok := tree.Parts(o)
+	if !ok {
+		return "", false
+	}
+	first, rest, nested := strings.Cut(strings.TrimPrefix(path, "."), ".")
+	part := parts.Part(first)
+	switch {
+	case part == nil:
+		return "", first != "metadata" && first != "kind" && first != "apiVersion"
+	case !nested:
+		return part.Text, true
+	}
+	return tree.At(part.Text, strings.Split(rest, "."))
+}
+
+// fewDigits reports whether a text is an integer that is neither negative nor large.
+func fewDigits(text string) bool {
+	return len(text) < len("2147483647") && strings.Trim(text, "0123456789") == ""
+}
+
 func checkSelector(o resource.Object, path *string) field.ErrorList {
 	if path == nil {
+		return nil
+	}
+	if text, ok := textAt(o, *path); ok && (text == "" || text[0] == '"') {
 		return nil
 	}
 	text, _, err := unstructured.NestedString(content(o), steps(*path)...)

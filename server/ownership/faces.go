@@ -22,7 +22,7 @@ func (f faces) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	}
 	for _, face := range f.kind.Faces {
 		if face.GroupVersionKind == gvk {
-			o := face.New()
+			o := blank(face)
 			o.GetObjectKind().SetGroupVersionKind(gvk)
 			return o, nil
 		}

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // Owners tracks the fields of all kinds. The zero value is ready.
@@ -69,6 +70,10 @@ func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Objec
 	switch {
 	case d.quick == nil:
 	case d.quick.trees != nil:
+		if d.quick.trackParts(old, obj, manager) {
+			return nil
+		}
+		old, obj = asTree(old), asTree(obj)
 		if d.quick.trackTree(old, obj, manager) {
 			return nil
 		}
@@ -83,6 +88,7 @@ func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Objec
 			return nil
 		}
 	}
+	old, obj = asTree(old), asTree(obj)
 	// What the library cannot read is refused by validation, or was there before it was.
 	if err := d.track(face, old, obj, manager); !errors.Is(err, errUnreadable) {
 		return err
@@ -92,6 +98,23 @@ func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Objec
 }
 
 var errUnreadable = errors.New("the library cannot read the object")
+
+// asTree returns an object as the library takes it, if that is a tree.
+func asTree(o resource.Object) resource.Object {
+	if u := tree.Of(o); u != nil {
+		return u
+	}
+	return o
+}
+
+// blank makes an object of a face as the library takes it.
+func blank(face *resource.Face) runtime.Object {
+	o := face.New()
+	if u := tree.Of(o); u != nil {
+		return u
+	}
+	return o
+}
 
 // faced is an object of a kind in the form of a face.
 func faced(face *resource.Face, o resource.Object) any {
@@ -114,7 +137,7 @@ func (d *tracker) track(face *resource.Face, old, obj resource.Object, manager s
 		}
 		return nil
 	}
-	live := face.New()
+	live := blank(face)
 	if old != nil {
 		live = named(face, old)
 	}
@@ -154,6 +177,10 @@ func (w *Owners) Apply(face *resource.Face, view string, live resource.Object, c
 	switch {
 	case d.quick == nil:
 	case d.quick.trees != nil:
+		if merged, ok := d.quick.applyParts(face, live, configuration, manager); ok {
+			return merged, nil
+		}
+		live = asTree(live)
 		if merged, ok := d.quick.applyTree(face, live, configuration, manager); ok {
 			return merged, nil
 		}
@@ -163,7 +190,7 @@ func (w *Owners) Apply(face *resource.Face, view string, live resource.Object, c
 			return merged, nil
 		}
 	}
-	return d.apply(face, live, configuration, manager, force)
+	return d.apply(face, asTree(live), configuration, manager, force)
 }
 
 // apply has the library do it.

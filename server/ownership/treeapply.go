@@ -101,7 +101,7 @@ func (q *quick) applyTreeAgain(c *comparison, live, u *unstructured.Unstructured
 }
 
 // sameObject tells that a configuration is about an object, and says nothing that has no owner.
-func (q *quick) sameObject(live, u *unstructured.Unstructured) bool {
+func (q *quick) sameObject(live metav1.Object, u *unstructured.Unstructured) bool {
 	if name := u.GetName(); name != "" && name != live.GetName() || u.GetNamespace() != "" && u.GetNamespace() != live.GetNamespace() {
 		return false
 	}

@@ -3,10 +3,10 @@ package ownership
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // Objects of custom kinds are trees. How their parts are owned stands in the schema that the library has compiled, so there is
@@ -29,9 +29,9 @@ type aside struct {
 
 // newTrees is nil if the library has no schema of the face's objects.
 func newTrees(face *resource.Face, ignored [][]string) *trees {
-	u, isTree := face.New().(*unstructured.Unstructured)
+	u := tree.Of(face.New())
 	topology, err := face.Of.Topology()
-	if !isTree || err != nil {
+	if u == nil || err != nil {
 		return nil
 	}
 	u.SetGroupVersionKind(face.GroupVersionKind)

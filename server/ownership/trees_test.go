@@ -226,7 +226,7 @@ func TestTreesAreTrackedAndMergedAsTheLibraryDoes(t *testing.T) {
 	})
 	t.Logf("quick: %v, left to the library: %v", quick, slow)
 	// What is applied again mostly touches what others own by now, which is the library's.
-	for how, least := range map[string]float64{"create": 0.7, "update": 0.7, "apply new": 0.7, "apply again": 0.1} {
+	for how, least := range map[string]float64{"parts": 0.7, "create": 0.7, "update": 0.7, "apply new": 0.7, "apply again": 0.1} {
 		if float64(quick[how]) < least*float64(quick[how]+slow[how]) {
 			t.Errorf("too much is left to the library: %s", how)
 		}
@@ -246,7 +246,7 @@ func (g *garden) step() {
 }
 
 func (g *garden) random() *unstructured.Unstructured {
-	u := g.kind.New().(*unstructured.Unstructured)
+	u := tree.Of(g.kind.New())
 	for name, s := range g.properties {
 		if name != "apiVersion" && name != "kind" && name != "metadata" && g.IntN(4) > 0 {
 			u.Object[name] = g.value(s)
@@ -329,8 +329,40 @@ func (g *garden) update(view, manager string) {
 		}
 		g.compare(view+" "+how+" by "+manager, got, want, obj)
 	}
+	g.updateParts(view, manager, obj, want, wrong)
 	g.live = want
 	g.live.SetUID("u")
+}
+
+// updateParts does the same with objects whose parts are texts. What has not changed must be right, as it is known to be where objects are checked first.
+func (g *garden) updateParts(view, manager string, obj, want *unstructured.Unstructured, wrong error) {
+	now, ok := inParts(g.T, obj)
+	if !ok || wrong != nil {
+		return
+	}
+	var old resource.Object
+	if g.live != nil {
+		if old, ok = inParts(g.T, g.live); !ok {
+			return
+		}
+		now.Check("here", func() bool { return true })
+	}
+	how := "parts"
+	if !g.owners.tracker(g.kind.Faces[0], view).quick.trackParts(old, now, manager) {
+		g.slow[how]++
+		return
+	}
+	g.quick[how]++
+	g.compare(view+" update of parts by "+manager, now.Tree(), want, obj)
+}
+
+func inParts(t *testing.T, u *unstructured.Unstructured) (o *tree.Object, ok bool) {
+	t.Helper()
+	text, err := tree.Append(nil, u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree.ParseObject(string(text))
 }
 
 func (g *garden) compare(what string, got, want, given *unstructured.Unstructured) {
@@ -361,6 +393,9 @@ func (g *garden) apply(view, manager string) {
 	g.last[view+manager] = configuration
 	d := g.owners.tracker(g.kind.Faces[0], view)
 	want, wrong := d.apply(d.face, live, configuration.DeepCopy(), manager, true)
+	if live != nil {
+		g.applyParts(d, view, manager, configuration, want, wrong)
+	}
 	got, ok := d.quick.applyTree(d.face, g.old(), configuration.DeepCopy(), manager)
 	if !ok {
 		g.slow[how]++
@@ -378,6 +413,26 @@ func (g *garden) apply(view, manager string) {
 		g.live = want.(*unstructured.Unstructured)
 		g.live.SetUID("u")
 	}
+}
+
+// applyParts does the same to an object whose parts are texts.
+func (g *garden) applyParts(d *tracker, view, manager string, configuration *unstructured.Unstructured, want resource.Object, wrong error) {
+	live, ok := inParts(g.T, g.live)
+	if !ok || wrong != nil {
+		return
+	}
+	before := d.face.Of.Default
+	d.face.Of.Default = func(o resource.Object) {
+		o.(*tree.Object).Check("here", func() bool { return true })
+	}
+	got, ok := d.quick.applyParts(d.face, live, configuration.DeepCopy(), manager)
+	d.face.Of.Default = before
+	if !ok {
+		g.slow["parts applied"]++
+		return
+	}
+	g.quick["parts applied"]++
+	g.compare(view+" parts applied by "+manager, got.Tree(), want.(*unstructured.Unstructured), configuration)
 }
 
 // shake changes texts and numbers.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/resource"
@@ -46,17 +45,17 @@ func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Obje
 	}
 	if texts, ok := k.Representation.(written); ok && e.Revision != 0 {
 		var digits [20]byte
-		if form, ok := texts.Written(e.Value, appendVersion(digits[:0], e.Revision)); ok {
-			return append(begun, form...), nil
+		if text, ok := texts.AppendWritten(begun, e.Value, appendVersion(digits[:0], e.Revision)); ok {
+			return text, nil
 		}
 	}
 	form, err := BodyJSON(o)
 	return append(begun, form...), err
 }
 
-// written is a representation that can return the text of what it has just encoded.
+// written is a representation that can append the text of what it has just encoded.
 type written interface {
-	Written(encoded, resourceVersion []byte) (body []byte, ok bool)
+	AppendWritten(b, encoded, resourceVersion []byte) (body []byte, ok bool)
 }
 
 // storedText makes the JSON form of a value that is stored as JSON, if that is possible without decoding it.
@@ -71,7 +70,7 @@ func storedText(ctx context.Context, k *resource.Kind, stored []byte, rev store.
 
 // BodyJSON returns the JSON form of a decoded object.
 func BodyJSON(o resource.Object) ([]byte, error) {
-	if u, ok := o.(*unstructured.Unstructured); ok {
+	if u := tree.Of(o); u != nil {
 		return treeJSON(u.Object)
 	}
 	kind := o.GetObjectKind()

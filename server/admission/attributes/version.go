@@ -8,13 +8,13 @@ import (
 	"reflect"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace/millrace/server/admission/match"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // Version is a request in the version of one resource.
@@ -115,7 +115,7 @@ func JSON(o runtime.Object) ([]byte, error) {
 // Read makes an object of the version of JSON.
 func (v *Version) Read(text []byte) (runtime.Object, error) {
 	into := v.model()
-	if u, ok := into.(*unstructured.Unstructured); ok {
+	if u := tree.Of(into); u != nil {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &u.Object); err != nil {
 			return nil, err
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/google/cel-go/interpreter"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -24,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/policycel"
 	"github.com/millrace/millrace/server/admission/attributes"
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 const (
@@ -97,17 +97,17 @@ func value(o runtime.Object, plain bool) (any, error) {
 	if o == nil {
 		return types.NullValue, nil
 	}
-	if u, ok := o.(*unstructured.Unstructured); ok {
+	if u := tree.Of(o); u != nil {
 		return types.DefaultTypeAdapter.NativeToValue(u.Object), nil
 	}
 	if !plain {
 		return common.SchemalessTypedToVal(o), nil
 	}
-	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, err
 	}
-	return types.DefaultTypeAdapter.NativeToValue(tree), nil
+	return types.DefaultTypeAdapter.NativeToValue(content), nil
 }
 
 // Review is what expressions see of a request.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 
 	"github.com/millrace/millrace/server/custom/schema/plan"
+	"github.com/millrace/millrace/server/custom/schema/rules"
 )
 
 // Schema is the schema of one version.
@@ -34,6 +35,7 @@ type compiled struct {
 	// whole checks an object, status that part alone; it is nil if the schema says nothing of it.
 	whole, status validation.SchemaValidator
 	rules         func() *cel.Validator // CEL
+	hold          func() *rules.Rules   // the same, where all of them hold
 }
 
 // Source reads the schema of a version, which may be nil, and tells whether unknown fields are preserved everywhere.
@@ -92,6 +94,12 @@ func compile(from *v1.CustomResourceValidation, preserve bool) (*compiled, error
 		}
 		const isRoot = true
 		return cel.NewValidator(c.tree, isRoot, costLimit)
+	})
+	c.hold = sync.OnceValue(func() *rules.Rules {
+		if c.tree == nil {
+			return nil
+		}
+		return rules.Compile(c.tree, costLimit, costBudget)
 	})
 	return c, nil
 }

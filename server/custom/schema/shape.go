@@ -1,12 +1,15 @@
 package schema
 
 import (
+	"context"
 	"fmt"
 
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // Prune drops from an object what the schema does not know, and nulls that mean nothing. It returns what it has found, as
@@ -83,10 +86,13 @@ func hasGeneration(object map[string]any) bool {
 	return meta["generation"] != nil
 }
 
-// Whole tells that Complete would leave an object as it is, which is given as text.
-func (s *Schema) Whole(text []byte) bool {
+// Whole tells that Complete would leave an object as it is, which is given as text, and then whether the text has nothing odd.
+func (s *Schema) Whole(text []byte) (whole, plain bool) {
 	c, err := s.compile()
-	return err == nil && c.plan.Whole(text)
+	if err != nil {
+		return false, false
+	}
+	return c.plan.Whole(text)
 }
 
 // Default fills in what was left out.
@@ -97,4 +103,16 @@ func (s *Schema) Default(object map[string]any) error {
 	}
 	defaulting.Default(object, c.tree)
 	return nil
+}
+
+// Fits tells that neither Prune nor Default would change an object, and that nothing is wrong with it, CEL rules aside. A no means nothing.
+func (s *Schema) Fits(o *tree.Object) bool {
+	c, err := s.compile()
+	return err == nil && c.plan != nil && o.Check(c.plan, func() bool { return c.plan.Fits(o) })
+}
+
+// Obeys tells that no CEL rule is broken. A no means nothing.
+func (s *Schema) Obeys(ctx context.Context, o *tree.Object) bool {
+	c, err := s.compile()
+	return err == nil && c.hold().Hold(ctx, o)
 }

@@ -18,6 +18,21 @@ func Tree(text []byte) (object map[string]any, ok bool) {
 	return object, ok && r.peek() == 0 && r.at == len(r.text)
 }
 
+// Value decodes the text of any value in the same way.
+func Value(text string) (value any, ok bool) {
+	r := reader{text: text}
+	r.peek()
+	value, ok = r.any()
+	return value, ok && r.peek() == 0 && r.at == len(r.text)
+}
+
+// Quoted decodes a string with its quotation marks.
+func Quoted(text string) (s string, ok bool) {
+	r := reader{text: text}
+	s, ok = r.quoted()
+	return s, ok && r.at == len(text)
+}
+
 // any reads the value at the current place, where there is no white space.
 func (r *reader) any() (any, bool) {
 	if r.at >= len(r.text) {

@@ -17,25 +17,33 @@ func (t *trees) Body(ctx context.Context, stored, resourceVersion []byte) (body 
 			return nil, false
 		}
 		stored = text // this text is already refined
-	} else if !t.Whole(t.Version, stored) {
+	} else if whole, _ := t.Whole(t.Version, stored); !whole {
 		return nil, false
 	}
-	return t.Written(stored, resourceVersion)
+	return t.AppendWritten(make([]byte, 0, len(stored)+len(versionMember)+len(resourceVersion)), stored, resourceVersion)
 }
 
-// Written returns the body of an object that was just encoded in the form in which it is shown, so that it need not be checked.
-func (t *trees) Written(stored, resourceVersion []byte) (body []byte, ok bool) {
+// AppendWritten appends the body of an object that was just encoded in the form in which it is shown, so that it need not be checked. If ok is false,
+// nothing is appended.
+func (t *trees) AppendWritten(b, stored, resourceVersion []byte) (body []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(stored, t.head)
 	if !ok {
-		return nil, false
+		return b, false
 	}
-	return splice(bytes.TrimSuffix(rest, []byte("\n")), resourceVersion)
+	body, ok = splice(b, bytes.TrimSuffix(rest, newline), resourceVersion)
+	if !ok {
+		return b, false
+	}
+	return body, true
 }
+
+// versionMember is what is written with a resource version.
+const versionMember = `,"resourceVersion":""`
 
 var metadataHead = []byte(`"metadata":{`)
 
-// splice inserts a resource version into the metadata, which come first, at the place where an encoder would write it.
-func splice(rest, resourceVersion []byte) (body []byte, ok bool) {
+// splice appends a body with a resource version in the metadata, which come first, at the place where an encoder would write it.
+func splice(body, rest, resourceVersion []byte) (_ []byte, ok bool) {
 	if !bytes.HasPrefix(rest, metadataHead) {
 		return nil, false
 	}
@@ -56,7 +64,6 @@ func splice(rest, resourceVersion []byte) (body []byte, ok bool) {
 		}
 		s.at++
 	}
-	body = make([]byte, 0, len(rest)+len(name)+len(resourceVersion)+len(`:"",`))
 	body = append(body, rest[:at]...)
 	if !ok { // it becomes the last member
 		if at >= len(rest) || rest[at] != '}' {

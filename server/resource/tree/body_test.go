@@ -14,7 +14,7 @@ import (
 func TestTheBodyOfStoredTextIsWhatDecodingAndEncodingMake(t *testing.T) {
 	r := tree.New(tree.Options{
 		Identity: &resource.Identity{Group: "example.com", Resource: "tabs"}, Version: "v1", Storage: "v1", Kind: "Tab",
-		Whole: func(string, []byte) bool { return true },
+		Whole: func(string, []byte) (whole, plain bool) { return true, false },
 	})
 	texts := r.(resource.Texts)
 	for _, meta := range []map[string]any{

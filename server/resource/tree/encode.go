@@ -19,15 +19,19 @@ func Append(b []byte, object map[string]any) ([]byte, error) {
 // encoder reuses memory for the names of maps, which are written in sorted order.
 type encoder struct {
 	names []string // a stack
+	room  []byte   // for texts that are copied
 }
 
 var encoders = sync.Pool{New: func() any { return &encoder{} }}
 
-// maxNames bounds the memory that is kept, which is cleared each time.
-const maxNames = 512
+// These bound the memory that is kept. The names are cleared each time.
+const (
+	maxNames = 512
+	maxRoom  = 16 << 10
+)
 
 func (e *encoder) release() {
-	if cap(e.names) > maxNames {
+	if cap(e.names) > maxNames || cap(e.room) > maxRoom {
 		return
 	}
 	clear(e.names[:cap(e.names)])

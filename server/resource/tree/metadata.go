@@ -10,8 +10,11 @@ import (
 // Lean returns an object for callers that read its metadata but not the field sets of its managers, which would have to be encoded each time. If
 // there is nothing to save, it returns the object itself.
 func Lean(o metav1.Object) metav1.Object {
-	u, isTree := o.(*unstructured.Unstructured)
-	if !isTree {
+	if _, ok := Parts(o); ok {
+		return o
+	}
+	u := Of(o)
+	if u == nil {
 		return o
 	}
 	managers, ok := Managers(ManagedFields(u))

@@ -1,9 +1,11 @@
 package tree
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // scanner walks through valid JSON text without decoding it. Stored text was written by an encoder; invalid text ends the walk early and does nothing
@@ -53,12 +55,20 @@ func ends(c byte) bool {
 }
 
 func (s *scanner) skipString() {
-	for s.at++; s.at < len(s.text); s.at++ {
-		switch s.text[s.at] {
-		case '\\':
-			s.at++
-		case '"':
-			s.at++
+	from := s.at + 1
+	for at := from; at < len(s.text); {
+		n := bytes.IndexByte(s.text[at:], '"')
+		if n < 0 {
+			break
+		}
+		at += n + 1
+		// The quotation mark is part of the string if it comes after an odd number of backslashes.
+		escapes := 0
+		for i := at - 2; i >= from && s.text[i] == '\\'; i-- {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			s.at = at
 			return
 		}
 	}
@@ -131,13 +141,13 @@ func Elements(text []byte, f func(value []byte) (more bool)) (ended bool) {
 	return s.space() == ']'
 }
 
-// member returns the value of one member of an object; nil if there is none.
+// member returns the value of one member of an object; nil if there is none. Encoders write no name twice.
 func member(text []byte, name string) (found []byte) {
 	Members(text, func(n, value []byte) bool {
 		if named(n, name) {
 			found = value
 		}
-		return true // if a name occurs several times, the last one counts
+		return found == nil
 	})
 	return found
 }
@@ -185,4 +195,19 @@ func scalar(value []byte) string {
 		return strconv.FormatInt(n, 10)
 	}
 	return ""
+}
+
+// At returns the text of the value at a path in the text of an object; nothing if there is none. ok is false if something on the way is no object.
+func At(text string, path []string) (found string, ok bool) {
+	at := bytesOf(text)
+	for _, name := range path {
+		if len(at) == 0 {
+			return "", true
+		}
+		if at[0] != '{' {
+			return "", false
+		}
+		at = member(at, name)
+	}
+	return unsafe.String(unsafe.SliceData(at), len(at)), true
 }

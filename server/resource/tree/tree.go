@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,8 +31,9 @@ type Options struct {
 	Convert                Converter
 	// Refine completes a decoded object: it removes unknown fields, and sets defaults. Nil leaves objects as they are stored.
 	Refine func(version string, object map[string]any) error
-	// Whole reports whether Refine would change nothing in an object, given as text. Nil means never.
-	Whole func(version string, text []byte) bool
+	// Whole reports whether Refine would change nothing in an object, given as text, and then whether the text is plain: written as Append writes it,
+	// without odd values. Nil means never.
+	Whole func(version string, text []byte) (whole, plain bool)
 	// Converted caches conversions, under an edition that stands for everything on which they depend. Nil converts each time, which is right for
 	// converters that call no webhook.
 	Converted *Converted
@@ -53,7 +55,7 @@ type trees struct {
 func (t *trees) apiVersion(version string) string { return t.Identity.Group + "/" + version }
 
 func (t *trees) New() resource.Object {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": t.apiVersion(t.Version), "kind": t.Kind}}
+	return NewObject(&unstructured.Unstructured{Object: map[string]any{"apiVersion": t.apiVersion(t.Version), "kind": t.Kind}})
 }
 
 func (t *trees) Attributes(stored []byte) (resource.Attributes, error) {
@@ -82,6 +84,10 @@ func (t *trees) DecodeAll(ctx context.Context, stored []resource.Stored) ([]reso
 				continue
 			}
 		}
+		if o, ok := t.asTexts(s.Bytes); ok {
+			out[i] = o
+			continue
+		}
 		u, version, err := t.read(s.Bytes)
 		if err != nil {
 			return nil, err
@@ -101,6 +107,26 @@ func (t *trees) DecodeAll(ctx context.Context, stored []resource.Stored) ([]reso
 	}
 	return out, nil
 }
+
+// asTexts reads stored bytes of our version without decoding them. ok is false if they have to be decoded or refined.
+func (t *trees) asTexts(stored []byte) (o *Object, ok bool) {
+	if !bytes.HasPrefix(stored, t.head) {
+		return nil, false
+	}
+	known := false
+	if t.Refine != nil {
+		if t.Whole == nil {
+			return nil, false
+		}
+		var whole bool
+		if whole, known = t.Whole(t.Version, stored); !whole {
+			return nil, false
+		}
+	}
+	return parseObject(string(bytes.TrimSuffix(stored, newline)), known)
+}
+
+var newline = []byte("\n")
 
 // read decodes stored bytes in their own version.
 func (t *trees) read(stored []byte) (u *unstructured.Unstructured, version string, err error) {
@@ -132,7 +158,7 @@ func (t *trees) convertAt(ctx context.Context, stored []resource.Stored, all []r
 	}
 	in := make([]*unstructured.Unstructured, len(places))
 	for i, at := range places {
-		in[i] = all[at].(*unstructured.Unstructured)
+		in[i] = Of(all[at])
 	}
 	done, err := t.Convert.Convert(ctx, in, t.Version)
 	if err != nil {
@@ -166,7 +192,10 @@ func (t *trees) refine(version string, u *unstructured.Unstructured) error {
 const usualSize = 1 << 10
 
 func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
-	u := o.(*unstructured.Unstructured)
+	if parts, ok := Parts(o); ok && t.Storage == t.Version {
+		return append(parts.append(make([]byte, 0, parts.size()), ""), '\n'), nil
+	}
+	u := Of(o)
 	if t.Storage != t.Version {
 		in := u.DeepCopy()
 		in.SetResourceVersion("")
@@ -183,10 +212,25 @@ func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
+// bothParts returns two objects if the parts of both are texts.
+func bothParts(a, b resource.Object) (x, y *Object, ok bool) {
+	x, isX := Parts(a)
+	y, isY := Parts(b)
+	return x, y, isX && isY
+}
+
 func (t *trees) Keep(o, old resource.Object, part string) {
-	to := o.(*unstructured.Unstructured).Object
+	if now, ok := Parts(o); ok && old == nil {
+		now.keep(part, nil)
+		return
+	}
+	if now, before, ok := bothParts(o, old); ok {
+		now.keep(part, before.Part(part))
+		return
+	}
+	to := Of(o).Object
 	if old != nil {
-		if value, ok := old.(*unstructured.Unstructured).Object[part]; ok {
+		if value, ok := Of(old).Object[part]; ok {
 			to[part] = value
 			return
 		}
@@ -195,7 +239,13 @@ func (t *trees) Keep(o, old resource.Object, part string) {
 }
 
 func (t *trees) KeepAllBut(o, old resource.Object, part string) {
-	to, from := o.(*unstructured.Unstructured).Object, old.(*unstructured.Unstructured).Object
+	if now, before, ok := bothParts(o, old); ok {
+		mine := now.Part(part)
+		now.parts, now.checked = slices.Clone(before.parts), nil
+		now.keep(part, mine)
+		return
+	}
+	to, from := Of(o).Object, Of(old).Object
 	for name := range to {
 		if _, ok := from[name]; !ok && name != part {
 			delete(to, name)
@@ -209,5 +259,8 @@ func (t *trees) KeepAllBut(o, old resource.Object, part string) {
 }
 
 func (t *trees) Same(a, b resource.Object, part string) bool {
-	return Equal(a.(*unstructured.Unstructured).Object[part], b.(*unstructured.Unstructured).Object[part])
+	if x, y, ok := bothParts(a, b); ok {
+		return x.text(part) == y.text(part)
+	}
+	return Equal(Of(a).Object[part], Of(b).Object[part])
 }

@@ -11,10 +11,10 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unsafe"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	strictjson "sigs.k8s.io/json"
@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/server/apiserver/internal/status"
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/decode"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // Body is the body of a request, not yet decoded.
@@ -129,8 +130,8 @@ func (b Body) DecodeInto(into runtime.Object, want schema.GroupVersionKind) (str
 
 // Unmarshal decodes a text into a zero object. The text must not be modified afterwards.
 func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
-	if u, ok := into.(*unstructured.Unstructured); ok {
-		return unmarshalTree(text, u)
+	if o, ok := into.(*tree.Object); ok {
+		return unmarshalTree(text, o)
 	}
 	if decode.JSON(text, into) {
 		return nil, nil
@@ -140,7 +141,14 @@ func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
 }
 
 // unmarshalTree decodes a text into an object that must contain its kind.
-func unmarshalTree(text []byte, into *unstructured.Unstructured) (strict []error, err error) {
+func unmarshalTree(text []byte, o *tree.Object) (strict []error, err error) {
+	if len(text) > 0 {
+		if parsed, ok := tree.ParseObject(unsafe.String(&text[0], len(text))); ok {
+			o.Become(parsed)
+			return nil, nil
+		}
+	}
+	into := o.Tree()
 	var ok bool
 	if into.Object, ok = decode.Tree(text); !ok {
 		into.Object = nil
@@ -157,11 +165,11 @@ func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 	own := typeMetaOf(into)
 	strict, failure := Unmarshal(text, into)
 	var said metav1.TypeMeta
-	u, isTree := into.(*unstructured.Unstructured)
+	o, isTree := into.(*tree.Object)
 	switch ordinary := failure == nil && len(strict) == 0; {
 	case own != nil && ordinary:
 		said = *own
-	case isTree && ordinary && typeMetaIn(u.Object, &said):
+	case isTree && ordinary && typeMetaIn(o, &said):
 	default:
 		if said, err = identify(text); err != nil { // an error in kind or apiVersion is reported before all others
 			return nil, Body{Bytes: text}.unrecognized(want, err)
@@ -178,8 +186,13 @@ func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 }
 
 // typeMetaIn reads the version and kind of an object, and reports whether it has both.
-func typeMetaIn(object map[string]any, said *metav1.TypeMeta) bool {
+func typeMetaIn(o *tree.Object, said *metav1.TypeMeta) bool {
+	if parts, ok := tree.Parts(o); ok {
+		said.APIVersion, said.Kind = parts.Said()
+		return true
+	}
 	var hasVersion, hasKind bool
+	object := o.Tree().Object
 	said.APIVersion, hasVersion = object["apiVersion"].(string)
 	said.Kind, hasKind = object["kind"].(string)
 	return hasVersion && hasKind

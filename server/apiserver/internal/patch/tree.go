@@ -1,7 +1,6 @@
 package patch
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/server/resource"
@@ -64,14 +63,51 @@ func nullFree(value any) bool {
 }
 
 // Apply returns a patched copy of an object.
-func (t Tree) Apply(face *resource.Face, old resource.Object) (changed *unstructured.Unstructured, ok bool) {
-	u, isTree := old.(*unstructured.Unstructured)
-	if t == nil || !isTree || face.From != nil {
+func (t Tree) Apply(face *resource.Face, old resource.Object) (changed *tree.Object, ok bool) {
+	if t == nil || face.From != nil {
 		return nil, false
 	}
-	changed = tree.Copy(u)
-	merge(changed.Object, t)
-	changed.SetGroupVersionKind(face.GroupVersionKind)
+	if parts, isTexts := tree.Parts(old); isTexts {
+		if changed, ok = t.applyParts(parts); ok {
+			changed.SetGroupVersionKind(face.GroupVersionKind)
+			return changed, true
+		}
+	}
+	u := tree.Of(old)
+	if u == nil {
+		return nil, false
+	}
+	u = tree.Copy(u)
+	merge(u.Object, t)
+	u.SetGroupVersionKind(face.GroupVersionKind)
+	return tree.NewObject(u), true
+}
+
+// applyParts patches an object whose parts are texts, and decodes only those parts that the patch names.
+func (t Tree) applyParts(old *tree.Object) (changed *tree.Object, ok bool) {
+	changed = old.Copy()
+	for name, value := range t {
+		patch, isMap := value.(map[string]any)
+		switch {
+		case name == "metadata":
+			if !isMap || !changed.ChangeMetadata(func(metadata map[string]any) { merge(metadata, patch) }) {
+				return nil, false
+			}
+			continue
+		case isMap:
+			inner := map[string]any{}
+			if part := old.Part(name); part != nil && part.Text[0] == '{' {
+				inner = part.Decode().(map[string]any)
+			}
+			merge(inner, patch)
+			value = inner
+		default:
+			value = tree.CopyValue(value)
+		}
+		if !changed.Set(name, value) {
+			return nil, false
+		}
+	}
 	return changed, true
 }
 

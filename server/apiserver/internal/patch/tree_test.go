@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/randomly"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // TestTreesArePatchedAsTheirTextsAre merges random patches into random objects both ways.
@@ -20,7 +22,7 @@ func TestTreesArePatchedAsTheirTextsAre(t *testing.T) {
 	random := rand.New(rand.NewPCG(randomly.Seed(t), 1))
 	face := &resource.Face{
 		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"},
-		New:              func() runtime.Object { return &unstructured.Unstructured{} },
+		New:              func() runtime.Object { return tree.NewObject(&unstructured.Unstructured{}) },
 	}
 	var value func(depth int, nulls bool) any
 	object := func(depth int, nulls bool) map[string]any {
@@ -43,11 +45,11 @@ func TestTreesArePatchedAsTheirTextsAre(t *testing.T) {
 		}
 		return "text"
 	}
-	short := 0
-	const rounds = 3000
+	short, inParts := 0, 0
+	const rounds = 6000
 	for range rounds {
 		old := &unstructured.Unstructured{Object: object(0, random.IntN(3) == 0)}
-		old.Object["metadata"] = map[string]any{"name": "x", "managedFields": []any{map[string]any{"manager": "m"}}}
+		old.Object["metadata"] = map[string]any{"name": "x", "uid": "u", "managedFields": []any{map[string]any{"manager": "m"}}}
 		old.SetGroupVersionKind(face.GroupVersionKind)
 		changes := object(0, true)
 		switch random.IntN(8) {
@@ -60,9 +62,9 @@ func TestTreesArePatchedAsTheirTextsAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree := TreeOf(types.MergePatchType, text)
+		change := TreeOf(types.MergePatchType, text)
 		before := old.DeepCopy()
-		got, ok := tree.Apply(face, old)
+		got, ok := change.Apply(face, old)
 		if !reflect.DeepEqual(old, before) {
 			t.Fatalf("%s has changed what was there: %v", text, before)
 		}
@@ -70,17 +72,26 @@ func TestTreesArePatchedAsTheirTextsAre(t *testing.T) {
 			continue
 		}
 		short++
-		change, err := Compile(types.MergePatchType, text, face.New)
+		if whole, err := old.MarshalJSON(); err != nil {
+			t.Fatal(err)
+		} else if parts, ok := tree.ParseObject(strings.TrimSpace(string(whole))); ok {
+			inParts++
+			again, ok := change.Apply(face, parts)
+			if !ok || !reflect.DeepEqual(tree.Of(again), tree.Of(got)) || !reflect.DeepEqual(tree.Of(parts), old) {
+				t.Fatalf("%s into %s: the parts became %v, the tree %v", text, whole, tree.Of(again), tree.Of(got))
+			}
+		}
+		compiled, err := Compile(types.MergePatchType, text, face.New)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _, strict, err := Whole(face, types.MergePatchType, old, text, change)
-		if err != nil || len(strict) > 0 || !reflect.DeepEqual(got, want) {
+		want, _, strict, err := Whole(face, types.MergePatchType, old, text, compiled)
+		if err != nil || len(strict) > 0 || !reflect.DeepEqual(tree.Of(got), tree.Of(want)) {
 			t.Fatalf("%s into %v\n got %v\nwant %v (%v, %v)", text, before, got, want, strict, err)
 		}
 	}
-	if short < rounds/2 {
-		t.Errorf("only %d of %d went the short way", short, rounds)
+	if short < rounds/2 || inParts < rounds/10 {
+		t.Errorf("only %d of %d went the short way, %d in parts", short, rounds, inParts)
 	}
 	for text, kind := range map[string]types.PatchType{`{"a":"b"}`: types.JSONPatchType, `{"a":[null]}`: types.MergePatchType, `[]`: types.MergePatchType, `{"a":1,"a":2}`: types.MergePatchType} {
 		if TreeOf(kind, []byte(text)) != nil {
