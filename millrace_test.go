@@ -163,7 +163,7 @@ func TestASecondClusterOnTheSameDirectoryIsRefused(t *testing.T) {
 func sliceOfTheAPI(t *testing.T, c *millrace.Cluster) *discoveryv1.EndpointSlice {
 	t.Helper()
 	w, err := clientset(t, c).DiscoveryV1().EndpointSlices("default").Watch(t.Context(),
-		metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: "NotOlderThan", AllowWatchBookmarks: true})
+		metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: "NotOlderThan", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(60))})
 	if err != nil {
 		t.Fatal(err)
 	}

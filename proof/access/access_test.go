@@ -142,7 +142,7 @@ func TestOnlyThoseImpersonateWhoMay(t *testing.T) {
 }
 
 func TestATokenOfAPodNamesThePodAndItsNode(t *testing.T) {
-	c := alone(t)
+	c := startAPIServer(t)
 	c.account("worker")
 	node, err := c.admin.CoreV1().Nodes().Create(c.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, metav1.CreateOptions{})
 	c.must(err)
