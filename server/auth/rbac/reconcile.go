@@ -73,7 +73,7 @@ func reconcile[P resource.Object](ctx context.Context, r *registry.Registry, of 
 		return err
 	}
 	for try := 1; ; try++ {
-		err := reconcileOnce(ctx, s, want, complete)
+		err := reconcileOnce(ctx, s, want, complete, registry.Freshness{Any: try == 1}) // the cache may be behind what has been deleted or made
 		if try < conflicts && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)) {
 			continue
 		}
@@ -84,14 +84,14 @@ func reconcile[P resource.Object](ctx context.Context, r *registry.Registry, of 
 	}
 }
 
-func reconcileOnce[P resource.Object](ctx context.Context, s *registry.Storage, want P, complete func(present, want P) error) error {
+func reconcileOnce[P resource.Object](ctx context.Context, s *registry.Storage, want P, complete func(present, want P) error, fresh registry.Freshness) error {
 	create := func() error {
 		o := want.DeepCopyObject().(P)
 		s.Kind().Default(o)
 		_, err := s.Create(ctx, o.GetNamespace(), o, registry.WriteOptions{})
 		return err
 	}
-	if _, err := s.Get(ctx, want.GetNamespace(), want.GetName(), registry.Freshness{Any: true}); apierrors.IsNotFound(err) {
+	if _, err := s.Get(ctx, want.GetNamespace(), want.GetName(), fresh); apierrors.IsNotFound(err) {
 		return create()
 	}
 	var incomplete error
