@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/controllers/podview"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/queue"
 )
 
 const name = "node-lifecycle-controller"
@@ -50,7 +51,7 @@ func (o Options) Entry() loop.Entry {
 	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, Source: "node-controller", New: o.new}
 }
 
-// recheck is the delay before a taint that the rate did not allow is tried again.
+// recheck is the delay before a taint that the rate did not allow is tried again, and the longest delay after an error.
 const recheck = 5 * time.Second
 
 type controller struct {
@@ -88,6 +89,9 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	}
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: n.sync,
+		// A node that failed while the API was unavailable is given up soon after it is available again, as in Kubernetes, which looks at all nodes every
+		// 5 seconds. With the usual delays that could take a quarter of an hour.
+		Queue: queue.Options[loop.Key]{MaxDelay: recheck, RetryRate: 100},
 		// A renewed lease does not wake the loop: the node is synced when its grace period would have ended, and then has more of
 		// it.
 		Watches: []loop.Watch{loop.Self(n.nodes), loop.Reads(n.pods), loop.Changes(n.leases, n.renewed)},

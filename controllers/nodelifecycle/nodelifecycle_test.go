@@ -205,6 +205,12 @@ func TestALeaseThatTheCacheDoesNotShowYetKeepsItsNode(t *testing.T) {
 }
 
 func TestTheGracePeriodStartsAgainAfterTheAPIWasUnavailable(t *testing.T) {
+	for _, outage := range []time.Duration{4 * time.Minute, 10 * time.Minute, time.Hour} {
+		t.Run(outage.String(), func(t *testing.T) { testOutage(t, outage) })
+	}
+}
+
+func testOutage(t *testing.T, outage time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 3)
 		c.renew(time.Minute, 0, 1, 2)
@@ -217,7 +223,7 @@ func TestTheGracePeriodStartsAgainAfterTheAPIWasUnavailable(t *testing.T) {
 			return nil
 		}, nil)
 		c.server.DropWatches()
-		time.Sleep(10 * time.Minute) // kubelets cannot renew their leases either
+		time.Sleep(outage) // kubelets cannot renew their leases either
 		away.Store(false)
 		time.Sleep(20 * time.Second)
 		c.renew(2*time.Minute, 0, 1) // the third node is really silent
