@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 	// The programs that use the API work with any Kubernetes and do not import the server.
 	"controllers": {"demand", "loop", "informer", "queue", "internal"},
 	"scheduler":   {"demand", "loop", "informer", "queue"},
-	"kubelet":     {"demand", "loop", "informer", "queue"},
+	"kubelet":     {"demand", "loop", "informer", "queue", "internal"},
 
 	"network": {"loop", "informer", "queue"},
 

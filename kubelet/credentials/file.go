@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/millrace/millrace/internal/durable"
 )
 
 // File returns the path of the certificate and key file, or "".
@@ -44,16 +46,7 @@ func (r *Rotating) write(text []byte) error {
 	if err := os.MkdirAll(r.options.Directory, 0o755); err != nil {
 		return fmt.Errorf("store the certificate: %w", err)
 	}
-	f, err := os.CreateTemp(r.options.Directory, r.options.Name+"-*.tmp") // only the owner can read it
-	if err != nil {
-		return fmt.Errorf("store the certificate: %w", err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), r.File())
-	}
-	if err != nil {
+	if err := durable.WriteFile(r.File(), text, 0o600); err != nil {
 		return fmt.Errorf("store the certificate: %w", err)
 	}
 	return nil

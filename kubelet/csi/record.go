@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/internal/durable"
 )
 
 // record says, on disk, which volume a directory is of. Its names are those of Kubernetes' vol_data.json.
@@ -46,11 +48,7 @@ func save(directory string, r *record) error {
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(directory, "."+recordName)
-	if err := os.WriteFile(temporary, encoded, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, filepath.Join(directory, recordName))
+	return durable.WriteFile(filepath.Join(directory, recordName), encoded, 0o600)
 }
 
 func load(directory string) (*record, error) {
