@@ -3,6 +3,7 @@ package tables_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,10 +55,11 @@ func TestTablesAreWrittenAgainAfterPausesThatGrow(t *testing.T) {
 
 func TestTablesAreWrittenOnceForManyNewsAndWhenSomebodyElseChangedThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		writes, foreign := 0, false
+		var writes atomic.Int32
+		var foreign atomic.Bool
 		w := tables.New(tables.Options{
-			Name: "a test", Check: time.Minute, Modified: func() bool { return foreign }, Failed: func() {},
-			Sync: func() error { writes++; return nil },
+			Name: "a test", Check: time.Minute, Modified: foreign.Load, Failed: func() {},
+			Sync: func() error { writes.Add(1); return nil },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -67,20 +69,20 @@ func TestTablesAreWrittenOnceForManyNewsAndWhenSomebodyElseChangedThem(t *testin
 			w.Trigger()
 		}
 		synctest.Wait()
-		if writes < 2 || writes > 3 {
-			t.Errorf("%d writes after a hundred news, want one or two besides the first", writes)
+		before := writes.Load()
+		if before < 2 || before > 3 {
+			t.Errorf("%d writes after a hundred news, want one or two besides the first", before)
 		}
-		before := writes
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
-		if writes != before {
+		if writes.Load() != before {
 			t.Error("tables that nobody has changed were written")
 		}
-		foreign = true
+		foreign.Store(true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if writes != before+1 {
-			t.Errorf("%d writes after somebody else changed the tables, want one", writes-before)
+		if n := writes.Load() - before; n != 1 {
+			t.Errorf("%d writes after somebody else changed the tables, want one", n)
 		}
 		cancel()
 		<-ended

@@ -223,17 +223,16 @@ func (p *Plain) Quoted() (quoted string, ok bool) {
 		return "", false
 	}
 	from := p.At
-	for at := from + 1; ; {
-		at += unescaped(p.Text[at:])
-		if at >= len(p.Text) {
-			return "", false
-		}
-		if p.Text[at] == '"' {
-			p.At, p.escaped = at+1, false
-			return p.Text[from:p.At], true
-		}
-		return p.odd(from, at)
+	at := from + 1
+	at += unescaped(p.Text[at:])
+	if at >= len(p.Text) {
+		return "", false
 	}
+	if p.Text[at] == '"' {
+		p.At, p.escaped = at+1, false
+		return p.Text[from:p.At], true
+	}
+	return p.odd(from, at)
 }
 
 // odd reads a string that began at from, and has a character at at that encoders may escape.
