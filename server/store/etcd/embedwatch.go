@@ -2,11 +2,14 @@ package etcd
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"sync"
 
 	"github.com/millrace/millrace/server/store"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
@@ -40,10 +43,37 @@ func (e *embedded) watch(ctx context.Context, w *watcher) error {
 		if err != nil {
 			return err
 		}
+		if len(events) > 0 {
+			if err := m.awaitReadable(ctx, rev); err != nil {
+				return err
+			}
+		}
 		if err := w.deliver(events, rev); err != nil {
 			return err
 		}
 	}
+}
+
+// awaitReadable waits until reads show a revision. etcd announces a write to its watchers just before the write's transaction ends, and reads of this
+// process do not go through raft, so for some microseconds a read can be older than an event.
+func (m *member) awaitReadable(ctx context.Context, rev int64) error {
+	_, err := askMember(ctx, m, func(m *member) (struct{}, error) {
+		for m.readable() < rev {
+			if err := errors.Join(m.alive(), ctx.Err()); err != nil {
+				return struct{}{}, err
+			}
+			runtime.Gosched()
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// readable returns the newest revision that reads show.
+func (m *member) readable() int64 {
+	tx := m.kv.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+	defer tx.End()
+	return tx.Rev()
 }
 
 // openStream starts a watch. It enters the member; the caller must call closeStream, which leaves it.

@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -189,6 +191,64 @@ var linearizableChecks = []check{
 			return nil
 		})
 	}},
+	{"who has seen an event reads no older state", func(t *testing.T, s store.Store) {
+		start := mustRevision(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var older error
+		var seen atomic.Int64
+		var watcher sync.WaitGroup
+		watcher.Go(func() {
+			_ = s.Watch(ctx, "/", start, func(b store.Batch) error {
+				for _, e := range b.Events {
+					if older = readsNotOlder(ctx, s, e); older != nil {
+						return older
+					}
+				}
+				seen.Store(int64(b.Revision))
+				return nil
+			})
+			cancel()
+		})
+		race(t, 8, func(i int) error {
+			key := fmt.Sprintf("/k/%d", i)
+			awaitSeen := func(rev store.Revision) store.Revision {
+				for seen.Load() < int64(rev) && ctx.Err() == nil {
+					runtime.Gosched()
+				}
+				return rev
+			}
+			for range 50 { // no write of a key overtakes the reads after the event of the last
+				rev := awaitSeen(mustCreate(t, s, key, "x"))
+				awaitSeen(mustDelete(t, s, key, rev))
+			}
+			return nil
+		})
+		cancel()
+		watcher.Wait()
+		if older != nil && !errors.Is(older, context.Canceled) {
+			t.Error(older)
+		}
+	}},
+}
+
+// readsNotOlder reads the key of an event, which nobody has changed since.
+func readsNotOlder(ctx context.Context, s store.Store, e store.Event) error {
+	entry, err := s.Get(ctx, e.Key, store.GetOptions{})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if exists := err == nil; exists != (e.Type == store.Put) {
+		return fmt.Errorf("after the event of %d, got %s of revision %d: %v", e.Revision, e.Key, entry.Revision, err)
+	}
+	page, err := s.List(ctx, e.Key, store.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if page.Revision < e.Revision {
+		return fmt.Errorf("after the event of %d, listed %s at %d", e.Revision, e.Key, page.Revision)
+	}
+	return nil
 }
 
 // unchanged checks a key's entry, and that the store's revision is still that of the key.
