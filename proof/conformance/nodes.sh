@@ -2,8 +2,8 @@
 # A cluster of two real nodes on one machine, for Kubernetes' own tests: each node is a network namespace with a containerd of its own.
 # The first runs `millrace up`; the second joins with `millrace kubelet` and `millrace network`.
 #
-#   proof/conformance/nodes.sh start DIRECTORY [REGISTRY]    starts it and prints a line that sets KUBECONFIG. REGISTRY is the configuration
-#                                                         of a docker-registry, which is then served on the loopback of each node
+#   proof/conformance/nodes.sh start DIRECTORY [COMMAND…]    starts it and prints a line that sets KUBECONFIG. COMMAND is run on each node, for
+#                                                            example a registry that serves images on the node's loopback
 #   proof/conformance/nodes.sh stop DIRECTORY                ends and removes everything, by process id
 #
 # Needs root, and Debian's packages containerd, runc and iproute2 (it installs them). Logs are in DIRECTORY.
@@ -76,7 +76,7 @@ start() {
 	links
 	for node in 1 2; do
 		runtime "$node" start >/dev/null
-		[ -z "${1:-}" ] || keep "registry-$node" "$node" docker-registry serve "$1"
+		[ $# = 0 ] || keep "registry-$node" "$node" "$@"
 	done
 	keep up 1 "$dir/millrace" up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged \
 		--runtime "cri:unix://$dir/node-1/containerd.sock" --cni-conf-dir "$dir/node-1/cni" --cni-bin-dir "$dir/node-1/plugins"
@@ -117,13 +117,14 @@ stop() {
 
 case $verb in
 start)
-	start "${3:-}"
+	shift 2
+	start "$@"
 	;;
 stop)
 	stop
 	;;
 *)
-	echo "usage: nodes.sh start DIRECTORY [REGISTRY] | stop DIRECTORY" >&2
+	echo "usage: nodes.sh start DIRECTORY [COMMAND…] | stop DIRECTORY" >&2
 	exit 2
 	;;
 esac
