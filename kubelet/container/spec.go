@@ -37,9 +37,17 @@ type Spec struct {
 	Mounts  []Mount
 	// Devices are names of CDI devices, such as "gpu.example.com/gpu=0".
 	Devices []string
+	// Blocks are volumes of raw blocks.
+	Blocks  []Block
 	Sandbox *SandboxSpec
 	// Target is the container whose process namespace this one shares.
 	Target string
+}
+
+// Block gives a container a block device of the node.
+type Block struct {
+	Container, Host string
+	ReadOnly        bool
 }
 
 // Variable is one variable of the environment.

@@ -70,6 +70,13 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 	for _, name := range spec.Devices {
 		config.CDIDevices = append(config.CDIDevices, &runtimeapi.CDIDevice{Name: name})
 	}
+	for _, b := range spec.Blocks {
+		permissions := "mrw"
+		if b.ReadOnly {
+			permissions = "r"
+		}
+		config.Devices = append(config.Devices, &runtimeapi.Device{ContainerPath: b.Container, HostPath: b.Host, Permissions: permissions})
+	}
 	return config
 }
 

@@ -91,6 +91,9 @@ func (p *plugin) NodePublishVolume(_ context.Context, r *csipb.NodePublishVolume
 	p.mu.Lock()
 	p.context = r.VolumeContext
 	p.mu.Unlock()
+	if r.VolumeCapability.GetBlock() != nil {
+		return &csipb.NodePublishVolumeResponse{}, os.WriteFile(r.TargetPath, nil, 0o600)
+	}
 	if err := os.MkdirAll(r.TargetPath, 0o755); err != nil {
 		return nil, err
 	}
@@ -247,6 +250,37 @@ func TestAVolumeIsStagedOnceAndPublishedForEachPod(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Join(w.root, "pods", "*", "volumes", "kubernetes.io~csi", "*"))
 	if staged, _ := filepath.Glob(filepath.Join(w.root, "plugins/kubernetes.io/csi", driverName, "*")); len(left)+len(staged) != 0 {
 		t.Errorf("left are %v and %v", left, staged)
+	}
+}
+
+func TestAVolumeOfRawBlocksIsADevice(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	claim, pv := volume()
+	pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+	blocks := filepath.Join(w.root, "plugins/kubernetes.io/csi/volumeDevices")
+	for _, uid := range []string{"1", "2"} {
+		path, err := w.drivers.Persistent(t.Context(), pod(uid), claim, pv, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := filepath.Join(blocks, "publish", pv.Name, uid); path != want {
+			t.Errorf("the device of pod %s is %s, want %s", uid, path, want)
+		}
+		w.called("stage:h publish:h")
+	}
+	if err := w.drivers.Release(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	w.called("unpublish:h")
+	if err := w.drivers.Release(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
+	w.called("unpublish:h unstage:h")
+	for _, pattern := range []string{filepath.Join(blocks, "*", "*"), filepath.Join(w.root, "pods/*/volumeDevices/kubernetes.io~csi/*")} {
+		if left, _ := filepath.Glob(pattern); len(left) > 0 {
+			t.Errorf("left are %v", left)
+		}
 	}
 }
 

@@ -6,5 +6,8 @@
 // is called, so that a kubelet that starts anew undoes it. A volume is unstaged when no pod of the node has it any more. Nothing below a
 // published path is removed before the driver has answered that it is not published.
 //
-// What may not be assumed: that raw blocks work, or that SELinux labels are given as mount options.
+// A volume of raw blocks is staged and published where Kubernetes has such volumes, below plugins/kubernetes.io/csi/volumeDevices: some drivers know these
+// paths.
+//
+// What may not be assumed: that SELinux labels are given as mount options.
 package csi

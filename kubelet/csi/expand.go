@@ -17,10 +17,10 @@ func (m *mount) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 		return nil
 	}
 	request := &csipb.NodeExpandVolumeRequest{
-		VolumeId: m.record.Handle, VolumePath: m.target(), VolumeCapability: m.capability(), CapacityRange: &csipb.CapacityRange{RequiredBytes: large.Value()},
+		VolumeId: m.record.Handle, VolumePath: m.target(m.directory, &m.record), VolumeCapability: m.capability(), CapacityRange: &csipb.CapacityRange{RequiredBytes: large.Value()},
 	}
 	if m.driver.can[csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
-		request.StagingTargetPath = m.staging(m.record.Driver, m.record.Handle)
+		request.StagingTargetPath, _ = m.staging(&m.record)
 	}
 	secrets, err := m.secrets(ctx, pv.Spec.CSI.NodeExpandSecretRef)
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 // giveToGroup gives what is in a volume to the pod's group, if the driver's policy says so and the driver has not done it.
 func (m *mount) giveToGroup() error {
 	group := m.group()
-	if group == nil || m.readOnly || m.driver.can[csipb.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] || !m.groupApplies() {
+	if group == nil || m.readOnly || m.record.Block || m.driver.can[csipb.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] || !m.groupApplies() {
 		return nil
 	}
-	if info, err := os.Stat(m.target()); err == nil && onRootMismatch(m.pod) && owned(info, *group) {
+	target := m.target(m.directory, &m.record)
+	if info, err := os.Stat(target); err == nil && onRootMismatch(m.pod) && owned(info, *group) {
 		return nil
 	}
-	err := filepath.WalkDir(m.target(), func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(target, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

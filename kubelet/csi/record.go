@@ -24,20 +24,48 @@ type record struct {
 	Node       string `json:"nodeName"`
 	Attachment string `json:"attachmentID,omitempty"`
 	Mode       string `json:"volumeLifecycleMode"`
+	// Block says that the volume is raw blocks and not a file system.
+	Block bool `json:"block,omitempty"`
 	// Attached says that somebody attached the volume, so that the node tells that it uses it.
 	Attached bool `json:"attached,omitempty"`
 }
 
 const recordName = "vol_data.json"
 
-// directory is where a volume of a pod is; the driver publishes it at "mount" below that.
-func (d *Drivers) directory(uid, name string) string {
-	return filepath.Join(d.Root, "pods", uid, "volumes", "kubernetes.io~csi", name)
+// directory is where the record of a pod's volume is, and the volume itself if it is a file system.
+func (d *Drivers) directory(uid, name string, block bool) string {
+	kind := "volumes"
+	if block {
+		kind = "volumeDevices"
+	}
+	return filepath.Join(d.Root, "pods", uid, kind, "kubernetes.io~csi", name)
 }
 
-// staging is where a volume is staged, for all pods of the node.
-func (d *Drivers) staging(driver, handle string) string {
-	return filepath.Join(d.Root, "plugins", "kubernetes.io", "csi", driver, fmt.Sprintf("%x", sha256.Sum256([]byte(handle))), "globalmount")
+// podOf returns the pod of a directory.
+func podOf(directory string) (uid string) {
+	return filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(directory))))
+}
+
+// target is where a driver publishes the volume that has its record in a directory.
+func (d *Drivers) target(directory string, r *record) string {
+	if r.Block {
+		return filepath.Join(d.devices(), "publish", r.Name, podOf(directory))
+	}
+	return filepath.Join(directory, "mount")
+}
+
+// staging is where a volume is staged, for all pods of the node, and the directory of its record there.
+func (d *Drivers) staging(r *record) (path, directory string) {
+	if r.Block {
+		return filepath.Join(d.devices(), "staging", r.Name), filepath.Join(d.devices(), r.Name, "data")
+	}
+	directory = filepath.Join(d.Root, "plugins", "kubernetes.io", "csi", r.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(r.Handle))))
+	return filepath.Join(directory, "globalmount"), directory
+}
+
+// devices is the directory of all volumes of raw blocks.
+func (d *Drivers) devices() string {
+	return filepath.Join(d.Root, "plugins", "kubernetes.io", "csi", "volumeDevices")
 }
 
 func save(directory string, r *record) error {
@@ -65,12 +93,13 @@ func load(directory string) (*record, error) {
 
 // records are those of one pod, or of all, by directory. A directory without a readable record has been removed halfway, or not been begun.
 func (d *Drivers) records(uid string) (map[string]*record, error) {
-	directories, err := filepath.Glob(d.directory(uid, "*"))
-	if err != nil {
+	directories, err := filepath.Glob(d.directory(uid, "*", false))
+	blocks, blockErr := filepath.Glob(d.directory(uid, "*", true))
+	if err := errors.Join(err, blockErr); err != nil {
 		return nil, err
 	}
 	all := map[string]*record{}
-	for _, directory := range directories {
+	for _, directory := range append(directories, blocks...) {
 		r, err := load(directory)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -34,18 +34,27 @@ func (d *Drivers) unpublish(ctx context.Context, directory string, r *record) er
 	if err != nil {
 		return fmt.Errorf("take volume %s from a pod: %w", r.Name, err)
 	}
-	if _, err := x.node.NodeUnpublishVolume(ctx, &csipb.NodeUnpublishVolumeRequest{VolumeId: r.Handle, TargetPath: filepath.Join(directory, "mount")}); err != nil {
+	target := d.target(directory, r)
+	if _, err := x.node.NodeUnpublishVolume(ctx, &csipb.NodeUnpublishVolumeRequest{VolumeId: r.Handle, TargetPath: target}); err != nil {
 		return fmt.Errorf("unpublish volume %s: %w", r.Name, err)
 	}
-	// Only what is empty is removed: whatever still is in the way of that is not ours.
-	for _, name := range []string{"mount", "published", recordName, ""} {
-		if name == recordName {
-			if err := d.unstage(ctx, x, directory, r); err != nil {
-				return err
-			}
-		}
-		if err := os.Remove(filepath.Join(directory, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove the directory of volume %s: %w", r.Name, err)
+	if err := removeEmpty(target, filepath.Join(directory, "published")); err != nil {
+		return fmt.Errorf("remove the directory of volume %s: %w", r.Name, err)
+	}
+	if err := d.unstage(ctx, x, directory, r); err != nil {
+		return err
+	}
+	if err := removeEmpty(filepath.Join(directory, recordName), directory); err != nil {
+		return fmt.Errorf("remove the directory of volume %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// removeEmpty removes files, and directories that are empty: whatever is in another one is not ours. What is not there is no error.
+func removeEmpty(paths ...string) error {
+	for _, p := range paths {
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
@@ -56,7 +65,7 @@ func (d *Drivers) unstage(ctx context.Context, x *driver, directory string, r *r
 	if !x.can[csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
 		return nil
 	}
-	path := d.staging(r.Driver, r.Handle)
+	path, where := d.staging(r)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil // it was never staged
 	}
@@ -72,10 +81,12 @@ func (d *Drivers) unstage(ctx context.Context, x *driver, directory string, r *r
 	if _, err := x.node.NodeUnstageVolume(ctx, &csipb.NodeUnstageVolumeRequest{VolumeId: r.Handle, StagingTargetPath: path}); err != nil {
 		return fmt.Errorf("unstage volume %s: %w", r.Name, err)
 	}
-	for _, p := range []string{path, filepath.Join(filepath.Dir(path), recordName), filepath.Dir(path)} {
-		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove where volume %s was staged: %w", r.Name, err)
-		}
+	paths := []string{path, filepath.Join(where, recordName), where}
+	if r.Block {
+		paths = append(paths, filepath.Dir(where), filepath.Join(d.devices(), "publish", r.Name))
+	}
+	if err := removeEmpty(paths...); err != nil {
+		return fmt.Errorf("remove where volume %s was staged: %w", r.Name, err)
 	}
 	return nil
 }

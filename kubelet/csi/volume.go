@@ -3,7 +3,6 @@ package csi
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -16,9 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// errBlock is said of volumes that are raw blocks.
-var errBlock = errors.New("volumeMode Block is not supported")
 
 // mount is one volume of one pod on its way.
 type mount struct {
@@ -38,16 +34,14 @@ type mount struct {
 	publishSecret      *corev1.SecretReference
 }
 
-// Persistent makes the volume of a claim ready for a pod, and returns where it is.
+// Persistent makes the volume of a claim ready for a pod, and returns the path of its file system or of its device.
 func (d *Drivers) Persistent(ctx context.Context, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, readOnly bool) (string, error) {
 	s := pv.Spec.CSI
-	if pv.Spec.VolumeMode != nil && *pv.Spec.VolumeMode == corev1.PersistentVolumeBlock {
-		return "", errBlock
-	}
+	block := pv.Spec.VolumeMode != nil && *pv.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	m := &mount{
-		Drivers: d, pod: pod, directory: d.directory(string(pod.UID), pv.Name), context: maps.Clone(s.VolumeAttributes), modes: pv.Spec.AccessModes,
+		Drivers: d, pod: pod, directory: d.directory(string(pod.UID), pv.Name, block), context: maps.Clone(s.VolumeAttributes), modes: pv.Spec.AccessModes,
 		fsType: s.FSType, flags: pv.Spec.MountOptions, readOnly: readOnly || s.ReadOnly, stageSecret: s.NodeStageSecretRef, publishSecret: s.NodePublishSecretRef,
-		record: record{Name: pv.Name, Handle: s.VolumeHandle, Driver: s.Driver, Node: d.Node, Mode: string(storagev1.VolumeLifecyclePersistent)},
+		record: record{Name: pv.Name, Handle: s.VolumeHandle, Driver: s.Driver, Node: d.Node, Mode: string(storagev1.VolumeLifecyclePersistent), Block: block},
 	}
 	path, err := m.do(ctx)
 	if err == nil {
@@ -61,7 +55,7 @@ func (d *Drivers) Inline(ctx context.Context, pod *corev1.Pod, v *corev1.Volume)
 	s := v.CSI
 	sum := sha256.Sum256([]byte(pod.Namespace + string(pod.UID) + v.Name))
 	m := &mount{
-		Drivers: d, pod: pod, directory: d.directory(string(pod.UID), v.Name), context: maps.Clone(s.VolumeAttributes), readOnly: s.ReadOnly != nil && *s.ReadOnly,
+		Drivers: d, pod: pod, directory: d.directory(string(pod.UID), v.Name, false), context: maps.Clone(s.VolumeAttributes), readOnly: s.ReadOnly != nil && *s.ReadOnly,
 		record: record{Name: v.Name, Handle: fmt.Sprintf("csi-%x", sum), Driver: s.Driver, Node: d.Node, Mode: string(storagev1.VolumeLifecycleEphemeral)},
 	}
 	if s.FSType != nil {
@@ -75,13 +69,11 @@ func (d *Drivers) Inline(ctx context.Context, pod *corev1.Pod, v *corev1.Volume)
 
 func (m *mount) inline() bool { return m.record.Mode == string(storagev1.VolumeLifecycleEphemeral) }
 
-func (m *mount) target() string { return filepath.Join(m.directory, "mount") }
-
 func (m *mount) do(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	defer m.volumes.lock(m.record.Driver + "/" + m.record.Handle)()
-	done := filepath.Join(m.directory, "published")
+	done, target := filepath.Join(m.directory, "published"), m.target(m.directory, &m.record)
 	republish := false
 	var err error
 	if m.driver, err = m.find(m.record.Driver); err != nil {
@@ -94,7 +86,7 @@ func (m *mount) do(ctx context.Context) (string, error) {
 	}
 	if _, err := os.Stat(done); err == nil {
 		if republish = m.options != nil && m.options.Spec.RequiresRepublish != nil && *m.options.Spec.RequiresRepublish; !republish {
-			return m.target(), nil
+			return target, nil
 		}
 	}
 	if err := m.begin(ctx); err != nil {
@@ -104,7 +96,7 @@ func (m *mount) do(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := m.publish(ctx, staging); err != nil {
+	if err := m.publish(ctx, staging, target); err != nil {
 		return "", err
 	}
 	if !republish {
@@ -112,7 +104,7 @@ func (m *mount) do(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return m.target(), os.WriteFile(done, nil, 0o600)
+	return target, os.WriteFile(done, nil, 0o600)
 }
 
 // begin notes on disk what is about to be done, and waits for the attachment.
@@ -169,8 +161,8 @@ func (m *mount) stage(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := m.staging(m.record.Driver, m.record.Handle)
-	if err := save(filepath.Dir(path), &m.record); err != nil {
+	path, directory := m.staging(&m.record)
+	if err := save(directory, &m.record); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(path, 0o750); err != nil {
@@ -185,7 +177,7 @@ func (m *mount) stage(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-func (m *mount) publish(ctx context.Context, staging string) error {
+func (m *mount) publish(ctx context.Context, staging, target string) error {
 	secrets, err := m.secrets(ctx, m.publishSecret)
 	if err != nil {
 		return err
@@ -194,11 +186,11 @@ func (m *mount) publish(ctx context.Context, staging string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(m.target()), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err
 	}
 	_, err = m.driver.node.NodePublishVolume(ctx, &csipb.NodePublishVolumeRequest{
-		VolumeId: m.record.Handle, PublishContext: m.published, StagingTargetPath: staging, TargetPath: m.target(), VolumeCapability: m.capability(),
+		VolumeId: m.record.Handle, PublishContext: m.published, StagingTargetPath: staging, TargetPath: target, VolumeCapability: m.capability(),
 		Readonly: m.readOnly, Secrets: secrets, VolumeContext: about,
 	})
 	if err != nil {
@@ -224,13 +216,15 @@ func (m *mount) secrets(ctx context.Context, ref *corev1.SecretReference) (map[s
 
 // capability is how a volume is to be used.
 func (m *mount) capability() *csipb.VolumeCapability {
+	mode := &csipb.VolumeCapability_AccessMode{Mode: m.accessMode()}
+	if m.record.Block {
+		return &csipb.VolumeCapability{AccessType: &csipb.VolumeCapability_Block{Block: &csipb.VolumeCapability_BlockVolume{}}, AccessMode: mode}
+	}
 	v := &csipb.VolumeCapability_MountVolume{FsType: m.fsType, MountFlags: m.flags}
 	if group := m.group(); group != nil && m.driver.can[csipb.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] {
 		v.VolumeMountGroup = strconv.FormatInt(*group, 10)
 	}
-	return &csipb.VolumeCapability{
-		AccessType: &csipb.VolumeCapability_Mount{Mount: v}, AccessMode: &csipb.VolumeCapability_AccessMode{Mode: m.accessMode()},
-	}
+	return &csipb.VolumeCapability{AccessType: &csipb.VolumeCapability_Mount{Mount: v}, AccessMode: mode}
 }
 
 // accessMode is the widest that a volume has.

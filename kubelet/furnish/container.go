@@ -42,6 +42,13 @@ func (f *Furnisher) Furnish(ctx context.Context, spec *container.Spec, ips []str
 		}
 		spec.Mounts = append(spec.Mounts, m)
 	}
+	for i := range c.VolumeDevices {
+		b, err := f.block(ctx, pod, &c.VolumeDevices[i])
+		if err != nil {
+			return err
+		}
+		spec.Blocks = append(spec.Blocks, b)
+	}
 	if f.Devices != nil {
 		spec.Devices = f.Devices.Of(pod, c)
 	}

@@ -58,9 +58,14 @@ func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volu
 	if err != nil {
 		return "", err
 	}
+	if err := fitsMode(pod, v.Name, isBlock(pv)); err != nil {
+		return "", err
+	}
 	switch {
 	case pv.Spec.HostPath != nil:
 		return pv.Spec.HostPath.Path, hostPath(pv.Spec.HostPath)
+	case pv.Spec.Local != nil && isBlock(pv):
+		return pv.Spec.Local.Path, nil
 	case pv.Spec.Local != nil:
 		return f.localVolume(pv.Spec.Local.Path)
 	case pv.Spec.CSI != nil && f.Drivers != nil:
