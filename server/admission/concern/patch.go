@@ -2,10 +2,10 @@ package concern
 
 import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace/millrace/server/admission/attributes"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // Patched is the new object of a version with a JSON patch, as JSON.
@@ -19,7 +19,7 @@ func Patched(v *attributes.Version, patch jsonpatch.Patch) ([]byte, error) {
 
 // Put puts an object in the place of the new one, unless it is the same.
 func Put(v *attributes.Version, o runtime.Object) (changed bool, err error) {
-	if equality.Semantic.DeepEqual(v.New, o) {
+	if tree.Alike(v.New, o) {
 		return false, nil
 	}
 	if err := v.Replace(o); err != nil {

@@ -1,10 +1,9 @@
 package concern
 
 import (
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // Rounds are what a plugin remembers of a change: which of its webhooks or policies want to be asked again if the object changes after them, and
@@ -23,7 +22,7 @@ func Begin(plugin string, c *registry.Change) *Rounds {
 		r = &Rounds{change: c, required: map[string]bool{}}
 		c.Keep(plugin, r)
 	}
-	if c.Round > 0 && !equality.Semantic.DeepEqual(r.last, c.Object) {
+	if c.Round > 0 && !tree.Alike(r.last, c.Object) {
 		r.requireAll() // plugins in between have changed the object
 	}
 	return r

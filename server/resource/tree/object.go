@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -288,6 +289,19 @@ func (o *Object) Copy() *Object {
 	unmanaged.DeepCopyInto(&out.meta)
 	out.meta.ManagedFields = o.meta.ManagedFields
 	return out
+}
+
+// Alike reports whether two objects are equal as equality.Semantic finds them; objects of custom kinds cannot be given to that.
+func Alike(a, b runtime.Object) bool {
+	x, xOK := Parts(a)
+	y, yOK := Parts(b)
+	if xOK && yOK {
+		return x.apiVersion == y.apiVersion && x.kind == y.kind && SameParts(x, y) && equality.Semantic.DeepEqual(&x.meta, &y.meta)
+	}
+	if s, t := Of(a), Of(b); s != nil && t != nil {
+		return Equal(s.Object, t.Object)
+	}
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // SameParts reports whether two objects have the same values in all parts.

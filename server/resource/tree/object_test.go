@@ -157,7 +157,7 @@ func TestTextsBecomeWhatTheirTreesAre(t *testing.T) {
 			t.Fatalf("%s\n got %s\nwant %s (%v)", b.String(), got, want, err)
 		}
 		again, ok := ParseObject(string(want))
-		if !ok || !SameParts(again, o) || !reflect.DeepEqual(again.DeepCopyObject().(*Object).Tree(), o.Tree()) {
+		if !ok || !SameParts(again, o) || !Alike(again, o) || !reflect.DeepEqual(again.DeepCopyObject().(*Object).Tree(), o.Tree()) {
 			t.Fatalf("%s is read differently", want)
 		}
 		var decoded map[string]any
@@ -174,6 +174,9 @@ func TestTextsBecomeWhatTheirTreesAre(t *testing.T) {
 		o.Simplify()
 		if _, ok := Parts(o); !ok || !SameParts(again, o) {
 			t.Fatalf("%s does not become texts again", want)
+		}
+		if o.SetName(o.GetName() + "x"); Alike(again, o) || !Alike(NewObject(again.DeepCopyObject().(*Object).Tree()), again) {
+			t.Fatalf("%s is not compared as a tree", want)
 		}
 	}
 	if texts < rounds/5 {
