@@ -31,7 +31,11 @@ func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, 
 		return loop.Result{}, err
 	}
 	if volume != nil {
-		return loop.Result{}, r.bind(ctx, volume, claim)
+		err := r.bind(ctx, volume, claim)
+		if err != nil {
+			r.given.takeBack(volume, claim)
+		}
+		return loop.Result{}, err
 	}
 	return loop.Result{}, r.provide(ctx, claim, waits)
 }

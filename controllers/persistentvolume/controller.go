@@ -27,6 +27,8 @@ type controller struct {
 
 	claimWriter  *loop.Writer[*corev1.PersistentVolumeClaim]
 	volumeWriter *loop.Writer[*corev1.PersistentVolume]
+
+	given given
 }
 
 var (

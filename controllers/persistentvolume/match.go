@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace/millrace/loop"
 )
 
 // names reports whether a volume names a claim, with its UID or only by name.
@@ -16,8 +18,8 @@ func names(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return ref != nil && ref.Name == c.Name && ref.Namespace == c.Namespace && (ref.UID == "" || ref.UID == c.UID)
 }
 
-// match finds a volume for a claim that names none: one that names the claim, or else the smallest sufficient one. With
-// onlyNamed, only one that names the claim.
+// match finds a volume for a claim that names none: one that names the claim, or else the smallest sufficient one that no other claim has been given.
+// With onlyNamed, only one that names the claim. The error is loop.ErrBehind if one may become free again that is given to another claim.
 func (r *controller) match(c *corev1.PersistentVolumeClaim, onlyNamed bool) (*corev1.PersistentVolume, error) {
 	for v := range r.volumes.By(byClaim, c.Namespace+"/"+c.Name) {
 		if names(v, c) && v.DeletionTimestamp == nil && fits(v, c) && hasModes(v, c) {
@@ -34,14 +36,27 @@ func (r *controller) match(c *corev1.PersistentVolumeClaim, onlyNamed bool) (*co
 			return nil, fmt.Errorf("error creating internal label selector for claim: %v/%v: %w", c.Namespace, c.Name, err)
 		}
 	}
+	r.given.mu.Lock()
+	defer r.given.mu.Unlock()
 	var best *corev1.PersistentVolume
+	contended := false
 	for v := range r.volumes.By(free, ClassOfClaim(c)) {
 		if !available(v) || !fits(v, c) || !hasModes(v, c) || !selector.Matches(labels.Set(v.Labels)) {
+			continue
+		}
+		if r.given.toAnother(v, c) {
+			contended = true
 			continue
 		}
 		if best == nil || sizeOf(v).Cmp(*sizeOf(best)) < 0 {
 			best = v
 		}
+	}
+	switch {
+	case best != nil:
+		r.given.note(best, c)
+	case contended:
+		return nil, loop.ErrBehind
 	}
 	return best, nil
 }

@@ -15,8 +15,10 @@ import (
 func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result, error) {
 	volume, ok := r.volumes.Lookup(key)
 	if !ok {
+		r.given.seen(key.Name, "")
 		return loop.Result{}, nil
 	}
+	r.given.seen(key.Name, volume.ResourceVersion)
 	ref := volume.Spec.ClaimRef
 	if ref == nil || ref.UID == "" { // available; a claim that it names will be bound to it
 		_, err := r.volumePhase(ctx, volume, corev1.VolumeAvailable)
