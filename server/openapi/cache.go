@@ -106,7 +106,9 @@ func (d *Documents) list() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[id] = e.hash
+		if e != nil { // a definition may have been deleted meanwhile
+			out[id] = e.hash
+		}
 	}
 	for id := range d.entries {
 		if _, still := out[id]; !still && id != everything {

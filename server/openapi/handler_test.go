@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,34 @@ func TestUnusedTextsAreDropped(t *testing.T) {
 		}
 		d.Close()
 	})
+}
+
+func TestTheIndexIsReadWhileKindsComeAndGo(t *testing.T) {
+	d := documents(t)
+	tabs := resource.Define(resource.Description[*corev1.ConfigMap]{Group: "stable.example.com", Version: "v1", Kind: "CronTab", Resource: "crontabs"})
+	var changes sync.WaitGroup
+	done := make(chan struct{})
+	changes.Go(func() {
+		for {
+			for _, kinds := range [][]*resource.Kind{{tabs}, nil} {
+				if err := d.o.Catalogue.Exchange(tabs.GroupResource(), kinds...); err != nil {
+					t.Error(err)
+				}
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	for range 300 {
+		if w := ask(d, "/openapi/v3"); w.Code != http.StatusOK {
+			t.Fatalf("got %d: %s", w.Code, w.Body)
+		}
+	}
+	close(done)
+	changes.Wait()
 }
 
 func TestAddedKindsHaveTheirOwnSchema(t *testing.T) {

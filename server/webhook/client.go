@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -132,7 +133,12 @@ func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error
 		return nil, err
 	}
 	defer answer.Body.Close()
-	return read(answer)
+	text, err := read(answer)
+	if ended := ctx.Err(); ended != nil {
+		// A server that sees the end of the call ends its answer, which may then look complete.
+		return nil, &url.Error{Op: "Post", URL: u.String(), Err: ended}
+	}
+	return text, err
 }
 
 // web is an HTTP client that reaches a target and follows no redirects.
