@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -256,6 +257,14 @@ func TestSubresourcesDoTheirOneThing(t *testing.T) {
 		}
 		if err := pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: ns}, Target: corev1.ObjectReference{Kind: "Node", Name: "m"}}, metav1.CreateOptions{}); !apierrors.IsConflict(err) {
 			t.Errorf("a second binding: %v", err)
+		}
+		for action, body := range map[string]runtime.Object{
+			"binding": &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, "eviction": &policyv1.Eviction{},
+		} {
+			err := k.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name("p").SubResource(action).Body(body).Do(t.Context()).Error()
+			if !apierrors.IsBadRequest(err) {
+				t.Errorf("a body without the name of its pod, %s: %v", action, err)
+			}
 		}
 		p := must(pods.Get(t.Context(), "p", metav1.GetOptions{}))(t)
 		p.Status.Phase, p.Labels = corev1.PodRunning, map[string]string{"not": "this-way"}

@@ -22,11 +22,11 @@ var bindingResource = schema.GroupResource{Resource: "pods/binding"}
 // bind assigns a pod to a node.
 func bind(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	b := c.Body.(*corev1.Binding)
+	if b.Name != c.Name {
+		return nil, 0, apierrors.NewBadRequest("name in URL does not match name in Binding object")
+	}
 	if err := checkBinding(b); err != nil {
 		return nil, 0, err
-	}
-	if b.Name != "" && b.Name != c.Name {
-		return nil, 0, apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
 	opt := registry.UpdateOptions{WriteOptions: c.Options, View: "binding", Own: true}
 	_, _, err := c.Storage.Update(ctx, c.Namespace, c.Name, func(_ context.Context, old resource.Object) (resource.Object, error) {

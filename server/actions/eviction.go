@@ -21,7 +21,7 @@ import (
 // evict deletes a pod if the disruption budgets of its namespace allow it.
 func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	e := c.Body.(*policyv1.Eviction)
-	if e.Name != "" && e.Name != c.Name {
+	if e.Name != c.Name {
 		return nil, 0, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
 	options := metav1.DeleteOptions{}
