@@ -66,10 +66,12 @@ type settings struct {
 	metrics       Metrics
 }
 
+// ErrEmptyWatch means that the server ends watches as soon as they begin: it is stopping, or about to lose the kind.
+var ErrEmptyWatch = errors.New("watch ended at once and without an event")
+
 var (
 	errNoProgress     = errors.New("the server streams no further part of the list")
 	errListIncomplete = errors.New("the watch ended before the list was complete")
-	errEmptyWatch     = errors.New("watch ended at once and without an event")
 	errUnusable       = errors.New("event that cannot be used")
 )
 
@@ -182,7 +184,7 @@ func (r *reflector[I]) consume(ctx context.Context, stream watch.Stream[I]) erro
 		switch {
 		case errors.Is(err, io.EOF):
 			if events == 0 && time.Since(began) < time.Second {
-				return fmt.Errorf("watch from %s: %w", r.position, errEmptyWatch)
+				return fmt.Errorf("watch from %s: %w", r.position, ErrEmptyWatch)
 			}
 			return nil
 		case err != nil:

@@ -239,6 +239,16 @@ func TestConflictsAreRetriedQuietly(t *testing.T) {
 	}
 }
 
+func TestTheFirstTimeThatSomethingIsGoneIsNotLogged(t *testing.T) {
+	gone := fmt.Errorf("write status: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a"))
+	if at, log := outcomes(t, gone); len(at) != 2 || strings.Contains(log, "sync failed") {
+		t.Errorf("called at %v with log %q", at, log)
+	}
+	if at, log := outcomes(t, gone, gone); len(at) != 3 || strings.Count(log, "level=WARN") != 1 {
+		t.Errorf("called at %v with log %q", at, log)
+	}
+}
+
 func TestErrBehindIsRetriedSoonAndSilently(t *testing.T) {
 	at, log := outcomes(t, loop.ErrBehind, loop.ErrBehind)
 	if len(at) != 3 || at[2] > time.Second || strings.Contains(log, "sync failed") {

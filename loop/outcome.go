@@ -60,6 +60,8 @@ func (l *Loop) report(ctx context.Context, key Key, err error) {
 		level = slog.LevelDebug
 	case queue.IsTerminal(err), l.keys().NumRequeues(key) >= persistent:
 		level = slog.LevelError
+	case apierrors.IsNotFound(err) && l.keys().NumRequeues(key) == 0: // the cache did not show yet that something is gone
+		level = slog.LevelDebug
 	}
 	l.log().Log(ctx, level, "sync failed", "loop", l.Name, "key", key.String(),
 		"retried", !queue.IsTerminal(err), "err", err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace/millrace/scheduler/internal/cluster"
@@ -51,7 +53,11 @@ func (t *term) bind(ctx context.Context, d decision) {
 		}
 		t.reporter.failed(d.pod, message)
 		t.options.Metrics.Attempt(d.profile.SchedulerName, Failed, time.Since(d.begun))
-		t.options.Logger.WarnContext(ctx, "binding rejected", "pod", d.pod.Key, "node", d.node, "err", err)
+		level := slog.LevelWarn
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+			level = slog.LevelDebug // the pod is going, or gone
+		}
+		t.options.Logger.Log(ctx, level, "binding rejected", "pod", d.pod.Key, "node", d.node, "err", err)
 	case unknown:
 		t.options.Logger.WarnContext(ctx, "stopped without an answer to a binding", "pod", d.pod.Key, "node", d.node, "err", err)
 	}

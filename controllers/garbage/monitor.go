@@ -2,8 +2,11 @@ package garbage
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -62,8 +65,17 @@ func (c *collector) monitor(kind *kinds.Kind) *monitor {
 	}
 	entries := informer.Project(informer.Metadata(c.metadata, kind.Resource, ""),
 		func(o *metav1.PartialObjectMetadata) *entry { return entryOf(o) },
-		informer.Options[*entry]{Name: "garbage/" + kind.Resource.Resource, Logger: c.log})
+		informer.Options[*entry]{Name: "garbage/" + kind.Resource.Resource, OnError: c.monitorFailed})
 	return follow(c, kind, entries, func(e *entry) *entry { return e }, entries.Run)
+}
+
+// monitorFailed logs an error of an informer. A kind that is gone is normal: its definition was deleted, which the next discovery shows.
+func (c *collector) monitorFailed(err error) {
+	level := slog.LevelWarn
+	if apierrors.IsNotFound(err) || errors.Is(err, informer.ErrEmptyWatch) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "informer has trouble", "error", err)
 }
 
 func follow[T any](c *collector, kind *kinds.Kind, objects *informer.Shared[T], seen func(T) *entry, run func(context.Context) error) *monitor {
