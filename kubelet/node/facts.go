@@ -3,6 +3,7 @@ package node
 import (
 	"maps"
 	"runtime"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,10 +91,17 @@ func (f *Facts) arch() string {
 	return runtime.GOARCH
 }
 
-// fill sets the parts of a status that the kubelet owns. Other conditions stay.
+// fill sets the parts of a status that the kubelet owns. Other conditions stay, and so does the capacity of other resources: administrators and
+// operators announce extended resources in it.
 func (f *Facts) fill(s *corev1.NodeStatus, now time.Time) {
-	s.Capacity = f.Capacity
-	s.Allocatable = f.allocatable()
+	capacity := corev1.ResourceList{}
+	maps.Copy(capacity, f.Capacity)
+	for name, q := range s.Capacity {
+		if _, own := capacity[name]; !own && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			capacity[name] = q
+		}
+	}
+	s.Capacity, s.Allocatable = capacity, f.allocatable(capacity)
 	s.Addresses = nil
 	for _, a := range f.Addresses {
 		s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
@@ -112,11 +120,9 @@ func (f *Facts) fill(s *corev1.NodeStatus, now time.Time) {
 	}
 }
 
-func (f *Facts) allocatable() corev1.ResourceList {
-	if len(f.Reserved) == 0 {
-		return f.Capacity
-	}
-	left := f.Capacity.DeepCopy()
+// allocatable returns what is left of a capacity for pods.
+func (f *Facts) allocatable(capacity corev1.ResourceList) corev1.ResourceList {
+	left := capacity.DeepCopy()
 	for name, reserved := range f.Reserved {
 		if q, ok := left[name]; ok {
 			q.Sub(reserved)
