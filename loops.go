@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/controllers"
 	signing "github.com/millrace/millrace/controllers/certificates"
@@ -25,6 +26,10 @@ import (
 // kubeletPort is the kubelets' port.
 const kubeletPort = 10250
 
+// aloneLeaseEvery is how often hollow nodes renew their leases in a cluster without a port, where no renewal gets lost on the way. A lease holds for 40 s,
+// and a node is given up after 50.
+const aloneLeaseEvery = 24 * time.Second
+
 // startLoops starts the components that use the API. They reach the server only through the API.
 func (c *Cluster) startLoops(context.Context) error {
 	if len(c.options.Controllers) == 0 && c.options.NoScheduler && c.options.Nodes == 0 && c.options.Runtime == "" {
@@ -38,6 +43,9 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	if clients.Metrics, err = prommetrics.New(c.metrics.Registry); err != nil {
 		return err
+	}
+	if c.options.Listen == noPort {
+		clients.SetAlone()
 	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
@@ -85,7 +93,11 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	var all []loop.Runner
 	if c.options.Nodes > 0 {
 		pods := loop.Informer(clients, informer.For(clients.Kube.CoreV1().Pods("")))
-		nodes, err := hollow.New(hollow.Options{Clients: clients, Nodes: c.options.Nodes, Pods: pods, Server: c.access(), As: asNode, Logger: c.options.Logger})
+		o := hollow.Options{Clients: clients, Nodes: c.options.Nodes, Pods: pods, Server: c.access(), As: asNode, Logger: c.options.Logger}
+		if clients.Alone() {
+			o.LeaseEvery = aloneLeaseEvery
+		}
+		nodes, err := hollow.New(o)
 		if err != nil {
 			return nil, err
 		}

@@ -91,6 +91,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	flows := &objects.Flows{Registry: reg, Logger: c.options.Logger}
+	if c.options.Listen == noPort {
+		flows.Every = time.Hour
+	}
 	if err := flows.Ensure(ctx); err != nil {
 		return err
 	}

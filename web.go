@@ -116,6 +116,9 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Privileged:   c.options.AllowPrivileged,
 		Logger:       c.options.Logger,
 	}
+	if c.options.Listen == noPort {
+		o.BookmarkPeriod = time.Hour // watches end with one in any case, after ten minutes at the latest
+	}
 	c.options.Serving.bounds(&o)
 	return apiserver.New(o), nil
 }

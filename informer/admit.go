@@ -93,7 +93,7 @@ func newReflector[I item](settings settings, source Source[I], into sink[I], fai
 func (o Options[T]) settings(log *slog.Logger) settings {
 	return settings{
 		name: o.Name, log: log, labels: o.LabelSelector, fields: o.FieldSelector, streams: !o.DisableStreaming,
-		pageSize: o.PageSize, streamTimeout: o.StreamTimeout, backoff: o.Backoff, metrics: o.Metrics,
+		pageSize: o.PageSize, streamTimeout: o.StreamTimeout, watchFor: o.WatchFor, backoff: o.Backoff, metrics: o.Metrics,
 	}
 }
 

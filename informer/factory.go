@@ -1,11 +1,13 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -46,6 +48,8 @@ type FactoryOptions struct {
 	// OneServer says that all sources are of one server and have the same permissions there, whatever client they use. It
 	// is for programs whose parts have clients of their own.
 	OneServer bool
+	// WatchFor is that of all informers whose options have none.
+	WatchFor time.Duration
 }
 
 // NewFactory returns a factory without informers.
@@ -57,6 +61,7 @@ func NewFactory(options FactoryOptions) *Factory { return &Factory{options: opti
 // and those whose clients do not tell what they list. If the factory runs, so does the informer.
 func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T] {
 	id := identify(source, reflect.TypeFor[T](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
+	options.WatchFor = cmp.Or(options.WatchFor, f.options.WatchFor)
 	return share(f, id, func() *Shared[T] { return New(source, options) })
 }
 
@@ -64,6 +69,7 @@ func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T
 // considered equal, so only the first projection function is used.
 func ShareProjection[T Object, P any](f *Factory, source Source[T], project func(T) P, options Options[P]) *Shared[P] {
 	id := identify(source, reflect.TypeFor[P](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
+	options.WatchFor = cmp.Or(options.WatchFor, f.options.WatchFor)
 	return share(f, id, func() *Shared[P] { return Project(source, project, options) })
 }
 

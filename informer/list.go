@@ -65,7 +65,7 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 	options.SendInitialEvents = new(bool)
 	*options.SendInitialEvents = true
 	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	options.TimeoutSeconds = watchTimeout()
+	options.TimeoutSeconds = r.watchTimeout()
 	stream, err := r.source.Watch(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("stream list: %w", err)
@@ -146,9 +146,8 @@ func (r *reflector[I]) pageList(ctx context.Context, pageSize int64) error {
 	}
 }
 
-// watchTimeout returns 5 to 10 minutes, after which the server ends the watch, so that connections are distributed over
-// servers again.
-func watchTimeout() *int64 {
-	seconds := int64(300 + rand.IntN(300))
+// watchTimeout returns the time after which the server is to end a watch: at random, so that not all end at once.
+func (r *reflector[I]) watchTimeout() *int64 {
+	seconds := int64((r.watchFor + rand.N(r.watchFor)) / time.Second)
 	return &seconds
 }

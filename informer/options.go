@@ -23,6 +23,9 @@ type Options[T any] struct {
 	// StreamTimeout is how long a streamed first list may make no progress before pages are requested instead. Default 10
 	// s.
 	StreamTimeout time.Duration
+	// WatchFor is how long the server is asked to keep a watch open, up to twice as long: then connections are distributed over servers again. Default 5
+	// minutes.
+	WatchFor time.Duration
 	// Backoff is the delay between attempts after errors.
 	Backoff Backoff
 
@@ -59,6 +62,9 @@ func (o Options[T]) withDefaults() Options[T] {
 	}
 	if o.StreamTimeout <= 0 {
 		o.StreamTimeout = 10 * time.Second
+	}
+	if o.WatchFor <= 0 {
+		o.WatchFor = 5 * time.Minute
 	}
 	if o.HotBytes == 0 {
 		o.HotBytes = 16 << 20

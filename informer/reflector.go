@@ -62,6 +62,7 @@ type settings struct {
 	streams       bool
 	pageSize      int64
 	streamTimeout time.Duration
+	watchFor      time.Duration
 	backoff       Backoff
 	metrics       Metrics
 }
@@ -165,7 +166,7 @@ func (r *reflector[I]) watch(ctx context.Context) (watch.Stream[I], error) {
 	options := r.options()
 	options.ResourceVersion = r.position
 	options.AllowWatchBookmarks = true
-	options.TimeoutSeconds = watchTimeout()
+	options.TimeoutSeconds = r.watchTimeout()
 	stream, err := r.source.Watch(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("watch from %s: %w", r.position, err)

@@ -41,6 +41,8 @@ type Clients struct {
 	// Now is the clock.
 	Now func() time.Time
 
+	alone bool
+
 	config     *rest.Config // nil if the clients were passed in
 	connection *http.Client // made from config
 }
@@ -93,6 +95,27 @@ func (c *Clients) connect(config *rest.Config) error {
 	}
 	c.config, c.connection, c.Kube, c.Discovery = config, transport, kube, kube.Discovery()
 	return nil
+}
+
+// aloneFor is how long watches last if no other process reaches the API server.
+const aloneFor = 12 * time.Hour
+
+// SetAlone says that no other process reaches the API server: nothing changes of which this one is not told, so that polls are rare and watches long.
+// It must be called before any informer is made.
+func (c *Clients) SetAlone() {
+	c.alone = true
+	c.Informers = informer.NewFactory(informer.FactoryOptions{OneServer: true, WatchFor: c.WatchFor()})
+}
+
+// Alone reports whether SetAlone was called.
+func (c *Clients) Alone() bool { return c.alone }
+
+// WatchFor returns how long the watches of informers last that a loop makes for itself. Zero is the informers' default.
+func (c *Clients) WatchFor() time.Duration {
+	if c.alone {
+		return aloneFor
+	}
+	return 0
 }
 
 // ClientsFor returns Clients for a clientset, which may be a fake one. The dynamic client and the metadata client are nil unless

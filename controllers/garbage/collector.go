@@ -38,6 +38,9 @@ type collector struct {
 	absent    absences
 	kick      chan struct{} // has a buffer of one
 
+	discoveryPeriod time.Duration
+	watchFor        time.Duration // of the informers
+
 	mu         sync.Mutex // guards what follows
 	catalogue  *kinds.Catalogue
 	monitors   map[schema.GroupVersionResource]*monitor
@@ -49,7 +52,13 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	if c.Metadata == nil {
 		return nil, errors.New("the garbage collector needs a metadata client")
 	}
+	period := 30 * time.Second
+	if c.Alone() { // definitions of kinds are watched
+		period = time.Hour
+	}
 	return &collector{
+		discoveryPeriod: period, watchFor: c.WatchFor(),
+
 		metadata: c.Metadata, discovery: c.Discovery, recorder: c.Recorder, log: c.Log,
 		pods:  podview.Informer(c),
 		graph: newGraph(),
@@ -74,9 +83,8 @@ func report(ctx context.Context, log *slog.Logger, uid types.UID, err error) {
 }
 
 const (
-	discoveryPeriod = 30 * time.Second
-	syncTimeout     = 30 * time.Second
-	workers         = 20
+	syncTimeout = 30 * time.Second
+	workers     = 20
 )
 
 // Run watches all kinds and collects garbage until ctx ends.
@@ -111,7 +119,7 @@ func (c *collector) rediscover() {
 }
 
 func (c *collector) keepFresh(ctx context.Context, monitors *sync.WaitGroup) error {
-	period := time.NewTicker(discoveryPeriod)
+	period := time.NewTicker(c.discoveryPeriod)
 	defer period.Stop()
 	for {
 		select {

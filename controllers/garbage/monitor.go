@@ -65,7 +65,7 @@ func (c *collector) monitor(kind *kinds.Kind) *monitor {
 	}
 	entries := informer.Project(informer.Metadata(c.metadata, kind.Resource, ""),
 		func(o *metav1.PartialObjectMetadata) *entry { return entryOf(o) },
-		informer.Options[*entry]{Name: "garbage/" + kind.Resource.Resource, OnError: c.monitorFailed})
+		informer.Options[*entry]{Name: "garbage/" + kind.Resource.Resource, WatchFor: c.watchFor, OnError: c.monitorFailed})
 	return follow(c, kind, entries, func(e *entry) *entry { return e }, entries.Run)
 }
 

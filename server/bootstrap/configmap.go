@@ -16,9 +16,9 @@ import (
 // checkInterval is how often the objects are checked.
 const checkInterval = time.Minute
 
-// repeat calls do every minute until the context ends.
-func repeat(ctx context.Context, do func(context.Context) error, failed func(error)) error {
-	t := time.NewTicker(checkInterval)
+// repeat calls do again and again until the context ends.
+func repeat(ctx context.Context, every time.Duration, do func(context.Context) error, failed func(error)) error {
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		select {

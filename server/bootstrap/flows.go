@@ -1,12 +1,14 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
+	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,11 +27,13 @@ const flowManager = "api-priority-and-fairness-config-producer-v1"
 type Flows struct {
 	Registry *registry.Registry
 	Logger   *slog.Logger
+	// Every is how often the objects are checked: a minute by default.
+	Every time.Duration
 }
 
 // Run maintains the objects until the context ends.
 func (f *Flows) Run(ctx context.Context) error {
-	return repeat(ctx, f.Ensure, func(err error) { f.Logger.Warn("flow control objects could not be ensured", "error", err) })
+	return repeat(ctx, cmp.Or(f.Every, checkInterval), f.Ensure, func(err error) { f.Logger.Warn("flow control objects could not be ensured", "error", err) })
 }
 
 // Ensure creates missing objects, updates those that were not changed on purpose, and deletes those that are no longer suggested.

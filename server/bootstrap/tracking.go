@@ -22,7 +22,7 @@ type Tracking struct {
 
 // Run maintains the config map until the context ends.
 func (t *Tracking) Run(ctx context.Context) error {
-	return repeat(ctx, t.Ensure, func(err error) {
+	return repeat(ctx, checkInterval, t.Ensure, func(err error) {
 		t.Logger.Warn("the config map for tracking tokens could not be written", "error", err)
 	})
 }

@@ -29,7 +29,7 @@ type Trust struct {
 
 // Run maintains the config map until the context ends.
 func (t *Trust) Run(ctx context.Context) error {
-	return repeat(ctx, t.Ensure, func(err error) { t.Logger.Warn("the authorities could not be published", "error", err) })
+	return repeat(ctx, checkInterval, t.Ensure, func(err error) { t.Logger.Warn("the authorities could not be published", "error", err) })
 }
 
 // Ensure writes what is missing.
