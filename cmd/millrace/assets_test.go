@@ -21,9 +21,10 @@ import (
 	"github.com/millrace/millrace/server/pki"
 )
 
-// TestMain makes the test binary act as the assets when it is called by their names.
+// TestMain makes the test binary act as the assets when it is called by their names, and as this program when it is called by its.
 func TestMain(m *testing.M) {
-	if _, ok := assets[filepath.Base(os.Args[0])]; ok {
+	name := filepath.Base(os.Args[0])
+	if _, ok := assets[name]; ok || name == "millrace" {
 		main()
 		return
 	}

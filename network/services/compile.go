@@ -71,7 +71,20 @@ type compiled struct {
 	rows            []row
 	endpointNumbers endpointNumbers
 	udp             []udpPort // the endpoints of its UDP ports
-	health          health    // the state for its health-check port
+	unserved        unserved
+	health          health // the state for its health-check port
+}
+
+// unserved counts the ports of services whose traffic policy is Local, and whose endpoints are all on other nodes: by family, for IPv6
+// second.
+type unserved struct{ internal, external [2]int }
+
+// add adds another count, times sign.
+func (u *unserved) add(v unserved, sign int) {
+	for i := range families {
+		u.internal[i] += sign * v.internal[i]
+		u.external[i] += sign * v.external[i]
+	}
 }
 
 // compiler makes the rows of a service.
@@ -120,9 +133,31 @@ func (c *compiler) addPort(s *service, p servicePort, address netip.Addr, e choi
 	if s.localInside || reached && s.localOutside {
 		c.addEndpoints(id, here, e.local, s.affinityTimeout)
 	}
+	c.countUnserved(s, address, e, reached)
 	if p.protocol == 17 {
 		c.out.udp = append(c.out.udp, udpPortOf(s, p, id, e))
 	}
+}
+
+func (c *compiler) countUnserved(s *service, address netip.Addr, e choice, reached bool) {
+	if len(e.local) > 0 || len(e.all) == 0 {
+		return
+	}
+	family := familyNumber(!address.Is4())
+	if s.localInside {
+		c.out.unserved.internal[family]++
+	}
+	if s.localOutside && reached {
+		c.out.unserved.external[family]++
+	}
+}
+
+// familyNumber is 0 for IPv4 and 1 for IPv6.
+func familyNumber(six bool) int {
+	if six {
+		return 1
+	}
+	return 0
 }
 
 // addFront adds the row that leads to endpoints. Without endpoints it adds a row that rejects the packet if there are none

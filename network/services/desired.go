@@ -19,6 +19,7 @@ type desiredTables struct {
 	chains   map[bool]map[chain]int // by family: the number of rows for each chain that chooses an endpoint
 	shares   map[rowKey]int         // how many services have a row that can be shared
 	node     map[rowKey]struct{}    // the addresses of the node
+	unserved unserved               // the sum over all services
 }
 
 func newDesiredTables() *desiredTables {
@@ -73,9 +74,13 @@ func (l *desiredTables) put(key informer.Key, c compiled) (d difference, freed [
 		l.removeRow(&d, row{p, old})
 		freed = append(freed, l.release(key, p)...)
 	}
+	if old := l.services[key]; old != nil {
+		l.unserved.add(old.unserved, -1)
+	}
 	if len(c.rows) == 0 && c.health.port == 0 {
 		delete(l.services, key)
 	} else {
+		l.unserved.add(c.unserved, 1)
 		l.services[key] = &c
 	}
 	return d, freed

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -66,7 +67,7 @@ func flowChanges(before, after *compiled) []flowChange {
 }
 
 // forgetFlows removes flows to endpoints that are not allowed any more.
-func forgetFlows(all []flowChange, nodeAddresses []netip.Addr, log *slog.Logger) {
+func forgetFlows(all []flowChange, nodeAddresses []netip.Addr, m *Metrics, log *slog.Logger) {
 	for _, six := range []bool{false, true} {
 		f := flowFilter{node: nodeAddresses}
 		for _, c := range all {
@@ -81,9 +82,12 @@ func forgetFlows(all []flowChange, nodeAddresses []netip.Addr, log *slog.Logger)
 		if six {
 			family = unix.AF_INET6
 		}
-		if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, f); err != nil {
+		began := time.Now()
+		removed, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, f)
+		if err != nil {
 			log.Warn("old UDP flows could not be removed", "err", err)
 		}
+		m.removedFlows(six, int(removed), time.Since(began))
 	}
 }
 

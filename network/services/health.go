@@ -35,11 +35,12 @@ func localEndpoints(all []*slice, n *node) int {
 	return len(here)
 }
 
-// healthServer listens on the health-check node ports. The zero value with a logger is ready to use.
+// healthServer listens on the health-check node ports. A value with a logger and proxyHealthy is ready to use.
 type healthServer struct {
-	log     *slog.Logger
-	servers map[informer.Key]*portServer
-	running sync.WaitGroup
+	log          *slog.Logger
+	proxyHealthy func() bool
+	servers      map[informer.Key]*portServer
+	running      sync.WaitGroup
 }
 
 // portServer is the server of one port.
@@ -72,7 +73,7 @@ func (h *healthServer) start(key informer.Key, port uint16) *portServer {
 		return nil
 	}
 	s := &portServer{port: port}
-	s.http = &http.Server{Handler: s.handler(key), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return context.Background() }}
+	s.http = &http.Server{Handler: s.handler(key, h.proxyHealthy), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return context.Background() }}
 	h.running.Go(func() { _ = s.http.Serve(l) })
 	if h.servers == nil {
 		h.servers = map[informer.Key]*portServer{}
@@ -81,18 +82,18 @@ func (h *healthServer) start(key informer.Key, port uint16) *portServer {
 	return s
 }
 
-func (s *portServer) handler(key informer.Key) http.Handler {
+func (s *portServer) handler(key informer.Key, proxyHealthy func() bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		local := s.local.Load()
+		local, healthy := s.local.Load(), proxyHealthy()
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.FormatInt(local, 10))
-		if local == 0 {
+		if local == 0 || !healthy {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"service":        map[string]string{"namespace": key.Namespace, "name": key.Name},
-			"localEndpoints": local, "serviceProxyHealthy": true,
+			"localEndpoints": local, "serviceProxyHealthy": healthy,
 		})
 	})
 }

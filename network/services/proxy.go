@@ -30,6 +30,8 @@ type Options struct {
 	// NodePortAddresses are the ranges of the node's addresses on which node ports are open. None: the node's first address of each
 	// family.
 	NodePortAddresses []netip.Prefix
+	// Metrics are updated by the proxy. Nil: none.
+	Metrics *Metrics
 	// Check is how often the proxy checks whether another program has changed the tables. Default 5 s.
 	Check  time.Duration
 	Logger *slog.Logger // nil: discard
@@ -51,6 +53,7 @@ type Proxy struct {
 	compared        time.Time
 	node            *node
 	writer          *tables.Writer
+	status          status
 
 	mu              sync.Mutex
 	changedServices map[informer.Key]struct{} // guarded by mu: services that have changed
@@ -66,9 +69,10 @@ func New(o Options) (*Proxy, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Proxy{
-		options: o, log: o.Logger, view: newView(o.Clients, o.Node), desired: newDesiredTables(), health: healthServer{log: o.Logger},
+		options: o, log: o.Logger, view: newView(o.Clients, o.Node), desired: newDesiredTables(),
 		node: &node{name: o.Node}, changedServices: map[informer.Key]struct{}{},
 	}
+	p.health = healthServer{log: o.Logger, proxyHealthy: p.status.healthy}
 	p.writer = tables.New(tables.Options{Name: "services", Sync: p.sync, Modified: p.modified, Failed: func() { p.needsCompare = true }, Check: o.Check, Logger: o.Logger})
 	return p, nil
 }
@@ -110,11 +114,24 @@ func (p *Proxy) open() error {
 
 // listen adds the handlers that trigger the writer.
 func (p *Proxy) listen() []tables.Registration {
-	mark := func(s *slice) { p.changed(s.service) }
+	m := p.options.Metrics
+	mark := func(all ...*slice) {
+		m.changed(ofEndpoints)
+		for _, s := range all {
+			p.changed(s.service)
+		}
+	}
 	return []tables.Registration{
-		p.view.services.Handle(informer.Handler[*service]{Changed: p.changed}),
+		p.view.services.Handle(informer.Handler[*service]{Changed: func(key informer.Key) { m.changed(ofServices); p.changed(key) }}),
 		p.view.slices.Handle(informer.Handler[*slice]{
-			Added: func(s *slice, _ bool) { mark(s) }, Updated: func(a, b *slice) { mark(a); mark(b) }, Deleted: func(s *slice, _ bool) { mark(s) },
+			Added: func(s *slice, _ bool) { m.triggered(s.triggered); mark(s) },
+			Updated: func(a, b *slice) {
+				if a.triggered != b.triggered {
+					m.triggered(b.triggered)
+				}
+				mark(a, b)
+			},
+			Deleted: func(s *slice, _ bool) { mark(s) },
 		}),
 		p.view.nodes.Handle(informer.Handler[*node]{Changed: func(informer.Key) { p.changedNode() }}),
 	}
@@ -124,6 +141,7 @@ func (p *Proxy) changed(key informer.Key) {
 	p.mu.Lock()
 	p.changedServices[key] = struct{}{}
 	p.mu.Unlock()
+	p.status.queued()
 	p.writer.Trigger()
 }
 
@@ -131,6 +149,7 @@ func (p *Proxy) changedNode() {
 	p.mu.Lock()
 	p.nodeChanged = true
 	p.mu.Unlock()
+	p.status.queued()
 	p.writer.Trigger()
 }
 
@@ -167,8 +186,22 @@ func (p *Proxy) modified() bool {
 	return p.needsCompare
 }
 
-// sync updates the desired tables, and writes the kernel's.
+// sync updates and writes the tables, and records that for health and metrics.
 func (p *Proxy) sync() error {
+	began, since, triggers, whole := time.Now(), p.status.begin(), p.options.Metrics.begin(), p.needsCompare
+	err := p.write()
+	p.status.end(since, err != nil)
+	if err != nil {
+		p.options.Metrics.failed(triggers)
+		return err
+	}
+	p.options.Metrics.ended(began, whole, triggers)
+	p.options.Metrics.setUnserved(p.desired.unserved)
+	return nil
+}
+
+// write updates the desired tables, and writes the kernel's.
+func (p *Proxy) write() error {
 	keys, all := p.takeChanged()
 	var d difference
 	if all {
@@ -189,7 +222,7 @@ func (p *Proxy) sync() error {
 	if err := p.commit(d); err != nil {
 		return err
 	}
-	forgetFlows(flows, p.node.addresses, p.log)
+	forgetFlows(flows, p.node.addresses, p.options.Metrics, p.log)
 	return nil
 }
 
@@ -221,6 +254,7 @@ func (p *Proxy) updateNode() difference {
 	if n, ok := p.view.nodes.Get("", p.options.Node); ok {
 		p.node = n
 	}
+	p.status.setLeaving(p.node.leaving)
 	return p.desired.putNode(p.portAddresses())
 }
 

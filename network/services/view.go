@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -39,6 +40,7 @@ type slice struct {
 	service   informer.Key
 	endpoints []endpoint
 	ports     []slicePort
+	triggered int64 // when the pods changed that changed the slice, in nanoseconds of Unix time; 0: not known
 }
 
 type slicePort struct {
@@ -58,9 +60,13 @@ type endpoint struct {
 type node struct {
 	name, zone string
 	addresses  []netip.Addr
+	leaving    bool // it is being deleted, or the cluster autoscaler will remove it
 }
 
 var byService = informer.NewIndex(func(s *slice) []string { return []string{s.service.String()} })
+
+// removalTaint is the taint of a node that the cluster autoscaler will remove.
+const removalTaint = "ToBeDeletedByClusterAutoscaler"
 
 // proxyNameLabel means that another proxy serves the service.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
@@ -129,6 +135,9 @@ func sliceOf(s *discoveryv1.EndpointSlice) *slice {
 	if s.AddressType == discoveryv1.AddressTypeFQDN {
 		return out
 	}
+	if at, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
+		out.triggered = at.UnixNano()
+	}
 	for _, p := range s.Ports {
 		if p.Port != nil {
 			out.ports = append(out.ports, slicePort{value(p.Name), protocolNumber(value(p.Protocol)), uint16(*p.Port)})
@@ -165,6 +174,7 @@ func endpointOf(e discoveryv1.Endpoint, a netip.Addr) endpoint {
 
 func nodeOf(n *corev1.Node) *node {
 	out := &node{name: n.Name, zone: n.Labels[corev1.LabelTopologyZone]}
+	out.leaving = n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == removalTaint })
 	for _, a := range n.Status.Addresses {
 		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP && !slices.Contains(out.addresses, ip) {
 			out.addresses = append(out.addresses, ip)
