@@ -161,16 +161,20 @@ func (s *stage) create(object any) {
 	}
 }
 
-// get connects and returns what the other side says, or "refused", or "nothing".
+// get connects and returns what the other side says, or "refused", or "nothing" if it says nothing for a short time.
 func (s *stage) get(from *nettest.Namespace, address string) string {
+	return s.getWithin(from, address, 500*time.Millisecond)
+}
+
+func (s *stage) getWithin(from *nettest.Namespace, address string, timeout time.Duration) string {
 	var answer string
 	err := from.Try(func() error {
-		c, err := net.DialTimeout("tcp", address, 500*time.Millisecond)
+		c, err := net.DialTimeout("tcp", address, timeout)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(longest))
 		text, err := io.ReadAll(c)
 		answer = string(text)
 		return err
@@ -184,11 +188,14 @@ func (s *stage) get(from *nettest.Namespace, address string) string {
 	return "nothing"
 }
 
+// longest is how long a test waits for what must come.
+const longest = 30 * time.Second
+
 // comes repeats requests until the answer is the wanted one.
 func (s *stage) comes(from *nettest.Namespace, address, want string) {
 	s.Helper()
 	var got string
-	for range 200 {
+	for end := time.Now().Add(longest); time.Now().Before(end); {
 		if got = s.get(from, address); got == want || want == "an answer" && strings.Contains(got, " for ") {
 			return
 		}
@@ -201,7 +208,7 @@ func (s *stage) comes(from *nettest.Namespace, address, want string) {
 func (s *stage) among(from *nettest.Namespace, address string) map[string]int {
 	all := map[string]int{}
 	for range 40 {
-		who, _, _ := strings.Cut(s.get(from, address), " ")
+		who, _, _ := strings.Cut(s.getWithin(from, address, longest), " ")
 		all[who]++
 	}
 	return all
