@@ -74,12 +74,10 @@ func (s *server) names(ctx context.Context, c contender, o options) (string, err
 	before := cpu(process.Process.Pid)
 	var asked sync.WaitGroup
 	all := make([]asker, askers)
-	begun := time.Now()
 	for i := range all {
 		asked.Go(func() { all[i].run(ctx, i, o) })
 	}
 	asked.Wait()
-	took := time.Since(begun)
 	used := cpu(process.Process.Pid) - before
 	var times []time.Duration
 	sent := 0
@@ -95,7 +93,7 @@ func (s *server) names(ctx context.Context, c contender, o options) (string, err
 	slices.Sort(times)
 	ms := func(share int) float64 { return float64(times[len(times)*share/100].Microseconds()) / 1000 }
 	rss, peak := memory(process.Process.Pid)
-	return fmt.Sprintf("%.0f\t%.0f\t%.2f\t%.2f\t%d\t%.1f\t%d\t%d", float64(sent)/took.Seconds(), float64(len(times))/took.Seconds(), ms(50), ms(99), sent-len(times),
+	return fmt.Sprintf("%.0f\t%.0f\t%.2f\t%.2f\t%d\t%.1f\t%d\t%d", float64(sent)/askDuration.Seconds(), float64(len(times))/askDuration.Seconds(), ms(50), ms(99), sent-len(times),
 		float64(used.Microseconds())/float64(len(times)), rss>>10, peak>>10), nil
 }
 
