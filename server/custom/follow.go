@@ -16,6 +16,7 @@ import (
 func (d *Definitions) Run(ctx context.Context) error {
 	defer d.ending.Wait()
 	defer d.close()
+	d.ending.Go(func() { d.rest(ctx) })
 	for ctx.Err() == nil {
 		wake, err := d.read(ctx)
 		if err != nil {

@@ -1,13 +1,14 @@
 // Package schema is what a definition demands of the objects of one version: structural schemas, as Kubernetes has them.
 //
 // What is guaranteed: nothing is compiled before it is needed, neither the schema nor its CEL rules, and what was compiled is
-// shared by all who ask. Findings are Kubernetes', word by word: its published packages make them.
+// shared by all who ask, until Rest finds that nobody has asked for it. Findings are Kubernetes', word by word: its published packages make them.
 package schema
 
 import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,7 +23,10 @@ import (
 
 // Schema is the schema of one version.
 type Schema struct {
-	compile func() (*compiled, error)
+	source Source
+	// made compiles the schema when it is first called.
+	made atomic.Pointer[func() (*compiled, error)]
+	used atomic.Bool // since the last Rest
 }
 
 // compiled is what a schema becomes.
@@ -43,13 +47,34 @@ type Source func() (schema *v1.CustomResourceValidation, preserve bool, err erro
 
 // New makes a schema of what its source says when it is first needed.
 func New(source Source) *Schema {
-	return &Schema{compile: sync.OnceValues(func() (*compiled, error) {
-		from, preserve, err := source()
+	s := &Schema{source: source}
+	s.forget()
+	return s
+}
+
+// Rest drops what was compiled if it has not been used since the call before. It is compiled again when it is next needed.
+func (s *Schema) Rest() {
+	if !s.used.Swap(false) {
+		s.forget()
+	}
+}
+
+func (s *Schema) forget() {
+	made := sync.OnceValues(func() (*compiled, error) {
+		from, preserve, err := s.source()
 		if err != nil {
 			return nil, fmt.Errorf("read the schema: %w", err)
 		}
 		return compile(from, preserve)
-	})}
+	})
+	s.made.Store(&made)
+}
+
+func (s *Schema) compile() (*compiled, error) {
+	if !s.used.Load() { // a write would take the cache line from all other readers
+		s.used.Store(true)
+	}
+	return (*s.made.Load())()
 }
 
 // Tree is the structural schema, nil if there is none.
