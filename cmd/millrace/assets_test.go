@@ -18,11 +18,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/starting"
 	"github.com/millrace/millrace/server/pki"
 )
 
 // TestMain makes the test binary act as the assets when it is called by their names, and as this program when it is called by its.
 func TestMain(m *testing.M) {
+	starting.Done()
 	name := filepath.Base(os.Args[0])
 	if _, ok := assets[name]; ok || name == "millrace" {
 		main()

@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	_ "github.com/millrace/millrace/cmd/millrace/internal/language" // must be initialized before kubectl
+	"github.com/millrace/millrace/cmd/millrace/internal/starting"
 )
 
 func main() {
+	starting.Done()
 	if code, called := plugin(); called {
 		os.Exit(code)
 	}
