@@ -13,7 +13,7 @@ import (
 func (c *Cluster) aggregate(ctx context.Context, reg *registry.Registry) error {
 	keys := c.certificates.keys
 	trust := &objects.Trust{
-		Registry: reg, Logger: c.options.Logger, ProxyNames: []string{pki.ProxyName},
+		Registry: reg, Logger: c.options.Logger, Every: c.bootstrapEvery(), ProxyNames: []string{pki.ProxyName},
 		Clients: func() []byte { return keys.Keys().Authority.CertPEM },
 		Proxies: func() []byte { return keys.Keys().ProxyAuthority.CertPEM },
 	}
@@ -26,7 +26,7 @@ func (c *Cluster) aggregate(ctx context.Context, reg *registry.Registry) error {
 	if err := c.aggregator.Register(ctx); err != nil {
 		return err
 	}
-	tracking := &objects.Tracking{Registry: reg, Logger: c.options.Logger}
+	tracking := &objects.Tracking{Registry: reg, Logger: c.options.Logger, Every: c.bootstrapEvery()}
 	if err := tracking.Ensure(ctx); err != nil {
 		return err
 	}

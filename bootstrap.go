@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,15 @@ import (
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/scheduling"
 )
+
+// bootstrapEvery returns how often the objects are checked that every cluster has. Zero is the default. Who changes one in a cluster without a port is
+// part of the test that runs there.
+func (c *Cluster) bootstrapEvery() time.Duration {
+	if c.options.Listen == noPort {
+		return time.Hour
+	}
+	return 0
+}
 
 // bootstrap makes the objects that every cluster has: namespaces, priority classes, and the Service of the API servers, which
 // listen on port.

@@ -90,10 +90,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := rbac.Reconcile(ctx, reg, policy()); err != nil {
 		return err
 	}
-	flows := &objects.Flows{Registry: reg, Logger: c.options.Logger}
-	if c.options.Listen == noPort {
-		flows.Every = time.Hour
-	}
+	flows := &objects.Flows{Registry: reg, Logger: c.options.Logger, Every: c.bootstrapEvery()}
 	if err := flows.Ensure(ctx); err != nil {
 		return err
 	}

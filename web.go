@@ -116,10 +116,10 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Privileged:   c.options.AllowPrivileged,
 		Logger:       c.options.Logger,
 	}
-	if c.options.Listen == noPort {
-		o.BookmarkPeriod = time.Hour // watches end with one in any case, after ten minutes at the latest
-	}
 	c.options.Serving.bounds(&o)
+	if c.options.Listen == noPort && o.BookmarkPeriod == 0 {
+		o.BookmarkPeriod = time.Hour // connections do not fail here, and watches end with a bookmark
+	}
 	return apiserver.New(o), nil
 }
 

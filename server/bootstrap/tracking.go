@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -18,11 +19,13 @@ const TrackingName = "kube-apiserver-legacy-service-account-token-tracking"
 type Tracking struct {
 	Registry *registry.Registry
 	Logger   *slog.Logger
+	// Every is how often the config map is checked: a minute by default.
+	Every time.Duration
 }
 
 // Run maintains the config map until the context ends.
 func (t *Tracking) Run(ctx context.Context) error {
-	return repeat(ctx, checkInterval, t.Ensure, func(err error) {
+	return repeat(ctx, cmp.Or(t.Every, checkInterval), t.Ensure, func(err error) {
 		t.Logger.Warn("the config map for tracking tokens could not be written", "error", err)
 	})
 }

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,11 +27,13 @@ type Trust struct {
 	// ProxyNames are the allowed common names of front proxies.
 	ProxyNames []string
 	Logger     *slog.Logger
+	// Every is how often the config map is checked: a minute by default.
+	Every time.Duration
 }
 
 // Run maintains the config map until the context ends.
 func (t *Trust) Run(ctx context.Context) error {
-	return repeat(ctx, checkInterval, t.Ensure, func(err error) { t.Logger.Warn("the authorities could not be published", "error", err) })
+	return repeat(ctx, cmp.Or(t.Every, checkInterval), t.Ensure, func(err error) { t.Logger.Warn("the authorities could not be published", "error", err) })
 }
 
 // Ensure writes what is missing.
