@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,7 @@ import (
 )
 
 // admit decides whether the node accepts a pod.
-func (k *Kubelet) admit(pod *corev1.Pod) *worker.Rejection {
+func (k *Kubelet) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection {
 	if r := k.underPressure(pod); r != nil {
 		return r
 	}
@@ -27,7 +28,7 @@ func (k *Kubelet) admit(pod *corev1.Pod) *worker.Rejection {
 	if !ok {
 		return nil
 	}
-	return gate.RejectionFor(pod, n)
+	return gate.Rejection(ctx, k.options.Clients.Kube, pod, n)
 }
 
 // taken returns the resources that all other pods have.

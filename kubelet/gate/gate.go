@@ -4,13 +4,36 @@
 package gate
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/kubelet/worker"
 )
+
+// readTime bounds the request of Rejection: other pods wait for their admission meanwhile.
+const readTime = 5 * time.Second
+
+// Rejection is RejectionFor a node as the cache has it and, if that refuses the pod, as the API server has it: the pod may have been bound because of a
+// change of the node that the cache does not show yet, and a rejection is final.
+func Rejection(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, cached *corev1.Node) *worker.Rejection {
+	refused := RejectionFor(pod, cached)
+	if refused == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	now, err := kube.CoreV1().Nodes().Get(ctx, cached.Name, metav1.GetOptions{})
+	if err != nil {
+		return refused
+	}
+	return RejectionFor(pod, now)
+}
 
 // RejectionFor returns why a pod must not run on a node, whatever resources are free, or nil.
 func RejectionFor(pod *corev1.Pod, n *corev1.Node) *worker.Rejection {

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/millrace/millrace/kubelet/gate"
 )
@@ -72,6 +74,27 @@ func TestPodsAreRejectedForResourcesInUse(t *testing.T) {
 				t.Errorf("refused when all have gone: %v", r)
 			}
 		})
+	}
+}
+
+func TestARejectionIsConfirmedByTheServer(t *testing.T) {
+	cached := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	labelled := cached.DeepCopy()
+	labelled.Labels = map[string]string{"disk": "fast"}
+	pod := asking()
+	pod.Spec.NodeSelector = labelled.Labels
+	for _, c := range []struct {
+		what    string
+		server  []runtime.Object
+		refused bool
+	}{
+		{"the label was set just now", []runtime.Object{labelled}, false},
+		{"the label was never set", []runtime.Object{cached}, true},
+		{"the server does not answer", nil, true},
+	} {
+		if r := gate.Rejection(t.Context(), fake.NewClientset(c.server...), pod, cached); (r != nil) != c.refused {
+			t.Errorf("%s: %v", c.what, r)
+		}
 	}
 }
 

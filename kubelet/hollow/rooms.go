@@ -1,6 +1,7 @@
 package hollow
 
 import (
+	"context"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,12 +82,15 @@ func (r *rooms) resize(pod *corev1.Pod) *worker.Rejection {
 }
 
 // admit decides whether a node accepts a pod.
-func (n *Nodes) admit(pod *corev1.Pod) *worker.Rejection {
+func (n *Nodes) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection {
 	if why := n.rooms.admit(pod); why != nil {
 		return why
 	}
 	if self, ok := n.nodes.Lookup(informer.Key{Name: pod.Spec.NodeName}); ok {
-		if why := gate.RejectionFor(pod, self); why != nil {
+		if n.options.As != nil {
+			ctx = n.options.As(ctx, self.Name)
+		}
+		if why := gate.Rejection(ctx, n.options.Clients.Kube, pod, self); why != nil {
 			n.rooms.release(informer.KeyOf(pod))
 			return why
 		}

@@ -28,7 +28,7 @@ type Options struct {
 	// Addresses returns the addresses of a node.
 	Addresses func(node string) []string
 	// Admit decides whether the node accepts a pod. Nil accepts all.
-	Admit func(*corev1.Pod) *Rejection
+	Admit func(context.Context, *corev1.Pod) *Rejection
 	// Resize decides whether the node has room for a pod whose resources have changed. If it has not, the reason is Deferred or
 	// Infeasible. Nil accepts every resize.
 	Resize func(*corev1.Pod) *Rejection

@@ -69,7 +69,7 @@ func (t *syncTask) act(ctx context.Context) error {
 	t.checkDeadline()
 	t.checkEviction()
 	if !t.record.admitted && t.record.failed == nil {
-		t.admit()
+		t.admit(ctx)
 	}
 	if t.record.failed != nil {
 		if t.record.failed.AtOnce {
@@ -109,10 +109,10 @@ func finished(phase corev1.PodPhase) bool {
 }
 
 // admit asks the node to accept the pod. A pod that has a sandbox was admitted before.
-func (t *syncTask) admit() {
+func (t *syncTask) admit(ctx context.Context) {
 	t.record.admitted = true
 	if t.crew.Admit != nil && len(t.state.Sandboxes) == 0 {
-		if !t.crew.admitOne(t) {
+		if !t.crew.admitOne(ctx, t) {
 			return
 		}
 	}
@@ -120,10 +120,10 @@ func (t *syncTask) admit() {
 }
 
 // admitOne admits one pod at a time, because each decision must count the pods that were admitted before.
-func (c *Crew) admitOne(t *syncTask) bool {
+func (c *Crew) admitOne(ctx context.Context, t *syncTask) bool {
 	c.admission.Lock()
 	defer c.admission.Unlock()
-	if t.record.failed = c.Admit(t.pod); t.record.failed != nil {
+	if t.record.failed = c.Admit(ctx, t.pod); t.record.failed != nil {
 		t.event(corev1.EventTypeWarning, t.record.failed.Reason, "%s", t.record.failed.Message)
 		return false
 	}
