@@ -107,6 +107,8 @@ func TestTheEndOfADefinitionGoesOnOnAnotherServer(t *testing.T) {
 		t.Errorf("a create while the definition ends: %v", err)
 	}
 	held := fmt.Sprint("o", many/2)
+	// A server that has just started knows no change from before its start, so the watch begins now.
+	now.SetResourceVersion(must(second.Resource(definitions).List(t.Context(), metav1.ListOptions{}))(t).GetResourceVersion())
 	must(n.Patch(t.Context(), held, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 	await(t, second, now, func(*unstructured.Unstructured) bool { return false })
 	define(t, second, definition)
