@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/server/resource/scheduling"
 )
 
-// bootstrapEvery returns how often the objects are checked that every cluster has. Zero is the default. Who changes one in a cluster without a port is
-// part of the test that runs there.
+// bootstrapEvery returns how often the objects are checked that every cluster has: rarely in a cluster without a port, where only this process can change
+// one. Zero is the default.
 func (c *Cluster) bootstrapEvery() time.Duration {
 	if c.options.Listen == noPort {
 		return time.Hour

@@ -205,6 +205,15 @@ func (w *world) mount(uid string) string {
 	return path
 }
 
+// release takes its volumes from a pod, for which the driver is to be asked for what want says.
+func (w *world) release(uid, want string) {
+	w.Helper()
+	if err := w.drivers.Release(w.Context(), uid); err != nil {
+		w.Fatal(err)
+	}
+	w.called(want)
+}
+
 func (w *world) called(want string) {
 	w.Helper()
 	if got := w.plugin.took(); got != want {
@@ -239,14 +248,8 @@ func TestAVolumeIsStagedOnceAndPublishedForEachPod(t *testing.T) {
 	w.called("")
 	w.mount("2")
 	w.called("stage:h publish:h") // a driver answers at once that it is staged
-	if err := w.drivers.Release(t.Context(), "1"); err != nil {
-		t.Fatal(err)
-	}
-	w.called("unpublish:h")
-	if err := w.drivers.Release(t.Context(), "2"); err != nil {
-		t.Fatal(err)
-	}
-	w.called("unpublish:h unstage:h")
+	w.release("1", "unpublish:h")
+	w.release("2", "unpublish:h unstage:h")
 	left, _ := filepath.Glob(filepath.Join(w.root, "pods", "*", "volumes", "kubernetes.io~csi", "*"))
 	if staged, _ := filepath.Glob(filepath.Join(w.root, "plugins/kubernetes.io/csi", driverName, "*")); len(left)+len(staged) != 0 {
 		t.Errorf("left are %v and %v", left, staged)
@@ -269,14 +272,8 @@ func TestAVolumeOfRawBlocksIsADevice(t *testing.T) {
 		}
 		w.called("stage:h publish:h")
 	}
-	if err := w.drivers.Release(t.Context(), "1"); err != nil {
-		t.Fatal(err)
-	}
-	w.called("unpublish:h")
-	if err := w.drivers.Release(t.Context(), "2"); err != nil {
-		t.Fatal(err)
-	}
-	w.called("unpublish:h unstage:h")
+	w.release("1", "unpublish:h")
+	w.release("2", "unpublish:h unstage:h")
 	for _, pattern := range []string{filepath.Join(blocks, "*", "*"), filepath.Join(w.root, "pods/*/volumeDevices/kubernetes.io~csi/*")} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("left are %v", left)
