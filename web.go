@@ -110,6 +110,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Extra:        extra,
 		Delegate:     c.aggregator,
 		CatchUp:      c.definitions.CatchUp,
+		Settle:       c.definitions.Settle,
 		Metrics:      c.metrics.Requests(),
 		Version:      Version(),
 		Address:      c.address,

@@ -2,68 +2,30 @@ package custom_test
 
 import (
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
 	"testing"
+	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/proof/internal/etcdtest"
 )
-
-// startEtcd starts an etcd and returns its address.
-func startEtcd(t *testing.T) string {
-	t.Helper()
-	free := func() url.URL {
-		l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-		defer l.Close()
-		return url.URL{Scheme: "http", Host: l.Addr().String()}
-	}
-	config := embed.NewConfig()
-	client, peer := free(), free()
-	config.Dir = t.TempDir()
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
-	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	config.UnsafeNoFsync = true
-	etcd := must(embed.StartEtcd(config))(t)
-	<-etcd.Server.ReadyNotify()
-	t.Cleanup(func() {
-		etcd.Server.HardStop()
-		etcd.Close()
-	})
-	return client.String()
-}
 
 // server starts an API server with an etcd. It ends with the test, or when end is called.
 func server(t *testing.T, etcd string) (d dynamic.Interface, end func()) {
 	t.Helper()
-	o := millrace.Options{Listen: "none", Controllers: []string{}, NoScheduler: true, CompactEvery: -1}
-	o.Etcd.Servers = []string{etcd}
-	c := must(millrace.Start(t.Context(), o))(t)
-	ended := false
-	end = func() {
-		if !ended {
-			ended = true
-			must("", c.Close())(t)
-		}
-	}
-	t.Cleanup(end)
-	return must(dynamic.NewForConfig(c.Config()))(t), end
+	c := etcdtest.Server(t, etcd)
+	return must(dynamic.NewForConfig(c.Config()))(t), func() { must("", c.Close())(t) }
 }
 
 func TestWhatIsEstablishedOnOneServerIsServedByEveryOther(t *testing.T) {
-	etcd := startEtcd(t)
+	etcd := etcdtest.Start(t)
 	one, _ := server(t, etcd)
-	other, _ := server(t, etcd)
+	other, _ := server(t, etcdtest.Late(t, etcd, 20*time.Millisecond))
 	for i := range 10 {
 		plural := fmt.Sprint("tabs", i)
 		define(t, one, strings.NewReplacer("tabs", plural, "kind: Tab", "kind: "+fmt.Sprint("Tab", i), "[tb]", fmt.Sprintf("[tb%d]", i)).Replace(definition))
@@ -82,7 +44,7 @@ func TestWhatIsEstablishedOnOneServerIsServedByEveryOther(t *testing.T) {
 }
 
 func TestTheEndOfADefinitionGoesOnOnAnotherServer(t *testing.T) {
-	etcd := startEtcd(t)
+	etcd := etcdtest.Start(t)
 	first, end := server(t, etcd)
 	made := define(t, first, definition)
 	n := first.Resource(tabs).Namespace("default")

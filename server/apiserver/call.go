@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
 	"github.com/millrace/millrace/server/audit"
@@ -59,15 +61,20 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	if c.delegate = s.delegateOf(c.t.GroupVersion); c.delegate != nil {
 		return c
 	}
-	at := c.t.WithResource(c.t.Resource)
-	face, ok := s.o.Registry.Catalogue.Face(at)
-	if !ok && s.catchUp(r.Context()) {
-		face, ok = s.o.Registry.Catalogue.Face(at)
-	}
-	if ok {
+	if face, ok := s.face(r.Context(), c.t.WithResource(c.t.Resource)); ok {
 		c.Face, c.Kind = face, face.Of
 	}
 	return c
+}
+
+// face finds a face as the definitions say that were acknowledged before now.
+func (s *Server) face(ctx context.Context, at schema.GroupVersionResource) (*resource.Face, bool) {
+	known := s.o.Registry.Catalogue.Face
+	face, ok := known(at)
+	if !ok && s.catchUp(ctx) || ok && face.Of.Life != nil && s.o.Settle != nil && s.o.Settle(ctx) == nil {
+		return known(at)
+	}
+	return face, ok
 }
 
 // catchUp waits until all kinds that were defined before now are known. It reports whether that succeeded.

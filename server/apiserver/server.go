@@ -48,6 +48,9 @@ type Options struct {
 	// CatchUp waits until all kinds are known that were defined before the call; nil if kinds are never added. It is called before a path is answered
 	// with 404, and before discovery is answered.
 	CatchUp func(context.Context) error
+	// Settle waits until the changes of kinds that this server has acknowledged are in use; nil if kinds never change. It is called before each
+	// request for a kind that may change.
+	Settle func(context.Context) error
 	// Checks are the checks of /livez, /readyz and /healthz.
 	Checks []Check
 	// Fairness gives seats to requests. Without it MaxInFlight and MaxMutatingInFlight limit all users together.

@@ -5,6 +5,8 @@
 //
 //   - After CatchUp, all definitions that were Established before the call are served. So a path that is not known is known to
 //     name nothing, on each of several API servers.
+//   - After Settle, all changes of definitions that this server acknowledged before the call are in use: the request that follows a change of a
+//     schema is checked by the new one.
 //   - A change of a definition ends the watches of those versions whose objects it shows in another way, and no other.
 //   - A definition whose names collide with those of another is not served before these are free.
 //   - A deleted definition stays until its objects are gone. That can be interrupted at any time, and goes on after a restart.
@@ -19,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -45,6 +48,7 @@ type Definitions struct {
 	o           Options
 	storage     *registry.Storage
 	conversions conversions
+	seen        atomic.Int64 // the revision up to which all definitions have been read
 
 	mu      sync.Mutex // guards what follows
 	watcher *registry.Watcher

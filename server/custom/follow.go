@@ -44,10 +44,24 @@ func (d *Definitions) CatchUp(ctx context.Context) error {
 	return err
 }
 
+// Settle serves the definitions as this server has acknowledged them. That takes no time unless one has just changed.
+func (d *Definitions) Settle(ctx context.Context) error {
+	wrote := d.storage.Wrote()
+	if int64(wrote) <= d.seen.Load() {
+		return nil
+	}
+	if err := d.o.Registry.Cache.WaitFor(ctx, wrote); err != nil {
+		return fmt.Errorf("wait for the newest definitions: %w", err)
+	}
+	_, err := d.read(ctx)
+	return err
+}
+
 // read serves what has come since it was read last. The channel is closed when there may be more.
 func (d *Definitions) read(ctx context.Context) (<-chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	reached := d.o.Registry.Cache.Revision()
 	if d.watcher == nil {
 		if err := d.beginLocked(ctx); err != nil {
 			return nil, err
@@ -63,6 +77,7 @@ func (d *Definitions) read(ctx context.Context) (<-chan struct{}, error) {
 				return nil, err
 			}
 		case !ok:
+			d.seen.Store(int64(reached))
 			return d.watcher.Wake(), nil
 		case e.Type == watch.Deleted:
 			d.forgetLocked(e.Object.Name())

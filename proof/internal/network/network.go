@@ -9,13 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
-// Proxy forwards connections to a server. They can be cut, and new ones can be refused or redirected to another server.
+// Proxy forwards connections to a server. They can be cut, and new ones can be refused, delayed or redirected to another server.
 type Proxy struct {
 	listener net.Listener
 	target   atomic.Pointer[string]
 	refusing atomic.Bool
+	delay    atomic.Int64
 	running  sync.WaitGroup
 
 	mu    sync.Mutex // guards the rest
@@ -47,6 +49,9 @@ func (p *Proxy) Redirect(target string) { p.target.Store(&target) }
 // Refuse sets whether new connections are closed at once.
 func (p *Proxy) Refuse(yes bool) { p.refusing.Store(yes) }
 
+// Delay has everything that the server says on new connections arrive late.
+func (p *Proxy) Delay(by time.Duration) { p.delay.Store(int64(by)) }
+
 func (p *Proxy) accept() {
 	for {
 		near, err := p.listener.Accept()
@@ -75,7 +80,11 @@ func (p *Proxy) forward(near net.Conn) {
 	defer p.leave(id)
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(near, far)
+		if by := time.Duration(p.delay.Load()); by > 0 {
+			copyLate(near, far, by)
+		} else {
+			_, _ = io.Copy(near, far)
+		}
 		near.Close()
 		far.Close()
 	})
@@ -83,6 +92,34 @@ func (p *Proxy) forward(near net.Conn) {
 	far.Close()
 	near.Close()
 	back.Wait()
+}
+
+// copyLate copies until an end closes. Each piece is passed on some time after it has arrived, however many others are on their way.
+func copyLate(to io.Writer, from io.Reader, by time.Duration) {
+	type piece struct {
+		due   time.Time
+		bytes []byte
+	}
+	pieces := make(chan piece, 1024)
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			_, _ = to.Write(p.bytes) // an end that has closed is noticed by the reader
+		}
+	})
+	for {
+		buffer := make([]byte, 32<<10)
+		n, err := from.Read(buffer)
+		if n > 0 {
+			pieces <- piece{time.Now().Add(by), buffer[:n]}
+		}
+		if err != nil {
+			break
+		}
+	}
+	close(pieces)
+	writer.Wait()
 }
 
 func (p *Proxy) enter(c net.Conn) (int, bool) {
