@@ -74,6 +74,7 @@ start() {
 	"$here/kubelet/e2e/setup.sh" packages # here, because the nodes reach no network but their own
 	(cd "$here" && go build -o "$dir/millrace" ./cmd/millrace)
 	links
+	rm -rf --one-file-system "$dir/data" "$dir"/node-*/kubelet "$dir"/node-*/network # of a cluster that was here before
 	for node in 1 2; do
 		runtime "$node" start >/dev/null
 		[ $# = 0 ] || keep "registry-$node" "$node" "$@"
@@ -97,6 +98,8 @@ start() {
 		done
 	done
 	"$dir/millrace" kubectl --kubeconfig "$config" wait --for=condition=Ready node --all --timeout=60s >&2
+	"$dir/millrace" kubectl --kubeconfig "$config" wait --for=condition=DiskPressure=False node --all --timeout=5s >&2 ||
+		{ echo "the disk of $dir is too full: nodes on which less than 15 % are free take no pods" >&2; return 1; }
 	echo "export KUBECONFIG=$config"
 }
 
