@@ -8,21 +8,19 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/library"
 
-	"github.com/millrace/millrace/internal/policycel"
 	"github.com/millrace/millrace/server/admission/attributes"
 	"github.com/millrace/millrace/server/auth"
 )
 
-// authorizer adds the variables by which expressions ask what the user may do.
-func (a *Activation) authorizer(in Input) {
+// authorizers are the two variables by which expressions ask what the user may do: about anything, and about the request's resource.
+func authorizers(in Input) (about, own any) {
 	u := in.Version.UserInfo()
 	who := &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: map[string][]string{}}
 	for k, v := range u.Extra {
 		who.Extra[k] = v
 	}
 	ask := permissions{in.Authorize}
-	a.values[policycel.AuthorizerName] = library.NewAuthorizerVal(who, ask)
-	a.values[policycel.CheckName] = library.NewResourceAuthorizerVal(who, ask, asked{in.Version})
+	return library.NewAuthorizerVal(who, ask), library.NewResourceAuthorizerVal(who, ask, asked{in.Version})
 }
 
 // asked is the resource of a request.

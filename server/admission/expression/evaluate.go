@@ -6,9 +6,7 @@ package expression
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"sync"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -46,18 +44,24 @@ type Input struct {
 	Plain bool
 }
 
-// Activation is the values of variables for one request.
+// Activation is the values of variables for one request. It belongs to one goroutine.
 type Activation struct {
-	values map[string]any
-	lazy   map[string]func() any
-	ctx    context.Context
-	spent  uint64 // by variables since it was looked at last
-	from   *policycel.Compiler
+	*request
+	ctx       context.Context
+	from      *policycel.Compiler
+	variables any    // nil if there are none
+	spent     uint64 // by variables since it was looked at last
+}
+
+// request is what the activations of a request share. Only object, old and params are made at once: most expressions name no others.
+type request struct {
+	in                                             Input
+	object, old, params                            any
+	review, namespace, authorizer, resourceChecker any // nil until they are used
 }
 
 // Activate prepares values for expressions of a compiler; a nil compiler is that of conditions.
 func Activate(ctx context.Context, c *policycel.Compiler, in Input) (*Activation, error) {
-	a := &Activation{ctx: ctx, from: c}
 	object, err := value(in.Version.New, in.Plain)
 	if err != nil {
 		return nil, fmt.Errorf("failed to prepare object variable for evaluation: %w", err)
@@ -66,28 +70,25 @@ func Activate(ctx context.Context, c *policycel.Compiler, in Input) (*Activation
 	if err != nil {
 		return nil, fmt.Errorf("failed to prepare oldObject variable for evaluation: %w", err)
 	}
-	a.values = map[string]any{policycel.ObjectName: object, policycel.OldObjectName: old, policycel.ParamsName: types.NullValue}
-	a.later(in)
+	r := &request{in: in, object: object, old: old, params: types.NullValue}
 	if in.Params != nil {
-		a.values[policycel.ParamsName] = common.SchemalessTypedToVal(in.Params)
+		r.params = common.SchemalessTypedToVal(in.Params)
 	}
-	if in.Authorize != nil {
-		a.authorizer(in)
-	}
+	a := &Activation{request: r, ctx: ctx, from: c}
 	a.compose()
 	return a, nil
 }
 
 // compose adds the variables of the compiler, if there are any.
 func (a *Activation) compose() {
-	if a.from != nil && a.from.Composed() != nil {
-		a.values[policycel.VariablesName] = a.variables(a.from)
+	if a.from != nil && a.from.Composed() != nil && len(a.from.Variables()) > 0 {
+		a.variables = a.composed(a.from)
 	}
 }
 
 // Afresh has the same values, and variables that are not evaluated yet: what they cost counts again.
 func (a *Activation) Afresh() *Activation {
-	again := &Activation{values: maps.Clone(a.values), lazy: a.lazy, ctx: a.ctx, from: a.from}
+	again := &Activation{request: a.request, ctx: a.ctx, from: a.from}
 	again.compose()
 	return again
 }
@@ -130,28 +131,47 @@ func exposed(n *corev1.Namespace) *corev1.Namespace {
 	return &out
 }
 
-// later prepares what most expressions do not name: it is made when one does.
-func (a *Activation) later(in Input) {
-	a.lazy = map[string]func() any{
-		policycel.RequestName:   sync.OnceValue(func() any { return common.SchemalessTypedToVal(Review(in.Version)) }),
-		policycel.NamespaceName: sync.OnceValue(func() any { return common.SchemalessTypedToVal(exposed(in.Namespace)) }),
-	}
-}
-
 // ResolveName implements interpreter.Activation.
 func (a *Activation) ResolveName(name string) (any, bool) {
-	if produce, ok := a.lazy[name]; ok {
-		return produce(), true
+	switch name {
+	case policycel.ObjectName:
+		return a.object, true
+	case policycel.OldObjectName:
+		return a.old, true
+	case policycel.ParamsName:
+		return a.params, true
+	case policycel.RequestName:
+		if a.review == nil {
+			a.review = common.SchemalessTypedToVal(Review(a.in.Version))
+		}
+		return a.review, true
+	case policycel.NamespaceName:
+		if a.namespace == nil {
+			a.namespace = common.SchemalessTypedToVal(exposed(a.in.Namespace))
+		}
+		return a.namespace, true
+	case policycel.VariablesName:
+		return a.variables, a.variables != nil
+	case policycel.AuthorizerName, policycel.CheckName:
+		if a.in.Authorize == nil {
+			return nil, false
+		}
+		if a.authorizer == nil {
+			a.authorizer, a.resourceChecker = authorizers(a.in)
+		}
+		if name == policycel.AuthorizerName {
+			return a.authorizer, true
+		}
+		return a.resourceChecker, true
 	}
-	v, ok := a.values[name]
-	return v, ok
+	return nil, false
 }
 
 // Parent implements interpreter.Activation.
 func (a *Activation) Parent() interpreter.Activation { return nil }
 
-// variables are evaluated when they are used, once.
-func (a *Activation) variables(c *policycel.Compiler) ref.Val {
+// composed is the variables of a policy. They are evaluated when they are used, once.
+func (a *Activation) composed(c *policycel.Compiler) ref.Val {
 	all := lazy.NewMapValue(c.Composed())
 	for name, e := range c.Variables() {
 		all.Append(name, func(*lazy.MapValue) ref.Val { return a.variable(name, e) })
