@@ -56,7 +56,7 @@ func (p *permissions) own(kind string, o *Options) (auth.Authorizer, error) {
 		p.nodes = node.New(p.registry)
 		return p.nodes, nil
 	case chain.RBAC:
-		p.roles = rbac.New(rbac.Options{Registry: p.registry, Logger: o.Logger})
+		p.roles = rbac.New(rbac.Options{Registry: p.registry, Shared: len(o.Etcd.Servers) > 0, Logger: o.Logger})
 		return p.roles, nil
 	}
 	return nil, fmt.Errorf("authorization-mode %q is not a valid mode", kind)

@@ -127,8 +127,9 @@ func (a *api) normal(v any) any {
 // hook is a webhook. The last part of the URL's path selects its behaviour.
 type hook struct {
 	*httptest.Server
-	ca string
-	of *api
+	pem []byte // the certificate
+	ca  string // the same, as JSON has it
+	of  *api
 
 	mu   sync.Mutex
 	seen []string
@@ -140,7 +141,8 @@ func newHook(t testing.TB) *hook {
 	h.Config.ErrorLog = log.New(io.Discard, "", 0)
 	h.StartTLS()
 	t.Cleanup(h.Close)
-	h.ca = encoded(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw}))
+	h.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
+	h.ca = encoded(h.pem)
 	return h
 }
 

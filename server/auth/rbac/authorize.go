@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -14,7 +15,7 @@ import (
 
 // Authorize implements auth.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, at auth.Attributes) auth.Verdict {
-	s, err := a.current(ctx)
+	s, err := a.latest(ctx)
 	if err != nil {
 		return auth.Verdict{Err: err}
 	}
@@ -33,6 +34,31 @@ func (a *Authorizer) Authorize(ctx context.Context, at auth.Attributes) auth.Ver
 		return auth.Verdict{Reason: auth.Words("RBAC: " + aggregate(missing))}
 	}
 	return auth.Verdict{}
+}
+
+const (
+	// longestQuestion is how long an answer of the store is waited for before a request is allowed by what this server knows.
+	longestQuestion = 500 * time.Millisecond
+	// silence is how long a store that has not answered in that time is not asked again.
+	silence = 5 * time.Second
+)
+
+// latest is a snapshot that shows all that any server has acknowledged. If the store is shared, it is asked for that; while it does not answer,
+// the snapshot is what this server knows.
+func (a *Authorizer) latest(ctx context.Context) (*snapshot, error) {
+	if !a.o.Shared || time.Now().UnixNano() < a.silent.Load() {
+		return a.current(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, longestQuestion)
+	defer cancel()
+	s, err := a.newest(bounded)
+	if err == nil {
+		return s, nil
+	}
+	if ctx.Err() == nil {
+		a.silent.Store(time.Now().Add(silence).UnixNano())
+	}
+	return a.current(ctx)
 }
 
 // current is a snapshot that shows all that this server has acknowledged.

@@ -6,8 +6,9 @@
 // What is guaranteed: every index is the state of the cluster at one revision. A change of a role or a binding that this
 // server has acknowledged is seen by every request that begins afterwards. A request is refused only after the store has
 // been asked how far the log is and the index has come that far, so that what another server has granted is never
-// refused here. A permission that another server has taken away is seen as soon as the log has brought it, which takes
-// about a millisecond.
+// refused here. If the store is shared, it is also asked before a request is allowed, so that what another server has taken
+// away is never allowed here; concurrent requests share the question. While the store does not answer, requests are
+// allowed by what the log has brought until then.
 //
 // Roles and bindings can only be changed so that nobody gets more than who changes them has (Escalation). Policy is what
 // every cluster starts with.

@@ -23,7 +23,9 @@ import (
 // Options say what an authorizer follows. Registry is required.
 type Options struct {
 	Registry func() *registry.Registry
-	Logger   *slog.Logger
+	// Shared says that other servers write to the store.
+	Shared bool
+	Logger *slog.Logger
 }
 
 // Authorizer decides by the roles of the cluster.
@@ -32,6 +34,8 @@ type Authorizer struct {
 	now   atomic.Pointer[snapshot] // nil until it is ready
 	nudge chan struct{}
 	made  atomic.Pointer[[]*registry.Storage]
+	// silent is the time, in nanoseconds, until which the store is not asked before a request is allowed.
+	silent atomic.Int64
 
 	mu      sync.Mutex // guards changed
 	changed chan struct{}

@@ -19,6 +19,8 @@ import (
 	"github.com/millrace/millrace/server/auth/rbac"
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/server/store/faults"
 )
 
 var (
@@ -112,6 +114,50 @@ func TestTheNextRequestSeesAChangeOnEveryServer(t *testing.T) {
 		if here.may(u, "", "get", "pods") {
 			t.Fatalf("the end of binding %d is not seen by the server that deleted it", i)
 		}
+		if there.may(u, "", "get", "pods") {
+			t.Fatalf("the end of binding %d is not seen by the other server", i)
+		}
+	}
+}
+
+func TestAServerWhoseEventsAreLateAllowsNothingThatHasEnded(t *testing.T) {
+	here := newWorld(t, nil)
+	late := faults.Wrap(here.store)
+	there := newWorld(t, late)
+	here.must(here.create(nobody, "clusterroles", clusterRole("reader", rule("get", "", "pods"))))
+	here.must(here.create(nobody, "clusterrolebindings", clusterBinding("b", "reader", user("alice"))))
+	if !there.may(alice, "", "get", "pods") {
+		t.Fatal("the binding is not seen by the other server")
+	}
+	release := late.Hold()
+	here.delete("clusterrolebindings", "", "b")
+	time.AfterFunc(50*time.Millisecond, release)
+	if there.may(alice, "", "get", "pods") {
+		t.Error("the other server has not waited for the end of the binding")
+	}
+}
+
+func TestWhatIsKnownIsAllowedWhileTheStoreDoesNotAnswer(t *testing.T) {
+	here := newWorld(t, nil)
+	silent := faults.Wrap(here.store)
+	there := newWorld(t, silent)
+	here.must(here.create(nobody, "clusterroles", clusterRole("reader", rule("get", "", "pods"))))
+	here.must(here.create(nobody, "clusterrolebindings", clusterBinding("b", "reader", user("alice"))))
+	if !there.may(alice, "", "get", "pods") {
+		t.Fatal("the binding is not seen by the other server")
+	}
+	for name, rule := range map[string]faults.Rule{"hangs": {Ops: faults.Revision, Gate: make(chan struct{})}, "fails": {Ops: faults.Revision, Err: store.ErrUnavailable}} {
+		mend := silent.Inject(rule)
+		before := silent.Calls(faults.Revision)
+		for range 100 {
+			if !there.may(alice, "", "get", "pods") {
+				t.Fatalf("the store %s: what is known is not allowed", name)
+			}
+		}
+		if asked := silent.Calls(faults.Revision) - before; asked > 1 {
+			t.Errorf("the store %s, and was asked %d times", name, asked)
+		}
+		mend()
 	}
 }
 

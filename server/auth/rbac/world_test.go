@@ -26,14 +26,15 @@ type world struct {
 	rbac  *rbac.Authorizer
 }
 
-// newWorld is on a store of its own, or shares one as another server does.
+// newWorld is on a store of its own, or shares one as another server does, which asks the store before it allows a request.
 func newWorld(t testing.TB, s store.Store) *world {
 	t.Helper()
-	if s == nil {
+	shared := s != nil
+	if !shared {
 		s = memory.New(memory.Options{})
 	}
 	w := &world{TB: t, ctx: t.Context(), store: s}
-	w.rbac = rbac.New(rbac.Options{Registry: func() *registry.Registry { return w.reg }})
+	w.rbac = rbac.New(rbac.Options{Registry: func() *registry.Registry { return w.reg }, Shared: shared})
 	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
 	catalogue, err := resource.NewCatalogue(rbackinds.Kinds()...)
 	w.must(err)
