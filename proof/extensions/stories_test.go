@@ -1,6 +1,9 @@
 package extensions_test
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // story is a list of steps, and the objects to delete after them.
 type story struct {
@@ -114,5 +117,5 @@ func stories() []story {
 	for _, how := range []string{"deny", "wordless", "teapot", "label", "badpath", "badtype", "invalid", "rename", "nonsense", "empty", "wronguid", "nokind", "nopatchtype", "error", "none"} {
 		out = append(out, withHook("a webhook that says "+how, "mutating", how, onMaps, "", configMap("c")))
 	}
-	return out
+	return slices.Concat(out, hookStories(), policyStories(), mutationStories())
 }

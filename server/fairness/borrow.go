@@ -2,6 +2,7 @@ package fairness
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -110,22 +111,26 @@ func fair(seats float64, all []claim) (seatsOf []float64, fraction float64) {
 	return of, low
 }
 
-// borrow divides the seats anew by what the levels asked for.
-func borrow(seats int, levels []*Level, now time.Time) (fraction float64) {
-	claims := make([]claim, len(levels))
+// borrow divides the seats anew by what the levels asked for. It returns false if that is what they asked for the last time.
+func (s *snapshot) borrow(seats int, now time.Time) (fraction float64, anew bool) {
+	claims := make([]claim, len(s.levels))
 	taken := 0.0
-	for i, l := range levels {
+	for i, l := range s.levels {
 		claims[i] = l.claim(now)
 		if l.exempted() {
 			taken += claims[i].least
 			claims[i] = claim{}
 		}
 	}
+	if s.claims != nil && s.taken == taken && slices.Equal(claims, s.claims) {
+		return 0, false
+	}
+	s.claims, s.taken = claims, taken
 	seatsOf, fraction := fair(float64(seats)-taken, claims)
-	for i, l := range levels {
+	for i, l := range s.levels {
 		l.resize(int(math.Round(seatsOf[i])))
 	}
-	return fraction
+	return fraction, true
 }
 
 func (l *Level) exempted() bool {

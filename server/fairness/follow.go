@@ -124,7 +124,9 @@ func drain(watchers [2]*registry.Watcher) (changed bool, err error) {
 }
 
 func (d *Dispatcher) borrow() {
-	d.fraction.Store(math.Float64bits(borrow(d.o.Seats, d.now.Load().levels, time.Now())))
+	if fraction, ok := d.now.Load().borrow(d.o.Seats, time.Now()); ok {
+		d.fraction.Store(math.Float64bits(fraction))
+	}
 }
 
 // read compiles what the cache has.

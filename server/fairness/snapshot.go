@@ -16,6 +16,10 @@ import (
 type snapshot struct {
 	schemas []*Schema // in the order in which they are asked
 	levels  []*Level  // by name
+
+	// What the levels asked for when seats were last divided, and what the exempt ones had taken. Only Run uses them.
+	claims []claim
+	taken  float64
 }
 
 // find is the first schema that a request matches.
