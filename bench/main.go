@@ -47,6 +47,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "serve-limit" {
 		return serveLimit(ctx, args[1:])
 	}
+	if len(args) > 0 && args[0] == suite.FloodVerb {
+		return suite.Flood(ctx, os.Stdin)
+	}
 	return measure(ctx, args)
 }
 

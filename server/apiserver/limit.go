@@ -126,6 +126,7 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 	}
 	switch c.verb {
 	case "get":
+		w.Computes = true
 		return w
 	case "watch":
 		if !c.initialEvents() {
@@ -137,6 +138,7 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 		return w
 	}
 	objects, watched := s.Size()
+	w.Computes = c.verb == "list"
 	switch c.verb {
 	case "list", "watch":
 		if c.t.Name == "" && !strings.Contains(c.Request.URL.RawQuery, "metadata.name") && objects > objectsPerSeat {

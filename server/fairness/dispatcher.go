@@ -30,6 +30,7 @@ type Dispatcher struct {
 	metrics  *metrics
 	now      atomic.Pointer[snapshot]
 	fraction atomic.Uint64 // bits of a float64
+	turns    *turns
 
 	mu     sync.Mutex // guards levels
 	levels map[string]*Level
@@ -46,7 +47,7 @@ func New(o Options) *Dispatcher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Dispatcher{o: o, levels: map[string]*Level{}}
+	d := &Dispatcher{o: o, levels: map[string]*Level{}, turns: newTurns()}
 	d.metrics = newMetrics()
 	d.compile(nil, nil)
 	return d
@@ -104,6 +105,9 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 		return Place{}, &Refusal{Reason: err.Error(), RetryAfter: second}
 	}
 	c.schema.counts.begin(p.since.Sub(now), w)
+	if w.Computes {
+		p.turns, p.turn = d.turns, d.turns.take(ctx, c, p.since)
+	}
 	return p, nil
 }
 

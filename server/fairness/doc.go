@@ -9,7 +9,9 @@
 //     share of the seats, counted in seats times seconds, however much it asks for.
 //   - Nobody waits for longer than the bound; a request that waits in vain is refused, and has not been served in part.
 //   - Seats that a level does not need are lent to others, up to what its configuration lets go; that is looked at every ten seconds.
-//   - A request that finds a free seat takes two short locks, and allocates nothing.
+//   - Of the requests that only compute, a few for each processor run at a time, and flows take turns: a request of a flow with few waits for
+//     the end of some others, and not for all that have seats.
+//   - A request that finds a free seat takes three short locks, and allocates nothing.
 //
 // Requests of exempt levels never wait. A request's size is an estimate: lists are wide by what they read, changes hold their seats on
 // for a while when there are many who watch, and a watch holds its seat until it has begun.
@@ -22,6 +24,8 @@ type Work struct {
 	// Seats are taken while the request is served, Final for After once it has been.
 	Seats, Final int
 	After        time.Duration
+	// Computes says that the request seldom waits for anything but a processor.
+	Computes bool
 }
 
 func (w Work) most() int { return max(w.Seats, w.Final, 1) }

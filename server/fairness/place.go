@@ -9,12 +9,17 @@ type Place struct {
 	schema *Schema
 	work   Work
 	since  time.Time
+	turns  *turns // nil if the request took none
+	turn   turn
 }
 
 // Leave gives the seats back; those that a change keeps for the ones who watch come back later.
 func (p Place) Leave() {
 	if p.level == nil {
 		return
+	}
+	if p.turns != nil {
+		p.turns.give(p.turn)
 	}
 	now := time.Now()
 	took := now.Sub(p.since)

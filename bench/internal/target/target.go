@@ -7,7 +7,6 @@ package target
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -42,7 +41,7 @@ type location struct {
 // Server is a running target.
 type Server struct {
 	Target
-	Address string
+	Access
 	// Took is the time from the first process' start until all is ready.
 	Took time.Duration
 	// MostAnon is the maximum of anonymous memory until then. The rest of Memory's peak is pages of files, which the system may
@@ -50,7 +49,6 @@ type Server struct {
 	MostAnon int64
 	Wire     h2.Wire
 
-	tls      *tls.Config
 	dir      string
 	location location
 	children []*child
@@ -90,12 +88,7 @@ func (s *Server) start(ctx context.Context, pods int) error {
 		return err
 	}
 	p.address, p.ports = ports[0], ports[1:]
-	s.Address, s.location = p.address, p
-	pair, err := tls.X509KeyPair(keys.Admin.CertPEM, keys.Admin.KeyPEM)
-	if err != nil {
-		return err
-	}
-	s.tls = &tls.Config{RootCAs: keys.Clients(), Certificates: []tls.Certificate{pair}, ServerName: "127.0.0.1"}
+	s.Access, s.location = Access{p.address, keys.Authority.CertPEM, keys.Admin.CertPEM, keys.Admin.KeyPEM}, p
 	return s.run(ctx)
 }
 
@@ -224,7 +217,7 @@ func (a *asker) close() {
 
 // Dial opens a connection as administrator.
 func (s *Server) Dial(ctx context.Context) (*h2.Conn, error) {
-	return h2.Dial(ctx, s.Address, s.tls, &s.Wire)
+	return s.Access.Dial(ctx, &s.Wire)
 }
 
 // CPU returns the CPU time of all its processes.

@@ -1,0 +1,75 @@
+package suite
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/objects"
+)
+
+func accessCases() []Case {
+	return []Case{
+		{Name: "access/get", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(false)},
+		{Name: "access/get/beside-1000-lists", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(true)},
+	}
+}
+
+const access = "/apis/rbac.authorization.k8s.io/v1/"
+
+// twoUsers lets two users read config maps, and creates some.
+func twoUsers(ctx context.Context, b *Bench) error {
+	c, err := b.Server.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for kind, body := range map[string]string{
+		"clusterroles": `{"metadata":{"name":"bench"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list"]}]}`,
+		"clusterrolebindings": `{"metadata":{"name":"bench"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"bench"},
+			"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"quiet"},{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"flood"}]}`,
+	} {
+		_, err := c.Expect(ctx, h2.Request{Method: http.MethodPost, Path: access + kind, Header: sendJSON, Body: []byte(body)})
+		if unlessThere(err) != nil {
+			return err
+		}
+	}
+	t := objects.ConfigMap(storedSmall, 1)
+	return b.each(ctx, flooded, func(ctx context.Context, c *h2.Conn, i int) error {
+		_, err := c.Expect(ctx, h2.Request{Method: http.MethodPost, Path: configMaps, Header: sendJSON, Body: t.With(objects.Fill{Name: objects.Name('q', i)})})
+		return unlessThere(err)
+	})
+}
+
+// unlessThere forgets an error that says that the object exists.
+func unlessThere(err error) error {
+	if err != nil && strings.Contains(err.Error(), "already exists") {
+		return nil
+	}
+	return err
+}
+
+func as(user string) []hpack.HeaderField {
+	return append(fields("impersonate-user", user), acceptJSON...)
+}
+
+// quietGets measures the gets of one user, one after the other, alone or while another user keeps lists in flight.
+func quietGets(beside bool) runFunc {
+	return func(ctx context.Context, b *Bench) error {
+		if beside {
+			stop, err := b.startFlood(ctx)
+			if err != nil {
+				return err
+			}
+			defer stop()
+		}
+		get := h2.Request{Method: http.MethodGet, Path: configMaps + "/" + objects.Name('q', 0), Header: as("quiet")}
+		return b.loop(ctx, 1, func(ctx context.Context, t iteration) error {
+			_, err := t.conn.Expect(ctx, get)
+			return err
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/target"
+)
+
+// FloodVerb is the argument with which this program is a client that wants more than its share.
+const FloodVerb = "flood"
+
+const (
+	// flooding is how many requests the client keeps in flight, and flooded how many objects each of them lists.
+	flooding, flooded = 1000, 100
+	// refusedWait is how long it waits after a refusal, as it is told to.
+	refusedWait = time.Second
+	// floodStart is how long it takes until all its requests are in flight.
+	floodStart = 500 * time.Millisecond
+)
+
+// startFlood starts such a client in a process of its own: in this one it would delay those that are measured.
+func (b *Bench) startFlood(ctx context.Context) (stop func(), err error) {
+	access, err := json.Marshal(b.Server.Access)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, self, FloodVerb)
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		in.Close() // which ends it
+		_ = c.Wait()
+	}
+	if _, err := in.Write(append(access, '\n')); err != nil {
+		stop()
+		return nil, err
+	}
+	time.Sleep(floodStart)
+	return stop, nil
+}
+
+// Flood is the main function of the client: it reads the access to a server, and floods it until its input ends.
+func Flood(ctx context.Context, in io.Reader) error {
+	var access target.Access
+	decoder := json.NewDecoder(in)
+	if err := decoder.Decode(&access); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_ = decoder.Decode(&struct{}{}) // returns when the input ends
+		stop()
+	}()
+	var running sync.WaitGroup
+	defer running.Wait()
+	var wire h2.Wire
+	var conns []*h2.Conn
+	for range connections {
+		c, err := access.Dial(ctx, &wire)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		conns = append(conns, c)
+	}
+	list := h2.Request{Method: http.MethodGet, Path: fmt.Sprintf("%s?limit=%d", configMaps, flooded), Header: as("flood")}
+	for i := range flooding {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := conns[i%len(conns)].Size(ctx, list); err != nil {
+					select {
+					case <-ctx.Done():
+					case <-time.After(refusedWait):
+					}
+				}
+			}
+		})
+	}
+	<-ctx.Done()
+	return nil
+}
