@@ -67,7 +67,7 @@ var arrows = map[string][]string{
 	// What stands beside the house.
 	"millracetest": {"", "informer", "watch"},
 	"envtest":      {"", "server/pki"},
-	"proof":        {},
+	"proof":        {""},
 	"examples":     {"loop", "informer", "scheduler"},
 	"faults":       {},
 	"bench":        {"server/pki", "server/store"},

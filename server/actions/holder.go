@@ -99,7 +99,7 @@ var (
 func accountUser(k bound, id string) auth.User {
 	u := auth.User{
 		Name: auth.AccountName(k.Namespace, k.ServiceAccount.Name), UID: k.ServiceAccount.UID, Groups: auth.AccountGroups(k.Namespace),
-		Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"JTI=" + id}},
+		Extra: map[string][]string{auth.CredentialID: {"JTI=" + id}},
 	}
 	add := func(what string, ref *reference) {
 		if ref == nil {

@@ -4,10 +4,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"math/big"
 	"net/http"
 	"testing"
@@ -124,6 +126,31 @@ func TestACertificateIsNoLongerBelievedWhenItsAuthorityIsTakenAway(t *testing.T)
 			if _, err := r.Authenticate(requestBy(c)); (err == nil) != step.believed {
 				t.Errorf("believed: %v, want %v", err == nil, step.believed)
 			}
+		}
+	}
+}
+
+func TestACertificateTellsItsOwnIDAndTheUIDOfItsUser(t *testing.T) {
+	now := time.Now()
+	a := newAuthority(t, now)
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	r := &Requests{Clients: func() *x509.CertPool { return pool }, Now: func() time.Time { return now }}
+	signed := func(uids ...any) *x509.Certificate {
+		subject := pkix.Name{CommonName: "jane"}
+		for _, uid := range uids {
+			subject.ExtraNames = append(subject.ExtraNames, pkix.AttributeTypeAndValue{Type: uidOID, Value: uid})
+		}
+		return a.sign(&x509.Certificate{Subject: subject, NotAfter: now.Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, a.newKey())
+	}
+	c := signed("1234")
+	u, err := r.Authenticate(requestBy(c))
+	if want := fmt.Sprintf("X509SHA256=%x", sha256.Sum256(c.Raw)); err != nil || u.UID != "1234" || len(u.Extra[CredentialID]) != 1 || u.Extra[CredentialID][0] != want {
+		t.Errorf("%+v, %v", u, err)
+	}
+	for name, uids := range map[string][]any{"two UIDs": {"1", "2"}, "an empty one": {""}} {
+		if u, err := r.Authenticate(requestBy(signed(uids...))); !errors.Is(err, ErrUnauthorized) {
+			t.Errorf("%s: %+v, %v", name, u, err)
 		}
 	}
 }

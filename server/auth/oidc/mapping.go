@@ -28,9 +28,6 @@ func (c claims) read(name string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// credentialID is the key under which a user says by which token it came.
-const credentialID = "authentication.kubernetes.io/credential-id"
-
 // user makes a user of claims, unless a rule forbids it.
 func (m *mapping) user(ctx context.Context, c claims) (u auth.User, err error) {
 	value := expression.ClaimsValue(c)
@@ -146,7 +143,7 @@ func (m *mapping) extraOf(ctx context.Context, c claims, value any) (map[string]
 	extra := map[string][]string{}
 	var id string
 	if c.read("jti", &id) == nil && id != "" {
-		extra[credentialID] = []string{"JTI=" + id}
+		extra[auth.CredentialID] = []string{"JTI=" + id}
 	}
 	for _, x := range m.extra {
 		values, err := texts(ctx, x.Expression, value)
