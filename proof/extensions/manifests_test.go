@@ -2,9 +2,11 @@ package extensions_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ var plugins = map[string]string{
 	"ValidatingAdmissionPolicy": "ValidatingAdmissionPolicyConfiguration", "MutatingAdmissionPolicy": "MutatingAdmissionPolicyConfiguration",
 }
 
+// newFiles makes an empty directory for each plugin. Webhooks are called with a token that is the name of their plugin.
 func newFiles(t testing.TB) *files {
 	f := &files{t, t.TempDir()}
 	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
@@ -40,7 +43,12 @@ func newFiles(t testing.TB) *files {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		config += fmt.Sprintf("- {name: %s, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: %s, staticManifestsDir: %s}}\n", plugin, kind, dir)
+		more := ""
+		if kind == "WebhookAdmissionConfiguration" {
+			f.put(plugin+"/users", "apiVersion: v1\nkind: Config\nusers:\n- {name: '*', user: {token: "+plugin+"}}\n")
+			more = ", kubeConfigFile: " + dir + "/users"
+		}
+		config += fmt.Sprintf("- {name: %s, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: %s, staticManifestsDir: %s%s}}\n", plugin, kind, dir, more)
 	}
 	f.put("config.yaml", config)
 	return f
@@ -168,6 +176,29 @@ func TestManifestsAreInForceAtOnceAndInvisible(t *testing.T) {
 	refused(t, err, `metadata.name: Invalid value: "x.static.k8s.io": names ending with ".static.k8s.io" are reserved`)
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestWebhooksAreCalledWithTheCredentialsOfTheirPlugin(t *testing.T) {
+	var mu sync.Mutex
+	called := map[string]string{} // the credentials by path
+	h := newHook(t)
+	h.of = &api{TB: t, hook: h}
+	h.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		called[r.URL.Path] = r.Header.Get("Authorization")
+		mu.Unlock()
+		h.ServeHTTP(w, r)
+	})
+	f := newFiles(t)
+	f.put("ValidatingAdmissionWebhook/v.json", hookManifest(h, "Validating", "allow", "", "secrets", "CREATE"))
+	f.put("MutatingAdmissionWebhook/m.json", hookManifest(h, "Mutating", "label", "", "secrets", "CREATE"))
+	kube := kubernetes.NewForConfigOrDie(millracetest.Start(t, f.options()).Config())
+	_, err := kube.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+	mu.Lock()
+	defer mu.Unlock()
+	if err != nil || called["/allow"] != "Bearer ValidatingAdmissionWebhook" || called["/label"] != "Bearer MutatingAdmissionWebhook" {
+		t.Errorf("called with %v, %v", called, err)
 	}
 }
 

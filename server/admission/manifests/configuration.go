@@ -57,6 +57,9 @@ func Configure(name string, text []byte) (Configuration, error) {
 	case !webhooks && c.KubeConfigFile != "":
 		return c, errors.New("kubeConfigFile: policies call nobody")
 	}
+	if c.KubeConfigFile != "" && !filepath.IsAbs(c.KubeConfigFile) {
+		return c, fmt.Errorf("kubeConfigFile: %q must be an absolute path", c.KubeConfigFile)
+	}
 	return c, checkDirectory(c.StaticManifestsDir)
 }
 

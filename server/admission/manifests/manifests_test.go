@@ -222,9 +222,10 @@ func TestConfigurationsAreReadStrictly(t *testing.T) {
 	for text, want := range map[string]string{
 		``: "",
 		`{apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: "", staticManifestsDir: ` + dir + `}`:    "",
-		`{apiVersion: apiserver.config.k8s.io/v1alpha1, kind: WebhookAdmission, kubeConfigFile: a}`:                                             "",
+		`{apiVersion: apiserver.config.k8s.io/v1alpha1, kind: WebhookAdmission, kubeConfigFile: /a}`:                                            "",
 		`{apiVersion: apiserver.config.k8s.io/v1alpha1, kind: WebhookAdmission, staticManifestsDir: ` + dir + `}`:                               "needs the version",
 		`{apiVersion: apiserver.config.k8s.io/v1, kind: ValidatingAdmissionPolicyConfiguration}`:                                                "a WebhookAdmissionConfiguration of apiserver.config.k8s.io/v1 is needed",
+		`{apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: a}`:                                      `kubeConfigFile: "a" must be an absolute path`,
 		`{apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, manifests: a}`:                                           `unknown field "manifests"`,
 		`{apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, staticManifestsDir: a}`:                                  "must be an absolute path",
 		`{apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, staticManifestsDir: ` + filepath.Join(dir, "none") + `}`: "no such file",

@@ -22,6 +22,8 @@ type Options struct {
 	Authorize auth.Authorizer
 	// Static are configurations that are not in the API, by the names of the plugins.
 	Static map[string]concern.Static
+	// Credentials are with which webhooks are called, by the names of the plugins.
+	Credentials map[string]*webhook.Credentials
 	// Shared says that other servers write to the store.
 	Shared  bool
 	Metrics Metrics
