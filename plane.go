@@ -173,15 +173,19 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 }
 
 // admission returns the admission plugins in their order.
-func (c *Cluster) admission(current func() *registry.Registry) ([]registry.Admission, error) {
+func (c *Cluster) admission(current func() *registry.Registry, served *resource.Catalogue) ([]registry.Admission, error) {
 	o := c.options.Admission
 	configuration, err := o.configuration()
 	if err != nil {
 		return nil, err
 	}
+	extensions, err := c.extend(current, served, configuration)
+	if err != nil {
+		return nil, err
+	}
 	return admission.New(admission.Options{
 		Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions, Enable: o.Enable, Disable: o.Disable,
-		Configuration: configuration, Extensions: append(c.extend(current), c.permissions.admission()...),
+		Configuration: configuration, Extensions: append(extensions, c.permissions.admission()...),
 	})
 }
 
@@ -212,7 +216,7 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	if c.permissions, err = c.newPermissions(current); err != nil {
 		return nil, nil, nil, err
 	}
-	plugins, err := c.admission(current)
+	plugins, err := c.admission(current, catalogue)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -74,6 +74,9 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 	}
 	c.metrics = metrics.New(metrics.Options{Cache: cache, Version: Version(), InFlight: func() (int, int) { return api.InFlight() }})
 	c.metrics.Registry.MustRegister(c.extensions.metrics, c.permissions)
+	for _, m := range c.extensions.manifests {
+		c.metrics.Registry.MustRegister(m)
+	}
 	issuers, err := c.issuers()
 	if err != nil {
 		return nil, err

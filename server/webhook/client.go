@@ -16,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
@@ -151,7 +152,10 @@ func (c *Client) web(t *Target) (*http.Client, error) {
 	if t.Service != nil {
 		w.Transport = &byEndpoint{through, &c.resolver, t.Service}
 	}
-	return w, nil
+	if u := t.user(); u != nil {
+		w.Transport, err = rest.HTTPWrappersForConfig(u.config, w.Transport)
+	}
+	return w, err
 }
 
 // read takes an answer in, up to the bound.

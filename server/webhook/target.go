@@ -15,6 +15,8 @@ type Target struct {
 	Service *Service
 	// CABundle holds the authorities, in PEM, of which one must have signed the server's certificate. Empty are those of the machine.
 	CABundle []byte
+	// Credentials are with which the server is called; nil is none.
+	Credentials *Credentials
 	// Timeout is told to the server and ends the call; zero leaves that to the context.
 	Timeout time.Duration
 }
@@ -62,12 +64,25 @@ func (t *Target) address() (*url.URL, error) {
 type trust struct {
 	authorities [sha256.Size]byte
 	serverName  string
+	user        *user
 }
 
 func (t *Target) trust() trust {
-	k := trust{authorities: sha256.Sum256(t.CABundle)}
+	k := trust{authorities: sha256.Sum256(t.CABundle), user: t.user()}
 	if t.Service != nil {
 		k.serverName = t.Service.host()
 	}
 	return k
+}
+
+// user is with whose credentials the server is called; nil is nobody's.
+func (t *Target) user() *user {
+	if t.Credentials == nil {
+		return nil
+	}
+	u, err := t.address()
+	if err != nil {
+		return nil // which the call tells
+	}
+	return t.Credentials.of(u.Host)
 }

@@ -41,6 +41,9 @@ func (c *Client) transport(t *Target) (*transport, error) {
 		return found, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.serverName}
+	if k.user != nil {
+		config.GetClientCertificate = k.user.certificate
+	}
 	if len(t.CABundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(t.CABundle) {

@@ -143,8 +143,9 @@ var virtual = map[schema.GroupResource]bool{
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:      true,
 }
 
-// Exempt tells changes that no webhook and no policy is asked about: those of webhooks and policies themselves, so that a cluster cannot be
-// locked out of its own configuration, and reviews of users and permissions.
-func Exempt(c *registry.Change) bool {
-	return c.Kind.Group == admissionv1.GroupName || virtual[c.Kind.GroupResource()]
-}
+// IsReview tells reviews of users and permissions, which no webhook and no policy is asked about.
+func IsReview(c *registry.Change) bool { return virtual[c.Kind.GroupResource()] }
+
+// IsConfiguration tells changes of webhooks and policies themselves. Those of the API are not asked about them, so that nobody can lock a cluster
+// out of its own configuration.
+func IsConfiguration(c *registry.Change) bool { return c.Kind.Group == admissionv1.GroupName }

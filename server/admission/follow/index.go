@@ -25,6 +25,9 @@ type Options[S any] struct {
 	Kinds []schema.GroupResource
 	// Shared says that other servers write to the store.
 	Shared bool
+	// Besides returns a channel that is closed when something else changes that Make looks at. It is called before Make; nil means that there is
+	// nothing else.
+	Besides func() <-chan struct{}
 	// Make compiles the objects, which are in the order of the kinds and of their names. An object that has not changed is the
 	// same as the last time; none may be changed.
 	Make func(objects []resource.Object) S
@@ -136,6 +139,9 @@ func (x *Index[S]) renew(ctx context.Context, storages []*registry.Storage) (S, 
 		return none, fmt.Errorf("%v are not followed any more", x.o.Kinds)
 	}
 	s := &state[S]{}
+	if x.o.Besides != nil {
+		s.changes = append(s.changes, x.o.Besides())
+	}
 	known := map[string]decoded{}
 	var objects []resource.Object
 	for _, storage := range storages {

@@ -25,6 +25,8 @@ type Options struct {
 	Authorize auth.Authorizer
 	// Types is the schema by which apply configurations are merged into objects of a face. Nil has none.
 	Types func(*resource.Face) (managedfields.TypeConverter, error)
+	// Static are policies and bindings that are not in the API, by the names of the plugins.
+	Static map[string]concern.Static
 	// Shared says that other servers write to the store.
 	Shared  bool
 	Metrics Metrics
@@ -60,13 +62,13 @@ func New(o Options) *Policies {
 		o.Metrics = noMetrics{}
 	}
 	cluster := &attributes.Cluster{Registry: o.Registry, Shared: o.Shared}
-	find := func(kinds ...string) *concern.Finder[*policy] {
-		return concern.NewFinder(cluster, (&compiler{}).compile, kinds...)
+	find := func(plugin string, kinds ...string) *concern.Finder[*policy] {
+		return concern.NewFinder(concern.Options[*policy]{Cluster: cluster, Compile: (&compiler{}).compile, Static: o.Static[plugin], Kinds: kinds})
 	}
 	return &Policies{
 		o: o, params: params{registry: o.Registry, shared: o.Shared},
-		mutating:   find("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
-		validating: find("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+		mutating:   find(mutatingName, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+		validating: find(validatingName, "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 	}
 }
 

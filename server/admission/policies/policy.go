@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"slices"
 	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -54,7 +55,8 @@ type compiler struct {
 	known map[resource.Object]*policy
 }
 
-func (c *compiler) compile(objects []resource.Object) *table {
+// compile makes a table of policies and their bindings, after the policies that are asked before them. These have bindings of their own.
+func (c *compiler) compile(objects []resource.Object, first []*policy) *table {
 	t := &table{Rules: func(p *policy) *match.Rules { return &p.scope.rules }}
 	known, byName := map[resource.Object]*policy{}, map[string]*policy{}
 	for _, o := range objects {
@@ -75,13 +77,8 @@ func (c *compiler) compile(objects []resource.Object) *table {
 		t.All = append(t.All, &own)
 	}
 	c.known = known
-	bound := t.All[:0]
-	for _, p := range t.All {
-		if len(p.bindings) > 0 {
-			bound = append(bound, p)
-		}
-	}
-	t.All = bound
+	t.All = slices.DeleteFunc(t.All, func(p *policy) bool { return len(p.bindings) == 0 })
+	t.All = slices.Concat(first, t.All)
 	return t
 }
 

@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/server/admission/concern"
 	"github.com/millrace/millrace/server/admission/internal/admissiontest"
 	"github.com/millrace/millrace/server/admission/policies"
 	"github.com/millrace/millrace/server/auth"
@@ -17,10 +18,13 @@ import (
 // world is a registry whose only admission is its policies.
 type world struct{ *admissiontest.World }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newWorldWith(t, nil) }
+
+// newWorldWith makes a world that has policies that are not in its API, too.
+func newWorldWith(t testing.TB, static map[string]concern.Static) *world {
 	t.Helper()
 	return &world{admissiontest.New(t, admissiontest.Options{Complete: policies.Complete, Admission: func(current func() *registry.Registry) []registry.Admission {
-		plugin := policies.New(policies.Options{Registry: current, Authorize: auth.Always(auth.Allow), Types: ownership.Types})
+		plugin := policies.New(policies.Options{Registry: current, Authorize: auth.Always(auth.Allow), Types: ownership.Types, Static: static})
 		t.Cleanup(plugin.Close)
 		return []registry.Admission{plugin.Mutating(), plugin.Validating()}
 	}})}

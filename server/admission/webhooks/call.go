@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/server/admission/attributes"
+	"github.com/millrace/millrace/server/webhook"
 )
 
 // failure is a call that did not come to an answer.
@@ -59,7 +60,7 @@ func (w *Webhooks) call(ctx context.Context, h *hook, v *attributes.Version, mut
 	if err != nil {
 		return nil, fail(400, "could not create admission objects: %w", err)
 	}
-	text, err := w.post(ctx, h, body)
+	text, err := w.post(ctx, h, body, w.credentials(mutating))
 	if err != nil {
 		return nil, fail(codeOf(err), "failed to call webhook: %w", err)
 	}
@@ -101,19 +102,27 @@ func codeOf(err error) int {
 }
 
 // post sends a question within the time of the webhook and of the request.
-func (w *Webhooks) post(ctx context.Context, h *hook, body []byte) ([]byte, error) {
+func (w *Webhooks) post(ctx context.Context, h *hook, body []byte, with *webhook.Credentials) ([]byte, error) {
 	if h.seconds > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(h.seconds)*time.Second)
 		defer cancel()
 	}
 	target := h.target
+	target.Credentials = with
 	if by, ok := ctx.Deadline(); ok {
 		if left := time.Until(by); left > 0 {
 			target.Timeout = (left + time.Second - 1).Truncate(time.Second) // whole seconds
 		}
 	}
 	return w.o.Client.Post(ctx, target, body)
+}
+
+func (w *Webhooks) credentials(mutating bool) *webhook.Credentials {
+	if mutating {
+		return w.o.Credentials[mutatingName]
+	}
+	return w.o.Credentials[validatingName]
 }
 
 // question is what a webhook is sent.

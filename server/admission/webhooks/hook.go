@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"slices"
 	"strconv"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -31,9 +32,9 @@ type hook struct {
 // table is all webhooks of a kind.
 type table = match.Table[*hook]
 
-// compile makes a table of configurations, which are in the order of their names.
-func compile(objects []resource.Object) *table {
-	t := &table{Rules: func(h *hook) *match.Rules { return &h.rules }}
+// compile makes a table of configurations, which are in the order of their names, after the webhooks that are called before them.
+func compile(objects []resource.Object, first []*hook) *table {
+	t := &table{All: slices.Clone(first), Rules: func(h *hook) *match.Rules { return &h.rules }}
 	add := func(h *hook, configuration string, at int) {
 		h.index, h.configuration = len(t.All), configuration
 		h.id = configuration + "/" + h.name + "/" + strconv.Itoa(at)

@@ -20,6 +20,10 @@ type Options struct {
 	Client   *webhook.Client
 	// Authorize answers the match conditions that ask about permissions.
 	Authorize auth.Authorizer
+	// Static are configurations that are not in the API, by the names of the plugins.
+	Static map[string]concern.Static
+	// Credentials are with which webhooks are called, by the names of the plugins.
+	Credentials map[string]*webhook.Credentials
 	// Shared says that other servers write to the store.
 	Shared  bool
 	Metrics Metrics
@@ -41,10 +45,13 @@ func New(o Options) *Webhooks {
 		o.Metrics = noMetrics{}
 	}
 	cluster := &attributes.Cluster{Registry: o.Registry, Shared: o.Shared}
+	find := func(plugin, kind string) *concern.Finder[*hook] {
+		return concern.NewFinder(concern.Options[*hook]{Cluster: cluster, Compile: compile, Static: o.Static[plugin], Kinds: []string{kind}})
+	}
 	return &Webhooks{
 		o:          o,
-		mutating:   concern.NewFinder(cluster, compile, "mutatingwebhookconfigurations"),
-		validating: concern.NewFinder(cluster, compile, "validatingwebhookconfigurations"),
+		mutating:   find(mutatingName, "mutatingwebhookconfigurations"),
+		validating: find(validatingName, "validatingwebhookconfigurations"),
 	}
 }
 

@@ -43,7 +43,7 @@ type parts struct {
 
 // policies completes a description with what both kinds have in common. A column shows the number of their rules.
 func policies[P resource.Object](d resource.Description[P], column, words string, check func(P) field.ErrorList, of func(P) parts) *resource.Kind {
-	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions
+	d.Group, d.Version, d.Categories, d.Name = admissionv1.GroupName, "v1", extensions, name
 	d.Default = func(p P) {
 		fill(of(p).failure, admissionv1.Fail)
 		defaultMatch(of(p).match)
@@ -90,7 +90,7 @@ type bound struct {
 // bindings completes a description with what both kinds have in common.
 func bindings[P resource.Object](d resource.Description[P], of func(P) bound) *resource.Kind {
 	spec := admissionv1.ValidatingAdmissionPolicyBindingSpec{}.SwaggerDoc()
-	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions
+	d.Group, d.Version, d.Categories, d.Name = admissionv1.GroupName, "v1", extensions, name
 	d.Default = func(b P) { defaultMatch(of(b).match) }
 	d.Rules = resource.Rules[P]{
 		Validate:       func(_ context.Context, b P) field.ErrorList { return checkBinding(of(b)) },

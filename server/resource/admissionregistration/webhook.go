@@ -35,7 +35,7 @@ func webhooks[P resource.Object, W any](d resource.Description[P], all func(P) [
 		}
 		return out
 	}
-	d.Group, d.Version, d.Categories = admissionv1.GroupName, "v1", extensions
+	d.Group, d.Version, d.Categories, d.Name = admissionv1.GroupName, "v1", extensions, name
 	d.Default = func(c P) {
 		for _, h := range hooks(c) {
 			defaultHook(h)
