@@ -34,31 +34,30 @@ type Compiler struct {
 	envs map[Variables]*environment.EnvSet
 }
 
-// conditions compiles all conditions of webhooks, which have no variables of their own.
-var conditions = sync.OnceValue(func() *Compiler {
-	return &Compiler{root: Base(), mode: environment.StoredExpressions, envs: map[Variables]*environment.EnvSet{}}
-})
-
-// Condition compiles a condition of a webhook.
-func Condition(text string) *Expression {
-	return conditions().Compile(text, Variables{Authorizer: true}, cel.BoolType)
+// plain are the compilers of all webhooks, and of all policies without variables: an environment takes milliseconds to make, and much memory.
+var plain = map[environment.Type]func() *Compiler{
+	environment.StoredExpressions: sync.OnceValue(func() *Compiler { return withoutVariables(environment.StoredExpressions) }),
+	environment.NewExpressions:    sync.OnceValue(func() *Compiler { return withoutVariables(environment.NewExpressions) }),
 }
 
-// plain are the compilers of all policies without variables: an environment takes milliseconds to make, and much memory.
-var plain = [2]func() (*Compiler, error){
-	sync.OnceValues(func() (*Compiler, error) { return compose(environment.StoredExpressions) }),
-	sync.OnceValues(func() (*Compiler, error) { return compose(environment.NewExpressions) }),
+func withoutVariables(mode environment.Type) *Compiler {
+	return &Compiler{root: Base(), mode: mode, envs: map[Variables]*environment.EnvSet{}}
+}
+
+// Condition compiles a match condition of a webhook.
+func Condition(text string) *Expression {
+	return plain[environment.StoredExpressions]().Compile(text, Variables{Authorizer: true}, cel.BoolType)
 }
 
 // New is a compiler for the expressions of a policy, which may have variables. Those that are added must not use what the version before did
 // not know.
 func New(added, variables bool) (*Compiler, error) {
-	mode, shared := environment.StoredExpressions, plain[0]
+	mode := environment.StoredExpressions
 	if added {
-		mode, shared = environment.NewExpressions, plain[1]
+		mode = environment.NewExpressions
 	}
 	if !variables {
-		return shared()
+		return plain[mode](), nil
 	}
 	return compose(mode)
 }
@@ -80,8 +79,12 @@ func (c *Compiler) env(v Variables) (*cel.Env, error) {
 	defer c.mu.Unlock()
 	set := c.envs[v]
 	if set == nil {
+		root := c.root
+		if v.Alone {
+			root = Base()
+		}
 		var err error
-		if set, err = extend(c.root, v); err != nil {
+		if set, err = extend(root, v); err != nil {
 			return nil, err
 		}
 		c.envs[v] = set

@@ -33,6 +33,8 @@ type Variables struct {
 	Params, Authorizer bool
 	// Patches lets expressions make patches: the types Object and JSONPatch.
 	Patches bool
+	// Alone says that the variables of the policy may not be named, as in match conditions.
+	Alone bool
 	// Types are those of the objects, if they are known.
 	Types *Types
 }

@@ -59,7 +59,7 @@ func policyStories() []story {
 		"optional": `object.?metadata.?labels[?'none'].orValue('nothing') + object.?data.?k.value()`,
 		"bytes":    `string(object.binaryData.b)`, "types": `string(type(object.data)) + string(type(1u))`, "math": `string(math.greatest(1,2)) + string(math.least([1,2]))`,
 		"semver": `string(semver('1.2.3').isLessThan(semver('1.10.0')))`, "named format": `string(format.dns1123Label().validate('A').value())`,
-		"comprehension": `object.data.map(k, k + '=' + object.data[k]).join(',')`, "two variables": `object.data.transformList(k, v, k + v).join(',')`, "base64": `base64.encode(bytes('hello'))`, "ternary": `has(object.data.none) ? 'yes' : 'no'`,
+		"comprehension": `['k','l'].map(k, k + '=' + object.data[k]).join(',')`, "two variables": `['k','l'].transformList(i, k, string(i) + k).join(',')`, "base64": `base64.encode(bytes('hello'))`, "ternary": `has(object.data.none) ? 'yes' : 'no'`,
 		"in": `string('k' in object.data) + string(1 in [1,2])`, "division": `string(1/0)`, "overflow": `string(9223372036854775807 + 1)`, "index": `[1][3] == 1 ? 'a' : 'b'`, "conversion": `string(int('x'))`, "none": `object.none.more`, "null": `string(object.metadata.deletionTimestamp == null)`,
 		"unknown function": `nothing(1)`, "old object": `oldObject == null ? 'new' : 'old'`, "user": `request.userInfo.username == '' ? 'a' : 'b'`, "request": `request.kind.kind + request.resource.resource + request.requestKind.version + string(request.dryRun)`,
 		"request's object": `string(has(request.object))`, "authorizer": `string(authorizer.group('').resource('configmaps').namespace('default').check('create').allowed())`, "path": `string(authorizer.path('/healthz').check('get').allowed())`,
@@ -83,7 +83,7 @@ func policyStories() []story {
 		bound("the reason "+reason, map[string]string{"validations": fmt.Sprintf(`[{"expression":"false","reason":%q,"message":"no"}]`, reason)}, nil, rich)
 	}
 	for name, message := range map[string]string{"of lines": `a\nb`, "that is long": strings.Repeat("x", 6000), "with blanks": ` a `} {
-		bound("a message "+name, map[string]string{"validations": fmt.Sprintf(`[{"expression":"false","message":"%s"}]`, message)}, nil, rich)
+		bound("a text "+name, map[string]string{"validations": fmt.Sprintf(`[{"expression":"false","message":"%s"}]`, message)}, nil, rich)
 	}
 	bound("several rules", map[string]string{"validations": `[{"expression":"object.data.k == 'x'","message":"one"},{"expression":"true"},{"expression":"object.none","message":"two"},{"expression":"false","message":"three"}]`}, nil, rich)
 	for name, variables := range map[string]string{
@@ -117,7 +117,8 @@ func policyStories() []story {
 		"by selector": `{"selector":{"matchLabels":{"limit":"yes"}},"namespace":"default","parameterNotFoundAction":"Deny"}`, "by a selector that finds none": `{"selector":{"matchLabels":{"limit":"no"}},"parameterNotFoundAction":"Deny"}`, "by an empty selector": `{"selector":{},"parameterNotFoundAction":"Allow"}`,
 		"by both": `{"name":"limit","selector":{},"parameterNotFoundAction":"Deny"}`, "by nothing": `{"parameterNotFoundAction":"Deny"}`, "without an action": `{"name":"limit"}`, "with another action": `{"name":"limit","parameterNotFoundAction":"Perhaps"}`,
 	} {
-		add("parameters "+name, limit("limit", "x"), limit("limit2", "v"), policyOf("p", withParams("object.metadata.name.startsWith('limit') || object.data.k == params.data.want")), bindingOf("b", map[string]string{"paramRef": ref}), rich)
+		add("parameters "+name, limit("limit", "x"), limit("limit2", "v"), policyOf("p", withParams("object.metadata.name.startsWith('limit') || object.data.k == params.data.want")), bindingOf("b", map[string]string{"paramRef": ref}),
+			step{Method: "GET", Path: fmt.Sprintf(policies, "validating") + "/p", Settles: true}, rich)
 	}
 	add("a policy with parameters and a binding without", policyOf("p", withParams("has(params.data)")), bindingOf("b", nil), rich)
 	add("a binding with parameters and a policy without", policyOf("p", checking("false")), bindingOf("b", map[string]string{"paramRef": `{"name":"x","parameterNotFoundAction":"Deny"}`}), rich)
@@ -143,7 +144,7 @@ func policyStories() []story {
 	}
 	for name, notes := range map[string]string{"good": `[{"key":"a","valueExpression":"'x'"}]`, "null": `[{"key":"a","valueExpression":"null"}]`, "of a number": `[{"key":"a","valueExpression":"1"}]`, "bad": `[{"key":"a b","valueExpression":"'x'"}]`, "of one key": `[{"key":"a","valueExpression":"'x'"},{"key":"a","valueExpression":"'y'"}]`,
 		"that fail": `[{"key":"a","valueExpression":"object.none"}]`, "that are long": `[{"key":"a","valueExpression":"'` + strings.Repeat("x", 6000) + `'"}]`} {
-		bound("annotations that are "+name, map[string]string{"validations": ``, "auditAnnotations": notes}, nil, rich)
+		bound("annotations: "+name, map[string]string{"validations": ``, "auditAnnotations": notes}, nil, rich)
 	}
 	bound("neither rules nor annotations", map[string]string{"validations": `[]`}, nil, rich)
 	bound("a failure policy that nobody knows", map[string]string{"failurePolicy": `"Perhaps"`}, nil)

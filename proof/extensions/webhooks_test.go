@@ -94,7 +94,7 @@ func hookStories() []story {
 	}
 	for _, resources := range []string{"deployments", "deployments/status", "deployments/*", "*/scale", "*", "*/*"} {
 		add(both("the resources "+resources, map[string]string{"clientConfig": answersWith("deny"), "rules": fmt.Sprintf(`[{"apiGroups":["apps"],"apiVersions":["v1"],"resources":[%q],"operations":["UPDATE"]}]`, resources)},
-			post(deployments, deployment), patch(deployments+"/d/scale", `{"spec":{"replicas":2}}`), patch(deployments+"/d/status", `{"status":{"observedGeneration":1}}`), patch(deployments+"/d", `{"metadata":{"labels":{"x":"y"}}}`)))
+			post(deployments, deployment), step{"PATCH", deployments + "/d/scale", `{"spec":{"replicas":2}}`, true}, patch(deployments+"/d/status", `{"status":{"observedGeneration":1}}`), patch(deployments+"/d", `{"metadata":{"labels":{"x":"y"}}}`)))
 	}
 	for _, policy := range []string{"Exact", "Equivalent"} {
 		for _, version := range []string{"v1", "v2", "*"} {

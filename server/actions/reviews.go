@@ -83,13 +83,9 @@ func (a accessReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime
 	return c.Body, http.StatusCreated, nil
 }
 
-// completeReview completes and validates a review: its user, its namespace, and that it asks about a resource or a path.
+// completeReview completes and validates a review: its user, and that it asks about a resource or a path.
 func completeReview(ctx context.Context, c *apiserver.ActionCall) error {
 	o, kind := c.Body.(resource.Object), c.Options.Face.Of
-	if c.Namespace != "" && o.GetNamespace() != "" && o.GetNamespace() != c.Namespace {
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-	}
-	o.SetNamespace(c.Namespace)
 	if c.Registry.Track != nil {
 		if err := c.Registry.Track.Track(c.Options.Face, "", nil, o, c.Options.Manager); err != nil {
 			return err

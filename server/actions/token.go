@@ -99,6 +99,17 @@ type reference struct {
 	UID  string `json:"uid,omitempty"`
 }
 
+// Complete implements apiserver.Completer: admission sees the account's name, and how long the token is to be valid.
+func (i *Issuer) Complete(body runtime.Object, account string) {
+	r := body.(*authenticationv1.TokenRequest)
+	if r.Name == "" {
+		r.Name = account
+	}
+	if r.Spec.ExpirationSeconds == nil {
+		r.Spec.ExpirationSeconds = new(int64(defaultLife / time.Second))
+	}
+}
+
 // Act issues a token: POST …/serviceaccounts/NAME/token.
 func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	r := c.Body.(*authenticationv1.TokenRequest)
@@ -109,9 +120,6 @@ func (i *Issuer) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Obje
 	o, err := c.Storage.Kind().Decode(ctx, account.Value(), account.Revision.String())
 	if err != nil {
 		return nil, 0, err
-	}
-	if r.Namespace != "" && r.Namespace != c.Namespace {
-		return nil, 0, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if r.Name != "" && r.Name != c.Name {
 		return nil, 0, apierrors.NewInvalid(tokenKind, c.Name, field.ErrorList{

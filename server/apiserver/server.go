@@ -94,6 +94,11 @@ type Action interface {
 	Act(ctx context.Context, c *ActionCall) (answer runtime.Object, code int, err error)
 }
 
+// Completer is an Action that adds to a body what it lacks, before admission sees it.
+type Completer interface {
+	Complete(body runtime.Object, name string)
+}
+
 // ActionFunc is an Action.
 type ActionFunc func(ctx context.Context, c *ActionCall) (runtime.Object, int, error)
 

@@ -162,12 +162,8 @@ func (c *call) checkNames(o resource.Object) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), c.t.Name))
 	case !c.Kind.Namespaced:
 		return nil
-	case o.GetNamespace() == "":
-		o.SetNamespace(c.t.Namespace)
-	case o.GetNamespace() != c.t.Namespace:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	return nil
+	return registry.AdoptNamespace(o, c.t.Namespace)
 }
 
 func (c *call) delete() error {
@@ -303,6 +299,14 @@ func (c *call) act(name string, sub resource.Subresource, storage *registry.Stor
 		return err
 	}
 	c.record.Request(into)
+	if o, ok := into.(metav1.Object); ok {
+		if err := registry.AdoptNamespace(o, c.t.Namespace); err != nil {
+			return err
+		}
+	}
+	if action, ok := action.(Completer); ok {
+		action.Complete(into, c.t.Name)
+	}
 	change := &registry.Change{
 		Operation: registry.Create, Kind: c.Kind, View: c.t.View, Namespace: c.t.Namespace, Name: c.t.Name,
 		Body: into, BodyKind: gvk, WriteOptions: c.write(o),

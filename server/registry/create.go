@@ -170,14 +170,19 @@ func (s *Storage) taken(ctx context.Context, key, name string) error {
 }
 
 func (s *Storage) adoptNamespace(o resource.Object, namespace string) error {
-	switch {
-	case !s.kind.Namespaced:
-		o.SetNamespace("")
-	case o.GetNamespace() == "":
-		o.SetNamespace(namespace)
-	case o.GetNamespace() != namespace:
+	if !s.kind.Namespaced {
+		namespace = ""
+	}
+	return AdoptNamespace(o, namespace)
+}
+
+// AdoptNamespace gives an object the namespace of its request, which is empty for objects of the whole cluster. It refuses an object of another
+// namespace.
+func AdoptNamespace(o metav1.Object, namespace string) error {
+	if own := o.GetNamespace(); namespace != "" && own != "" && own != namespace {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
+	o.SetNamespace(namespace)
 	return nil
 }
 

@@ -28,7 +28,8 @@ type transport struct {
 	used int64 // guarded by the client's mutex
 }
 
-var errBundle = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
+// ErrBundle says that the authorities that are to be trusted cannot be read.
+var ErrBundle = errors.New("unable to load root certificates: unable to parse bytes as PEM block")
 
 // transport finds or makes the transport for a target.
 func (c *Client) transport(t *Target) (*transport, error) {
@@ -47,7 +48,7 @@ func (c *Client) transport(t *Target) (*transport, error) {
 	if len(t.CABundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(t.CABundle) {
-			return nil, errBundle
+			return nil, ErrBundle
 		}
 	}
 	made := &transport{used: c.uses, Transport: &http.Transport{

@@ -114,12 +114,27 @@ func JSON(o runtime.Object) ([]byte, error) {
 
 // Read makes an object of the version of JSON.
 func (v *Version) Read(text []byte) (runtime.Object, error) {
-	into := v.model()
-	if u := tree.Of(into); u != nil {
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &u.Object); err != nil {
-			return nil, err
+	return v.read(text, func(text []byte, into any) error { return kjson.UnmarshalCaseSensitivePreserveInts(text, into) })
+}
+
+// ReadStrict makes an object of the version of JSON, and refuses fields that its type does not have.
+func (v *Version) ReadStrict(text []byte) (runtime.Object, error) {
+	return v.read(text, func(text []byte, into any) error {
+		strict, err := kjson.UnmarshalStrict(text, into)
+		if err == nil && len(strict) > 0 {
+			err = runtime.NewStrictDecodingError(strict)
 		}
-	} else if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
+		return err
+	})
+}
+
+func (v *Version) read(text []byte, unmarshal func(text []byte, into any) error) (runtime.Object, error) {
+	into := v.model()
+	var model any = into
+	if u := tree.Of(into); u != nil {
+		model = &u.Object
+	}
+	if err := unmarshal(text, model); err != nil {
 		return nil, err
 	}
 	if found := into.GetObjectKind().GroupVersionKind(); found != v.AsKind {

@@ -51,9 +51,7 @@ func compileChanges(p *admissionv1.MutatingAdmissionPolicy) *changes {
 	for _, v := range p.Spec.Variables {
 		c.Variable(v.Name, v.Expression, with)
 	}
-	for _, m := range p.Spec.MatchConditions {
-		out.conditions = append(out.conditions, expression.Named{Name: m.Name, Expression: c.Compile(m.Expression, with, cel.BoolType)})
-	}
+	out.conditions = conditions(c, p.Spec.MatchConditions, with)
 	with.Patches = true
 	for _, m := range p.Spec.Mutations {
 		switch {

@@ -52,9 +52,7 @@ func compileChecks(p *admissionv1.ValidatingAdmissionPolicy) *checks {
 	for _, v := range p.Spec.Variables {
 		c.Variable(v.Name, v.Expression, with)
 	}
-	for _, m := range p.Spec.MatchConditions {
-		out.conditions = append(out.conditions, expression.Named{Name: m.Name, Expression: c.Compile(m.Expression, with, cel.BoolType)})
-	}
+	out.conditions = conditions(c, p.Spec.MatchConditions, with)
 	for _, v := range p.Spec.Validations {
 		one := check{Expression: c.Compile(v.Expression, with, cel.BoolType), message: strings.TrimSpace(v.Message), reason: metav1.StatusReasonInvalid}
 		if v.Reason != nil {
@@ -67,6 +65,15 @@ func compileChecks(p *admissionv1.ValidatingAdmissionPolicy) *checks {
 	}
 	for _, a := range p.Spec.AuditAnnotations {
 		out.notes = append(out.notes, note{a.Key, c.Compile(a.ValueExpression, with, cel.StringType, cel.NullType)})
+	}
+	return out
+}
+
+// conditions compiles match conditions, which may not name the variables of their policy.
+func conditions(c *policycel.Compiler, all []admissionv1.MatchCondition, with policycel.Variables) (out []expression.Named) {
+	with.Alone = true
+	for _, m := range all {
+		out = append(out, expression.Named{Name: m.Name, Expression: c.Compile(m.Expression, with, cel.BoolType)})
 	}
 	return out
 }

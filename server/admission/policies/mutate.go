@@ -149,11 +149,11 @@ func (a *alteration) run(ctx context.Context, all []invocation) error {
 		if err != nil {
 			return err
 		}
+		if ran && program.again { // in Kubernetes its own change, too, has a policy asked again
+			rounds.Asked(one.key())
+		}
 		if changed {
 			rounds.Changed()
-		}
-		if ran && program.again {
-			rounds.Asked(one.key())
 		}
 	}
 	rounds.End()
@@ -260,7 +260,7 @@ func patched(v *attributes.Version, patch jsonpatch.Patch) (runtime.Object, erro
 	case err != nil:
 		return nil, fmt.Errorf("JSON Patch: %w", err)
 	}
-	made, err := v.Read(text)
+	made, err := v.ReadStrict(text)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

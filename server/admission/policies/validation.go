@@ -115,6 +115,7 @@ func visit(o resource.Object, see visitor) {
 }
 
 func visitConditions(all []admissionv1.MatchCondition, at *field.Path, v policycel.Variables, see visitor) {
+	v.Alone = true
 	for i, c := range all {
 		see(at.Index(i).Child("expression"), c.Expression, "", v, cel.BoolType)
 	}
@@ -149,10 +150,10 @@ func visitMutating(s *admissionv1.MutatingAdmissionPolicySpec, at *field.Path, s
 	with.Patches = true
 	for i, m := range s.Mutations {
 		path := at.Child("mutations").Index(i)
-		if m.JSONPatch != nil {
+		if m.JSONPatch != nil && m.PatchType == admissionv1.PatchTypeJSONPatch {
 			see(path.Child("jsonPatch", "expression"), m.JSONPatch.Expression, "", with, patchesType)
 		}
-		if m.ApplyConfiguration != nil {
+		if m.ApplyConfiguration != nil && m.PatchType == admissionv1.PatchTypeApplyConfiguration {
 			see(path.Child("applyConfiguration", "expression"), m.ApplyConfiguration.Expression, "", with, objectType)
 		}
 	}

@@ -61,12 +61,18 @@ func (w *Webhooks) call(ctx context.Context, h *hook, v *attributes.Version, mut
 		return nil, fail(400, "could not create admission objects: %w", err)
 	}
 	text, err := w.post(ctx, h, body, w.credentials(mutating))
-	if err != nil {
+	switch {
+	case errors.Is(err, webhook.ErrBundle):
+		return nil, fail(503, "could not get REST client: %w", err)
+	case err != nil:
 		return nil, fail(codeOf(err), "failed to call webhook: %w", err)
 	}
 	answer, err := understand(text)
 	if err != nil {
 		return nil, fail(503, "failed to call webhook: %w", err)
+	}
+	if other := group + "v1beta1"; version == "v1" && answer.Kind == kind && answer.APIVersion == other {
+		return nil, fail(503, "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion")
 	}
 	if err := check(answer, uid, version, mutating); err != nil {
 		return nil, fail(503, "received invalid webhook response: %w", err)

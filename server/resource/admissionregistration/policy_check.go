@@ -1,6 +1,7 @@
 package admissionregistration
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -30,6 +31,8 @@ func checkValidating(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 		errs = append(errs, check.Qualified(p.Name+"/"+a.Key, at.Child("key"))...)
 		if strings.TrimSpace(a.ValueExpression) == "" {
 			errs = append(errs, field.Required(at.Child("valueExpression"), "valueExpression is not specified"))
+		} else if len(a.ValueExpression) > longestValueExpression {
+			errs = append(errs, field.Required(at.Child("valueExpression"), fmt.Sprintf("must not exceed %d bytes in length", longestValueExpression)))
 		}
 		if slices.ContainsFunc(s.AuditAnnotations[:i], func(b admissionv1.AuditAnnotation) bool { return b.Key == a.Key }) {
 			errs = append(errs, field.Duplicate(at.Child("key"), a.Key))
@@ -37,6 +40,9 @@ func checkValidating(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	}
 	return errs
 }
+
+// longestValueExpression is how long the expression of an annotation may be, in bytes.
+const longestValueExpression = 5 << 10
 
 func checkCommon(failure *admissionv1.FailurePolicyType, param *admissionv1.ParamKind, match *admissionv1.MatchResources,
 	conditions []admissionv1.MatchCondition, variables []admissionv1.Variable, path *field.Path) field.ErrorList {

@@ -134,11 +134,12 @@ func checkClient(c *admissionv1.WebhookClientConfig, path *field.Path) field.Err
 	}
 	s, path := c.Service, path.Child("service")
 	var errs field.ErrorList
+	// Kubernetes confuses the two: it says of each that it misses the other.
 	if s.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
+		errs = append(errs, field.Required(path.Child("namespace"), ""))
 	}
 	if s.Namespace == "" {
-		errs = append(errs, field.Required(path.Child("namespace"), ""))
+		errs = append(errs, field.Required(path.Child("name"), ""))
 	}
 	if s.Port != nil {
 		if bad := validation.IsValidPortNum(int(*s.Port)); bad != nil {

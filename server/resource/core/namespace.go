@@ -21,12 +21,12 @@ func Namespaces() *resource.Kind {
 		ShortNames:        []string{"ns"}, NoVerbs: []string{"deletecollection"},
 		NoGeneration: true, UnconditionalUpdate: true,
 		Name:    validation.NameIsDNSLabel,
-		Default: nameLabel,
+		Default: defaultNamespace,
 		Rules: resource.Rules[*corev1.Namespace]{
 			PrepareCreate: prepareNamespace,
 			PrepareUpdate: func(_ context.Context, ns, old *corev1.Namespace) { ns.Spec.Finalizers = old.Spec.Finalizers },
 			Validate: func(_ context.Context, ns *corev1.Namespace) field.ErrorList {
-				nameLabel(ns) // a generated name is known only here
+				defaultNamespace(ns) // a generated name is known only here
 				var errs field.ErrorList
 				for _, f := range ns.Spec.Finalizers {
 					errs = append(errs, checkNamespaceFinalizer(f, field.NewPath("spec", "finalizers"))...)
@@ -62,8 +62,11 @@ func Namespaces() *resource.Kind {
 	})
 }
 
-// nameLabel sets the label with which a namespace can be selected by name.
-func nameLabel(ns *corev1.Namespace) {
+// defaultNamespace sets the phase of a new namespace, and the label with which it can be selected by name.
+func defaultNamespace(ns *corev1.Namespace) {
+	if ns.Status.Phase == "" {
+		ns.Status.Phase = corev1.NamespaceActive
+	}
 	if ns.Name == "" || ns.Labels[corev1.LabelMetadataName] == ns.Name {
 		return
 	}
