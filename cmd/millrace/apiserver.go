@@ -24,6 +24,7 @@ const registryPrefix = "/registry"
 // apiserverFlags are the flags of `millrace apiserver`, under kube-apiserver's names.
 type apiserverFlags struct {
 	serverFlags
+	version                      versionFlag
 	bindAddress, certDir         string
 	port                         int
 	certFile, keyFile, kubeletCA string
@@ -49,6 +50,9 @@ func apiserverCommand() *cobra.Command {
 			"embedded etcd in the data directory, where it also writes a kubeconfig for the other components.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if f.version.print(c.OutOrStdout()) {
+				return nil
+			}
 			log, err := f.log.logger(os.Stderr)
 			if err != nil {
 				return err
@@ -57,6 +61,7 @@ func apiserverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warnOfUnused(c.Flags(), log)
 			return f.serve(ctx, c.OutOrStdout(), o, "--bind-address and --secure-port")
 		}),
 	}
@@ -67,6 +72,8 @@ func apiserverCommand() *cobra.Command {
 func (f *apiserverFlags) register(c *cobra.Command) {
 	f.add(c)
 	fl := c.Flags()
+	addUnused(fl)
+	f.version.add(fl)
 	fl.StringVar(&f.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	fl.IntVar(&f.port, "secure-port", 6443, "port to listen on; 0 takes a free one")
 	fl.StringVar(&f.certDir, "cert-dir", "", "directory of keys and certificates (default: pki in the data directory)")
