@@ -28,6 +28,7 @@ type certificates struct {
 	keys    *pki.Rotating
 	serving func() *tls.Certificate
 	clients func() *x509.CertPool
+	named   []pki.NamedCertificate
 	signing crypto.Signer // signs service account tokens
 	runs    []func(context.Context) error
 }
@@ -47,6 +48,9 @@ func (c *Cluster) openCertificates() (err error) {
 			return fmt.Errorf("certificate to serve: %w", err)
 		}
 		k.serving, k.runs = pair.Get, append(k.runs, pair.Run)
+	}
+	if err := k.openNamed(c); err != nil {
+		return err
 	}
 	if o.ClientCAFile != "" {
 		authorities, err := pki.WatchAuthorities(log, k.keys.Keys().Clients, o.ClientCAFile)

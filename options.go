@@ -142,6 +142,8 @@ type TokenOptions struct {
 type ServingOptions struct {
 	// CertFile and KeyFile have the serving certificate. By default the cluster's own CA signs one.
 	CertFile, KeyFile string
+	// TLS configures the versions and ciphers of TLS, and certificates for certain names.
+	TLS TLSOptions
 	// ClientCAFile has additional CA certificates for client certificates.
 	ClientCAFile string
 	// KubeletCAFile has the CA certificates that verify the kubelets' serving certificates. Without it they are not verified.

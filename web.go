@@ -54,7 +54,7 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 
 // serveNetwork serves the connections of a listener.
 func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, streams *connections.Connections) error {
-	config := pki.ServerTLS(c.certificates.serving, c.certificates.clients)
+	config := c.certificates.tls(c.options.Serving.TLS)
 	server := &http.Server{
 		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: errorLog(c.options.Logger),

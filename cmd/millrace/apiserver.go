@@ -28,6 +28,7 @@ type apiserverFlags struct {
 	bindAddress, certDir         string
 	port                         int
 	certFile, keyFile, kubeletCA string
+	tls                          tlsFlags
 	tokens                       accountTokenFlags
 	backend, prefix              string
 	watchCache                   bool
@@ -80,6 +81,7 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: one signed by the cluster's own CA)")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
 	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "CA certificates that verify the kubelets' serving certificates (default: they are not verified)")
+	f.tls.add(fl)
 	f.tokens.add(fl)
 	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
@@ -112,7 +114,9 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	if err := f.check(); err != nil {
 		return o, err
 	}
-	o.Uncached, err = uncached(f.cacheSizes)
+	if o.Uncached, err = uncached(f.cacheSizes); err != nil {
+		return o, err
+	}
 	if !f.watchCache {
 		o.Uncached = []string{"*"}
 	}
@@ -126,11 +130,14 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.Admission = f.admission
 	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
 	o.Serving.Tokens = f.tokens.options()
+	if o.Serving.TLS, err = f.tls.options(); err != nil {
+		return o, err
+	}
 	f.servePairOf(&o)
 	o.Serving.MaxInFlight, o.Serving.MaxMutatingInFlight = f.maxRequests, f.maxChanges
 	o.Serving.NoFairness = !f.fairness
 	o.Serving.RequestTimeout, o.Serving.MinRequestTimeout = f.requestTimeout, time.Duration(f.minRequestTimeout)*time.Second
-	return o, err
+	return o, nil
 }
 
 // servePairOf supports a directory of keys with apiserver.crt and apiserver.key that another CA has signed, as test suites make it

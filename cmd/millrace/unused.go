@@ -38,11 +38,11 @@ var unusedFlags = []struct {
 		"allow-metric-labels-manifest", "audit-log-version", "audit-webhook-version", "debug-socket-path", "egress-selector-config-file", "endpoint-reconciler-type",
 		"peer-advertise-ip", "peer-advertise-port", "peer-ca-file", "service-account-signing-endpoint", "show-hidden-metrics-for-version", "storage-media-type",
 		"external-hostname", "kubelet-client-certificate", "kubelet-client-key", "proxy-client-cert-file", "proxy-client-key-file", "service-node-port-range",
-		"tls-min-version", "tls-sni-cert-key", "tracing-config-file",
+		"tracing-config-file",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringSlice(name, nil, "") }, []string{
 		"admission-control", "disabled-metrics", "emulated-version", "etcd-servers-overrides", "min-compatibility-version",
-		"cors-allowed-origins", "kubelet-preferred-address-types", "strict-transport-security-directives", "tls-cipher-suites", "tls-curve-preferences",
+		"cors-allowed-origins", "kubelet-preferred-address-types", "strict-transport-security-directives",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringToString(name, nil, "") }, []string{"allow-metric-labels", "runtime-config"}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringToInt(name, nil, "") }, []string{"vmodule"}},
