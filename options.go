@@ -148,6 +148,8 @@ type ServingOptions struct {
 	ClientCAFile string
 	// KubeletCAFile has the CA certificates that verify the kubelets' serving certificates. Without it they are not verified.
 	KubeletCAFile string
+	// Kubelets configures the connections to kubelets.
+	Kubelets KubeletOptions
 	// Tokens configure service account tokens.
 	Tokens TokenOptions
 	// MaxInFlight and MaxMutatingInFlight limit the requests that are served at the same time: 400 and 200 by default. API

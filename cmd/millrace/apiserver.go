@@ -24,22 +24,23 @@ const registryPrefix = "/registry"
 // apiserverFlags are the flags of `millrace apiserver`, under kube-apiserver's names.
 type apiserverFlags struct {
 	serverFlags
-	version                      versionFlag
-	bindAddress, certDir         string
-	port                         int
-	certFile, keyFile, kubeletCA string
-	tls                          tlsFlags
-	tokens                       accountTokenFlags
-	backend, prefix              string
-	watchCache                   bool
-	cacheSizes                   []string
-	admission                    millrace.AdmissionOptions
-	authorization                []string
-	maxRequests, maxChanges      int
-	fairness                     bool
-	requestTimeout               time.Duration
-	compactionInterval           time.Duration
-	minRequestTimeout            int
+	version                 versionFlag
+	bindAddress, certDir    string
+	port                    int
+	certFile, keyFile       string
+	tls                     tlsFlags
+	kubelets                kubeletClientFlags
+	tokens                  accountTokenFlags
+	backend, prefix         string
+	watchCache              bool
+	cacheSizes              []string
+	admission               millrace.AdmissionOptions
+	authorization           []string
+	maxRequests, maxChanges int
+	fairness                bool
+	requestTimeout          time.Duration
+	compactionInterval      time.Duration
+	minRequestTimeout       int
 }
 
 func apiserverCommand() *cobra.Command {
@@ -80,8 +81,8 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.certDir, "cert-dir", "", "directory of keys and certificates (default: pki in the data directory)")
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: one signed by the cluster's own CA)")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
-	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "CA certificates that verify the kubelets' serving certificates (default: they are not verified)")
 	f.tls.add(fl)
+	f.kubelets.add(fl)
 	f.tokens.add(fl)
 	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
@@ -128,7 +129,8 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
 	o.ControllersElsewhere = !slices.Contains(f.admission.Disable, "ServiceAccount")
 	o.Admission = f.admission
-	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
+	o.Serving.CertFile, o.Serving.KeyFile = f.certFile, f.keyFile
+	o.Serving.KubeletCAFile, o.Serving.Kubelets = f.kubelets.authorities, f.kubelets.options
 	o.Serving.Tokens = f.tokens.options()
 	if o.Serving.TLS, err = f.tls.options(); err != nil {
 		return o, err
@@ -185,11 +187,13 @@ func (f *apiserverFlags) check() error {
 	if err := admission.CheckNames(f.admission.Enable, f.admission.Disable); err != nil {
 		return err
 	}
-	if err := f.tokens.check(); err != nil {
-		return err
+	for _, part := range []interface{ check() error }{&f.tokens, &f.kubelets} {
+		if err := part.check(); err != nil {
+			return err
+		}
 	}
 	return files(map[string]string{
-		"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA, "admission-control-config-file": f.admission.ConfigFile,
+		"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "admission-control-config-file": f.admission.ConfigFile,
 	})
 }
 

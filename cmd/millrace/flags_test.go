@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/controllers"
 	"github.com/millrace/millrace/loop"
 )
@@ -59,6 +60,9 @@ func TestInvalidFlagsAreRefusedInOneLine(t *testing.T) {
 		{"apiserver --tls-curve-preferences 65565", "curve preference 65565 is not supported by the current Go version"},
 		{"apiserver --tls-sni-cert-key a", `invalid argument "a" for "--tls-sni-cert-key" flag: expected comma separated certificate and key file paths`},
 		{"apiserver --tls-sni-cert-key a,b:", "empty names list is not allowed"},
+		{"apiserver --kubelet-client-certificate x", "--kubelet-client-certificate and --kubelet-client-key belong together"},
+		{"apiserver --kubelet-client-certificate " + missing + " --kubelet-client-key /dev/null", "--kubelet-client-certificate: open " + missing},
+		{"apiserver --kubelet-timeout -1s", "--kubelet-timeout -1s is less than 0"},
 		{"apiserver --authorization-mode Nobody", `authorization-mode "Nobody" is not a valid mode`},
 		{"apiserver --authorization-mode ABAC", "authorization-mode ABAC's authorization policy file not passed"},
 		{"apiserver --authorization-mode Webhook", "authorization-mode Webhook's authorization config file not passed"},
@@ -114,6 +118,7 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 		"--etcd-start-timeout=7s", "--advertise-address=10.1.2.3",
 		"--token-auth-file=" + file, "--client-ca-file=" + file, "--watch-cache-sizes=events#0,pods#100,deployments.apps#0",
 		"--max-requests-inflight=7", "--max-mutating-requests-inflight=3", "--request-timeout=5s", "--min-request-timeout=60",
+		"--kubelet-client-certificate=" + file, "--kubelet-client-key=" + file, "--kubelet-timeout=7s", "--kubelet-preferred-address-types=ExternalIP,Hostname",
 		"--kubelet-certificate-authority=" + file, "--tls-cert-file=" + file, "--tls-private-key-file=" + file,
 	}); err != nil {
 		t.Fatal(err)
@@ -137,6 +142,9 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	}
 	if s.ClientCAFile != file || s.KubeletCAFile != file || s.CertFile != file || s.KeyFile != file {
 		t.Errorf("certificates: %+v", s)
+	}
+	if want := (millrace.KubeletOptions{CertFile: file, KeyFile: file, Timeout: 7 * time.Second, AddressTypes: []string{"ExternalIP", "Hostname"}}); !reflect.DeepEqual(s.Kubelets, want) {
+		t.Errorf("kubelets: %+v", s.Kubelets)
 	}
 	if o.CompactEvery != 5*time.Minute {
 		t.Errorf("compaction every %v", o.CompactEvery)

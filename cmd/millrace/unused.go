@@ -32,17 +32,17 @@ var unusedFlags = []struct {
 	{func(fl *pflag.FlagSet, name string) { fl.Duration(name, 0, "") }, []string{
 		"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline", "coordinated-leadership-retry-period", "etcd-count-metric-poll-period",
 		"etcd-db-metric-poll-interval", "etcd-healthcheck-timeout", "etcd-readycheck-timeout", "livez-grace-period", "log-flush-frequency",
-		"event-ttl", "kubelet-timeout", "shutdown-delay-duration", "shutdown-watch-termination-grace-period", "storage-initialization-timeout",
+		"event-ttl", "shutdown-delay-duration", "shutdown-watch-termination-grace-period", "storage-initialization-timeout",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.String(name, "", "") }, []string{
 		"allow-metric-labels-manifest", "audit-log-version", "audit-webhook-version", "debug-socket-path", "egress-selector-config-file", "endpoint-reconciler-type",
 		"peer-advertise-ip", "peer-advertise-port", "peer-ca-file", "service-account-signing-endpoint", "show-hidden-metrics-for-version", "storage-media-type",
-		"external-hostname", "kubelet-client-certificate", "kubelet-client-key", "proxy-client-cert-file", "proxy-client-key-file", "service-node-port-range",
+		"external-hostname", "proxy-client-cert-file", "proxy-client-key-file", "service-node-port-range",
 		"tracing-config-file",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringSlice(name, nil, "") }, []string{
 		"admission-control", "disabled-metrics", "emulated-version", "etcd-servers-overrides", "min-compatibility-version",
-		"cors-allowed-origins", "kubelet-preferred-address-types", "strict-transport-security-directives",
+		"cors-allowed-origins", "strict-transport-security-directives",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringToString(name, nil, "") }, []string{"allow-metric-labels", "runtime-config"}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringToInt(name, nil, "") }, []string{"vmodule"}},
