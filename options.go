@@ -150,6 +150,8 @@ type ServingOptions struct {
 	KubeletCAFile string
 	// Kubelets configures the connections to kubelets.
 	Kubelets KubeletOptions
+	// Proxy has the client certificate for the servers of aggregated API groups.
+	Proxy ProxyOptions
 	// Tokens configure service account tokens.
 	Tokens TokenOptions
 	// MaxInFlight and MaxMutatingInFlight limit the requests that are served at the same time: 400 and 200 by default. API

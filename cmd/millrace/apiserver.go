@@ -30,6 +30,7 @@ type apiserverFlags struct {
 	certFile, keyFile       string
 	tls                     tlsFlags
 	kubelets                kubeletClientFlags
+	proxy                   millrace.ProxyOptions
 	tokens                  accountTokenFlags
 	backend, prefix         string
 	watchCache              bool
@@ -83,6 +84,8 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
 	f.tls.add(fl)
 	f.kubelets.add(fl)
+	fl.StringVar(&f.proxy.CertFile, "proxy-client-cert-file", "", "client certificate for the servers of aggregated API groups (default: one signed by the cluster's own authority of front proxies)")
+	fl.StringVar(&f.proxy.KeyFile, "proxy-client-key-file", "", "key of that client certificate")
 	f.tokens.add(fl)
 	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
@@ -131,6 +134,7 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.Admission = f.admission
 	o.Serving.CertFile, o.Serving.KeyFile = f.certFile, f.keyFile
 	o.Serving.KubeletCAFile, o.Serving.Kubelets = f.kubelets.authorities, f.kubelets.options
+	o.Serving.Proxy = f.proxy
 	o.Serving.Tokens = f.tokens.options()
 	if o.Serving.TLS, err = f.tls.options(); err != nil {
 		return o, err
@@ -167,6 +171,8 @@ func (f *apiserverFlags) check() error {
 		return fmt.Errorf("--secure-port %d is not a port", f.port)
 	case strings.TrimSuffix(f.prefix, "/") != registryPrefix:
 		return fmt.Errorf("--etcd-prefix %q is not supported: keys begin with %s", f.prefix, registryPrefix)
+	case (f.proxy.CertFile == "") != (f.proxy.KeyFile == ""):
+		return fmt.Errorf("--proxy-client-cert-file and --proxy-client-key-file belong together: give both or neither")
 	case (f.certFile == "") != (f.keyFile == ""):
 		return fmt.Errorf("--tls-cert-file and --tls-private-key-file belong together: give both or neither")
 	}
@@ -193,6 +199,7 @@ func (f *apiserverFlags) check() error {
 		}
 	}
 	return files(map[string]string{
+		"proxy-client-cert-file": f.proxy.CertFile, "proxy-client-key-file": f.proxy.KeyFile,
 		"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "admission-control-config-file": f.admission.ConfigFile,
 	})
 }

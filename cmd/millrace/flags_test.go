@@ -62,6 +62,8 @@ func TestInvalidFlagsAreRefusedInOneLine(t *testing.T) {
 		{"apiserver --tls-sni-cert-key a,b:", "empty names list is not allowed"},
 		{"apiserver --kubelet-client-certificate x", "--kubelet-client-certificate and --kubelet-client-key belong together"},
 		{"apiserver --kubelet-client-certificate " + missing + " --kubelet-client-key /dev/null", "--kubelet-client-certificate: open " + missing},
+		{"apiserver --proxy-client-key-file x", "--proxy-client-cert-file and --proxy-client-key-file belong together"},
+		{"apiserver --proxy-client-key-file " + missing + " --proxy-client-cert-file /dev/null", "--proxy-client-key-file: open " + missing},
 		{"apiserver --kubelet-timeout -1s", "--kubelet-timeout -1s is less than 0"},
 		{"apiserver --authorization-mode Nobody", `authorization-mode "Nobody" is not a valid mode`},
 		{"apiserver --authorization-mode ABAC", "authorization-mode ABAC's authorization policy file not passed"},
@@ -118,6 +120,7 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 		"--etcd-start-timeout=7s", "--advertise-address=10.1.2.3",
 		"--token-auth-file=" + file, "--client-ca-file=" + file, "--watch-cache-sizes=events#0,pods#100,deployments.apps#0",
 		"--max-requests-inflight=7", "--max-mutating-requests-inflight=3", "--request-timeout=5s", "--min-request-timeout=60",
+		"--proxy-client-cert-file=" + file, "--proxy-client-key-file=" + file,
 		"--kubelet-client-certificate=" + file, "--kubelet-client-key=" + file, "--kubelet-timeout=7s", "--kubelet-preferred-address-types=ExternalIP,Hostname",
 		"--kubelet-certificate-authority=" + file, "--tls-cert-file=" + file, "--tls-private-key-file=" + file,
 	}); err != nil {
@@ -140,7 +143,7 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	if s.MaxInFlight != 7 || s.MaxMutatingInFlight != 3 || s.RequestTimeout != 5*time.Second || s.MinRequestTimeout != time.Minute {
 		t.Errorf("bounds: %+v", s)
 	}
-	if s.ClientCAFile != file || s.KubeletCAFile != file || s.CertFile != file || s.KeyFile != file {
+	if s.ClientCAFile != file || s.KubeletCAFile != file || s.CertFile != file || s.KeyFile != file || s.Proxy != (millrace.ProxyOptions{CertFile: file, KeyFile: file}) {
 		t.Errorf("certificates: %+v", s)
 	}
 	if want := (millrace.KubeletOptions{CertFile: file, KeyFile: file, Timeout: 7 * time.Second, AddressTypes: []string{"ExternalIP", "Hostname"}}); !reflect.DeepEqual(s.Kubelets, want) {

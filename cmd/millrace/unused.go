@@ -37,7 +37,7 @@ var unusedFlags = []struct {
 	{func(fl *pflag.FlagSet, name string) { fl.String(name, "", "") }, []string{
 		"allow-metric-labels-manifest", "audit-log-version", "audit-webhook-version", "debug-socket-path", "egress-selector-config-file", "endpoint-reconciler-type",
 		"peer-advertise-ip", "peer-advertise-port", "peer-ca-file", "service-account-signing-endpoint", "show-hidden-metrics-for-version", "storage-media-type",
-		"external-hostname", "proxy-client-cert-file", "proxy-client-key-file", "service-node-port-range",
+		"external-hostname", "service-node-port-range",
 		"tracing-config-file",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringSlice(name, nil, "") }, []string{
