@@ -30,6 +30,8 @@ type apiserverFlags struct {
 	certFile, keyFile       string
 	tls                     tlsFlags
 	kubelets                kubeletClientFlags
+	cluster                 clusterFlags
+	serving                 servingFlags
 	proxy                   millrace.ProxyOptions
 	tokens                  accountTokenFlags
 	backend, prefix         string
@@ -84,6 +86,8 @@ func (f *apiserverFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
 	f.tls.add(fl)
 	f.kubelets.add(fl)
+	f.cluster.add(fl)
+	f.serving.add(fl)
 	fl.StringVar(&f.proxy.CertFile, "proxy-client-cert-file", "", "client certificate for the servers of aggregated API groups (default: one signed by the cluster's own authority of front proxies)")
 	fl.StringVar(&f.proxy.KeyFile, "proxy-client-key-file", "", "key of that client certificate")
 	f.tokens.add(fl)
@@ -132,6 +136,8 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
 	o.ControllersElsewhere = !slices.Contains(f.admission.Disable, "ServiceAccount")
 	o.Admission = f.admission
+	f.cluster.apply(&o)
+	f.serving.apply(&o.Serving)
 	o.Serving.CertFile, o.Serving.KeyFile = f.certFile, f.keyFile
 	o.Serving.KubeletCAFile, o.Serving.Kubelets = f.kubelets.authorities, f.kubelets.options
 	o.Serving.Proxy = f.proxy
@@ -193,7 +199,7 @@ func (f *apiserverFlags) check() error {
 	if err := admission.CheckNames(f.admission.Enable, f.admission.Disable); err != nil {
 		return err
 	}
-	for _, part := range []interface{ check() error }{&f.tokens, &f.kubelets} {
+	for _, part := range []interface{ check() error }{&f.tokens, &f.kubelets, &f.cluster, &f.serving} {
 		if err := part.check(); err != nil {
 			return err
 		}

@@ -21,28 +21,27 @@ var unusedFlags = []struct {
 		"aggregator-reject-forwarding-redirect", "audit-log-batch-throttle-enable", "audit-log-compress", "audit-log-truncate-enabled", "audit-webhook-truncate-enabled",
 		"contention-profiling", "disable-http2-serving", "emulation-forward-compatible", "enable-aggregator-routing", "enable-bootstrap-token-auth",
 		"enable-garbage-collector", "enable-logs-handler", "log-json-split-stream", "log-text-split-stream", "permit-address-sharing", "permit-port-sharing",
-		"profiling", "runtime-config-emulation-forward-compatible", "service-account-lookup", "shutdown-send-retry-after",
+		"runtime-config-emulation-forward-compatible", "service-account-lookup", "shutdown-send-retry-after",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.Int(name, 0, "") }, []string{
 		"audit-log-batch-throttle-burst", "audit-log-truncate-max-batch-size", "audit-log-truncate-max-event-size", "audit-webhook-truncate-max-batch-size",
 		"audit-webhook-truncate-max-event-size", "delete-collection-workers", "http2-max-streams-per-connection", "kubernetes-service-node-port",
-		"lease-reuse-duration-seconds", "max-connection-bytes-per-sec", "default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds",
+		"lease-reuse-duration-seconds", "max-connection-bytes-per-sec",
 	}},
-	{func(fl *pflag.FlagSet, name string) { fl.Float32(name, 0, "") }, []string{"audit-log-batch-throttle-qps", "goaway-chance"}},
+	{func(fl *pflag.FlagSet, name string) { fl.Float32(name, 0, "") }, []string{"audit-log-batch-throttle-qps"}},
 	{func(fl *pflag.FlagSet, name string) { fl.Duration(name, 0, "") }, []string{
 		"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline", "coordinated-leadership-retry-period", "etcd-count-metric-poll-period",
 		"etcd-db-metric-poll-interval", "etcd-healthcheck-timeout", "etcd-readycheck-timeout", "livez-grace-period", "log-flush-frequency",
-		"event-ttl", "shutdown-delay-duration", "shutdown-watch-termination-grace-period", "storage-initialization-timeout",
+		"shutdown-watch-termination-grace-period", "storage-initialization-timeout",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.String(name, "", "") }, []string{
 		"allow-metric-labels-manifest", "audit-log-version", "audit-webhook-version", "debug-socket-path", "egress-selector-config-file", "endpoint-reconciler-type",
 		"peer-advertise-ip", "peer-advertise-port", "peer-ca-file", "service-account-signing-endpoint", "show-hidden-metrics-for-version", "storage-media-type",
-		"external-hostname", "service-node-port-range",
+
 		"tracing-config-file",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringSlice(name, nil, "") }, []string{
 		"admission-control", "disabled-metrics", "emulated-version", "etcd-servers-overrides", "min-compatibility-version",
-		"cors-allowed-origins", "strict-transport-security-directives",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringToString(name, nil, "") }, []string{"allow-metric-labels", "runtime-config"}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringToInt(name, nil, "") }, []string{"vmodule"}},
