@@ -5,23 +5,26 @@ import (
 
 	"github.com/millrace/millrace/server/aggregation"
 	objects "github.com/millrace/millrace/server/bootstrap"
-	"github.com/millrace/millrace/server/pki"
 	"github.com/millrace/millrace/server/registry"
 )
 
 // aggregate lets other servers serve API groups, and publishes how they can authenticate this server.
 func (c *Cluster) aggregate(ctx context.Context, reg *registry.Registry) error {
 	keys := c.certificates.keys
+	proxy, err := c.openProxy()
+	if err != nil {
+		return err
+	}
 	trust := &objects.Trust{
-		Registry: reg, Logger: c.options.Logger, Every: c.bootstrapEvery(), ProxyNames: []string{pki.ProxyName},
+		Registry: reg, Logger: c.options.Logger, Every: c.bootstrapEvery(), ProxyNames: proxy.names,
 		Clients: func() []byte { return keys.Keys().Authority.CertPEM },
-		Proxies: func() []byte { return keys.Keys().ProxyAuthority.CertPEM },
+		Proxies: proxy.authorities,
 	}
 	if err := trust.Ensure(ctx); err != nil {
 		return err
 	}
 	c.aggregator = aggregation.New(aggregation.Options{
-		Registry: reg, Certificate: keys.Proxy, CatchUp: c.definitions.CatchUp, Backends: c.backends(), Logger: c.options.Logger,
+		Registry: reg, Certificate: proxy.certificate, CatchUp: c.definitions.CatchUp, Backends: c.backends(), Logger: c.options.Logger,
 	})
 	if err := c.aggregator.Register(ctx); err != nil {
 		return err

@@ -14,9 +14,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/kubelet/server"
-	"github.com/millrace/millrace/server/connections"
 	"github.com/millrace/millrace/server/pki"
-	"github.com/millrace/millrace/server/registry"
 )
 
 // kubeletClient is the common name of the API server's client certificate for kubelets.
@@ -28,6 +26,7 @@ type certificates struct {
 	keys    *pki.Rotating
 	serving func() *tls.Certificate
 	clients func() *x509.CertPool
+	named   []pki.NamedCertificate
 	signing crypto.Signer // signs service account tokens
 	runs    []func(context.Context) error
 }
@@ -47,6 +46,9 @@ func (c *Cluster) openCertificates() (err error) {
 			return fmt.Errorf("certificate to serve: %w", err)
 		}
 		k.serving, k.runs = pair.Get, append(k.runs, pair.Run)
+	}
+	if err := k.openNamed(c); err != nil {
+		return err
 	}
 	if o.ClientCAFile != "" {
 		authorities, err := pki.WatchAuthorities(log, k.keys.Keys().Clients, o.ClientCAFile)
@@ -103,25 +105,6 @@ func (c *Cluster) authorities() []byte {
 		}
 	}
 	return bytes.Join(all, nil)
-}
-
-// connections returns the transport to kubelets and to what runs on nodes.
-func (c *Cluster) connections(reg *registry.Registry) (*connections.Connections, error) {
-	client, err := c.certificates.keys.Client(kubeletClient, nil)
-	if err != nil {
-		return nil, err
-	}
-	o := connections.Options{Registry: reg, Certificate: client.Certificate, Own: c.owns, Logger: c.options.Logger}
-	if file := c.options.Serving.KubeletCAFile; file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("authorities of kubelets: %w", err)
-		}
-		if o.Authorities = x509.NewCertPool(); !o.Authorities.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("authorities of kubelets: %s holds no PEM certificate", file)
-		}
-	}
-	return connections.New(o), nil
 }
 
 // owns reports whether the server listens at an address: at its port, on its listen address or, if that is unspecified, on any

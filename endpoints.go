@@ -14,9 +14,20 @@ import (
 // keysAddress is where clients that check tokens themselves find the server's keys: at the address that pods can reach, if there is one.
 func (c *Cluster) keysAddress() string {
 	if c.advertised.IsValid() {
-		return c.advertised.String()
+		return c.externalAddress(c.advertised.String())
 	}
-	return c.address
+	return c.externalAddress(c.address)
+}
+
+// externalAddress returns the address in documents for clients from outside: the external host name with the port of an address, or else the
+// address itself.
+func (c *Cluster) externalAddress(address string) string {
+	name := c.options.Serving.ExternalHostname
+	_, port, err := net.SplitHostPort(address)
+	if name == "" || err != nil {
+		return address
+	}
+	return net.JoinHostPort(name, port)
 }
 
 // advertise returns the address at which pods reach this server. It is not valid if there is none.

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 
@@ -46,6 +47,7 @@ type Cluster struct {
 	// stages are the running parts, in the order in which they were started. They are stopped in reverse order.
 	stages []*stage
 	once   sync.Once
+	ending atomic.Bool // Close was called
 	failed chan error
 }
 

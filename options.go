@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/controllers/loadbalancer"
 	"github.com/millrace/millrace/server/admission"
+	"github.com/millrace/millrace/server/allocation"
 	"github.com/millrace/millrace/server/apiserver"
 	"github.com/millrace/millrace/server/auth/webhook"
 )
@@ -63,6 +64,10 @@ type Options struct {
 	CNI CNIOptions
 	// ServiceRange is the address range of services: 10.96.0.0/16 by default.
 	ServiceRange string
+	// NodePorts is the range of node ports of services: 30000-32767 by default.
+	NodePorts allocation.PortRange
+	// EventTTL is how long events are kept: an hour by default, for ever if negative.
+	EventTTL time.Duration
 	// LoadBalancer selects who assigns addresses to services of type LoadBalancer. "node" assigns the nodes' addresses, on which
 	// their ports answer if the node uses our network. Empty, or "none", leaves this to another controller.
 	LoadBalancer string
@@ -89,6 +94,9 @@ type Options struct {
 type AdmissionOptions struct {
 	// Enable and Disable change the set of default plugins.
 	Enable, Disable []string
+	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be reached, unless the pod says
+	// something else. Nil means five minutes.
+	NotReadySeconds, UnreachableSeconds *int64
 	// ConfigFile is an AdmissionConfiguration.
 	ConfigFile string
 }
@@ -142,10 +150,16 @@ type TokenOptions struct {
 type ServingOptions struct {
 	// CertFile and KeyFile have the serving certificate. By default the cluster's own CA signs one.
 	CertFile, KeyFile string
+	// TLS configures the versions and ciphers of TLS, and certificates for certain names.
+	TLS TLSOptions
 	// ClientCAFile has additional CA certificates for client certificates.
 	ClientCAFile string
 	// KubeletCAFile has the CA certificates that verify the kubelets' serving certificates. Without it they are not verified.
 	KubeletCAFile string
+	// Kubelets configures the connections to kubelets.
+	Kubelets KubeletOptions
+	// Proxy has the client certificate for the servers of aggregated API groups.
+	Proxy ProxyOptions
 	// Tokens configure service account tokens.
 	Tokens TokenOptions
 	// MaxInFlight and MaxMutatingInFlight limit the requests that are served at the same time: 400 and 200 by default. API
@@ -155,6 +169,15 @@ type ServingOptions struct {
 	// RequestTimeout ends requests that are not long-running: after a minute by default. MinRequestTimeout is the minimum time
 	// that a watch stays open: half an hour by default.
 	RequestTimeout, MinRequestTimeout time.Duration
+	// NoProfiling leaves out the profiles of this process below /debug/pprof.
+	NoProfiling bool
+	// ShutdownDelay is how long the server continues after Close was called, while /readyz says that it is not ready. So load balancers have time
+	// to send requests elsewhere.
+	ShutdownDelay time.Duration
+	// ExternalHostname is the name of this server in documents for clients from outside. By default it is the address at which pods reach it.
+	ExternalHostname string
+	// Headers are HTTP headers that the server's port sends.
+	Headers HeaderOptions
 	// BookmarkPeriod is how often a watch with bookmarks gets one: every minute by default.
 	BookmarkPeriod time.Duration
 }

@@ -117,7 +117,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.keepEndpoints(s); err != nil {
 		return err
 	}
-	return c.startLoops(ctx)
+	if err := c.startLoops(ctx); err != nil {
+		return err
+	}
+	c.opened("shutdown delay", func() error { // it is stopped first
+		c.ending.Store(true)
+		time.Sleep(c.options.Serving.ShutdownDelay)
+		return nil
+	})
+	return nil
 }
 
 // waitForCache waits until the state of the store was read. It gives up if an etcd cluster stops answering.
@@ -185,6 +193,7 @@ func (c *Cluster) admission(current func() *registry.Registry, served *resource.
 	}
 	return admission.New(admission.Options{
 		Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions, Enable: o.Enable, Disable: o.Disable,
+		NotReadySeconds: o.NotReadySeconds, UnreachableSeconds: o.UnreachableSeconds,
 		Configuration: configuration, Extensions: append(extensions, c.permissions.admission()...),
 	})
 }
@@ -195,6 +204,7 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	})
 	kinds := builtin.Kinds()
 	policies.Complete(kinds)
+	keepEvents(kinds, c.options.EventTTL)
 	catalogue, err := resource.NewCatalogue(kinds...)
 	if err != nil {
 		return nil, nil, nil, err
@@ -205,7 +215,7 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	alloc, err := allocation.New(allocation.Options{Registry: current, Ranges: ranges, Logger: c.options.Logger})
+	alloc, err := allocation.New(allocation.Options{Registry: current, Ranges: ranges, NodePorts: c.options.NodePorts, Logger: c.options.Logger})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -226,4 +236,13 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 		Allocate:  alloc, Logger: c.options.Logger,
 	})
 	return reg, cache, alloc, err
+}
+
+// keepEvents sets how long events are kept. Zero leaves the default; a negative duration keeps them for ever.
+func keepEvents(kinds []*resource.Kind, ttl time.Duration) {
+	for _, k := range kinds {
+		if ttl != 0 && k.Resource == "events" && k.Group == "" {
+			k.TTL = max(ttl, 0)
+		}
+	}
 }

@@ -54,9 +54,9 @@ func (c *Cluster) serve(listener net.Listener, reg *registry.Registry, cache *wa
 
 // serveNetwork serves the connections of a listener.
 func (c *Cluster) serveNetwork(listener net.Listener, api *apiserver.Server, streams *connections.Connections) error {
-	config := pki.ServerTLS(c.certificates.serving, c.certificates.clients)
+	config := c.certificates.tls(c.options.Serving.TLS)
 	server := &http.Server{
-		Handler: api, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		Handler: c.options.Serving.Headers.around(api), TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: errorLog(c.options.Logger),
 	}
 	multiplexed := h2.New(h2.Options{MaxStreams: 1000, Logger: c.options.Logger})
@@ -109,14 +109,15 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
 		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),
-		Checks:       checks(reg, cache),
+		Checks:       c.checks(reg, cache),
 		Extra:        extra,
 		Delegate:     c.aggregator,
 		CatchUp:      c.definitions.CatchUp,
 		Settle:       c.definitions.Settle,
 		Metrics:      c.metrics.Requests(),
 		Version:      Version(),
-		Address:      c.address,
+		Address:      c.externalAddress(c.address),
+		NoProfiling:  c.options.Serving.NoProfiling,
 		Privileged:   c.options.AllowPrivileged,
 		Logger:       c.options.Logger,
 	}
@@ -226,7 +227,7 @@ func shutDown(api *apiserver.Server, streams *connections.Connections, server *h
 	api.Wait()
 }
 
-func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
+func (c *Cluster) checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
 	return []apiserver.Check{
 		{Name: "etcd", Live: true, Do: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -238,6 +239,12 @@ func checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
 		{Name: "watch-cache", Do: func(context.Context) error {
 			if !cache.Ready() {
 				return watchcache.ErrNotReady
+			}
+			return nil
+		}},
+		{Name: "shutdown", ReadyOnly: true, Do: func(context.Context) error {
+			if c.ending.Load() {
+				return errClosing
 			}
 			return nil
 		}},

@@ -24,20 +24,26 @@ const registryPrefix = "/registry"
 // apiserverFlags are the flags of `millrace apiserver`, under kube-apiserver's names.
 type apiserverFlags struct {
 	serverFlags
-	bindAddress, certDir         string
-	port                         int
-	certFile, keyFile, kubeletCA string
-	tokens                       accountTokenFlags
-	backend, prefix              string
-	watchCache                   bool
-	cacheSizes                   []string
-	admission                    millrace.AdmissionOptions
-	authorization                []string
-	maxRequests, maxChanges      int
-	fairness                     bool
-	requestTimeout               time.Duration
-	compactionInterval           time.Duration
-	minRequestTimeout            int
+	version                 versionFlag
+	bindAddress, certDir    string
+	port                    int
+	certFile, keyFile       string
+	tls                     tlsFlags
+	kubelets                kubeletClientFlags
+	cluster                 clusterFlags
+	serving                 servingFlags
+	proxy                   millrace.ProxyOptions
+	tokens                  accountTokenFlags
+	backend, prefix         string
+	watchCache              bool
+	cacheSizes              []string
+	admission               millrace.AdmissionOptions
+	authorization           []string
+	maxRequests, maxChanges int
+	fairness                bool
+	requestTimeout          time.Duration
+	compactionInterval      time.Duration
+	minRequestTimeout       int
 }
 
 func apiserverCommand() *cobra.Command {
@@ -49,6 +55,9 @@ func apiserverCommand() *cobra.Command {
 			"embedded etcd in the data directory, where it also writes a kubeconfig for the other components.",
 		Args: cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if f.version.print(c.OutOrStdout()) {
+				return nil
+			}
 			log, err := f.log.logger(os.Stderr)
 			if err != nil {
 				return err
@@ -57,6 +66,7 @@ func apiserverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warnOfUnused(c.Flags(), log)
 			return f.serve(ctx, c.OutOrStdout(), o, "--bind-address and --secure-port")
 		}),
 	}
@@ -67,12 +77,19 @@ func apiserverCommand() *cobra.Command {
 func (f *apiserverFlags) register(c *cobra.Command) {
 	f.add(c)
 	fl := c.Flags()
+	addUnused(fl)
+	f.version.add(fl)
 	fl.StringVar(&f.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	fl.IntVar(&f.port, "secure-port", 6443, "port to listen on; 0 takes a free one")
 	fl.StringVar(&f.certDir, "cert-dir", "", "directory of keys and certificates (default: pki in the data directory)")
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: one signed by the cluster's own CA)")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
-	fl.StringVar(&f.kubeletCA, "kubelet-certificate-authority", "", "CA certificates that verify the kubelets' serving certificates (default: they are not verified)")
+	f.tls.add(fl)
+	f.kubelets.add(fl)
+	f.cluster.add(fl)
+	f.serving.add(fl)
+	fl.StringVar(&f.proxy.CertFile, "proxy-client-cert-file", "", "client certificate for the servers of aggregated API groups (default: one signed by the cluster's own authority of front proxies)")
+	fl.StringVar(&f.proxy.KeyFile, "proxy-client-key-file", "", "key of that client certificate")
 	f.tokens.add(fl)
 	fl.StringVar(&f.backend, "storage-backend", "", `"etcd3", or "memory" to keep nothing`)
 	fl.StringVar(&f.prefix, "etcd-prefix", registryPrefix, "prefix of all keys in etcd; there is only this one")
@@ -105,7 +122,9 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	if err := f.check(); err != nil {
 		return o, err
 	}
-	o.Uncached, err = uncached(f.cacheSizes)
+	if o.Uncached, err = uncached(f.cacheSizes); err != nil {
+		return o, err
+	}
 	if !f.watchCache {
 		o.Uncached = []string{"*"}
 	}
@@ -117,13 +136,20 @@ func (f *apiserverFlags) options(log *slog.Logger) (millrace.Options, error) {
 	o.Controllers, o.NoScheduler, o.Keys = []string{}, true, f.certDir
 	o.ControllersElsewhere = !slices.Contains(f.admission.Disable, "ServiceAccount")
 	o.Admission = f.admission
-	o.Serving.CertFile, o.Serving.KeyFile, o.Serving.KubeletCAFile = f.certFile, f.keyFile, f.kubeletCA
+	f.cluster.apply(&o)
+	f.serving.apply(&o.Serving)
+	o.Serving.CertFile, o.Serving.KeyFile = f.certFile, f.keyFile
+	o.Serving.KubeletCAFile, o.Serving.Kubelets = f.kubelets.authorities, f.kubelets.options
+	o.Serving.Proxy = f.proxy
 	o.Serving.Tokens = f.tokens.options()
+	if o.Serving.TLS, err = f.tls.options(); err != nil {
+		return o, err
+	}
 	f.servePairOf(&o)
 	o.Serving.MaxInFlight, o.Serving.MaxMutatingInFlight = f.maxRequests, f.maxChanges
 	o.Serving.NoFairness = !f.fairness
 	o.Serving.RequestTimeout, o.Serving.MinRequestTimeout = f.requestTimeout, time.Duration(f.minRequestTimeout)*time.Second
-	return o, err
+	return o, nil
 }
 
 // servePairOf supports a directory of keys with apiserver.crt and apiserver.key that another CA has signed, as test suites make it
@@ -151,6 +177,8 @@ func (f *apiserverFlags) check() error {
 		return fmt.Errorf("--secure-port %d is not a port", f.port)
 	case strings.TrimSuffix(f.prefix, "/") != registryPrefix:
 		return fmt.Errorf("--etcd-prefix %q is not supported: keys begin with %s", f.prefix, registryPrefix)
+	case (f.proxy.CertFile == "") != (f.proxy.KeyFile == ""):
+		return fmt.Errorf("--proxy-client-cert-file and --proxy-client-key-file belong together: give both or neither")
 	case (f.certFile == "") != (f.keyFile == ""):
 		return fmt.Errorf("--tls-cert-file and --tls-private-key-file belong together: give both or neither")
 	}
@@ -171,11 +199,14 @@ func (f *apiserverFlags) check() error {
 	if err := admission.CheckNames(f.admission.Enable, f.admission.Disable); err != nil {
 		return err
 	}
-	if err := f.tokens.check(); err != nil {
-		return err
+	for _, part := range []interface{ check() error }{&f.tokens, &f.kubelets, &f.cluster, &f.serving} {
+		if err := part.check(); err != nil {
+			return err
+		}
 	}
 	return files(map[string]string{
-		"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "kubelet-certificate-authority": f.kubeletCA, "admission-control-config-file": f.admission.ConfigFile,
+		"proxy-client-cert-file": f.proxy.CertFile, "proxy-client-key-file": f.proxy.KeyFile,
+		"tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "admission-control-config-file": f.admission.ConfigFile,
 	})
 }
 

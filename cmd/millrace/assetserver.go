@@ -11,9 +11,6 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// ignoredServerFlags are flags of kube-apiserver that test suites set and that have no effect here.
-var ignoredServerFlags = []string{"feature-gates", "runtime-config", "profiling", "emulated-version"}
-
 // assetServerCommand is the API server as envtest starts it: with kube-apiserver's flags, in memory, beside a stand-in for etcd.
 func assetServerCommand() *cobra.Command {
 	f := &apiserverFlags{}
@@ -22,6 +19,9 @@ func assetServerCommand() *cobra.Command {
 		Short: "Run the API server alone, as a test suite starts it",
 		Args:  cobra.NoArgs,
 		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if f.version.print(c.OutOrStdout()) {
+				return nil
+			}
 			log, err := f.log.logger(os.Stderr)
 			if err != nil {
 				return err
@@ -41,15 +41,11 @@ func assetServerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warnOfUnused(c.Flags(), log)
 			return serveAsset(ctx, o)
 		}),
 	}
 	f.register(c)
-	for _, name := range ignoredServerFlags {
-		if c.Flags().Lookup(name) == nil {
-			c.Flags().String(name, "", "accepted for compatibility; has no effect")
-		}
-	}
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/controllers"
 	"github.com/millrace/millrace/loop"
 )
@@ -52,6 +53,27 @@ func TestInvalidFlagsAreRefusedInOneLine(t *testing.T) {
 		{"apiserver --max-requests-inflight 0", "--max-requests-inflight 0 is not more than 0"},
 		{"apiserver --request-timeout 0s", "--request-timeout 0s is not more than 0"},
 		{"apiserver --tls-cert-file x", "--tls-cert-file and --tls-private-key-file belong together"},
+		{"apiserver --tls-cipher-suites TLS_AES_128_GCM_SHA256,x", "Cipher suite x not supported or doesn't exist"},
+		{"apiserver --tls-min-version TLS12", `unknown tls version "TLS12"`},
+		{"apiserver --tls-curve-preferences x", `strconv.ParseInt: parsing "x": invalid syntax`},
+		{"apiserver --tls-curve-preferences 29,7777", "curve preference 7777 is not supported by the current Go version"},
+		{"apiserver --tls-curve-preferences 65565", "curve preference 65565 is not supported by the current Go version"},
+		{"apiserver --tls-sni-cert-key a", `invalid argument "a" for "--tls-sni-cert-key" flag: expected comma separated certificate and key file paths`},
+		{"apiserver --tls-sni-cert-key a,b:", "empty names list is not allowed"},
+		{"apiserver --kubelet-client-certificate x", "--kubelet-client-certificate and --kubelet-client-key belong together"},
+		{"apiserver --kubelet-client-certificate " + missing + " --kubelet-client-key /dev/null", "--kubelet-client-certificate: open " + missing},
+		{"apiserver --proxy-client-key-file x", "--proxy-client-cert-file and --proxy-client-key-file belong together"},
+		{"apiserver --proxy-client-key-file " + missing + " --proxy-client-cert-file /dev/null", "--proxy-client-key-file: open " + missing},
+		{"apiserver --event-ttl -1s", "--event-ttl -1s is less than 0"},
+		{"apiserver --service-node-port-range 5-1", "end port cannot be less than start port: 5-1"},
+		{"apiserver --service-node-port-range 0-7", "--service-node-port-range 0-7 has port 0"},
+		{"apiserver --strict-transport-security-directives max-age=x", "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, preload."},
+		{"apiserver --cors-allowed-origins *", "--cors-allowed-origins has an invalid regular expression: error parsing regexp"},
+		{"apiserver --cors-allowed-origins a.com", "regular expression does not pin to start/end of host in the origin header"},
+		{"apiserver --cors-allowed-origins //a.com", "regular expression does not pin to start/end of host in the origin header"},
+		{"apiserver --goaway-chance 0.03", "--goaway-chance can not be less than 0 or greater than 0.02"},
+		{"apiserver --shutdown-delay-duration -1s", "--shutdown-delay-duration can not be negative value"},
+		{"apiserver --kubelet-timeout -1s", "--kubelet-timeout -1s is less than 0"},
 		{"apiserver --authorization-mode Nobody", `authorization-mode "Nobody" is not a valid mode`},
 		{"apiserver --authorization-mode ABAC", "authorization-mode ABAC's authorization policy file not passed"},
 		{"apiserver --authorization-mode Webhook", "authorization-mode Webhook's authorization config file not passed"},
@@ -107,6 +129,8 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 		"--etcd-start-timeout=7s", "--advertise-address=10.1.2.3",
 		"--token-auth-file=" + file, "--client-ca-file=" + file, "--watch-cache-sizes=events#0,pods#100,deployments.apps#0",
 		"--max-requests-inflight=7", "--max-mutating-requests-inflight=3", "--request-timeout=5s", "--min-request-timeout=60",
+		"--proxy-client-cert-file=" + file, "--proxy-client-key-file=" + file,
+		"--kubelet-client-certificate=" + file, "--kubelet-client-key=" + file, "--kubelet-timeout=7s", "--kubelet-preferred-address-types=ExternalIP,Hostname",
 		"--kubelet-certificate-authority=" + file, "--tls-cert-file=" + file, "--tls-private-key-file=" + file,
 	}); err != nil {
 		t.Fatal(err)
@@ -128,8 +152,11 @@ func TestFlagsOfTheAPIServerHaveKubernetesMeaning(t *testing.T) {
 	if s.MaxInFlight != 7 || s.MaxMutatingInFlight != 3 || s.RequestTimeout != 5*time.Second || s.MinRequestTimeout != time.Minute {
 		t.Errorf("bounds: %+v", s)
 	}
-	if s.ClientCAFile != file || s.KubeletCAFile != file || s.CertFile != file || s.KeyFile != file {
+	if s.ClientCAFile != file || s.KubeletCAFile != file || s.CertFile != file || s.KeyFile != file || s.Proxy != (millrace.ProxyOptions{CertFile: file, KeyFile: file}) {
 		t.Errorf("certificates: %+v", s)
+	}
+	if want := (millrace.KubeletOptions{CertFile: file, KeyFile: file, Timeout: 7 * time.Second, AddressTypes: []string{"ExternalIP", "Hostname"}}); !reflect.DeepEqual(s.Kubelets, want) {
+		t.Errorf("kubelets: %+v", s.Kubelets)
 	}
 	if o.CompactEvery != 5*time.Minute {
 		t.Errorf("compaction every %v", o.CompactEvery)

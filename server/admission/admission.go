@@ -27,6 +27,9 @@ type Options struct {
 	ServiceAccounts bool
 	// Authorize tells who may approve and sign certificates; nil lets everybody who may change the request.
 	Authorize auth.Authorizer
+	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be reached, unless it says something
+	// else. Nil means five minutes.
+	NotReadySeconds, UnreachableSeconds *int64
 	// Enable and Disable name plugins that are not as they are by default; Configuration sets some of them up.
 	Enable, Disable []string
 	Configuration   Configuration

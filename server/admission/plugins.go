@@ -132,7 +132,7 @@ func build(o *Options) map[string]maker {
 		"PodSecurity":                          func() (registry.Admission, error) { return c.configuredSecurity(o.Configuration["PodSecurity"]) },
 		"PodNodeSelector":                      func() (registry.Admission, error) { return c.podNodeSelector(o.Configuration) },
 		"Priority":                             plain(c.priority),
-		"DefaultTolerationSeconds":             plain(defaultTolerationSeconds),
+		"DefaultTolerationSeconds":             plain(func() registry.Admission { return defaultTolerationSeconds(o.NotReadySeconds, o.UnreachableSeconds) }),
 		"PodTolerationRestriction":             func() (registry.Admission, error) { return c.podTolerationRestriction(o.Configuration) },
 		"EventRateLimit":                       func() (registry.Admission, error) { return eventRateLimit(o.Configuration) },
 		"ExtendedResourceToleration":           plain(extendedResourceToleration),

@@ -8,23 +8,29 @@ import (
 	"github.com/millrace/millrace/server/registry"
 )
 
-// outage is for how many seconds a pod stays on a node that does not answer, unless it says something else.
+// outage is for how many seconds a pod stays on a failing node, unless the pod or the options say something else.
 const outage = int64(300)
 
-// defaultTolerationSeconds lets pods stay on a failing node for five minutes.
-func defaultTolerationSeconds() registry.Admission {
+// defaultTolerationSeconds lets pods stay on a failing node for so many seconds; nil means five minutes.
+func defaultTolerationSeconds(notReady, unreachable *int64) registry.Admission {
 	return mutating("DefaultTolerationSeconds", func(_ context.Context, c *registry.Change) error {
 		if !is(c, "", "pods") || c.View != "" || c.Operation != registry.Create && c.Operation != registry.Update {
 			return nil
 		}
 		pod := c.Object.(*corev1.Pod)
-		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-			if tolerates(pod, key) {
+		for _, one := range []struct {
+			key     string
+			seconds *int64
+		}{{corev1.TaintNodeNotReady, notReady}, {corev1.TaintNodeUnreachable, unreachable}} {
+			if tolerates(pod, one.key) {
 				continue
 			}
 			seconds := outage
+			if one.seconds != nil {
+				seconds = *one.seconds
+			}
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
-				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
+				Key: one.key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
 		}
 		return nil
 	})

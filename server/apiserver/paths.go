@@ -20,7 +20,9 @@ type Check struct {
 	Name string
 	// Live includes the check in /livez; otherwise it is only part of /readyz and /healthz.
 	Live bool
-	Do   func(context.Context) error
+	// ReadyOnly leaves the check out of /healthz.
+	ReadyOnly bool
+	Do        func(context.Context) error
 }
 
 // servePath answers requests that are not for a resource.
@@ -52,6 +54,10 @@ func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 	case "healthz", "livez", "readyz":
 		s.serveHealth(w, r, parts)
 	case "debug":
+		if s.o.NoProfiling {
+			http.NotFound(w, r)
+			return
+		}
 		servePprof(w, r, parts)
 	default:
 		http.NotFound(w, r)
@@ -107,7 +113,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []str
 	fmt.Fprintln(&report, "[+]ping ok")
 	for _, c := range s.o.Checks {
 		switch {
-		case parts[0] == "livez" && !c.Live, single != "" && c.Name != single:
+		case parts[0] == "livez" && !c.Live, parts[0] == "healthz" && c.ReadyOnly, single != "" && c.Name != single:
 			continue
 		case slices.Contains(excluded, c.Name):
 			fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)

@@ -60,6 +60,8 @@ type Options struct {
 	Version version.Info
 	// Address is the server's address in discovery documents.
 	Address string
+	// NoProfiling leaves out the profiles of this process below /debug/pprof.
+	NoProfiling bool
 	// Privileged allows privileged containers.
 	Privileged bool
 

@@ -1,6 +1,7 @@
 package connections
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -36,6 +37,8 @@ type Options struct {
 	// AddressTypes are the types of node addresses to use, in order of preference: by default InternalIP, ExternalIP, Hostname, InternalDNS,
 	// ExternalDNS.
 	AddressTypes []corev1.NodeAddressType
+	// Timeout bounds how long connecting to a kubelet may take: by default 30 seconds, and 10 of them for TLS.
+	Timeout time.Duration
 	// Dial opens connections; nil means net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Own reports whether the API server itself listens at an address, which therefore belongs to no node or pod. If nil, no address is checked.
@@ -75,9 +78,9 @@ func New(o Options) *Connections {
 	}
 	c := &Connections{o: o, log: o.Logger}
 	c.ends, c.stop = context.WithCancelCause(context.Background())
-	c.kubelet = c.transport(c.kubeletTLS(o.Authorities), c.forKubelets)
-	c.unverified = c.transport(c.kubeletTLS(nil), c.forKubelets)
-	c.backend = c.transport(&tls.Config{InsecureSkipVerify: true}, c.forPods) // pods have no names for which a certificate could be issued
+	c.kubelet = c.kubeletTransport(o.Authorities)
+	c.unverified = c.kubeletTransport(nil)
+	c.backend = c.transport(&tls.Config{InsecureSkipVerify: true}, c.guarded(c.forPods, dialTimeout)) // pods have no names for which a certificate could be issued
 	return c
 }
 
@@ -89,10 +92,17 @@ func (c *Connections) kubeletTLS(authorities *x509.CertPool) *tls.Config {
 	return config
 }
 
+// kubeletTransport returns a transport to kubelets, whose serving certificates must be signed by the authorities.
+func (c *Connections) kubeletTransport(authorities *x509.CertPool) *http.Transport {
+	t := c.transport(c.kubeletTLS(authorities), c.guarded(c.forKubelets, cmp.Or(c.o.Timeout, dialTimeout)))
+	t.TLSHandshakeTimeout = cmp.Or(c.o.Timeout, handshakeTimeout)
+	return t
+}
+
 // transport returns a transport for HTTP/1.1 only, because only that can be upgraded. It does not decompress bodies.
-func (c *Connections) transport(config *tls.Config, allowed func(netip.AddrPort) error) *http.Transport {
+func (c *Connections) transport(config *tls.Config, dial dialer) *http.Transport {
 	return &http.Transport{
-		DialContext: c.guarded(allowed), TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout,
+		DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 25, DisableCompression: true,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -41,9 +42,9 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // guarded opens connections only to allowed addresses. It checks the address of the connection itself, so that a name cannot resolve to another one
 // in between.
-func (c *Connections) guarded(allowed func(netip.AddrPort) error) dialer {
+func (c *Connections) guarded(allowed func(netip.AddrPort) error, timeout time.Duration) dialer {
 	if c.o.Dial == nil {
-		d := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		d := &net.Dialer{Timeout: timeout, Control: func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil {
 				return err

@@ -97,17 +97,3 @@ func Issue(t *x509.Certificate, signer *Pair) (Pair, error) {
 func (p Pair) TLS() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{p.Certificate.Raw}, PrivateKey: p.Key, Leaf: p.Certificate}
 }
-
-// ServerTLS returns the configuration of a TLS server. serving returns its certificate, and clients the authorities of client certificates, both for
-// each handshake. The server requests client certificates and does not verify them: the authenticator does.
-func ServerTLS(serving func() *tls.Certificate, clients func() *x509.CertPool) *tls.Config {
-	base := &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"}}
-	config := base.Clone()
-	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving(), nil }
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := base.Clone()
-		now.Certificates, now.ClientCAs = []tls.Certificate{*serving()}, clients()
-		return now, nil
-	}
-	return config
-}

@@ -61,7 +61,7 @@ func TestCertificatesAreRenewedWhileTheServerRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 				first, firstClient := r.Keys(), client.Certificate().Leaf
-				server := ServerTLS(r.Serving, r.Keys().Clients)
+				server := ServerTLS(ServerOptions{Serving: r.Serving, Clients: r.Keys().Clients})
 				during(t, r.Run, func() {
 					for range 2 { // for two years and more, clients that know the authority can connect
 						serving, by := handshake(t, server, &tls.Config{

@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) error {
 
 // requireCertificates requires and verifies a client certificate, as any API server does.
 func requireCertificates(k *pki.Keys) *tls.Config {
-	c := pki.ServerTLS(k.Serving.TLS, k.Clients)
+	c := pki.ServerTLS(pki.ServerOptions{Serving: k.Serving.TLS, Clients: k.Clients})
 	inner := c.GetConfigForClient
 	c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		config, err := inner(h)
