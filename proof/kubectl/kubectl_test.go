@@ -308,6 +308,7 @@ var calming = []struct {
 	{regexp.MustCompile(`[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?( [+-]\d{4} \S+)?`), "TIME"},
 	{regexp.MustCompile(`(resourceVersion"?: ?)"\d+"`), `${1}"RV"`},
+	{regexp.MustCompile(`X509SHA256=[0-9a-f]{64}`), "X509SHA256=DIGEST"},
 	{regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`), "IP"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-HASH-XXXXX"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`), "-HASH"},
