@@ -64,6 +64,9 @@ type Options struct {
 	CNI CNIOptions
 	// ServiceRange is the address range of services: 10.96.0.0/16 by default.
 	ServiceRange string
+	// RuntimeConfig turns APIs off and on, as kube-apiserver's --runtime-config does: "apps/v1", "apps/v1/deployments", "v1", "api/all", "api/ga",
+	// "api/beta" and "api/alpha" with "true" or "false". By default all APIs are on. Objects of an API that is off are kept.
+	RuntimeConfig map[string]string
 	// NodePorts is the range of node ports of services: 30000-32767 by default.
 	NodePorts allocation.PortRange
 	// EventTTL is how long events are kept: an hour by default, for ever if negative.

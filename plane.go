@@ -205,6 +205,9 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	kinds := builtin.Kinds()
 	policies.Complete(kinds)
 	keepEvents(kinds, c.options.EventTTL)
+	if err := switchAPIs(kinds, c.options.RuntimeConfig, c.options.Logger); err != nil {
+		return nil, nil, nil, err
+	}
 	catalogue, err := resource.NewCatalogue(kinds...)
 	if err != nil {
 		return nil, nil, nil, err

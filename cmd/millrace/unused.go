@@ -37,13 +37,12 @@ var unusedFlags = []struct {
 	{func(fl *pflag.FlagSet, name string) { fl.String(name, "", "") }, []string{
 		"allow-metric-labels-manifest", "audit-log-version", "audit-webhook-version", "debug-socket-path", "egress-selector-config-file", "endpoint-reconciler-type",
 		"peer-advertise-ip", "peer-advertise-port", "peer-ca-file", "service-account-signing-endpoint", "show-hidden-metrics-for-version", "storage-media-type",
-
 		"tracing-config-file",
 	}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringSlice(name, nil, "") }, []string{
 		"admission-control", "disabled-metrics", "emulated-version", "etcd-servers-overrides", "min-compatibility-version",
 	}},
-	{func(fl *pflag.FlagSet, name string) { fl.StringToString(name, nil, "") }, []string{"allow-metric-labels", "runtime-config"}},
+	{func(fl *pflag.FlagSet, name string) { fl.StringToString(name, nil, "") }, []string{"allow-metric-labels"}},
 	{func(fl *pflag.FlagSet, name string) { fl.StringToInt(name, nil, "") }, []string{"vmodule"}},
 	{func(fl *pflag.FlagSet, name string) { fl.Var(&resource.QuantityValue{}, name, "") }, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},
 	{func(fl *pflag.FlagSet, name string) { fl.Var(&featureGates{}, name, "") }, []string{"feature-gates"}},

@@ -57,7 +57,7 @@ func (a *Aggregator) Register(ctx context.Context) error {
 func (a *Aggregator) served() map[schema.GroupVersion]bool {
 	all := map[schema.GroupVersion]bool{}
 	for _, k := range a.o.Registry.Catalogue.Kinds() {
-		for _, f := range k.Faces {
+		for _, f := range k.Served() {
 			if f.Group != ownGroup {
 				all[f.GroupVersion()] = k.Custom
 			}

@@ -81,7 +81,7 @@ func respond(c *call) error {
 // notServed returns the 404 for a group that is not served, or for a resource that the group does not have.
 func (c *call) notServed() error {
 	for _, k := range c.s.o.Registry.Catalogue.Kinds() {
-		if slices.ContainsFunc(k.Faces, func(f *resource.Face) bool { return f.GroupVersion() == c.t.GroupVersion }) {
+		if slices.ContainsFunc(k.Served(), func(f *resource.Face) bool { return f.GroupVersion() == c.t.GroupVersion }) {
 			return status.NotFound()
 		}
 	}

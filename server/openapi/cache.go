@@ -77,7 +77,7 @@ const everything = ""
 func (d *Documents) facesOf(document string) []*resource.Face {
 	var out []*resource.Face
 	for _, k := range d.o.Catalogue.Kinds() {
-		for _, f := range k.Faces {
+		for _, f := range k.Served() {
 			if document == everything || documentOf(f) == document {
 				out = append(out, f)
 			}

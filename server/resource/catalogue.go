@@ -42,19 +42,19 @@ func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 		if k.GroupResource() != r || k.Identity != kinds[0].Identity {
 			return fmt.Errorf("kind %v of version %s cannot be served as %v", k.GroupResource(), k.Version, r)
 		}
-		for _, f := range k.Faces {
+		for _, f := range k.Served() {
 			if taken := c.faces[f.GroupVersionResource()]; taken != nil && !slices.Contains(old, taken.Of) {
 				return fmt.Errorf("%v is in the catalogue already", f.GroupVersionResource())
 			}
 		}
 	}
 	for _, k := range old {
-		for _, f := range k.Faces {
+		for _, f := range k.Served() {
 			delete(c.faces, f.GroupVersionResource())
 		}
 	}
 	for _, k := range kinds {
-		for _, f := range k.Faces {
+		for _, f := range k.Served() {
 			c.faces[f.GroupVersionResource()] = f
 		}
 	}

@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -15,8 +17,15 @@ type Face struct {
 	// From and To convert from and to the kind's own version; both are nil for that version itself.
 	From func(Object) runtime.Object
 	To   func(runtime.Object) Object
+	// Unserved says that clients cannot use the face. Objects that were written through it can still be read.
+	Unserved bool
 	// Fields maps the names in field selectors to the kind's, where they differ.
 	Fields map[string]string
+}
+
+// Served returns the faces that clients can use.
+func (k *Kind) Served() []*Face {
+	return slices.DeleteFunc(slices.Clone(k.Faces), func(f *Face) bool { return f.Unserved })
 }
 
 // OwnFace returns the face of the kind's own version.

@@ -80,7 +80,7 @@ func makeDiscovery(kinds []*resource.Kind, others []Group) *discovery {
 		if _, later := stored[k.Identity]; !later { // objects are stored in the first of several versions
 			stored[k.Identity] = storageHash(k.GroupVersionKind())
 		}
-		for _, f := range k.Faces {
+		for _, f := range k.Served() {
 			list := d.list(f.GroupVersion())
 			list.APIResources = append(list.APIResources, resourcesOf(f, stored[k.Identity])...)
 		}
