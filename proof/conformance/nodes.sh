@@ -74,7 +74,9 @@ start() {
 	"$here/kubelet/e2e/setup.sh" packages # here, because the nodes reach no network but their own
 	(cd "$here" && go build -o "$dir/millrace" ./cmd/millrace)
 	links
-	rm -rf --one-file-system "$dir/data" "$dir"/node-*/kubelet "$dir"/node-*/network # of a cluster that was here before
+	if [ -e "$dir/up.log" ] && [ -e "$dir/data/pki" ]; then # a cluster that this script started before
+		rm -rf --one-file-system "$dir/data" "$dir"/node-[12]/kubelet "$dir"/node-[12]/network
+	fi
 	for node in 1 2; do
 		runtime "$node" start >/dev/null
 		[ $# = 0 ] || keep "registry-$node" "$node" "$@"

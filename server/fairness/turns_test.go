@@ -43,6 +43,23 @@ func TestFlowsTakeTurns(t *testing.T) {
 	})
 }
 
+func TestRequestsThatComputeTakeATurnAndGiveItBack(t *testing.T) {
+	d := dispatcher(4, 10)
+	for _, computes := range []bool{true, false} {
+		place, err := d.Enter(t.Context(), d.Classify(get("jane")), Work{Seats: 1, Computes: computes}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if running := len(d.turns.running) == 1; running != computes {
+			t.Errorf("computes: %v, has a turn: %v", computes, running)
+		}
+		place.Leave()
+		if len(d.turns.running) != 0 {
+			t.Errorf("the turn was not given back: %v", d.turns.running)
+		}
+	}
+}
+
 func TestATurnThatTakesLongKeepsNobodyFromRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 2}

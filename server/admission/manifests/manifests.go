@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/millrace/millrace/server/auth/reload"
 	"github.com/millrace/millrace/server/resource"
@@ -84,16 +85,8 @@ const lookEvery = time.Second
 
 // Run follows the files until ctx ends.
 func (m *Manifests) Run(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			m.look()
-		}
-	}
+	wait.UntilWithContext(ctx, func(context.Context) { m.look() }, lookEvery)
+	return ctx.Err()
 }
 
 // look uses the files if they have changed. What is wrong with them is reported once.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/auth/reload"
@@ -160,16 +161,8 @@ const lookEvery = 10 * time.Second
 
 // Run follows the file until ctx ends.
 func (c *Chain) Run(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			c.look()
-		}
-	}
+	wait.UntilWithContext(ctx, func(context.Context) { c.look() }, lookEvery)
+	return ctx.Err()
 }
 
 // look uses the file if it has changed. What cannot be used is reported once.

@@ -15,20 +15,20 @@ import (
 
 // Authorize implements auth.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, at auth.Attributes) auth.Verdict {
-	s, err := a.latest(ctx)
+	s, newest, err := a.latest(ctx)
 	if err != nil {
 		return auth.Verdict{Err: err}
 	}
 	if g, ok := s.allows(&at); ok {
 		return auth.Verdict{Decision: auth.Allow, Reason: g}
 	}
-	// What another server has granted may not have come here yet.
-	s, err = a.newest(ctx)
-	if err != nil {
-		return auth.Verdict{Err: err}
-	}
-	if g, ok := s.allows(&at); ok {
-		return auth.Verdict{Decision: auth.Allow, Reason: g}
+	if !newest { // what another server has granted may not have come here yet
+		if s, err = a.newest(ctx); err != nil {
+			return auth.Verdict{Err: err}
+		}
+		if g, ok := s.allows(&at); ok {
+			return auth.Verdict{Decision: auth.Allow, Reason: g}
+		}
 	}
 	if missing := s.missing(at.User, at.Namespace); len(missing) > 0 {
 		return auth.Verdict{Reason: auth.Words("RBAC: " + aggregate(missing))}
@@ -43,22 +43,23 @@ const (
 	silence = 5 * time.Second
 )
 
-// latest is a snapshot that shows all that any server has acknowledged. If the store is shared, it is asked for that; while it does not answer,
-// the snapshot is what this server knows.
-func (a *Authorizer) latest(ctx context.Context) (*snapshot, error) {
+// latest is the snapshot by which a request is allowed. If the store is shared, it is asked for what is newest; otherwise, and while it does not
+// answer, the snapshot is what this server knows.
+func (a *Authorizer) latest(ctx context.Context) (s *snapshot, newest bool, err error) {
 	if !a.o.Shared || time.Now().UnixNano() < a.silent.Load() {
-		return a.current(ctx)
+		s, err = a.current(ctx)
+		return s, false, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, longestQuestion)
 	defer cancel()
-	s, err := a.newest(bounded)
-	if err == nil {
-		return s, nil
+	if s, err = a.newest(bounded); err == nil {
+		return s, true, nil
 	}
 	if ctx.Err() == nil {
 		a.silent.Store(time.Now().Add(silence).UnixNano())
 	}
-	return a.current(ctx)
+	s, err = a.current(ctx)
+	return s, false, err
 }
 
 // current is a snapshot that shows all that this server has acknowledged.

@@ -137,6 +137,21 @@ func TestAServerWhoseEventsAreLateAllowsNothingThatHasEnded(t *testing.T) {
 	}
 }
 
+func TestARefusalAsksASharedStoreOnce(t *testing.T) {
+	here := newWorld(t, nil)
+	asked := faults.Wrap(here.store)
+	there := newWorld(t, asked)
+	for _, u := range []auth.User{alice, nobody} {
+		before := asked.Calls(faults.Revision)
+		if there.may(u, "", "get", "pods") {
+			t.Fatalf("%q may read pods", u.Name)
+		}
+		if n := asked.Calls(faults.Revision) - before; n != 1 {
+			t.Errorf("the store was asked %d times", n)
+		}
+	}
+}
+
 func TestWhatIsKnownIsAllowedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	here := newWorld(t, nil)
 	silent := faults.Wrap(here.store)
