@@ -27,8 +27,8 @@ import (
 const kubeletPort = 10250
 
 // aloneLeaseEvery is how often hollow nodes renew their leases in a cluster without a port, where no renewal gets lost on the way. A lease holds for 40 s,
-// and a node is given up after 50.
-const aloneLeaseEvery = 24 * time.Second
+// and a node is given up after 50, which leaves time to repeat a renewal that fails.
+const aloneLeaseEvery = 36 * time.Second
 
 // startLoops starts the components that use the API. They reach the server only through the API.
 func (c *Cluster) startLoops(context.Context) error {

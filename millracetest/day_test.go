@@ -1,6 +1,8 @@
 package millracetest_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/millracetest"
@@ -49,4 +52,40 @@ func TestACronJobRunsAllDay(t *testing.T) {
 			t.Errorf("%d jobs are left, want the last one: those before have gone an hour after their end (%d events)", len(jobs.Items), len(events.Items))
 		}
 	})
+}
+
+// A node that only lives costs a renewal of its lease each 36 s, and a status each 5 minutes, which is read before. Nobody else asks anything.
+func TestAnHourOfANodeCostsFewRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := millracetest.Clientset(t, millracetest.Start(t, millrace.Options{Listen: "none", Nodes: 1}))
+		time.Sleep(10 * time.Minute)
+		before := requests(t, kube)
+		time.Sleep(time.Hour)
+		const want = 100 + 2*12
+		if n := requests(t, kube) - before; n > want+10 {
+			t.Errorf("%v requests in an hour, want some %d", n, want)
+		}
+	})
+}
+
+// requests is how many requests the server has answered.
+func requests(t *testing.T, kube kubernetes.Interface) float64 {
+	t.Helper()
+	text, err := kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "apiserver_request_total{") || strings.Contains(line, `verb="WATCH"`) {
+			continue
+		}
+		_, count, _ := strings.Cut(line, "} ")
+		n, err := strconv.ParseFloat(strings.TrimSpace(count), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
 }

@@ -56,6 +56,7 @@ const recheck = 5 * time.Second
 
 type controller struct {
 	options  Options
+	alone    bool // the cluster is for one process alone
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	now      func() time.Time
@@ -81,7 +82,7 @@ type answer struct {
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	n := &controller{
-		options: o, kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		options: o, alone: c.Alone(), kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		nodes:  loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
 		leases: loop.Informer(c, informer.For(c.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease))),
 		pods:   podview.Informer(c),
@@ -130,8 +131,8 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{}, nil
 	}
 	left := n.left(node)
-	half := n.grace(node) / 2
-	if left <= half {
+	late := n.grace(node) - n.silence(n.grace(node))
+	if left <= late {
 		var err error
 		if left, err = n.ask(ctx, node); err != nil {
 			return loop.Result{}, err
@@ -156,8 +157,8 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	switch {
 	case left <= 0:
 		left = n.options.Grace // it is marked unreachable already; its status wakes us
-	case left > half:
-		left -= half // then the API is read
+	case left > late:
+		left -= late // then the API is read
 	}
 	if again > 0 {
 		left = min(left, again)
@@ -207,9 +208,17 @@ func (n *controller) grace(node *corev1.Node) time.Duration {
 	return n.options.Grace
 }
 
+// silence returns how long a node may be silent until it is read: half of its grace period, and more where no heartbeat gets lost on the way.
+func (n *controller) silence(grace time.Duration) time.Duration {
+	if n.alone {
+		return grace * 3 / 4
+	}
+	return grace / 2
+}
+
 // ask reads the node's heartbeat from the API, because the caches may be behind, and returns the rest of its grace period. A
-// silent node is read after half of its grace period and at its end. If there was no answer for longer than that, the API was
-// unavailable and nodes could not renew their leases, so their grace period starts again.
+// silent node is read when it has been silent for a while and at the end of its grace period. If there was no answer for longer than that, the
+// API was unavailable and nodes could not renew their leases, so their grace period starts again.
 func (n *controller) ask(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	live, err := n.kube.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
@@ -230,7 +239,7 @@ func (n *controller) ask(ctx context.Context, node *corev1.Node) (time.Duration,
 	defer n.mu.Unlock()
 	known, grace := n.heard[node.Name], n.grace(node)
 	found.seen, found.checked = known.seen, now
-	if found.newer(known) || now.Sub(known.checked) > grace*3/4 {
+	if found.newer(known) || now.Sub(known.checked) > n.silence(grace)+grace/4 {
 		found.seen = now
 	}
 	n.heard[node.Name] = found

@@ -113,17 +113,13 @@ func (h *Heartbeats) beat(ctx context.Context, writer int) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		for k := range mine {
 			i := writer + k*h.Writers
-			err := h.renew(ctx, i)
-			if err != nil && ctx.Err() == nil {
-				h.Logger.Warn("lease cannot be renewed", "node", h.Facts(i).Name, "err", err)
-			}
-			if err == nil {
+			due := start.Add(time.Duration(round)*h.LeaseEvery + time.Duration(k+1)*h.LeaseEvery/time.Duration(mine))
+			if h.renewUntil(ctx, i, due) {
 				h.nodes[i].alive(h.LeaseEvery)
 			}
 			if time.Since(h.nodes[i].statusAt) >= h.StatusEvery {
 				h.tell(ctx, i)
 			}
-			due := start.Add(time.Duration(round)*h.LeaseEvery + time.Duration(k+1)*h.LeaseEvery/time.Duration(mine))
 			if h.pauseOr(ctx, time.Until(due)) {
 				h.tell(ctx, i)
 			}
@@ -133,6 +129,22 @@ func (h *Heartbeats) beat(ctx context.Context, writer int) error {
 		}
 	}
 	return nil
+}
+
+// renewAgain is how soon a renewal that failed is repeated.
+const renewAgain = time.Second
+
+// renewUntil renews a lease, and repeats what fails as long as nothing else is due. It returns whether the lease is renewed.
+func (h *Heartbeats) renewUntil(ctx context.Context, i int, due time.Time) bool {
+	err := h.renew(ctx, i)
+	if err != nil && ctx.Err() == nil {
+		h.Logger.Warn("lease cannot be renewed", "node", h.Facts(i).Name, "err", err)
+	}
+	for err != nil && time.Until(due) > renewAgain && ctx.Err() == nil {
+		h.pause(ctx, renewAgain)
+		err = h.renew(ctx, i)
+	}
+	return err == nil
 }
 
 // tell writes a node's status. A write that fails is repeated with the next heartbeat.

@@ -107,3 +107,39 @@ func TestANodeThatWasMarkedUnreachableReportsThatItIsAlive(t *testing.T) {
 		}
 	})
 }
+
+func TestARenewalThatFailsIsRepeatedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var away atomic.Bool
+		kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return true, nil, errors.New("the server is away")
+			}
+			return false, nil, nil
+		})
+		h := NewHeartbeats(Options{Kube: kube, Count: 1, LeaseEvery: 36 * time.Second, Facts: func(int) Facts { return Facts{Name: "n"} }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		age := func() time.Duration {
+			l, err := kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "n", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(l.Spec.RenewTime.Time)
+		}
+		time.Sleep(100 * time.Second)
+		away.Store(true)
+		time.Sleep(20 * time.Second) // the renewal after 108 s fails
+		away.Store(false)
+		time.Sleep(2 * time.Second)
+		if a := age(); a > 2*time.Second {
+			t.Errorf("the lease is %v old two seconds after the server is back", a)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

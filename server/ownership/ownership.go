@@ -6,8 +6,8 @@
 // values) are compared as Go structs, by shapes that are made once for each type, or as trees, by the library's schema; everything else is the
 // library's work.
 //
-// The schema of the built-in types, which the library needs, is parsed when it is first needed: that takes some tens of
-// milliseconds, and most servers never need it. The shapes need a small part of it only, which is kept as a table.
+// The schema of the built-in types, which the library needs, is read when it is first needed. It is kept in a form that is read in a few
+// milliseconds; the text that the library keeps takes a hundred. The shapes need a small part of it only, which is kept as a table.
 package ownership
 
 import (
@@ -24,8 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/resource/tree"
@@ -51,17 +49,12 @@ type tracker struct {
 	library func() (*managedfields.FieldManager, error)
 }
 
-// types is the schema of the built-in kinds.
-var types = sync.OnceValue(func() managedfields.TypeConverter {
-	return applyconfigurations.NewTypeConverter(scheme.Scheme)
-})
-
 // Types is the schema by which objects of a face are merged; nil if there is none.
 func Types(face *resource.Face) (managedfields.TypeConverter, error) {
 	if face.Of.Topology != nil {
 		return face.Of.Topology()
 	}
-	return types(), nil
+	return types()
 }
 
 // Track notes in obj what manager changed between old and obj, as an update. old is nil for a create.
@@ -275,15 +268,19 @@ func newTracker(face *resource.Face, view string) *tracker {
 		if face.Of.Topology != nil {
 			return ownManager(face, view)
 		}
+		known, err := types()
+		if err != nil {
+			return nil, err
+		}
 		f := faces{face.Of}
 		example, err := f.New(face.GroupVersionKind)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := types().ObjectToTyped(example); err != nil {
+		if _, err := known.ObjectToTyped(example); err != nil {
 			return nil, nil
 		}
-		m, err := managedfields.NewDefaultFieldManager(types(), f, f, f, face.GroupVersionKind, face.GroupVersion(), view, filters(face.Of, view))
+		m, err := managedfields.NewDefaultFieldManager(known, f, f, f, face.GroupVersionKind, face.GroupVersion(), view, filters(face.Of, view))
 		if err != nil {
 			return nil, fmt.Errorf("track fields of %v: %w", face.GroupVersionKind, err)
 		}
