@@ -135,6 +135,7 @@ func (s *suite) build(ctx context.Context) error {
 type outcome struct {
 	name   string
 	took   time.Duration
+	cpu    time.Duration // of the tests and of the servers that they started
 	failed []string
 }
 
@@ -165,11 +166,16 @@ func (s *suite) turn(ctx context.Context, assets string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	fmt.Printf("%s: %.0f s\n", assets, time.Since(began).Seconds())
+	took := time.Since(began)
+	var sum, cpu time.Duration
+	for _, o := range all {
+		sum, cpu = sum+o.took, cpu+o.cpu
+	}
+	fmt.Printf("%s: %.0f s, one after the other %.0f s, of which %.0f s of CPU\n", assets, took.Seconds(), sum.Seconds(), cpu.Seconds())
 	slices.SortFunc(all, func(a, b outcome) int { return int(b.took - a.took) })
 	for _, o := range all {
 		if o.took > time.Second || len(o.failed) > 0 {
-			fmt.Printf("  %6.1f s  %s\n", o.took.Seconds(), o.name)
+			fmt.Printf("  %6.1f s  %6.1f s of CPU  %s\n", o.took.Seconds(), o.cpu.Seconds(), o.name)
 		}
 		for _, f := range o.failed {
 			fmt.Println("           failed:", f)
@@ -188,6 +194,9 @@ func (s *suite) test(ctx context.Context, at, assets string) outcome {
 	out, err := c.CombinedOutput()
 	name, _ := filepath.Rel(filepath.Join(s.work, "module"), at)
 	o := outcome{name: name, took: time.Since(began)}
+	if c.ProcessState != nil {
+		o.cpu = c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	}
 	if err != nil {
 		o.failed = failures(out)
 		if len(o.failed) == 0 {
