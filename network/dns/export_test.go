@@ -6,6 +6,9 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
+// Listen listens for both protocols on the same port.
+var Listen = listen
+
 // Aliases is how many CNAMEs are followed for one question.
 const Aliases = maxAliases
 

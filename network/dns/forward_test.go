@@ -2,8 +2,10 @@ package dns_test
 
 import (
 	"fmt"
+	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	wire "github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +54,46 @@ func TestTheNextServerIsAskedIfOneFails(t *testing.T) {
 	refuses := upstreamServer(t, func(m *wire.Msg) *wire.Msg { return new(wire.Msg).SetRcode(m, wire.RcodeServerFailure) })
 	s := newStage(t, dns.Options{Upstreams: []string{refuses, answering(t, "192.0.2.1", &asked)}})
 	s.expect("www.example.com.", wire.TypeA, wire.RcodeSuccess, "192.0.2.1")
+}
+
+// More questions wait for a silent server than may wait, and the cluster's names are answered all the same.
+func TestASilentServerKeepsNobodyElseWaiting(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	silent := upstreamServer(t, func(*wire.Msg) *wire.Msg { <-release; return nil })
+	s := newStage(t, dns.Options{Upstreams: []string{silent}, Pending: 50})
+	s.service("web", corev1.ServiceSpec{ClusterIP: "10.96.0.99", Ports: []corev1.ServicePort{{Port: 1}}})
+	conn, err := net.Dial("udp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for i := range 500 {
+		packed, err := new(wire.Msg).SetQuestion(fmt.Sprintf("n%d.example.com.", i), wire.TypeA).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(packed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Those beyond the limit are refused at once, so that clients ask somebody else.
+	answer := make([]byte, wire.MaxMsgSize)
+	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	n, err := conn.Read(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused wire.Msg
+	if err := refused.Unpack(answer[:n]); err != nil || refused.Rcode != wire.RcodeServerFailure {
+		t.Errorf("one too many is answered with %v, %v", refused.MsgHdr, err)
+	}
+	m := new(wire.Msg).SetQuestion("web.default.svc.cluster.local.", wire.TypeA)
+	for range 100 {
+		if reply := s.exchange(m, "tcp"); reply.Rcode != wire.RcodeSuccess || len(reply.Answer) != 1 {
+			t.Fatalf("the cluster's name is answered with %v", reply)
+		}
+	}
 }
 
 func TestAServerThatLeadsBackIsNotAsked(t *testing.T) {

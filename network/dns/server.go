@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	wire "github.com/miekg/dns"
@@ -132,25 +133,38 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
-// open listens on one address for both protocols. With port 0, TCP uses the port that UDP was given.
+// open listens on one address for both protocols.
 func (s *Server) open(ctx context.Context, address string) error {
-	var config net.ListenConfig
-	packets, err := config.ListenPacket(ctx, "udp", address)
+	conn, l, err := listen(ctx, address)
 	if err != nil {
 		return err
 	}
-	conn := packets.(*net.UDPConn)
-	s.udp = append(s.udp, conn)
+	s.udp, s.tcp = append(s.udp, conn), append(s.tcp, l)
 	if err := enablePacketInfo(conn); err != nil {
 		return err
 	}
 	_ = conn.SetReadBuffer(socketBuffer) // the system may allow less
-	l, err := config.Listen(ctx, "tcp", conn.LocalAddr().String())
-	if err != nil {
-		return err
-	}
-	s.tcp = append(s.tcp, l)
 	return nil
+}
+
+// listen listens for both protocols on the same port. A port that the system gave for one of them may be in use for the other: then it is asked again.
+func listen(ctx context.Context, address string) (*net.UDPConn, net.Listener, error) {
+	const tries = 10
+	var config net.ListenConfig
+	for try := 1; ; try++ {
+		l, err := config.Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, nil, err
+		}
+		packets, err := config.ListenPacket(ctx, "udp", l.Addr().String())
+		if err == nil {
+			return packets.(*net.UDPConn), l, nil
+		}
+		l.Close()
+		if _, port, _ := net.SplitHostPort(address); port != "0" || try == tries || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, nil, err
+		}
+	}
 }
 
 func (s *Server) close() {

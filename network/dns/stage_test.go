@@ -2,7 +2,6 @@ package dns_test
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -155,11 +154,7 @@ func (s *stage) expect(name string, kind uint16, code int, values ...string) {
 // upstreamServer is another DNS server, whose answers a function makes.
 func upstreamServer(t testing.TB, answer func(*wire.Msg) *wire.Msg) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", conn.LocalAddr().String())
+	conn, l, err := dns.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
