@@ -143,3 +143,37 @@ func TestAServerThatIsAboutToEndServesAndIsNotReady(t *testing.T) {
 		}
 	})
 }
+
+// A client may give its request less time than the server would, but not more.
+func TestTheTimeOfARequest(t *testing.T) {
+	c := start(t, alone(millrace.ServingOptions{}))
+	for query, want := range map[string]int{"timeout=3m": 200, "timeout=0s": 200, "timeout=": 200, "timeout=1ns": 504, "timeout=invalid": 400, "timeout=5": 400} {
+		got, text := ask(t, c, "GET", "/api/v1/namespaces?resourceVersion=&"+query, "")
+		if got.StatusCode != want {
+			t.Errorf("%s: %d, %s", query, got.StatusCode, text)
+		}
+		if want == http.StatusBadRequest && !strings.Contains(text, "invalid timeout specified in the request URL - time: ") {
+			t.Errorf("%s: %s", query, text)
+		}
+	}
+}
+
+func TestHealthChecksHaveKubernetesNames(t *testing.T) {
+	c := start(t, alone(millrace.ServingOptions{}))
+	for path, want := range map[string]string{
+		"/healthz?verbose":                         "[+]poststarthook/rbac/bootstrap-roles ok",
+		"/livez?verbose":                           "[+]autoregister-completion ok",
+		"/readyz?verbose":                          "[+]informer-sync ok",
+		"/readyz/etcd":                             "ok",
+		"/readyz?verbose&exclude=etcd":             "[+]etcd excluded: ok",
+		"/readyz?verbose&exclude=a&exclude=b":      `warn: some health checks cannot be excluded: no matches for "a","b"`,
+		"/livez/poststarthook/crd-informer-synced": "ok",
+	} {
+		if got, text := ask(t, c, "GET", path, ""); got.StatusCode != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, %s", path, got.StatusCode, text)
+		}
+	}
+	if got, _ := ask(t, c, "GET", "/readyz/nonsense", ""); got.StatusCode != http.StatusNotFound {
+		t.Errorf("a check that does not exist: %d", got.StatusCode)
+	}
+}

@@ -227,28 +227,4 @@ func shutDown(api *apiserver.Server, streams *connections.Connections, server *h
 	api.Wait()
 }
 
-func (c *Cluster) checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
-	return []apiserver.Check{
-		{Name: "etcd", Live: true, Do: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			_, err := reg.Store.Revision(ctx)
-			return err
-		}},
-		{Name: "storage-space", Do: func(context.Context) error { return reg.Store.Writable() }},
-		{Name: "watch-cache", Do: func(context.Context) error {
-			if !cache.Ready() {
-				return watchcache.ErrNotReady
-			}
-			return nil
-		}},
-		{Name: "shutdown", ReadyOnly: true, Do: func(context.Context) error {
-			if c.ending.Load() {
-				return errClosing
-			}
-			return nil
-		}},
-	}
-}
-
 func errorLog(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }

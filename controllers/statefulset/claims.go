@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/millrace/millrace/informer"
 )
@@ -93,7 +94,7 @@ func (s *state) keepClaims(ctx context.Context, at slot) error {
 			continue
 		}
 		owners := s.claimOwners(claim.OwnerReferences, at)
-		if slices.EqualFunc(owners, claim.OwnerReferences, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) {
+		if slices.EqualFunc(owners, claim.OwnerReferences, sameOwner) {
 			continue
 		}
 		changed := claim.DeepCopy()
@@ -107,8 +108,12 @@ func (s *state) keepClaims(ctx context.Context, at slot) error {
 	return nil
 }
 
+func sameOwner(a, b metav1.OwnerReference) bool {
+	return a.UID == b.UID && ptr.Deref(a.Controller, false) == ptr.Deref(b.Controller, false)
+}
+
 // claimOwners returns the owners that a claim should have by the retention policy: the set, or the pod that scaling deletes.
-// Other owners stay.
+// Other owners stay. A claim that somebody else controls is left alone.
 func (s *state) claimOwners(now []metav1.OwnerReference, at slot) []metav1.OwnerReference {
 	var pod types.UID
 	if at.pod != nil {
@@ -116,7 +121,7 @@ func (s *state) claimOwners(now []metav1.OwnerReference, at slot) []metav1.Owner
 	}
 	out := slices.DeleteFunc(slices.Clone(now), func(o metav1.OwnerReference) bool { return o.UID == s.set.UID || pod != "" && o.UID == pod })
 	policy := s.set.Spec.PersistentVolumeClaimRetentionPolicy
-	if policy == nil {
+	if policy == nil || slices.ContainsFunc(out, func(o metav1.OwnerReference) bool { return ptr.Deref(o.Controller, false) }) {
 		return out
 	}
 	leaving := !s.within(at.number)

@@ -191,6 +191,40 @@ func TestClaimsAreDeletedIfThePolicySaysSo(t *testing.T) {
 	}
 }
 
+func TestAClaimOfAnotherControllerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		looptest.Start(t, c.clients, garbage.Entry)
+		c.create(3, func(*appsv1.StatefulSet) {})
+		c.settle()
+		other, err := c.server.Kube.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.own("data-web-1", *metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+		c.edit(func(s *appsv1.StatefulSet) {
+			drop := appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+			s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenScaled: drop, WhenDeleted: drop}
+		})
+		c.settle()
+		// A reference that lost its mark is marked again.
+		ref := *metav1.NewControllerRef(c.set(), appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+		plain := ref
+		plain.Controller = nil
+		c.own("data-web-0", plain)
+		c.edit(func(s *appsv1.StatefulSet) { s.Labels = map[string]string{"changed": "yes"} })
+		c.settle()
+		claim, err := c.server.Kube.CoreV1().PersistentVolumeClaims("default").Get(t.Context(), "data-web-0", metav1.GetOptions{})
+		if err != nil || !metav1.IsControlledBy(claim, c.set()) || len(claim.OwnerReferences) != 1 {
+			t.Errorf("the owners are %+v, %v", claim.OwnerReferences, err)
+		}
+		c.edit(func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 0 })
+		c.settle()
+		c.expect("")
+		c.expectClaims("data-web-1")
+	})
+}
+
 func TestAFailedPodIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := prepare(t)
@@ -210,6 +244,20 @@ func TestAFailedPodIsMadeAgain(t *testing.T) {
 		}
 		c.event("RecreatingFailedPod", "StatefulSet default/web is recreating failed Pod web-1")
 	})
+}
+
+// own sets the owners of a claim.
+func (c *cluster) own(claim string, owners ...metav1.OwnerReference) {
+	c.t.Helper()
+	claims := c.server.Kube.CoreV1().PersistentVolumeClaims("default")
+	now, err := claims.Get(c.t.Context(), claim, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	now.OwnerReferences = owners
+	if _, err := claims.Update(c.t.Context(), now, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // Users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end the pods of the last

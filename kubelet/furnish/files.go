@@ -13,6 +13,7 @@ import (
 type file struct {
 	content []byte
 	mode    fs.FileMode
+	owner   *int64 // nil: the kubelet
 }
 
 const defaultMode = 0o644
@@ -55,25 +56,57 @@ func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev
 		if err != nil {
 			return fmt.Errorf("failed to fetch token: %w", err)
 		}
-		all[s.ServiceAccountToken.Path] = file{[]byte(token), tokenMode(pod, mode)}
+		all[s.ServiceAccountToken.Path] = tokenFile(pod, token, mode)
 		return nil
 	case s.ClusterTrustBundle != nil:
 		text, err := f.bundle(ctx, pod, s.ClusterTrustBundle)
 		if err != nil {
 			return err
 		}
-		all[s.ClusterTrustBundle.Path] = file{text, modeOf(nil, mode)}
+		all[s.ClusterTrustBundle.Path] = file{content: text, mode: modeOf(nil, mode)}
 		return nil
 	}
 	return ErrUnsupported
 }
 
-// tokenMode returns the file mode of a token: readable for all only if the container's user does not own the file.
-func tokenMode(pod *corev1.Pod, mode *int32) fs.FileMode {
-	if fsGroup(pod) != nil {
-		return 0o640
+// tokenFile returns the file of a token. If all containers run as the same user it is theirs alone; and with a group, the group's.
+func tokenFile(pod *corev1.Pod, token string, mode *int32) file {
+	f := file{content: []byte(token), mode: modeOf(nil, mode), owner: onlyUser(&pod.Spec)}
+	if f.owner != nil || fsGroup(pod) != nil {
+		f.mode = 0o600
 	}
-	return modeOf(nil, mode)
+	return f
+}
+
+// onlyUser returns the user as whom all containers of a pod run; nil if they differ or the pod does not say.
+func onlyUser(spec *corev1.PodSpec) *int64 {
+	var pods *int64
+	if spec.SecurityContext != nil {
+		pods = spec.SecurityContext.RunAsUser
+	}
+	var all []*int64
+	add := func(c *corev1.SecurityContext) {
+		user := pods
+		if c != nil && c.RunAsUser != nil {
+			user = c.RunAsUser
+		}
+		all = append(all, user)
+	}
+	for i := range spec.InitContainers {
+		add(spec.InitContainers[i].SecurityContext)
+	}
+	for i := range spec.Containers {
+		add(spec.Containers[i].SecurityContext)
+	}
+	for i := range spec.EphemeralContainers {
+		add(spec.EphemeralContainers[i].SecurityContext)
+	}
+	for _, user := range all {
+		if user == nil || *user != *all[0] {
+			return nil
+		}
+	}
+	return all[0]
 }
 
 func modeOf(own, whole *int32) fs.FileMode {
@@ -100,7 +133,7 @@ func pick(all map[string]file, data map[string][]byte, err error, items []corev1
 	}
 	if len(items) == 0 {
 		for key, content := range data {
-			all[key] = file{content, modeOf(nil, mode)}
+			all[key] = file{content: content, mode: modeOf(nil, mode)}
 		}
 		return nil
 	}
@@ -112,7 +145,7 @@ func pick(all map[string]file, data map[string][]byte, err error, items []corev1
 			}
 			return fmt.Errorf("%s references non-existent config key: %s", kind, item.Key)
 		}
-		all[item.Path] = file{content, modeOf(item.Mode, mode)}
+		all[item.Path] = file{content: content, mode: modeOf(item.Mode, mode)}
 	}
 	return nil
 }
@@ -131,7 +164,7 @@ func (f *Furnisher) downward(all map[string]file, pod *corev1.Pod, items []corev
 		if err != nil {
 			return err
 		}
-		all[item.Path] = file{[]byte(text), modeOf(item.Mode, mode)}
+		all[item.Path] = file{content: []byte(text), mode: modeOf(item.Mode, mode)}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
 
 	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/worker"
@@ -53,7 +54,7 @@ func TestASetOfFilesIsReplacedAtomically(t *testing.T) {
 		t.Helper()
 		all := map[string]file{}
 		for name, text := range files {
-			all[name] = file{[]byte(text), 0o640}
+			all[name] = file{content: []byte(text), mode: 0o640}
 		}
 		if err := replace(directory, all, nil); err != nil {
 			t.Fatal(err)
@@ -246,6 +247,35 @@ func TestPullSecretsFitTheirRegistry(t *testing.T) {
 	} {
 		if got := fits(test.server, test.image); got != test.fits {
 			t.Errorf("%s for %s: %v", test.server, test.image, got)
+		}
+	}
+}
+
+func TestATokenIsForTheUserOfTheContainers(t *testing.T) {
+	user, group, other := int64(1000), int64(10000), int64(1001)
+	as := func(u *int64) *corev1.SecurityContext { return &corev1.SecurityContext{RunAsUser: u} }
+	for name, c := range map[string]struct {
+		pod   corev1.PodSecurityContext
+		init  *corev1.SecurityContext
+		main  *corev1.SecurityContext
+		owner *int64
+		mode  os.FileMode
+	}{
+		"nobody":                {mode: 0o644},
+		"the pod's user":        {pod: corev1.PodSecurityContext{RunAsUser: &user}, owner: &user, mode: 0o600},
+		"a group":               {pod: corev1.PodSecurityContext{FSGroup: &group}, mode: 0o600},
+		"both":                  {pod: corev1.PodSecurityContext{RunAsUser: &user, FSGroup: &group}, owner: &user, mode: 0o600},
+		"each container's":      {init: as(&user), main: as(&user), owner: &user, mode: 0o600},
+		"one container's alone": {main: as(&user), mode: 0o644},
+		"different ones":        {pod: corev1.PodSecurityContext{RunAsUser: &user}, main: as(&other), mode: 0o644},
+		"one that all replace":  {pod: corev1.PodSecurityContext{RunAsUser: &user}, init: as(&other), main: as(&other), owner: &other, mode: 0o600},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{
+			SecurityContext: &c.pod, InitContainers: []corev1.Container{{SecurityContext: c.init}}, Containers: []corev1.Container{{SecurityContext: c.main}},
+		}}
+		f := tokenFile(pod, "token", nil)
+		if f.mode != c.mode || !ptr.Equal(f.owner, c.owner) {
+			t.Errorf("%s: the mode is %o, the owner %d", name, f.mode, ptr.Deref(f.owner, -1))
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"k8s.io/utils/ptr"
 )
 
 // The names that make a replacement atomic: every visible name is a link through "..data", which is a link to the directory of
@@ -83,15 +85,23 @@ func writeAll(set string, files map[string]file, group *int64) error {
 		mode := f.mode
 		if group != nil {
 			mode |= 0o440
-			if err := os.Chown(path, -1, int(*group)); err != nil {
-				return err
-			}
+		}
+		if err := give(path, f.owner, group); err != nil {
+			return err
 		}
 		if err := os.Chmod(path, mode); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// give sets a file's owner and group where they are known.
+func give(path string, owner, group *int64) error {
+	if owner == nil && group == nil {
+		return nil
+	}
+	return os.Chown(path, int(ptr.Deref(owner, -1)), int(ptr.Deref(group, -1)))
 }
 
 // equal reports whether a set already has these files.

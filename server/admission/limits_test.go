@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/registry"
@@ -157,6 +158,29 @@ func TestQuotasOfScopesAreAboutTheirPodsAlone(t *testing.T) {
 	w.create("pods", pod("b", asking("cpu=1", "")))
 	_, err := w.Try("pods", pod("c"), registry.WriteOptions{})
 	refused(t, err, "exceeded quota: best, requested: pods=1, used: pods=1, limited: pods=1")
+}
+
+// A pod that gets a deadline is from then on charged to the quota of those that end.
+func TestAPodThatGetsADeadlineIsChargedToAnotherQuota(t *testing.T) {
+	w := newServer(t, admission.Options{})
+	w.quota("ending", "pods=1", func(q *corev1.ResourceQuota) {
+		q.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}
+	})
+	ends := func(o resource.Object) { o.(*corev1.Pod).Spec.ActiveDeadlineSeconds = ptr.To(int64(60)) }
+	w.create("pods", pod("a"))
+	w.create("pods", pod("b"))
+	w.update("pods", "n", "a", "", ends)
+	if pods := w.used("ending")["pods"]; pods.Value() != 1 {
+		t.Errorf("%v pods are charged, want the one with a deadline", pods.Value())
+	}
+	late := pod("c")
+	ends(late)
+	_, err := w.Try("pods", late, registry.WriteOptions{})
+	refused(t, err, "exceeded quota: ending, requested: pods=1, used: pods=1, limited: pods=1")
+	w.update("pods", "n", "a", "", func(o resource.Object) { o.SetLabels(map[string]string{"a": "b"}) })
+	if pods := w.used("ending")["pods"]; pods.Value() != 1 {
+		t.Errorf("%v pods are charged after a change of something else", pods.Value())
+	}
 }
 
 func TestServicesAreCountedByTheirType(t *testing.T) {

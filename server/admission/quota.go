@@ -41,40 +41,63 @@ func charged(c *registry.Change) bool {
 	case registry.Create:
 		return c.View == "" && c.Kind.Resource != "events"
 	case registry.Update:
-		return c.View == "" && (is(c, "", "services") || is(c, "", "persistentvolumeclaims")) || c.View == "resize" && is(c, "", "pods")
+		return c.View == "" && (is(c, "", "services") || is(c, "", "persistentvolumeclaims")) || is(c, "", "pods") && (c.View == "resize" || limitsTime(c))
 	}
 	return false
 }
 
+// limitsTime tells whether a change gives a pod a deadline or takes it away: then other quotas cover it.
+func limitsTime(c *registry.Change) bool {
+	now, isPod := c.Object.(*corev1.Pod)
+	before, wasPod := c.Old.(*corev1.Pod)
+	return c.View == "" && isPod && wasPod && (now.Spec.ActiveDeadlineSeconds == nil) != (before.Spec.ActiveDeadlineSeconds == nil)
+}
+
 func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.ResourceQuota) error {
 	kind := schema.GroupResource{Group: c.Kind.Group, Resource: c.Kind.Resource}
-	delta := quota.Use(kind, c.Object)
+	whole := quota.Use(kind, c.Object)
+	more := whole
 	if c.Old != nil {
-		for name, q := range quota.Use(kind, c.Old) {
-			left := delta[name].DeepCopy()
-			left.Sub(q)
-			delta[name] = left
-		}
+		more = difference(whole, quota.Use(kind, c.Old))
 	}
-	var concerned []*corev1.ResourceQuota
+	type bill struct {
+		quota *corev1.ResourceQuota
+		delta corev1.ResourceList
+	}
+	var bills []bill
 	for _, q := range all {
+		delta := more
+		if c.Old != nil && !quota.Covers(q, c.Old) {
+			delta = whole
+		}
 		concerns, err := checkQuota(c, q, delta)
 		if err != nil {
 			return err
 		}
 		if concerns {
-			concerned = append(concerned, q)
+			bills = append(bills, bill{q, delta})
 		}
 	}
 	if c.DryRun {
 		return nil
 	}
-	for _, q := range concerned {
-		if err := w.chargeOne(ctx, c, q, delta); err != nil {
+	for _, b := range bills {
+		if err := w.chargeOne(ctx, c, b.quota, b.delta); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// difference is what a list has more than another one.
+func difference(list, than corev1.ResourceList) corev1.ResourceList {
+	out := maps.Clone(list)
+	for name, q := range than {
+		left := list[name].DeepCopy()
+		left.Sub(q)
+		out[name] = left
+	}
+	return out
 }
 
 // checkQuota tells whether a quota has to be charged, or why it does not allow the change.

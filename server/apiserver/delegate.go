@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -30,15 +29,9 @@ func groupVersionOf(path string) schema.GroupVersion {
 	return schema.GroupVersion{}
 }
 
-// handOn lets another server answer. The request's credentials are removed, and its time is bounded unless it is a stream.
+// handOn lets another server answer. The request's credentials are removed.
 func (c *call) handOn() error {
-	ctx := auth.WithUser(c.Within, c.user)
-	if !c.streams() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.s.o.RequestTimeout)
-		defer cancel()
-	}
-	c.delegate.ServeHTTP(c.Writer, auth.Forget(c.Request).WithContext(ctx))
+	c.delegate.ServeHTTP(c.Writer, auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user)))
 	return nil
 }
 

@@ -3,11 +3,15 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace/millrace/server/fairness"
 )
@@ -23,7 +27,42 @@ func (f *flights) of(verb string) *atomic.Int64 {
 	return &f.changing
 }
 
-// limit bounds how many requests are served at the same time, and for how long. Streams have bounds of their own.
+// bound ends the request when its time is over: that of the server, or less if the client wants so. Streams have bounds of their own.
+func bound(c *call, next handler) error {
+	if c.mayTakeLong() {
+		return next(c)
+	}
+	longest := c.s.o.RequestTimeout
+	asked, err := askedTimeout(c.Request.URL)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if asked > 0 {
+		longest = min(longest, asked)
+	}
+	within, end := context.WithTimeout(c.Within, longest)
+	defer end()
+	c.Within = within
+	return next(c)
+}
+
+// askedTimeout is the parameter "timeout" of a request; 0 if there is none.
+func askedTimeout(u *url.URL) (time.Duration, error) {
+	if !strings.Contains(u.RawQuery, "timeout=") {
+		return 0, nil
+	}
+	text := u.Query().Get("timeout")
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("invalid timeout specified in the request URL - %w", err)
+	}
+	return d, nil
+}
+
+// limit bounds how many requests are served at the same time.
 func limit(c *call, next handler) error {
 	if c.delegate != nil {
 		return next(c) // the other server has limits of its own; while it hangs, its requests must not occupy seats here
@@ -43,9 +82,6 @@ func limit(c *call, next handler) error {
 	flying := c.s.flights.of(c.verb)
 	flying.Add(1)
 	defer flying.Add(-1)
-	within, cancel := context.WithTimeout(c.Within, c.s.o.RequestTimeout)
-	defer cancel()
-	c.Within = within
 	return next(c)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
@@ -110,6 +111,9 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []str
 	single := strings.Join(parts[1:], "/")
 	var report bytes.Buffer
 	healthy, found := true, single == "" || single == "ping"
+	unknown := slices.DeleteFunc(slices.Clone(excluded), func(name string) bool {
+		return name == "ping" || slices.ContainsFunc(s.o.Checks, func(c Check) bool { return c.Name == name })
+	})
 	fmt.Fprintln(&report, "[+]ping ok")
 	for _, c := range s.o.Checks {
 		switch {
@@ -128,6 +132,9 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []str
 		}
 		fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
 	}
+	if len(unknown) > 0 {
+		fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", quoted(unknown))
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	switch {
@@ -141,6 +148,16 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []str
 	default:
 		fmt.Fprint(w, "ok")
 	}
+}
+
+// quoted writes names as kube-apiserver does: in quotes, divided by commas.
+func quoted(names []string) string {
+	slices.Sort(names)
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strconv.Quote(name)
+	}
+	return strings.Join(out, ",")
 }
 
 func servePprof(w http.ResponseWriter, r *http.Request, parts []string) {
