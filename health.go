@@ -41,14 +41,19 @@ var started = []string{
 	"poststarthook/apiservice-openapiv3-controller",
 }
 
-// checks are the checks of /livez, /readyz and /healthz.
-func (c *Cluster) checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
-	answers := func(ctx context.Context) error {
+// storeAnswers is the check whether the store answers.
+func storeAnswers(reg *registry.Registry) func(context.Context) error {
+	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		_, err := reg.Store.Revision(ctx)
 		return err
 	}
+}
+
+// checks are the checks of /livez, /readyz and /healthz.
+func (c *Cluster) checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
+	answers := storeAnswers(reg)
 	follows := func(context.Context) error {
 		if !cache.Ready() {
 			return watchcache.ErrNotReady

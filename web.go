@@ -109,6 +109,7 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
 		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),
+		Live:         map[string]apiserver.Live{"componentstatuses": c.components(reg)},
 		Checks:       c.checks(reg, cache),
 		Extra:        extra,
 		Delegate:     c.aggregator,

@@ -35,6 +35,9 @@ func (c *call) dispatch() error {
 	if c.Kind.Unstored() {
 		return c.act(c.Kind.GroupResource().String(), resource.Subresource{Verbs: c.Kind.Verbs}, nil)
 	}
+	if live := c.s.o.Live[c.Kind.GroupResource().String()]; live != nil && c.t.View == "" && (c.verb == "get" || c.verb == "list") {
+		return c.readLive(live)
+	}
 	if c.storage, err = c.s.o.Registry.Storage(c.Kind); err != nil {
 		return err
 	}

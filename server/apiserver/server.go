@@ -39,6 +39,8 @@ type Options struct {
 	Apply Applier
 	// Actions implement the POST to a subresource, or to a kind that is not stored: "pods/binding", "tokenreviews.authentication.k8s.io".
 	Actions map[string]Action
+	// Live makes the objects of kinds that can only be read and are not stored: "componentstatuses".
+	Live map[string]Live
 	// Connections are the subresources that stream: "pods/log".
 	Connections map[string]Connection
 	// Extra serves other paths that are not resources: "/openapi/v2".

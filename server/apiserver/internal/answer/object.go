@@ -3,6 +3,7 @@ package answer
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,6 +139,31 @@ func (a *Answer) SendObject(code int, o resource.Object) error {
 		return a.CheckShape()
 	}
 	return a.Send(code, a.faceOf(o), a.Face.GroupVersionKind)
+}
+
+// SendObjects sends a list that is not stored, in the shape of the request.
+func (a *Answer) SendObjects(list runtime.Object, items []runtime.Object) error {
+	objects := make([]resource.Object, len(items))
+	for i, o := range items {
+		objects[i] = o.(resource.Object)
+	}
+	switch a.Format.Shape {
+	case negotiate.Table:
+		table, err := a.table(objects)
+		if err != nil {
+			return err
+		}
+		return a.Send(http.StatusOK, table, TableGVK)
+	case negotiate.PartialList:
+		partial := &metav1.PartialObjectMetadataList{}
+		for _, o := range objects {
+			partial.Items = append(partial.Items, *partialOf(o))
+		}
+		return a.Send(http.StatusOK, partial, partialListGVK)
+	case negotiate.Partial:
+		return a.CheckShape()
+	}
+	return a.Send(http.StatusOK, list, a.Face.GroupVersion().WithKind(a.Face.ListKind))
 }
 
 // faceOf converts an object of the kind to the request's version.
