@@ -28,6 +28,7 @@ func (s served) Routes() map[string]http.HandlerFunc {
 		"GET /metrics":          figures.ServeHTTP,
 		"GET /configz":          func(w http.ResponseWriter, _ *http.Request) { _ = writeJSON(w, s.configuration()) },
 		"GET /runningpods/":     s.runningPods,
+		"GET /logs/":            machineLogs("/var/log"),
 
 		"DELETE /localVolumes/{name}": s.removeVolume,
 	}

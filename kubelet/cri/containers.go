@@ -90,9 +90,9 @@ func propagation(mode corev1.MountPropagationMode) runtimeapi.MountPropagation {
 	return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
 }
 
-// Start starts a container.
+// Start starts a container. It goes on when ctx ends, because the pod is deleted meanwhile: a start that is left halfway looks like one that failed.
 func (r *Runtime) Start(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
 	defer cancel()
 	_, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: plain(id)})
 	return err

@@ -14,6 +14,7 @@ import (
 
 var podRules = resource.Rules[*corev1.Pod]{
 	PrepareCreate: preparePod,
+	PrepareUpdate: func(_ context.Context, p, _ *corev1.Pod) { shortestGrace(p) },
 	Validate: func(ctx context.Context, p *corev1.Pod) field.ErrorList {
 		return append(podspec.Validate(p, podspec.OptionsFrom(ctx)), podspec.ValidateCreate(p)...)
 	},
@@ -28,9 +29,7 @@ var podRules = resource.Rules[*corev1.Pod]{
 
 // preparePod sets the status of a new pod.
 func preparePod(_ context.Context, p *corev1.Pod) {
-	if g := p.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		p.Spec.TerminationGracePeriodSeconds = new(int64(1)) // the shortest grace period
-	}
+	shortestGrace(p)
 	podspec.MatchOwnLabels(p)
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: demand.QOSClass(&p.Spec)}
 	if len(p.Spec.SchedulingGates) > 0 {
@@ -38,6 +37,13 @@ func preparePod(_ context.Context, p *corev1.Pod) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
 			Message: "Scheduling is blocked due to non-empty scheduling gates", LastTransitionTime: metav1.Now(),
 		}}
+	}
+}
+
+// shortestGrace makes a negative grace period the shortest one.
+func shortestGrace(p *corev1.Pod) {
+	if g := p.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		p.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	}
 }
 

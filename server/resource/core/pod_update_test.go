@@ -61,6 +61,17 @@ func somePod() *corev1.Pod {
 	return p
 }
 
+func TestANegativeGracePeriodBecomesTheShortest(t *testing.T) {
+	old := somePod()
+	grace(1)(old)
+	p := old.DeepCopy()
+	grace(-1)(p)
+	podRules.PrepareUpdate(t.Context(), p, old)
+	if g := *p.Spec.TerminationGracePeriodSeconds; g != 1 {
+		t.Errorf("it is %d", g)
+	}
+}
+
 func TestPodsChangeOnlyInWhatTheyMay(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*corev1.Pod)
