@@ -90,12 +90,30 @@ func propagation(mode corev1.MountPropagationMode) runtimeapi.MountPropagation {
 	return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
 }
 
-// Start starts a container. It goes on when ctx ends, because the pod is deleted meanwhile: a start that is left halfway looks like one that failed.
+// startGrace is how long a start may go on after its pod was deleted. One that is left halfway looks like one that failed.
+const startGrace = 10 * time.Second
+
+// Start starts a container.
 func (r *Runtime) Start(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
+	ctx, end := outlive(ctx, startGrace)
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	_, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: plain(id)})
 	return err
+}
+
+// outlive returns a context that ends a while after ctx does. Call end when it is no longer needed.
+func outlive(ctx context.Context, by time.Duration) (longer context.Context, end func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(by):
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 // Stop sends a container its stop signal, and kills it when its grace period is over.

@@ -239,6 +239,24 @@ func TestTheEndOfAPodCancelsTheRunningStep(t *testing.T) {
 	}
 }
 
+// A start that takes a while ends as it would have ended without the pod's end, so that it does not look like a failure.
+func TestAStartOutlivesItsPodForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		longer, end := outlive(ctx, 10*time.Second)
+		defer end()
+		cancel()
+		time.Sleep(9 * time.Second)
+		if longer.Err() != nil {
+			t.Error("it has ended at once")
+		}
+		time.Sleep(2 * time.Second)
+		if longer.Err() == nil {
+			t.Error("it goes on for ever")
+		}
+	})
+}
+
 // If the runtime has lost the exit of a container, Stop is retried with delays until it succeeds.
 func TestAStopThatFailsIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
