@@ -242,7 +242,7 @@ func (c *Cluster) checks(reg *registry.Registry, cache *watchcache.Cache) []apis
 			}
 			return nil
 		}},
-		{Name: "shutdown", ReadyOnly: true, Do: func(context.Context) error {
+		{Name: "shutdown", ReadyOnly: true, Quiet: true, Do: func(context.Context) error {
 			if c.ending.Load() {
 				return errClosing
 			}
