@@ -15,10 +15,13 @@ func (c *Cluster) aggregate(ctx context.Context, reg *registry.Registry) error {
 	if err != nil {
 		return err
 	}
+	clients := func() []byte { return keys.Keys().Authority.CertPEM }
+	if file := c.options.Serving.ClientCAFile; file != "" {
+		clients = with(clients, file)
+	}
 	trust := &objects.Trust{
-		Registry: reg, Logger: c.options.Logger, Every: c.bootstrapEvery(), ProxyNames: proxy.names,
-		Clients: func() []byte { return keys.Keys().Authority.CertPEM },
-		Proxies: proxy.authorities,
+		Registry: reg, Logger: c.options.Logger, Every: c.bootstrapEvery(), Clients: clients, Proxies: proxy.authorities, ProxyNames: proxy.names,
+		UserHeaders: proxy.headers.UserHeaders, UIDHeaders: proxy.headers.UIDHeaders, GroupHeaders: proxy.headers.GroupHeaders, ExtraPrefixes: proxy.headers.ExtraPrefixes,
 	}
 	if err := trust.Ensure(ctx); err != nil {
 		return err

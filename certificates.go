@@ -130,8 +130,8 @@ func (c *Cluster) owns(at netip.AddrPort) bool {
 	})
 }
 
-// access configures the servers of this cluster's nodes so that only the API server may call them. A cluster without a port has
-// no such servers.
+// access configures the servers of this cluster's nodes, which the API server may call without asking. A cluster without a port has no such
+// servers.
 func (c *Cluster) access() server.Access {
 	if c.options.Listen == noPort {
 		return server.Access{}

@@ -1,7 +1,9 @@
 package millrace_test
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptrace"
 	"regexp"
@@ -122,6 +124,8 @@ func TestAServerThatIsAboutToEndServesAndIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := alone(millrace.ServingOptions{ShutdownDelay: 7 * time.Second})
 		o.Listen = "none"
+		var log bytes.Buffer // slog locks it, and it is read when all has ended
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		c, err := millrace.Start(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -140,6 +144,9 @@ func TestAServerThatIsAboutToEndServesAndIsNotReady(t *testing.T) {
 		}
 		if err := <-closed; err != nil || time.Since(began) != 7*time.Second {
 			t.Errorf("it ended after %v: %v", time.Since(began), err)
+		}
+		if said := log.String(); strings.Count(said, "the server is about to end") != 1 || strings.Contains(said, "health check failed") {
+			t.Errorf("it logs %s", said)
 		}
 	})
 }

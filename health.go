@@ -70,7 +70,7 @@ func (c *Cluster) checks(reg *registry.Registry, cache *watchcache.Cache) []apis
 	for _, name := range started {
 		all = append(all, apiserver.Check{Name: name, Live: true, Do: func(context.Context) error { return nil }})
 	}
-	return append(all, apiserver.Check{Name: "shutdown", ReadyOnly: true, Do: func(context.Context) error {
+	return append(all, apiserver.Check{Name: "shutdown", ReadyOnly: true, Quiet: true, Do: func(context.Context) error {
 		if c.ending.Load() {
 			return errClosing
 		}

@@ -18,7 +18,7 @@ import (
 // KubeletOptions configure the API server's connections to kubelets. Zero values mean the defaults.
 type KubeletOptions struct {
 	// CertFile and KeyFile have the client certificate that identifies the API server to kubelets. They are read again when they change. By
-	// default the cluster's own CA signs one. The nodes of this process accept only that one.
+	// default the cluster's own CA signs one. The nodes of this process serve that one without asking anybody.
 	CertFile, KeyFile string
 	// Timeout bounds how long connecting to a kubelet may take: by default 30 seconds, and 10 of them for TLS.
 	Timeout time.Duration

@@ -120,11 +120,17 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.startLoops(ctx); err != nil {
 		return err
 	}
-	c.opened("shutdown delay", func() error { // it is stopped first
-		c.ending.Store(true)
-		time.Sleep(c.options.Serving.ShutdownDelay)
-		return nil
-	})
+	c.opened("shutdown delay", c.delayEnd) // it is stopped first
+	return nil
+}
+
+// delayEnd lets the server say for a while that it is not ready, before anything of it ends.
+func (c *Cluster) delayEnd() error {
+	c.ending.Store(true)
+	if delay := c.options.Serving.ShutdownDelay; delay > 0 {
+		c.options.Logger.Info("the server is about to end, and says that it is not ready", "delay", delay)
+		time.Sleep(delay)
+	}
 	return nil
 }
 

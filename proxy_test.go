@@ -1,6 +1,7 @@
 package millrace_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/server/auth"
 	"github.com/millrace/millrace/server/pki"
 )
 
@@ -42,6 +44,45 @@ func TestAggregatedServersAreCalledWithTheCertificateOfAFileAndToldToTrustIt(t *
 	addAggregated(t, start(t, o), callers)
 	if got := <-callers; got != "given-proxy" {
 		t.Errorf("%s calls", got)
+	}
+}
+
+func TestServersAreToldOfAllWhomThisServerTrusts(t *testing.T) {
+	keys, err := pki.Open("", nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expired, err := pki.Open("", nil, time.Now().AddDate(-20, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string, texts ...[]byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, bytes.Join(texts, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	o := millrace.Options{Controllers: []string{}, NoScheduler: true}
+	o.Serving.ClientCAFile = in("clients.crt", keys.Authority.CertPEM, expired.Authority.CertPEM)
+	o.Authentication.ProxyCAFile = in("proxies.crt", keys.ProxyAuthority.CertPEM)
+	o.Authentication.Proxy = auth.FrontProxy{Names: []string{"edge"}, UserHeaders: []string{"x-remote-user", "X-Edge-User"}, GroupHeaders: []string{"X-Edge-Group"}}
+	trust, err := clientset(t, start(t, o)).CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, pair := range map[string]*pki.Pair{"client-ca-file": &keys.Authority, "requestheader-client-ca-file": &keys.ProxyAuthority} {
+		if bundle := trust.Data[key]; strings.Count(bundle, "BEGIN CERTIFICATE") != 2 || !strings.Contains(bundle, string(pair.CertPEM)) {
+			t.Errorf("%s is %s", key, bundle)
+		}
+	}
+	for key, want := range map[string]string{
+		"requestheader-allowed-names": `["front-proxy-client","edge"]`, "requestheader-username-headers": `["X-Remote-User","X-Edge-User"]`,
+		"requestheader-group-headers": `["X-Remote-Group","X-Edge-Group"]`, "requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`, "requestheader-uid-headers": `["X-Remote-Uid"]`,
+	} {
+		if trust.Data[key] != want {
+			t.Errorf("%s is %s", key, trust.Data[key])
+		}
 	}
 }
 

@@ -61,6 +61,24 @@ func TestDiscoveryAndAPIServicesDoNotShowAnAPIThatIsOff(t *testing.T) {
 	}
 }
 
+func TestAPIServicesFollowTheAPIsThatAreOnFromStartToStart(t *testing.T) {
+	data := t.TempDir()
+	for _, config := range []map[string]string{nil, {"autoscaling/v1": "false"}, nil} {
+		o := alone(millrace.ServingOptions{})
+		o.Data, o.RuntimeConfig = data, config
+		c := start(t, o)
+		for version, want := range map[string]bool{"v1.autoscaling": config == nil, "v2.autoscaling": true} {
+			got, _ := ask(t, c, http.MethodGet, "/apis/apiregistration.k8s.io/v1/apiservices/"+version, "")
+			if there := got.StatusCode == http.StatusOK; there != want {
+				t.Errorf("with %v there is %s: %v", config, version, there)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestARuntimeConfigurationThatMakesNoSenseIsRefused(t *testing.T) {
 	for key, want := range map[string]string{
 		"foo=true": "runtime-config invalid key foo", "a/b/c/d=true": "runtime-config invalid key a/b/c/d", "foo/v1=false": "unknown api groups foo/v1",

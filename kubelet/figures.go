@@ -46,7 +46,7 @@ func (s served) summarize(write func(http.ResponseWriter, *stats.Summary) error)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		w.Header().Set("Content-Type", stats.TextType)
 		_ = write(w, all) // an error means that the client has disconnected
 	}
 }

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
@@ -174,7 +175,11 @@ func (k *Kubelet) followServer(ctx context.Context) error {
 
 // listen opens the server's port. The port must be known when the node registers.
 func (k *Kubelet) listen() (err error) {
-	k.server, err = k.options.Server.Open(served{k}, append([]string{k.options.Name}, k.options.Addresses...), k.options.Logger)
+	var reviewer *server.Reviewer
+	if c := k.options.Clients; c != nil {
+		reviewer = &server.Reviewer{Kube: c.Kube, Node: func(*http.Request) string { return k.options.Name }}
+	}
+	k.server, err = k.options.Server.Open(served{k}, reviewer, append([]string{k.options.Name}, k.options.Addresses...), k.options.Logger)
 	if k.server != nil {
 		k.runners = append(k.runners, k.server)
 	}

@@ -1,9 +1,10 @@
 package hollow
 
 import (
+	"cmp"
 	"encoding/json"
+	"io"
 	"net/http"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,23 +21,31 @@ const (
 	nodeCPU, nodeMemory = int64(50), int64(256 << 20)
 )
 
-// summary serves the usage of the pods of a node. All nodes share one server, so the query names the node; without a name it is
-// the first node.
-func (s served) summary(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("node")
-	if name == "" {
-		name = s.options.NamePrefix + "0"
-	}
-	if !s.has(name) {
-		http.Error(w, "there is no node "+name, http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.figures(r, name)) // an error means that the client has disconnected
+// asked returns the node that a request is for. All nodes share one server, so the query names the node; without a name it is the first node. So
+// whoever may read one of these nodes may read all.
+func (n *Nodes) asked(r *http.Request) string {
+	return cmp.Or(r.URL.Query().Get("node"), n.options.NamePrefix+"0")
 }
+
+// summarize serves the usage of the pods of a node.
+func (s served) summarize(contentType string, write func(*stats.Summary, io.Writer) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := s.asked(r)
+		if !s.has(name) {
+			http.Error(w, "there is no node "+name, http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		_ = write(s.figures(r, name), w) // an error means that the client has disconnected
+	}
+}
+
+func writeJSON(all *stats.Summary, w io.Writer) error { return json.NewEncoder(w).Encode(all) }
 
 func (s served) figures(r *http.Request, node string) *stats.Summary {
 	now := metav1.Now()
+	total := s.meters.of(node)
+	defer total.read()
 	cpu, memory := nodeCPU, nodeMemory
 	all := &stats.Summary{Pods: []stats.Pod{}}
 	shares := map[types.UID]int64{}
@@ -59,19 +68,14 @@ func (s served) figures(r *http.Request, node string) *stats.Summary {
 			cpu, memory = cpu+usedCPU, memory+usedMemory
 			p.Containers = append(p.Containers, stats.Container{
 				Name: c.Name, StartTime: metav1.Time{Time: run.StartedAt},
-				CPU: pretendedCPU(now, run.StartedAt, usedCPU), Memory: &stats.Memory{Time: now, WorkingSet: uint64(usedMemory)},
+				CPU: total.add(run.ID, run.StartedAt, now, usedCPU), Memory: &stats.Memory{Time: now, WorkingSet: uint64(usedMemory)},
 			})
 		}
 		p.Sum()
 		all.Pods = append(all.Pods, p)
 	}
-	all.Node = stats.Node{Name: node, CPU: pretendedCPU(now, now.Time, cpu), Memory: &stats.Memory{Time: now, WorkingSet: uint64(memory)}}
+	all.Node = stats.Node{Name: node, StartTime: metav1.Time{Time: s.began}, CPU: total.add("", s.began, now, cpu), Memory: &stats.Memory{Time: now, WorkingSet: uint64(memory)}}
 	return all
-}
-
-func pretendedCPU(now metav1.Time, since time.Time, milli int64) *stats.CPU {
-	nano := uint64(milli) * 1e6
-	return &stats.CPU{Time: now, NanoCores: &nano, Total: uint64(now.Sub(since).Seconds() * float64(nano))}
 }
 
 // use returns the usage of a container: CPU in millicores, memory in bytes.

@@ -67,6 +67,8 @@ type Nodes struct {
 	heartbeats *node.Heartbeats
 	server     *server.Server
 	first      uint32
+	began      time.Time
+	meters     meters
 }
 
 // New returns hollow nodes. Run starts them.
@@ -76,7 +78,7 @@ func New(o Options) (*Nodes, error) {
 		return nil, fmt.Errorf("%d nodes do not fit into %s with a /24 each", o.Nodes, o.PodRange)
 	}
 	o.Clients = o.Clients.As("kubelet")
-	n := &Nodes{options: o, pods: o.Pods, rooms: newRooms(o.Capacity), nodes: loop.Informer(o.Clients, informer.For(o.Clients.Kube.CoreV1().Nodes()))}
+	n := &Nodes{began: time.Now(), options: o, pods: o.Pods, rooms: newRooms(o.Capacity), nodes: loop.Informer(o.Clients, informer.For(o.Clients.Kube.CoreV1().Nodes()))}
 	if n.pods == nil {
 		n.pods = informer.Share(o.Clients.Informers, informer.For(o.Clients.Kube.CoreV1().Pods("")), informer.Options[*corev1.Pod]{
 			FieldSelector: "spec.nodeName!=", DropManagedFields: true, Logger: o.Logger,
@@ -92,7 +94,8 @@ func New(o Options) (*Nodes, error) {
 		Addresses: n.addresses, Admit: n.admit, Resize: n.rooms.resize, Workers: o.Workers, Clients: o.Clients, Logger: o.Logger, Record: n.recorder(),
 	})
 	var err error
-	if n.server, err = o.Server.Open(served{n}, []string{o.Address, "localhost"}, o.Logger); err != nil {
+	reviewer := &server.Reviewer{Kube: o.Clients.Kube, Node: n.asked, As: o.As}
+	if n.server, err = o.Server.Open(served{n}, reviewer, []string{o.Address, "localhost"}, o.Logger); err != nil {
 		return nil, err
 	}
 	n.heartbeats = node.NewHeartbeats(node.Options{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/server"
+	"github.com/millrace/millrace/kubelet/stats"
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
@@ -35,7 +36,8 @@ func (s served) Pods() []*corev1.Pod {
 // Routes returns additional handlers. Removing a fake volume does nothing.
 func (s served) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
-		"GET /stats/summary":          s.summary,
+		"GET /stats/summary":          s.summarize("application/json", writeJSON),
+		"GET /metrics/resource":       s.summarize(stats.TextType, (*stats.Summary).WriteResources),
 		"DELETE /localVolumes/{name}": func(http.ResponseWriter, *http.Request) {},
 	}
 }

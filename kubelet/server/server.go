@@ -58,10 +58,12 @@ type Options struct {
 	Certificate tls.Certificate
 	// Present returns the certificate for each connection, if it is set. Certificate is not used then.
 	Present func() (*tls.Certificate, error)
-	// Clients has the CA of client certificates. Names are the allowed common names; if empty, all are allowed.
+	// Clients has the CA of client certificates. Names are the common names whose clients may do everything; if empty, all may.
 	Clients *x509.CertPool
 	Names   []string
-	Logger  *slog.Logger
+	// Reviewer decides about other clients. Nil refuses them.
+	Reviewer *Reviewer
+	Logger   *slog.Logger
 }
 
 // Access configures where a node's server listens and which clients it accepts.
@@ -75,12 +77,13 @@ type Access struct {
 	Present func() (*tls.Certificate, error)
 	// Clients has the CA of client certificates. Without it there is no server.
 	Clients *x509.CertPool
-	// Names are the allowed common names of clients. If empty, all are allowed.
+	// Names are the common names of clients that may do everything. If empty, all may.
 	Names []string
 }
 
-// Open opens the port and returns the Server. Without a CA for clients it returns nil.
-func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, error) {
+// Open opens the port and returns the Server, which asks by a Reviewer about clients that are not on the list of names. Without a CA for clients it
+// returns nil.
+func (a *Access) Open(node Node, reviewer *Reviewer, hosts []string, log *slog.Logger) (*Server, error) {
 	if a.Clients == nil {
 		return nil, nil
 	}
@@ -95,13 +98,14 @@ func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s for the API server: %w", a.Listen, err)
 	}
-	return New(Options{Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names, Logger: log}), nil
+	return New(Options{Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names, Reviewer: reviewer, Logger: log}), nil
 }
 
 // Server serves the API server's requests. It is a loop.Runner.
 type Server struct {
 	Options
-	mux *http.ServeMux
+	mux     *http.ServeMux
+	reviews *reviews
 }
 
 // grace is how long running requests may take when the server stops.
@@ -113,6 +117,9 @@ func New(o Options) *Server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{Options: o, mux: http.NewServeMux()}
+	if o.Reviewer != nil {
+		s.reviews = newReviews(*o.Reviewer)
+	}
 	s.route()
 	return s
 }
@@ -147,20 +154,51 @@ func (s *Server) route() {
 	}
 }
 
-// guard rejects clients without a valid certificate.
+// guard rejects clients that are not the API server, unless that says that they may do what they ask for.
 func (s *Server) guard(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
-			return
-		}
-		name := r.TLS.PeerCertificates[0].Subject.CommonName
-		if len(s.Names) > 0 && !slices.Contains(s.Names, name) {
-			http.Error(w, fmt.Sprintf("Forbidden (user=%s)", name), http.StatusForbidden)
+		if problem := s.check(r); problem != nil {
+			http.Error(w, problem.Message, problem.Status)
 			return
 		}
 		next(w, r.WithContext(klog.NewContext(r.Context(), silent)))
 	})
+}
+
+// check returns why a client must not do what it asks for, or nil.
+func (s *Server) check(r *http.Request) *Problem {
+	unauthorized := &Problem{http.StatusUnauthorized, "Unauthorized"}
+	name := ""
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if name = r.TLS.PeerCertificates[0].Subject.CommonName; len(s.Names) == 0 || slices.Contains(s.Names, name) {
+			return nil
+		}
+	}
+	if s.reviews == nil {
+		if name == "" {
+			return unauthorized
+		}
+		return &Problem{http.StatusForbidden, fmt.Sprintf("Forbidden (user=%s)", name)}
+	}
+	u, err := s.reviews.user(r)
+	if err != nil {
+		if !errors.Is(err, errUnauthorized) {
+			s.Logger.Warn("the API server does not say whose token it is", "error", err)
+		}
+		return unauthorized
+	}
+	verb, subresources := verbOf(r), subresourcesOf(r.URL.Path)
+	for _, one := range subresources {
+		allowed, err := s.reviews.allows(r, u, verb, one)
+		switch {
+		case err != nil:
+			s.Logger.Warn("the API server does not say whether a client of the node is allowed", "user", u.Username, "error", err)
+			return &Problem{http.StatusInternalServerError, fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=nodes, subresource=%s)", u.Username, verb, one)}
+		case allowed:
+			return nil
+		}
+	}
+	return &Problem{http.StatusForbidden, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", u.Username, verb, subresources)}
 }
 
 // silent discards the log of the streaming library, which logs every end of a stream as an error. Clients get these errors

@@ -94,9 +94,10 @@ func (a *authority) pair(name string) tls.Certificate {
 
 // client calls the server, with a certificate if there is one.
 type client struct {
-	t    *testing.T
-	at   string
-	http http.Client
+	t     *testing.T
+	at    string
+	http  http.Client
+	token string
 }
 
 func (c *client) do(method, path string) (int, string) {
@@ -104,6 +105,9 @@ func (c *client) do(method, path string) (int, string) {
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.at+path, nil)
 	if err != nil {
 		c.t.Fatal(err)
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
@@ -120,13 +124,19 @@ func (c *client) do(method, path string) (int, string) {
 // serve starts a server that accepts only "api", and returns a function that makes clients.
 func serve(t *testing.T, by *authority) func(...tls.Certificate) *client {
 	t.Helper()
+	return serveWith(t, by, nil)
+}
+
+// serveWith starts a server that asks a reviewer about clients other than "api".
+func serveWith(t *testing.T, by *authority, reviewer *server.Reviewer) func(...tls.Certificate) *client {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(by.cert)
-	s := server.New(server.Options{Node: node{}, Listener: listener, Certificate: by.pair("node"), Clients: pool, Names: []string{"api"}})
+	s := server.New(server.Options{Node: node{}, Listener: listener, Certificate: by.pair("node"), Clients: pool, Names: []string{"api"}, Reviewer: reviewer})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -139,7 +149,7 @@ func serve(t *testing.T, by *authority) func(...tls.Certificate) *client {
 	return func(pairs ...tls.Certificate) *client {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: pairs}}
 		t.Cleanup(transport.CloseIdleConnections)
-		return &client{t, fmt.Sprintf("https://127.0.0.1:%d", s.Port()), http.Client{Transport: transport}}
+		return &client{t: t, at: fmt.Sprintf("https://127.0.0.1:%d", s.Port()), http: http.Client{Transport: transport}}
 	}
 }
 

@@ -59,8 +59,8 @@ func TestASummaryIsWrittenAsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`container_cpu_usage_seconds_total{container="a",namespace="ns",pod="p"} 1.5`, `pod_cpu_usage_seconds_total{namespace="ns",pod="p"} 2`,
-		`container_memory_working_set_bytes{container="a",namespace="ns",pod="p"} 4`, "node_memory_working_set_bytes 9", "resource_scrape_error 0",
+		`container_cpu_usage_seconds_total{container="a",namespace="ns",pod="p"} 1.5 8000`, `pod_cpu_usage_seconds_total{namespace="ns",pod="p"} 2 8000`,
+		`container_memory_working_set_bytes{container="a",namespace="ns",pod="p"} 4 8000`, "node_memory_working_set_bytes 9", "resource_scrape_error 0",
 		`container_start_time_seconds{container="a",namespace="ns",pod="p"} 7`,
 	} {
 		if !strings.Contains(b.String(), want+"\n") {

@@ -4,72 +4,87 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
-// metric is a metric in the Prometheus text format, with its values for a container, a pod and a node.
+// TextType is the media type of the Prometheus text format.
+const TextType = "text/plain; version=0.0.4; charset=utf-8"
+
+// metric is a metric in that format, with its samples for a container, a pod and a node.
 type metric struct {
 	name, kind, help string
-	node             func(*Node) (float64, bool)
-	pod              func(*Pod) (float64, bool)
-	container        func(*Container) (float64, bool)
+	node             func(*Node) *point
+	pod              func(*Pod) *point
+	container        func(*Container) *point
 }
 
-func cpuOf(c *CPU) (float64, bool) {
+// point is a value, and when it was measured: clients compute rates from these. The zero time means that it does not matter.
+type point struct {
+	value float64
+	at    time.Time
+}
+
+func cpuOf(c *CPU) *point {
 	if c == nil {
-		return 0, false
+		return nil
 	}
-	return float64(c.Total) / 1e9, true
+	return &point{float64(c.Total) / 1e9, c.Time.Time}
 }
 
-func memoryOf(m *Memory) (float64, bool) {
+func memoryOf(m *Memory) *point {
 	if m == nil {
-		return 0, false
+		return nil
 	}
-	return float64(m.WorkingSet), true
+	return &point{float64(m.WorkingSet), m.Time.Time}
 }
 
-func rssOf(m *Memory) (float64, bool) {
+func rssOf(m *Memory) *point {
 	if m == nil || m.RSS == nil {
-		return 0, false
+		return nil
 	}
-	return float64(*m.RSS), true
+	return &point{float64(*m.RSS), m.Time.Time}
 }
 
-func diskOf(f *FS) (float64, bool) {
+func diskOf(f *FS) *point {
 	if f == nil || f.Used == nil {
-		return 0, false
+		return nil
 	}
-	return float64(*f.Used), true
+	return &point{float64(*f.Used), f.Time.Time}
+}
+
+func startOf(c *Container) *point {
+	if c.StartTime.IsZero() {
+		return nil
+	}
+	return &point{value: float64(c.StartTime.UnixNano()) / 1e9}
 }
 
 // resources are the metrics that metrics-server reads.
 var resources = []metric{
 	{name: "container_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the container in core-seconds",
-		container: func(c *Container) (float64, bool) { return cpuOf(c.CPU) }},
+		container: func(c *Container) *point { return cpuOf(c.CPU) }},
 	{name: "container_memory_working_set_bytes", kind: "gauge", help: "Current working set of the container in bytes",
-		container: func(c *Container) (float64, bool) { return memoryOf(c.Memory) }},
+		container: func(c *Container) *point { return memoryOf(c.Memory) }},
 	{name: "container_start_time_seconds", kind: "gauge", help: "Start time of the container since unix epoch in seconds",
-		container: func(c *Container) (float64, bool) {
-			return float64(c.StartTime.UnixNano()) / 1e9, !c.StartTime.IsZero()
-		}},
+		container: startOf},
 	{name: "node_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the node in core-seconds",
-		node: func(n *Node) (float64, bool) { return cpuOf(n.CPU) }},
+		node: func(n *Node) *point { return cpuOf(n.CPU) }},
 	{name: "node_memory_working_set_bytes", kind: "gauge", help: "Current working set of the node in bytes",
-		node: func(n *Node) (float64, bool) { return memoryOf(n.Memory) }},
+		node: func(n *Node) *point { return memoryOf(n.Memory) }},
 	{name: "pod_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the pod in core-seconds",
-		pod: func(p *Pod) (float64, bool) { return cpuOf(p.CPU) }},
+		pod: func(p *Pod) *point { return cpuOf(p.CPU) }},
 	{name: "pod_memory_working_set_bytes", kind: "gauge", help: "Current working set of the pod in bytes",
-		pod: func(p *Pod) (float64, bool) { return memoryOf(p.Memory) }},
+		pod: func(p *Pod) *point { return memoryOf(p.Memory) }},
 	{name: "resource_scrape_error", kind: "gauge", help: "1 if there was an error while getting container metrics, 0 otherwise",
-		node: func(*Node) (float64, bool) { return 0, true }},
+		node: func(*Node) *point { return &point{} }},
 }
 
 // advisor are the metrics of cAdvisor that dashboards use.
 var advisor = append(resources[:2:2],
 	metric{name: "container_memory_rss", kind: "gauge", help: "Size of RSS in bytes.",
-		container: func(c *Container) (float64, bool) { return rssOf(c.Memory) }},
+		container: func(c *Container) *point { return rssOf(c.Memory) }},
 	metric{name: "container_fs_usage_bytes", kind: "gauge", help: "Number of bytes that are consumed by the container on this filesystem.",
-		container: func(c *Container) (float64, bool) { return diskOf(c.RootFS) }},
+		container: func(c *Container) *point { return diskOf(c.RootFS) }},
 	resources[2],
 )
 
@@ -84,27 +99,33 @@ func (s *Summary) write(w io.Writer, metrics []metric) error {
 	for _, m := range metrics {
 		fmt.Fprintf(&b, "# HELP %s [STABLE] %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)
 		if m.node != nil {
-			if v, ok := m.node(&s.Node); ok {
-				fmt.Fprintf(&b, "%s %v\n", m.name, v)
-			}
+			m.node(&s.Node).write(&b, m.name, "")
 		}
 		for i := range s.Pods {
 			p := &s.Pods[i]
 			if m.pod != nil {
-				if v, ok := m.pod(p); ok {
-					fmt.Fprintf(&b, "%s{namespace=%q,pod=%q} %v\n", m.name, p.Ref.Namespace, p.Ref.Name, v)
-				}
+				m.pod(p).write(&b, m.name, fmt.Sprintf("{namespace=%q,pod=%q}", p.Ref.Namespace, p.Ref.Name))
 			}
 			for k := range p.Containers {
-				if m.container == nil {
-					break
-				}
-				if v, ok := m.container(&p.Containers[k]); ok {
-					fmt.Fprintf(&b, "%s{container=%q,namespace=%q,pod=%q} %v\n", m.name, p.Containers[k].Name, p.Ref.Namespace, p.Ref.Name, v)
+				if m.container != nil {
+					c := &p.Containers[k]
+					m.container(c).write(&b, m.name, fmt.Sprintf("{container=%q,namespace=%q,pod=%q}", c.Name, p.Ref.Namespace, p.Ref.Name))
 				}
 			}
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// write writes the line of a point, if there is one.
+func (s *point) write(b *strings.Builder, name, labels string) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(b, "%s%s %v", name, labels, s.value)
+	if !s.at.IsZero() {
+		fmt.Fprintf(b, " %d", s.at.UnixMilli())
+	}
+	b.WriteByte('\n')
 }

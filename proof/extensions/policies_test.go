@@ -160,7 +160,7 @@ func policyStories() []story {
 	}
 	bound("a deletion", everything("", "configmaps", "DELETE"), nil, rich, remove(maps+"/c"), remove(maps+"?labelSelector=tier%3Dweb"))
 	bound("an update", everything("", "configmaps", "UPDATE"), nil, rich, patch(maps+"/c", `{"data":{"k":"w"}}`), put(maps+"/c?dryRun=All", `{"metadata":{"name":"c"}}`))
-	bound("a scale", everything("apps", "deployments/scale", "*"), nil, post(deployments, deployment), patch(deployments+"/d/scale", `{"spec":{"replicas":2}}`))
+	bound("a scale of a policy", everything("apps", "deployments/scale", "*"), nil, post(deployments, deployment), patch(deployments+"/d/scale", `{"spec":{"replicas":2}}`))
 	bound("a status", everything("apps", "deployments/status", "*"), nil, post(deployments, deployment), patch(deployments+"/d/status", `{"status":{"replicas":2}}`))
 	bound("a binding of a pod", everything("", "pods/binding", "*"), nil, post(pods, pod("p", "")), post(pods+"/p/binding", `{"metadata":{"name":"p"},"target":{"kind":"Node","name":"none"}}`))
 	bound("an eviction", everything("", "pods/eviction", "*"), nil, post(pods, pod("p", "")), post(pods+"/p/eviction?dryRun=All", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`))

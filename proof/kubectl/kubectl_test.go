@@ -20,18 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/kubectl/pkg/cmd"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/proof/internal/kubectl"
 )
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
 func TestTranscripts(t *testing.T) {
-	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(exit{message, code}) })
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no transcripts", err)
@@ -177,12 +172,6 @@ func (s *session) do(c command) string {
 	}
 }
 
-// exit is a panic value: kubectl's exit code.
-type exit struct {
-	message string
-	code    int
-}
-
 // run runs one line of the script, and returns its output.
 func (s *session) run(line string) string {
 	if first, second, both := strings.Cut(line, " & "); both {
@@ -228,45 +217,17 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// finish is one call of kubectl. It has its own goroutine, because kubectl exits where it finds an error.
+// finish is one call of kubectl.
 func (s *session) finish(line string, out, errOut *screen) string {
-	ended := make(chan exit)
-	go func() { ended <- s.call(words(line), out, errOut) }()
-	e := <-ended
+	e := kubectl.Run(s.config, out, errOut, words(line)[1:]...)
 	text := out.String() + errOut.String()
-	if e.message != "" {
-		text += strings.TrimSuffix(e.message, "\n") + "\n"
+	if e.Message != "" {
+		text += strings.TrimSuffix(e.Message, "\n") + "\n"
 	}
-	if e.code != 0 {
-		text += fmt.Sprintf("(exit %d)\n", e.code)
+	if e.Code != 0 {
+		text += fmt.Sprintf("(exit %d)\n", e.Code)
 	}
 	return s.calm(text)
-}
-
-func (s *session) call(args []string, out, errOut *screen) (e exit) {
-	defer func() {
-		if p := recover(); p != nil {
-			var ok bool
-			if e, ok = p.(exit); !ok {
-				panic(p)
-			}
-		}
-	}()
-	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
-	cache := filepath.Join(s.directory, "cache")
-	flags.KubeConfig, flags.CacheDir = &s.config, &cache
-	k := cmd.NewKubectlCommand(cmd.KubectlOptions{
-		ConfigFlags: flags, Arguments: append([]string{"kubectl"}, args[1:]...),
-		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
-	})
-	k.SetArgs(args[1:])
-	k.SetOut(out)
-	k.SetErr(errOut)
-	k.SilenceErrors, k.SilenceUsage = true, true
-	if err := k.Execute(); err != nil {
-		return exit{"error: " + err.Error(), 1}
-	}
-	return exit{}
 }
 
 // words splits a command like a shell, with quotes of both kinds.

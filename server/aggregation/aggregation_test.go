@@ -10,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/millrace/millrace/server/aggregation"
 	"github.com/millrace/millrace/server/auth"
@@ -165,5 +167,26 @@ func TestWhatIsServedHereHasAnAPIService(t *testing.T) {
 	}
 	if h := w.a.Handler(schema.GroupVersion{Group: "apps", Version: "v1"}); h != nil {
 		t.Error("somebody else answers for apps")
+	}
+}
+
+func TestAnAPIServiceOfAnEarlierStartThatNobodyWantsIsDeleted(t *testing.T) {
+	w := newWorld(t, nil)
+	made := func(name, how string) *v1.APIService {
+		o := &v1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1." + name}, Spec: v1.APIServiceSpec{Group: name, Version: "v1", GroupPriorityMinimum: 2000, VersionPriority: 10}}
+		if how != "" {
+			o.Labels = map[string]string{"kube-aggregator.kubernetes.io/automanaged": how}
+		}
+		return o
+	}
+	w.create("apiregistration.k8s.io", "apiservices", made("earlier.example", "onstart"))
+	w.create("apiregistration.k8s.io", "apiservices", made("mine.example", ""))
+	w.condition("v1.earlier.example", "Local") // nothing deletes it before the next start
+	w.must(w.a.Register(t.Context()))
+	s := w.storage("apiregistration.k8s.io", "apiservices")
+	for name, want := range map[string]bool{"v1.earlier.example": false, "v1.mine.example": true, "v1.apps": true} {
+		if _, err := s.Get(t.Context(), "", name, registry.Freshness{}); apierrors.IsNotFound(err) == want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -23,22 +23,29 @@ const (
 	ownGroup = "apiregistration.k8s.io"
 )
 
-// Register makes APIServices for all that is served here. What Kubernetes itself serves is set right once, at the start; those of
-// custom resources follow the catalogue as long as KeepRegistered runs. A backend's is made if there is none, and then left alone,
-// so that somebody may let another server take its place.
+// Register makes APIServices for all that is served here. What Kubernetes itself serves is set right once, at the start, and what is not
+// served any more is deleted then; those of custom resources follow the catalogue as long as KeepRegistered runs. A backend's is made if
+// there is none, and then left alone, so that somebody may let another server take its place.
 func (a *Aggregator) Register(ctx context.Context) error {
 	storage, err := a.storage()
 	if err != nil {
 		return err
 	}
-	var all []func() error
+	list, err := storage.List(ctx, registry.ListQuery{})
+	if err != nil {
+		return err
+	}
+	all, wanted := []func() error{}, map[string]bool{}
 	for gv, custom := range a.served() {
 		how := onStart
 		if custom {
 			how = always
 		}
-		all = append(all, func() error { return a.ensure(ctx, storage, local(gv, resource.PriorityOf(gv), how), true) })
+		o := local(gv, resource.PriorityOf(gv), how)
+		wanted[o.Name] = true
+		all = append(all, func() error { return a.ensure(ctx, storage, o, true) })
 	}
+	all = append(all, func() error { return a.deleteLeftOver(ctx, storage, list, onStart, wanted) })
 	for gv, b := range a.o.Backends {
 		all = append(all, func() error {
 			return errors.Join(a.learnBackend(ctx, gv, b), a.ensure(ctx, storage, local(gv, backendPriority(b), ""), false))
@@ -152,14 +159,19 @@ func (a *Aggregator) registerCustom(ctx context.Context, s *registry.Storage) er
 			return err
 		}
 	}
+	return a.deleteLeftOver(ctx, s, list, always, wanted)
+}
+
+// deleteLeftOver deletes those APIServices that the server looks after in a certain way and does not want any more.
+func (a *Aggregator) deleteLeftOver(ctx context.Context, s *registry.Storage, list *registry.List, how string, wanted map[string]bool) error {
 	for _, o := range list.Objects {
 		present, err := decode[*v1.APIService](ctx, s, o)
-		if err != nil || present.Labels[managed] != always || wanted[present.Name] {
+		if err != nil || present.Labels[managed] != how || wanted[present.Name] {
 			continue
 		}
 		if _, err := s.Delete(ctx, "", present.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(present.UID))}, registry.WriteOptions{}); err != nil &&
 			!apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return err
+			return fmt.Errorf("delete API service %s: %w", present.Name, err)
 		}
 	}
 	return nil

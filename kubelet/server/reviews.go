@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Answers of the API server are kept for these times, as in Kubernetes.
+const (
+	keepUser, keepAllowed, keepRefused = 2 * time.Minute, 5 * time.Minute, 30 * time.Second
+	// mostKept bounds the users, and the permissions, that are kept.
+	mostKept = 4096
+	// reviewTimeout bounds a question.
+	reviewTimeout = 10 * time.Second
+)
+
+// Reviewer is how a Server asks the API server who its clients are, and what they may do. Kube and Node are required.
+type Reviewer struct {
+	Kube kubernetes.Interface
+	// Node returns the name of the node that a request is for.
+	Node func(*http.Request) string
+	// As returns the context for a node's requests. Nil uses the given context.
+	As func(ctx context.Context, node string) context.Context
+}
+
+// reviews keep the answers of the API server for a while.
+type reviews struct {
+	Reviewer
+	users, permissions *cache.LRUExpireCache
+}
+
+func newReviews(r Reviewer) *reviews {
+	return &reviews{r, cache.NewLRUExpireCache(mostKept), cache.NewLRUExpireCache(mostKept)}
+}
+
+// errUnauthorized means that nobody knows the client.
+var errUnauthorized = errors.New("Unauthorized")
+
+// within returns the context of a question about a request.
+func (v *reviews) within(r *http.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
+	if v.As != nil {
+		ctx = v.As(ctx, v.Node(r))
+	}
+	return ctx, cancel
+}
+
+// user returns who sends a request: the subject of a verified certificate, or the one whose token it has.
+func (v *reviews) user(r *http.Request) (u authenticationv1.UserInfo, err error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		subject := r.TLS.PeerCertificates[0].Subject
+		return authenticationv1.UserInfo{Username: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], "system:authenticated")}, nil
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return u, errUnauthorized
+	}
+	key := sha256.Sum256([]byte(token))
+	if known, ok := v.users.Get(key); ok {
+		return checked(known.(authenticationv1.TokenReviewStatus))
+	}
+	ctx, cancel := v.within(r)
+	defer cancel()
+	review, err := v.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return u, err
+	}
+	v.users.Add(key, review.Status, keepUser)
+	return checked(review.Status)
+}
+
+func checked(s authenticationv1.TokenReviewStatus) (authenticationv1.UserInfo, error) {
+	if !s.Authenticated {
+		return authenticationv1.UserInfo{}, errUnauthorized
+	}
+	return s.User, nil
+}
+
+// allows reports whether a user may do something with a subresource of a node.
+func (v *reviews) allows(r *http.Request, u authenticationv1.UserInfo, verb, subresource string) (bool, error) {
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User: u.Username, Groups: u.Groups, UID: u.UID,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Version: "v1", Resource: "nodes", Subresource: subresource, Name: v.Node(r)},
+	}
+	if len(u.Extra) > 0 {
+		spec.Extra = map[string]authorizationv1.ExtraValue{}
+		for k, values := range u.Extra {
+			spec.Extra[k] = authorizationv1.ExtraValue(values)
+		}
+	}
+	text, err := spec.Marshal()
+	if err != nil {
+		return false, err
+	}
+	key := sha256.Sum256(text)
+	if allowed, ok := v.permissions.Get(key); ok {
+		return allowed.(bool), nil
+	}
+	ctx, cancel := v.within(r)
+	defer cancel()
+	review, err := v.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	keep := keepRefused
+	if review.Status.Allowed {
+		keep = keepAllowed
+	}
+	v.permissions.Add(key, review.Status.Allowed, keep)
+	return review.Status.Allowed, nil
+}
+
+// verbOf returns the verb that a request needs. Commands, terminals and ports need "create", also if a WebSocket asks for them by GET: who may read
+// a node must not run anything on it. (Kubernetes' kubelet asks for "get" then.)
+func verbOf(r *http.Request) string {
+	for _, path := range []string{"/exec", "/run", "/attach", "/portForward"} {
+		if below(r.URL.Path, path) {
+			return "create"
+		}
+	}
+	return map[string]string{http.MethodPost: "create", http.MethodGet: "get", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
+}
+
+// subresourcesOf returns the subresources of a node, any of which permits a request to a path.
+func subresourcesOf(path string) []string {
+	for _, one := range []struct {
+		path         string
+		subresources []string
+	}{
+		{"/pods", []string{"pods", "proxy"}}, {"/runningpods", []string{"pods", "proxy"}}, {"/configz", []string{"configz", "proxy"}},
+		{"/stats", []string{"stats"}}, {"/metrics", []string{"metrics"}}, {"/logs", []string{"log"}},
+	} {
+		if below(path, one.path) {
+			return one.subresources
+		}
+	}
+	return []string{"proxy"}
+}
+
+func below(path, directory string) bool {
+	rest, ok := strings.CutPrefix(path, directory)
+	return ok && (rest == "" || rest[0] == '/')
+}

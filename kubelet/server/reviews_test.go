@@ -1,0 +1,105 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/millrace/millrace/kubelet/server"
+)
+
+// reviewing is an API server that knows a token, and what its owner and others may do.
+type reviewing struct {
+	*fake.Clientset
+	mu    sync.Mutex // guards asked
+	asked []string
+}
+
+func newReviewing() *reviewing {
+	r := &reviewing{Clientset: fake.NewClientset()}
+	r.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		o := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+		r.note("token " + o.Spec.Token)
+		if o.Spec.Token == "broken" {
+			return true, nil, errors.New("no answer")
+		}
+		if o.Status.Authenticated = o.Spec.Token == "good"; o.Status.Authenticated {
+			o.Status.User = authenticationv1.UserInfo{Username: "collector", Groups: []string{"g"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}
+		}
+		return true, o, nil
+	})
+	r.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		o := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+		at := o.Spec.ResourceAttributes
+		r.note(strings.Join([]string{o.Spec.User, strings.Join(o.Spec.Groups, ","), at.Verb, at.Resource, at.Subresource, at.Name}, " "))
+		switch o.Spec.User + " " + at.Verb + " " + at.Subresource {
+		case "collector get pods", "alice get proxy":
+			o.Status.Allowed = true
+		case "carol get pods":
+			return true, nil, errors.New("no answer")
+		}
+		return true, o, nil
+	})
+	return r
+}
+
+func (r *reviewing) note(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, text)
+}
+
+func (r *reviewing) questions() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.asked, "; ")
+}
+
+func TestOthersMayDoWhatTheAPIServerAllows(t *testing.T) {
+	ours, api := newAuthority(t), newReviewing()
+	call := serveWith(t, ours, &server.Reviewer{Kube: api, Node: func(*http.Request) string { return "n" },
+		As: func(ctx context.Context, _ string) context.Context { return ctx }})
+	const exec, pods = "/exec/default/web/main?command=id", "/pods"
+	for _, c := range []struct {
+		who, token, path string
+		code             int
+		text             string
+	}{
+		{"", "good", pods, 200, "PodList"},
+		{"", "good", pods, 200, "PodList"},
+		{"", "good", "/containerLogs/default/web/main", 403, "Forbidden (user=collector, verb=get, resource=nodes, subresource(s)=[proxy])\n"},
+		{"", "bad", pods, 401, "Unauthorized\n"},
+		{"", "broken", pods, 401, "Unauthorized\n"},
+		{"", "", pods, 401, "Unauthorized\n"},
+		{"alice", "", pods, 200, "PodList"},
+		{"alice", "", "/containerLogs/default/web/main", 200, "log of main"},
+		{"alice", "", exec, 403, "Forbidden (user=alice, verb=create, resource=nodes, subresource(s)=[proxy])\n"}, // what a WebSocket asks for by GET
+		{"bob", "good", pods, 403, "Forbidden (user=bob, verb=get, resource=nodes, subresource(s)=[pods proxy])\n"},
+		{"carol", "", pods, 500, "Authorization error (user=carol, verb=get, resource=nodes, subresource=pods)\n"},
+		{"api", "", "/containerLogs/default/web/main", 200, "log of main"},
+	} {
+		client := call()
+		if c.who != "" {
+			client = call(ours.pair(c.who))
+		}
+		client.token = c.token
+		if code, text := client.do("GET", c.path); code != c.code || !strings.Contains(text, c.text) {
+			t.Errorf("%q with token %q gets %d %q of %s", c.who, c.token, code, text, c.path)
+		}
+	}
+	const once = "token good; collector g get nodes pods n; collector g get nodes proxy n; token bad; token broken; " +
+		"alice system:authenticated get nodes pods n; alice system:authenticated get nodes proxy n; alice system:authenticated create nodes proxy n; " +
+		"bob system:authenticated get nodes pods n; bob system:authenticated get nodes proxy n; carol system:authenticated get nodes pods n"
+	if got := api.questions(); got != once {
+		t.Errorf("the API server was asked %s", got)
+	}
+}
