@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -61,7 +62,15 @@ type Options struct {
 	// Clients has the CA of client certificates. Names are the allowed common names; if empty, all are allowed.
 	Clients *x509.CertPool
 	Names   []string
+	TLS     TLS
 	Logger  *slog.Logger
+}
+
+// TLS limits what clients may use. Zero values mean the defaults of Go, and at least TLS 1.2.
+type TLS struct {
+	MinVersion uint16
+	Suites     []uint16
+	Curves     []tls.CurveID
 }
 
 // Access configures where a node's server listens and which clients it accepts.
@@ -77,6 +86,7 @@ type Access struct {
 	Clients *x509.CertPool
 	// Names are the allowed common names of clients. If empty, all are allowed.
 	Names []string
+	TLS   TLS
 }
 
 // Open opens the port and returns the Server. Without a CA for clients it returns nil.
@@ -95,7 +105,7 @@ func (a *Access) Open(node Node, hosts []string, log *slog.Logger) (*Server, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s for the API server: %w", a.Listen, err)
 	}
-	return New(Options{Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names, Logger: log}), nil
+	return New(Options{Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names, TLS: a.TLS, Logger: log}), nil
 }
 
 // Server serves the API server's requests. It is a loop.Runner.
@@ -186,7 +196,7 @@ func (s *Server) Run(ctx context.Context) error {
 		TLSConfig: &tls.Config{
 			GetCertificate: s.certificate, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
 			NextProtos: []string{"http/1.1"}, // streams need upgraded connections, which HTTP/2 does not have
-			MinVersion: tls.VersionTLS12,
+			MinVersion: cmp.Or(s.TLS.MinVersion, tls.VersionTLS12), CipherSuites: s.TLS.Suites, CurvePreferences: s.TLS.Curves,
 		},
 	}
 	ended := make(chan error, 1)
