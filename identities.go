@@ -26,8 +26,11 @@ func as(u auth.User, r loop.Runner) loop.Runner {
 	return loop.Func(func(ctx context.Context) error { return r.Run(auth.WithUser(ctx, u)) })
 }
 
-// asAccount returns the context of a loop, which uses its own service account in kube-system.
+// asAccount returns the context of a loop, which uses its own service account in kube-system, if it has one.
 func asAccount(ctx context.Context, name string) context.Context {
+	if controllers.Account(name) == "" {
+		return ctx
+	}
 	return auth.WithUser(ctx, auth.User{
 		Name: auth.AccountName(systemNamespace, controllers.Account(name)), Groups: append(auth.AccountGroups(systemNamespace), auth.Authenticated),
 	})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace/millrace/controllers"
 	signing "github.com/millrace/millrace/controllers/certificates"
-	claimmetrics "github.com/millrace/millrace/controllers/resourceclaim/prommetrics"
+	loopmetrics "github.com/millrace/millrace/controllers/prommetrics"
 	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet"
@@ -53,7 +53,8 @@ func (c *Cluster) startLoops(context.Context) error {
 		o := controllers.Options{RootCA: authority.CertPEM, Signing: signing.Signing{Authority: func() (signing.Authority, error) {
 			return signing.Authority{Certificate: authority.Certificate, Key: authority.Key}, nil
 		}}}
-		if o.Claims.Metrics, err = claimmetrics.New(c.metrics.Registry); err != nil {
+		o.Making.Key = c.certificates.signing
+		if err := loopmetrics.Measure(&o, c.metrics.Registry); err != nil {
 			return err
 		}
 		if c.options.Nodes > 0 || c.options.Runtime != "" {

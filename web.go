@@ -151,7 +151,7 @@ func (c *Cluster) tokens(issuer *actions.Issuer, others *oidc.Tokens, reg *regis
 	forServer := func(t auth.Tokens) auth.Tokens {
 		return auth.ForServer{Tokens: t, Audiences: c.options.Serving.Tokens.Audiences}
 	}
-	tokens := auth.Sources{issuer, forServer(&bootstraptoken.Tokens{Registry: reg})}
+	tokens := auth.Sources{issuer, forServer(&actions.SecretTokens{Issuer: issuer, Logger: c.options.Logger}), forServer(&bootstraptoken.Tokens{Registry: reg})}
 	if c.options.TokenFile != "" {
 		file, err := auth.ReadTokenFile(c.options.TokenFile)
 		if err != nil {

@@ -1,7 +1,8 @@
 package controllers
 
 // Account returns the service account in kube-system with which a loop calls the API. As in Kubernetes each loop has its own,
-// with the bootstrap role "system:controller:ACCOUNT". Usually it has the loop's name.
+// with the bootstrap role "system:controller:ACCOUNT". Usually it has the loop's name. The loop that makes tokens for accounts has none: it
+// calls the API as [Program] itself.
 func Account(loop string) string {
 	if other, ok := accounts[loop]; ok {
 		return other
@@ -37,6 +38,7 @@ var accounts = map[string]string{
 	"resourceclaim-controller":                                       "resource-claim-controller",
 	"root-ca-certificate-publisher-controller":                       "root-ca-cert-publisher",
 	"service-cidr-controller":                                        "service-cidrs-controller",
+	"serviceaccount-token-controller":                                "",
 	"service-lb-controller":                                          "service-controller",
 	"serviceaccount-controller":                                      "service-account-controller",
 	"taint-eviction-controller":                                      "node-controller",

@@ -28,6 +28,7 @@ import (
 	"github.com/millrace/millrace/controllers/ephemeralvolume"
 	"github.com/millrace/millrace/controllers/garbage"
 	"github.com/millrace/millrace/controllers/job"
+	"github.com/millrace/millrace/controllers/legacytoken"
 	"github.com/millrace/millrace/controllers/loadbalancer"
 	"github.com/millrace/millrace/controllers/localvolume"
 	"github.com/millrace/millrace/controllers/namespace"
@@ -76,14 +77,26 @@ type Options struct {
 	Autoscaling podautoscaler.Options
 	// Pods says how many finished ones may stay.
 	Pods podgc.Options
+	// Claiming says whether volumes are made for claims.
+	Claiming persistentvolume.Options
+	// Attaching says whether volumes are taken from nodes that do not answer.
+	Attaching attachdetach.Options
+	// CronJobs and Jobs say who counts what becomes of them.
+	CronJobs cronjob.Options
+	Jobs     job.Options
 	// Claims says who counts what becomes of resource claims.
 	Claims resourceclaim.Options
+	// Making says by whom tokens in secrets are signed. Without a key none are made. Its RootCA is that of these options.
+	Making legacytoken.Making
+	// Cleaning says how long a token in a secret must not have been used until it is removed.
+	Cleaning legacytoken.Cleaning
 	// Signing says by whom certificates are signed. Without an authority none are.
 	Signing certificates.Signing
 }
 
 // All returns the entries of all loops, for a [loop.Group].
 func All(options Options) []loop.Entry {
+	options.Making.RootCA = options.RootCA
 	return []loop.Entry{
 		bootstraptoken.Cleaner,
 		bootstraptoken.Signer,
@@ -91,7 +104,7 @@ func All(options Options) []loop.Entry {
 		certificates.Cleaner,
 		options.Signing.Entry(),
 		clusterrole.Entry,
-		cronjob.Entry,
+		options.CronJobs.Entry(),
 		daemonset.Entry,
 		deployment.Entry,
 		devicetainteviction.Entry,
@@ -102,8 +115,10 @@ func All(options Options) []loop.Entry {
 		endpointslice.Entry,
 		endpointslicemirroring.Entry,
 		garbage.Entry,
-		job.Entry,
+		options.Jobs.Entry(),
 		job.TTLEntry,
+		options.Making.Entry(),
+		options.Cleaning.Entry(),
 		namespace.Entry,
 		options.Ranges.Entry(),
 		options.Nodes.Entry(),
@@ -111,10 +126,10 @@ func All(options Options) []loop.Entry {
 		options.Volumes.Entry(),
 		options.Autoscaling.Entry(),
 		options.Balancers.Entry(),
-		persistentvolume.Entry,
+		options.Claiming.Entry(),
 		ephemeralvolume.Entry,
 		volumeexpand.Entry,
-		attachdetach.Entry,
+		options.Attaching.Entry(),
 		attributesclassprotection.Entry,
 		pvcprotection.Entry,
 		pvprotection.Entry,

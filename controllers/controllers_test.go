@@ -40,6 +40,7 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"horizontal-pod-autoscaler-controller",
 		"job-controller",
 		"kube-apiserver-serving-clustertrustbundle-publisher-controller",
+		"legacy-serviceaccount-token-cleaner-controller",
 		"local-volume-provisioner-controller", // our own
 		"namespace-controller",
 		"node-ipam-controller",
@@ -58,6 +59,7 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"service-cidr-controller",
 		"service-lb-controller", // our own, and off by default
 		"serviceaccount-controller",
+		"serviceaccount-token-controller",
 		"statefulset-controller",
 		"storage-version-migrator-controller",
 		"taint-eviction-controller",

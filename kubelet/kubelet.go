@@ -93,7 +93,7 @@ func New(o Options) (*Kubelet, error) {
 	}
 	k.furnish = furnish.New(volumes)
 	k.crew = worker.New(worker.Options{
-		Runtime: k.runtime, Images: k.runtime, Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
+		Runtime: k.runtime, Images: pacedImages(k.runtime, o.Pulls), Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
 		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Resize: k.resize, Record: k.recorder(), Static: source.Static,
 		Workers: workers, Logs: o.Logs, Backoff: o.Backoff, Clients: o.Clients, Logger: o.Logger,
 	})
@@ -138,7 +138,7 @@ func (k *Kubelet) sources() {
 			func(pods []*corev1.Pod) { k.config.Set(source.File, pods) }))
 	}
 	if o.ManifestURL != "" {
-		k.runners = append(k.runners, source.NewURL(source.URLOptions{URL: o.ManifestURL, Header: o.ManifestHeader, Node: o.Name, Every: o.SourceEvery, Logger: o.Logger},
+		k.runners = append(k.runners, source.NewURL(source.URLOptions{URL: o.ManifestURL, Header: o.ManifestHeader, Node: o.Name, Every: o.URLEvery, Logger: o.Logger},
 			func(pods []*corev1.Pod) { k.config.Set(source.HTTP, pods) }))
 	}
 }
@@ -160,7 +160,7 @@ func (k *Kubelet) connect() {
 	})
 	k.heartbeats = node.NewHeartbeats(node.Options{
 		Kube: c.Kube, Count: 1, Facts: func(int) node.Facts { return k.facts() }, Changed: k.health.changed,
-		LeaseEvery: o.LeaseEvery, StatusEvery: o.StatusEvery, Logger: o.Logger,
+		LeaseEvery: o.LeaseEvery, LeaseFor: o.LeaseFor, StatusEvery: o.StatusEvery, NoRegister: o.NoRegister, Logger: o.Logger,
 	})
 	k.runners = append(k.runners, k.furnish, k.heartbeats, k.reporter, k.mirrors, loop.Func(k.followServer))
 }

@@ -83,7 +83,7 @@ func (k *Kubelet) capacity() corev1.ResourceList {
 // facts returns the node's current facts for its Node object.
 func (k *Kubelet) facts() node.Facts {
 	f := node.Facts{
-		Name: k.options.Name, Addresses: k.options.Addresses, Labels: k.options.Labels, Taints: k.options.Taints,
+		Name: k.options.Name, Addresses: k.options.Addresses, Labels: k.options.Labels, Taints: k.options.Taints, ProviderID: k.options.ProviderID,
 		Annotations: map[string]string{node.LocalVolumes: k.furnish.LocalDirectory()},
 		Capacity:    k.capacity(), Reserved: k.options.Reserved, Info: k.machine.info,
 	}

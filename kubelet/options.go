@@ -49,18 +49,26 @@ type Options struct {
 	Manifests      string
 	ManifestURL    string
 	ManifestHeader http.Header
-	// SourceEvery is how often files and the URL are read: 20 s by default.
-	SourceEvery time.Duration
+	// SourceEvery is how often files are read, and URLEvery the URL: 20 s by default.
+	SourceEvery, URLEvery time.Duration
 	// Addresses are the node's addresses: the machine's first address by default.
 	Addresses []string
 	Labels    map[string]string
 	Taints    []corev1.Taint
 	// Capacity overrides the measured capacity. Reserved is subtracted from what pods may use.
-	Capacity, Reserved        corev1.ResourceList
-	ClusterDNS                []string
-	ClusterDomain             string
-	CgroupParent              string
-	LeaseEvery, StatusEvery   time.Duration
+	Capacity, Reserved corev1.ResourceList
+	ClusterDNS         []string
+	ClusterDomain      string
+	CgroupParent       string
+	// ProviderID is the node's name at the cloud provider.
+	ProviderID string
+	// NoRegister never makes the Node object. The kubelet waits until somebody else has made it.
+	NoRegister bool
+	// The node's lease is renewed each LeaseEvery and valid for LeaseFor: 10 s and 40 s. The node's status is written each StatusEvery
+	// if nothing has changed: 5 minutes.
+	LeaseEvery, LeaseFor, StatusEvery time.Duration
+	// Pulls is how many images are pulled at the same time. 0 means no limit.
+	Pulls                     int
 	Backoff                   worker.Backoff
 	Rotation                  logs.Rotation
 	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80

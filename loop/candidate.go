@@ -55,6 +55,7 @@ func (c *candidate) try(ctx context.Context) (held bool, err error) {
 		if err := c.write(ctx, c.seen); err == nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return err == nil, err
 		}
+		c.Metrics.Read()
 	}
 	lease, err := c.leases().Get(ctx, c.Lease.Name, metav1.GetOptions{})
 	switch {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,8 @@ type Clients struct {
 	Recorder Recorder
 	// Metrics counts the queues of all loops; nil counts nothing.
 	Metrics queue.Metrics
+	// Workers returns how many keys the loop of a name syncs at the same time; 0 leaves it at the loop's own number. It may be nil.
+	Workers func(loop string) int
 	Log     *slog.Logger
 	// Now is the clock.
 	Now func() time.Time
@@ -47,8 +50,8 @@ type Clients struct {
 	connection *http.Client // made from config
 }
 
-// NewClients connects to the API server of config. It does not limit the rate of requests: loops limit their retries, and servers
-// protect themselves. When the server cannot be reached, that is logged once, not for each request.
+// NewClients connects to the API server of config. It does not limit the rate of requests, unless [LimitRequests] was called: loops limit
+// their retries, and servers protect themselves. When the server cannot be reached, that is logged once, not for each request.
 func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -77,8 +80,10 @@ func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 // connect makes the clients for a configuration.
 func (c *Clients) connect(config *rest.Config) error {
 	typed := rest.CopyConfig(config)
-	typed.ContentType = "application/vnd.kubernetes.protobuf"
-	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	if typed.ContentType == "" {
+		typed.ContentType = "application/vnd.kubernetes.protobuf"
+		typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
@@ -158,6 +163,14 @@ func (c *Clients) Named(name string) *Clients {
 		named.Recorder = c.Events.For(corev1.EventSource{Component: name})
 	}
 	return &named
+}
+
+// WorkersOf returns how many keys the loop of a name syncs at the same time: its own number, unless Workers says another.
+func (c *Clients) WorkersOf(loop string, own int) int {
+	if c != nil && c.Workers != nil {
+		return cmp.Or(c.Workers(loop), own)
+	}
+	return own
 }
 
 // log returns the logger, or one that discards.

@@ -27,7 +27,22 @@ type Election struct {
 	// Overrun is called if the work has not stopped when the lease expires. From then on two processes may lead. If it is nil the
 	// process panics.
 	Overrun func()
+	// Metrics counts what becomes of the election. It may be nil.
+	Metrics ElectionMetrics
 }
+
+// ElectionMetrics receives what becomes of an election.
+type ElectionMetrics interface {
+	// Leads says whether this process leads.
+	Leads(leads bool)
+	// Read is called when the leader has to read its lease, because somebody else has written it.
+	Read()
+}
+
+type noElectionMetrics struct{}
+
+func (noElectionMetrics) Leads(bool) {}
+func (noElectionMetrics) Read()      {}
 
 // Elected runs r only while this process leads.
 //
@@ -45,6 +60,8 @@ func Elected(c *Clients, e Election, r Runner) Runner {
 		if !won {
 			return nil
 		}
+		e.Metrics.Leads(true)
+		defer e.Metrics.Leads(false)
 		term := &term{candidate: candidate, since: since, renewed: make(chan time.Time), lost: make(chan struct{})}
 		return term.run(ctx, r)
 	})
@@ -59,6 +76,10 @@ func (e Election) complete() (Election, error) {
 		return e, fmt.Errorf("election of %s: the lease (%v) must last longer than the deadline (%v), and that longer than the period (%v)",
 			e.Lease, e.LeaseDuration, e.RenewDeadline, e.RetryPeriod)
 	}
+	if e.Metrics == nil {
+		e.Metrics = noElectionMetrics{}
+	}
+	e.Metrics.Leads(false)
 	if e.Overrun == nil {
 		e.Overrun = func() {
 			panic(fmt.Sprintf("the work under the lease %s has not stopped although the lease has run out", e.Lease))

@@ -26,7 +26,7 @@ type Loop struct {
 	Name string
 	// Clients provide logger and metrics; nil means neither.
 	Clients *Clients
-	// Workers is how many keys are synced at the same time. 0 means 1.
+	// Workers is how many keys are synced at the same time, unless Clients.Workers says another number. 0 means 1.
 	Workers int
 	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show what the
 	// previous Sync of the key has written with a Writer.
@@ -51,6 +51,7 @@ func (l *Loop) AddAfter(key Key, delay time.Duration) { l.keys().AddAfter(key, d
 
 // Run watches and syncs keys until ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
+	workers := l.Clients.WorkersOf(l.Name, l.Workers)
 	for _, watch := range l.Watches {
 		following := watch.follow(l.Add)
 		defer func() {
@@ -65,7 +66,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.Add(key)
 	}
 	l.log().InfoContext(ctx, "loop runs", "loop", l.Name)
-	_ = l.keys().Run(ctx, l.Workers, l.sync) // the error is the cause of ctx, which is no failure
+	_ = l.keys().Run(ctx, workers, l.sync) // the error is the cause of ctx, which is no failure
 	return nil
 }
 

@@ -15,6 +15,9 @@ type Metrics interface {
 	Bound(attempts int, waited time.Duration)
 	// Pending is called with the number of pods in one part of the queue: active, backoff, unschedulable or gated.
 	Pending(queue string, pods int)
+	// Count is called with a function that counts what the scheduler knows, and with nil when it stops. The function is for scrapes: it
+	// looks at all pods.
+	Count(now func() Counts)
 	// PreemptionAttempt is called when victims are searched for.
 	PreemptionAttempt()
 	// Preempted is called with the number of victims of a preemption.
@@ -31,11 +34,23 @@ const (
 	Failed        Result = "error"
 )
 
+// Counts are what a scheduler knows.
+type Counts struct {
+	// Nodes, Pods and Assumed are the nodes, the pods with a node, and those whose node no watch has shown yet.
+	Nodes, Pods, Assumed int
+	// Unschedulable are the waiting pods, by what has refused them. One pod may have been refused by several rules.
+	Unschedulable map[Refuser]int
+}
+
+// Refuser is a rule of a profile.
+type Refuser struct{ Profile, Plugin string }
+
 type noMetrics struct{}
 
 func (noMetrics) Attempt(string, Result, time.Duration) {}
 func (noMetrics) Decided(time.Duration)                 {}
 func (noMetrics) Bound(int, time.Duration)              {}
 func (noMetrics) Pending(string, int)                   {}
+func (noMetrics) Count(func() Counts)                   {}
 func (noMetrics) PreemptionAttempt()                    {}
 func (noMetrics) Preempted(int)                         {}

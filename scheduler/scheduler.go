@@ -27,6 +27,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	t := newTerm(s.options)
 	watching := t.follow()
 	defer t.clearSizes()
+	s.options.Metrics.Count(t.counts)
+	defer s.options.Metrics.Count(nil)
 	defer watching.close()
 	if err := watching.synced(ctx); err != nil {
 		if ctx.Err() != nil {

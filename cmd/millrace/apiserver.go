@@ -66,7 +66,7 @@ func apiserverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			warnOfUnused(c.Flags(), log)
+			unusedOfServer.warn(c.Flags(), "kube-apiserver", log)
 			return f.serve(ctx, c.OutOrStdout(), o, "--bind-address and --secure-port")
 		}),
 	}
@@ -77,7 +77,7 @@ func apiserverCommand() *cobra.Command {
 func (f *apiserverFlags) register(c *cobra.Command) {
 	f.add(c)
 	fl := c.Flags()
-	addUnused(fl)
+	unusedOfServer.add(fl)
 	f.version.add(fl)
 	fl.StringVar(&f.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	fl.IntVar(&f.port, "secure-port", 6443, "port to listen on; 0 takes a free one")

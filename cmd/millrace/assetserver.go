@@ -41,7 +41,7 @@ func assetServerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			warnOfUnused(c.Flags(), log)
+			unusedOfServer.warn(c.Flags(), "kube-apiserver", log)
 			return serveAsset(ctx, o)
 		}),
 	}

@@ -39,7 +39,7 @@ func dnsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			tells, err := f.plain.serve(ctx, clients)
+			tells, err := f.plain.serve(ctx, f.registry, clients)
 			if err != nil {
 				return err
 			}

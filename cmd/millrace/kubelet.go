@@ -5,14 +5,15 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -22,28 +23,41 @@ import (
 	"github.com/millrace/millrace/kubelet/logs"
 	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/server"
+	"github.com/millrace/millrace/kubelet/worker"
 	"github.com/millrace/millrace/loop"
 )
 
 // kubeletFlags are the flags of `millrace kubelet`, under the kubelet's names.
 type kubeletFlags struct {
 	clientFlags
+	version                     versionFlag
+	file, dropIns               string
 	runtime, name, root         string
 	manifests, manifestURL      string
+	manifestHeaders             headers
+	fileEvery, urlEvery         time.Duration
 	address, nodeIP             string
 	port, nodes                 int
+	healthAddress               string
+	healthPort                  int
 	clientCA, certFile, keyFile string
+	tls                         tlsFlags
 	labels                      map[string]string
 	taints, dns                 []string
-	domain                      string
+	domain, providerID          string
+	register, serialPulls       bool
+	pulls                       int
+	statusEvery                 time.Duration
 	logSize                     string
 	logFiles, maxPods           int
 	imageHigh, imageLow         int
 	imageRest, pressureHolds    time.Duration
 	eviction                    []string
-	reserved                    map[string]string
+	reserved, kubeReserved      map[string]string
 	cgroupRoot                  string
 	joining                     joinFlags
+	// inFile is what only the file can say.
+	inFile inFile
 }
 
 func kubeletCommand() *cobra.Command {
@@ -55,24 +69,39 @@ func kubeletCommand() *cobra.Command {
 			"With --nodes it runs hollow nodes instead, whose containers are fake. Without a kubeconfig it runs standalone,\n" +
 			"with the pods of --pod-manifest-path.",
 		Args: cobra.NoArgs,
-		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error { return f.run(ctx, c.OutOrStdout()) }),
+		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if f.version.print(c.OutOrStdout()) {
+				return nil
+			}
+			return f.run(ctx, c)
+		}),
 	}
+	f.registerAll(c)
+	return c
+}
+
+func (f *kubeletFlags) registerAll(c *cobra.Command) {
 	f.add(c)
-	f.joining.add(c)
 	fl := c.Flags()
+	f.pace.add(fl)
+	f.joining.add(c)
+	f.version.add(fl)
+	f.tls.addBasic(fl)
+	unusedByKubelet.add(fl)
+	f.addNode(fl)
+	f.addSources(fl)
+	fl.StringVar(&f.file, "config", "", "file with a KubeletConfiguration; flags override it")
+	fl.StringVar(&f.dropIns, "config-dir", "", "directory of files *.conf, which change what --config says, in the order of their names")
 	fl.StringVar(&f.runtime, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock", "socket of the container runtime")
 	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: the host name); with --nodes the prefix of the nodes' names (default: hollow)")
 	fl.StringVar(&f.root, "root-dir", "/var/lib/millrace/kubelet", "directory for volumes and other files")
-	fl.StringVar(&f.manifests, "pod-manifest-path", "", "file or directory with manifests of static pods")
-	fl.StringVar(&f.manifestURL, "manifest-url", "", "URL with a manifest of static pods")
 	fl.StringVar(&f.address, "address", "0.0.0.0", "listen address of the kubelet's server")
 	fl.IntVar(&f.port, "port", 10250, "port of the kubelet's server; hollow nodes use a free one")
-	fl.StringVar(&f.nodeIP, "node-ip", "", "addresses of the node, separated by commas (default: the machine's first address)")
+	fl.StringVar(&f.healthAddress, "healthz-bind-address", "127.0.0.1", "listen address of /healthz, without TLS")
+	fl.IntVar(&f.healthPort, "healthz-port", 10248, "port of /healthz; 0: none. Hollow nodes have none")
 	fl.StringVar(&f.clientCA, "client-ca-file", "", "CA certificates of clients, which is the API server (default: those of the kubeconfig)")
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: a self-signed one)")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
-	fl.StringToStringVar(&f.labels, "node-labels", nil, "labels of the node: key=value, separated by commas")
-	fl.StringSliceVar(&f.taints, "register-with-taints", nil, "taints of the node: key=value:effect, separated by commas")
 	fl.StringSliceVar(&f.dns, "cluster-dns", nil, "DNS servers of pods")
 	fl.StringVar(&f.domain, "cluster-domain", "cluster.local", "DNS domain of the cluster")
 	fl.StringVar(&f.logSize, "container-log-max-size", "10Mi", "maximum size of a container's log file before it is rotated")
@@ -85,8 +114,28 @@ func kubeletCommand() *cobra.Command {
 	fl.DurationVar(&f.pressureHolds, "eviction-pressure-transition-period", 5*time.Minute, "how long a pressure condition stays after the shortage has ended")
 	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "resources reserved for the system: cpu=200m,memory=1Gi")
 	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "parent cgroup of all pods (default: the runtime decides)")
+	fl.BoolVar(&f.serialPulls, "serialize-image-pulls", false, "pull one image at a time")
 	fl.IntVar(&f.nodes, "nodes", 0, "run this number of hollow nodes instead of a real one")
-	return c
+}
+
+// addNode adds the flags for the Node object.
+func (f *kubeletFlags) addNode(fl *pflag.FlagSet) {
+	fl.StringVar(&f.nodeIP, "node-ip", "", "addresses of the node, separated by commas (default: the machine's first address)")
+	fl.StringToStringVar(&f.labels, "node-labels", nil, "labels of the node: key=value, separated by commas")
+	fl.StringSliceVar(&f.taints, "register-with-taints", nil, "taints of the node: key=value:effect, separated by commas")
+	fl.BoolVar(&f.register, "register-node", true, "make the Node object; without it the kubelet waits until somebody else has made it")
+	fl.StringVar(&f.providerID, "provider-id", "", "name of the node at the cloud provider")
+	fl.DurationVar(&f.statusEvery, "node-status-update-frequency", 0, "how often the node's status is written even if nothing has changed (default 5m0s)")
+	fl.StringToStringVar(&f.kubeReserved, "kube-reserved", nil, "resources reserved for Kubernetes: cpu=200m,memory=1Gi; --system-reserved is added")
+}
+
+// addSources adds the flags for static pods.
+func (f *kubeletFlags) addSources(fl *pflag.FlagSet) {
+	fl.StringVar(&f.manifests, "pod-manifest-path", "", "file or directory with manifests of static pods")
+	fl.StringVar(&f.manifestURL, "manifest-url", "", "URL with a manifest of static pods")
+	fl.Var(&f.manifestHeaders, "manifest-url-header", "headers of requests to --manifest-url: name:value, separated by commas; may be repeated")
+	fl.DurationVar(&f.fileEvery, "file-check-frequency", 20*time.Second, "how often --pod-manifest-path is read")
+	fl.DurationVar(&f.urlEvery, "http-check-frequency", 20*time.Second, "how often --manifest-url is read")
 }
 
 // prefix returns the prefix of hollow nodes' names. Several processes need different prefixes.
@@ -97,7 +146,10 @@ func (f *kubeletFlags) prefix() string {
 	return f.name + "-"
 }
 
-func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
+func (f *kubeletFlags) run(ctx context.Context, c *cobra.Command) error {
+	if err := f.read(c.Flags()); err != nil {
+		return err
+	}
 	taints, err := parseTaints(f.taints)
 	if err != nil {
 		return err
@@ -105,14 +157,19 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	if f.nodes < 0 {
 		return fmt.Errorf("--nodes %d is less than none", f.nodes)
 	}
-	if f.port < 0 || f.port > 65535 {
-		return fmt.Errorf("--port %d is not a port", f.port)
+	for flag, port := range map[string]int{"port": f.port, "healthz-port": f.healthPort} {
+		if port < 0 || port > 65535 {
+			return fmt.Errorf("--%s %d is not a port", flag, port)
+		}
 	}
 	if f.nodes == 0 && f.kubeconfig == "" && f.joining.bootstrap+f.joining.token == "" && f.manifests+f.manifestURL != "" {
-		return f.alone(ctx)
+		return f.alone(ctx, c.Flags())
 	}
-	clients, config, identity, err := f.join(ctx, out)
+	clients, config, identity, err := f.join(ctx, c.OutOrStdout())
 	if err != nil {
+		return err
+	}
+	if err := f.warn(c.Flags(), clients.Log); err != nil {
 		return err
 	}
 	access, certificates, err := f.access(config.CAData, clients)
@@ -134,7 +191,23 @@ func (f *kubeletFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return loop.Run(ctx, clients, node, identity, certificates, loop.Func(tidy))
+	health, err := f.serveHealth(ctx, clients)
+	if err != nil {
+		return err
+	}
+	return loop.Run(ctx, clients, node, identity, certificates, health, loop.Func(tidy))
+}
+
+// serveHealth serves /healthz of a real node without TLS.
+func (f *kubeletFlags) serveHealth(ctx context.Context, clients *loop.Clients) (loop.Runner, error) {
+	if f.nodes > 0 || f.healthPort == 0 {
+		return loop.Join(), nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(f.healthAddress, strconv.Itoa(f.healthPort)))
+	if err != nil {
+		return nil, fmt.Errorf("--healthz-port: %w", err)
+	}
+	return loop.Serve(listener, loop.Endpoints(clients, nil)), nil
 }
 
 // A kubelet releases unused memory soon after its start, and then every few minutes. It has so little load that measuring it is
@@ -160,9 +233,12 @@ func tidy(ctx context.Context) error {
 }
 
 // alone runs a standalone kubelet.
-func (f *kubeletFlags) alone(ctx context.Context) error {
+func (f *kubeletFlags) alone(ctx context.Context, fl *pflag.FlagSet) error {
 	log, err := f.log.logger(os.Stderr)
 	if err != nil {
+		return err
+	}
+	if err := f.warn(fl, log); err != nil {
 		return err
 	}
 	o, err := f.options()
@@ -179,7 +255,10 @@ func (f *kubeletFlags) alone(ctx context.Context) error {
 
 func (f *kubeletFlags) options() (kubelet.Options, error) {
 	o := kubelet.Options{
-		Name: f.name, Socket: f.runtime, Root: f.root, Manifests: f.manifests, ManifestURL: f.manifestURL, Labels: f.labels,
+		Name: f.name, Socket: f.runtime, Root: f.root, Logs: f.inFile.podLogs, Manifests: f.manifests, ManifestURL: f.manifestURL,
+		ManifestHeader: http.Header(f.manifestHeaders), SourceEvery: f.fileEvery, URLEvery: f.urlEvery, Labels: f.labels,
+		ProviderID: f.providerID, NoRegister: !f.register, StatusEvery: f.statusEvery, LeaseFor: f.inFile.lease, LeaseEvery: f.inFile.lease / 4,
+		Pulls: f.pulls, Backoff: worker.Backoff{Max: f.inFile.restartAfter},
 		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
 		CgroupParent: f.cgroupRoot, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
 		ImageRest: f.imageRest, PressureHolds: f.pressureHolds,
@@ -190,8 +269,13 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 		return o, fmt.Errorf("--container-log-max-size: %q is no size", f.logSize)
 	}
 	o.Rotation.Size = size.Value()
-	if o.Reserved, err = quantities(f.reserved); err != nil {
-		return o, fmt.Errorf("--system-reserved: %w", err)
+	if f.serialPulls {
+		o.Pulls = 1
+	}
+	for flag, words := range map[string]map[string]string{"system-reserved": f.reserved, "kube-reserved": f.kubeReserved} {
+		if err := reserve(&o.Reserved, words); err != nil {
+			return o, fmt.Errorf("--%s: %w", flag, err)
+		}
 	}
 	if len(f.eviction) > 0 {
 		words := map[string]string{}
@@ -209,25 +293,31 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 	return o, nil
 }
 
-func quantities(words map[string]string) (corev1.ResourceList, error) {
-	var all corev1.ResourceList
+// reserve adds quantities to those that are reserved.
+func reserve(all *corev1.ResourceList, words map[string]string) error {
 	for name, text := range words {
 		q, err := resource.ParseQuantity(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", name, text, err)
+			return fmt.Errorf("%s=%s: %w", name, text, err)
 		}
-		if all == nil {
-			all = corev1.ResourceList{}
+		if *all == nil {
+			*all = corev1.ResourceList{}
 		}
-		all[corev1.ResourceName(name)] = q
+		q.Add((*all)[corev1.ResourceName(name)])
+		(*all)[corev1.ResourceName(name)] = q
 	}
-	return all, nil
+	return nil
 }
 
 // access accepts clients with a certificate of the CA in --client-ca-file or, without it, of the kubeconfig's CA. The returned
 // runner reloads or renews the serving certificate.
 func (f *kubeletFlags) access(authorities []byte, clients *loop.Clients) (server.Access, loop.Runner, error) {
 	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}}
+	shape, err := f.tls.options()
+	if err != nil {
+		return a, nil, err
+	}
+	a.TLS = server.TLS{MinVersion: shape.MinVersion, Suites: shape.CipherSuites, Curves: shape.Curves}
 	if f.clientCA != "" {
 		text, err := os.ReadFile(f.clientCA)
 		if err != nil {

@@ -21,8 +21,8 @@ func (f *plainFlags) add(c *cobra.Command, health, metrics string) {
 }
 
 // serve opens the ports. The returned runner serves them.
-func (f *plainFlags) serve(ctx context.Context, clients *loop.Clients) (loop.Runner, error) {
-	told, err := newTelling(clients, nil)
+func (f *plainFlags) serve(ctx context.Context, registry *prometheus.Registry, clients *loop.Clients) (loop.Runner, error) {
+	told, err := newTelling(registry, clients, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/kube-proxy/config/v1alpha1"
 	"sigs.k8s.io/yaml"
@@ -98,12 +99,12 @@ func (f *proxyFlags) run(ctx context.Context, c *cobra.Command) error {
 	if len(ignored) > 0 {
 		clients.Log.WarnContext(ctx, "fields of the configuration have no effect", "fields", ignored)
 	}
-	return runProxy(ctx, clients, file, o)
+	return runProxy(ctx, f.registry, clients, file, o)
 }
 
 // runProxy runs the proxy, and serves its health and metrics.
-func runProxy(ctx context.Context, clients *loop.Clients, file *config.File, o services.Options) error {
-	told, err := newTelling(clients, nil)
+func runProxy(ctx context.Context, registry *prometheus.Registry, clients *loop.Clients, file *config.File, o services.Options) error {
+	told, err := newTelling(registry, clients, nil)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 type schedulerFlags struct {
 	clientFlags
 	electionFlags
+	version       versionFlag
 	secure        secureFlags
 	file, writeTo string
 	maxWait       time.Duration
@@ -33,16 +33,28 @@ func schedulerCommand() *cobra.Command {
 		Short: "Run the scheduler alone",
 		Long:  "Run the scheduler alone, with the flags of kube-scheduler, against any Kubernetes API server.",
 		Args:  cobra.NoArgs,
-		RunE:  untilSignal(func(ctx context.Context, c *cobra.Command) error { return f.run(ctx, c) }),
+		RunE: untilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if f.version.print(c.OutOrStdout()) {
+				return nil
+			}
+			return f.run(ctx, c)
+		}),
 	}
-	f.clientFlags.add(c)
-	f.electionFlags.add(c, "kube-scheduler")
-	f.secure.add(c, 10259)
+	f.register(c)
+	return c
+}
+
+func (f *schedulerFlags) register(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.file, "config", "", "file with a KubeSchedulerConfiguration; flags override it")
+	f.clientFlags.add(c)
+	f.pace.add(fl)
+	f.electionFlags.add(c, "kube-scheduler")
+	f.version.add(fl)
+	f.secure.add(c, 10259)
+	unusedByClients.add(fl)
+	fl.StringVar(&f.file, "config", "", "file with a KubeSchedulerConfiguration; flags for leader election override it, and it overrides those for clients and profiles")
 	fl.StringVar(&f.writeTo, "write-config-to", "", "write the configuration with all defaults to this file, and exit")
 	fl.DurationVar(&f.maxWait, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "how long an unschedulable pod waits before it is tried again although nothing has changed")
-	return c
 }
 
 func (f *schedulerFlags) run(ctx context.Context, c *cobra.Command) error {
@@ -53,6 +65,9 @@ func (f *schedulerFlags) run(ctx context.Context, c *cobra.Command) error {
 			return fmt.Errorf("--config: %w", err)
 		}
 		f.take(c, file)
+		if err := f.takeExplicit(); err != nil {
+			return fmt.Errorf("--config: %w", err)
+		}
 	}
 	if f.writeTo != "" {
 		return writeConfig(f.writeTo, file)
@@ -61,8 +76,14 @@ func (f *schedulerFlags) run(ctx context.Context, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	runners, tells, clients, err := f.runners(ctx, c.OutOrStdout(), file)
+	if err := f.secure.check(); err != nil {
+		return err
+	}
+	runners, tells, clients, err := f.runners(ctx, c, file)
 	if err != nil {
+		return err
+	}
+	if election, err = measured(election, f.registry); err != nil {
 		return err
 	}
 	if election != nil {
@@ -71,7 +92,7 @@ func (f *schedulerFlags) run(ctx context.Context, c *cobra.Command) error {
 	return loop.Run(ctx, clients, runners, tells)
 }
 
-// take sets the flags that were not given from the file.
+// take sets the flags that were not given from the file, and those that a file overrides.
 func (f *schedulerFlags) take(c *cobra.Command, file *config.File) {
 	given := func(name string) bool { return c.Flags().Changed(name) }
 	e := &file.LeaderElection
@@ -81,17 +102,45 @@ func (f *schedulerFlags) take(c *cobra.Command, file *config.File) {
 		"leader-elect-lease-duration":     func() { f.lease = e.LeaseDuration.Duration },
 		"leader-elect-renew-deadline":     func() { f.renew = e.RenewDeadline.Duration },
 		"leader-elect-retry-period":       func() { f.retry = e.RetryPeriod.Duration },
-		"leader-elect-resource-name":      func() { f.name = e.ResourceName },
+		"leader-elect-resource-lock":      func() { f.lock = e.ResourceLock },
+		"leader-elect-resource-name":      func() { f.electionFlags.name = e.ResourceName },
 		"leader-elect-resource-namespace": func() { f.namespace = e.ResourceNamespace },
 	} {
 		if !given(name) {
 			set()
 		}
 	}
+	f.pace.contentType = file.ClientConnection.ContentType
+	f.secure.profiling = *file.EnableProfiling
+}
+
+// takeExplicit sets what the file itself says. The defaults of kube-scheduler, a limit of 50 requests per second and a profile of what
+// goroutines wait for, do not apply here: they would only cost time.
+func (f *schedulerFlags) takeExplicit() error {
+	text, err := os.ReadFile(f.file)
+	if err != nil {
+		return err
+	}
+	said := struct {
+		ClientConnection struct {
+			QPS   float32 `json:"qps"`
+			Burst *int    `json:"burst"`
+		} `json:"clientConnection"`
+		EnableContentionProfiling bool `json:"enableContentionProfiling"`
+	}{}
+	if err := yaml.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	f.pace.perSecond, f.secure.contention = said.ClientConnection.QPS, said.EnableContentionProfiling
+	f.pace.burst = 100
+	if b := said.ClientConnection.Burst; b != nil {
+		f.pace.burst = *b
+	}
+	return nil
 }
 
 // runners connects to the API server and returns the scheduler, and the server of its health and metrics.
-func (f *schedulerFlags) runners(ctx context.Context, out io.Writer, file *config.File) (schedules, tells loop.Runner, clients *loop.Clients, err error) {
+func (f *schedulerFlags) runners(ctx context.Context, c *cobra.Command, file *config.File) (schedules, tells loop.Runner, clients *loop.Clients, err error) {
 	if f.maxWait <= 0 {
 		return nil, nil, nil, errors.New("--pod-max-in-unschedulable-pods-duration is not more than 0")
 	}
@@ -99,11 +148,12 @@ func (f *schedulerFlags) runners(ctx context.Context, out io.Writer, file *confi
 	if err := config.Apply(file, &o); err != nil {
 		return nil, nil, nil, err
 	}
-	clients, reached, err := f.clients(out)
+	clients, reached, err := f.clients(c.OutOrStdout())
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	told, err := newTelling(clients, func() map[string]any { return map[string]any{"componentconfig": file} })
+	unusedByClients.warn(c.Flags(), "kube-scheduler", clients.Log)
+	told, err := newTelling(f.registry, clients, func() map[string]any { return map[string]any{"componentconfig": file} })
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -4,29 +4,32 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/millrace/millrace/kubelet/credentials"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/loop/secure"
 	"github.com/millrace/millrace/queue/prommetrics"
+	"github.com/millrace/millrace/server/pki"
 )
 
 // secureFlags configure the HTTPS port for health and metrics, under the names of kube-controller-manager and kube-scheduler.
 type secureFlags struct {
-	address, clientCA, certFile, keyFile, delegate, authorize string
-	port                                                      int
-	open                                                      []string
+	address, clientCA, certFile, keyFile string
+	port                                 int
+	tls                                  tlsFlags
+	profiling, contention                bool
+	access                               accessFlags
 }
 
 func (f *secureFlags) add(c *cobra.Command, port int) {
@@ -36,9 +39,29 @@ func (f *secureFlags) add(c *cobra.Command, port int) {
 	fl.StringVar(&f.clientCA, "client-ca-file", "", "CA certificates of clients (default: those of the kubeconfig)")
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate; it is reloaded when it changes (default: a self-signed one)")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
-	fl.StringVar(&f.delegate, "authentication-kubeconfig", "", "kubeconfig of the API server that authenticates clients' tokens (default: as --kubeconfig)")
-	fl.StringVar(&f.authorize, "authorization-kubeconfig", "", "kubeconfig of the API server that authorizes clients (default: as --kubeconfig)")
-	fl.StringSliceVar(&f.open, "authorization-always-allow-paths", []string{"/healthz", "/readyz", "/livez"}, `paths that need no authorization; one that ends in "/*" includes all paths below`)
+	f.tls.add(fl)
+	fl.BoolVar(&f.profiling, "profiling", true, "serve profiles of this process below /debug/pprof")
+	fl.BoolVar(&f.contention, "contention-profiling", false, "also profile what goroutines wait for, which costs each one that waits")
+	f.access.add(fl)
+}
+
+// check reports flags that do not fit together, and files that cannot be read.
+func (f *secureFlags) check() error {
+	switch {
+	case net.ParseIP(f.address) == nil:
+		return fmt.Errorf("--bind-address %q is not an IP address", f.address)
+	case f.port < 0 || f.port > 65535:
+		return fmt.Errorf("--secure-port %d is not a port", f.port)
+	case (f.certFile == "") != (f.keyFile == ""):
+		return errors.New("--tls-cert-file and --tls-private-key-file belong together: give both or neither")
+	}
+	if _, err := f.tls.options(); err != nil {
+		return err
+	}
+	return files(map[string]string{
+		"client-ca-file": f.clientCA, "tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "requestheader-client-ca-file": f.access.proxies,
+		"authentication-kubeconfig": f.access.authenticate, "authorization-kubeconfig": f.access.authorize,
+	})
 }
 
 // telling has what is served on the HTTPS port.
@@ -48,9 +71,9 @@ type telling struct {
 	checks  []secure.Check
 }
 
-// newTelling makes the metrics of a process, including those of the clients' queues.
-func newTelling(clients *loop.Clients, config func() map[string]any) (*telling, error) {
-	t := &telling{metrics: prometheus.NewRegistry(), config: config}
+// newTelling adds metrics to those of a process, including those of the clients' queues.
+func newTelling(metrics *prometheus.Registry, clients *loop.Clients, config func() map[string]any) (*telling, error) {
+	t := &telling{metrics: metrics, config: config}
 	t.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 	var err error
 	if clients.Metrics, err = prommetrics.New(t.metrics); err != nil {
@@ -64,54 +87,82 @@ func newTelling(clients *loop.Clients, config func() map[string]any) (*telling, 
 	return t, nil
 }
 
-// serve opens the port. The returned runner serves it and reloads the certificate.
+// serve opens the port. The returned runner serves it and reloads the certificates.
 func (f *secureFlags) serve(ctx context.Context, clients *loop.Clients, authorities []byte, t *telling) (loop.Runner, error) {
+	if f.profiling && f.contention {
+		runtime.SetBlockProfileRate(1)
+	}
 	if f.port == 0 {
 		return loop.Join(), nil
 	}
-	kube, err := f.kube(clients)
-	if err != nil {
-		return nil, err
-	}
-	o := secure.Options{Kube: kube, Open: f.open, Checks: t.checks, Metrics: t.metrics, Configuration: t.config, Logger: clients.Log, Hosts: []string{f.address}}
+	o := secure.Options{Checks: t.checks, Metrics: t.metrics, Configuration: t.config, Logger: clients.Log, Profiling: f.profiling}
 	if f.clientCA != "" {
+		var err error
 		if authorities, err = os.ReadFile(f.clientCA); err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 	}
+	hints := x509.NewCertPool() // clients choose their certificate by it
 	if len(authorities) > 0 {
 		o.Clients = x509.NewCertPool()
 		if !o.Clients.AppendCertsFromPEM(authorities) {
 			return nil, fmt.Errorf("--client-ca-file: no PEM certificate is there")
 		}
+		hints.AppendCertsFromPEM(authorities)
 	}
-	watched := loop.Join()
-	if f.certFile != "" || f.keyFile != "" {
-		pair, err := credentials.WatchFiles(f.certFile, f.keyFile, clients.Log)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
-		}
-		o.Certificate, watched = func() (*tls.Certificate, error) { return pair.Get() }, pair
+	if err := f.access.apply(&o, clients, hints); err != nil {
+		return nil, err
+	}
+	watched, err := f.configureTLS(&o, clients.Log, hints)
+	if err != nil {
+		return nil, err
 	}
 	server, err := secure.Open(ctx, net.JoinHostPort(f.address, strconv.Itoa(f.port)), o)
 	if err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}
-	return loop.Join(server, watched), nil
+	return loop.Join(append(watched, server)...), nil
 }
 
-// kube returns the client for TokenReviews and SubjectAccessReviews.
-func (f *secureFlags) kube(clients *loop.Clients) (kubernetes.Interface, error) {
-	path := f.delegate
-	if path == "" {
-		path = f.authorize
-	}
-	if path == "" {
-		return clients.Kube, nil
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+// configureTLS sets the TLS of the port. The returned runners reload the certificates.
+func (f *secureFlags) configureTLS(o *secure.Options, log *slog.Logger, hints *x509.CertPool) ([]loop.Runner, error) {
+	shape, err := f.tls.options()
 	if err != nil {
-		return nil, fmt.Errorf("--authentication-kubeconfig: %w", err)
+		return nil, err
 	}
-	return kubernetes.NewForConfig(config)
+	server := pki.ServerOptions{
+		Clients: func() *x509.CertPool { return hints }, MinVersion: shape.MinVersion, Suites: shape.CipherSuites, Curves: shape.Curves,
+	}
+	var watched []loop.Runner
+	watch := func(flags, cert, key string) (func() *tls.Certificate, error) {
+		pair, err := pki.WatchPair(log, cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flags, err)
+		}
+		watched = append(watched, loop.Func(func(ctx context.Context) error {
+			_ = pair.Run(ctx) // it ends with ctx, and returns that
+			return nil
+		}))
+		return pair.Get, nil
+	}
+	if f.certFile != "" {
+		if server.Serving, err = watch("--tls-cert-file and --tls-private-key-file", f.certFile, f.keyFile); err != nil {
+			return nil, err
+		}
+	} else {
+		made, err := secure.SelfSigned(f.address)
+		if err != nil {
+			return nil, err
+		}
+		server.Serving = func() *tls.Certificate { return made }
+	}
+	for _, n := range shape.Named {
+		serving, err := watch("--tls-sni-cert-key", n.CertFile, n.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		server.Named = append(server.Named, pki.NamedCertificate{Names: n.Names, Serving: serving})
+	}
+	o.TLS = pki.ServerTLS(server)
+	return watched, nil
 }

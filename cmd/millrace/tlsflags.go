@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// tlsFlags configure the TLS of the server's port, under kube-apiserver's names.
+// tlsFlags configure the TLS of a port, under the names of Kubernetes' programs.
 type tlsFlags struct {
 	minVersion string
 	suites     []string
@@ -21,10 +21,15 @@ type tlsFlags struct {
 }
 
 func (f *tlsFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.minVersion, "tls-min-version", "", "oldest version of TLS that is accepted: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13 (default: VersionTLS12)")
-	fl.StringSliceVar(&f.suites, "tls-cipher-suites", nil, "cipher suites that are accepted for TLS 1.2 and older, by Go's names (default: those of Go)")
+	f.addBasic(fl)
 	fl.Int32SliceVar(&f.curves, "tls-curve-preferences", nil, "key exchanges that are accepted, by the numbers of Go's CurveID; their order does not matter (default: those of Go)")
 	fl.Var(&f.named, "tls-sni-cert-key", "certificate and key for clients that ask for certain names: cert,key[:name,...] (default: the names in the certificate); may be repeated")
+}
+
+// addBasic adds the flags that the kubelet has, too.
+func (f *tlsFlags) addBasic(fl *pflag.FlagSet) {
+	fl.StringVar(&f.minVersion, "tls-min-version", "", "oldest version of TLS that is accepted: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13 (default: VersionTLS12)")
+	fl.StringSliceVar(&f.suites, "tls-cipher-suites", nil, "cipher suites that are accepted for TLS 1.2 and older, by Go's names (default: those of Go)")
 }
 
 // options returns the options that the flags name.

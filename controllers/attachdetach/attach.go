@@ -205,7 +205,7 @@ func (r *controller) mayDetach(node *corev1.Node, volume corev1.UniqueVolumeName
 		}
 	}
 	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && !r.NeverForce {
 			wait = c.LastTransitionTime.Add(forceAfter).Sub(r.clients.Now())
 			return wait, wait <= 0
 		}

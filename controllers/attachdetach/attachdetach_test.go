@@ -27,6 +27,11 @@ type world struct {
 
 func inWorld(t *testing.T, f func(w world)) {
 	t.Helper()
+	withOptions(t, attachdetach.Options{}, f)
+}
+
+func withOptions(t *testing.T, o attachdetach.Options, f func(w world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := world{t, looptest.New(t, millracetest.API(t))}
 		looptest.Namespace(w.Server, "a")
@@ -46,7 +51,7 @@ func inWorld(t *testing.T, f func(w world)) {
 		looptest.Create(w.Server, "persistentvolumeclaims", "a", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: modes, StorageClassName: &class, Resources: corev1.VolumeResourceRequirements{Requests: size},
 		}})
-		looptest.Start(t, w.Clients(), attachdetach.Entry, persistentvolume.Entry)
+		looptest.Start(t, w.Clients(), o.Entry(), persistentvolume.Options{}.Entry())
 		w.pass(time.Minute)
 		f(w)
 	})
@@ -150,16 +155,21 @@ func TestAVolumeOfOneNodeIsNotAttachedToAnother(t *testing.T) {
 	})
 }
 
+// fail lets a node fail that runs a pod with the volume, and deletes the pod.
+func (w world) fail(node string) {
+	w.pod("p", node)
+	looptest.Edit(w.Server, "nodes", "", node, func(n *corev1.Node) {
+		n.Status.VolumesInUse = []corev1.UniqueVolumeName{unique}
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, metav1.Now()
+	})
+	if err := w.Kube.CoreV1().Pods("a").Delete(w.Context(), "p", *metav1.NewDeleteOptions(0)); err != nil {
+		w.Fatal(err)
+	}
+}
+
 func TestANodeThatIsNotReadyLosesItsVolumesAfterAWhile(t *testing.T) {
 	inWorld(t, func(w world) {
-		w.pod("p", "n")
-		looptest.Edit(w.Server, "nodes", "", "n", func(n *corev1.Node) {
-			n.Status.VolumesInUse = []corev1.UniqueVolumeName{unique}
-			n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, metav1.Now()
-		})
-		if err := w.Kube.CoreV1().Pods("a").Delete(w.Context(), "p", *metav1.NewDeleteOptions(0)); err != nil {
-			w.Fatal(err)
-		}
+		w.fail("n")
 		w.pass(5 * time.Minute)
 		w.attached("n")
 		w.pass(2 * time.Minute)
@@ -172,6 +182,19 @@ func TestADriverCanDoWithoutAttachments(t *testing.T) {
 		no := false
 		looptest.Create(w.Server, "csidrivers", "", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{AttachRequired: &no}})
 		w.pod("p", "n")
+		w.attached("")
+	})
+}
+
+func TestANodeKeepsItsVolumesIfTheyAreNeverDetachedByForce(t *testing.T) {
+	withOptions(t, attachdetach.Options{NeverForce: true}, func(w world) {
+		w.fail("n")
+		w.pass(10 * time.Minute)
+		w.attached("n")
+		looptest.Edit(w.Server, "nodes", "", "n", func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+		})
+		w.pass(2 * time.Minute)
 		w.attached("")
 	})
 }

@@ -13,9 +13,22 @@ import (
 const name = "persistentvolume-attach-detach-controller"
 
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"attachdetach"}, Source: "attachdetach-controller", New: New}
+func (o Options) Entry() loop.Entry {
+	return loop.Entry{
+		Name: name, Aliases: []string{"attachdetach"}, Source: "attachdetach-controller",
+		New: func(c *loop.Clients) (loop.Runner, error) { return New(c, o) },
+	}
+}
+
+// Options configure the loop.
+type Options struct {
+	// NeverForce keeps the volumes of a node that is not ready attached until the kubelet has unmounted them. By default they are
+	// detached after 6 minutes.
+	NeverForce bool
+}
 
 type controller struct {
+	Options
 	recorder    loop.Recorder
 	clients     *loop.Clients
 	pods        *informer.Shared[*podview.Pod]
@@ -47,8 +60,9 @@ var (
 )
 
 // New returns the loop. One part of it has volumes as keys, the other one nodes.
-func New(c *loop.Clients) (loop.Runner, error) {
+func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	r := &controller{
+		Options:  o,
 		recorder: c.Recorder, clients: c, pods: podview.Informer(c),
 		claims:      loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))),
 		volumes:     loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumes())),

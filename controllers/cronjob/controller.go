@@ -21,12 +21,34 @@ import (
 
 const name = "cronjob-controller"
 
+// Options configure the loop.
+type Options struct {
+	// Metrics measures when Jobs are started.
+	Metrics Metrics
+}
+
+// Metrics receives when Jobs are started.
+type Metrics interface {
+	// Started is called when a Job was made, with how long that was after its scheduled time.
+	Started(late time.Duration)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Started(time.Duration) {}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"cronjob"}, New: New}
+func (o Options) Entry() loop.Entry {
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"cronjob"}, New: o.new}
+}
 
 var kind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 
 type controller struct {
+	metrics  Metrics
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	now      func() time.Time
@@ -35,10 +57,9 @@ type controller struct {
 	writes   loop.Writes
 }
 
-// New makes the loop.
-func New(c *loop.Clients) (loop.Runner, error) {
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	k := &controller{
-		kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		metrics: o.Metrics, kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		crons: loop.Informer(c, informer.For(c.Kube.BatchV1().CronJobs(""))),
 		jobs:  owned.Index(loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs("")))),
 	}

@@ -140,7 +140,7 @@ func TestWhateverCrashesNoScheduledTimeHasTwoJobs(t *testing.T) {
 func converge(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := prepare(t, succeed)
-	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 2)), cronjob.Entry, job.Entry)
+	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 2)), cronjob.Options{}.Entry(), job.Options{}.Entry())
 	looptest.Run(t, c.clients, c.nodes)
 	c.create("* * * * *", func(j *batchv1.CronJob) {
 		many := int32(1000)
@@ -196,7 +196,7 @@ func prepare(t *testing.T, settle func(*corev1.Pod)) *cluster {
 }
 
 func (c *cluster) run() {
-	looptest.Run(c.t, c.clients, append(looptest.Make(c.t, c.clients, cronjob.Entry, job.Entry), c.nodes)...)
+	looptest.Run(c.t, c.clients, append(looptest.Make(c.t, c.clients, cronjob.Options{}.Entry(), job.Options{}.Entry()), c.nodes)...)
 }
 
 func start(t *testing.T, settle func(*corev1.Pod)) *cluster {

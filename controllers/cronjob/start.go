@@ -109,6 +109,7 @@ func (s *step) create(ctx context.Context, job *batchv1.Job, at time.Time) error
 		return fmt.Errorf("create job %s/%s: %w", job.Namespace, job.Name, err)
 	default:
 		s.recorder.Eventf(s.cron, corev1.EventTypeNormal, "SuccessfulCreate", "Created job %v", made.Name)
+		s.metrics.Started(made.CreationTimestamp.Sub(at))
 	}
 	s.writes.Wrote(s.key, s.controller.jobs, made.ResourceVersion)
 	if _, ended := ending(made); !ended {

@@ -40,6 +40,7 @@ type collector struct {
 
 	discoveryPeriod time.Duration
 	watchFor        time.Duration // of the informers
+	workers         int
 
 	mu         sync.Mutex // guards what follows
 	catalogue  *kinds.Catalogue
@@ -57,7 +58,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		period = time.Hour
 	}
 	return &collector{
-		discoveryPeriod: period, watchFor: c.WatchFor(),
+		discoveryPeriod: period, watchFor: c.WatchFor(), workers: c.WorkersOf(name, workers),
 
 		metadata: c.Metadata, discovery: c.Discovery, recorder: c.Recorder, log: c.Log,
 		pods:  podview.Informer(c),
@@ -84,7 +85,7 @@ func report(ctx context.Context, log *slog.Logger, uid types.UID, err error) {
 
 const (
 	syncTimeout = 30 * time.Second
-	workers     = 20
+	workers     = 20 // unless Clients.Workers says another number
 )
 
 // Run watches all kinds and collects garbage until ctx ends.
@@ -98,7 +99,7 @@ func (c *collector) Run(ctx context.Context) error {
 		loop.Func(func(ctx context.Context) error { return c.keepFresh(ctx, &monitors) }),
 		loop.Func(func(ctx context.Context) error {
 			c.awaitCaches(ctx)
-			_ = c.queue.Run(ctx, workers, c.attempt) // the error is the cause of ctx, which is no failure
+			_ = c.queue.Run(ctx, c.workers, c.attempt) // the error is the cause of ctx, which is no failure
 			return nil
 		}),
 	).Run(ctx)

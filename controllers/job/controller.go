@@ -23,10 +23,35 @@ import (
 
 const name = "job-controller"
 
+// Options configure the loop.
+type Options struct {
+	// Metrics counts what becomes of Jobs.
+	Metrics Metrics
+}
+
+// Metrics receives what becomes of Jobs.
+type Metrics interface {
+	// Finished is called when a Job has succeeded or failed.
+	Finished(mode batchv1.CompletionMode, succeeded bool, reason string)
+	// Pods is called with how many more pods of a Job were counted.
+	Pods(mode batchv1.CompletionMode, succeeded, failed int)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Finished(batchv1.CompletionMode, bool, string) {}
+func (noMetrics) Pods(batchv1.CompletionMode, int, int)         {}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"job"}, New: New}
+func (o Options) Entry() loop.Entry {
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"job"}, New: o.new}
+}
 
 type controller struct {
+	metrics  Metrics
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	now      func() time.Time
@@ -54,10 +79,9 @@ var trackedBy = informer.NewIndex(func(pod *podview.Pod) []string {
 	return nil
 })
 
-// New makes the loop.
-func New(c *loop.Clients) (loop.Runner, error) {
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	j := &controller{
-		kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		metrics: o.Metrics, kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		jobs:  loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs(""))),
 		pods:  podview.Informer(c),
 		known: map[loop.Key]memory{},
@@ -206,11 +230,27 @@ func (j *controller) writeStatus(ctx context.Context, key loop.Key, p *plan) err
 			return fmt.Errorf("write status of job %s: %w", key, err)
 		}
 		j.writes.Wrote(key, j.jobs, written.ResourceVersion)
+		j.measure(p)
 	}
 	for _, n := range p.notes {
 		j.recorder.Eventf(p.job, n.level, n.reason, "%s", n.message)
 	}
 	return nil
+}
+
+// measure counts what a written status says for the first time.
+func (j *controller) measure(p *plan) {
+	mode := batchv1.NonIndexedCompletion
+	if m := p.job.Spec.CompletionMode; m != nil {
+		mode = *m
+	}
+	before, after := &p.job.Status, &p.status
+	j.metrics.Pods(mode, int(after.Succeeded-before.Succeeded), int(after.Failed-before.Failed))
+	for _, final := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if p.isTrue(final) { // the status of a finished Job is not written again
+			j.metrics.Finished(mode, final == batchv1.JobComplete, p.condition(final).Reason)
+		}
+	}
 }
 
 // carryOut does what may be done once the status is written.

@@ -235,7 +235,7 @@ func crashing(t *testing.T, seed uint64) {
 		}
 		return 0
 	}
-	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 6)), job.Entry)
+	lives := looptest.StartLives(t, c.server, rand.New(rand.NewPCG(seed, 6)), job.Options{}.Entry())
 	looptest.Run(t, c.clients, c.nodes)
 	most := int32(6)
 	c.create(func(j *batchv1.Job) {
@@ -287,9 +287,10 @@ func prepare(t *testing.T) *cluster {
 	return c
 }
 
-func start(t *testing.T) *cluster {
+func start(t *testing.T, options ...job.Options) *cluster {
 	c := prepare(t)
-	looptest.Run(t, c.clients, append(looptest.Make(t, c.clients, job.Entry, job.TTLEntry), c.nodes)...)
+	o := slices.Concat(options, []job.Options{{}})[0]
+	looptest.Run(t, c.clients, append(looptest.Make(t, c.clients, o.Entry(), job.TTLEntry), c.nodes)...)
 	return c
 }
 
@@ -399,4 +400,41 @@ func (c *cluster) expect(kind batchv1.JobConditionType, reason string) *batchv1.
 	}
 	c.t.Fatalf("the job is not %s: %+v", kind, j.Status)
 	return nil
+}
+
+// counts is a job.Metrics.
+type counts struct {
+	ends              []string
+	succeeded, failed int
+}
+
+func (c *counts) Finished(mode batchv1.CompletionMode, succeeded bool, reason string) {
+	c.ends = append(c.ends, fmt.Sprintf("%s %v %s", mode, succeeded, reason))
+}
+
+func (c *counts) Pods(_ batchv1.CompletionMode, succeeded, failed int) {
+	c.succeeded += succeeded
+	c.failed += failed
+}
+
+func TestWhatBecomesOfAJobIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := &counts{}
+		c := start(t, job.Options{Metrics: metrics})
+		c.outcome = func(p *corev1.Pod) int32 {
+			if p.Annotations[batchv1.JobCompletionIndexAnnotation] == "1" {
+				return 1
+			}
+			return 0
+		}
+		c.job(func(j *batchv1.Job) {
+			indexed(3, 3)(j)
+			j.Spec.BackoffLimit = ptr(1)
+		})
+		c.expect(batchv1.JobFailed, "BackoffLimitExceeded")
+		time.Sleep(time.Hour)
+		if fmt.Sprint(metrics.ends) != "[Indexed false BackoffLimitExceeded]" || metrics.succeeded != 2 || metrics.failed != 2 {
+			t.Errorf("ends %v, %d pods have succeeded, %d have failed", metrics.ends, metrics.succeeded, metrics.failed)
+		}
+	})
 }

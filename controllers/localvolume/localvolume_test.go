@@ -36,7 +36,7 @@ func inWorld(t *testing.T, f func(t *testing.T, s *looptest.Server)) {
 		}
 		node("n", map[string]string{localvolume.DirectoryAnnotation: "/volumes"})
 		node("m", nil)
-		looptest.Start(t, s.Clients(), localvolume.Options{Class: "standard"}.Entry(), persistentvolume.Entry, pvcprotection.Entry, pvprotection.Entry)
+		looptest.Start(t, s.Clients(), localvolume.Options{Class: "standard"}.Entry(), persistentvolume.Options{}.Entry(), pvcprotection.Entry, pvprotection.Entry)
 		pass()
 		f(t, s)
 	})

@@ -30,6 +30,8 @@ type Options struct {
 	ClusterCIDRs []netip.Prefix
 	// MaskSize4 and MaskSize6 are the prefix lengths of a node's ranges: 24 and 64 by default.
 	MaskSize4, MaskSize6 int
+	// Taken are ranges from which no node gets one, such as those of services.
+	Taken []netip.Prefix
 }
 
 // Entry is this loop among the others.
@@ -50,6 +52,7 @@ type controller struct {
 	recorder loop.Recorder
 	nodes    *informer.Shared[*corev1.Node]
 	pools    []pool
+	taken    []netip.Prefix
 
 	mu    sync.Mutex
 	given map[string][]string // guarded by mu: assigned ranges by node, which the cache may not show yet
@@ -64,7 +67,7 @@ type pool struct {
 // New returns the loop. Its keys are nodes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	r := &controller{
-		kube: c.Kube, recorder: c.Recorder, given: map[string][]string{},
+		kube: c.Kube, recorder: c.Recorder, given: map[string][]string{}, taken: o.Taken,
 		nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
 	}
 	for _, all := range o.ClusterCIDRs {
@@ -135,9 +138,12 @@ func (r *controller) take(node string) ([]string, error) {
 	return out, nil
 }
 
-// usedLocked returns the ranges of all other nodes: those in the cache, and those just assigned.
+// usedLocked returns the ranges of all other nodes: those in the cache, and those just assigned. It adds those that no node gets.
 func (r *controller) usedLocked(node string) map[netip.Prefix]bool {
 	used := map[netip.Prefix]bool{}
+	for _, p := range r.taken {
+		used[p.Masked()] = true
+	}
 	for n := range r.nodes.List() {
 		for _, text := range n.Spec.PodCIDRs {
 			if p, err := netip.ParsePrefix(text); err == nil {

@@ -83,3 +83,16 @@ func TestARangeIsUsedAgainWhenItsNodeIsDeleted(t *testing.T) {
 		}
 	})
 }
+
+func TestNoNodeGetsARangeThatOverlapsWithAnother(t *testing.T) {
+	o := Options{
+		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MaskSize4: 16,
+		Taken: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/15"), netip.MustParsePrefix("10.2.7.0/24")},
+	}
+	allocate(t, o, func(kube *fake.Clientset, ranges func(string) []string) {
+		addNode(t, kube, "a")
+		if got := ranges("a"); len(got) != 1 || got[0] != "10.3.0.0/16" {
+			t.Errorf("it has %v", got)
+		}
+	})
+}

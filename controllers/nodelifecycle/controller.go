@@ -40,7 +40,25 @@ type Options struct {
 	LargeZone int
 	// Unhealthy is the fraction of failing nodes from which most of a zone counts as failing. 0 means 0.55.
 	Unhealthy float64
+	// Metrics counts nodes and evictions.
+	Metrics Metrics
 }
+
+// Metrics receives what becomes of nodes.
+type Metrics interface {
+	// Count is called with a function that counts the nodes of each zone.
+	Count(now func() map[string]Zone)
+	// Evicted is called when a node of a zone was given up, so that its pods are evicted.
+	Evicted(zone string)
+}
+
+// Zone is the number of ready and of failing nodes of a zone.
+type Zone struct{ Ready, Failing int }
+
+type noMetrics struct{}
+
+func (noMetrics) Count(func() map[string]Zone) {}
+func (noMetrics) Evicted(string)               {}
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
@@ -48,6 +66,9 @@ func (o Options) Entry() loop.Entry {
 	o.StartupGrace = cmp.Or(o.StartupGrace, time.Minute)
 	o.Rate, o.ReducedRate = cmp.Or(o.Rate, 0.1), cmp.Or(o.ReducedRate, 0.01)
 	o.LargeZone, o.Unhealthy = cmp.Or(o.LargeZone, 50), cmp.Or(o.Unhealthy, 0.55)
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
 	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, Source: "node-controller", New: o.new}
 }
 
@@ -88,6 +109,7 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 		pods:   podview.Informer(c),
 		zones:  newZones(o), heard: map[string]answer{},
 	}
+	o.Metrics.Count(n.zones.each)
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: n.sync,
 		// A node that failed while the API was unavailable is given up soon after it is available again, as in Kubernetes, which looks at all nodes every

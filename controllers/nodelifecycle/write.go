@@ -85,6 +85,9 @@ func (n *controller) taint(ctx context.Context, key loop.Key, node *corev1.Node)
 		return 0, fmt.Errorf("taint node %s: %w", node.Name, err)
 	}
 	n.writes.Wrote(key, n.nodes, written.ResourceVersion)
+	if evicts != "" && evicted(node) == "" {
+		n.options.Metrics.Evicted(zoneOf(node))
+	}
 	return again, nil
 }
 

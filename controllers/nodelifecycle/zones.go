@@ -67,6 +67,17 @@ func (c *count) add(ready bool, n int) {
 	}
 }
 
+// each returns the number of nodes of each zone.
+func (z *zones) each() map[string]Zone {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	all := make(map[string]Zone, len(z.counts))
+	for zone, c := range z.counts {
+		all[zone] = Zone{c.ready, c.failing}
+	}
+	return all
+}
+
 // allFailing reports whether no node of the cluster is ready.
 func (z *zones) allFailing() bool {
 	z.mu.Lock()

@@ -28,10 +28,15 @@ type world struct {
 
 func inWorld(t *testing.T, f func(w world)) {
 	t.Helper()
+	withOptions(t, persistentvolume.Options{}, f)
+}
+
+func withOptions(t *testing.T, o persistentvolume.Options, f func(w world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		looptest.Namespace(s, "a")
-		looptest.Start(t, s.Clients(), persistentvolume.Entry, pvcprotection.Entry, pvprotection.Entry)
+		looptest.Start(t, s.Clients(), o.Entry(), pvcprotection.Entry, pvprotection.Entry)
 		f(world{t, s})
 	})
 }
@@ -358,7 +363,7 @@ func TestAnInterruptedBindingIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := looptest.New(t, millracetest.API(t))
 		looptest.Namespace(s, "a")
-		lives := looptest.StartLives(t, s, rand.New(rand.NewPCG(randomly.Seed(t), 1)), persistentvolume.Entry, pvcprotection.Entry, pvprotection.Entry)
+		lives := looptest.StartLives(t, s, rand.New(rand.NewPCG(randomly.Seed(t), 1)), persistentvolume.Options{}.Entry(), pvcprotection.Entry, pvprotection.Entry)
 		w := world{t, s}
 		names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 		for _, name := range names {
@@ -383,5 +388,19 @@ func TestAnInterruptedBindingIsCompleted(t *testing.T) {
 		if len(slices.Compact(taken)) != len(names) {
 			t.Errorf("the volumes taken are %v", taken)
 		}
+	})
+}
+
+func TestWithoutProvisioningNoVolumeIsRequested(t *testing.T) {
+	withOptions(t, persistentvolume.Options{NoProvisioning: true}, func(w world) {
+		w.class("now", storagev1.VolumeBindingImmediate)
+		w.claim("c", "1Gi", "now")
+		w.pass()
+		if c := w.has("c", "", corev1.ClaimPending); c.Annotations[persistentvolume.StorageProvisioner] != "" {
+			t.Errorf("the claim has %v", c.Annotations)
+		}
+		w.volume("v", "1Gi", "now")
+		w.pass()
+		w.has("c", "v", corev1.ClaimBound)
 	})
 }

@@ -54,6 +54,7 @@ func (r *controller) provide(ctx context.Context, claim *corev1.PersistentVolume
 	switch {
 	case waits && !placed:
 		r.tellWhatIsAwaited(claim)
+	case ClassOfClaim(claim) != "" && r.NoProvisioning:
 	case ClassOfClaim(claim) != "":
 		return r.requestVolume(ctx, claim)
 	default:

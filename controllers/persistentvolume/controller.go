@@ -14,9 +14,21 @@ import (
 const name = "persistentvolume-binder-controller"
 
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"persistentvolume-binder"}, Source: "persistentvolume-controller", New: New}
+func (o Options) Entry() loop.Entry {
+	return loop.Entry{
+		Name: name, Aliases: []string{"persistentvolume-binder"}, Source: "persistentvolume-controller",
+		New: func(c *loop.Clients) (loop.Runner, error) { return New(c, o) },
+	}
+}
+
+// Options configure the loop.
+type Options struct {
+	// NoProvisioning leaves claims without a volume as they are, whatever their class says.
+	NoProvisioning bool
+}
 
 type controller struct {
+	Options
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 
@@ -59,9 +71,10 @@ var (
 )
 
 // New returns the loop. One part of it has claims as keys, the other one volumes.
-func New(c *loop.Clients) (loop.Runner, error) {
+func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	r := &controller{
-		kube: c.Kube, recorder: c.Recorder,
+		Options: o,
+		kube:    c.Kube, recorder: c.Recorder,
 		claims:  loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))),
 		volumes: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumes())),
 		classes: loop.Informer(c, informer.For(c.Kube.StorageV1().StorageClasses())),

@@ -41,6 +41,8 @@ type Pod struct {
 	Claims []string
 	// Ephemeral is set if some of the claims are made only for the pod.
 	Ephemeral bool
+	// Secrets are the secrets that the pod uses.
+	Secrets []string
 	// Devices are the pod's resource claims.
 	Devices []DeviceClaim
 
@@ -133,7 +135,7 @@ func Of(pod *corev1.Pod) *Pod {
 		Tolerations:   pod.Spec.Tolerations,
 	}
 	p.volumes(pod)
-	p.Devices = devices(pod)
+	p.Devices, p.Secrets = devices(pod), secrets(pod)
 	for _, ip := range pod.Status.PodIPs {
 		p.IPs = append(p.IPs, ip.IP)
 	}

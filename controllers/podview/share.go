@@ -35,7 +35,7 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 		// Only the shared parts: a model must not keep a whole pod alive.
 		s.models[uid] = &Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Labels: p.Labels, OwnerReferences: slices.Clone(p.OwnerReferences), Finalizers: p.Finalizers},
-			Ports:      p.Ports, Tolerations: p.Tolerations,
+			Ports:      p.Ports, Tolerations: p.Tolerations, Secrets: p.Secrets,
 		}
 	}
 	s.mu.Unlock()
@@ -51,6 +51,9 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 	}
 	if slices.Equal(p.Ports, model.Ports) {
 		p.Ports = model.Ports
+	}
+	if slices.Equal(p.Secrets, model.Secrets) {
+		p.Secrets = model.Secrets
 	}
 	p.OwnerReferences = shareOwners(p.OwnerReferences, model.OwnerReferences)
 	if reflect.DeepEqual(p.Tolerations, model.Tolerations) {

@@ -77,9 +77,6 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return r, nil
 }
 
-// Loop returns the inner loop.
-func (r *controller) Loop() *loop.Loop { return r.loop }
-
 // Run counts until ctx ends.
 func (r *controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -85,7 +85,7 @@ func (c *cluster) startNode(flags ...string) {
 	}
 	c.node = c.begin(append([]string{
 		"kubelet", "--kubeconfig", c.kubeconfig(), "--container-runtime-endpoint", socket(c.t), "--root-dir", filepath.Join(c.directory, "kubelet"),
-		"--hostname-override", nodeName, "--port", "0", "--pod-manifest-path", c.manifests(), "--container-log-max-size", "20Ki",
+		"--hostname-override", nodeName, "--port", "0", "--healthz-port", "0", "--pod-manifest-path", c.manifests(), "--container-log-max-size", "20Ki",
 		"--eviction-hard", "memory.available<1Mi", // whatever else this machine is short of
 	}, flags...)...)
 	eventually(c.t, "the node is ready", func() bool {

@@ -22,6 +22,8 @@ type Options struct {
 	Changed <-chan struct{}
 	// LeaseEvery and LeaseFor are 10 s and 40 s by default, StatusEvery 5 minutes.
 	LeaseEvery, LeaseFor, StatusEvery time.Duration
+	// NoRegister never makes a node. What is missing is waited for.
+	NoRegister bool
 	// Writers is how many requests may run at the same time: 16 by default, and never more than nodes.
 	Writers int
 	// As returns the context for a node's requests. Nil uses the given context.

@@ -143,3 +143,29 @@ func TestARenewalThatFailsIsRepeatedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestANodeThatIsNotToBeMadeIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		h := NewHeartbeats(Options{Kube: kube, Count: 1, NoRegister: true, Facts: func(int) Facts { return Facts{Name: "n"} }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		time.Sleep(time.Minute)
+		if list, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+			t.Errorf("there are %d nodes, %v", len(list.Items), err)
+		}
+		if _, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		n, err := kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+		if err != nil || len(n.Status.Conditions) == 0 {
+			t.Errorf("the node that somebody else has made has the conditions %v, %v", n.Status.Conditions, err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -24,9 +24,12 @@ func (h *Heartbeats) request(ctx context.Context, node string) (context.Context,
 	return context.WithTimeout(ctx, requestTime)
 }
 
-// register creates a node, or updates the existing one.
+// register creates a node, or updates the existing one. With NoRegister it only tells the status of one that exists.
 func (h *Heartbeats) register(ctx context.Context, i int) error {
 	facts := h.Facts(i)
+	if h.NoRegister {
+		return h.status(ctx, i)
+	}
 	ctx, cancel := h.request(ctx, facts.Name)
 	defer cancel()
 	wanted := facts.Node(time.Now())

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -63,7 +64,15 @@ type Options struct {
 	Names   []string
 	// Reviewer decides about other clients. Nil refuses them.
 	Reviewer *Reviewer
+	TLS      TLS
 	Logger   *slog.Logger
+}
+
+// TLS limits what clients may use. Zero values mean the defaults of Go, and at least TLS 1.2.
+type TLS struct {
+	MinVersion uint16
+	Suites     []uint16
+	Curves     []tls.CurveID
 }
 
 // Access configures where a node's server listens and which clients it accepts.
@@ -79,6 +88,7 @@ type Access struct {
 	Clients *x509.CertPool
 	// Names are the common names of clients that may do everything. If empty, all may.
 	Names []string
+	TLS   TLS
 }
 
 // Open opens the port and returns the Server, which asks by a Reviewer about clients that are not on the list of names. Without a CA for clients it
@@ -98,7 +108,10 @@ func (a *Access) Open(node Node, reviewer *Reviewer, hosts []string, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s for the API server: %w", a.Listen, err)
 	}
-	return New(Options{Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names, Reviewer: reviewer, Logger: log}), nil
+	return New(Options{
+		Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names,
+		Reviewer: reviewer, TLS: a.TLS, Logger: log,
+	}), nil
 }
 
 // Server serves the API server's requests. It is a loop.Runner.
@@ -224,7 +237,7 @@ func (s *Server) Run(ctx context.Context) error {
 		TLSConfig: &tls.Config{
 			GetCertificate: s.certificate, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.Clients,
 			NextProtos: []string{"http/1.1"}, // streams need upgraded connections, which HTTP/2 does not have
-			MinVersion: tls.VersionTLS12,
+			MinVersion: cmp.Or(s.TLS.MinVersion, tls.VersionTLS12), CipherSuites: s.TLS.Suites, CurvePreferences: s.TLS.Curves,
 		},
 	}
 	ended := make(chan error, 1)

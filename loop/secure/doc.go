@@ -3,13 +3,14 @@
 // Guarantees:
 //
 //   - /healthz, /livez and /readyz are open to everybody, and so is every path in Options.Open.
-//   - For anything else a client is authenticated by a client certificate of the given CA or by a TokenReview, and authorized by a
-//     SubjectAccessReview. While the API server does not answer, nobody is authorized.
-//   - Results are cached for ten seconds, for a bounded number of clients, so that a scraper costs no reviews.
+//   - For anything else a client is authenticated by a proxy in front (Options.Front), by a client certificate of the given CA or by a
+//     TokenReview, and authorized by a SubjectAccessReview. While the API server does not answer, nobody is authorized.
+//   - Results are cached, for ten seconds by default and for a bounded number of clients, so that a scraper costs no reviews.
 //   - Without certificate files the server makes a self-signed certificate, which is never stored.
 package secure
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +19,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"slices"
 	"time"
 
@@ -34,16 +36,28 @@ type Check struct {
 	Live, Ready bool
 }
 
+// Who is an authenticated client.
+type Who struct {
+	Name, UID string
+	Groups    []string
+	Extra     map[string][]string
+}
+
 // Options configure a Server.
 type Options struct {
-	// Kube creates the TokenReviews and SubjectAccessReviews.
-	Kube kubernetes.Interface
-	// Certificate returns the serving certificate: if nil, a self-signed one is made.
-	Certificate func() (*tls.Certificate, error)
-	// Hosts are the names and addresses of a self-signed certificate.
-	Hosts []string
+	// Kube creates the TokenReviews. Access creates the SubjectAccessReviews: Kube if it is nil.
+	Kube, Access kubernetes.Interface
+	// TLS configures the port, and has the serving certificate. It must request client certificates without verifying them. If it is
+	// nil, a self-signed certificate is made.
+	TLS *tls.Config
 	// Clients has the CA of client certificates, or is nil.
 	Clients *x509.CertPool
+	// Front returns the client for which a proxy asks that has authenticated it, and false if no proxy asks. It may be nil. An error
+	// means that somebody else claims to be the proxy.
+	Front func(r *http.Request) (Who, bool, error)
+	// TokensFor, AllowedFor and DeniedFor are how long results are cached: of TokenReviews, and of SubjectAccessReviews that allow and
+	// that do not. 0 means 10 s; a negative value caches nothing.
+	TokensFor, AllowedFor, DeniedFor time.Duration
 	// Open lists the paths that need no authorization: the health paths by default. One that ends in "/*" includes all paths
 	// below.
 	Open []string
@@ -53,18 +67,19 @@ type Options struct {
 	Metrics       prometheus.Gatherer
 	Configuration func() map[string]any
 	More          map[string]http.Handler
-	Logger        *slog.Logger
-	Now           func() time.Time
+	// Profiling serves profiles of the process below /debug/pprof.
+	Profiling bool
+	Logger    *slog.Logger
+	Now       func() time.Time
 }
 
 // Server is an HTTPS server. It is a loop.Runner.
 type Server struct {
-	o           Options
-	listener    net.Listener
-	mux         *http.ServeMux
-	certificate func() (*tls.Certificate, error)
-	who         memory[identity]
-	may         memory[bool]
+	o        Options
+	listener net.Listener
+	mux      *http.ServeMux
+	who      memory[Who]
+	may      memory[bool]
 }
 
 // Open opens the port.
@@ -78,14 +93,20 @@ func Open(ctx context.Context, address string, o Options) (*Server, error) {
 	if o.Open == nil {
 		o.Open = []string{"/healthz", "/livez", "/readyz"}
 	}
-	s := &Server{o: o, mux: http.NewServeMux(), certificate: o.Certificate}
-	if s.certificate == nil {
-		made, err := selfSigned(o.Hosts)
-		if err != nil {
-			return nil, fmt.Errorf("make a self-signed certificate: %w", err)
-		}
-		s.certificate = func() (*tls.Certificate, error) { return made, nil }
+	if o.Access == nil {
+		o.Access = o.Kube
 	}
+	for _, d := range []*time.Duration{&o.TokensFor, &o.AllowedFor, &o.DeniedFor} {
+		*d = cmp.Or(*d, remembered)
+	}
+	if o.TLS == nil {
+		made, err := SelfSigned()
+		if err != nil {
+			return nil, err
+		}
+		o.TLS = &tls.Config{Certificates: []tls.Certificate{*made}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
+	}
+	s := &Server{o: o, mux: http.NewServeMux()}
 	s.route()
 	var err error
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err != nil {
@@ -115,6 +136,13 @@ func (s *Server) route() {
 	for path, h := range s.o.More {
 		handle(path, h)
 	}
+	if s.o.Profiling {
+		for path, h := range map[string]http.HandlerFunc{
+			"/": pprof.Index, "/cmdline": pprof.Cmdline, "/profile": pprof.Profile, "/symbol": pprof.Symbol, "/trace": pprof.Trace,
+		} {
+			handle("/debug/pprof"+path, h)
+		}
+	}
 	handle("/", http.NotFoundHandler())
 }
 
@@ -122,11 +150,8 @@ func (s *Server) route() {
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 90 * time.Second, MaxHeaderBytes: 1 << 16,
-		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
-		TLSConfig: &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate() },
-			ClientAuth:     tls.RequestClientCert, MinVersion: tls.VersionTLS12,
-		},
+		ErrorLog:  slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
+		TLSConfig: s.o.TLS.Clone(),
 	}
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {

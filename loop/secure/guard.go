@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,13 +23,6 @@ const (
 	authenticated   = "system:authenticated"
 	unauthenticated = "system:unauthenticated"
 )
-
-// identity is an authenticated client.
-type identity struct {
-	name, uid string
-	groups    []string
-	extra     map[string]authorizationv1.ExtraValue
-}
 
 var errUnauthorized = errors.New("unauthorized")
 
@@ -69,7 +63,15 @@ func (s *Server) open(path string) bool {
 }
 
 // identify authenticates the client.
-func (s *Server) identify(r *http.Request) (identity, error) {
+func (s *Server) identify(r *http.Request) (Who, error) {
+	var claimed error // somebody who is no proxy says that he is one
+	if s.o.Front != nil {
+		var who Who
+		var ok bool
+		if who, ok, claimed = s.o.Front(r); ok {
+			return who, nil
+		}
+	}
 	if s.o.Clients != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		leaf, others := r.TLS.PeerCertificates[0], x509.NewCertPool()
 		for _, c := range r.TLS.PeerCertificates[1:] {
@@ -79,15 +81,19 @@ func (s *Server) identify(r *http.Request) (identity, error) {
 			Roots: s.o.Clients, Intermediates: others, CurrentTime: s.o.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		})
 		if err != nil || leaf.Subject.CommonName == "" {
-			return identity{}, errUnauthorized
+			return Who{}, errUnauthorized
 		}
-		return identity{name: leaf.Subject.CommonName, groups: append(slices.Clone(leaf.Subject.Organization), authenticated)}, nil
+		return Who{Name: leaf.Subject.CommonName, Groups: append(slices.Clone(leaf.Subject.Organization), authenticated)}, nil
 	}
 	kind, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if !strings.EqualFold(kind, "Bearer") {
-		return identity{name: anonymous, groups: []string{unauthenticated}}, nil
+		if claimed != nil {
+			return Who{}, errUnauthorized
+		}
+		return Who{Name: anonymous, Groups: []string{unauthenticated}}, nil
 	}
-	return s.who.get(s.o.Now(), sum(token), func() (identity, error) { return s.review(r.Context(), strings.TrimSpace(token)) })
+	keep := func(Who) time.Duration { return s.o.TokensFor }
+	return s.who.get(s.o.Now(), sum(token), keep, func() (Who, error) { return s.review(r.Context(), strings.TrimSpace(token)) })
 }
 
 // sum hashes secrets, so that they are not kept in memory.
@@ -96,49 +102,59 @@ func sum(words ...string) [sha256.Size]byte {
 }
 
 // review authenticates a token with a TokenReview.
-func (s *Server) review(ctx context.Context, token string) (identity, error) {
+func (s *Server) review(ctx context.Context, token string) (Who, error) {
 	if s.o.Kube == nil || token == "" {
-		return identity{}, errUnauthorized
+		return Who{}, errUnauthorized
 	}
 	answer, err := s.o.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
-		return identity{}, fmt.Errorf("create a TokenReview: %w", err)
+		return Who{}, fmt.Errorf("create a TokenReview: %w", err)
 	}
 	if !answer.Status.Authenticated {
-		return identity{}, errUnauthorized
+		return Who{}, errUnauthorized
 	}
 	u := answer.Status.User
-	who := identity{name: u.Username, uid: u.UID, groups: u.Groups, extra: map[string]authorizationv1.ExtraValue{}}
+	who := Who{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: map[string][]string{}}
 	for name, values := range u.Extra {
-		who.extra[name] = authorizationv1.ExtraValue(values)
+		who.Extra[name] = values
 	}
 	return who, nil
 }
 
 // allowed authorizes a request with a SubjectAccessReview. Members of system:masters are always allowed.
-func (s *Server) allowed(ctx context.Context, who identity, verb, path string) (bool, error) {
-	if slices.Contains(who.groups, "system:masters") {
+func (s *Server) allowed(ctx context.Context, who Who, verb, path string) (bool, error) {
+	if slices.Contains(who.Groups, "system:masters") {
 		return true, nil
 	}
-	if s.o.Kube == nil {
+	if s.o.Access == nil {
 		return false, nil
 	}
-	at := sum(append([]string{verb, path, who.name, who.uid}, who.groups...)...)
-	return s.may.get(s.o.Now(), at, func() (bool, error) {
-		answer, err := s.o.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: who.name, UID: who.uid, Groups: who.groups, Extra: who.extra,
+	extra := map[string]authorizationv1.ExtraValue{}
+	for name, values := range who.Extra {
+		extra[name] = values
+	}
+	keep := func(allowed bool) time.Duration {
+		if allowed {
+			return s.o.AllowedFor
+		}
+		return s.o.DeniedFor
+	}
+	at := sum(append([]string{verb, path, who.Name, who.UID, fmt.Sprint(who.Extra)}, who.Groups...)...)
+	return s.may.get(s.o.Now(), at, keep, func() (bool, error) {
+		answer, err := s.o.Access.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: who.Name, UID: who.UID, Groups: who.Groups, Extra: extra,
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
 		}}, metav1.CreateOptions{})
 		if err != nil {
-			return false, fmt.Errorf("create a SubjectAccessReview for %s: %w", who.name, err)
+			return false, fmt.Errorf("create a SubjectAccessReview for %s: %w", who.Name, err)
 		}
 		return answer.Status.Allowed, nil
 	})
 }
 
-func forbidden(who identity, r *http.Request) *apierrors.StatusError {
+func forbidden(who Who, r *http.Request) *apierrors.StatusError {
 	e := apierrors.NewForbidden(metav1.Unversioned.WithResource("").GroupResource(), "", nil)
-	e.ErrStatus.Message = fmt.Sprintf("forbidden: User %q cannot %s path %q", who.name, strings.ToLower(r.Method), r.URL.Path)
+	e.ErrStatus.Message = fmt.Sprintf("forbidden: User %q cannot %s path %q", who.Name, strings.ToLower(r.Method), r.URL.Path)
 	e.ErrStatus.Details = &metav1.StatusDetails{}
 	return e
 }

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	remembered = 10 * time.Second
+	remembered = 10 * time.Second // by default
 	maxKept    = 4096
 )
 
-// memory caches results by the hash of the request. Errors are not cached; refusals are.
+// memory caches results by the hash of the request. Errors are not cached; refusals are. How long is up to the one who asks.
 type memory[T any] struct {
 	mu   sync.Mutex // guards kept
 	kept map[[sha256.Size]byte]remembrance[T]
@@ -24,7 +24,7 @@ type remembrance[T any] struct {
 	until time.Time
 }
 
-func (m *memory[T]) get(now time.Time, at [sha256.Size]byte, ask func() (T, error)) (T, error) {
+func (m *memory[T]) get(now time.Time, at [sha256.Size]byte, keep func(T) time.Duration, ask func() (T, error)) (T, error) {
 	m.mu.Lock()
 	known, ok := m.kept[at]
 	m.mu.Unlock()
@@ -40,6 +40,6 @@ func (m *memory[T]) get(now time.Time, at [sha256.Size]byte, ask func() (T, erro
 	if m.kept == nil || len(m.kept) >= maxKept {
 		m.kept = map[[sha256.Size]byte]remembrance[T]{}
 	}
-	m.kept[at] = remembrance[T]{value, err, now.Add(remembered)}
+	m.kept[at] = remembrance[T]{value, err, now.Add(keep(value))}
 	return value, err
 }

@@ -30,16 +30,17 @@ type server struct {
 	kube    kubernetes.Interface
 	cluster *millrace.Cluster
 	sick    atomic.Bool
+	header  http.Header // of requests
 }
 
-func start(t *testing.T) *server {
+func start(t *testing.T, changes ...func(*secure.Options)) *server {
 	t.Helper()
 	cluster := millracetest.Start(t, millrace.Options{NoScheduler: true, Controllers: []string{"serviceaccount"}})
 	s := &server{t: t, cluster: cluster, kube: millracetest.Clientset(t, cluster)}
 	admin := cluster.Config()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(admin.CAData)
-	opened, err := secure.Open(t.Context(), "127.0.0.1:0", secure.Options{
+	o := secure.Options{
 		Kube: s.kube, Clients: pool, Configuration: func() map[string]any { return map[string]any{"component": map[string]int{"n": 1}} },
 		Checks: []secure.Check{{Name: "works", Live: true, Do: func(*http.Request) error {
 			if s.sick.Load() {
@@ -48,7 +49,11 @@ func start(t *testing.T) *server {
 			return nil
 		}}},
 		More: map[string]http.Handler{"GET /metrics": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metric 1\n") })},
-	})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	opened, err := secure.Open(t.Context(), "127.0.0.1:0", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +81,9 @@ func (s *server) ask(path, token string, certificate *tls.Certificate) (int, str
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	for name, values := range s.header {
+		r.Header[name] = values
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -155,4 +163,32 @@ func TestHealthNeedsNoAuthorization(t *testing.T) {
 	s.sick.Store(true)
 	s.expect("sick", "/livez", "", nil, 500, "[-]works failed: reason withheld\nlivez check failed")
 	s.expect("ready all the same", "/readyz", "", nil, 200, "ok")
+}
+
+func TestAProxyInFrontNamesItsClients(t *testing.T) {
+	s := start(t, func(o *secure.Options) {
+		o.Front = func(r *http.Request) (secure.Who, bool, error) {
+			switch name := r.Header.Get("X-Remote-User"); {
+			case name == "":
+				return secure.Who{}, false, nil
+			case r.Header.Get("X-Proof") == "":
+				return secure.Who{}, false, errors.New("this is no proxy")
+			default:
+				return secure.Who{Name: name, Groups: []string{"system:masters"}}, true, nil
+			}
+		}
+	})
+	s.header = http.Header{"X-Remote-User": {"alice"}, "X-Proof": {"it is"}}
+	s.expect("a proxy", "/configz", "", nil, 200, `{"component":{"n":1}}`)
+	s.header.Del("X-Proof")
+	s.expect("somebody who is no proxy", "/configz", "", nil, 401, "Unauthorized")
+	s.expect("the same with a token", "/metrics", s.token("scraper", "/metrics"), nil, 200, "metric 1")
+}
+
+func TestProfilesAreServedOnlyIfWanted(t *testing.T) {
+	for wanted, code := range map[bool]int{true: 200, false: 404} {
+		s := start(t, func(o *secure.Options) { o.Profiling = wanted })
+		s.expect("an authorized client", "/debug/pprof/cmdline", s.token("profiler", "/debug/*"), nil, code, "")
+		s.expect("nobody", "/debug/pprof/cmdline", "", nil, 403, "cannot get path")
+	}
 }

@@ -7,13 +7,23 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"time"
 )
 
-// selfSigned makes a self-signed certificate, valid for 365 days. Clients cannot verify it against a CA.
+// SelfSigned makes a self-signed certificate for this machine and for more names and addresses, valid for 365 days. Clients cannot
+// verify it against a CA.
+func SelfSigned(hosts ...string) (*tls.Certificate, error) {
+	made, err := selfSigned(hosts)
+	if err != nil {
+		return nil, fmt.Errorf("make a self-signed certificate: %w", err)
+	}
+	return made, nil
+}
+
 func selfSigned(hosts []string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,12 +53,23 @@ var modules = []module{
 }
 
 func (k kit) build(ctx context.Context) error {
+	if err := k.buildPrograms(ctx); err != nil {
+		return err
+	}
+	if err := k.makeRoot(ctx); err != nil {
+		return err
+	}
+	return k.makeImages(ctx)
+}
+
+// buildPrograms builds the programs that are called, or all.
+func (k kit) buildPrograms(ctx context.Context, called ...string) error {
 	if err := os.MkdirAll(k.path("bin"), 0o755); err != nil {
 		return err
 	}
 	for _, m := range modules {
 		for _, p := range m.programs {
-			if exists(k.bin(p.name)) {
+			if exists(k.bin(p.name)) || len(called) > 0 && !slices.Contains(called, p.name) {
 				continue
 			}
 			if err := k.buildProgram(ctx, m, p); err != nil {
@@ -65,10 +77,7 @@ func (k kit) build(ctx context.Context) error {
 			}
 		}
 	}
-	if err := k.makeRoot(ctx); err != nil {
-		return err
-	}
-	return k.makeImages(ctx)
+	return nil
 }
 
 func (k kit) buildProgram(ctx context.Context, m module, p program) error {

@@ -3,6 +3,7 @@
 //	go run ./proof/conformance DIRECTORY                        all conformance tests on two nodes, which it starts and removes
 //	go run ./proof/conformance --focus 'StatefulSet' DIRECTORY   some of them
 //	go run ./proof/conformance --kubeconfig FILE DIRECTORY      on a cluster that exists, whose nodes may pull from localhost:5000
+//	go run ./proof/conformance --hollow DIRECTORY               those that need no real containers, on hollow nodes: no root, no images
 //
 // It builds everything itself: the tests and their tools from Kubernetes' published module, a containerd from its own, and the images that the tests
 // name from Debian's packages (kit.go, root.go, images.go). DIRECTORY keeps what was built for the next run, and the logs. It needs Linux, root and
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&s.skip, "skip", "", "leave out the tests whose names match this regular expression")
 	flag.IntVar(&s.procs, "procs", 10, "run this many tests at a time; most of the time they wait")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "test this cluster; without it, two nodes are started and removed")
+	hollow := flag.Bool("hollow", false, "run the tests that need no real containers, on hollow nodes")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: conformance [flags] DIRECTORY")
 		flag.PrintDefaults()
@@ -46,6 +48,10 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *hollow {
+		exitOn(runHollow(ctx, s, flag.Arg(0)))
+		return
+	}
 	exitOn(run(ctx, s, flag.Arg(0)))
 }
 

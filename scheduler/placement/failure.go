@@ -29,6 +29,20 @@ var noNodes = &Failure{Refused: ruleset.All, message: "no nodes available to sch
 // Insufficient cpu."
 func (f *Failure) Error() string { return f.message }
 
+// RulesIn returns the names of the rules in a set. A set of all rules stands for none: no rule has refused the pod then.
+func (e *Engine) RulesIn(set ruleset.Bits) []string {
+	if set == ruleset.All {
+		return nil
+	}
+	var names []string
+	for name, bits := range e.rules {
+		if set&bits != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Refused returns the failure of a rule that refuses all nodes at once.
 func (e *Engine) Refused(rule, reason string) *Failure {
 	nodes := e.state.Nodes()

@@ -4,6 +4,7 @@ package prommetrics
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,11 +22,35 @@ type Metrics struct {
 	pending  *prometheus.GaugeVec
 	preempts prometheus.Counter
 	victims  prometheus.Histogram
+
+	mu      sync.RWMutex // guards what follows
+	results map[result]*outcome
+	count   func() scheduler.Counts // nil while no scheduler runs
 }
+
+// result is what an attempt ends with.
+type result struct {
+	profile string
+	result  scheduler.Result
+}
+
+// outcome has the counters of one result.
+type outcome struct {
+	attempts prometheus.Counter
+	took     prometheus.Observer
+}
+
+var (
+	cached = prometheus.NewDesc("scheduler_cache_size",
+		"Number of nodes, of pods with a node, and of pods whose node was decided and not seen yet.", []string{"type"}, nil)
+	refused = prometheus.NewDesc("scheduler_unschedulable_pods",
+		"Number of pods without a node, by the plugin that has refused them and the profile. One pod counts for each plugin.", []string{"plugin", "profile"}, nil)
+)
 
 // New makes the metrics and registers them with each registerer.
 func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
+		results: map[result]*outcome{},
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: "scheduler", Name: "schedule_attempts_total",
 			Help: "Number of attempts to schedule pods, by the result.",
@@ -68,9 +93,32 @@ func histograms(name, help string, from float64, buckets int, labels ...string) 
 }
 
 // Attempt implements [scheduler.Metrics].
-func (m *Metrics) Attempt(profile string, result scheduler.Result, took time.Duration) {
-	m.attempts.WithLabelValues(profile, string(result)).Inc()
-	m.took.WithLabelValues(profile, string(result)).Observe(took.Seconds())
+func (m *Metrics) Attempt(profile string, is scheduler.Result, took time.Duration) {
+	o := m.outcome(result{profile, is})
+	o.attempts.Inc()
+	o.took.Observe(took.Seconds())
+}
+
+// outcome returns the counters of a result. They are looked up by their labels once.
+func (m *Metrics) outcome(r result) *outcome {
+	m.mu.RLock()
+	o, ok := m.results[r]
+	m.mu.RUnlock()
+	if ok {
+		return o
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o = &outcome{m.attempts.WithLabelValues(r.profile, string(r.result)), m.took.WithLabelValues(r.profile, string(r.result))}
+	m.results[r] = o
+	return o
+}
+
+// Count implements [scheduler.Metrics].
+func (m *Metrics) Count(now func() scheduler.Counts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count = now
 }
 
 // Decided implements [scheduler.Metrics].
@@ -109,11 +157,26 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(out)
 	}
+	out <- cached
+	out <- refused
 }
 
 // Collect sends the metrics.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(out)
+	}
+	m.mu.RLock()
+	count := m.count
+	m.mu.RUnlock()
+	if count == nil {
+		return
+	}
+	now := count()
+	for kind, n := range map[string]int{"nodes": now.Nodes, "pods": now.Pods, "assumed_pods": now.Assumed} {
+		out <- prometheus.MustNewConstMetric(cached, prometheus.GaugeValue, float64(n), kind)
+	}
+	for by, n := range now.Unschedulable {
+		out <- prometheus.MustNewConstMetric(refused, prometheus.GaugeValue, float64(n), by.Plugin, by.Profile)
 	}
 }

@@ -22,6 +22,9 @@ func TestMetricsCarryKubernetesNames(t *testing.T) {
 	metrics.Decided(3 * time.Second)
 	metrics.Bound(40, 5*time.Second)
 	metrics.Pending("active", 7)
+	metrics.Count(func() scheduler.Counts {
+		return scheduler.Counts{Nodes: 1, Pods: 10, Assumed: 100, Unschedulable: map[scheduler.Refuser]int{{Profile: "default-scheduler", Plugin: "NodeResourcesFit"}: 8}}
+	})
 	want := map[string]float64{
 		"scheduler_schedule_attempts_total":               2,
 		"scheduler_scheduling_attempt_duration_seconds":   3,
@@ -29,6 +32,8 @@ func TestMetricsCarryKubernetesNames(t *testing.T) {
 		"scheduler_pod_scheduling_attempts":               40,
 		"scheduler_pod_scheduling_sli_duration_seconds":   5,
 		"scheduler_pending_pods":                          7,
+		"scheduler_cache_size":                            111,
+		"scheduler_unschedulable_pods":                    8,
 	}
 	families, err := registry.Gather()
 	if err != nil {

@@ -24,8 +24,8 @@ type FrontProxy struct {
 
 var errNotAllowed = errors.New("the common name of a proxy's certificate is not on the list")
 
-// authenticate finds out whom a proxy speaks for. It is false if there is no proxy, or none that names somebody.
-func (p *FrontProxy) authenticate(r *http.Request, now time.Time) (u User, ok bool, err error) {
+// Authenticate finds out whom a proxy speaks for. It is false if there is no proxy, or none that names somebody.
+func (p *FrontProxy) Authenticate(r *http.Request, now time.Time) (u User, ok bool, err error) {
 	name := first(r.Header, p.UserHeaders)
 	if name == "" || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return User{}, false, nil

@@ -107,7 +107,7 @@ type Requests struct {
 func (a *Requests) Authenticate(r *http.Request) (User, error) {
 	var wrong error
 	if a.Proxy != nil {
-		u, ok, err := a.Proxy.authenticate(r, a.now())
+		u, ok, err := a.Proxy.Authenticate(r, a.now())
 		if ok {
 			return u, nil
 		}

@@ -145,6 +145,13 @@ func (q *Queue) Retry(e *Entry, now time.Time) {
 	q.put(e, backingOff, now)
 }
 
+// Unschedulable calls f with each group of unschedulable pods and their number.
+func (q *Queue) Unschedulable(f func(g Group, pods int)) {
+	for group, members := range q.groups {
+		f(group, len(members))
+	}
+}
+
 // Wake lets unschedulable pods be tried again: in groups for which may is true, those for which some is true, or all if some
 // is nil.
 func (q *Queue) Wake(now time.Time, may func(Group) bool, some func(*cluster.Pod) bool) {

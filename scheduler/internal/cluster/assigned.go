@@ -94,6 +94,9 @@ func (s *State) Assumed() int {
 	return n
 }
 
+// PlacedPods returns the number of placed pods.
+func (s *State) PlacedPods() int { return len(s.placed) }
+
 // Pods ranges over the placed pods and their nodes.
 func (s *State) Pods() iter.Seq2[*Pod, *Node] {
 	return func(yield func(*Pod, *Node) bool) {

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/kubelet/logs"
+)
+
+const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+// kubeletWith returns the flags of `millrace kubelet` after they have read a file, and the command.
+func kubeletWith(t *testing.T, file string, args ...string) (*kubeletFlags, *cobra.Command, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(kubeletHead+file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, c := &kubeletFlags{}, &cobra.Command{}
+	f.registerAll(c)
+	if err := c.ParseFlags(append(args, "--config="+path)); err != nil {
+		t.Fatal(err)
+	}
+	return f, c, f.read(c.Flags())
+}
+
+func TestTheKubeletsFileReachesItsOptions(t *testing.T) {
+	f, _, err := kubeletWith(t, `
+staticPodPath: /manifests
+staticPodURL: http://pods
+staticPodURLHeader: {x-a: [b]}
+podLogsDir: /logs
+fileCheckFrequency: 1s
+httpCheckFrequency: 2s
+maxPods: 7
+clusterDNS: [10.96.0.10]
+clusterDomain: x.local
+nodeStatusUpdateFrequency: 3s
+nodeStatusReportFrequency: 4s
+nodeLeaseDurationSeconds: 20
+providerID: cloud://1
+registerNode: false
+registerWithTaints: [{key: a, value: b, effect: NoSchedule}]
+kubeReserved: {cpu: 100m}
+systemReserved: {cpu: 200m, memory: 1Gi}
+evictionHard: {memory.available: 200Mi}
+mergeDefaultEvictionSettings: true
+evictionPressureTransitionPeriod: 6s
+imageGCHighThresholdPercent: 70
+imageGCLowThresholdPercent: 60
+imageMinimumGCAge: 7s
+containerLogMaxSize: 1Mi
+containerLogMaxFiles: 3
+cgroupRoot: /root
+serializeImagePulls: false
+maxParallelImagePulls: 2
+crashLoopBackOff: {maxContainerRestartPeriod: 8s}
+containerRuntimeEndpoint: unix:///run/x.sock
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ what, got, want any }{
+		{"sources", []any{o.Manifests, o.ManifestURL, o.ManifestHeader.Get("x-a"), o.SourceEvery, o.URLEvery}, []any{"/manifests", "http://pods", "b", time.Second, 2 * time.Second}},
+		{"the node", []any{o.ProviderID, o.NoRegister, o.StatusEvery, o.LeaseFor, o.LeaseEvery, f.taints}, []any{"cloud://1", true, 4 * time.Second, 20 * time.Second, 5 * time.Second, []string{"a=b:NoSchedule"}}},
+		{"DNS", []any{o.ClusterDNS, o.ClusterDomain}, []any{[]string{"10.96.0.10"}, "x.local"}},
+		{"reserved", []any{o.Reserved.Cpu().String(), o.Reserved.Memory().String(), o.Capacity.Pods().Value()}, []any{"300m", "1Gi", int64(7)}},
+		{"eviction", []any{o.Eviction.Words()["memory.available"], o.Eviction.Words()["nodefs.available"], o.PressureHolds}, []any{"200Mi", "10%", 6 * time.Second}},
+		{"images", []any{o.ImageHighUse, o.ImageLowUse, o.ImageRest, o.Pulls}, []any{70, 60, 7 * time.Second, 2}},
+		{"logs", []any{o.Rotation, o.Logs}, []any{logs.Rotation{Size: 1 << 20, Files: 3}, "/logs"}},
+		{"the runtime", []any{o.Socket, o.CgroupParent, o.Backoff.Max}, []any{"unix:///run/x.sock", "/root", 8 * time.Second}},
+	} {
+		if !reflect.DeepEqual(c.got, c.want) {
+			t.Errorf("%v: %v, want %v", c.what, c.got, c.want)
+		}
+	}
+}
+
+func TestFlagsOverrideTheKubeletsFile(t *testing.T) {
+	f, _, err := kubeletWith(t, "maxPods: 7\nserializeImagePulls: false\nkubeAPIQPS: 9\n", "--max-pods=9", "--serialize-image-pulls", "--kube-api-qps=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := f.options(); err != nil || o.Capacity.Pods().Value() != 9 || o.Pulls != 1 || f.pace.perSecond != 5 {
+		t.Errorf("%v, %d pulls, %v requests, %v", o.Capacity, o.Pulls, f.pace.perSecond, err)
+	}
+}
+
+func TestWrongFilesOfTheKubeletAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"maxPod: 7": `unknown field "maxPod"`, "featureGates: {NoSuchGate: true}": "unrecognized feature gate: NoSuchGate",
+		"serializeImagePulls: true\nmaxParallelImagePulls: 2": "maxParallelImagePulls 2 must not be larger than 1 if serializeImagePulls is true",
+	} {
+		if _, _, err := kubeletWith(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestFieldsOfTheKubeletsFileWithoutEffectAreNamedInOneWarning(t *testing.T) {
+	f, c, err := kubeletWith(t, "failSwapOn: false\nmaxPods: 7\nauthentication: {anonymous: {enabled: false}, webhook: {enabled: true}}\n", "--fail-swap-on=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := f.warn(c.Flags(), slog.New(slog.NewTextHandler(&out, nil))); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`flags of the kubelet were given that have no effect here" flags=--fail-swap-on`, `fields="[authentication.webhook failSwapOn]"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is missing in %s", want, out.String())
+		}
+	}
+}

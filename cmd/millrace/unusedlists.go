@@ -1,0 +1,70 @@
+package main
+
+// unusedByClients are the flags without effect that kube-controller-manager and kube-scheduler have in common.
+var unusedByClients = unusedFlags{
+	{unusedBool, []string{
+		"authentication-skip-lookup", "authentication-tolerate-lookup-failure", "disable-http2-serving", "log-json-split-stream", "log-text-split-stream",
+		"permit-address-sharing", "permit-port-sharing",
+	}},
+	{unusedInt, []string{"http2-max-streams-per-connection"}},
+	{unusedDuration, []string{"log-flush-frequency"}},
+	{unusedString, []string{"allow-metric-labels-manifest", "cert-dir", "show-hidden-metrics-for-version"}},
+	{unusedStrings, []string{"disabled-metrics", "emulated-version", "min-compatibility-version"}},
+	{unusedPairs, []string{"allow-metric-labels"}},
+	{unusedPatterns, []string{"vmodule"}},
+	{unusedQuantity, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},
+	{unusedGates, []string{"feature-gates"}},
+}
+
+// unusedByControllers are the others of kube-controller-manager. Loops here follow events, so that flags for the time between two polls
+// mean nothing; what belongs to cloud providers, to FlexVolumes and to the migration of leaders does not exist.
+var unusedByControllers = append(unusedFlags{
+	{unusedBool, []string{
+		"configure-cloud-routes", "disable-attach-detach-reconcile-sync", "enable-hostpath-provisioner", "enable-leader-migration",
+	}},
+	{unusedInt, []string{
+		"max-endpoints-per-slice", "mirroring-max-endpoints-per-subset", "pv-recycler-increment-timeout-nfs", "pv-recycler-minimum-timeout-hostpath", "pv-recycler-minimum-timeout-nfs",
+		"pv-recycler-timeout-increment-hostpath",
+	}},
+	{unusedDuration, []string{
+		"attach-detach-reconcile-sync-period", "controller-shutdown-timeout", "controller-start-interval", "endpoint-updates-batch-period",
+		"endpointslice-updates-batch-period", "min-resync-period", "mirroring-endpointslice-updates-batch-period", "namespace-sync-period",
+		"node-monitor-period", "pvclaimbinder-sync-period", "resource-quota-sync-period", "route-reconciliation-period",
+	}},
+	{unusedString, []string{
+		"cidr-allocator-type", "cloud-config", "cloud-provider", "cluster-name", "external-cloud-volume-plugin", "flex-volume-plugin-dir",
+		"leader-migration-config", "pv-recycler-pod-template-filepath-hostpath", "pv-recycler-pod-template-filepath-nfs",
+	}},
+}, unusedByClients...)
+
+// unusedByKubelet are those of the kubelet. The container runtime decides on control groups, and the classes of CPUs and memory do not exist.
+var unusedByKubelet = unusedFlags{
+	{unusedBool, []string{
+		"anonymous-auth", "authentication-token-webhook", "cgroups-per-qos", "contention-profiling", "cpu-cfs-quota", "enable-controller-attach-detach",
+		"enable-debugging-handlers", "enable-server", "exit-on-lock-contention", "fail-cgroupv1", "fail-swap-on", "kernel-memcg-notification",
+		"local-storage-capacity-isolation", "log-json-split-stream", "log-text-split-stream", "make-iptables-util-chains", "protect-kernel-defaults",
+		"runonce", "seccomp-default",
+	}},
+	{unusedInt, []string{
+		"event-burst", "event-qps", "eviction-max-pod-grace-period", "max-open-files", "maximum-dead-containers", "maximum-dead-containers-per-container",
+		"node-status-max-images", "oom-score-adj", "pod-max-pids", "pods-per-core", "read-only-port", "registry-burst", "registry-qps",
+	}},
+	{unusedDuration, []string{
+		"authentication-token-webhook-cache-ttl", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
+		"cpu-cfs-quota-period", "cpu-manager-reconcile-period", "log-flush-frequency", "minimum-container-ttl-duration", "runtime-request-timeout",
+		"streaming-connection-idle-timeout", "sync-frequency", "volume-stats-agg-period",
+	}},
+	{unusedString, []string{
+		"authorization-mode", "cgroup-driver", "cloud-provider", "cpu-manager-policy", "experimental-mounter-path", "hairpin-mode",
+		"image-credential-provider-bin-dir", "image-credential-provider-config", "image-service-endpoint", "kube-reserved-cgroup", "kubelet-cgroups",
+		"lock-file", "memory-manager-policy", "pod-cidr", "reserved-cpus", "resolv-conf", "runtime-cgroups", "system-cgroups", "system-reserved-cgroup",
+		"topology-manager-policy", "topology-manager-scope", "volume-plugin-dir",
+	}},
+	{unusedStrings, []string{
+		"allowed-unsafe-sysctls", "cpu-manager-policy-options", "enforce-node-allocatable", "eviction-minimum-reclaim", "eviction-soft",
+		"eviction-soft-grace-period", "qos-reserved", "reserved-memory", "topology-manager-policy-options",
+	}},
+	{unusedPatterns, []string{"vmodule"}},
+	{unusedQuantity, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},
+	{unusedGates, []string{"feature-gates"}},
+}
