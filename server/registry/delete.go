@@ -60,6 +60,9 @@ func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1
 	if err := s.checkPreconditions(do.Preconditions, o); err != nil {
 		return nil, err
 	}
+	if s.gracePending(o, do) {
+		return &Deleted{Stored: Stored{Object: o, Entry: current}}, nil // nothing changes, so admission is not asked
+	}
 	if err := s.admitDelete(ctx, o, do, opt); err != nil {
 		return nil, err
 	}
@@ -97,6 +100,14 @@ func (s *Storage) admitDelete(ctx context.Context, o resource.Object, do metav1.
 		Operation: Delete, Kind: s.kind, Namespace: o.GetNamespace(), Name: o.GetName(), Old: o,
 		Collection: opt.collection, WriteOptions: opt, deleting: &do,
 	})
+}
+
+// gracePending reports whether an object waits for the end of a grace period that a request does not shorten. Kubernetes then ignores the request's
+// other options too.
+func (s *Storage) gracePending(o resource.Object, do metav1.DeleteOptions) bool {
+	before := o.GetDeletionGracePeriodSeconds()
+	return s.kind.Graceful != nil && o.GetDeletionTimestamp() != nil && before != nil && *before > 0 &&
+		(do.GracePeriodSeconds == nil || *do.GracePeriodSeconds >= *before)
 }
 
 // beginDeletion marks the object as being deleted and reports whether its finalizers or its grace period keep it.
