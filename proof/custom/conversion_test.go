@@ -144,7 +144,7 @@ func TestAWebhookConvertsEachObjectOnceForAllWhoAsk(t *testing.T) {
 	}
 	for range 3 {
 		list := must(two.List(t.Context(), metav1.ListOptions{}))(t)
-		if len(list.Items) != many || at(&list.Items[0], "spec", "colour") != "red" || at(&list.Items[0], "spec", "finish") != "matt" || at(&list.Items[0], "spec", "size") != int64(2) {
+		if len(list.Items) != many || at(&list.Items[0], "spec", "colour") != "red" || at(&list.Items[0], "spec", "finish") != nil || at(&list.Items[0], "spec", "size") != int64(2) {
 			t.Fatalf("listed %v", list.Items)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
@@ -58,9 +59,9 @@ func TestListsAreSelectedByWhatTheWebhookShows(t *testing.T) {
 		want []string
 	}{
 		{two, byField("spec.colour=red"), red},
-		{two, byField("spec.colour=red,spec.finish=matt"), red},
-		{two, byField("spec.finish=matt"), all},
-		{two, byField("spec.finish!=matt"), nil},
+		{two, byField("spec.colour=red,spec.finish=matt"), nil},
+		{two, byField("spec.finish=matt"), nil},
+		{two, byField("spec.finish!=matt"), all},
 		{two, byField("spec.colour=red,metadata.name=p03"), []string{"p03"}},
 		{two, byField("spec.colour=blue,metadata.name=p03"), nil},
 		{two, metav1.ListOptions{LabelSelector: "paint=red"}, red},
@@ -280,4 +281,54 @@ spec:
 	if got := named(must(one.List(t.Context(), metav1.ListOptions{}))(t)); !slices.Equal(got, []string{"l1", "l3"}) {
 		t.Errorf("left are %v", got)
 	}
+}
+
+func TestAChangeOfTheSelectableFieldsEndsOnlyWatchesByFieldsThatAreGone(t *testing.T) {
+	t.Run("from the cache", func(t *testing.T) { selectableFieldsChange(t, millrace.Options{}) })
+	t.Run("from the store", func(t *testing.T) { selectableFieldsChange(t, millrace.Options{Uncached: []string{"*"}}) })
+}
+
+func selectableFieldsChange(t *testing.T, o millrace.Options) {
+	d := startWith(t, o)
+	define(t, d, definition)
+	in := d.Resource(tabs).Namespace("default")
+	before := must(in.Create(t.Context(), tab("a", "{color: red, replicas: 3}"), metav1.CreateOptions{}))(t)
+	watching := func(o metav1.ListOptions) watch.Interface {
+		t.Helper()
+		w := must(in.Watch(t.Context(), o))(t)
+		t.Cleanup(w.Stop)
+		return w
+	}
+	selectable := func(fields string) {
+		t.Helper()
+		patch := []byte(`[{"op":"add","path":"/spec/versions/0/selectableFields","value":[` + fields + `]}]`)
+		must(d.Resource(definitions).Patch(t.Context(), "tabs.example.com", types.JSONPatchType, patch, metav1.PatchOptions{}))(t)
+	}
+	plain, byColor := watching(metav1.ListOptions{ResourceVersion: before.GetResourceVersion()}), watching(byField("spec.color=red"))
+	expect(t, byColor, watch.Added, "a", "red", "spec", "color")
+
+	selectable(`{"jsonPath":".spec.replicas"},{"jsonPath":".spec.color"}`)
+	if got := named(must(in.List(t.Context(), byField("spec.replicas=3,spec.color=red")))(t)); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("by a field that is new, of an object that is older: %v", got)
+	}
+	byReplicas := watching(byField("spec.replicas=3"))
+	expect(t, byReplicas, watch.Added, "a", int64(3), "spec", "replicas")
+	set(t, before, int64(4), "spec", "replicas")
+	must(in.Update(t.Context(), before, metav1.UpdateOptions{}))(t)
+	expect(t, byReplicas, watch.Deleted, "a", int64(3), "spec", "replicas")
+	expect(t, byColor, watch.Modified, "a", int64(4), "spec", "replicas")
+	since := metav1.ListOptions{FieldSelector: "spec.replicas=3", ResourceVersion: before.GetResourceVersion()}
+	expect(t, watching(since), watch.Deleted, "a", int64(3), "spec", "replicas")
+
+	selectable(`{"jsonPath":".spec.replicas"}`)
+	for e := range byColor.ResultChan() {
+		t.Errorf("by a field that is gone: %v", e)
+	}
+	if _, err := in.List(t.Context(), byField("spec.color=red")); !apierrors.IsBadRequest(err) {
+		t.Errorf("by a field that is gone: %v", err)
+	}
+	must(in.Create(t.Context(), tab("b", "{color: red, replicas: 3}"), metav1.CreateOptions{}))(t)
+	expect(t, byReplicas, watch.Added, "b", int64(3), "spec", "replicas")
+	expect(t, plain, watch.Modified, "a", int64(4), "spec", "replicas")
+	expect(t, plain, watch.Added, "b", int64(3), "spec", "replicas")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,12 +42,31 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 			merged = tree.NewObject(u) // which becomes texts, if that is possible
 		}
 		merged.GetObjectKind().SetGroupVersionKind(c.Kind.GroupVersionKind())
-		c.Kind.Default(merged)
+		if !c.appliesNothing(merged, old) {
+			c.Kind.Default(merged)
+		}
+		if c.Kind.Clean != nil { // nulls that mean nothing
+			if _, err := c.Kind.Clean(merged); err != nil {
+				return nil, err
+			}
+		}
 		if old == nil {
 			merged.SetResourceVersion("")
 		}
 		return merged, nil
 	}, nil
+}
+
+// appliesNothing tells that nothing but owners of fields has changed, of an object that was read in another version than its own. It is left as it was
+// read: without defaults of the version of the request.
+func (c *call) appliesNothing(merged, old resource.Object) bool {
+	if r, ok := c.Kind.Representation.(resource.Rewriting); !ok || !r.Rewrites() || old == nil {
+		return false
+	}
+	before, after := tree.Of(old).DeepCopy(), tree.Of(merged).DeepCopy()
+	before.SetManagedFields(nil)
+	after.SetManagedFields(nil)
+	return equality.Semantic.DeepEqual(before, after)
 }
 
 // configuration decodes what is to be applied. misfit says why it does not fit the kind; it is reported only if merging finds no error.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/millrace/millrace/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/server/apiserver/internal/query"
@@ -126,11 +128,21 @@ func (c *call) mayTakeLong() bool {
 
 // ctx returns a context with what rules may know about the request.
 func (c *call) ctx(dryRun bool) context.Context {
-	return resource.WithCall(c.Within, resource.Call{
+	ctx := resource.WithCall(c.Within, resource.Call{
 		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
 		Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
 	})
+	if c.Kind.Custom {
+		return warning.WithWarningRecorder(ctx, recorder(c.warn))
+	}
+	return ctx
 }
+
+// recorder takes what the published package for CEL rules warns of: broken rules about values that an update leaves as they were.
+type recorder func(text string)
+
+// AddWarning implements warning.Recorder.
+func (r recorder) AddWarning(_, text string) { r(text) }
 
 // Warnings are headers, and clients refuse headers that are too long.
 const (
@@ -138,13 +150,17 @@ const (
 	longestWarnings = 8 << 10
 )
 
-// warn adds a warning to the response, unless there are too many.
+// warn adds a warning to the response, unless it is there or there are too many.
 func (c *call) warn(text string) {
 	if len(text) > longestWarning {
 		text = strings.ToValidUTF8(text[:longestWarning], "") + " …"
 	}
+	header := fmt.Sprintf("299 - %q", text)
+	if slices.Contains(c.Writer.Header()["Warning"], header) {
+		return
+	}
 	if c.warned += len(text); c.warned <= longestWarnings {
-		c.Writer.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+		c.Writer.Header().Add("Warning", header)
 	}
 }
 

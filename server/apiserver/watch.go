@@ -26,6 +26,9 @@ func (c *call) watch() error {
 		Answer: &c.Answer, Meter: c.meter, Ends: c.s.ends, Sockets: &c.s.sockets,
 		Bookmarks: o.Bookmarks, Mark: q.Initial, Period: c.s.o.BookmarkPeriod, Timeout: c.watchTimeout(o),
 	}
+	for _, r := range o.Fields.Requirements() {
+		st.Selected = append(st.Selected, r.Field)
+	}
 	if err := st.Prepare(); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubeversion "k8s.io/apimachinery/pkg/version"
 
 	structure "github.com/millrace/millrace/server/custom/schema"
 	"github.com/millrace/millrace/server/resource"
@@ -20,6 +22,9 @@ import (
 type definition struct {
 	name     string
 	identity *resource.Identity
+	foreign  bool // a webhook converts the objects
+	// fields are the selectable ones of all versions, and those that were before under the same identity.
+	fields   []resource.Field
 	versions map[string]*version
 	// kinds are those of the storage version, which is the first, and of the versions that are served. One that is not served
 	// has no face.
@@ -35,6 +40,8 @@ type version struct {
 	meaning string
 	edition uint32
 	life    *resource.Life
+	// selectable are the lives of the fields that can be selected on.
+	selectable map[string]*resource.Life
 }
 
 // groupResource is where objects are served.
@@ -49,7 +56,8 @@ func isServed(d *v1.CustomResourceDefinition) bool {
 
 // define makes the kinds of a definition. What has not changed since before, which may be nil, is carried on.
 func (c *conversions) define(d *v1.CustomResourceDefinition, read func() (*v1.CustomResourceDefinition, error), before *definition) (*definition, error) {
-	out := &definition{name: d.Name, identity: identify(d, before), versions: map[string]*version{}, read: read}
+	out := &definition{name: d.Name, foreign: hasWebhook(d), versions: map[string]*version{}, read: read}
+	out.identify(d, before)
 	storage := ""
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
@@ -57,7 +65,7 @@ func (c *conversions) define(d *v1.CustomResourceDefinition, read func() (*v1.Cu
 		if err != nil {
 			return nil, err
 		}
-		out.versions[v.Name] = out.carry(v.Name, meaning, before, read)
+		out.versions[v.Name] = out.carry(v, meaning, before, read)
 		if v.Storage {
 			storage = v.Name
 		}
@@ -71,8 +79,8 @@ func (c *conversions) define(d *v1.CustomResourceDefinition, read func() (*v1.Cu
 		}
 		k := out.kind(d, v, topology)
 		k.Representation = tree.New(tree.Options{
-			Identity: out.identity, Version: v.Name, Storage: storage, Kind: k.Kind, Edition: k.Edition,
-			Convert: convert, Converted: kept, Refine: out.refine, Whole: out.whole,
+			Identity: out.identity, Fields: out.fields, Version: v.Name, Storage: storage, Kind: k.Kind, Edition: k.Edition,
+			Convert: convert, Converted: kept, Refine: out.refine, Prune: out.prune, Whole: out.whole,
 		})
 		if v.Name == storage {
 			out.kinds = append([]*resource.Kind{k}, out.kinds...)
@@ -83,56 +91,56 @@ func (c *conversions) define(d *v1.CustomResourceDefinition, read func() (*v1.Cu
 	return out, nil
 }
 
-// identify keeps the identity as long as objects and topics stay the same.
-func identify(d *v1.CustomResourceDefinition, before *definition) *resource.Identity {
-	id := &resource.Identity{
-		Group: d.Spec.Group, Resource: d.Status.AcceptedNames.Plural, Namespaced: d.Spec.Scope == v1.NamespaceScoped,
-		Prefix: d.Spec.Group + "/" + d.Status.AcceptedNames.Plural, Stored: resource.StoredJSON, Custom: true, Fields: fieldsOf(d),
+// mostFields bounds the selectable fields of an identity. Fields that are selectable no more count.
+const mostFields = 64
+
+// identify keeps the identity as long as objects and topics stay the same, and the fields before are the first of those now.
+func (d *definition) identify(def *v1.CustomResourceDefinition, before *definition) {
+	d.identity = &resource.Identity{
+		Group: def.Spec.Group, Resource: def.Status.AcceptedNames.Plural, Namespaced: def.Spec.Scope == v1.NamespaceScoped,
+		Prefix: def.Spec.Group + "/" + def.Status.AcceptedNames.Plural, Stored: resource.StoredJSON, Custom: true,
 	}
-	if before != nil && sameIdentity(before.identity, id) {
-		return before.identity
+	if before != nil && before.foreign == d.foreign && sameIdentity(before.identity, d.identity) {
+		if d.fields = fieldsOf(def, before.fields); len(d.fields) <= mostFields {
+			d.identity = before.identity
+			return
+		}
 	}
-	return id
+	d.fields = fieldsOf(def, nil)
 }
 
 func sameIdentity(a, b *resource.Identity) bool {
-	if a.Group != b.Group || a.Resource != b.Resource || a.Namespaced != b.Namespaced || len(a.Fields) != len(b.Fields) {
-		return false
-	}
-	for i := range a.Fields {
-		if a.Fields[i] != b.Fields[i] {
-			return false
-		}
-	}
-	return true
+	return a.Group == b.Group && a.Resource == b.Resource && a.Namespaced == b.Namespaced
 }
 
-// fieldsOf are the selectable fields of all versions.
-func fieldsOf(d *v1.CustomResourceDefinition) []resource.Field {
-	var out []resource.Field
-	known := map[string]bool{}
+// fieldsOf adds the selectable fields of all versions to those that are known.
+func fieldsOf(d *v1.CustomResourceDefinition, known []resource.Field) []resource.Field {
+	out := slices.Clone(known)
 	for _, v := range d.Spec.Versions {
 		for _, f := range v.SelectableFields {
-			label := strings.TrimPrefix(f.JSONPath, ".")
-			if !known[label] {
-				known[label] = true
-				out = append(out, resource.Field{Label: label})
+			if one := (resource.Field{Label: labelOf(f)}); !slices.Contains(out, one) {
+				out = append(out, one)
 			}
 		}
 	}
 	return out
 }
 
+func labelOf(f v1.SelectableField) string { return strings.TrimPrefix(f.JSONPath, ".") }
+
 // carry goes on with a version as it was if it means the same, or begins a new one.
-func (d *definition) carry(name, meaning string, before *definition, read func() (*v1.CustomResourceDefinition, error)) *version {
-	now := &version{schema: schemaOf(name, read), meaning: meaning}
-	if before != nil && before.identity == d.identity {
-		if old := before.versions[name]; old != nil && old.meaning == meaning {
-			now.edition, now.life = old.edition, old.life
-			return now
-		}
+func (d *definition) carry(v *v1.CustomResourceDefinitionVersion, meaning string, before *definition, read func() (*v1.CustomResourceDefinition, error)) *version {
+	now := &version{schema: schemaOf(v.Name, read), meaning: meaning, selectable: map[string]*resource.Life{}}
+	old := &version{}
+	if before != nil && before.identity == d.identity && before.versions[v.Name] != nil {
+		old = before.versions[v.Name]
 	}
-	now.edition, now.life = d.identity.NextEdition(), resource.NewLife()
+	if now.edition, now.life = old.edition, old.life; old.meaning != meaning {
+		now.edition, now.life = d.identity.NextEdition(), resource.NewLife()
+	}
+	for _, f := range v.SelectableFields {
+		now.selectable[labelOf(f)] = cmp.Or(old.selectable[labelOf(f)], resource.NewLife())
+	}
 	return now
 }
 
@@ -175,10 +183,11 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 			return s.Prune(content(o))
 		},
 		Edition: d.versions[v.Name].edition, Life: d.versions[v.Name].life,
+		Fields: d.fields, FieldLives: d.versions[v.Name].selectable,
 	}
 	k.Changed = changed
 	k.Topology = topology
-	k.Main = mainRules(k, s)
+	k.Main = mainRules(k, s, v.Storage)
 	if sub := v.Subresources; sub != nil && sub.Status != nil {
 		k.Views["status"] = statusRules(s)
 		k.SeparateStatus(false)
@@ -189,30 +198,39 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 	}
 	k.Columns, k.Row = columns(v.AdditionalPrinterColumns)
 	if v.Deprecated {
-		k.Deprecated = fmt.Sprintf("%s/%s %s is deprecated", d.identity.Group, v.Name, names.Kind)
-		if v.DeprecationWarning != nil {
-			k.Deprecated = *v.DeprecationWarning
-		}
+		k.Deprecated = deprecation(def, v)
 	}
 	if !v.Served {
 		return k
 	}
 	face := resource.OwnFace(k, func() runtime.Object { return k.New() })
-	if len(d.identity.Fields) > 0 {
-		face.Fields = labelsOf(v)
+	if len(d.fields) > 0 {
+		face.Fields = map[string]string{}
+		for label := range k.FieldLives {
+			face.Fields[label] = label
+		}
 	}
 	k.Faces = []*resource.Face{face}
 	return k
 }
 
-// labelsOf are the fields that can be selected on in one version.
-func labelsOf(v *v1.CustomResourceDefinitionVersion) map[string]string {
-	out := map[string]string{}
-	for _, f := range v.SelectableFields {
-		label := strings.TrimPrefix(f.JSONPath, ".")
-		out[label] = label
+// deprecation warns of a deprecated version. It names the newest of those that are served, and not deprecated, if that is a newer one.
+func deprecation(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion) string {
+	if v.DeprecationWarning != nil {
+		return *v.DeprecationWarning
 	}
-	return out
+	newest := v.Name
+	for _, other := range def.Spec.Versions {
+		if other.Served && !other.Deprecated && kubeversion.CompareKubeAwareVersionStrings(other.Name, newest) > 0 {
+			newest = other.Name
+		}
+	}
+	group, kind := def.Spec.Group, def.Status.AcceptedNames.Kind
+	text := fmt.Sprintf("%s/%s %s is deprecated", group, v.Name, kind)
+	if newest != v.Name {
+		text += fmt.Sprintf("; use %s/%s %s", group, newest, kind)
+	}
+	return text
 }
 
 // refine completes an object as it was stored: another schema may have held then.
@@ -222,6 +240,11 @@ func (d *definition) refine(version string, object map[string]any) error {
 		return fmt.Errorf("it is stored in version %q, which its definition does not have", version)
 	}
 	return v.schema.Complete(object)
+}
+
+// prune removes from an object that was converted to a version what this does not know.
+func (d *definition) prune(version string, object map[string]any) error {
+	return d.versions[version].schema.PruneConverted(object)
 }
 
 // whole tells that refining would change nothing, and that the text is plain.

@@ -28,12 +28,14 @@ func ruleSet() *resource.RuleSet {
 	}
 }
 
-// mainRules hold for the objects themselves.
-func mainRules(k *resource.Kind, s *structure.Schema) *resource.RuleSet {
+// mainRules hold for the objects themselves. Stored says that their version is the one that is stored, whose defaults objects have when they are read.
+func mainRules(k *resource.Kind, s *structure.Schema, stored bool) *resource.RuleSet {
 	r := ruleSet()
 	r.Verbs = k.Verbs
-	r.PrepareCreate = func(_ context.Context, o resource.Object) {
-		fill(s, o) // the status that was sent is gone, and may have a default
+	if stored {
+		r.PrepareCreate = func(_ context.Context, o resource.Object) {
+			fill(s, o) // the status that was sent is gone, and may have a default
+		}
 	}
 	r.Validate = func(ctx context.Context, o resource.Object) field.ErrorList {
 		if parts, ok := tree.Parts(o); ok && s.Fits(parts) && s.Obeys(ctx, parts) {

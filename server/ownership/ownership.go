@@ -84,9 +84,15 @@ func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Objec
 	old, obj = asTree(old), asTree(obj)
 	// What the library cannot read is refused by validation, or was there before it was.
 	if err := d.track(face, old, obj, manager); !errors.Is(err, errUnreadable) {
+		if err == nil && old != nil {
+			keepTimes(obj, old) // the library says when its manager wrote last, even if that changed nothing
+		}
 		return err
 	}
 	obj.SetManagedFields(nil) // as kube-apiserver: nobody is said to own what cannot be compared
+	if view == "scale" && old != nil {
+		obj.SetManagedFields(old.GetManagedFields()) // which a number that the schema does not know leaves as they are
+	}
 	return nil
 }
 

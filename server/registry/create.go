@@ -52,6 +52,7 @@ func (o WriteOptions) warn(all []string) {
 type Stored struct {
 	Object resource.Object
 	Entry  store.Entry
+	gone   bool // the update has deleted the object
 }
 
 const (
@@ -144,7 +145,7 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
 		}
-		return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value}}, nil
+		return s.reread(ctx, &Stored{Object: o, Entry: store.Entry{Key: key, Value: value}}, "")
 	}
 	rev, err := s.registry.Store.Create(ctx, key, value, s.kind.TTL)
 	if errors.Is(err, store.ErrExists) {
@@ -155,7 +156,20 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 	}
 	s.note(rev)
 	o.SetResourceVersion(rev.String())
-	return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, nil
+	return s.reread(ctx, &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, "")
+}
+
+// reread replaces an object that was written by what a reader gets, if these may differ: a scale may have set a field that the schema does not know.
+func (s *Storage) reread(ctx context.Context, written *Stored, view string) (*Stored, error) {
+	if r, ok := s.kind.Representation.(resource.Rewriting); !ok || !r.Rewrites() && view != "scale" {
+		return written, nil
+	}
+	o, err := s.decode(ctx, written.Entry)
+	if err != nil {
+		return nil, err
+	}
+	o.SetResourceVersion(written.Object.GetResourceVersion()) // which a dry run does not give
+	return &Stored{Object: o, Entry: written.Entry}, nil
 }
 
 // taken says that a name is in use, and whether that is about to end.

@@ -182,7 +182,7 @@ func (o *objects) cacheOptions() watchcache.KindOptions {
 			return cacheAttributes(a), err
 		},
 	}
-	for i, f := range o.identity.Fields {
+	for i, f := range o.newest.Load().Fields {
 		c.Fields = append(c.Fields, f.Label)
 		if f.Indexed {
 			c.Indexed = append(c.Indexed, i)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/server/resource"
 	"github.com/millrace/millrace/server/watchcache"
@@ -25,6 +26,7 @@ type Selection struct {
 	never bool
 	// byField says that a field selector is part of it.
 	byField bool
+	kind    *resource.Kind // whose fields they are; nil if there are none
 }
 
 // requirement is one term of a field selector.
@@ -64,6 +66,7 @@ func Select(face *resource.Face, namespace, name string, l labels.Selector, f fi
 		case r.Field == namespaceField:
 			s.fields = append(s.fields, requirement{namespaceplace, r.Value, equal})
 		default:
+			s.kind = kind
 			place := slices.IndexFunc(kind.Fields, func(f resource.Field) bool { return f.Label == kindField(face, r.Field) })
 			s.fields = append(s.fields, requirement{place, r.Value, equal})
 		}
@@ -73,7 +76,7 @@ func Select(face *resource.Face, namespace, name string, l labels.Selector, f fi
 
 // Supports reports whether a field selector of this face may use the field.
 func Supports(face *resource.Face, label string) bool {
-	return label == nameField || label == namespaceField && (face.Of.Namespaced || len(face.Of.Fields) == 0) ||
+	return label == nameField || label == namespaceField && (face.Of.Namespaced || len(face.Of.Fields) == 0 && !face.Of.Custom) ||
 		slices.ContainsFunc(face.Of.Fields, func(f resource.Field) bool { return f.Label == kindField(face, label) })
 }
 
@@ -102,7 +105,7 @@ func (s *Selection) matches(o *watchcache.Object, a *watchcache.Attributes) bool
 		return false
 	}
 	for _, r := range s.fields {
-		if (fieldOf(o, a, r.place) == r.value) != r.equal {
+		if (s.fieldOf(o, a, r.place) == r.value) != r.equal {
 			return false
 		}
 	}
@@ -119,14 +122,25 @@ func (s *Selection) byContent() bool {
 	return !s.never && (s.labels != nil || slices.ContainsFunc(s.fields, func(r requirement) bool { return r.place >= 0 }))
 }
 
-func fieldOf(o *watchcache.Object, a *watchcache.Attributes, place int) string {
-	switch place {
-	case nameplace:
+func (s *Selection) fieldOf(o *watchcache.Object, a *watchcache.Attributes, place int) string {
+	switch {
+	case place == nameplace:
 		return o.Name()
-	case namespaceplace:
+	case place == namespaceplace:
 		return o.Namespace()
+	case place >= len(a.Fields):
+		return s.lateField(o, place)
 	}
 	return a.Field(place)
+}
+
+// lateField reads a field that could not be selected on when the object was read. It is empty if the object cannot be read.
+func (s *Selection) lateField(o *watchcache.Object, place int) string {
+	found, err := s.kind.Attributes(o.Value())
+	if err != nil || place >= len(found.Fields) {
+		return ""
+	}
+	return strings.Clone(found.Fields[place])
 }
 
 // topic returns the smallest topic that contains all that the selection can match.

@@ -39,6 +39,14 @@ const maxTries = 100
 
 // Update replaces an object by the result of updater.
 func (s *Storage) Update(ctx context.Context, namespace, name string, updater Updater, opt UpdateOptions) (stored *Stored, created bool, err error) {
+	stored, created, err = s.update(ctx, namespace, name, updater, opt)
+	if err == nil && !created && !stored.gone {
+		stored, err = s.reread(ctx, stored, opt.View)
+	}
+	return stored, created, err
+}
+
+func (s *Storage) update(ctx context.Context, namespace, name string, updater Updater, opt UpdateOptions) (stored *Stored, created bool, err error) {
 	key := s.key(namespace, name)
 	current, fresh, err := s.current(ctx, key)
 	for range maxTries {
@@ -121,6 +129,9 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 	}
 	if opt.UID != "" && opt.UID != old.GetUID() {
 		return nil, preconditionFailed(s.kind.GroupResource(), old.GetName(), current.Key, fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", opt.UID, old.GetUID()))
+	}
+	if !s.kind.Namespaced && o.GetNamespace() != "" {
+		o.SetNamespace("")
 	}
 	if err := s.checkVersion(o, old); err != nil {
 		return nil, err
@@ -254,7 +265,7 @@ func (s *Storage) losesLastFinalizer(o, old resource.Object) bool {
 func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, c *Change, opt UpdateOptions) (*Stored, error) {
 	o := c.Object
 	if opt.DryRun {
-		return &Stored{Object: o, Entry: current}, nil
+		return &Stored{Object: o, Entry: current, gone: true}, nil
 	}
 	rev, err := s.registry.Store.Delete(ctx, current.Key, current.Revision)
 	if err != nil {
@@ -262,7 +273,7 @@ func (s *Storage) deleteByUpdate(ctx context.Context, current store.Entry, c *Ch
 	}
 	s.note(rev)
 	s.release(ctx, c.Old)
-	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: current.Value, Revision: rev}}, nil
+	return &Stored{Object: o, Entry: store.Entry{Key: current.Key, Value: current.Value, Revision: rev}, gone: true}, nil
 }
 
 func (s *Storage) release(ctx context.Context, o resource.Object) {

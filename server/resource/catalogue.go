@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -73,12 +74,23 @@ func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 
 // endLives ends the lives of the old kinds that none of the new ones shares.
 func endLives(old, now []*Kind) {
+	goOn := map[*Life]bool{nil: true}
+	for _, k := range now {
+		for _, l := range k.lives() {
+			goOn[l] = true
+		}
+	}
 	for _, k := range old {
-		if k.Life != nil && !slices.ContainsFunc(now, func(n *Kind) bool { return n.Life == k.Life }) {
-			k.Life.end()
+		for _, l := range k.lives() {
+			if !goOn[l] {
+				l.end()
+			}
 		}
 	}
 }
+
+// lives are the kind's, and those of its fields.
+func (k *Kind) lives() []*Life { return append(slices.Collect(maps.Values(k.FieldLives)), k.Life) }
 
 // Face returns the face at a group, version and resource.
 func (c *Catalogue) Face(r schema.GroupVersionResource) (*Face, bool) {

@@ -15,8 +15,7 @@ const (
 	StoredJSON
 )
 
-// Identity is what never changes of a kind as long as it is served: its name, where and how its objects are stored, and its selectable fields. Kinds
-// that share an Identity are the same kind at different times, or in different versions: they share objects, history and watches.
+// Identity is what never changes of a kind as long as it is served: its name, and where and how its objects are stored. Kinds that share an Identity are the same kind at different times, or in different versions: they share objects, history and watches.
 type Identity struct {
 	Group, Resource string
 	Namespaced      bool
@@ -24,8 +23,6 @@ type Identity struct {
 	Prefix string
 	TTL    time.Duration
 	Stored Format
-	// Fields are the fields that field selectors can use. Indexed ones are topics of watches.
-	Fields []Field
 	// Custom says that the kind is described by a CustomResourceDefinition.
 	Custom bool
 

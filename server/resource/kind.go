@@ -29,6 +29,9 @@ type Kind struct {
 	Columns                           []metav1.TableColumnDefinition
 	Actions                           []Action
 	Faces                             []*Face
+	// Fields are the fields that field selectors can use. Indexed ones are topics of watches. A later Kind of the same Identity has the same fields, in
+	// the same order, and perhaps more: objects that were read before do not have the values of these.
+	Fields []Field
 
 	Name func(name string, prefix bool) []string
 	// ValidateMetaTwice says that updates validate the metadata twice.
@@ -53,6 +56,8 @@ type Kind struct {
 	Edition uint32
 	// Life ends when a watch would have to show objects differently from this Kind. It is nil for kinds that never change.
 	Life *Life
+	// FieldLives end when a field, by its name in field selectors, can no longer be selected on. Fields of kinds that never change have none.
+	FieldLives map[string]*Life
 }
 
 // GroupVersion returns the group and version in which the kind is stored.
@@ -68,9 +73,9 @@ func Define[P Object](d Description[P]) *Kind {
 	t := reflect.TypeFor[P]().Elem()
 	k := &Kind{
 		Identity: &Identity{
-			Group: d.Group, Resource: d.Resource, Namespaced: d.Namespaced, Prefix: or(d.Prefix, d.Resource), TTL: d.TTL, Fields: d.Fields,
+			Group: d.Group, Resource: d.Resource, Namespaced: d.Namespaced, Prefix: or(d.Prefix, d.Resource), TTL: d.TTL,
 		},
-		Version: d.Version, Kind: d.Kind,
+		Version: d.Version, Kind: d.Kind, Fields: d.Fields,
 		ListKind: or(d.ListKind, d.Kind+"List"), Singular: or(d.Singular, strings.ToLower(d.Kind)),
 		ShortNames: d.ShortNames, Categories: d.Categories,
 		UnconditionalUpdate: d.UnconditionalUpdate, CreateOnUpdate: d.CreateOnUpdate,

@@ -30,6 +30,13 @@ type Texts interface {
 	Body(ctx context.Context, stored, resourceVersion []byte) (body []byte, ok bool)
 }
 
+// Rewriting is implemented by representations that may store objects in another version than their own.
+type Rewriting interface {
+	// Rewrites reports whether they do. Then an object that was written may differ from what is read: the other version has fields and defaults of its
+	// own.
+	Rewrites() bool
+}
+
 // Foreign is implemented by representations whose objects may need conversion by a webhook.
 type Foreign interface {
 	// Foreign reports whether they may.

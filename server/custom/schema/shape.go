@@ -27,6 +27,15 @@ func (s *Schema) PruneStored(object map[string]any) error {
 	return err
 }
 
+// PruneConverted does the same to an object that was converted to this version.
+func (s *Schema) PruneConverted(object map[string]any) error {
+	c, err := s.compile()
+	if err != nil || c.plan.Complete(object) && hasGeneration(object) {
+		return err
+	}
+	return s.PruneStored(object)
+}
+
 func (s *Schema) prune(object map[string]any, stored bool) (unknown []error, err error) {
 	c, err := s.compile()
 	if err != nil || c.plan.Complete(object) && !stored {

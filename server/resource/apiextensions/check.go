@@ -74,9 +74,10 @@ func onBoth(ctx context.Context, d, old *v1.CustomResourceDefinition,
 }
 
 // withoutMetadata removes the errors about metadata that the registry reports itself. It keeps the one about the name, which must match the
-// definition.
+// definition, and the one about the annotation that approves a group of Kubernetes' own.
 func withoutMetadata(errs field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
-		return strings.HasPrefix(e.Field, "metadata") && !strings.Contains(e.Detail, "must be spec.names.plural")
+		approval := e.Field == "metadata.annotations["+v1.KubeAPIApprovedAnnotation+"]"
+		return strings.HasPrefix(e.Field, "metadata") && !approval && !strings.Contains(e.Detail, "must be spec.names.plural")
 	})
 }

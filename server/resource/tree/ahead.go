@@ -128,7 +128,7 @@ func (t *trees) convertMine(ctx context.Context, stored [][]byte, all []*convert
 			t.Converted.finish(e, nil, err)
 			continue
 		}
-		wrong := t.refined(made[i])
+		wrong := t.pruned(made[i], t.Version)
 		var text []byte
 		if wrong == nil {
 			text, wrong = Append(nil, made[i].Object)

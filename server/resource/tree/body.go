@@ -16,7 +16,7 @@ func (t *trees) Body(ctx context.Context, stored, resourceVersion []byte) (body 
 		if err != nil {
 			return nil, false
 		}
-		stored = text // this text is already refined
+		stored = text // this text is already pruned
 	} else if whole, _ := t.Whole(t.Version, stored); !whole {
 		return nil, false
 	}

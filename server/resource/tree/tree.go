@@ -26,11 +26,15 @@ type Converter interface {
 // Options describes a representation.
 type Options struct {
 	Identity *resource.Identity
+	// Fields are those of the kind.
+	Fields []resource.Field
 	// Version is the version of the objects in memory, Storage that of stored objects.
 	Version, Storage, Kind string
 	Convert                Converter
 	// Refine completes a decoded object: it removes unknown fields, and sets defaults. Nil leaves objects as they are stored.
 	Refine func(version string, object map[string]any) error
+	// Prune removes unknown fields from an object that was converted to a version. Defaults are those of the stored version alone. Nil removes nothing.
+	Prune func(version string, object map[string]any) error
 	// Whole reports whether Refine would change nothing in an object, given as text, and then whether the text is plain: written as Append writes it,
 	// without odd values. Nil means never.
 	Whole func(version string, text []byte) (whole, plain bool)
@@ -43,7 +47,7 @@ type Options struct {
 // New returns a representation of objects as *unstructured.Unstructured.
 func New(o Options) resource.Representation {
 	head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, o.Identity.Group+"/"+o.Version, o.Kind)
-	return &trees{Options: o, paths: pathsOf(o.Identity.Fields), head: head}
+	return &trees{Options: o, paths: pathsOf(o.Fields), head: head}
 }
 
 type trees struct {
@@ -165,7 +169,7 @@ func (t *trees) convertAt(ctx context.Context, stored []resource.Stored, all []r
 		return err
 	}
 	for i, at := range places {
-		if err := t.refined(done[i]); err != nil {
+		if err := t.pruned(done[i], t.Version); err != nil {
 			return err
 		}
 		all[at] = done[i]
@@ -173,10 +177,13 @@ func (t *trees) convertAt(ctx context.Context, stored []resource.Stored, all []r
 	return nil
 }
 
-// refined completes a converted object.
-func (t *trees) refined(u *unstructured.Unstructured) error {
-	if err := t.refine(t.Version, u); err != nil {
-		return fmt.Errorf("read what was converted to %s: %w", t.apiVersion(t.Version), err)
+// pruned removes from an object that was converted to a version what this does not know.
+func (t *trees) pruned(u *unstructured.Unstructured, version string) error {
+	if t.Prune == nil {
+		return nil
+	}
+	if err := t.Prune(version, u.Object); err != nil {
+		return fmt.Errorf("read what was converted to %s: %w", t.apiVersion(version), err)
 	}
 	return nil
 }
@@ -196,7 +203,7 @@ func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
 		return append(parts.append(make([]byte, 0, parts.size()), ""), '\n'), nil
 	}
 	u := Of(o)
-	if t.Storage != t.Version {
+	if t.Rewrites() {
 		in := u.DeepCopy()
 		in.SetResourceVersion("")
 		converted, err := t.Convert.Convert(ctx, []*unstructured.Unstructured{in}, t.Storage)
@@ -204,6 +211,9 @@ func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
 			return nil, err
 		}
 		u = converted[0]
+		if err := t.pruned(u, t.Storage); err != nil {
+			return nil, err
+		}
 	}
 	version := u.GetResourceVersion()
 	u.SetResourceVersion("")
@@ -211,6 +221,9 @@ func (t *trees) Encode(ctx context.Context, o resource.Object) ([]byte, error) {
 	b, err := Append(make([]byte, 0, usualSize), u.Object)
 	return append(b, '\n'), err
 }
+
+// Rewrites reports whether objects are stored in another version.
+func (t *trees) Rewrites() bool { return t.Storage != t.Version }
 
 // bothParts returns two objects if the parts of both are texts.
 func bothParts(a, b resource.Object) (x, y *Object, ok bool) {

@@ -77,8 +77,9 @@ func TestAttributesOfTheTextAreThoseOfTheTree(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	identity := &resource.Identity{Group: "example.com", Resource: "tabs", Fields: []resource.Field{{Label: "spec.a"}, {Label: ".spec.b.a"}, {Label: "none.at.all"}}}
-	kind := New(Options{Identity: identity, Version: "v1", Storage: "v1", Kind: "Tab"})
+	identity := &resource.Identity{Group: "example.com", Resource: "tabs"}
+	selectable := []resource.Field{{Label: "spec.a"}, {Label: ".spec.b.a"}, {Label: "none.at.all"}}
+	kind := New(Options{Identity: identity, Fields: selectable, Version: "v1", Storage: "v1", Kind: "Tab"})
 	for range 5000 {
 		u := randomObject(r)
 		stored, err := kind.Encode(t.Context(), u)
@@ -116,8 +117,8 @@ func BenchmarkAttributes(b *testing.B) {
 	for i := range 20 {
 		u.Object["spec"].(map[string]any)[fmt.Sprintf("field%d", i)] = "a value of some thirty characters"
 	}
-	identity := &resource.Identity{Group: "example.com", Resource: "tabs", Fields: []resource.Field{{Label: "spec.a"}}}
-	kind := New(Options{Identity: identity, Version: "v1", Storage: "v1", Kind: "Tab"})
+	identity := &resource.Identity{Group: "example.com", Resource: "tabs"}
+	kind := New(Options{Identity: identity, Fields: []resource.Field{{Label: "spec.a"}}, Version: "v1", Storage: "v1", Kind: "Tab"})
 	stored, err := kind.Encode(b.Context(), u)
 	if err != nil {
 		b.Fatal(err)

@@ -175,6 +175,12 @@ func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 			return nil, Body{Bytes: text}.unrecognized(want, err)
 		}
 	}
+	switch {
+	case isTree && failure == nil:
+		return strict, checkCustomKind(said, o, want)
+	case isTree && runtime.IsMissingKind(failure):
+		return strict, Body{Bytes: text}.unrecognized(want, failure)
+	}
 	if err := checkKind(said.APIVersion, said.Kind, want); err != nil {
 		return nil, Body{Bytes: text}.otherKind(said, want, err)
 	}

@@ -21,24 +21,33 @@ func inTwoSteps(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 	if err != nil {
 		return nil, err
 	}
+	if u := tree.Of(into); u != nil {
+		if strict, err := strictjson.UnmarshalStrict(text, &u.Object); err == nil {
+			return strict, kindOfTree(text, u, want)
+		}
+	}
 	if err := checkKind(said.APIVersion, said.Kind, want); err != nil {
 		return nil, Body{Bytes: text}.otherKind(said, want, err)
 	}
-	target := any(into)
-	u := tree.Of(into)
-	isTree := u != nil
-	if isTree {
-		target = &u.Object
-	}
-	strict, err := strictjson.UnmarshalStrict(text, target)
-	if isTree && err == nil && u.GetKind() == "" {
-		err = runtime.NewMissingKindErr(string(text))
-	}
+	strict, err := strictjson.UnmarshalStrict(text, into)
 	if err != nil {
 		return nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", want.Kind, want.Version, want.Kind, err)
 	}
 	into.GetObjectKind().SetGroupVersionKind(want)
 	return strict, nil
+}
+
+// kindOfTree checks the kind and version of a custom resource that has been decoded.
+func kindOfTree(text []byte, u *unstructured.Unstructured, want schema.GroupVersionKind) error {
+	switch {
+	case u.GetKind() == "":
+		return Body{Bytes: text}.unrecognized(want, runtime.NewMissingKindErr(string(text)))
+	case u.GetAPIVersion() != want.GroupVersion().String():
+		return fmt.Errorf("the API version in the data (%s) does not match the expected API version (%s)", u.GetAPIVersion(), want.GroupVersion())
+	case u.GetKind() != want.Kind:
+		return fmt.Errorf(`is invalid: kind: Invalid value: %q: must be %s`, u.GetKind(), want.Kind)
+	}
+	return nil
 }
 
 func TestOnePassOverABodyFindsTheSameAsTwo(t *testing.T) {

@@ -11,12 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/tree"
 )
 
 // identify decodes the kind and version of a text.
@@ -168,4 +170,15 @@ func badRequest(err error) error {
 		return nil
 	}
 	return apierrors.NewBadRequest(err.Error())
+}
+
+// checkCustomKind compares the kind and version of a custom resource with the wanted ones. Both must be there.
+func checkCustomKind(said metav1.TypeMeta, o *tree.Object, want schema.GroupVersionKind) error {
+	if said.APIVersion != want.GroupVersion().String() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", said.APIVersion, want.GroupVersion()))
+	}
+	if said.Kind != want.Kind {
+		return apierrors.NewInvalid(schema.GroupKind{Group: want.Group, Kind: said.Kind}, o.GetName(), field.ErrorList{field.Invalid(field.NewPath("kind"), said.Kind, "must be "+want.Kind)})
+	}
+	return nil
 }

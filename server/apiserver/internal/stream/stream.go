@@ -33,6 +33,8 @@ type Stream struct {
 	Mark      bool          // send a bookmark that marks the end of the initial events
 	Period    time.Duration // time between bookmarks
 	Timeout   time.Duration
+	// Selected are the names of the fields in the watch's field selector.
+	Selected []string
 }
 
 // meter counts what is sent.
@@ -101,7 +103,11 @@ func (s *Stream) run(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.Ends, func() { cancel(context.Cause(s.Ends)) })()
-	defer s.Answer.Kind.Life.OnEnd(func() { cancel(errChanged) })()
+	changed := func() { cancel(errChanged) }
+	defer s.Answer.Kind.Life.OnEnd(changed)()
+	for _, name := range s.Selected {
+		defer s.Answer.Kind.FieldLives[name].OnEnd(changed)()
+	}
 	defer time.AfterFunc(s.Timeout, func() { cancel(errLongEnough) }).Stop()
 	var due chan struct{}
 	var bell *time.Timer
