@@ -70,6 +70,7 @@ func TestAClaimIsDeletedWhenItsLastPodHasEnded(t *testing.T) {
 
 // Loops crash at any write, watches are cut or delayed: no claim that a pod uses is deleted, and in the end all others are.
 func TestWhateverCrashesOnlyUnusedClaimsAreDeleted(t *testing.T) {
+	crashes := 0
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -97,10 +98,14 @@ func TestWhateverCrashesOnlyUnusedClaimsAreDeleted(t *testing.T) {
 				s.HoldWatches(false)
 				lives.Calm()
 				time.Sleep(10 * time.Minute)
-				if n := len(looptest.All[corev1.PersistentVolumeClaim](s, "persistentvolumeclaims")); n != 20 || lives.Deaths() == 0 {
+				if n := len(looptest.All[corev1.PersistentVolumeClaim](s, "persistentvolumeclaims")); n != 20 {
 					t.Errorf("%d claims are left, and 20 are used; the loop crashed %d times", n, lives.Deaths())
 				}
+				crashes += lives.Deaths()
 			})
 		})
+	}
+	if crashes == 0 { // with one seed the watches may be held until the crashes are over
+		t.Error("the loop never crashed")
 	}
 }
