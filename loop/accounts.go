@@ -76,6 +76,7 @@ func (a *accounts) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := a.of(name)
 	token, err := t.get(r.Context(), func(ctx context.Context) (string, error) { return a.request(ctx, name) })
 	if err != nil {
+		closeBody(r)
 		return nil, fmt.Errorf("get a token of the service account %s/%s: %w", a.namespace, name, err)
 	}
 	r = r.Clone(r.Context())
@@ -85,6 +86,13 @@ func (a *accounts) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.forget(token) // the account may have been made again
 	}
 	return answer, err
+}
+
+// closeBody closes the body of a request that is not sent, as a round tripper must.
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
 }
 
 func (a *accounts) of(name string) *accountToken {

@@ -36,6 +36,7 @@ type limits struct {
 func (l *limits) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	if err := l.of(nameOf(r.Context())).Wait(r.Context()); err != nil {
+		closeBody(r)
 		return nil, fmt.Errorf("client rate limiter Wait returned an error: %w", err)
 	}
 	l.waited(r.Method, time.Since(began))
