@@ -11,7 +11,7 @@ import (
 )
 
 // realContainers matches the tests that look at what containers do, and at what the nodes' own programs do.
-const realContainers = `\[sig-node\]`
+const realContainers = `\[sig-node\]|[wW]ebhook|CustomResourceFieldSelectors|Aggregator`
 
 // runHollow runs the tests that need no real containers.
 func runHollow(ctx context.Context, s suite, dir string) error {
