@@ -32,8 +32,14 @@ func secretsOf(c *loop.Clients) *informer.Shared[*corev1.Secret] {
 // accountOf returns the account of a secret: nil if it does not exist, or is another one than that for which the secret was made.
 func accountOf(accounts *informer.Shared[*corev1.ServiceAccount], s *corev1.Secret) *corev1.ServiceAccount {
 	a, ok := accounts.Lookup(loop.Key{Namespace: s.Namespace, Name: s.Annotations[corev1.ServiceAccountNameKey]})
-	if uid := s.Annotations[corev1.ServiceAccountUIDKey]; !ok || uid != "" && uid != string(a.UID) {
+	if !ok || !belongs(s, a) {
 		return nil
 	}
 	return a
+}
+
+// belongs reports whether a secret that names an account is for this one, and not for one that had the name before.
+func belongs(s *corev1.Secret, a *corev1.ServiceAccount) bool {
+	uid := s.Annotations[corev1.ServiceAccountUIDKey]
+	return uid == "" || uid == string(a.UID)
 }

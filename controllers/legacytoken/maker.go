@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,10 +96,10 @@ func (m *maker) accountOf(ctx context.Context, s *corev1.Secret) (*corev1.Servic
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	if uid := s.Annotations[corev1.ServiceAccountUIDKey]; err == nil && uid != "" && uid != string(a.UID) {
-		return nil, nil
+	if err != nil || !belongs(s, a) {
+		return nil, err
 	}
-	return a, err
+	return a, nil
 }
 
 // complete writes what is missing in a secret.
@@ -119,25 +120,13 @@ func (m *maker) complete(ctx context.Context, s *corev1.Secret, a *corev1.Servic
 		}
 		changed.Data[corev1.ServiceAccountTokenKey] = []byte(token)
 	}
-	if s.Annotations[corev1.ServiceAccountUIDKey] == string(a.UID) && sameData(s.Data, changed.Data) {
+	if s.Annotations[corev1.ServiceAccountUIDKey] == string(a.UID) && maps.EqualFunc(s.Data, changed.Data, bytes.Equal) {
 		return nil
 	}
 	if _, err := m.kube.CoreV1().Secrets(s.Namespace).Update(ctx, changed, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("complete secret %s/%s of a service account: %w", s.Namespace, s.Name, err)
 	}
 	return nil
-}
-
-func sameData(a, b map[string][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, ok := b[key]; !ok || !bytes.Equal(value, other) {
-			return false
-		}
-	}
-	return true
 }
 
 // forget removes a secret that is gone from the accounts that list it.
