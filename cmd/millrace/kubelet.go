@@ -165,6 +165,9 @@ func (f *kubeletFlags) run(ctx context.Context, c *cobra.Command) error {
 	if f.nodes == 0 && f.kubeconfig == "" && f.joining.bootstrap+f.joining.token == "" && f.manifests+f.manifestURL != "" {
 		return f.alone(ctx, c.Flags())
 	}
+	if f.nodes > 0 {
+		f.adapt = impersonateHollowNodes
+	}
 	clients, config, identity, err := f.join(ctx, c.OutOrStdout())
 	if err != nil {
 		return err
@@ -179,7 +182,11 @@ func (f *kubeletFlags) run(ctx context.Context, c *cobra.Command) error {
 	var node loop.Runner
 	if f.nodes > 0 {
 		access.Listen = ""
-		node, err = hollow.New(hollow.Options{Clients: clients, Nodes: f.nodes, NamePrefix: f.prefix(), Server: access, Labels: f.labels, Taints: taints, Logger: clients.Log})
+		o := hollow.Options{Clients: clients, Nodes: f.nodes, NamePrefix: f.prefix(), Server: access, Labels: f.labels, Taints: taints, Logger: clients.Log}
+		if o.As, err = hollowIdentity(ctx, clients.Kube, clients.Log); err != nil {
+			return err
+		}
+		node, err = hollow.New(o)
 	} else {
 		var o kubelet.Options
 		if o, err = f.options(); err != nil {
