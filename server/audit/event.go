@@ -29,6 +29,11 @@ type event struct {
 	annotations        map[string]string
 }
 
+// changesNothing reports whether the event is the beginning of a get. It may be written together with the end.
+func (e *event) changesNothing() bool {
+	return e.stage == RequestReceived && e.at.IsResource && e.at.Verb == "get" && e.at.Subresource == ""
+}
+
 func newID() string { return string(uuid.NewUUID()) }
 
 const timeFormat = "2006-01-02T15:04:05.000000Z07:00"

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,25 +44,27 @@ func (o FileOptions) open(log *slog.Logger) (*backend, error) {
 		return nil, fmt.Errorf("the mode %q of the audit log is none of batch, blocking and blocking-strict", o.Mode)
 	}
 	if o.Path == "-" {
-		b.sink = &file{out: os.Stdout}
+		b.sink = &file{out: os.Stdout, log: log, failed: &b.failed}
 		return b, nil
 	}
-	f := &file{o: o, log: log, max: int64(cmp.Or(o.MaxSize, 100)) << 20}
+	f := &file{o: o, log: log, max: int64(cmp.Or(o.MaxSize, 100)) << 20, failed: &b.failed}
 	b.sink = f
 	return b, f.reopen()
 }
 
 // file is a sink that rotates.
 type file struct {
-	o   FileOptions
-	log *slog.Logger
-	max int64
+	o      FileOptions
+	log    *slog.Logger
+	max    int64
+	failed *atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	out    io.Writer
 	file   *os.File // nil for the standard output
 	size   int64
-	buffer []byte
+	buffer []byte // events that are not written yet
+	timer  bool   // flush will be called
 }
 
 func (f *file) reopen() error {
@@ -84,10 +87,50 @@ func (f *file) reopen() error {
 func (f *file) write(_ context.Context, events [][]byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.buffer = f.buffer[:0]
 	for _, e := range events {
 		f.buffer = append(append(f.buffer, e...), '\n')
 	}
+	return f.flush()
+}
+
+// heldFor is how long an event is held at most.
+const heldFor = 100 * time.Millisecond
+
+// hold writes an event together with the next one, or soon.
+func (f *file) hold(event []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.buffer = append(append(f.buffer, event...), '\n')
+	if f.timer {
+		return
+	}
+	f.timer = true
+	time.AfterFunc(heldFor, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.timer = false
+		f.flushHeld()
+	})
+}
+
+// flushHeld writes the events that are held. f.mu is held.
+func (f *file) flushHeld() {
+	if len(f.buffer) == 0 {
+		return
+	}
+	if err := f.flush(); err != nil {
+		f.failed.Add(1)
+	}
+}
+
+// flush writes the buffer. f.mu is held.
+func (f *file) flush() error {
+	defer func() {
+		f.buffer = f.buffer[:0]
+		if cap(f.buffer) > 1<<20 {
+			f.buffer = nil
+		}
+	}()
 	if f.max > 0 && f.size > 0 && f.size+int64(len(f.buffer)) > f.max {
 		if err := f.rotate(time.Now()); err != nil {
 			f.log.Error("the audit log cannot be rotated", "error", err)
@@ -98,9 +141,6 @@ func (f *file) write(_ context.Context, events [][]byte) error {
 	}
 	n, err := f.out.Write(f.buffer)
 	f.size += int64(n)
-	if cap(f.buffer) > 1<<20 {
-		f.buffer = nil
-	}
 	return err
 }
 
@@ -157,6 +197,7 @@ func (f *file) clean(now time.Time) error {
 func (f *file) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.flushHeld()
 	if f.file == nil {
 		return nil
 	}
