@@ -19,7 +19,7 @@ func (a *Aggregator) storage() (*registry.Storage, error) {
 	return storageOf(a.o.Registry, "apiregistration.k8s.io", "apiservices")
 }
 
-// follow makes a snapshot after each change.
+// follow makes a snapshot after each change of an APIService that another server answers for.
 func (a *Aggregator) follow(ctx context.Context) error {
 	defer a.stopAll()
 	for ctx.Err() == nil {
@@ -43,16 +43,21 @@ func (a *Aggregator) followOnce(ctx context.Context) error {
 	defer w.Close()
 	all := map[string]*v1.APIService{}
 	for _, o := range w.Initial {
-		a.note(ctx, storage, all, o)
+		a.note(ctx, storage, all, o, false)
 	}
 	w.Initial = nil
+	a.publish(ctx, all)
 	for {
-		a.publish(ctx, all)
+		select {
+		case a.changed <- struct{}{}:
+		default:
+		}
 		select {
 		case <-w.Wake():
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		changed := false
 		for {
 			e, ok, err := w.Next()
 			if err != nil {
@@ -61,22 +66,31 @@ func (a *Aggregator) followOnce(ctx context.Context) error {
 			if !ok {
 				break
 			}
-			if e.Type == apiwatch.Deleted {
-				delete(all, e.Object.Name())
-				continue
-			}
-			a.note(ctx, storage, all, e.Object)
+			changed = a.note(ctx, storage, all, e.Object, e.Type == apiwatch.Deleted) || changed
+		}
+		if changed {
+			a.publish(ctx, all)
 		}
 	}
 }
 
-func (a *Aggregator) note(ctx context.Context, s *registry.Storage, all map[string]*v1.APIService, o *watchcache.Object) {
-	made, err := s.Kind().Decode(ctx, o.Value(), o.Revision.String())
+// note keeps an APIService if another server answers for it. It reports whether that makes a difference.
+func (a *Aggregator) note(ctx context.Context, s *registry.Storage, all map[string]*v1.APIService, o *watchcache.Object, gone bool) bool {
+	was := all[o.Name()] != nil
+	delete(all, o.Name())
+	if gone {
+		return was
+	}
+	service, err := decode[*v1.APIService](ctx, s, o)
 	if err != nil {
 		a.log.Error("an API service cannot be read", "name", o.Name(), "error", err)
-		return
+		return was
 	}
-	all[o.Name()] = made.(*v1.APIService)
+	if service.Spec.Service == nil {
+		return was
+	}
+	all[o.Name()] = service
+	return true
 }
 
 // publish exchanges the snapshot, and has a checker for each remote.
@@ -84,10 +98,6 @@ func (a *Aggregator) publish(ctx context.Context, all map[string]*v1.APIService)
 	before := a.now.Load()
 	now := a.snapshotOf(before, all)
 	a.now.Store(now)
-	select {
-	case a.changed <- struct{}{}:
-	default:
-	}
 	for name, r := range before.remotes {
 		if next := now.remotes[name]; next == nil || next.connections != r.connections {
 			r.connections.close()

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/store"
 )
 
 // managed is the label of APIServices that the server looks after: since its start, or always.
@@ -45,7 +48,11 @@ func (a *Aggregator) Register(ctx context.Context) error {
 		wanted[o.Name] = true
 		all = append(all, func() error { return a.ensure(ctx, storage, o, true) })
 	}
-	all = append(all, func() error { return a.deleteLeftOver(ctx, storage, list, onStart, wanted) })
+	all = append(all, func() error {
+		present := map[string]registered{}
+		read(ctx, storage, list, present)
+		return a.deleteLeftOver(ctx, storage, present, onStart, wanted)
+	})
 	for gv, b := range a.o.Backends {
 		all = append(all, func() error {
 			return errors.Join(a.learnBackend(ctx, gv, b), a.ensure(ctx, storage, local(gv, backendPriority(b), ""), false))
@@ -120,9 +127,10 @@ func (a *Aggregator) KeepRegistered(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	seen := map[string]registered{}
 	for ctx.Err() == nil {
 		wake := a.o.Registry.Catalogue.Changed()
-		if err := a.registerCustom(ctx, storage); err != nil && ctx.Err() == nil {
+		if err := a.registerCustom(ctx, storage, seen); err != nil && ctx.Err() == nil {
 			a.log.Warn("API services of custom resources could not be kept", "error", err)
 			wait(ctx, retryAfter)
 			continue
@@ -136,9 +144,35 @@ func (a *Aggregator) KeepRegistered(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// registered is what an APIService says that matters here. It is kept, because thousands of them change one at a time.
+type registered struct {
+	revision store.Revision
+	managed  string
+	uid      types.UID
+	spec     v1.APIServiceSpec
+}
+
+// read updates what is known of the listed APIServices.
+func read(ctx context.Context, s *registry.Storage, list *registry.List, known map[string]registered) {
+	there := make(map[string]bool, len(list.Objects))
+	for _, o := range list.Objects {
+		name := o.Name()
+		if there[name] = true; known[name].revision == o.Revision {
+			continue
+		}
+		present, err := decode[*v1.APIService](ctx, s, o)
+		if err != nil {
+			delete(known, name)
+			continue
+		}
+		known[name] = registered{o.Revision, present.Labels[managed], present.UID, present.Spec}
+	}
+	maps.DeleteFunc(known, func(name string, _ registered) bool { return !there[name] })
+}
+
 // registerCustom makes what is missing, and deletes what is left over. What is left over is known only after the newest
 // definitions have been read: another server may have made an APIService for one that this server does not know yet.
-func (a *Aggregator) registerCustom(ctx context.Context, s *registry.Storage) error {
+func (a *Aggregator) registerCustom(ctx context.Context, s *registry.Storage, seen map[string]registered) error {
 	list, err := s.List(ctx, registry.ListQuery{})
 	if err != nil {
 		return err
@@ -148,6 +182,7 @@ func (a *Aggregator) registerCustom(ctx context.Context, s *registry.Storage) er
 			return err
 		}
 	}
+	read(ctx, s, list, seen)
 	wanted := map[string]bool{}
 	for gv, custom := range a.served() {
 		if !custom {
@@ -155,23 +190,25 @@ func (a *Aggregator) registerCustom(ctx context.Context, s *registry.Storage) er
 		}
 		o := local(gv, resource.PriorityOf(gv), always)
 		wanted[o.Name] = true
+		if present, ok := seen[o.Name]; ok && (present.managed == "" || sameSpec(&present.spec, &o.Spec)) {
+			continue
+		}
 		if err := a.ensure(ctx, s, o, true); err != nil {
 			return err
 		}
 	}
-	return a.deleteLeftOver(ctx, s, list, always, wanted)
+	return a.deleteLeftOver(ctx, s, seen, always, wanted)
 }
 
 // deleteLeftOver deletes those APIServices that the server looks after in a certain way and does not want any more.
-func (a *Aggregator) deleteLeftOver(ctx context.Context, s *registry.Storage, list *registry.List, how string, wanted map[string]bool) error {
-	for _, o := range list.Objects {
-		present, err := decode[*v1.APIService](ctx, s, o)
-		if err != nil || present.Labels[managed] != how || wanted[present.Name] {
+func (a *Aggregator) deleteLeftOver(ctx context.Context, s *registry.Storage, all map[string]registered, how string, wanted map[string]bool) error {
+	for name, present := range all {
+		if present.managed != how || wanted[name] {
 			continue
 		}
-		if _, err := s.Delete(ctx, "", present.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(present.UID))}, registry.WriteOptions{}); err != nil &&
+		if _, err := s.Delete(ctx, "", name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(present.uid))}, registry.WriteOptions{}); err != nil &&
 			!apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete API service %s: %w", present.Name, err)
+			return fmt.Errorf("delete API service %s: %w", name, err)
 		}
 	}
 	return nil

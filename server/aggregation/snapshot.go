@@ -24,7 +24,7 @@ type snapshot struct {
 	remotes   map[string]*remote
 }
 
-// snapshotOf compiles the APIServices. Remotes of before that are still the same go on.
+// snapshotOf compiles the APIServices of other servers. Remotes of before that are still the same go on.
 func (a *Aggregator) snapshotOf(before *snapshot, all map[string]*v1.APIService) *snapshot {
 	s := &snapshot{
 		handlers: map[schema.GroupVersion]http.Handler{}, available: map[schema.GroupVersion]bool{}, remotes: map[string]*remote{},
@@ -38,9 +38,6 @@ func (a *Aggregator) snapshotOf(before *snapshot, all map[string]*v1.APIService)
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		service := all[name]
-		if service.Spec.Service == nil {
-			continue
-		}
 		gv := groupVersion(service)
 		r := a.remoteOf(before, service)
 		s.remotes[name], s.handlers[gv] = r, r
