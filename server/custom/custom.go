@@ -99,6 +99,16 @@ func (d *Definitions) decode(ctx context.Context, value []byte, rev store.Revisi
 	return o.(*v1.CustomResourceDefinition), nil
 }
 
+// decodeBrief reads a stored definition without its schemas, and the digests of these.
+func (d *Definitions) decodeBrief(ctx context.Context, value []byte, rev store.Revision) (*v1.CustomResourceDefinition, []digest, error) {
+	brief, digests, err := withoutSchemas(value)
+	if err != nil {
+		return nil, nil, err
+	}
+	def, err := d.decode(ctx, brief, rev)
+	return def, digests, err
+}
+
 // retryAfter is how long is waited before something that failed is tried again.
 const retryAfter = time.Second
 

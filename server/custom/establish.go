@@ -54,21 +54,45 @@ func (d *Definitions) later(ctx context.Context, name string) {
 }
 
 func (d *Definitions) settleOne(ctx context.Context, name string) error {
-	ending := false
-	now, err := d.change(ctx, name, func(def *v1.CustomResourceDefinition) {
-		d.accept(def)
-		establish(def)
-		approve(def)
-		ending = def.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(def, v1.CustomResourceCleanupFinalizer)
-	})
+	now, changes, err := d.due(ctx, name)
+	if err == nil && changes {
+		now, err = d.change(ctx, name, d.decide)
+	}
 	if err != nil || now == nil {
 		return err
 	}
 	d.took(name, now.Status.AcceptedNames)
-	if ending {
+	if now.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(now, v1.CustomResourceCleanupFinalizer) {
 		d.end(ctx, name)
 	}
 	return nil
+}
+
+// decide sets the conditions of a definition.
+func (d *Definitions) decide(def *v1.CustomResourceDefinition) {
+	d.accept(def)
+	establish(def)
+	approve(def)
+}
+
+// due tells whether the conditions of a definition have to change, and returns it, without its schemas, as it is then. Most have not, and it takes
+// much less to see that than to try to change them. A definition that is gone is nil. What this server does not know yet is told by its log later.
+func (d *Definitions) due(ctx context.Context, name string) (now *v1.CustomResourceDefinition, changes bool, err error) {
+	o, err := d.storage.Get(ctx, "", name, registry.Freshness{Any: true})
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	before, _, err := d.decodeBrief(ctx, o.Value(), o.Revision)
+	if err != nil {
+		return nil, false, err
+	}
+	now = withoutSpec(before)
+	now.Spec = before.Spec
+	d.decide(now)
+	return now, !equality.Semantic.DeepEqual(before.Status, now.Status), nil
 }
 
 // took notes the names of a definition before the log tells: the next one may want them too.

@@ -125,7 +125,7 @@ func (d *Definitions) noteLocked(ctx context.Context, o *watchcache.Object) {
 	if before != nil && before.revision >= o.Revision {
 		return
 	}
-	def, err := d.decode(ctx, o.Value(), o.Revision)
+	def, schemas, err := d.decodeBrief(ctx, o.Value(), o.Revision)
 	if err != nil {
 		d.o.Logger.Error("a definition cannot be read", "name", name, "error", err)
 		return
@@ -138,11 +138,11 @@ func (d *Definitions) noteLocked(ctx context.Context, o *watchcache.Object) {
 	now.revision, now.terminating = o.Revision, def.DeletionTimestamp != nil
 	d.tookLocked(now, def.Status.AcceptedNames)
 	d.dirtyLocked(name)
-	d.serveLocked(def, o, now)
+	d.serveLocked(def, schemas, o, now)
 }
 
-// serveLocked exchanges the kinds of a definition.
-func (d *Definitions) serveLocked(def *v1.CustomResourceDefinition, o *watchcache.Object, r *record) {
+// serveLocked exchanges the kinds of a definition, which is read without its schemas.
+func (d *Definitions) serveLocked(def *v1.CustomResourceDefinition, schemas []digest, o *watchcache.Object, r *record) {
 	if !isServed(def) {
 		d.withdrawLocked(r)
 		return
@@ -150,7 +150,7 @@ func (d *Definitions) serveLocked(def *v1.CustomResourceDefinition, o *watchcach
 	read := func() (*v1.CustomResourceDefinition, error) {
 		return d.decode(context.Background(), o.Value(), o.Revision)
 	}
-	made, err := d.conversions.define(def, read, r.served)
+	made, err := d.conversions.define(def, schemas, read, r.served)
 	if err == nil {
 		err = d.o.Registry.Exchange(groupResource(def), made.kinds...)
 	}

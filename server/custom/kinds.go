@@ -36,8 +36,8 @@ type definition struct {
 // version is a version of a definition, served or not.
 type version struct {
 	schema *structure.Schema
-	// meaning is all that bears upon how objects are shown: a version with another meaning is another one to who watches it.
-	meaning string
+	// look identifies all that may bear upon how objects are shown, and more: versions with the same look have the same meaning.
+	look    string
 	edition uint32
 	life    *resource.Life
 	// selectable are the lives of the fields that can be selected on.
@@ -54,18 +54,18 @@ func isServed(d *v1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(d, v1.Established)
 }
 
-// define makes the kinds of a definition. What has not changed since before, which may be nil, is carried on.
-func (c *conversions) define(d *v1.CustomResourceDefinition, read func() (*v1.CustomResourceDefinition, error), before *definition) (*definition, error) {
+// define makes the kinds of a definition, which is given without its schemas. What has not changed since before, which may be nil, is carried on.
+func (c *conversions) define(d *v1.CustomResourceDefinition, schemas []digest, read func() (*v1.CustomResourceDefinition, error), before *definition) (*definition, error) {
 	out := &definition{name: d.Name, foreign: hasWebhook(d), versions: map[string]*version{}, read: read}
 	out.identify(d, before)
 	storage := ""
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
-		meaning, err := meaningOf(d, v)
+		look, err := lookOf(d, v, schemas)
 		if err != nil {
 			return nil, err
 		}
-		out.versions[v.Name] = out.carry(v, meaning, before, read)
+		out.versions[v.Name] = out.carry(v, look, before)
 		if v.Storage {
 			storage = v.Name
 		}
@@ -129,13 +129,14 @@ func fieldsOf(d *v1.CustomResourceDefinition, known []resource.Field) []resource
 func labelOf(f v1.SelectableField) string { return strings.TrimPrefix(f.JSONPath, ".") }
 
 // carry goes on with a version as it was if it means the same, or begins a new one.
-func (d *definition) carry(v *v1.CustomResourceDefinitionVersion, meaning string, before *definition, read func() (*v1.CustomResourceDefinition, error)) *version {
-	now := &version{schema: schemaOf(v.Name, read), meaning: meaning, selectable: map[string]*resource.Life{}}
+func (d *definition) carry(v *v1.CustomResourceDefinitionVersion, look string, before *definition) *version {
+	now := &version{schema: schemaOf(v.Name, d.read), look: look, selectable: map[string]*resource.Life{}}
 	old := &version{}
 	if before != nil && before.identity == d.identity && before.versions[v.Name] != nil {
 		old = before.versions[v.Name]
 	}
-	if now.edition, now.life = old.edition, old.life; old.meaning != meaning {
+	same := old.look == look && look != "" || old.life != nil && sameMeaning(before.read, d.read, v.Name)
+	if now.edition, now.life = old.edition, old.life; !same {
 		now.edition, now.life = d.identity.NextEdition(), resource.NewLife()
 	}
 	for _, f := range v.SelectableFields {

@@ -11,19 +11,55 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// meaningOf is a digest of all that bears upon how the objects of a version are shown: its names, how objects are converted, and
-// what the schemas of this version and of those that objects are stored in drop and fill in. Descriptions and validations
-// do not bear upon it.
-func meaningOf(d *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion) (string, error) {
-	h := sha256.New()
-	names := d.Status.AcceptedNames
-	conversion, err := json.Marshal(d.Spec.Conversion)
-	if err != nil {
-		return "", fmt.Errorf("encode how objects are converted: %w", err)
+// lookOf identifies a version's names, how objects are converted, and the schemas of this version and of those that objects are stored in. It is
+// empty if the schemas' digests are not known.
+func lookOf(d *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, schemas []digest) (string, error) {
+	if len(schemas) != len(d.Spec.Versions) {
+		return "", nil
 	}
-	fmt.Fprintf(h, "%q %q %q %t %t %s\n", v.Name, names.Kind, names.ListKind, v.Served, d.Spec.PreserveUnknownFields, conversion)
-	for _, other := range d.Spec.Versions {
-		if other.Name != v.Name && !other.Storage && !slices.Contains(d.Status.StoredVersions, other.Name) {
+	h := sha256.New()
+	if err := writeNames(h, d, v); err != nil {
+		return "", err
+	}
+	for i := range d.Spec.Versions {
+		if other := &d.Spec.Versions[i]; bearsUpon(d, other, v) {
+			fmt.Fprintf(h, "%q %t ", other.Name, other.Storage)
+			h.Write(schemas[i][:])
+		}
+	}
+	return string(h.Sum(nil)), nil
+}
+
+// sameMeaning tells whether the objects of a version are shown in the same way by two definitions, which are read with their schemas. Descriptions
+// and validations do not bear upon it.
+func sameMeaning(before, now func() (*v1.CustomResourceDefinition, error), version string) bool {
+	a, err := meaningOf(before, version)
+	if err != nil {
+		return false
+	}
+	b, err := meaningOf(now, version)
+	return err == nil && a == b
+}
+
+// meaningOf is a digest of all that bears upon how the objects of a version are shown: what lookOf has, but of the schemas only what they drop and
+// fill in.
+func meaningOf(read func() (*v1.CustomResourceDefinition, error), version string) (string, error) {
+	d, err := read()
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(d.Spec.Versions, func(v v1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	if at < 0 {
+		return "", fmt.Errorf("there is no version %q", version)
+	}
+	v := &d.Spec.Versions[at]
+	h := sha256.New()
+	if err := writeNames(h, d, v); err != nil {
+		return "", err
+	}
+	for i := range d.Spec.Versions {
+		other := &d.Spec.Versions[i]
+		if !bearsUpon(d, other, v) {
 			continue
 		}
 		fmt.Fprintf(h, "%q %t ", other.Name, other.Storage)
@@ -32,6 +68,22 @@ func meaningOf(d *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVer
 		}
 	}
 	return string(h.Sum(nil)), nil
+}
+
+// bearsUpon tells whether one version's schema bears upon how the objects of another are shown: objects may be stored in it.
+func bearsUpon(d *v1.CustomResourceDefinition, one, another *v1.CustomResourceDefinitionVersion) bool {
+	return one.Name == another.Name || one.Storage || slices.Contains(d.Status.StoredVersions, one.Name)
+}
+
+// writeNames writes what is no schema and bears upon how the objects of a version are shown.
+func writeNames(w io.Writer, d *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion) error {
+	names := d.Status.AcceptedNames
+	conversion, err := json.Marshal(d.Spec.Conversion)
+	if err != nil {
+		return fmt.Errorf("encode how objects are converted: %w", err)
+	}
+	fmt.Fprintf(w, "%q %q %q %t %t %s\n", v.Name, names.Kind, names.ListKind, v.Served, d.Spec.PreserveUnknownFields, conversion)
+	return nil
 }
 
 // writeShape writes what a schema drops and fills in.
