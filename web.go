@@ -184,6 +184,7 @@ func (c *Cluster) documents(reg *registry.Registry, issuer *actions.Issuer) (map
 			}
 			return all
 		},
+		Settle: c.definitions.Settle,
 		Schema: func(f *resource.Face) *openapi.Schema { return openapi.FromDefinition(c.definitions.Schema(f)) },
 	})
 	c.opened("openapi", func() error { documents.Close(); return nil })

@@ -30,6 +30,8 @@ type Options struct {
 	Other  func(id string) http.Handler
 	// Foreign is what other servers say of themselves in version 2.
 	Foreign func(context.Context) []Foreign
+	// Settle, unless it is nil, has the catalogue follow what was changed before.
+	Settle func(context.Context) error
 	// Keep is how long a document stays after it was last asked for, by default three minutes.
 	Keep time.Duration
 }
@@ -38,16 +40,16 @@ type Options struct {
 type Documents struct {
 	o Options
 
-	mu      sync.Mutex // guards what follows; held while a document is made, so that one is made at a time
-	entries map[string]*entry
+	mu      sync.Mutex          // guards what follows; held while a document is made, so that one is made at a time
+	entries map[string]*entry   // of version 3
+	whole   map[form]*assembled // version 2
 	sweeper *time.Timer
 	closed  bool
 }
 
-// entry is what is known of one document. Without text it is a hash.
+// entry is what is known of one document of version 3. Without text it is a hash.
 type entry struct {
 	faces []*resource.Face
-	tags  []string // of what other servers say
 	hash  string
 	text  map[form][]byte // compressed
 	used  time.Time
@@ -56,7 +58,7 @@ type entry struct {
 // New makes documents; nothing is written before it is asked for.
 func New(o Options) *Documents {
 	o.Keep = cmp.Or(o.Keep, 3*time.Minute)
-	return &Documents{o: o, entries: map[string]*entry{}}
+	return &Documents{o: o, entries: map[string]*entry{}, whole: map[form]*assembled{}}
 }
 
 // Close gives back what is kept. Documents that are asked for later are made and not kept.
@@ -68,6 +70,7 @@ func (d *Documents) Close() {
 		d.sweeper.Stop()
 	}
 	clear(d.entries)
+	clear(d.whole)
 }
 
 // everything is the name of the document of version 2.
@@ -102,7 +105,7 @@ func (d *Documents) list() (map[string]string, error) {
 		if _, done := out[id]; done {
 			continue
 		}
-		e, err := d.entryLocked(id, nil)
+		e, err := d.entryLocked(id)
 		if err != nil {
 			return nil, err
 		}
@@ -111,18 +114,18 @@ func (d *Documents) list() (map[string]string, error) {
 		}
 	}
 	for id := range d.entries {
-		if _, still := out[id]; !still && id != everything {
+		if _, still := out[id]; !still {
 			delete(d.entries, id)
 		}
 	}
 	return out, nil
 }
 
-// text is a document's compressed form and its hash. ok is false if there is no such document. Foreign is what belongs into it besides.
-func (d *Documents) text(id string, f form, foreign []Foreign) (text []byte, hash string, ok bool, err error) {
+// text is the compressed form of a document of version 3, and its hash. ok is false if there is no such document.
+func (d *Documents) text(id string, f form) (text []byte, hash string, ok bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e, err := d.entryLocked(id, foreign)
+	e, err := d.entryLocked(id)
 	if err != nil || e == nil {
 		return nil, "", false, err
 	}
@@ -131,7 +134,7 @@ func (d *Documents) text(id string, f form, foreign []Foreign) (text []byte, has
 		return text, e.hash, true, nil
 	}
 	var buffer bytes.Buffer
-	if err := d.compressLocked(d.document(e, foreign), f, &buffer); err != nil {
+	if err := d.compressLocked(d.document(e.faces, nil), f, &buffer); err != nil {
 		return nil, "", false, err
 	}
 	text = bytes.Clone(buffer.Bytes())
@@ -143,22 +146,18 @@ func (d *Documents) text(id string, f form, foreign []Foreign) (text []byte, has
 }
 
 // entryLocked finds or makes what is known of a document; nil if there is none of that name.
-func (d *Documents) entryLocked(id string, foreign []Foreign) (*entry, error) {
+func (d *Documents) entryLocked(id string) (*entry, error) {
 	faces := d.facesOf(id)
 	if len(faces) == 0 {
 		delete(d.entries, id)
 		return nil, nil
 	}
-	var tags []string
-	for _, f := range foreign {
-		tags = append(tags, f.Group, f.Tag)
-	}
-	if e := d.entries[id]; e != nil && slices.Equal(e.faces, faces) && slices.Equal(e.tags, tags) {
+	if e := d.entries[id]; e != nil && slices.Equal(e.faces, faces) {
 		return e, nil
 	}
-	e := &entry{faces: faces, tags: tags, text: map[form][]byte{}}
+	e := &entry{faces: faces, text: map[form][]byte{}}
 	hash := sha512.New()
-	if err := d.document(e, foreign).write(form{v2: id == everything}.writer(hash)); err != nil {
+	if err := d.document(faces, nil).write(form{}.writer(hash)); err != nil {
 		return nil, fmt.Errorf("describe %s: %w", id, err)
 	}
 	e.hash = fmt.Sprintf("%X", hash.Sum(nil))
@@ -168,8 +167,8 @@ func (d *Documents) entryLocked(id string, foreign []Foreign) (*entry, error) {
 	return e, nil
 }
 
-func (d *Documents) document(e *entry, foreign []Foreign) *document {
-	return &document{faces: e.faces, version: d.o.Version, own: d.o.Schema, foreign: foreign}
+func (d *Documents) document(faces []*resource.Face, foreign []Foreign) *document {
+	return &document{faces: faces, version: d.o.Version, own: d.o.Schema, foreign: foreign}
 }
 
 func (d *Documents) compressLocked(of *document, f form, to io.Writer) error {
@@ -201,6 +200,13 @@ func (d *Documents) sweep() {
 		case time.Since(e.used) >= d.o.Keep:
 			clear(e.text)
 		default:
+			kept = true
+		}
+	}
+	for f, a := range d.whole {
+		if time.Since(a.used) >= d.o.Keep {
+			delete(d.whole, f)
+		} else {
 			kept = true
 		}
 	}

@@ -2,10 +2,12 @@ package openapi
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,69 +26,112 @@ type document struct {
 	foreign []Foreign
 }
 
-// write writes the document: first the paths, then the schemas one at a time.
+// section is a part of a document.
+type section struct {
+	// key says what the section depends on; without one it depends on the whole document.
+	key sectionKey
+	// schemas says that a schema has been written before.
+	schemas bool
+	write   func(writer) error
+}
+
+// sectionKey names a section. Sections of version 2 with the same key are the same.
+type sectionKey struct {
+	part string
+	// of is the custom kind that the section describes; nil: those that are not custom.
+	of *resource.Face
+}
+
+// write writes the document, one section after the other.
 func (d *document) write(w writer) error {
-	if err := w.begin(d.version); err != nil {
-		return err
-	}
-	paths, err := d.writePaths(w)
-	if err != nil {
-		return err
-	}
-	all := d.schemas(w.version2())
-	var others fitted
-	if len(d.foreign) > 0 {
-		others = fit(d.foreign, paths, all)
-	}
-	if err := w.foreignPaths(others.paths); err != nil {
-		return err
-	}
-	for _, name := range all.names {
-		if err := w.schema(name, all.define(name)); err != nil {
+	for _, s := range d.sections(w.version2()) {
+		if err := s.write(w); err != nil {
 			return err
 		}
 	}
-	if err := w.foreignSchemas(others.schemas); err != nil {
-		return err
-	}
-	return w.end()
+	return nil
 }
 
-// writePaths writes the paths of the kinds, and returns their names.
-func (d *document) writePaths(w writer) (map[string]bool, error) {
-	written := map[string]bool{}
-	write := func(p *Path) error {
-		written[p.Path] = true
-		return w.path(p)
-	}
-	for _, gv := range groupVersions(d.faces) {
-		root := rootOf(gv)
-		if err := write(&root); err != nil {
-			return nil, err
-		}
-		for _, f := range d.faces {
-			if f.GroupVersion() != gv {
-				continue
-			}
-			model, list := d.models(f)
-			for _, p := range routesOf(f, model, list) {
-				if err := write(&p); err != nil {
-					return nil, err
-				}
-			}
+// sections are first those of the paths, then those of the schemas. Custom kinds come after all others, and each has sections of its own.
+func (d *document) sections(version2 bool) []section {
+	all, roots := d.schemas(version2), d.roots()
+	others := sync.OnceValue(func() fitted { return fit(d.foreign, d.paths(roots), all) })
+	var builtin, custom []*resource.Face
+	for _, f := range d.faces {
+		if f.Of.Custom {
+			custom = append(custom, f)
+		} else {
+			builtin = append(builtin, f)
 		}
 	}
-	return written, nil
+	out := []section{{key: sectionKey{part: "paths"}, write: func(w writer) error {
+		if err := w.begin(d.version); err != nil {
+			return err
+		}
+		return d.writePaths(w, roots, builtin...)
+	}}}
+	for _, f := range custom {
+		key := sectionKey{"paths", f}
+		if roots[f] {
+			key.part = "paths, with the group version's"
+		}
+		out = append(out, section{key: key, write: func(w writer) error { return d.writePaths(w, roots, f) }})
+	}
+	out = append(out,
+		section{write: func(w writer) error { return w.foreignPaths(others().paths) }},
+		section{key: sectionKey{part: fmt.Sprint("schemas, types: ", len(all.found))}, write: func(w writer) error { return all.write(w, nil) }})
+	for _, f := range custom {
+		out = append(out, section{key: sectionKey{"schemas", f}, schemas: true, write: func(w writer) error { return all.write(w, f) }})
+	}
+	return append(out, section{schemas: true, write: func(w writer) error {
+		if err := w.foreignSchemas(others().schemas); err != nil {
+			return err
+		}
+		return w.end()
+	}})
 }
 
-func groupVersions(faces []*resource.Face) []schema.GroupVersion {
-	var out []schema.GroupVersion
-	for _, f := range faces {
-		if !slices.Contains(out, f.GroupVersion()) {
-			out = append(out, f.GroupVersion())
+// roots are the faces that are the first ones of their group versions.
+func (d *document) roots() map[*resource.Face]bool {
+	seen, out := map[schema.GroupVersion]bool{}, map[*resource.Face]bool{}
+	for _, f := range d.faces {
+		if gv := f.GroupVersion(); !seen[gv] {
+			seen[gv], out[f] = true, true
 		}
 	}
 	return out
+}
+
+func (d *document) writePaths(w writer, roots map[*resource.Face]bool, faces ...*resource.Face) error {
+	for _, f := range faces {
+		for _, p := range d.pathsOf(f, roots[f]) {
+			if err := w.path(&p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pathsOf are the paths of a face, after that of its group version if that is wanted.
+func (d *document) pathsOf(f *resource.Face, root bool) []Path {
+	model, list := d.models(f)
+	all := routesOf(f, model, list)
+	if !root {
+		return all
+	}
+	return append([]Path{rootOf(f.GroupVersion())}, all...)
+}
+
+// paths are the names of all paths.
+func (d *document) paths(roots map[*resource.Face]bool) map[string]bool {
+	all := map[string]bool{}
+	for _, f := range d.faces {
+		for _, p := range d.pathsOf(f, roots[f]) {
+			all[p.Path] = true
+		}
+	}
+	return all
 }
 
 // models returns the names of the schemas of a face and of its lists.
@@ -115,21 +160,51 @@ func listType(f *resource.Face) reflect.Type {
 
 // schemas are those that a document needs, by their names.
 type schemas struct {
-	names []string // in order
 	found map[string]reflect.Type
-	own   map[string]*Schema
-	types *types
+	own   map[string]func() *Schema // those that are not made from Go types
+	// of are the names of a custom kind's own schemas; those of all others have the key nil.
+	of    map[*resource.Face][]string
+	types func() *types
+}
+
+// add adds a schema that is not made from a Go type.
+func (s *schemas) add(f *resource.Face, name string, make func() *Schema) {
+	s.own[name] = make
+	if !f.Of.Custom {
+		f = nil
+	}
+	s.of[f] = append(s.of[f], name)
+}
+
+func (s *schemas) has(name string) bool {
+	return s.own[name] != nil || s.found[name] != nil
 }
 
 func (s *schemas) define(name string) *Schema {
 	if own := s.own[name]; own != nil {
-		return own
+		return own()
 	}
-	return s.types.define(s.found[name])
+	return s.types().define(s.found[name])
+}
+
+// write writes the schemas of a custom kind or, without one, all others, in the order of their names.
+func (s *schemas) write(w writer, of *resource.Face) error {
+	all := slices.Clone(s.of[of])
+	if of == nil {
+		all = slices.AppendSeq(all, maps.Keys(s.found))
+	}
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		if err := w.schema(name, s.define(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *document) schemas(version2 bool) *schemas {
-	s := &schemas{found: map[string]reflect.Type{}, own: map[string]*Schema{}, types: newTypes(d.faces)}
+	s := &schemas{found: map[string]reflect.Type{}, own: map[string]func() *Schema{}, of: map[*resource.Face][]string{}}
+	s.types = sync.OnceValue(func() *types { return newTypes(d.faces) })
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[metav1.Patch](), reflect.TypeFor[metav1.Status](), reflect.TypeFor[metav1.DeleteOptions](),
 		reflect.TypeFor[metav1.WatchEvent](), reflect.TypeFor[metav1.APIResourceList](),
@@ -137,39 +212,35 @@ func (d *document) schemas(version2 bool) *schemas {
 		reach(s.found, t)
 	}
 	for _, f := range d.faces {
-		d.collect(f, s.found, s.own, version2)
+		d.collect(f, s, version2)
 	}
-	all := append(slices.Collect(maps.Keys(s.found)), slices.Collect(maps.Keys(s.own))...)
-	slices.Sort(all)
-	s.names = slices.Compact(all)
 	return s
 }
 
 // collect adds the types and schemas that a face needs.
-func (d *document) collect(f *resource.Face, found map[string]reflect.Type, own map[string]*Schema, version2 bool) {
+func (d *document) collect(f *resource.Face, s *schemas, version2 bool) {
 	model, list := d.models(f)
 	if f.Of.Custom {
-		own[model] = d.describeOwn(f, version2)
-		reach(found, reflect.TypeFor[metav1.ObjectMeta]())
-	}
-	if own[model] == nil {
-		reach(found, goType(f))
+		s.add(f, model, func() *Schema { return d.describeOwn(f, version2) })
+		reach(s.found, reflect.TypeFor[metav1.ObjectMeta]())
+	} else {
+		reach(s.found, goType(f))
 	}
 	if f.Of.Offers("list") {
-		if t := listType(f); t != nil && own[model] == nil {
-			reach(found, t)
+		if t := listType(f); t != nil && !f.Of.Custom {
+			reach(s.found, t)
 		} else {
-			own[list] = listOf(f, model)
-			reach(found, reflect.TypeFor[metav1.ListMeta]())
+			s.add(f, list, func() *Schema { return listOf(f, model) })
+			reach(s.found, reflect.TypeFor[metav1.ListMeta]())
 		}
 	}
 	for _, a := range f.Of.Actions {
 		if a.New != nil {
-			reach(found, reflect.TypeOf(a.New()).Elem())
+			reach(s.found, reflect.TypeOf(a.New()).Elem())
 		}
 	}
 	if f.Of.Scale != nil {
-		reach(found, scaleType)
+		reach(s.found, scaleType)
 	}
 }
 

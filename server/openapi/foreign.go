@@ -129,7 +129,7 @@ func (f *fitter) there(name string) (any, bool) {
 	if other, ok := f.others[name]; ok {
 		return other, true
 	}
-	if _, ok := slices.BinarySearch(f.own.names, name); !ok {
+	if !f.own.has(name) {
 		return nil, false
 	}
 	j := jsonText{v2: true}

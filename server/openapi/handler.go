@@ -50,6 +50,9 @@ type indexed struct {
 }
 
 func (d *Documents) serveIndex(w http.ResponseWriter, r *http.Request) {
+	if !d.settle(w, r) {
+		return
+	}
 	hashes, err := d.list()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -89,11 +92,14 @@ func (d *Documents) serve(w http.ResponseWriter, r *http.Request, id string, v2 
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
+	if !d.settle(w, r) {
+		return
+	}
 	var foreign []Foreign
 	if v2 && d.o.Foreign != nil {
 		foreign = d.o.Foreign(r.Context())
 	}
-	text, hash, found, err := d.text(id, f, foreign)
+	text, hash, found, err := d.find(id, f, foreign)
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -117,6 +123,15 @@ func (d *Documents) serve(w http.ResponseWriter, r *http.Request, id string, v2 
 	}
 	w.Header().Set("Content-Type", contentType)
 	send(w, r, text)
+}
+
+// find returns a document of either version.
+func (d *Documents) find(id string, f form, foreign []Foreign) (text []byte, hash string, found bool, err error) {
+	if f.v2 {
+		text, hash, err = d.assemble(f, foreign)
+		return text, hash, true, err
+	}
+	return d.text(id, f)
 }
 
 // matchesETag reports whether a list of ETags contains the hash. Weak tags match, too.
@@ -200,4 +215,16 @@ func quality(parameters string) float64 {
 		}
 	}
 	return 1
+}
+
+// settle has the catalogue follow what was changed before the request. It answers the request if that fails.
+func (d *Documents) settle(w http.ResponseWriter, r *http.Request) bool {
+	if d.o.Settle == nil {
+		return true
+	}
+	if err := d.o.Settle(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return false
+	}
+	return true
 }

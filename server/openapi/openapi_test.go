@@ -153,12 +153,12 @@ func BenchmarkCore(b *testing.B) {
 func benchmark(b *testing.B, d *Documents, id string, f form) {
 	b.ReportAllocs()
 	plain := len(written(b, d, id, f))
-	text, _, _, err := d.text(id, f, nil)
+	text, _, _, err := d.find(id, f, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := d.compressLocked(d.document(&entry{faces: d.facesOf(id)}, nil), f, io.Discard); err != nil {
+		if err := d.compressLocked(d.document(d.facesOf(id), nil), f, io.Discard); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -35,6 +35,14 @@ func (f form) writer(to io.Writer) writer {
 	return &jsonWriter{to: to, text: jsonText{v2: f.v2}}
 }
 
+// resume returns a writer for what comes after other paths or, if schemas is true, after other schemas.
+func (f form) resume(to io.Writer, schemas bool) writer {
+	if f.proto {
+		return f.writer(to)
+	}
+	return &jsonWriter{to: to, text: jsonText{v2: f.v2, last: '}'}, schemas: schemas}
+}
+
 func (w *jsonWriter) version2() bool  { return w.text.v2 }
 func (w *protoWriter) version2() bool { return w.v2 }
 
