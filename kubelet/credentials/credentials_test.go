@@ -2,6 +2,7 @@ package credentials_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,6 +148,66 @@ func TestACertificateIsRenewedWhileItIsUsed(t *testing.T) {
 	}
 	if _, err := node.CoreV1().Services("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestInformersLoseNothingWhenTheirCertificateIsRenewed(t *testing.T) {
+	cluster, kube := start(t)
+	token(t, kube, nil)
+	identity, err := credentials.NewClient(credentials.ClientOptions{Bootstrap: bearing(cluster, id+"."+secret), Node: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer identity.Close()
+	if err := identity.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clients, err := loop.NewClients(identity.Config(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := loop.Informer(clients, informer.For(clients.Kube.CoreV1().Services("default")))
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- loop.Run(ctx, clients, loop.Func(func(ctx context.Context) error { <-ctx.Done(); return nil }))
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	const rounds, each = 3, 5
+	for n := range rounds * each {
+		if n%each == 2 { // in the middle of changes
+			before := identity.Certificate().Leaf
+			if err := identity.Renew(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if identity.Certificate().Leaf.Equal(before) {
+				t.Fatal("the certificate is the same")
+			}
+		}
+		name := fmt.Sprint("service-", n)
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		if _, err := kube.CoreV1().Services("default").Create(ctx, s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if n%2 == 0 {
+			continue
+		}
+		for _, ok := services.Lookup(informer.Key{Namespace: "default", Name: name}); !ok; _, ok = services.Lookup(informer.Key{Namespace: "default", Name: name}) {
+			if ctx.Err() != nil {
+				t.Fatalf("%s is not seen", name)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for n := range rounds * each {
+		if _, ok := services.Lookup(informer.Key{Namespace: "default", Name: fmt.Sprint("service-", n)}); !ok && n < rounds*each-1 {
+			t.Errorf("service-%d is not seen", n)
+		}
 	}
 }
 
