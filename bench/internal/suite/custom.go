@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/bench/internal/h2"
 	"github.com/millrace/millrace/bench/internal/objects"
+	"github.com/millrace/millrace/bench/internal/proc"
 	"golang.org/x/net/http2/hpack"
 )
 
@@ -48,6 +49,8 @@ func customCases() []Case {
 		{Name: "custom/first-object", Op: "definition", Fixture: "custom", Prepare: oneDefinition, Run: firstObjects},
 		{Name: "custom/list/10000", Op: "list", Fixture: "custom-list", Prepare: someThings, Run: listsOf(objects.Things(0))},
 		{Name: "custom/list/10000/configmap", Op: "list", Fixture: "custom-list", Prepare: someThings, Run: listsOf(configMaps)},
+		{Name: "custom/fanout/1000", Op: "delivery", Fixture: "custom", Prepare: oneDefinition, Run: fanOut{watchers: 1000, size: thingSize, custom: true}.run},
+		{Name: "custom/fanout/1000/configmap", Op: "delivery", Fixture: "custom", Prepare: oneDefinition, Run: fanOut{watchers: 1000, size: thingSize}.run},
 		{Name: "custom/memory/10000", Op: "fixture", Fixture: "custom-objects", Fresh: true, MostRounds: 1, Run: memoryOf(0, things)},
 		{Name: "custom/memory/100-definitions", Op: "fixture", Fixture: "custom-few", Fresh: true, MostRounds: 1, Run: memoryOf(fewDefinitions, 0)},
 		{Name: "custom/openapi/500", Op: "document", Fixture: "custom-documents", Prepare: someDefinitions(documented, 1), MostRounds: 2, Run: openAPI},
@@ -200,23 +203,29 @@ func listsOf(path string) runFunc {
 	}
 }
 
+// idleFor is how long nothing is requested before memory is measured: servers put away what is not in use.
+const idleFor = 40 * time.Second
+
+// idleMemory is the memory of a server that has been idle for a while.
+func idleMemory(ctx context.Context, b *Bench) (proc.Memory, error) {
+	if b.Settle > 0 {
+		if err := pause(ctx, idleFor); err != nil {
+			return proc.Memory{}, err
+		}
+	}
+	if err := b.collect(ctx); err != nil {
+		return proc.Memory{}, err
+	}
+	return b.Server.Memory()
+}
+
 // memoryOf measures the memory that unused definitions, and objects, add to a server that has had one of each.
 func memoryOf(idle, objs int) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		if err := oneDefinition(ctx, b); err != nil {
 			return err
 		}
-		rest := func() (int64, error) {
-			if err := b.collect(ctx); err != nil {
-				return 0, err
-			}
-			if err := pause(ctx, b.Settle); err != nil {
-				return 0, err
-			}
-			m, err := b.Server.Memory()
-			return m.Anon, err
-		}
-		before, err := rest()
+		before, err := idleMemory(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -232,12 +241,12 @@ func memoryOf(idle, objs int) runFunc {
 		if err := b.End(idle + objs); err != nil {
 			return err
 		}
-		after, err := rest()
+		after, err := idleMemory(ctx, b)
 		if err != nil {
 			return err
 		}
-		b.Own("anonymous, MiB more", mebibytes(after-before))
-		b.Own("anonymous, KiB for each", float64(after-before)/1024/float64(idle+objs))
+		b.Own("anonymous, MiB more", mebibytes(after.Anon-before.Anon))
+		b.Own("anonymous, KiB for each", float64(after.Anon-before.Anon)/1024/float64(idle+objs))
 		return nil
 	}
 }
@@ -290,10 +299,7 @@ func restart(ctx context.Context, b *Bench) error {
 	if err := start(ctx, b); err != nil {
 		return err
 	}
-	if err := b.collect(ctx); err != nil {
-		return err
-	}
-	m, err := b.Server.Memory()
+	m, err := idleMemory(ctx, b)
 	b.Own("at rest, MiB", mebibytes(m.RSS()))
 	return err
 }

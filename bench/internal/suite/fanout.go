@@ -48,6 +48,7 @@ func fanOutCases() []Case {
 type fanOut struct {
 	watchers, size int
 	packed         bool
+	custom         bool // custom objects, not config maps
 	unlike         bool // every writer's object has a different text; otherwise they are as similar as pods of one deployment
 	rate           int  // events per second; zero: as fast as possible
 	slow           int  // how many read nothing until the others have received everything
@@ -108,7 +109,7 @@ func (f fanOut) run(ctx context.Context, b *Bench) error {
 		header = acceptGzip
 	}
 	if err := b.open(ctx, k, func(int) string {
-		return configMaps + "?watch=true&resourceVersion=" + w.version + "&timeoutSeconds=600"
+		return w.path + "?watch=true&resourceVersion=" + w.version + "&timeoutSeconds=600"
 	}, header); err != nil {
 		return err
 	}
@@ -134,26 +135,34 @@ func (f fanOut) run(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// writer writes events: updates of config maps.
+// writer writes events: updates of config maps or of custom objects.
 type writer struct {
+	path    string
+	send    h2.Request // how an update is sent
 	conns   []*h2.Conn
 	close   func()
 	bodies  []objects.Template
 	names   []string
 	version string // before the first event
+	base    string // the version that updates name
 }
 
 // warmUpMarker is a marker that no event has.
 const warmUpMarker = 99_999_999
 
 func (f fanOut) newWriter(ctx context.Context, b *Bench) (*writer, error) {
-	w := &writer{version: "0"}
+	w := &writer{version: "0", base: "0", path: configMaps, send: h2.Request{Method: "PUT", Header: sendJSON}}
+	body := objects.ConfigMap
+	if f.custom { // these are not updated without a version
+		w.base, w.path, w.send = "", objects.Things(0), h2.Request{Method: "PATCH", Header: sendMerge}
+		body = func(size, _ int) objects.Template { return objects.Thing(0, size) }
+	}
 	for i := range writers {
 		seed := 0
 		if f.unlike {
 			seed = i
 		}
-		w.bodies = append(w.bodies, objects.ConfigMap(f.size, seed))
+		w.bodies = append(w.bodies, body(f.size, seed))
 	}
 	var err error
 	if w.conns, w.close, err = b.connections(ctx, 2); err != nil {
@@ -164,9 +173,11 @@ func (f fanOut) newWriter(ctx context.Context, b *Bench) (*writer, error) {
 		if b.Server.Bare {
 			continue
 		}
-		a, err := w.conns[0].Expect(ctx, h2.Request{Method: "POST", Path: configMaps, Header: sendJSON, Body: w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: warmUpMarker})})
+		a, err := w.conns[0].Expect(ctx, h2.Request{Method: "POST", Path: w.path, Header: sendJSON, Body: w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: warmUpMarker})})
 		if err == nil {
 			w.version = objects.Version(a)
+		}
+		if err == nil && !f.custom {
 			var t objects.Template
 			if t, err = objects.Answered(a); err == nil {
 				b.memory.configMap[f.size] = t
@@ -208,8 +219,9 @@ func (w *writer) write(ctx context.Context, events, rate int, sent *clock) error
 				if sent != nil {
 					sent.start(seq)
 				}
-				body := w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: seq, Version: "0"})
-				if _, err := w.conns[i%len(w.conns)].Expect(ctx, h2.Request{Method: "PUT", Path: configMaps + "/" + w.names[i], Header: sendJSON, Body: body}); err != nil {
+				r := w.send
+				r.Path, r.Body = w.path+"/"+w.names[i], w.bodies[i].With(objects.Fill{Name: w.names[i], Seq: seq, Version: w.base})
+				if _, err := w.conns[i%len(w.conns)].Expect(ctx, r); err != nil {
 					errs <- err
 					return
 				}
