@@ -307,6 +307,9 @@ func (t *term) afterFailure(d decision, rule string) (note string, nominated *st
 		return "not found", nil
 	}
 	rescued := t.releaseClaims(d)
+	if last := d.profile.lastRule(); rescued == "" && last != "" && rule == "" {
+		rescued = "no new claims to deallocate"
+	}
 	note, nominated = t.preempt(d.profile, d.pod, d.cases.extra(), rule != "")
 	if note != "" {
 		note = "preemption: " + note

@@ -90,11 +90,12 @@ func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	s := &step{controller: k, key: key, cron: found.DeepCopy(), now: k.now()}
 	s.jobs = slices.Collect(owned.By(k.jobs, found))
+	failure := s.clean(ctx) // first, as in Kubernetes: of a Job that is not kept no end is reported
 	if err := s.takeStock(ctx); err != nil {
-		return loop.Result{}, err
+		return loop.Result{}, errors.Join(failure, err)
 	}
-	after, failure := s.schedule(ctx)
-	failure = errors.Join(failure, s.clean(ctx))
+	after, err := s.schedule(ctx)
+	failure = errors.Join(failure, err)
 	if !apiequality.Semantic.DeepEqual(s.cron.Status, found.Status) {
 		failure = errors.Join(failure, s.writeStatus(ctx))
 	}

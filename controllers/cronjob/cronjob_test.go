@@ -112,6 +112,36 @@ func TestASuspendedCronJobMakesNoJobs(t *testing.T) {
 	})
 }
 
+func TestTheEndOfAJobIsReportedOnlyIfTheJobIsKept(t *testing.T) {
+	for limit, want := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			c := start(t, succeed)
+			keep := int32(limit)
+			c.create("*/10 * * * *", func(j *batchv1.CronJob) { j.Spec.SuccessfulJobsHistoryLimit = &keep })
+			time.Sleep(15 * time.Minute)
+			reported := 0
+			for _, e := range looptest.All[corev1.Event](c.server, "events") {
+				if e.Reason == "SawCompletedJob" {
+					reported++
+				}
+			}
+			if cron := c.cron(); reported != want || len(cron.Status.Active) != 0 || cron.Status.LastSuccessfulTime == nil || len(c.jobs()) != limit {
+				t.Errorf("%d are kept: %d reported, status %+v", limit, reported, cron.Status)
+			}
+		})
+	}
+}
+
+func TestAScheduleWithoutATimeIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, succeed)
+		c.create("0 0 31 2 *", func(*batchv1.CronJob) {})
+		time.Sleep(time.Minute)
+		c.expect("")
+		c.event("InvalidSchedule", "invalid schedule: 0 0 31 2 * : time difference between two schedules is less than 1 second")
+	})
+}
+
 // The wall clock jumps. Timers do not notice, as on a machine that was suspended.
 func TestAJumpOfTheClockIsNoticedWithinAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,12 @@ func (s *step) schedule(ctx context.Context) (time.Duration, error) {
 		s.recorder.Eventf(s.cron, corev1.EventTypeWarning, "UnparseableSchedule", "unparseable schedule: %q : %s", s.cron.Spec.Schedule, err)
 		return 0, nil
 	}
-	at, many := latest(times, earliest(s.cron, s.now), s.now)
+	from := earliest(s.cron, s.now)
+	if times.Next(from).IsZero() {
+		s.recorder.Eventf(s.cron, corev1.EventTypeWarning, "InvalidSchedule", "invalid schedule: %s : time difference between two schedules is less than 1 second", s.cron.Spec.Schedule)
+		return 0, nil
+	}
+	at, many := latest(times, from, s.now)
 	if many && s.cron.Spec.StartingDeadlineSeconds == nil {
 		s.recorder.Eventf(s.cron, corev1.EventTypeWarning, "TooManyMissedTimes", "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}

@@ -8,6 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+// A ReplicaSet of a Deployment without pods is marked with how many pods its rollout might have had.
+func TestTheMarkOfNoPodsHasTheSurge(t *testing.T) {
+	none, one, half := int32(0), intstr.FromInt32(1), intstr.FromString("50%")
+	for surge, want := range map[*intstr.IntOrString]string{&one: "1", &half: "0"} {
+		d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &none}}
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: surge, MaxUnavailable: &one}
+		set := &appsv1.ReplicaSet{}
+		markSize(set, d)
+		if got := set.Annotations[maximumKey]; got != want || bounds(d).unavailable != 0 {
+			t.Errorf("with a surge of %s the mark is %s, want %s", surge, got, want)
+		}
+	}
+}
+
 // The controller of a ReplicaSet that was reduced from four to two may have made the fourth pod without having counted it.
 func TestNoPodIsAddedBeforeThoseOfAReducedReplicaSetAreCounted(t *testing.T) {
 	set := func(size int32, generation, observed int64, counted int32) *appsv1.ReplicaSet {

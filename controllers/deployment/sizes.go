@@ -14,7 +14,7 @@ type limit struct{ surge, unavailable int32 }
 // bounds resolves maxSurge (rounded up) and maxUnavailable (rounded down). If both are zero one pod may be unavailable, because
 // otherwise no rollout could begin.
 func bounds(d *appsv1.Deployment) limit {
-	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || replicas(d) == 0 {
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return limit{}
 	}
 	var surge, unavailable *intstr.IntOrString

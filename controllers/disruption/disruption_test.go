@@ -69,6 +69,26 @@ func TestPodsWithoutAControllerCannotBeCounted(t *testing.T) {
 	})
 }
 
+func TestPodsOfAControllerWithoutAScaleCannotBeCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		yes := true
+		looptest.Create(w.server, "pods", "default", &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "one", Labels: map[string]string{"app": "web"}, OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "web", UID: "1", Controller: &yes},
+			}}, Spec: corev1.PodSpec{Containers: looptest.Containers()},
+		})
+		w.budget(policyv1.PodDisruptionBudgetSpec{MaxUnavailable: number("1")})
+		w.settle()
+		const message = "daemonsets.apps does not implement the scale subresource"
+		s := w.status()
+		if len(s.Conditions) != 1 || s.Conditions[0].Reason != "SyncFailed" || s.Conditions[0].Message != message || s.ObservedGeneration != 0 {
+			t.Errorf("status %+v", s)
+		}
+		w.event("CalculateExpectedPodCountFailed")
+	})
+}
+
 func TestAGrantedEvictionCountsForTwoMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)

@@ -3,6 +3,7 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -56,7 +57,7 @@ func (d *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudg
 		}
 		owner, size, err := d.scale(ctx, p.Namespace, ref)
 		if err != nil {
-			return 0, fmt.Errorf("found no controllers for pod %q: %w", p.Name, err)
+			return 0, err
 		}
 		if _, known := sizes[owner]; !known {
 			total += size
@@ -100,14 +101,19 @@ func (d *controller) resourceOf(kind schema.GroupVersionKind) (schema.GroupVersi
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("look up %s: %w", kind, err)
 	}
-	scales := map[string]bool{}
+	scales, none := map[string]bool{}, fmt.Errorf("%s has no scale", kind)
 	for i := range list.APIResources {
 		scales[list.APIResources[i].Name] = true
 	}
 	for i := range list.APIResources {
-		if r := &list.APIResources[i]; r.Kind == kind.Kind && scales[r.Name+"/scale"] {
+		r := &list.APIResources[i]
+		switch {
+		case r.Kind != kind.Kind || strings.Contains(r.Name, "/"):
+		case scales[r.Name+"/scale"]:
 			return kind.GroupVersion().WithResource(r.Name), nil
+		default:
+			none = fmt.Errorf("%s does not implement the scale subresource", kind.GroupVersion().WithResource(r.Name).GroupResource())
 		}
 	}
-	return schema.GroupVersionResource{}, fmt.Errorf("%s has no scale", kind)
+	return schema.GroupVersionResource{}, none
 }

@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -82,7 +83,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	service.Stamp(wanted, trigger)
 	if err := e.write(ctx, key, wanted, exists); err != nil {
 		if !service.Passes(err) {
-			e.recorder.Eventf(wanted, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s/%s: %v", s.Namespace, s.Name, err)
+			e.recorder.Eventf(wanted, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s/%s: %v", s.Namespace, s.Name, errors.Unwrap(err))
 		}
 		return loop.Result{}, err
 	}

@@ -158,6 +158,11 @@ func TestASliceKeepsItsNameWhenItsPortsChange(t *testing.T) {
 		}
 		looptest.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromString("http") })
 		only("on a port with a name", 8080, 2)
+		looptest.Edit(c.server, "services", "default", "web", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "none"} })
+		c.settle()
+		if slices := c.slices(); len(slices) != 1 || slices[0].Name != name || len(slices[0].Endpoints) != 0 {
+			t.Errorf("without pods the slices are %+v; the first was %s", slices, name)
+		}
 	})
 }
 

@@ -52,12 +52,17 @@ func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted ma
 	return p
 }
 
-// reuse updates a slice that would be deleted instead of creating one that has all its endpoints. So a slice keeps its name when
-// ports change or the first pods come, and no endpoint disappears in between.
+// reuse updates slices that would be deleted instead of creating others. So a slice keeps its name when ports change, or when the first pods come or
+// the last ones go. A slice becomes one that has all its endpoints if there is such a one: then no endpoint disappears in between.
 func reuse(p *slice.Plan, s *corev1.Service) {
+	reuseFor(p, s, func(fresh, old *discoveryv1.EndpointSlice) bool { return covers(fresh.Endpoints, old.Endpoints) })
+	reuseFor(p, s, func(_, _ *discoveryv1.EndpointSlice) bool { return true })
+}
+
+func reuseFor(p *slice.Plan, s *corev1.Service, fits func(fresh, old *discoveryv1.EndpointSlice) bool) {
 	p.Delete = slices.DeleteFunc(p.Delete, func(old *discoveryv1.EndpointSlice) bool {
 		i := slices.IndexFunc(p.Create, func(fresh *discoveryv1.EndpointSlice) bool {
-			return fresh.AddressType == old.AddressType && metav1.IsControlledBy(old, s) && covers(fresh.Endpoints, old.Endpoints)
+			return fresh.AddressType == old.AddressType && metav1.IsControlledBy(old, s) && fits(fresh, old)
 		})
 		if i < 0 {
 			return false

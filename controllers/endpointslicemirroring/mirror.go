@@ -18,8 +18,9 @@ const maxEndpoints = 1000
 // mirror returns the slices for an Endpoints object: one for each family and set of ports.
 func mirror(e *corev1.Endpoints) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
-	for i := range e.Subsets {
-		subset := &e.Subsets[i]
+	subsets := repacked(e.Subsets)
+	for i := range subsets {
+		subset := &subsets[i]
 		ports := portsOf(subset.Ports)
 		left := maxEndpoints
 		add := func(addresses []corev1.EndpointAddress, ready bool) {

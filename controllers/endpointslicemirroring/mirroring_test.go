@@ -93,13 +93,28 @@ func TestEndpointsOfUsersAreMirroredByFamilyAndPorts(t *testing.T) {
 			corev1.EndpointSubset{Addresses: ips("1.2.3.4", "2001:db8::1"), NotReadyAddresses: ips("1.2.3.5"), Ports: port("sql", 5432)},
 			corev1.EndpointSubset{Addresses: ips("1.2.3.6"), Ports: port("sql", 5432)},
 			corev1.EndpointSubset{Addresses: ips("1.2.3.4"), Ports: port("web", 80)})
-		c.expect("IPv4 sql:5432 1.2.3.4=true 1.2.3.5=false 1.2.3.6=true", "IPv4 web:80 1.2.3.4=true", "IPv6 sql:5432 2001:db8::1=true")
+		c.expect("IPv4 sql:5432 1.2.3.4=true 1.2.3.6=true 1.2.3.5=false", "IPv4 web:80 1.2.3.4=true", "IPv6 sql:5432 2001:db8::1=true")
 		slice := looptest.All[discoveryv1.EndpointSlice](c.server, "endpointslices")[0]
 		owner := metav1.GetControllerOf(slice)
 		if owner == nil || owner.Kind != "Endpoints" || owner.Name != "db" || slice.Labels["team"] != "a" ||
 			slice.Labels[discoveryv1.LabelServiceName] != "db" || len(slice.Annotations) != 1 || slice.Annotations["note"] != "kept" {
 			t.Errorf("the slice is %+v", slice.ObjectMeta)
 		}
+	})
+}
+
+func TestAnAddressIsMirroredOnceForEachPort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := append(port("a", 1), port("b", 2)...)
+		c := begin(t,
+			corev1.EndpointSubset{Addresses: ips("1.2.3.4", "1.2.3.4"), Ports: both},
+			corev1.EndpointSubset{Addresses: ips("1.2.3.4", "1.2.3.9"), Ports: port("a", 1)},
+			corev1.EndpointSubset{NotReadyAddresses: ips("1.2.3.9"), Ports: port("a", 1)})
+		c.expect("IPv4 a:1 1.2.3.4=true 1.2.3.9=false", "IPv4 b:2 1.2.3.4=true")
+		c.edit(func(e *corev1.Endpoints) {
+			e.Subsets = []corev1.EndpointSubset{{Addresses: ips("1.2.3.4"), Ports: both}, {Addresses: ips("1.2.3.7")}}
+		})
+		c.expect("IPv4 1.2.3.7=true", "IPv4 a:1 b:2 1.2.3.4=true")
 	})
 }
 

@@ -39,7 +39,7 @@ func (p *plan) decide() {
 	if p.finishing() {
 		return
 	}
-	failures := int(p.status.Failed) + len(p.status.UncountedTerminatedPods.Failed)
+	failures := int(p.status.Failed) + len(p.status.UncountedTerminatedPods.Failed) + p.waiting
 	switch {
 	case p.ruin != "":
 		p.set(batchv1.JobFailureTarget, corev1.ConditionTrue, batchv1.JobReasonPodFailurePolicy, p.ruin)

@@ -99,6 +99,47 @@ func TestIndexesFailOnTheirOwn(t *testing.T) {
 	})
 }
 
+func TestFailuresOfAllIndexesCountForTheLimitOfTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.outcome = func(*corev1.Pod) int32 { return 1 }
+		c.job(func(j *batchv1.Job) {
+			indexed(2, 2)(j)
+			j.Spec.BackoffLimitPerIndex, j.Spec.BackoffLimit = ptr(3), ptr(1)
+		})
+		j := c.expect(batchv1.JobFailed, "BackoffLimitExceeded")
+		if j.Status.Failed != 2 || len(c.pods()) != 2 {
+			t.Errorf("%d pods, status %+v", len(c.pods()), j.Status)
+		}
+	})
+}
+
+func TestASmallerJobLosesItsHighestIndexes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.outcome = func(*corev1.Pod) int32 { return running }
+		c.job(indexed(5, 5))
+		before := map[string]types.UID{}
+		for _, pod := range c.pods() {
+			before[pod.Annotations[batchv1.JobCompletionIndexAnnotation]] = pod.UID
+		}
+		c.edit(func(j *batchv1.Job) { j.Spec.Completions, j.Spec.Parallelism = ptr(2), ptr(2) })
+		time.Sleep(time.Minute)
+		left := 0
+		for _, pod := range c.pods() {
+			if pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
+				left++
+				if index := pod.Annotations[batchv1.JobCompletionIndexAnnotation]; index > "1" || pod.UID != before[index] {
+					t.Errorf("pod %s of index %s is there", pod.Name, index)
+				}
+			}
+		}
+		if left != 2 {
+			t.Errorf("%d pods are left", left)
+		}
+	})
+}
+
 func TestSuccessPolicyEndsTheJobEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)

@@ -30,6 +30,7 @@ type plan struct {
 	active, terminating []*podview.Pod
 	completed, failed   indexes
 	counted             map[types.UID]bool // UIDs in the status that are not yet in its numbers
+	waiting             int                // failed pods that are counted once they have successors
 	ruin                string             // why the pod failure policy fails the Job
 }
 
@@ -185,6 +186,9 @@ func (p *plan) fail(pod *podview.Pod) {
 		}
 		// The last pod of an index tells its successor how often the index has failed.
 		if !p.failed.has(i) && !p.succeeded(pod) && p.ruin == "" && !p.finishing() {
+			if r.counts {
+				p.waiting++
+			}
 			return
 		}
 	}

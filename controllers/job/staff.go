@@ -12,12 +12,13 @@ import (
 // staff makes missing pods and removes surplus ones.
 func (p *plan) staff() {
 	wanted := p.wanted()
-	if surplus := len(p.active) - wanted; surplus > 0 {
-		p.remove = leastLoss(p.active)[:surplus]
-		return
-	}
 	if indexed(p.job) {
 		p.remove = p.duplicates()
+	}
+	if surplus := len(p.active) - wanted; surplus > 0 {
+		rest := slices.DeleteFunc(leastLoss(p.active), func(pod *podview.Pod) bool { return slices.Contains(p.remove, pod) })
+		p.remove = append(p.remove, rest[:max(0, surplus-len(p.remove))]...)
+		return
 	}
 	missing := wanted - len(p.active) + len(p.remove)
 	if awaitsEnd(p.job) {

@@ -114,6 +114,9 @@ func (e *evaluation) custom(ctx context.Context, metric *metav1.LabelSelector, p
 			break
 		}
 	}
+	if apierrors.IsNotFound(err) && e.unregistered(ctx) {
+		err = errors.New("no custom metrics API (custom.metrics.k8s.io) registered")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("unable to fetch metrics from custom metrics API: %v", err)
 	}
@@ -121,6 +124,11 @@ func (e *evaluation) custom(ctx context.Context, metric *metav1.LabelSelector, p
 		return nil, errors.New("no metrics returned from custom metrics API")
 	}
 	return all, nil
+}
+
+// unregistered reports that nobody serves custom metrics.
+func (e *evaluation) unregistered(ctx context.Context) bool {
+	return apierrors.IsNotFound(e.clients.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/custom.metrics.k8s.io").Do(ctx).Error())
 }
 
 // podFigures returns a custom metric by pod.
@@ -167,14 +175,18 @@ func (e *evaluation) externalFigure(ctx context.Context, metric *autoscalingv2.M
 	if err != nil {
 		return 0, err
 	}
-	request := e.clients.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/external.metrics.k8s.io/v1beta1/namespaces", e.key.Namespace, metric.Name)
+	o := metav1.ListOptions{}
 	if metric.Selector != nil {
-		request = request.Param("labelSelector", selector.String())
+		o.LabelSelector = selector.String()
 	}
 	list := &values{}
-	body, err := request.SetHeader("Accept", "application/json").DoRaw(ctx)
+	resource := schema.GroupVersionResource{Group: "external.metrics.k8s.io", Version: "v1beta1", Resource: metric.Name}
+	answer, err := e.clients.Dynamic.Resource(resource).Namespace(e.key.Namespace).List(ctx, o)
 	if err == nil {
-		err = json.Unmarshal(body, list)
+		var body []byte
+		if body, err = answer.MarshalJSON(); err == nil {
+			err = json.Unmarshal(body, list)
+		}
 	}
 	switch {
 	case err != nil:

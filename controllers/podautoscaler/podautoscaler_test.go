@@ -143,6 +143,16 @@ func (w *world) condition(kind autoscalingv2.HorizontalPodAutoscalerConditionTyp
 	w.Errorf("no condition is %s=%s because of %s, but %+v", kind, status, reason, all)
 }
 
+// message compares the message of a condition.
+func (w *world) message(kind autoscalingv2.HorizontalPodAutoscalerConditionType, want string) {
+	w.Helper()
+	for _, c := range looptest.All[autoscalingv2.HorizontalPodAutoscaler](w.Server, "horizontalpodautoscalers")[0].Status.Conditions {
+		if c.Type == kind && c.Message != want {
+			w.Errorf("the message of %s is\n%s, want\n%s", kind, c.Message, want)
+		}
+	}
+}
+
 func byCPU(percent int32) []autoscalingv2.MetricSpec {
 	return []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
 		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
@@ -217,6 +227,7 @@ func TestNothingShrinksWhileAMetricFails(t *testing.T) {
 		w.pass(10 * time.Minute)
 		w.replicas(4)
 		w.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "FailedGetExternalMetric")
+		w.message(autoscalingv2.ScalingActive, "the HPA was unable to compute the replica count: unable to get external metric a/queue/nil: no metrics returned from external metrics API")
 		w.figures.mu.Lock()
 		w.figures.other["/namespaces/a/queue"] = "60"
 		w.figures.mu.Unlock()

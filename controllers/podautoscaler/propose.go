@@ -154,7 +154,10 @@ func (e *evaluation) ask(ctx context.Context, spec *autoscalingv2.MetricSpec, sc
 	case autoscalingv2.ExternalMetricSourceType:
 		s := &autoscalingv2.ExternalMetricStatus{Metric: spec.External.Metric}
 		p.status.External, p.metric = s, fmt.Sprintf("external metric %s(%+v)", s.Metric.Name, s.Metric.Selector)
-		reason, what = "FailedGetExternalMetric", fmt.Sprintf("failed to get %s external metric value", s.Metric.Name)
+		reason, what = "FailedGetExternalMetric", fmt.Sprintf("failed to get %s external metric value: failed to get external metric %[1]s", s.Metric.Name)
+		if spec.External.Target.AverageValue != nil {
+			what = fmt.Sprintf("failed to get %s external metric value: failed to get %[1]s external metric", s.Metric.Name)
+		}
 		p.replicas, err = e.askExternal(ctx, scale, selector, spec.External, &s.Current)
 	default:
 		err = fmt.Errorf("unknown metric source type %q", string(spec.Type))
@@ -252,12 +255,10 @@ func (e *evaluation) askExternal(ctx context.Context, scale *autoscalingv1.Scale
 		return 0, errors.New("invalid external metric source: neither a value target nor an average value target was set")
 	}
 	usage, err := e.externalFigure(ctx, &source.Metric)
-	switch {
-	case err != nil && t.AverageValue != nil:
-		return 0, fmt.Errorf("failed to get %s external metric: %v", source.Metric.Name, err)
-	case err != nil:
-		return 0, fmt.Errorf("failed to get external metric %s: %v", source.Metric.Name, err)
-	case t.AverageValue != nil:
+	if err != nil {
+		return 0, err
+	}
+	if t.AverageValue != nil {
 		replicas, share := e.byShare(scale.Status.Replicas, usage, t.AverageValue.MilliValue())
 		current.AverageValue = milli(share)
 		return replicas, nil

@@ -79,11 +79,11 @@ func (s *state) makeClaim(ctx context.Context, template *corev1.PersistentVolume
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:
-		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedCreate", "create Claim %s for Pod %s in StatefulSet %s failed error: %s", name, podName(s.set, number), s.set.Name, err)
+		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedCreate", "Create Claim %s for Pod %s in StatefulSet %s failed error: %s", name, podName(s.set, number), s.set.Name, err)
 		return fmt.Errorf("create claim %s/%s: %w", claim.Namespace, name, err)
 	}
 	s.writes.Wrote(s.key, s.claims, written.ResourceVersion)
-	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulCreate", "create Claim %s Pod %s in StatefulSet %s success", name, podName(s.set, number), s.set.Name)
+	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulCreate", "Create Claim %s Pod %s in StatefulSet %s success", name, podName(s.set, number), s.set.Name)
 	return nil
 }
 

@@ -83,12 +83,12 @@ func (s *state) create(ctx context.Context, number int) error {
 	switch {
 	case err == nil:
 		s.writes.Wrote(s.key, s.pods, written.ResourceVersion)
-		s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulCreate", "create Pod %s in StatefulSet %s successful", pod.Name, s.set.Name)
+		s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulCreate", "Create Pod %s in StatefulSet %s successful", pod.Name, s.set.Name)
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return s.taken(ctx, pod.Name)
 	case !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedCreate", "create Pod %s in StatefulSet %s failed error: %s", pod.Name, s.set.Name, err)
+		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedCreate", "Create Pod %s in StatefulSet %s failed error: %s", pod.Name, s.set.Name, err)
 	}
 	return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
@@ -114,11 +114,11 @@ func (s *state) remove(ctx context.Context, p *podview.Pod) error {
 		return nil
 	}
 	if err != nil {
-		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedDelete", "delete Pod %s in StatefulSet %s failed error: %s", p.Name, s.set.Name, err)
+		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedDelete", "Delete Pod %s in StatefulSet %s failed error: %s", p.Name, s.set.Name, err)
 		return fmt.Errorf("delete pod %s: %w", informer.KeyOf(p), err)
 	}
 	loop.Removed(&s.writes, s.key, s.pods, p)
-	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulDelete", "delete Pod %s in StatefulSet %s successful", p.Name, s.set.Name)
+	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulDelete", "Delete Pod %s in StatefulSet %s successful", p.Name, s.set.Name)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (s *state) identify(ctx context.Context, p *podview.Pod, number int) error 
 	if err := s.patchPod(ctx, s.key, p, patch); err != nil {
 		return err
 	}
-	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulUpdate", "update Pod %s in StatefulSet %s successful", p.Name, s.set.Name)
+	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulUpdate", "Update Pod %s in StatefulSet %s successful", p.Name, s.set.Name)
 	return nil
 }
 

@@ -52,8 +52,8 @@ func TestPodsAreCreatedOneAfterTheOtherWithNamesAndClaims(t *testing.T) {
 		if s.Replicas != 3 || s.ReadyReplicas != 3 || s.AvailableReplicas != 3 || s.CurrentReplicas != 3 || s.UpdatedReplicas != 3 || s.CurrentRevision != s.UpdateRevision || p.Labels["controller-revision-hash"] != s.UpdateRevision {
 			t.Errorf("status %+v", s)
 		}
-		c.event("SuccessfulCreate", "create Claim data-web-0 Pod web-0 in StatefulSet web success")
-		c.event("SuccessfulCreate", "create Pod web-0 in StatefulSet web successful")
+		c.event("SuccessfulCreate", "Create Claim data-web-0 Pod web-0 in StatefulSet web success")
+		c.event("SuccessfulCreate", "Create Pod web-0 in StatefulSet web successful")
 	})
 }
 

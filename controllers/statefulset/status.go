@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // status computes the status.
 func (s *state) status() appsv1.StatefulSetStatus {
 	out := appsv1.StatefulSetStatus{
-		ObservedGeneration: s.set.Generation, CollisionCount: s.set.Status.CollisionCount, Conditions: s.set.Status.Conditions,
+		ObservedGeneration: s.set.Generation, CollisionCount: cmp.Or(s.set.Status.CollisionCount, new(int32)), Conditions: s.set.Status.Conditions,
 		CurrentRevision: s.current.Name, UpdateRevision: s.update.Name,
 	}
 	for _, at := range slices.Concat(s.slots, s.condemned) {

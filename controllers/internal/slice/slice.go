@@ -38,21 +38,21 @@ func (p *Plan) Apply(ctx context.Context, kube kubernetes.Interface, key loop.Ke
 	for _, slice := range p.Create {
 		written, err := slices.Create(ctx, slice, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("create slice: %w", err)
+			return fmt.Errorf("failed to create EndpointSlice for Service %s: %w", key, err)
 		}
 		writes.Wrote(key, cache, written.ResourceVersion)
 	}
 	for _, slice := range p.Update {
 		written, err := slices.Update(ctx, slice, metav1.UpdateOptions{})
 		if err != nil {
-			return fmt.Errorf("update slice %s: %w", slice.Name, err)
+			return fmt.Errorf("failed to update %s EndpointSlice for Service %s: %w", slice.Name, key, err)
 		}
 		writes.Wrote(key, cache, written.ResourceVersion)
 	}
 	for _, slice := range p.Delete {
 		err := slices.Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &slice.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete slice %s: %w", slice.Name, err)
+			return fmt.Errorf("failed to delete %s EndpointSlice for Service %s: %w", slice.Name, key, err)
 		}
 		loop.Removed(writes, key, cache, slice)
 	}

@@ -1,0 +1,221 @@
+package differences_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+var (
+	peers    = flag.String("peers", "", "directory of kube-controller-manager and kube-scheduler, whose work is recorded")
+	selected = flag.String("scenarios", "", "an expression: only scenarios with such names")
+	worlds   = flag.Int("worlds", 3, "in how many clusters scenarios that make nodes are recorded at the same time")
+	dump     = flag.String("dump", "", "file to which the states of ours are written")
+)
+
+// atOnce is how many scenarios are played at the same time.
+const atOnce = 40
+
+// chosen are the scenarios that -scenarios chooses.
+func chosen(t testing.TB, alone bool) (out []*scenario) {
+	t.Helper()
+	e, err := regexp.Compile(*selected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, s := range scenarios() {
+		if names[s.name] {
+			t.Fatalf("two scenarios are called %q", s.name)
+		}
+		names[s.name] = true
+		if s.alone == alone && e.MatchString(s.name) {
+			out = append(out, &s)
+		}
+	}
+	return out
+}
+
+// playAll plays scenarios, some at the same time.
+func (w *world) playAll(all []*scenario, atOnce int, want map[string]recording) map[string][]state {
+	var (
+		mu      sync.Mutex
+		out     = map[string][]state{}
+		next    = make(chan int)
+		players sync.WaitGroup
+	)
+	for range atOnce {
+		players.Go(func() {
+			for i := range next {
+				r := want[all[i].name]
+				states := w.play(all[i], fmt.Sprintf("case%03d", i), r.states())
+				mu.Lock()
+				out[all[i].name] = states
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	players.Wait()
+	return out
+}
+
+func TestRecord(t *testing.T) {
+	if *peers == "" {
+		t.Skip("-peers does not say where the programs of Kubernetes are")
+	}
+	recordings := readRecordings(t)
+	runs := []map[string][]state{{}, {}}
+	for i := range runs {
+		recordOnce(t, fmt.Sprint("run", i), runs[i])
+	}
+	for _, s := range slices.Concat(chosen(t, false), chosen(t, true)) {
+		recordings[s.name] = recordingOf(s, runs[0][s.name], runs[1][s.name])
+	}
+	for name := range recordings {
+		if !slices.ContainsFunc(scenarios(), func(s scenario) bool { return s.name == name }) {
+			delete(recordings, name)
+		}
+	}
+	writeRecordings(t, recordings)
+}
+
+// recordOnce plays all scenarios with the programs of Kubernetes.
+func recordOnce(t *testing.T, name string, into map[string][]state) {
+	var mu sync.Mutex
+	t.Run(name, func(t *testing.T) {
+		record := func(name string, scenarios []*scenario, nodes, atOnce int) {
+			if len(scenarios) == 0 {
+				return
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				states := theirs(t, *peers, nodes).playAll(scenarios, atOnce, nil)
+				mu.Lock()
+				defer mu.Unlock()
+				for name, all := range states {
+					into[name] = all
+				}
+			})
+		}
+		record("together", chosen(t, false), hollowNodes, atOnce)
+		alone := chosen(t, true)
+		for i := range *worlds {
+			var mine []*scenario
+			for j := i; j < len(alone); j += *worlds {
+				mine = append(mine, alone[j])
+			}
+			record(fmt.Sprint("alone", i), mine, 0, 1)
+		}
+	})
+}
+
+func TestLoopsDoAsKubernetesDoes(t *testing.T) {
+	replay(t, chosen(t, false), hollowNodes, atOnce)
+}
+
+func TestLoopsAndSchedulerDoAsKubernetesDoesWithNodesOfAScenario(t *testing.T) {
+	replay(t, chosen(t, true), 0, 1)
+}
+
+// replay plays scenarios with ours, and compares.
+func replay(t *testing.T, all []*scenario, nodes, atOnce int) {
+	recordings := readRecordings(t)
+	all = slices.DeleteFunc(all, func(s *scenario) bool {
+		r, there := recordings[s.name]
+		if !there || r.Digest != s.digest() || len(r.Steps) != len(s.steps) {
+			t.Errorf("%s: it was not recorded with these requests", s.name)
+			return true
+		}
+		return false
+	})
+	var got map[string][]state
+	synctest.Test(t, func(t *testing.T) {
+		got = ours(t, nodes).playAll(all, atOnce, recordings)
+	})
+	for _, s := range all {
+		report(t, s, recordings[s.name], got[s.name])
+	}
+	if *dump != "" {
+		write(t, *dump, got)
+	}
+}
+
+// report tells the differences of a scenario: those of its first step that differs.
+func report(t *testing.T, s *scenario, r recording, got []state) {
+	for i, want := range r.states() {
+		if all := differences(want, got[i]); len(all) > 0 {
+			t.Errorf("%s, step %d:\n%s", s.name, i, strings.Join(all, "\n"))
+			return
+		}
+	}
+}
+
+// differences returns the differences between a recorded state and ours that are not known.
+func differences(want, got state) (out []string) {
+	var chance []string // events of which only some are known
+	for key, value := range want {
+		if about, _, is := strings.Cut(key, ": "); is && value == unknown && strings.HasPrefix(key, "event ") {
+			chance = append(chance, about)
+		}
+	}
+	all := keys(want)
+	for _, key := range keys(got) {
+		if _, there := want[key]; !there {
+			all = append(all, key)
+		}
+	}
+	slices.Sort(all)
+	for _, key := range all {
+		w, wanted := want[key]
+		g, there := got[key]
+		about, _, _ := strings.Cut(key, ": ")
+		switch {
+		case w == unknown, w == g && wanted == there, slices.Contains(chance, about), known(key, w, g):
+		case !wanted:
+			out = append(out, fmt.Sprintf("  only ours: %s = %s", key, g))
+		case !there:
+			out = append(out, fmt.Sprintf("  only Kubernetes: %s = %s", key, w))
+		default:
+			out = append(out, fmt.Sprintf("  %s = %s, want %s", key, g, w))
+		}
+	}
+	return out
+}
+
+// write writes states for a reader.
+func write(t *testing.T, path string, all map[string][]state) {
+	var b strings.Builder
+	for _, name := range keys(all) {
+		for i, s := range all[name] {
+			fmt.Fprintf(&b, "== %s, step %d\n", name, i)
+			for _, key := range keys(s) {
+				fmt.Fprintf(&b, "%s = %s\n", key, s[key])
+			}
+		}
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// knownDifference is a deliberate one.
+type knownDifference struct {
+	why string
+	is  func(key, want, got string) bool
+}
+
+func known(key, want, got string) bool {
+	return slices.ContainsFunc(knownDifferences, func(d knownDifference) bool { return d.is(key, want, got) })
+}
+
+var knownDifferences = []knownDifference{}

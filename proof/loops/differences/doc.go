@@ -1,0 +1,15 @@
+// Package differences compares the control loops and the scheduler with kube-controller-manager and kube-scheduler: scenarios are played with the real
+// ones, and again with ours, both on this repository's API server and its hollow nodes, and what they leave must be the same: objects, their owners
+// of fields, events, and who wrote what.
+//
+// A scenario is a list of steps: requests of a user, each followed by a time in which nothing is written in the scenario's namespace. Then all of its
+// objects are taken down, without what differs between any two runs. Many scenarios are played at the same time. Those that make nodes of their own are
+// played one after the other, in a cluster without other nodes.
+//
+// The ordinary run plays the scenarios with our loops in a bubble of testing/synctest, so it does not depend on the machine's load, and compares with what
+// was recorded. To record, the programs must be at hand:
+//
+//	go test ./proof/loops/differences -run Record -peers DIRECTORY -timeout 1h
+//
+// Each scenario is recorded twice. What differs between the two runs depends on chance or on time, and is not compared.
+package differences
