@@ -55,6 +55,9 @@ type Options struct {
 	Nodes int
 	// Runtime is the socket of a container runtime (CRI). If it is set, this machine becomes a node.
 	Runtime string
+	// KubeletRoot is the directory for the volumes and plugins of this machine's node: "kubelet" in Data by default. Drivers of storage and devices
+	// expect /var/lib/kubelet.
+	KubeletRoot string
 	// PodRange is the address range of pods in real containers; two families are separated by a comma. With it and a Runtime, the
 	// machine becomes part of the cluster's network: pods, services and names work. If it is empty, the machine's network is not
 	// changed.

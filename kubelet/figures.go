@@ -57,6 +57,9 @@ func (k *Kubelet) summary(ctx context.Context) (*stats.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range pods {
+		pods[i].Volumes = k.volumeFigures(ctx, pods[i].Ref)
+	}
 	return &stats.Summary{Node: k.nodeFigures(ctx), Pods: pods}, nil
 }
 
@@ -204,7 +207,7 @@ func (s served) metrics() http.Handler {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kubelet_node_name", Help: "The node's name. The count is always 1.", ConstLabels: prometheus.Labels{"node": s.options.Name},
 		}, func() float64 { return 1 }),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		volumeMetrics{s.Kubelet}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }

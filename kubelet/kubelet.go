@@ -80,7 +80,7 @@ func New(o Options) (*Kubelet, error) {
 		Streaming: k.streaming(), Changed: func(key worker.Key) { k.crew.Changed(key) },
 	}
 	if o.Clients != nil {
-		k.drivers = csi.New(csi.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Changed: k.health.tell, Logger: o.Logger})
+		k.drivers = csi.New(csi.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Changed: k.health.tell, Record: k.recorder(), Logger: o.Logger})
 		k.devices, err = devices.New(devices.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Clients: o.Clients, Logger: o.Logger})
 		if err != nil {
 			return nil, err

@@ -26,6 +26,9 @@ func (c cases) extra() placement.Extra {
 			at = &x.After
 		}
 		*at = both(*at, o.Filter)
+		if d, ok := o.Case.(plugin.Doubter); ok {
+			x.Doubtful = either(x.Doubtful, d.Doubtful())
+		}
 		if s, ok := o.Case.(plugin.CaseScore); ok && o.Weight != 0 && s.Scores() {
 			scores = append(scores, o)
 		}
@@ -53,6 +56,17 @@ func both(first, second placement.Admission) placement.Admission {
 		}
 		return second(node)
 	}
+}
+
+// either returns whether one of two functions, of which each may be nil, is true for a node.
+func either(first, second func(*cluster.Node) bool) func(*cluster.Node) bool {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(node *cluster.Node) bool { return first(node) || second(node) }
 }
 
 // reserve calls Reserve of all cases. If one fails, nothing stays reserved, and the rule that failed is returned.

@@ -246,6 +246,39 @@ func TestASelectorThatFailsIsAnError(t *testing.T) {
 	})
 }
 
+// TestASelectorThatFailsOnOneNodeIsAnError: the pod could go to the other node, which is better. Then its owner would not learn of the error.
+func TestASelectorThatFailsOnOneNodeIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n1", "small-1")
+		w.publish("n2", "small-1")
+		for _, slice := range w.slices.Objects() {
+			if *slice.Spec.NodeName == "n2" {
+				slice.Spec.Devices[0].Attributes["there"] = resourcev1.DeviceAttribute{BoolValue: new(true)}
+				w.slices.Modify(slice)
+			}
+		}
+		w.pods.Add(running("busy", "2", 0, "n1", 1))
+		claim := asksFor("c", "small", 1)
+		claim.Spec.Devices.Requests[0].Exactly.Selectors[0].CEL.Expression = `device.attributes["gpu.example.com"].there`
+		w.resourceClaims.Add(claim)
+		w.pods.Add(claiming("web", "c"))
+		defer w.start(t, Options{})()
+		time.Sleep(time.Second)
+		if node := w.nodeOf(t, "web"); node != "" {
+			t.Fatalf("it is on %s", node)
+		}
+		if log := w.eventLog(); len(log) == 0 || !strings.Contains(log[0], "CEL runtime error: no such key: there") {
+			t.Errorf("events: %q", log)
+		}
+		w.slices.Delete(&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "of-n1"}})
+		time.Sleep(time.Minute)
+		if node := w.nodeOf(t, "web"); node != "n2" {
+			t.Errorf("without the device that lacks the attribute it is on %q: %q", node, w.eventLog())
+		}
+	})
+}
+
 // onCondition makes the devices of a node usable only after a condition from their driver.
 func (w *world) onCondition(node string) {
 	for _, slice := range w.slices.Objects() {

@@ -13,6 +13,8 @@ import (
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -66,7 +68,9 @@ func (p *plugin) NotifyRegistrationStatus(_ context.Context, s *registration.Reg
 
 func (p *plugin) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilitiesRequest) (*csipb.NodeGetCapabilitiesResponse, error) {
 	answer := &csipb.NodeGetCapabilitiesResponse{}
-	for _, kind := range []csipb.NodeServiceCapability_RPC_Type{csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, csipb.NodeServiceCapability_RPC_EXPAND_VOLUME} {
+	for _, kind := range []csipb.NodeServiceCapability_RPC_Type{
+		csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, csipb.NodeServiceCapability_RPC_EXPAND_VOLUME, csipb.NodeServiceCapability_RPC_GET_VOLUME_STATS,
+	} {
 		answer.Capabilities = append(answer.Capabilities, &csipb.NodeServiceCapability{Type: &csipb.NodeServiceCapability_Rpc{Rpc: &csipb.NodeServiceCapability_RPC{Type: kind}}})
 	}
 	return answer, nil
@@ -113,7 +117,22 @@ func (p *plugin) NodeUnpublishVolume(_ context.Context, r *csipb.NodeUnpublishVo
 
 func (p *plugin) NodeExpandVolume(_ context.Context, r *csipb.NodeExpandVolumeRequest) (*csipb.NodeExpandVolumeResponse, error) {
 	p.note("expand:" + r.VolumeId)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse != nil {
+		return nil, p.refuse
+	}
 	return &csipb.NodeExpandVolumeResponse{CapacityBytes: r.CapacityRange.RequiredBytes}, nil
+}
+
+func (p *plugin) NodeGetVolumeStats(_ context.Context, r *csipb.NodeGetVolumeStatsRequest) (*csipb.NodeGetVolumeStatsResponse, error) {
+	p.note("stats:" + r.VolumeId)
+	if _, err := os.Stat(r.VolumePath); err != nil {
+		return nil, err
+	}
+	return &csipb.NodeGetVolumeStatsResponse{Usage: []*csipb.VolumeUsage{
+		{Total: 100, Available: 60, Used: 40, Unit: csipb.VolumeUsage_BYTES}, {Total: 10, Available: 9, Used: 1, Unit: csipb.VolumeUsage_INODES},
+	}}, nil
 }
 
 // world is a node with one driver.
@@ -356,21 +375,100 @@ func TestAnInlineVolumeIsToldOfItsPod(t *testing.T) {
 	}
 }
 
+func TestADriverTellsHowFullAVolumeIs(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	w.mount("1")
+	w.called("stage:h publish:h")
+	for range 2 {
+		all := w.drivers.Usages(t.Context(), "1")
+		if len(all) != 1 || all[0].Claim != "c" || *all[0].Bytes != (csi.Amount{Total: 100, Available: 60, Used: 40}) || all[0].Inodes.Available != 9 {
+			t.Fatalf("it tells %+v", all)
+		}
+	}
+	w.called("stats:h") // the second time the answer is fresh
+	if all := w.drivers.Usages(t.Context(), "2"); len(all) > 0 {
+		t.Errorf("of a pod without volumes it tells %+v", all)
+	}
+}
+
+// growing is a claim whose volume has grown already, and waits for the node.
+func (w *world) growing() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	w.Helper()
+	claim, pv := volume()
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	claim.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending}
+	claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
+	if _, err := w.kube.CoreV1().PersistentVolumeClaims("a").Create(w.Context(), claim, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	return claim, pv
+}
+
+func (w *world) claim() *corev1.PersistentVolumeClaim {
+	w.Helper()
+	c, err := w.kube.CoreV1().PersistentVolumeClaims("a").Get(w.Context(), "c", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
+
+// TestAClaimSaysWhyItsVolumeDoesNotGrow: what can never work is not tried again, and a size that the user has taken back neither.
+func TestAClaimSaysWhyItsVolumeDoesNotGrow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		code  codes.Code
+		asked string // after the first failure
+		want  []corev1.ClaimResourceStatus
+	}{
+		{"infeasible", codes.OutOfRange, "2Gi", []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimNodeResizeInfeasible}},
+		{"taken back", codes.Internal, "1Gi", []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible}},
+		{"tried again", codes.Internal, "2Gi", []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInProgress}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := start(t)
+			w.attaches(false, nil)
+			claim, pv := w.growing()
+			w.plugin.mu.Lock()
+			w.plugin.refuse = status.Error(c.code, "no")
+			w.plugin.mu.Unlock()
+			for i, want := range c.want {
+				if _, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false); err == nil {
+					t.Error("nothing failed")
+				}
+				claim = w.claim()
+				if got := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]; got != want {
+					t.Errorf("after %d failures it is %q, want %q", i+1, got, want)
+				}
+				if len(claim.Status.Conditions) != 2 || claim.Status.Conditions[1].Type != corev1.PersistentVolumeClaimNodeResizeError {
+					t.Errorf("the conditions are %v", claim.Status.Conditions)
+				}
+				claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(c.asked)
+			}
+			w.plugin.took()
+			if claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizeInfeasible {
+				if _, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false); err != nil {
+					t.Error(err)
+				}
+				w.called("")
+			}
+		})
+	}
+}
+
 func TestAFileSystemGrowsWithItsVolume(t *testing.T) {
 	w := start(t)
 	w.attaches(false, nil)
-	claim, pv := volume()
-	if _, err := w.kube.CoreV1().PersistentVolumeClaims("a").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	claim, pv := w.growing()
 	if _, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false); err != nil {
 		t.Fatal(err)
 	}
 	w.called("stage:h publish:h expand:h")
-	after, err := w.kube.CoreV1().PersistentVolumeClaims("a").Get(t.Context(), "c", metav1.GetOptions{})
-	if q := after.Status.Capacity[corev1.ResourceStorage]; err != nil || q.String() != "2Gi" {
-		t.Errorf("the claim has %v, %v", q.String(), err)
+	after := w.claim().Status
+	if q := after.Capacity[corev1.ResourceStorage]; q.String() != "2Gi" || len(after.Conditions) > 0 || after.AllocatedResourceStatuses != nil {
+		t.Errorf("the claim's status is %+v", after)
 	}
 }
 

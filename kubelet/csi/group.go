@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
@@ -46,12 +47,10 @@ func (m *mount) groupApplies() bool {
 	case storagev1.NoneFSGroupPolicy:
 		return false
 	}
-	for _, mode := range m.modes {
-		if mode == corev1.ReadWriteOnce {
-			return m.fsType != ""
-		}
+	if m.fsType == "" {
+		return false
 	}
-	return false
+	return m.inline() || slices.Contains(m.modes, corev1.ReadWriteOnce) || slices.Contains(m.modes, corev1.ReadWriteOncePod)
 }
 
 func owned(info fs.FileInfo, group int64) bool {

@@ -10,9 +10,11 @@ import (
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/kubelet/plugins"
+	"github.com/millrace/millrace/loop"
 )
 
 // callTime bounds each call of a driver.
@@ -26,7 +28,9 @@ type Options struct {
 	Root string
 	// Changed is told when the volumes that the node uses are others.
 	Changed func()
-	Logger  *slog.Logger
+	// Record records events. Nil drops them.
+	Record loop.Recorder
+	Logger *slog.Logger
 }
 
 // Drivers are those of one node. They are the handler of plugins of the type CSIPlugin.
@@ -37,6 +41,7 @@ type Drivers struct {
 	known map[string]*driver
 
 	volumes locks // by driver and handle
+	used    usages
 }
 
 // driver is a driver that has registered.
@@ -55,8 +60,17 @@ func New(o Options) *Drivers {
 	if o.Changed == nil {
 		o.Changed = func() {}
 	}
+	if o.Record == nil {
+		o.Record = unheard{}
+	}
 	return &Drivers{Options: o, known: map[string]*driver{}}
 }
+
+// unheard drops events.
+type unheard struct{}
+
+// Eventf does nothing.
+func (unheard) Eventf(runtime.Object, string, string, string, ...any) {}
 
 // find is a driver by its name.
 func (d *Drivers) find(name string) (*driver, error) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/millrace/millrace/internal/durable"
 )
@@ -24,11 +25,15 @@ type record struct {
 	Node       string `json:"nodeName"`
 	Attachment string `json:"attachmentID,omitempty"`
 	Mode       string `json:"volumeLifecycleMode"`
+	// Claim is the name of the claim in the pod's namespace, unless the volume is the pod's own.
+	Claim string `json:"claim,omitempty"`
 	// Block says that the volume is raw blocks and not a file system.
 	Block bool `json:"block,omitempty"`
 	// Attached says that somebody attached the volume, so that the node tells that it uses it.
 	Attached bool `json:"attached,omitempty"`
 }
+
+func (r *record) inline() bool { return r.Mode == string(storagev1.VolumeLifecycleEphemeral) }
 
 const recordName = "vol_data.json"
 

@@ -41,7 +41,7 @@ func (d *Drivers) Persistent(ctx context.Context, pod *corev1.Pod, claim *corev1
 	m := &mount{
 		Drivers: d, pod: pod, directory: d.directory(string(pod.UID), pv.Name, block), context: maps.Clone(s.VolumeAttributes), modes: pv.Spec.AccessModes,
 		fsType: s.FSType, flags: pv.Spec.MountOptions, readOnly: readOnly || s.ReadOnly, stageSecret: s.NodeStageSecretRef, publishSecret: s.NodePublishSecretRef,
-		record: record{Name: pv.Name, Handle: s.VolumeHandle, Driver: s.Driver, Node: d.Node, Mode: string(storagev1.VolumeLifecyclePersistent), Block: block},
+		record: record{Name: pv.Name, Handle: s.VolumeHandle, Driver: s.Driver, Node: d.Node, Mode: string(storagev1.VolumeLifecyclePersistent), Claim: claim.Name, Block: block},
 	}
 	path, err := m.do(ctx)
 	if err == nil {
@@ -67,7 +67,7 @@ func (d *Drivers) Inline(ctx context.Context, pod *corev1.Pod, v *corev1.Volume)
 	return m.do(ctx)
 }
 
-func (m *mount) inline() bool { return m.record.Mode == string(storagev1.VolumeLifecycleEphemeral) }
+func (m *mount) inline() bool { return m.record.inline() }
 
 func (m *mount) do(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)

@@ -67,6 +67,13 @@ type Container struct {
 type Volume struct {
 	Name string `json:"name"`
 	FS
+	Claim *ClaimReference `json:"pvcRef,omitempty"`
+}
+
+// ClaimReference identifies a claim.
+type ClaimReference struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 }
 
 // CPU is the total CPU time and the current usage.

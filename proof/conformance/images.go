@@ -37,7 +37,13 @@ const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 // image is one image of the root directory.
 type image struct {
 	settings
-	files map[string][]byte // on top
+	files    map[string][]byte // on top
+	programs map[string]string // also on top: from the kit, by their path in the image
+}
+
+// standIn is an image of csidriver under another name.
+func standIn(name string) image {
+	return image{settings: settings{Entrypoint: []string{"/" + name}}, programs: map[string]string{name: "csidriver"}}
 }
 
 // images returns the images by the last part of their names. Other names get the root directory as it is: see anyImage.
@@ -67,6 +73,14 @@ func (k kit) images() (map[string]image, error) {
 		"kitten":           pet("kitten"),
 		"etcd":             {settings: settings{Entrypoint: []string{"/usr/local/bin/etcd"}}},
 		"sample-apiserver": {settings: settings{Entrypoint: []string{"/kube-sample-apiserver"}}},
+		// The sidecar of snapshots ends without the definitions of their kinds, which are not part of Kubernetes.
+		"csi-snapshotter":           {settings: settings{Entrypoint: []string{"/bin/bash", "-c", "trap exit TERM; sleep infinity & wait"}}},
+		"csi-provisioner":           {settings: settings{Entrypoint: []string{"/csi-provisioner"}}, programs: map[string]string{"csi-provisioner": "csi-provisioner"}},
+		"csi-attacher":              {settings: settings{Entrypoint: []string{"/csi-attacher"}}, programs: map[string]string{"csi-attacher": "csi-attacher"}},
+		"csi-resizer":               {settings: settings{Entrypoint: []string{"/csi-resizer"}}, programs: map[string]string{"csi-resizer": "csi-resizer"}},
+		"hostpathplugin":            standIn("hostpathplugin"),
+		"csi-node-driver-registrar": standIn("csi-node-driver-registrar"),
+		"livenessprobe":             standIn("livenessprobe"),
 		"busybox": {
 			settings: settings{Cmd: []string{"sh"}, Env: []string{"PATH=/opt/bb:/usr/local/bin:/usr/bin:/bin"}},
 			files:    map[string][]byte{"usr/bin/sh": shell},
@@ -76,7 +90,11 @@ func (k kit) images() (map[string]image, error) {
 
 // makeImages writes the images as the registry serves them: blobs by digest, and an index from names to manifests.
 func (k kit) makeImages(ctx context.Context) error {
-	if exists(k.path(indexFile)) {
+	images, err := k.images()
+	if err != nil {
+		return err
+	}
+	if k.hasImages(images) {
 		return nil
 	}
 	defer step("making the images")()
@@ -84,10 +102,6 @@ func (k kit) makeImages(ctx context.Context) error {
 		return err
 	}
 	base, err := k.addBlob(layerType, func(w io.Writer) error { return packRoot(ctx, w, k.path("root")) })
-	if err != nil {
-		return err
-	}
-	images, err := k.images()
 	if err != nil {
 		return err
 	}
@@ -104,10 +118,36 @@ func (k kit) makeImages(ctx context.Context) error {
 	return os.WriteFile(k.path(indexFile), b, 0o644)
 }
 
+// hasImages reports whether the index has all images.
+func (k kit) hasImages(images map[string]image) bool {
+	b, err := os.ReadFile(k.path(indexFile))
+	if err != nil {
+		return false
+	}
+	var index map[string]content
+	if json.Unmarshal(b, &index) != nil {
+		return false
+	}
+	for name := range images {
+		if _, ok := index[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 func (k kit) addImage(base content, i image) (content, error) {
 	layers := []content{base}
-	if len(i.files) > 0 {
-		top, err := k.addBlob(layerType, func(w io.Writer) error { return packFiles(w, i.files) })
+	files := make(map[string][]byte)
+	maps.Copy(files, i.files)
+	for path, program := range i.programs {
+		var err error
+		if files[path], err = os.ReadFile(k.bin(program)); err != nil {
+			return content{}, err
+		}
+	}
+	if len(files) > 0 {
+		top, err := k.addBlob(layerType, func(w io.Writer) error { return packFiles(w, files) })
 		if err != nil {
 			return content{}, err
 		}

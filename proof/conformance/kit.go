@@ -43,6 +43,15 @@ var modules = []module{
 		{name: "agnhost", pkg: "k8s.io/kubernetes/test/images/agnhost"},
 		{name: "sample-apiserver", pkg: "k8s.io/sample-apiserver"},
 	}},
+	{"csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6@v6.4.0", []program{
+		{name: "csi-provisioner", pkg: "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner", flags: "-ldflags=-s"},
+	}},
+	{"csi-attacher", "github.com/kubernetes-csi/external-attacher/v4@v4.13.0", []program{
+		{name: "csi-attacher", pkg: "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher", flags: "-ldflags=-s"},
+	}},
+	{"csi-resizer", "github.com/kubernetes-csi/external-resizer/v2@v2.3.0", []program{
+		{name: "csi-resizer", pkg: "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer", flags: "-ldflags=-s"},
+	}},
 	{"etcd", "go.etcd.io/etcd/server/v3@v3.7.3", []program{{name: "etcd", pkg: "go.etcd.io/etcd/server/v3"}}},
 	// Debian's containerd is too old for volumes that are images.
 	{"containerd", "github.com/containerd/containerd/v2@v2.2.1", []program{
@@ -56,10 +65,25 @@ func (k kit) build(ctx context.Context) error {
 	if err := k.buildPrograms(ctx); err != nil {
 		return err
 	}
+	if err := k.buildOwn(ctx); err != nil {
+		return err
+	}
 	if err := k.makeRoot(ctx); err != nil {
 		return err
 	}
 	return k.makeImages(ctx)
+}
+
+// buildOwn builds the program of this repository that stands in for drivers of storage.
+func (k kit) buildOwn(ctx context.Context) error {
+	if exists(k.bin("csidriver")) {
+		return nil
+	}
+	defer step("building csidriver")()
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s", "-o", k.bin("csidriver"), "github.com/millrace/millrace/proof/conformance/csidriver")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	_, err := output(c)
+	return err
 }
 
 // buildPrograms builds the programs that are called, or all.
@@ -111,21 +135,18 @@ func (k kit) openModule(ctx context.Context, m module) (string, error) {
 		return "", err
 	}
 	name, v, _ := strings.Cut(m.requires, "@")
-	text := fmt.Sprintf("module millrace.dev/conformance/%s\n\ngo 1.26\n\nrequire %s %s\n", m.name, name, v)
-	if m.name == "kubernetes" {
-		replaced, err := k.stagingModules(ctx)
-		if err != nil {
-			return "", err
-		}
-		text += replaced
+	replaced, err := k.replacements(ctx, m.requires)
+	if err != nil {
+		return "", err
 	}
+	text := fmt.Sprintf("module millrace.dev/conformance/%s\n\ngo 1.26\n\nrequire %s %s\n%s", m.name, name, v, replaced)
 	return dir, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644)
 }
 
-// stagingModules returns replacements for the modules that Kubernetes replaces with directories of its repository. Their published versions have the same
-// code.
-func (k kit) stagingModules(ctx context.Context) (string, error) {
-	source, err := k.source(ctx)
+// replacements returns a module's own replacements, which only hold if it is the main module. For the directories of Kubernetes' repository it has the
+// published versions of the same code.
+func (k kit) replacements(ctx context.Context, requires string) (string, error) {
+	source, err := k.source(ctx, requires)
 	if err != nil {
 		return "", err
 	}
@@ -135,16 +156,20 @@ func (k kit) stagingModules(ctx context.Context) (string, error) {
 	}
 	var out strings.Builder
 	for line := range strings.Lines(string(file)) {
-		if name, rest, ok := strings.Cut(strings.TrimSpace(line), " => "); ok && strings.HasPrefix(rest, "./staging") {
+		name, to, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "replace "), " => ")
+		switch {
+		case ok && strings.HasPrefix(to, "./staging"):
 			fmt.Fprintf(&out, "replace %s => %s v0.%s\n", name, name, strings.TrimPrefix(version, "1."))
+		case ok && !strings.HasPrefix(to, "."):
+			fmt.Fprintf(&out, "replace %s => %s\n", name, to)
 		}
 	}
 	return out.String(), nil
 }
 
-// source returns the directory of Kubernetes' module.
-func (k kit) source(ctx context.Context) (string, error) {
-	out, err := k.goCommand(ctx, k.dir, "mod", "download", "-json", "k8s.io/kubernetes@v"+version)
+// source returns the directory of a module's code.
+func (k kit) source(ctx context.Context, requires string) (string, error) {
+	out, err := k.goCommand(ctx, k.dir, "mod", "download", "-json", requires)
 	if err != nil {
 		return "", err
 	}

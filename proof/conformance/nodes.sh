@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A cluster of two real nodes on one machine, for Kubernetes' own tests: each node is a network namespace with a containerd of its own.
-# The first runs `millrace up`; the second joins with `millrace kubelet` and `millrace network`.
+# A cluster of two real nodes on one machine, for Kubernetes' own tests: each node has a containerd of its own, and namespaces of its own for the network,
+# processes, mounts and the host name. Drivers of storage and devices find the kubelet of their node in /var/lib/kubelet, and the first process of their
+# node as number 1. The first node runs `millrace up`; the second joins with `millrace kubelet` and `millrace network`.
 #
 #   proof/conformance/nodes.sh start DIRECTORY [COMMAND…]    starts it and prints a line that sets KUBECONFIG. COMMAND is run on each node, for
 #                                                            example a registry that serves images on the node's loopback
@@ -17,12 +18,13 @@ subnet=10.230.0
 
 namespace() { echo "millrace-$1"; }
 address() { echo "$subnet.$1"; }
+own() { echo "$dir/own-$1"; } # what a node has in the place of the machine's
 
-# become NODE COMMAND… becomes a command in the network and under the host name of a node.
+# become NODE COMMAND… becomes the parent of a command in the namespaces of a node.
 become() {
 	local node=$1
 	shift
-	exec nsenter --net="/run/netns/$(namespace "$node")" unshare --uts sh -c 'hostname "$0"; exec "$@"' "node-$node" "$@"
+	exec nsenter --target "$(cat "$dir/node-$node.pid")" --mount --uts --net --pid "$@"
 }
 
 # on NODE COMMAND… runs such a command.
@@ -30,17 +32,27 @@ on() { (become "$@"); }
 
 # keep NAME NODE COMMAND… runs a command in the background, with its log and its process id in the directory.
 keep() {
-	local name=$1 node=$2
-	shift 2
-	become "$node" "$@" >"$dir/$name.log" 2>&1 & # whose process id is the command's
-	echo $! >"$dir/$name.pid"
+	local name=$1
+	shift
+	become "$@" >"$dir/$name.log" 2>&1 &
+	note "$name" $!
 }
 
-end() { # end NAME
+# note NAME PARENT waits until a process has its one child, and notes that one's process id.
+note() {
+	for _ in $(seq 300); do
+		pgrep -P "$2" >"$dir/$1.pid" && return
+		sleep 0.1
+	done
+	echo "$1 did not start; see $dir/$1.log" >&2
+	return 1
+}
+
+end() { # end NAME [SIGNAL]
 	local pid
 	[ -f "$dir/$1.pid" ] || return 0
 	pid=$(cat "$dir/$1.pid")
-	kill "$pid" 2>/dev/null || true
+	kill -"${2:-TERM}" "$pid" 2>/dev/null || true
 	for _ in $(seq 300); do
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.1
@@ -50,6 +62,30 @@ end() { # end NAME
 
 runtime() { # runtime NODE VERB
 	on "$1" env MILLRACE_E2E_DIR="$dir/node-$1" MILLRACE_E2E_NETWORK=own "$here/kubelet/e2e/setup.sh" "$2"
+}
+
+# house NODE starts the first process of a node, with which all others end. Mounts of the node are shared with its containers, as on a machine of its own,
+# and not with this machine.
+house() {
+	mkdir -p "$(own "$1")"/{kubelet,cdi} /var/lib/kubelet /run/cdi
+	rm -f "$(own "$1")/ready"
+	nsenter --net="/run/netns/$(namespace "$1")" unshare --mount --propagation private --uts --pid --fork --mount-proc bash -ec '
+		mount --bind "$0/kubelet" /var/lib/kubelet
+		mount --bind "$0/cdi" /run/cdi
+		mount --make-rshared /
+		hostname "$1"
+		touch "$0/ready"
+		while true; do # bash also waits for processes whose parents have ended
+			sleep 1000 &
+			wait $!
+		done' "$(own "$1")" "node-$1" >"$dir/node-$1.log" 2>&1 &
+	note "node-$1" $!
+	for _ in $(seq 300); do
+		[ -e "$(own "$1")/ready" ] && return
+		sleep 0.1
+	done
+	echo "node $1 did not start; see $dir/node-$1.log" >&2
+	return 1
 }
 
 links() {
@@ -72,16 +108,18 @@ links() {
 start() {
 	command -v ip >/dev/null || { apt-get update >/dev/null && apt-get install -y --no-install-recommends iproute2 >/dev/null; }
 	"$here/kubelet/e2e/setup.sh" packages # here, because the nodes reach no network but their own
+	[ ! -e "/run/netns/$(namespace 1)" ] || stop # what a script that was killed has left
 	(cd "$here" && go build -o "$dir/millrace" ./cmd/millrace)
 	links
 	if [ -e "$dir/up.log" ] && [ -e "$dir/data/pki" ]; then # a cluster that this script started before
-		rm -rf --one-file-system "$dir/data" "$dir"/node-[12]/kubelet "$dir"/node-[12]/network
+		rm -rf --one-file-system "$dir/data" "$dir"/node-[12]/network "$dir"/own-[12]
 	fi
 	for node in 1 2; do
+		house "$node"
 		runtime "$node" start >/dev/null
 		[ $# = 0 ] || keep "registry-$node" "$node" "$@"
 	done
-	keep up 1 "$dir/millrace" up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged \
+	keep up 1 "$dir/millrace" up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged --root-dir /var/lib/kubelet \
 		--runtime "cri:unix://$dir/node-1/containerd.sock" --cni-conf-dir "$dir/node-1/cni" --cni-bin-dir "$dir/node-1/plugins"
 	local config=$dir/kubeconfig # the server's own names the loopback address of its node
 	for _ in $(seq 300); do
@@ -89,7 +127,7 @@ start() {
 			"$dir/millrace" kubectl --kubeconfig "$config" get --raw /readyz >/dev/null 2>&1 && break
 		sleep 0.1
 	done
-	keep kubelet 2 "$dir/millrace" kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir "$dir/node-2/kubelet" \
+	keep kubelet 2 "$dir/millrace" kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir /var/lib/kubelet \
 		--container-runtime-endpoint "unix://$dir/node-2/containerd.sock" --cluster-dns 10.96.0.10
 	keep network 2 "$dir/millrace" network --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" \
 		--cni-conf-dir "$dir/node-2/cni" --cni-bin-dir "$dir/node-2/plugins" --root-dir "$dir/node-2/network"
@@ -113,11 +151,14 @@ stop() {
 		end "registry-$node"
 		if [ -e "/run/netns/$(namespace "$node")" ]; then
 			runtime "$node" stop || true
+			end "node-$node" KILL
 			ip netns delete "$(namespace "$node")"
 		fi
+		rm -rf --one-file-system "$dir/node-$node" "$(own "$node")" # nothing is mounted below them here
 		ip link delete "mr-node-$node" 2>/dev/null || true # it stays while a process is left in the namespace
 	done
 	ip link delete "$bridge" 2>/dev/null || true
+	rmdir --ignore-fail-on-non-empty /var/lib/kubelet /run/cdi 2>/dev/null || true
 }
 
 case $verb in

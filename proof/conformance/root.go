@@ -93,7 +93,7 @@ func (k kit) makeRoot(ctx context.Context) error {
 
 // addPrograms puts the programs of the tests into the root directory, where the tests expect them.
 func (k kit) addPrograms(ctx context.Context, root string) error {
-	source, err := k.source(ctx)
+	source, err := k.source(ctx, "k8s.io/kubernetes@v"+version)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,9 @@ type Extra struct {
 	Before, After Admission
 	// Score is added to the total of a node. If it is set, all admitted nodes are compared.
 	Score func(*cluster.Node) int64
+	// Doubtful tells on which nodes a filter may have an error. They are checked before all others, because an error on one node means that there is
+	// none for the pod. Nil means that there are no such nodes.
+	Doubtful func(*cluster.Node) bool
 }
 
 func (x *Extra) none() bool { return x.Before == nil && x.After == nil && x.Score == nil }
@@ -55,8 +58,11 @@ type refusal struct {
 }
 
 // bestAdmitted returns the row of the best admitted node; if there is none, why each node was refused. A refused node is
-// excluded from the ranking until the end of the search.
+// excluded from the ranking until the end of the search. A filter's error ends the search.
 func (r *ranking) bestAdmitted(e *Engine, x *Extra) (int, []*plugin.Verdict) {
+	if v := r.broken(e, x); v != nil {
+		return 0, []*plugin.Verdict{v}
+	}
 	if x.Score != nil {
 		return r.bestScored(e, x)
 	}
@@ -72,12 +78,33 @@ func (r *ranking) bestAdmitted(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 			return 0, r.explained(e, x, refused)
 		}
 		v := x.Verdict(r.nodeIn(e, i))
-		if v == nil {
+		switch {
+		case v == nil:
 			return i, nil
+		case v.Broken:
+			return 0, []*plugin.Verdict{v}
 		}
 		refused = append(refused, refusal{i, r.totals.values[i], v})
 		r.totals.set(i, infeasible)
 	}
+}
+
+// broken returns a filter's error on a doubtful node, or nil.
+func (r *ranking) broken(e *Engine, x *Extra) *plugin.Verdict {
+	if x.Doubtful == nil {
+		return nil
+	}
+	for i, value := range r.totals.values {
+		if value == infeasible {
+			continue
+		}
+		if node := r.nodeIn(e, i); x.Doubtful(node) {
+			if v := x.Verdict(node); v != nil && v.Broken {
+				return v
+			}
+		}
+	}
+	return nil
 }
 
 // bestScored checks all nodes, because the score may make any of them the best.
@@ -90,6 +117,9 @@ func (r *ranking) bestScored(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 		}
 		node := r.nodeIn(e, i)
 		if v := x.Verdict(node); v != nil {
+			if v.Broken {
+				return 0, []*plugin.Verdict{v}
+			}
 			refused = append(refused, refusal{i, value, v})
 			continue
 		}

@@ -42,6 +42,9 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string, x *Extra) (*cl
 	}
 	reasons := tally{reasons: make(map[string]int)}
 	for _, v := range verdicts {
+		if v.Broken {
+			return nil, broken(v)
+		}
 		reasons.count(v, 1, e.rules)
 	}
 	if others := e.state.Nodes() - len(nodes); others > 0 {

@@ -85,6 +85,11 @@ func (t *tally) failure() *Failure {
 	return &f
 }
 
+// broken returns the failure of a filter's error.
+func broken(v *plugin.Verdict) *Failure {
+	return &Failure{Refused: ruleset.All, Broken: true, message: fmt.Sprintf("running %q filter plugin: %s", v.Plugin, v.Reasons[0])}
+}
+
 // Explain combines the reasons why nodes were refused.
 func (e *Engine) Explain(verdicts []*plugin.Verdict) *Failure { return e.explain(verdicts) }
 
@@ -102,7 +107,7 @@ func (e *Engine) explain(verdicts []*plugin.Verdict) *Failure {
 	t := tally{reasons: make(map[string]int)}
 	for v, count := range maps.All(counts) {
 		if v.Broken {
-			return &Failure{Refused: ruleset.All, Broken: true, message: fmt.Sprintf("running %q filter plugin: %s", v.Plugin, v.Reasons[0])}
+			return broken(v)
 		}
 		t.count(v, count, e.rules)
 	}

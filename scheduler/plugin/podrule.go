@@ -32,10 +32,17 @@ type Pending string
 
 func (p Pending) Error() string { return string(p) }
 
-// Case is a [PodRule] for one pod. It may also be a [Reserver], a [Preparer], a [Releaser] and a [CaseScore].
+// Case is a [PodRule] for one pod. It may also be a [Doubter], a [Reserver], a [Preparer], a [Releaser] and a [CaseScore].
 type Case interface {
 	// Filter returns nil if the pod may go to the node, and otherwise the reason.
 	Filter(node *Node) *Verdict
+}
+
+// Doubter is a [Case] whose filter may have an error.
+type Doubter interface {
+	// Doubtful returns a function that reports on which nodes that may be; nil if on none. A node with an error is found even if another one is
+	// better.
+	Doubtful() func(node *Node) bool
 }
 
 // Reserver reserves what the pod is going to use, so that other pods do not get it.

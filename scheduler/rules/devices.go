@@ -22,7 +22,8 @@ import (
 // Devices places pods where their resource claims can have their devices, and allocates the devices.
 type Devices struct {
 	expressions *cel.Cache
-	timeout     time.Duration // of binding conditions
+	doubts      map[string]*doubt // by expression
+	timeout     time.Duration     // of binding conditions
 }
 
 // DevicesOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
@@ -35,6 +36,7 @@ type DevicesOptions struct {
 func NewDevices(o DevicesOptions) *Devices {
 	return &Devices{
 		expressions: cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true}),
+		doubts:      make(map[string]*doubt),
 		timeout:     cmp.Or(o.BindingTimeout, configv1.DynamicResourcesBindingTimeoutDefault),
 	}
 }

@@ -24,6 +24,7 @@ type State struct {
 	byNode  map[string]map[string]*resourcev1.ResourceSlice // slices of single nodes
 	shared  map[string]*resourcev1.ResourceSlice            // slices of several nodes
 	taken   structured.AllocatedState
+	changes uint64 // of slices
 }
 
 // claim is a claim in the API, and the assumed one, or nil.
@@ -170,6 +171,7 @@ func (p *State) Taken() structured.AllocatedState {
 
 // SetSlice sets a resource slice; nil if it was deleted.
 func (p *State) SetSlice(name string, slice *resourcev1.ResourceSlice) {
+	p.changes++
 	if old, ok := p.slices[name]; ok {
 		delete(p.shared, name)
 		if old.Spec.NodeName != nil {
@@ -192,6 +194,12 @@ func (p *State) SetSlice(name string, slice *resourcev1.ResourceSlice) {
 	set(&at, name, slice)
 	set(&p.byNode, *slice.Spec.NodeName, at)
 }
+
+// Slices returns all resource slices.
+func (p *State) Slices() iter.Seq[*resourcev1.ResourceSlice] { return maps.Values(p.slices) }
+
+// SliceChanges returns how often resource slices have changed.
+func (p *State) SliceChanges() uint64 { return p.changes }
 
 // SlicesFor returns the resource slices that a node may be able to use.
 func (p *State) SlicesFor(node string) []*resourcev1.ResourceSlice {
