@@ -20,6 +20,7 @@ import (
 // would take half of all CPU time.
 type collector struct {
 	mu         sync.Mutex // guards the fields below
+	growth     growth
 	last       time.Time
 	live       uint64 // live heap after the last collection
 	percent    int    // the current setting
@@ -29,13 +30,19 @@ type collector struct {
 	set        func(percent int)
 }
 
+// growth is the minimum growth of a heap in bytes, and that during a burst, as long as the heap stays below burstHeapLimit.
+type growth struct{ usual, burst uint64 }
+
+var (
+	serverGrowth = growth{usual: 16 << 20, burst: 48 << 20}
+	// frugalGrowth is for programs whose usual work makes hardly any garbage.
+	frugalGrowth = growth{usual: 4 << 20, burst: 4 << 20}
+)
+
 const (
-	// minPercent is the minimum growth in percent. minGrowth is the minimum in bytes; the larger one counts.
-	minPercent = 30
-	minGrowth  = 16 << 20
-	maxPercent = 400
-	// burstGrowth is the minimum growth during a burst, as long as the heap stays below burstHeapLimit.
-	burstGrowth    = 48 << 20
+	// minPercent is the minimum growth in percent. The larger one of it and the minimum in bytes counts.
+	minPercent     = 30
+	maxPercent     = 400
 	burstHeapLimit = 120 << 20
 	// A burst is burstLength collections in a row, each within burstInterval of the one before. A start has fewer.
 	burstInterval = 300 * time.Millisecond
@@ -44,11 +51,22 @@ const (
 	burstEnd = 5 * time.Second
 )
 
-// collect adjusts the garbage collector for as long as the process lives.
-func collect() {
-	c := &collector{set: func(percent int) { debug.SetGCPercent(percent) }}
+// garbage is the collector of the process. It adjusts nothing unless it was started.
+var garbage = &collector{growth: serverGrowth, set: func(percent int) { debug.SetGCPercent(percent) }}
+
+// start adjusts the garbage collector for as long as the process lives.
+func (c *collector) start() {
 	c.allow(minPercent)
 	c.watch()
+}
+
+// setGrowth sets how much the heap may grow, if the collector was started.
+func (c *collector) setGrowth(g growth) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.growth = g; c.percent != 0 {
+		c.allow(minPercent)
+	}
 }
 
 func (c *collector) allow(percent int) {
@@ -77,11 +95,11 @@ func (c *collector) collected(now time.Time, live uint64) {
 	}
 	c.last, c.live = now, live
 	if c.burstCount++; c.burstCount < burstLength && !c.inBurst {
-		c.allow(normalPercent(live))
+		c.allow(c.normalPercent(live))
 		return
 	}
 	c.inBurst = true
-	c.allow(burstPercent(live))
+	c.allow(c.burstPercent(live))
 	if c.quiet == nil {
 		c.quiet = time.AfterFunc(burstEnd, c.endBurst)
 		return
@@ -90,14 +108,14 @@ func (c *collector) collected(now time.Time, live uint64) {
 }
 
 // normalPercent returns the growth limit outside of bursts.
-func normalPercent(live uint64) int { return share(minGrowth, live) }
+func (c *collector) normalPercent(live uint64) int { return share(c.growth.usual, live) }
 
 // burstPercent returns the growth limit during a burst.
-func burstPercent(live uint64) int {
+func (c *collector) burstPercent(live uint64) int {
 	if live > burstHeapLimit {
 		return int((minPercent*burstHeapLimit + 100*(live-burstHeapLimit)) / live)
 	}
-	return share(min(burstGrowth, burstHeapLimit-live), live)
+	return share(min(c.growth.burst, burstHeapLimit-live), live)
 }
 
 func share(room, live uint64) int {
@@ -109,5 +127,5 @@ func (c *collector) endBurst() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.inBurst, c.burstCount = false, 0
-	c.allow(normalPercent(c.live))
+	c.allow(c.normalPercent(c.live))
 }

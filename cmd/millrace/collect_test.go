@@ -9,7 +9,7 @@ import (
 func TestTheHeapMayGrowMoreDuringABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		percent := 0
-		c := &collector{set: func(p int) { percent = p }}
+		c := &collector{growth: serverGrowth, set: func(p int) { percent = p }}
 		collections := func(n int, apart time.Duration, live uint64) {
 			for range n {
 				time.Sleep(apart)

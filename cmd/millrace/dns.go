@@ -30,6 +30,7 @@ func dnsCommand() *cobra.Command {
 			if err := f.upstreams(c.Flags().Changed("forward")); err != nil {
 				return err
 			}
+			garbage.setGrowth(frugalGrowth)
 			clients, _, err := f.clients(c.OutOrStdout())
 			if err != nil {
 				return err

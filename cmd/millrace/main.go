@@ -21,7 +21,7 @@ func main() {
 		os.Exit(code)
 	}
 	if os.Getenv("GOGC") == "" {
-		collect()
+		garbage.start()
 	}
 	if err := commandFor(os.Args[0]).Execute(); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "millrace:", line(err))

@@ -17,101 +17,126 @@ const (
 // maxAliases is how many CNAMEs are followed for one question.
 const maxAliases = 8
 
-// answer answers a request that needs no upstream server, and otherwise returns nil.
-func (s *Server) answer(request *wire.Msg) *wire.Msg {
-	if reply := refusal(request); reply != nil {
-		return reply
+// answerer answers requests that need no upstream server, one after the other with the same memory.
+type answerer struct {
+	zone    *zone
+	probes  *probes
+	reply   reply
+	records []record
+}
+
+func (s *Server) newAnswerer() *answerer {
+	return &answerer{zone: s.zone, probes: &s.probes, reply: reply{ttl: s.ttl()}}
+}
+
+// answer returns the reply to a request, of at most limit bytes. It is valid until the next call. If an upstream server must be
+// asked, there is no reply; or it has only CNAMEs, and the name to which they lead is returned too.
+func (a *answerer) answer(q *query, limit int) (reply []byte, alias string) {
+	if code, refused := q.refusal(); refused {
+		return a.plain(q, code), ""
 	}
-	q := request.Question[0]
-	name := strings.ToLower(q.Name)
 	switch {
-	case s.zone.has(name):
-		return s.inZone(request, name)
-	case s.probes.returned(name):
-		return plain(request, wire.RcodeRefused)
-	case strings.HasSuffix(name, ".arpa."):
-		if f := s.zone.reverse(name, q.Name, q.Qtype); f.exists {
-			return s.reply(request, f)
+	case a.zone.has(q.name):
+		return a.inZone(q, limit)
+	case a.probes.returned(q.name):
+		return a.plain(q, wire.RcodeRefused), ""
+	case strings.HasSuffix(q.name, ".arpa."):
+		if f := a.zone.reverse(q.name, q.kind, a.records[:0]); f.exists {
+			return a.found(q, f, limit), ""
 		}
 	}
-	if cached := s.forward.cached(request); cached != nil {
-		return cached
+	if q.flags&flagRecursionDesired == 0 {
+		return a.plain(q, wire.RcodeRefused), ""
 	}
-	return nil
+	return nil, ""
 }
 
-// refusal returns the error reply to a request that is not an ordinary question, or nil.
-func refusal(request *wire.Msg) *wire.Msg {
-	opt := request.IsEdns0()
-	switch {
-	case request.Opcode != wire.OpcodeQuery:
-		return plain(request, wire.RcodeNotImplemented)
-	case len(request.Question) != 1:
-		return plain(request, wire.RcodeFormatError)
-	case opt != nil && opt.Version() != 0:
-		return plain(request, wire.RcodeBadVers)
-	case request.Question[0].Qclass != wire.ClassINET:
-		return plain(request, wire.RcodeRefused)
+// inZone answers a name of the cluster.
+func (a *answerer) inZone(q *query, limit int) (reply []byte, alias string) {
+	if !a.zone.ready() {
+		return a.plain(q, wire.RcodeServerFailure), ""
 	}
-	switch request.Question[0].Qtype {
-	case wire.TypeAXFR, wire.TypeIXFR:
-		return plain(request, wire.RcodeRefused)
-	}
-	return nil
-}
-
-// inZone answers a name of the cluster. It returns nil if a CNAME points to a name outside the cluster.
-func (s *Server) inZone(request *wire.Msg, name string) *wire.Msg {
-	if !s.zone.ready() {
-		return plain(request, wire.RcodeServerFailure)
-	}
-	q := request.Question[0]
-	f := s.zone.find(name, q.Name, q.Qtype)
+	f := a.zone.find(q.name, q.kind, a.records[:0])
 	for range maxAliases {
-		if f.alias == "" || q.Qtype == wire.TypeCNAME || q.Qtype == wire.TypeANY {
-			return s.reply(request, f)
+		if f.alias == "" || q.kind == wire.TypeCNAME || q.kind == wire.TypeANY {
+			break
 		}
-		if !s.zone.has(f.alias) {
-			return nil
+		if !a.zone.has(f.alias) {
+			if q.flags&flagRecursionDesired != 0 {
+				alias = f.alias
+			}
+			break
 		}
-		next := s.zone.find(f.alias, f.alias, q.Qtype)
+		next := a.zone.find(f.alias, q.kind, nil)
 		f.alias, f.records, f.extra = next.alias, append(f.records, next.records...), next.extra
 	}
-	return s.reply(request, f)
+	return a.found(q, f, limit), alias
+}
+
+// plain returns a reply without records.
+func (a *answerer) plain(q *query, code int) []byte {
+	a.reply.begin(q, plainSize)
+	return a.reply.end(q, code, false)
+}
+
+// found returns the reply with what the zone has found, or a negative one.
+func (a *answerer) found(q *query, f found, limit int) []byte {
+	a.reply.begin(q, limit)
+	code := wire.RcodeSuccess
+	if !f.exists {
+		code = wire.RcodeNameError
+	}
+	if len(f.records) == 0 {
+		a.reply.add(authoritySection, a.zone.soa())
+		return a.reply.end(q, code, true)
+	}
+	if len(f.records) > 1 && f.records[0].kind != wire.TypeCNAME {
+		shuffle(f.records) // most clients use the first address
+	}
+	for _, r := range f.records {
+		a.reply.add(answerSection, r)
+	}
+	for _, r := range f.extra {
+		a.reply.add(additionalSection, r)
+	}
+	a.records = f.records
+	return a.reply.end(q, code, true)
+}
+
+// onward is a request that upstream servers must answer.
+type onward struct {
+	request *wire.Msg
+	partial *wire.Msg // the beginning of the reply, of CNAMEs, or nil
+	alias   string    // the name to which they lead
+}
+
+// newOnward reads a request for upstream servers, and the beginning of its reply. It fails if the request is malformed.
+func newOnward(request, partial []byte, alias string) (onward, bool) {
+	o := onward{request: new(wire.Msg), alias: alias}
+	if o.request.Unpack(request) != nil {
+		return o, false
+	}
+	if alias != "" {
+		o.partial = new(wire.Msg)
+		if o.partial.Unpack(partial) != nil {
+			return o, false
+		}
+	}
+	return o, true
 }
 
 // ask asks upstream servers for what answer could not answer.
-func (s *Server) ask(ctx context.Context, request *wire.Msg) *wire.Msg {
-	q := request.Question[0]
-	name := strings.ToLower(q.Name)
-	if !s.zone.has(name) {
-		return s.forward.resolve(ctx, request)
+func (s *Server) ask(ctx context.Context, o onward) *wire.Msg {
+	if o.partial == nil {
+		return s.forward.resolve(ctx, o.request)
 	}
-	reply := plain(request, wire.RcodeSuccess)
-	reply.Authoritative = true
-	for range maxAliases {
-		f := s.zone.find(name, name, q.Qtype)
-		if len(reply.Answer) == 0 {
-			f = s.zone.find(name, q.Name, q.Qtype)
-		}
-		reply.Answer = append(reply.Answer, f.records...)
-		if f.alias == "" {
-			return reply
-		}
-		if name = f.alias; !s.zone.has(name) {
-			break
-		}
-	}
-	if !request.RecursionDesired {
-		return reply
-	}
-	onward := request.Copy()
-	onward.Question[0].Name = name
-	beyond := s.forward.resolve(ctx, onward)
-	reply.Rcode = beyond.Rcode
-	reply.Answer = append(reply.Answer, beyond.Answer...)
-	reply.Ns = beyond.Ns
-	return reply
+	beyond := o.request.Copy()
+	beyond.Question[0].Name = o.alias
+	end := s.forward.resolve(ctx, beyond)
+	o.partial.Rcode = end.Rcode
+	o.partial.Answer = append(o.partial.Answer, end.Answer...)
+	o.partial.Ns = end.Ns
+	return o.partial
 }
 
 // plain returns a reply without records.
@@ -120,44 +145,16 @@ func plain(request *wire.Msg, code int) *wire.Msg {
 	reply.RecursionAvailable = true
 	if opt := request.IsEdns0(); opt != nil {
 		reply.SetEdns0(largeSize, opt.Do())
-		reply.IsEdns0().SetExtendedRcode(uint16(code))
 	}
 	return reply
 }
 
-// reply returns the reply with what the zone has found, or a negative one.
-func (s *Server) reply(request *wire.Msg, f found) *wire.Msg {
-	code := wire.RcodeSuccess
-	if !f.exists {
-		code = wire.RcodeNameError
-	}
-	reply := plain(request, code)
-	reply.Authoritative = true
-	reply.Answer = f.records
-	reply.Extra = append(f.extra, reply.Extra...)
-	if len(f.records) == 0 {
-		reply.Ns = []wire.RR{s.zone.soa()}
-		return reply
-	}
-	if f.alias == "" && request.Question[0].Qtype != wire.TypeCNAME && len(f.records) > 1 && f.records[0].Header().Rrtype != wire.TypeCNAME {
-		shuffle(reply.Answer) // most clients use the first address
-	}
-	return reply
-}
-
-func shuffle(records []wire.RR) {
+func shuffle[T any](records []T) {
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 }
 
-// fit truncates a reply to the size that the client accepts: over UDP the size in the request, over TCP any size.
-func fit(reply, request *wire.Msg, datagram bool) {
-	size := wire.MaxMsgSize
-	if datagram {
-		size = plainSize
-		if opt := request.IsEdns0(); opt != nil {
-			size = min(max(int(opt.UDPSize()), plainSize), largeSize)
-		}
-	}
+// fit truncates a reply to a size.
+func fit(reply *wire.Msg, size int) {
 	reply.Compress = true
 	if reply.Len() > size {
 		reply.Truncate(size)

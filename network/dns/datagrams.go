@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/netip"
@@ -30,7 +31,9 @@ func (s *Server) serveDatagrams(ctx context.Context, all *sync.WaitGroup, conn *
 }
 
 func (s *Server) read(ctx context.Context, conn *net.UDPConn) {
-	in, control, out := make([]byte, wire.MaxMsgSize), make([]byte, 128), make([]byte, wire.MaxMsgSize)
+	in, control := make([]byte, wire.MaxMsgSize), make([]byte, 128)
+	answers := s.newAnswerer()
+	var sources sources
 	for {
 		n, c, _, from, err := conn.ReadMsgUDPAddrPort(in, control)
 		if ctx.Err() != nil {
@@ -39,43 +42,64 @@ func (s *Server) read(ctx context.Context, conn *net.UDPConn) {
 		if err != nil {
 			continue // an error of one datagram only: an earlier reply could not be delivered
 		}
-		request := new(wire.Msg)
-		if request.Unpack(in[:n]) != nil || request.Response {
+		q, ok := parseQuery(in[:n])
+		if !ok {
 			continue // a client that sends this would not understand an error either
 		}
-		d := datagram{conn: conn, from: from, source: replySource(control[:c])}
-		if reply := s.answer(request); reply != nil {
-			s.send(d, request, reply, out)
-			continue
+		d := datagram{conn: conn, from: from, source: sources.of(control[:c])}
+		reply, alias := answers.answer(&q, q.datagramSize())
+		if reply != nil && alias == "" {
+			d.reply(reply)
+		} else if o, ok := newOnward(in[:n], reply, alias); ok {
+			s.answerOnward(ctx, d, o, q.datagramSize())
 		}
-		s.answerLater(ctx, d, request)
 	}
 }
 
-// answerLater asks upstream servers, and then answers.
-func (s *Server) answerLater(ctx context.Context, d datagram, request *wire.Msg) {
+// answerOnward answers from the cache, or later, when upstream servers have answered.
+func (s *Server) answerOnward(ctx context.Context, d datagram, o onward, size int) {
+	if o.partial == nil {
+		if cached := s.forward.cached(o.request); cached != nil {
+			s.send(d, o.request, cached, size)
+			return
+		}
+	}
 	select {
 	case s.pending <- struct{}{}:
 	default:
-		s.send(d, request, plain(request, wire.RcodeServerFailure), nil)
+		s.send(d, o.request, plain(o.request, wire.RcodeServerFailure), size)
 		return
 	}
 	s.waiting.Go(func() {
 		defer func() { <-s.pending }()
-		s.send(d, request, s.ask(ctx, request), nil)
+		s.send(d, o.request, s.ask(ctx, o), size)
 	})
 }
 
-func (s *Server) send(d datagram, request, reply *wire.Msg, buffer []byte) {
-	fit(reply, request, true)
-	bytes, err := reply.PackBuffer(buffer)
+func (s *Server) send(d datagram, request, reply *wire.Msg, size int) {
+	fit(reply, size)
+	packed, err := reply.Pack()
 	if err != nil {
 		s.log.Warn("a DNS answer cannot be written", "question", request.Question, "err", err)
-		if bytes, err = plain(request, wire.RcodeServerFailure).PackBuffer(buffer); err != nil {
+		if packed, err = plain(request, wire.RcodeServerFailure).Pack(); err != nil {
 			return
 		}
 	}
-	_, _, _ = d.conn.WriteMsgUDPAddrPort(bytes, d.source, d.from) // clients repeat unanswered requests
+	d.reply(packed)
+}
+
+func (d datagram) reply(packed []byte) {
+	_, _, _ = d.conn.WriteMsgUDPAddrPort(packed, d.source, d.from) // clients repeat unanswered requests
+}
+
+// sources converts control messages of requests to those of replies. Nearly all are the same as the one before, so that one is kept.
+type sources struct{ request, reply []byte }
+
+func (s *sources) of(control []byte) []byte {
+	if !bytes.Equal(control, s.request) {
+		s.request, s.reply = bytes.Clone(control), replySource(control)
+	}
+	return s.reply
 }
 
 // enablePacketInfo makes a socket that listens on all addresses report the destination address of each datagram.

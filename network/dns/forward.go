@@ -46,9 +46,6 @@ func (f *forwarder) upstreamsFor(name string) []*upstream {
 
 // cached returns the reply from the cache, or nil.
 func (f *forwarder) cached(request *wire.Msg) *wire.Msg {
-	if !request.RecursionDesired {
-		return plain(request, wire.RcodeRefused)
-	}
 	if m := f.cache.get(cacheKeyOf(request), false); m != nil {
 		return asReplyTo(m, request)
 	}

@@ -10,12 +10,12 @@ import (
 
 // reverse looks up a name below in-addr.arpa or ip6.arpa. It finds nothing if the address does not belong to the
 // cluster.
-func (z *zone) reverse(name, owner string, kind uint16) found {
+func (z *zone) reverse(name string, kind uint16, into []record) found {
 	address, ok := addressOf(name)
 	if !ok {
 		return found{}
 	}
-	q := question{zone: z, owner: owner, kind: kind}
+	q := question{zone: z, name: name, kind: kind, into: into}
 	for s := range z.services.By(serviceByAddress, address.String()) {
 		return q.pointer([]string{s.name + "." + s.namespace + ".svc." + z.domain})
 	}
@@ -38,12 +38,12 @@ func (z *zone) reverse(name, owner string, kind uint16) found {
 }
 
 func (q question) pointer(names []string) found {
-	f := found{exists: true}
+	f := found{exists: true, records: q.into}
 	if q.kind != wire.TypePTR && q.kind != wire.TypeANY {
 		return f
 	}
 	for _, name := range names {
-		f.records = append(f.records, &wire.PTR{Hdr: q.header(q.owner, wire.TypePTR), Ptr: name})
+		f.records = append(f.records, record{owner: q.name, kind: wire.TypePTR, target: name})
 	}
 	return f
 }

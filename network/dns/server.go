@@ -74,7 +74,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		options: o, log: o.Logger,
-		zone:    &zone{view: newView(o.Clients), domain: o.Domain, ttl: uint32(o.TTL / time.Second)},
+		zone:    newZone(newView(o.Clients), o.Domain),
 		forward: &forwarder{cache: newCache(o.CacheEntries, time.Now), now: time.Now, log: o.Logger},
 		pending: make(chan struct{}, o.Pending), bound: make(chan struct{}),
 	}
@@ -107,6 +107,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// ttl returns the TTL of answers about the cluster, in seconds.
+func (s *Server) ttl() uint32 { return uint32(s.options.TTL / time.Second) }
 
 // Addresses returns the addresses on which the server listens, as soon as it does.
 func (s *Server) Addresses(ctx context.Context) ([]string, error) {

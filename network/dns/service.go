@@ -23,8 +23,8 @@ func (q question) service(labels []string) found {
 	case !ok:
 		return found{}
 	case s.external != "" && n == 2:
-		alias := &wire.CNAME{Hdr: q.header(q.owner, wire.TypeCNAME), Target: s.external}
-		return found{exists: true, records: []wire.RR{alias}, alias: s.external}
+		alias := record{owner: q.name, kind: wire.TypeCNAME, target: s.external}
+		return found{exists: true, records: append(q.into, alias), alias: s.external}
 	case s.external != "":
 		return found{}
 	case n == 2:
@@ -45,13 +45,13 @@ func (q question) wholeService(s *service) found {
 		return q.ports(s, "", "")
 	}
 	if !s.headless {
-		return found{exists: true, records: q.addresses(q.owner, s.addresses)}
+		return found{exists: true, records: q.addresses(s.addresses)}
 	}
 	var all []netip.Addr
 	for t := range q.targets(s) {
 		all = append(all, t.address)
 	}
-	return found{exists: len(all) > 0, records: q.addresses(q.owner, distinct(all))}
+	return found{exists: len(all) > 0, records: q.addresses(distinct(all))}
 }
 
 // host answers the host name of one endpoint, or of several with the same one.
@@ -62,7 +62,7 @@ func (q question) host(s *service, host string) found {
 			all = append(all, t.address)
 		}
 	}
-	return found{exists: len(all) > 0, records: q.addresses(q.owner, distinct(all))}
+	return found{exists: len(all) > 0, records: q.addresses(distinct(all))}
 }
 
 // targets ranges over the ready endpoints of a service and their ports.
@@ -83,7 +83,7 @@ func (q question) ports(s *service, name, protocol string) found {
 	wanted := func(p port) bool {
 		return (name == "" || p.name != "" && "_"+p.name == name) && (protocol == "" || "_"+p.protocol == protocol)
 	}
-	r := srv{question: q, service: s.name + "." + s.namespace + ".svc." + q.domain, noData: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != ""}
+	r := srv{question: q, found: found{records: q.into}, service: s.name + "." + s.namespace + ".svc." + q.domain, noData: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != ""}
 	if s.headless {
 		for t, ports := range q.targets(s) {
 			for _, p := range ports {
@@ -103,6 +103,9 @@ func (q question) ports(s *service, name, protocol string) found {
 	return r.found
 }
 
+// srvWeight is the weight of all SRV records; their priority is 0.
+const srvWeight = 100
+
 // srv collects SRV records, and the addresses of their names.
 type srv struct {
 	question
@@ -118,11 +121,11 @@ func (r *srv) add(host string, p port, addresses ...netip.Addr) {
 		return
 	}
 	if r.isNew(host + ":" + strconv.Itoa(int(p.number))) {
-		r.records = append(r.records, &wire.SRV{Hdr: r.header(r.owner, wire.TypeSRV), Weight: 100, Port: p.number, Target: host})
+		r.records = append(r.records, record{owner: r.name, kind: wire.TypeSRV, port: p.number, target: host})
 	}
 	for _, a := range addresses {
 		if r.isNew(host + "=" + a.String()) {
-			r.extra = append(r.extra, r.address(host, a))
+			r.extra = append(r.extra, addressRecord(host, a))
 		}
 	}
 }

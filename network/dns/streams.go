@@ -52,42 +52,52 @@ func (s *Server) serveStreams(ctx context.Context, fail context.CancelCauseFunc,
 func (s *Server) serveStream(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	answers := s.newAnswerer()
 	for {
 		_ = conn.SetDeadline(time.Now().Add(idleStream))
 		request, err := readMessage(conn)
-		if err != nil || request.Response {
+		if err != nil {
 			return
 		}
-		reply := s.answer(request)
-		if reply == nil {
-			reply = s.ask(ctx, request)
-		}
-		fit(reply, request, false)
-		if writeMessage(conn, reply) != nil {
+		reply, ok := s.answerWhole(ctx, answers, request)
+		if !ok || writeMessage(conn, reply) != nil {
 			return
 		}
 	}
 }
 
-func readMessage(r io.Reader) (*wire.Msg, error) {
+// answerWhole answers a request of a stream. It fails if the request is malformed.
+func (s *Server) answerWhole(ctx context.Context, answers *answerer, request []byte) ([]byte, bool) {
+	q, ok := parseQuery(request)
+	if !ok {
+		return nil, false
+	}
+	reply, alias := answers.answer(&q, wire.MaxMsgSize)
+	if reply != nil && alias == "" {
+		return reply, true
+	}
+	o, ok := newOnward(request, reply, alias)
+	if !ok {
+		return nil, false
+	}
+	m := s.ask(ctx, o)
+	fit(m, wire.MaxMsgSize)
+	packed, err := m.Pack()
+	return packed, err == nil
+}
+
+func readMessage(r io.Reader) ([]byte, error) {
 	var size [2]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, err
 	}
-	bytes := make([]byte, binary.BigEndian.Uint16(size[:]))
-	if _, err := io.ReadFull(r, bytes); err != nil {
-		return nil, err
-	}
-	m := new(wire.Msg)
-	return m, m.Unpack(bytes)
+	message := make([]byte, binary.BigEndian.Uint16(size[:]))
+	_, err := io.ReadFull(r, message)
+	return message, err
 }
 
-func writeMessage(w io.Writer, m *wire.Msg) error {
-	bytes, err := m.Pack()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(bytes))), bytes...))
+func writeMessage(w io.Writer, message []byte) error {
+	_, err := w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...))
 	return err
 }
 

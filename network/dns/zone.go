@@ -10,19 +10,31 @@ import (
 // specification is the version of Kubernetes' DNS specification, the answer to dns-version.
 const specification = "1.1.0"
 
+// The numbers of the SOA. The serial number is constant: there are no zone transfers.
+const (
+	soaSerial  = 1
+	soaRefresh = 7200
+	soaRetry   = 1800
+	soaExpire  = 86400
+)
+
 // zone answers the names of the cluster from the informers.
 type zone struct {
 	view
-	domain string // such as "cluster.local."
-	ttl    uint32 // seconds
+	domain     string // such as "cluster.local."
+	serverName string // of its DNS server
+}
+
+func newZone(v view, domain string) *zone {
+	return &zone{view: v, domain: domain, serverName: "ns.dns." + domain}
 }
 
 // found is the result of a lookup in the zone.
 type found struct {
-	exists  bool      // the name exists, even if it has no records of the requested type
-	records []wire.RR // the answer
-	extra   []wire.RR // addresses of the names in the answer
-	alias   string    // the answer is a CNAME to this name
+	exists  bool     // the name exists, even if it has no records of the requested type
+	records []record // the answer
+	extra   []record // addresses of the names in the answer
+	alias   string   // the answer is a CNAME to this name
 }
 
 // has reports whether a name is inside the zone.
@@ -31,21 +43,32 @@ func (z *zone) has(name string) bool {
 		len(name) > len(z.domain) && strings.HasSuffix(name, z.domain) && name[len(name)-len(z.domain)-1] == '.'
 }
 
-// find looks up a name of the zone. name is in lower case and ends with a dot; owner is the name as the client wrote it.
-func (z *zone) find(name, owner string, kind uint16) found {
-	q := question{zone: z, owner: owner, kind: kind}
-	labels := strings.Split(strings.TrimSuffix(strings.TrimSuffix(name, z.domain), "."), ".")
-	if labels[0] == "" {
+// maxLabels is how many labels a name has before the domain at most: those of a port of a service.
+const maxLabels = 5
+
+// find looks up a name of the zone. name is in lower case and ends with a dot. The found records are appended to into.
+func (z *zone) find(name string, kind uint16, into []record) found {
+	q := question{zone: z, name: name, kind: kind, into: into}
+	if name == z.domain {
 		return q.apex()
 	}
-	rest, class := labels[:len(labels)-1], labels[len(labels)-1]
+	var labels [maxLabels]string
+	n := 0
+	for label := range strings.SplitSeq(name[:len(name)-len(z.domain)-1], ".") {
+		if n == len(labels) {
+			return found{}
+		}
+		labels[n] = label
+		n++
+	}
+	rest, class := labels[:n-1], labels[n-1]
 	switch {
 	case class == "svc":
 		return q.service(rest)
 	case class == "pod":
 		return q.pod(rest)
 	case class == "dns-version" && len(rest) == 0:
-		return q.text(specification)
+		return q.only(record{kind: wire.TypeTXT, target: specification})
 	case class == "dns" && len(rest) == 1 && rest[0] == "ns":
 		return q.nameserver()
 	case class == "dns" && len(rest) == 0:
@@ -57,25 +80,24 @@ func (z *zone) find(name, owner string, kind uint16) found {
 // question is one lookup in the zone.
 type question struct {
 	*zone
-	owner string
-	kind  uint16
+	name string
+	kind uint16
+	into []record
 }
 
 func (q question) apex() found {
-	f := found{exists: true}
 	if q.kind == wire.TypeSOA {
-		f.records = []wire.RR{q.soa()}
+		return q.only(q.soa())
 	}
-	if q.kind == wire.TypeNS {
-		f.records = []wire.RR{&wire.NS{Hdr: q.header(q.owner, wire.TypeNS), Ns: "ns.dns." + q.domain}}
-	}
-	return f
+	return q.only(record{kind: wire.TypeNS, target: q.serverName})
 }
 
-func (q question) text(text string) found {
+// only returns the name's only record, if its type is the requested one.
+func (q question) only(r record) found {
 	f := found{exists: true}
-	if q.kind == wire.TypeTXT {
-		f.records = []wire.RR{&wire.TXT{Hdr: q.header(q.owner, wire.TypeTXT), Txt: []string{text}}}
+	if r.kind == q.kind {
+		r.owner = q.name
+		f.records = append(q.into, r)
 	}
 	return f
 }
@@ -83,8 +105,8 @@ func (q question) text(text string) found {
 // nameserver returns the name for the zone's NS record: the DNS service, if it has its usual name.
 func (q question) nameserver() found {
 	f := found{exists: true}
-	if s, ok := q.services.Get("kube-system", "kube-dns"); ok {
-		f.records = q.addresses(q.owner, s.addresses)
+	if s, ok := q.services.Get(publicNamespace, publicName); ok {
+		f.records = q.addresses(s.addresses)
 	}
 	return f
 }
@@ -98,7 +120,7 @@ func (q question) pod(labels []string) found {
 		return found{exists: q.namespace(labels[0])}
 	case 2:
 		if address, ok := undashed(labels[0]); ok && q.namespace(labels[1]) {
-			return found{exists: true, records: q.addresses(q.owner, []netip.Addr{address})}
+			return found{exists: true, records: q.addresses([]netip.Addr{address})}
 		}
 	}
 	return found{}
@@ -109,33 +131,26 @@ func (z *zone) namespace(name string) bool {
 	return ok
 }
 
-// addresses returns the records of a name for those addresses that have the requested type.
-func (q question) addresses(owner string, all []netip.Addr) []wire.RR {
-	out := make([]wire.RR, 0, len(all))
+// addresses returns the records of the name for those addresses that have the requested type.
+func (q question) addresses(all []netip.Addr) []record {
+	out := q.into
 	for _, a := range all {
-		if r := q.address(owner, a); r.Header().Rrtype == q.kind || q.kind == wire.TypeANY {
+		if r := addressRecord(q.name, a); r.kind == q.kind || q.kind == wire.TypeANY {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-func (z *zone) address(owner string, a netip.Addr) wire.RR {
+func addressRecord(owner string, a netip.Addr) record {
+	kind := wire.TypeAAAA
 	if a.Is4() {
-		return &wire.A{Hdr: z.header(owner, wire.TypeA), A: a.AsSlice()}
+		kind = wire.TypeA
 	}
-	return &wire.AAAA{Hdr: z.header(owner, wire.TypeAAAA), AAAA: a.AsSlice()}
+	return record{owner: owner, kind: kind, address: a}
 }
 
-func (z *zone) header(owner string, kind uint16) wire.RR_Header {
-	return wire.RR_Header{Name: owner, Rrtype: kind, Class: wire.ClassINET, Ttl: z.ttl}
-}
-
-// soa returns the record that is part of each negative answer. Its serial number is constant: there are no zone
-// transfers.
-func (z *zone) soa() wire.RR {
-	return &wire.SOA{
-		Hdr: z.header(z.domain, wire.TypeSOA), Ns: "ns.dns." + z.domain, Mbox: "hostmaster." + z.domain,
-		Serial: 1, Refresh: 7200, Retry: 1800, Expire: 86400, Minttl: z.ttl,
-	}
+// soa returns the record that is part of each negative answer.
+func (z *zone) soa() record {
+	return record{owner: z.domain, kind: wire.TypeSOA, target: z.serverName}
 }
