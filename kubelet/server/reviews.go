@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -20,8 +21,10 @@ const (
 	keepUser, keepAllowed, keepRefused = 2 * time.Minute, 5 * time.Minute, 30 * time.Second
 	// mostKept bounds the users, and the permissions, that are kept.
 	mostKept = 4096
-	// reviewTimeout bounds a question.
+	// reviewTimeout bounds a question, and mostAsked how many are asked at a time: strangers, each with a token of its own, must not make a node
+	// flood the API server.
 	reviewTimeout = 10 * time.Second
+	mostAsked     = 16
 )
 
 // Reviewer is how a Server asks the API server who its clients are, and what they may do. Kube and Node are required.
@@ -37,22 +40,30 @@ type Reviewer struct {
 type reviews struct {
 	Reviewer
 	users, permissions *cache.LRUExpireCache
+	asking             chan struct{} // has one for each question
 }
 
 func newReviews(r Reviewer) *reviews {
-	return &reviews{r, cache.NewLRUExpireCache(mostKept), cache.NewLRUExpireCache(mostKept)}
+	return &reviews{r, cache.NewLRUExpireCache(mostKept), cache.NewLRUExpireCache(mostKept), make(chan struct{}, mostAsked)}
 }
 
 // errUnauthorized means that nobody knows the client.
 var errUnauthorized = errors.New("Unauthorized")
 
-// within returns the context of a question about a request.
-func (v *reviews) within(r *http.Request) (context.Context, context.CancelFunc) {
+// ask calls a question about a request when it is its turn.
+func (v *reviews) ask(r *http.Request, question func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
+	defer cancel()
+	select {
+	case v.asking <- struct{}{}:
+		defer func() { <-v.asking }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a turn to ask the API server: %w", ctx.Err())
+	}
 	if v.As != nil {
 		ctx = v.As(ctx, v.Node(r))
 	}
-	return ctx, cancel
+	return question(ctx)
 }
 
 // user returns who sends a request: the subject of a verified certificate, or the one whose token it has.
@@ -69,9 +80,11 @@ func (v *reviews) user(r *http.Request) (u authenticationv1.UserInfo, err error)
 	if known, ok := v.users.Get(key); ok {
 		return checked(known.(authenticationv1.TokenReviewStatus))
 	}
-	ctx, cancel := v.within(r)
-	defer cancel()
-	review, err := v.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	err = v.ask(r, func(ctx context.Context) (err error) {
+		review, err = v.Kube.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err
+	})
 	if err != nil {
 		return u, err
 	}
@@ -106,9 +119,11 @@ func (v *reviews) allows(r *http.Request, u authenticationv1.UserInfo, verb, sub
 	if allowed, ok := v.permissions.Get(key); ok {
 		return allowed.(bool), nil
 	}
-	ctx, cancel := v.within(r)
-	defer cancel()
-	review, err := v.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	review := &authorizationv1.SubjectAccessReview{Spec: spec}
+	err = v.ask(r, func(ctx context.Context) (err error) {
+		review, err = v.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err
+	})
 	if err != nil {
 		return false, err
 	}

@@ -3,15 +3,22 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/millrace/millrace/kubelet/server"
@@ -101,5 +108,46 @@ func TestOthersMayDoWhatTheAPIServerAllows(t *testing.T) {
 		"bob system:authenticated get nodes pods n; bob system:authenticated get nodes proxy n; carol system:authenticated get nodes pods n"
 	if got := api.questions(); got != once {
 		t.Errorf("the API server was asked %s", got)
+	}
+}
+
+// Nobody knows the tokens of these strangers, and each has one of its own.
+func TestManyStrangersDoNotFloodTheAPIServer(t *testing.T) {
+	const strangers, most = 100, 16
+	var now, peak, all atomic.Int32
+	release := make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		all.Add(1)
+		at := now.Add(1)
+		for old := peak.Load(); at > old && !peak.CompareAndSwap(old, at); old = peak.Load() {
+		}
+		<-release
+		now.Add(-1)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":false}}`)
+	}))
+	defer api.Close()
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: api.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := serveWith(t, newAuthority(t), &server.Reviewer{Kube: kube, Node: func(*http.Request) string { return "n" }})
+	var calls sync.WaitGroup
+	for i := range strangers {
+		stranger := call()
+		stranger.token = fmt.Sprint("token-", i)
+		calls.Go(func() {
+			if code, text := stranger.do(http.MethodGet, "/pods"); code != http.StatusUnauthorized {
+				t.Errorf("a stranger gets %d: %s", code, text)
+			}
+		})
+	}
+	for now.Load() < most {
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	calls.Wait()
+	if peak.Load() != most || all.Load() != strangers {
+		t.Errorf("%d of %d questions were asked at a time", peak.Load(), all.Load())
 	}
 }
