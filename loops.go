@@ -65,6 +65,9 @@ func (c *Cluster) startLoops(context.Context) error {
 			return err
 		}
 		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(o), Select: c.options.Controllers, Identify: asAccount}
+		if group.Runs, err = loopmetrics.Runs(c.metrics.Registry, controllers.Program); err != nil {
+			return err
+		}
 		if _, err := loop.Select(group.Entries, group.Select); err != nil {
 			return err
 		}

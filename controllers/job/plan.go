@@ -29,8 +29,9 @@ type plan struct {
 
 	active, terminating []*podview.Pod
 	completed, failed   indexes
-	counted             map[types.UID]bool // UIDs in the status that are not yet in its numbers
-	ruin                string             // why the pod failure policy fails the Job
+	counted             map[types.UID]bool               // UIDs in the status that are not yet in its numbers
+	ruin                string                           // why the pod failure policy fails the Job
+	judged              []batchv1.PodFailurePolicyAction // what the pod failure policy does about pods, for metrics
 }
 
 type note struct{ level, reason, message string }
@@ -173,6 +174,9 @@ func (p *plan) fail(pod *podview.Pod) {
 	r := rule(p.job, pod)
 	if r.failJob != "" && p.ruin == "" {
 		p.ruin = r.failJob
+	}
+	if r.action != "" {
+		p.judged = append(p.judged, r.action)
 	}
 	i := indexOf(pod)
 	if indexed(p.job) && (i == noIndex || i >= completions(p.job)) {
