@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/kubelet"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/loop"
+	requestmetrics "github.com/millrace/millrace/loop/prommetrics"
 	"github.com/millrace/millrace/queue/prommetrics"
 	"github.com/millrace/millrace/scheduler"
 	schedulermetrics "github.com/millrace/millrace/scheduler/prommetrics"
@@ -37,6 +38,11 @@ func (c *Cluster) startLoops(context.Context) error {
 	}
 	config := c.InProcess()
 	config.Transport = otherwise{controllerUser, config.Transport} // discovery makes contexts of its own, without a user
+	requests, err := requestmetrics.NewRequests(c.metrics.Registry)
+	if err != nil {
+		return err
+	}
+	requests.Measure(config)
 	clients, err := loop.NewClients(config, c.options.Logger)
 	if err != nil {
 		return err
@@ -65,6 +71,9 @@ func (c *Cluster) startLoops(context.Context) error {
 			return err
 		}
 		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(o), Select: c.options.Controllers, Identify: asAccount}
+		if group.Runs, err = loopmetrics.Runs(c.metrics.Registry, controllers.Program); err != nil {
+			return err
+		}
 		if _, err := loop.Select(group.Entries, group.Select); err != nil {
 			return err
 		}

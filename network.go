@@ -38,6 +38,7 @@ func (c *Cluster) network(clients *loop.Clients, o *kubelet.Options) (loop.Runne
 	n := network.Options{
 		Clients: clients, Node: o.Name, Address: address, ClusterCIDRs: ranges, DNS: dns, Domain: clusterDomain,
 		ConfigurationDirectory: c.options.CNI.ConfigurationDirectory, PluginDirectory: c.options.CNI.PluginDirectory, Logger: c.options.Logger,
+		Metrics: c.metrics.Registry,
 	}
 	if c.options.Data != "" {
 		if n.Directory, err = filepath.Abs(filepath.Join(c.options.Data, "network")); err != nil {

@@ -81,9 +81,24 @@ type Options struct {
 	Claiming persistentvolume.Options
 	// Attaching says whether volumes are taken from nodes that do not answer.
 	Attaching attachdetach.Options
-	// CronJobs and Jobs say who counts what becomes of them.
-	CronJobs cronjob.Options
-	Jobs     job.Options
+	// CronJobs, Jobs, ReplicaSets and StatefulSets say who counts what becomes of them.
+	CronJobs     cronjob.Options
+	Jobs         job.Options
+	ReplicaSets  replicaset.Options
+	StatefulSets statefulset.Options
+	// Slices and Mirrors say who counts EndpointSlices: those of Services with selectors, and those of Endpoints that users write.
+	Slices  endpointslice.Options
+	Mirrors endpointslicemirroring.Options
+	// Evictions and DeviceEvictions say who counts the pods that go because of taints of nodes and of devices.
+	Evictions       tainteviction.Options
+	DeviceEvictions devicetainteviction.Options
+	// Publishing and Bundling say who counts what is published. Their certificates are those of RootCA.
+	Publishing rootca.Options
+	Bundling   trustbundle.Options
+	// Ephemeral says who counts the claims that are made for pods.
+	Ephemeral ephemeralvolume.Options
+	// Garbage says who counts failures of discovery.
+	Garbage garbage.Options
 	// Claims says who counts what becomes of resource claims.
 	Claims resourceclaim.Options
 	// Making says by whom tokens in secrets are signed. Without a key none are made. Its RootCA is that of these options.
@@ -97,6 +112,7 @@ type Options struct {
 // All returns the entries of all loops, for a [loop.Group].
 func All(options Options) []loop.Entry {
 	options.Making.RootCA = options.RootCA
+	options.Publishing.Certificates, options.Bundling.Certificates = options.RootCA, options.RootCA
 	return []loop.Entry{
 		bootstraptoken.Cleaner,
 		bootstraptoken.Signer,
@@ -107,16 +123,16 @@ func All(options Options) []loop.Entry {
 		options.CronJobs.Entry(),
 		daemonset.Entry,
 		deployment.Entry,
-		devicetainteviction.Entry,
+		options.DeviceEvictions.Entry(),
 		disruption.Entry,
-		replicaset.Entry,
+		options.ReplicaSets.Entry(),
 		replication.Entry,
 		endpoints.Entry,
-		endpointslice.Entry,
-		endpointslicemirroring.Entry,
-		garbage.Entry,
+		options.Slices.Entry(),
+		options.Mirrors.Entry(),
+		options.Garbage.Entry(),
 		options.Jobs.Entry(),
-		job.TTLEntry,
+		options.Jobs.TTLEntry(),
 		options.Making.Entry(),
 		options.Cleaning.Entry(),
 		namespace.Entry,
@@ -127,7 +143,7 @@ func All(options Options) []loop.Entry {
 		options.Autoscaling.Entry(),
 		options.Balancers.Entry(),
 		options.Claiming.Entry(),
-		ephemeralvolume.Entry,
+		options.Ephemeral.Entry(),
 		volumeexpand.Entry,
 		options.Attaching.Entry(),
 		attributesclassprotection.Entry,
@@ -135,13 +151,13 @@ func All(options Options) []loop.Entry {
 		pvprotection.Entry,
 		options.Claims.Entry(),
 		resourcequota.Entry,
-		rootca.Entry(options.RootCA),
+		options.Publishing.Entry(),
 		servicecidr.Entry,
 		serviceaccount.Entry,
-		statefulset.Entry,
+		options.StatefulSets.Entry(),
 		storageversionmigrator.Entry,
-		tainteviction.Entry,
-		trustbundle.Entry(options.RootCA),
+		options.Evictions.Entry(),
+		options.Bundling.Entry(),
 		ttl.Entry,
 		validatingadmissionpolicystatus.Entry,
 	}

@@ -104,7 +104,7 @@ func TestNamespaceHasItsAccountAndCertificates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := looptest.New(t, millracetest.API(t))
 		clients := server.Clients()
-		looptest.Start(t, clients, serviceaccount.Entry, rootca.Entry([]byte("PEM")))
+		looptest.Start(t, clients, serviceaccount.Entry, rootca.Options{Certificates: []byte("PEM")}.Entry())
 		if _, err := clients.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -34,6 +34,8 @@ type Group struct {
 	// Identify, if set, returns the context in which a loop runs, so that a transport can see which loop a request belongs to.
 	// What loops share (informers, events) runs with the context of [Run].
 	Identify func(ctx context.Context, name string) context.Context
+	// Runs, if set, is called when a loop begins to run and when it has ended, for metrics.
+	Runs func(name string, runs bool)
 }
 
 // Run makes the selected loops and runs them until ctx ends or one fails.
@@ -44,7 +46,7 @@ func (g *Group) Run(ctx context.Context) error {
 	}
 	var elected, unelected []Runner
 	for _, entry := range entries {
-		runner, err := entry.make(g.Clients, g.Identify)
+		runner, err := g.make(entry)
 		switch {
 		case err != nil:
 			return err
@@ -65,9 +67,9 @@ func (g *Group) Run(ctx context.Context) error {
 // Make makes the loop, with clients that have its name.
 func (e Entry) Make(c *Clients) (Runner, error) { return e.New(c.Named(cmp.Or(e.Source, e.Name))) }
 
-// make is Make. It also puts the loop's name into its requests' contexts and its errors.
-func (e Entry) make(c *Clients, identify func(context.Context, string) context.Context) (Runner, error) {
-	runner, err := e.Make(c)
+// make makes a loop, puts its name into its requests' contexts and its errors, and tells when it runs.
+func (g *Group) make(e Entry) (Runner, error) {
+	runner, err := e.Make(g.Clients)
 	if err != nil {
 		return nil, fmt.Errorf("make %s: %w", e.Name, err)
 	}
@@ -75,8 +77,12 @@ func (e Entry) make(c *Clients, identify func(context.Context, string) context.C
 		return nil, nil
 	}
 	return Func(func(ctx context.Context) error {
-		if identify != nil {
-			ctx = identify(ctx, e.Name)
+		if g.Identify != nil {
+			ctx = g.Identify(ctx, e.Name)
+		}
+		if g.Runs != nil {
+			g.Runs(e.Name, true)
+			defer g.Runs(e.Name, false)
 		}
 		if err := runner.Run(ctx); err != nil {
 			return fmt.Errorf("run %s: %w", e.Name, err)

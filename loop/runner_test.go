@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -169,13 +170,21 @@ func namesInOrder(entries []loop.Entry) string {
 func TestAGroupRunsTheSelectedLoopsAndNamesTheOneThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran journal
-		group := &loop.Group{Clients: loop.ClientsFor(fake.NewClientset()), Entries: entries(&ran), Select: []string{"job"}}
+		var running []string
+		group := &loop.Group{
+			Clients: loop.ClientsFor(fake.NewClientset()), Entries: entries(&ran), Select: []string{"job"},
+			Runs: func(name string, runs bool) { running = append(running, fmt.Sprint(name, " ", runs)) },
+		}
 		stop := background(t, group)
 		synctest.Wait()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 		ran.want(t, "job-controller")
+		if !slices.Equal(running, []string{"job-controller true", "job-controller false"}) {
+			t.Errorf("loops run: %q", running)
+		}
+		group.Runs = nil
 
 		broken := errors.New("broken")
 		group.Entries = append(group.Entries, loop.Entry{Name: "bad", New: func(*loop.Clients) (loop.Runner, error) {

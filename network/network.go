@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net/netip"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/millrace/millrace/loop"
 )
 
@@ -28,7 +30,9 @@ type Options struct {
 	// ConfigurationDirectory and PluginDirectory are the directories in which the container runtime finds CNI configurations and plugins.
 	// Directory has a file for each assigned address. Empty: the defaults of package pods.
 	ConfigurationDirectory, PluginDirectory, Directory string
-	Logger                                             *slog.Logger // nil: discard
+	// Metrics registers the metrics of the services, under kube-proxy's names. Nil: there are none.
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger // nil: discard
 }
 
 // part is a part of the network. If it fails the others continue.

@@ -44,9 +44,13 @@ func (o Options) services() part {
 	if p.err = services.Check(); p.err != nil {
 		return p
 	}
-	p.runner, p.err = asRunner(services.New(services.Options{
-		Clients: o.Clients.As("kube-proxy"), Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, Logger: o.Logger,
-	}))
+	options := services.Options{Clients: o.Clients.As("kube-proxy"), Node: o.Node, ClusterCIDRs: o.ClusterCIDRs, Logger: o.Logger}
+	if o.Metrics != nil {
+		if options.Metrics, p.err = services.NewMetrics(o.Metrics); p.err != nil {
+			return p
+		}
+	}
+	p.runner, p.err = asRunner(services.New(options))
 	return p
 }
 

@@ -45,7 +45,7 @@ func (t *term) bind(ctx context.Context, d decision) {
 	case bound:
 		t.reporter.scheduled(d.pod, d.node)
 		t.options.Metrics.Attempt(d.profile.SchedulerName, Scheduled, time.Since(d.begun))
-		t.options.Metrics.Bound(d.entry.Attempts, time.Since(d.entry.Added))
+		t.options.Metrics.Bound(d.entry.Attempts, time.Since(d.entry.Added), d.entry.TimedOut)
 	case rejected:
 		message := fmt.Sprintf("binding rejected: %v", err)
 		if unprepared := (*prepareError)(nil); errors.As(err, &unprepared) {
@@ -80,15 +80,29 @@ func (t *term) forget(d decision) {
 }
 
 func (t *term) carryOut(ctx context.Context, d decision) (outcome, error) {
-	if err := t.prepare(ctx, d); err != nil {
+	begun, metrics := time.Now(), d.profile.metrics
+	err := t.beforeBind(ctx, d)
+	binding := time.Now()
+	metrics.Ran(PreBind, statusOf(err), binding.Sub(begun))
+	if err != nil {
 		return rejected, err
+	}
+	end, err := t.post(ctx, d.pod, d.node)
+	metrics.Ran(Bind, bindStatus(end), time.Since(binding))
+	return end, err
+}
+
+// beforeBind does what must be done before the pod is bound.
+func (t *term) beforeBind(ctx context.Context, d decision) error {
+	if err := t.prepare(ctx, d); err != nil {
+		return err
 	}
 	for _, b := range d.profile.BeforeBind {
 		if err := b.BeforeBind(ctx, d.pod, d.node); err != nil {
-			return rejected, err
+			return err
 		}
 	}
-	return t.post(ctx, d.pod, d.node)
+	return nil
 }
 
 // Delays between attempts.

@@ -46,7 +46,7 @@ func (t *term) followBudgets() registrations {
 	if objects == nil {
 		return nil
 	}
-	return registrations{follow(t, objects, func(key informer.Key) {
+	return registrations{follow(t, objects, func(key informer.Key) string {
 		var now preemption.Budget
 		object, protects := objects.Lookup(key)
 		if protects {
@@ -55,5 +55,6 @@ func (t *term) followBudgets() registrations {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.budgets.set(key, now, protects)
+		return ""
 	})}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -82,6 +83,17 @@ func (c cases) reserve(node *cluster.Node) (rule string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// reserve calls Reserve of all cases of a decision.
+func (t *term) reserve(d decision, node *cluster.Node) (rule string, err error) {
+	if len(d.cases) == 0 {
+		return "", nil
+	}
+	begun := time.Now()
+	rule, err = d.cases.reserve(node)
+	d.profile.metrics.Ran(Reserve, statusOf(err), time.Since(begun))
+	return rule, err
 }
 
 func (c cases) unreserve() {

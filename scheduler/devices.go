@@ -50,7 +50,7 @@ func (t *term) followDevices() registrations {
 	})...)
 }
 
-func (t *term) resourceClaimChanged(key informer.Key) {
+func (t *term) resourceClaimChanged(key informer.Key) string {
 	object, _ := t.options.Watched.Devices.Claims.Lookup(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,6 +66,7 @@ func (t *term) resourceClaimChanged(key informer.Key) {
 	}
 	t.wakeSomeFor(cluster.DeviceChanged, nil, some)
 	t.storageChanged()
+	return "ResourceClaimUpdate"
 }
 
 // claimTries is how often a write of a claim is repeated after conflicts.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/scheduler/internal/backlog"
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
@@ -77,7 +78,7 @@ func (t *term) followWorkloads() registrations {
 func followSelectors[T any](t *term, objects *informer.Shared[T], of func(T) labels.Selector,
 	set func(namespace, name string, selector labels.Selector),
 ) registration {
-	return follow(t, objects, func(key informer.Key) {
+	return follow(t, objects, func(key informer.Key) string {
 		var selector labels.Selector
 		if object, ok := objects.Lookup(key); ok {
 			selector = of(object)
@@ -85,6 +86,7 @@ func followSelectors[T any](t *term, objects *informer.Shared[T], of func(T) lab
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		set(key.Namespace, key.Name, selector)
+		return ""
 	})
 }
 
@@ -124,17 +126,21 @@ func (a registrations) close() {
 	}
 }
 
-func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.Key)) registration {
+// follow adds a handler. It returns kube-scheduler's name of the event, or "" if that has none.
+func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.Key) (event string)) registration {
 	return objects.Handle(informer.Handler[T]{
 		Name: "scheduler",
 		Changed: func(key informer.Key) {
-			changed(key)
+			began := time.Now()
+			if event := changed(key); event != "" {
+				t.options.Metrics.Handled(event, time.Since(began))
+			}
 			t.wakeLoop()
 		},
 	})
 }
 
-func (t *term) nodeChanged(key informer.Key) {
+func (t *term) nodeChanged(key informer.Key) string {
 	object, ok := t.options.Watched.Nodes.Lookup(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,13 +148,17 @@ func (t *term) nodeChanged(key informer.Key) {
 		if t.state.RemoveNode(key.Name) {
 			t.wakeFor(cluster.NodeGone, nil)
 		}
-		return
+		return "NodeDelete"
 	}
 	node, change := t.state.SetNode(object)
 	t.wakeFor(change, node)
+	if change == 0 {
+		return "NodeUpdate"
+	}
+	return backlog.EventOf(change).String()
 }
 
-func (t *term) podChanged(key informer.Key) {
+func (t *term) podChanged(key informer.Key) string {
 	object, ok := t.options.Watched.Pods.Lookup(key)
 	var pod *cluster.Pod
 	if ok {
@@ -159,25 +169,27 @@ func (t *term) podChanged(key informer.Key) {
 	defer t.reportSizes()
 	switch {
 	case pod == nil || pod.Finished:
-		t.podGone(cluster.Key(key))
+		return t.podGone(cluster.Key(key))
 	case pod.Node != "":
-		t.podPlaced(pod)
-	default:
-		t.podWithoutNode(pod)
+		return t.podPlaced(pod)
 	}
+	return t.podWithoutNode(pod)
 }
 
-func (t *term) podGone(key cluster.Key) {
+func (t *term) podGone(key cluster.Key) string {
 	t.backlog.Remove(key)
 	t.unnominate(&cluster.Pod{Key: key})
-	if node, ok := t.state.Remove(key); ok {
-		t.wakeFor(cluster.PodGone, node)
+	node, ok := t.state.Remove(key)
+	if !ok {
+		return "UnschedulablePodDelete"
 	}
+	t.wakeFor(cluster.PodGone, node)
+	return "AssignedPodDelete"
 }
 
-func (t *term) podPlaced(pod *cluster.Pod) {
+func (t *term) podPlaced(pod *cluster.Pod) string {
 	t.backlog.Remove(pod.Key)
-	_, was, _, known := t.state.Placed(pod.Key)
+	_, was, assumed, known := t.state.Placed(pod.Key)
 	if t.state.Nominated(pod.Key) != pod.Node {
 		t.unnominate(pod)
 	}
@@ -187,14 +199,18 @@ func (t *term) podPlaced(pod *cluster.Pod) {
 	}
 	node, _ := t.state.NodeNamed(pod.Node)
 	t.wakeFor(change, node)
+	if known && !assumed {
+		return "AssignedPodUpdate"
+	}
+	return "AssignedPodAdd"
 }
 
-func (t *term) podWithoutNode(pod *cluster.Pod) {
+func (t *term) podWithoutNode(pod *cluster.Pod) string {
 	if t.state.Refresh(pod) {
 		if t.backlog.Has(pod.Key) {
 			t.backlog.Set(pod, time.Now())
 		}
-		return // its binding is in progress
+		return "UnschedulablePodUpdate" // its binding is in progress
 	}
 	if _, _, _, placed := t.state.Placed(pod.Key); placed {
 		t.podGone(pod.Key) // another pod with the same name
@@ -202,13 +218,18 @@ func (t *term) podWithoutNode(pod *cluster.Pod) {
 	if _, ours := t.profiles[pod.SchedulerName]; !ours || pod.Terminating {
 		t.backlog.Remove(pod.Key)
 		t.unnominate(pod)
-		return
+		return "UnschedulablePodDelete"
 	}
-	t.followNomination(pod, t.backlog.Pod(pod.Key))
+	old := t.backlog.Pod(pod.Key)
+	t.followNomination(pod, old)
 	t.backlog.Set(pod, time.Now())
 	if len(pod.Gates) > 0 {
 		t.reporter.gated(pod)
 	}
+	if old != nil {
+		return "UnschedulablePodUpdate"
+	}
+	return "UnschedulablePodAdd"
 }
 
 // followNomination takes the nominated node from the API, if that has changed. A later decision of the scheduler stays
@@ -225,7 +246,7 @@ func (t *term) followNomination(pod, old *cluster.Pod) {
 	}
 }
 
-func (t *term) namespaceChanged(key informer.Key) {
+func (t *term) namespaceChanged(key informer.Key) string {
 	object, ok := t.options.Watched.Namespaces.Lookup(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,4 +259,5 @@ func (t *term) namespaceChanged(key informer.Key) {
 	if t.state.SetNamespace(key.Name, labels) {
 		t.wakeFor(cluster.NamespaceChanged, nil)
 	}
+	return ""
 }

@@ -177,7 +177,9 @@ func (t *term) carryOutPreemption(p *profile, pod *cluster.Pod, found *preemptio
 	}
 	t.preempting[pod.UID] = struct{}{}
 	t.evictions.Go(func() {
+		begun := time.Now()
 		err := t.evict(t.evictionContext, p, pod, found)
+		t.options.Metrics.Evicted(err, time.Since(begun))
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.preempting, pod.UID)

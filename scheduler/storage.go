@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/scheduler/internal/backlog"
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 )
 
@@ -69,17 +70,19 @@ func followStored[T any](t *term, objects *informer.Shared[*T], change cluster.C
 	if objects == nil {
 		return nil
 	}
-	return registrations{follow(t, objects, func(key informer.Key) {
+	event := backlog.EventOf(change).String()
+	return registrations{follow(t, objects, func(key informer.Key) string {
 		object, _ := objects.Lookup(key)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		set(key, object)
 		t.wakeFor(change, nil)
 		t.storageChanged()
+		return event
 	})}
 }
 
-func (t *term) claimChanged(key informer.Key) {
+func (t *term) claimChanged(key informer.Key) string {
 	object, _ := t.options.Watched.Storage.Claims.Lookup(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,9 +91,10 @@ func (t *term) claimChanged(key informer.Key) {
 		t.wakeSomeFor(cluster.ClaimChanged, nil, uses(cluster.Key(key)))
 	}
 	t.storageChanged()
+	return "PersistentVolumeClaimUpdate"
 }
 
-func (t *term) volumeChanged(key informer.Key) {
+func (t *term) volumeChanged(key informer.Key) string {
 	object, _ := t.options.Watched.Storage.Volumes.Lookup(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,6 +107,7 @@ func (t *term) volumeChanged(key informer.Key) {
 		t.wakeSomeFor(cluster.VolumeChanged, nil, some)
 	}
 	t.storageChanged()
+	return "PersistentVolumeUpdate"
 }
 
 // uses returns a function that is true for pods that use a claim.

@@ -33,6 +33,8 @@ type term struct {
 	profiles map[string]*profile // the engines in it are guarded by mu
 	sizes    backlog.Sizes       // guarded by mu: as last reported to the metrics
 	random   *rand.Rand          // guarded by mu
+	attempts uint64              // guarded by mu
+	measured bool                // somebody wants to know how long rules take
 
 	preempting      map[types.UID]struct{}                  // guarded by mu: pods whose victims are being deleted
 	candidateCaches map[cacheKey]*preemption.CandidateCache // guarded by mu
@@ -49,6 +51,7 @@ type term struct {
 
 type profile struct {
 	Profile
+	metrics  ProfileMetrics
 	engine   *placement.Engine
 	requeued ruleset.Bits // by the change that is being handled
 }
@@ -67,10 +70,14 @@ func newTerm(options Options) *term {
 		budgets:         budgets{known: make(map[informer.Key]preemption.Budget)},
 		evictors:        make(chan struct{}, options.Parallelism),
 	}
+	_, unmeasured := options.Metrics.(noMetrics)
+	t.measured = !unmeasured
 	for _, p := range options.Profiles {
 		t.read(p.compiled.Readers())
 		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		t.profiles[p.SchedulerName] = &profile{Profile: p, engine: placement.New(&t.state, p.compiled, random)}
+		t.profiles[p.SchedulerName] = &profile{
+			Profile: p, metrics: options.Metrics.Profile(p.SchedulerName), engine: placement.New(&t.state, p.compiled, random),
+		}
 	}
 	return t
 }
@@ -220,14 +227,7 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	p := t.profiles[pod.SchedulerName]
 	d = decision{entry: entry, pod: pod, profile: p, begun: now, changeCount: t.changeCount}
 	t.released = false
-	var node *cluster.Node
-	var failure *placement.Failure
-	opened, rule, err := p.compiled.Open(pod, &t.state)
-	if err == nil {
-		d.cases = opened
-		node, failure, err = t.findNode(p, entry, d.cases.extra())
-	}
-	t.options.Metrics.Decided(time.Since(now))
+	node, failure, rule, err := t.choose(&d, now)
 	var refusal plugin.Refusal
 	var pending plugin.Pending
 	switch {
@@ -245,7 +245,7 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 	case failure != nil:
 		t.unplaced(d, failure, "", now)
 	default:
-		if rule, err := d.cases.reserve(node); err != nil {
+		if rule, err := t.reserve(d, node); err != nil {
 			t.retryLater(entry, p, fmt.Sprintf("running Reserve plugin %q: %v", rule, err), now)
 			break
 		}
@@ -254,6 +254,23 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 		return d, true, now
 	}
 	return decision{}, false, now
+}
+
+// choose finds the node for the pod of a decision, and measures that. rule is the pod rule that has failed, if any.
+func (t *term) choose(d *decision, now time.Time) (node *cluster.Node, failure *placement.Failure, rule string, err error) {
+	p, begun := d.profile, time.Now() // before that it waited for the lock
+	d.cases, rule, err = p.compiled.Open(d.pod, &t.state)
+	decided := time.Now()
+	p.metrics.Ran(PreFilter, statusOf(err), decided.Sub(begun))
+	if err == nil {
+		begun = decided
+		node, failure, err = t.findNode(p, d.entry, d.cases.extra())
+		decided = time.Now()
+		p.metrics.Ran(Filter, filterStatus(failure, err), decided.Sub(begun))
+	}
+	t.options.Metrics.Decided(decided.Sub(now))
+	t.sample(p, d.pod, node)
+	return node, failure, rule, err
 }
 
 // findNode finds the node for a pod, with extenders if there are any for it.
@@ -310,7 +327,13 @@ func (t *term) afterFailure(d decision, rule string) (note string, nominated *st
 	if last := d.profile.lastRule(); rescued == "" && last != "" && rule == "" {
 		rescued = "no new claims to deallocate"
 	}
+	begun := time.Now()
 	note, nominated = t.preempt(d.profile, d.pod, d.cases.extra(), rule != "")
+	status := Refused
+	if nominated != nil && *nominated != "" {
+		status = Succeeded
+	}
+	d.profile.metrics.Ran(PostFilter, status, time.Since(begun))
 	if note != "" {
 		note = "preemption: " + note
 	}
@@ -349,7 +372,7 @@ func (t *term) wakeSomeFor(change cluster.Change, node *cluster.Node, some func(
 	reserved := change == cluster.PodGone && node != nil && len(t.state.NominatedOn(node.Name)) > 0
 	local := false // the rules that refused the group depend on single nodes
 	spare := make(map[cacheKey]bool)
-	t.backlog.Wake(time.Now(), func(g backlog.Group) bool {
+	t.backlog.Wake(time.Now(), backlog.EventOf(change), func(g backlog.Group) bool {
 		p := t.profiles[g.SchedulerName]
 		refused := g.Refused & p.requeued
 		local = p.engine.Local(refused)

@@ -124,6 +124,10 @@ func (f *controllersFlags) run(ctx context.Context, c *cobra.Command) error {
 	if err := loopmetrics.Measure(&options, told.metrics); err != nil {
 		return err
 	}
+	runs, err := loopmetrics.Runs(told.metrics, controllers.Program)
+	if err != nil {
+		return err
+	}
 	if election, err = measured(election, told.metrics); err != nil {
 		return err
 	}
@@ -133,6 +137,7 @@ func (f *controllersFlags) run(ctx context.Context, c *cobra.Command) error {
 	}
 	group := &loop.Group{
 		Clients: clients.As(controllers.Program), Entries: f.entries(options), Select: words, Election: election, Identify: loop.WithName,
+		Runs: runs,
 	}
 	if len(words) == 0 {
 		group.Entries = nil // an empty list runs none

@@ -20,6 +20,7 @@ type networkFlags struct {
 	clientFlags
 	name, address, clusterCIDR, dns string
 	options                         network.Options
+	plain                           plainFlags
 }
 
 func networkCommand() *cobra.Command {
@@ -39,15 +40,20 @@ func networkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f.options.Clients, f.options.Logger = clients, clients.Log
+			tells, err := f.plain.serve(ctx, f.registry, clients)
+			if err != nil {
+				return err
+			}
+			f.options.Clients, f.options.Logger, f.options.Metrics = clients, clients.Log, f.registry
 			node, err := network.New(f.options)
 			if err != nil {
 				return err
 			}
-			return loop.Run(ctx, clients, node, loop.Func(tidy))
+			return loop.Run(ctx, clients, node, tells, loop.Func(tidy))
 		}),
 	}
 	f.add(c)
+	f.plain.add(c, "", "127.0.0.1:10249")
 	fl := c.Flags()
 	fl.StringVar(&f.name, "hostname-override", "", "name of the node (default: this machine's)")
 	fl.StringVar(&f.address, "node-ip", "", "address of the node (default: the machine's first)")

@@ -15,11 +15,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vishvananda/netlink"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/network/services"
 )
 
 // insideVariable is set in the process of a test that has a network namespace of its own.
@@ -293,4 +298,19 @@ func TestTheProxyServesWhatKubeProxyServes(t *testing.T) {
 	if code, body := page("http://127.0.0.1:10256/livez"); code != http.StatusOK {
 		t.Errorf("/livez answers %d: %s", code, body)
 	}
+}
+
+func TestTheProxyHasTheMetricsOfKubernetes(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	if _, err := services.NewMetrics(registry); err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := services.New(services.Options{Clients: loop.ClientsFor(fake.NewClientset()), Node: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := proxy.Health(registry); err != nil {
+		t.Fatal(err)
+	}
+	compareMetrics(t, "kube-proxy", registry)
 }

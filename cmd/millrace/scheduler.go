@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
@@ -162,6 +164,7 @@ func (f *schedulerFlags) runners(ctx context.Context, c *cobra.Command, file *co
 	if made.Metrics, err = prommetrics.New(told.metrics); err != nil {
 		return nil, nil, nil, err
 	}
+	told.more = map[string]http.Handler{"GET /metrics/resources": promhttp.HandlerFor(prommetrics.Resources(made.Watched.Pods), promhttp.HandlerOpts{})}
 	tells, err = f.secure.serve(ctx, clients, reached.CAData, told)
 	return scheduler.New(made), tells, clients, err
 }

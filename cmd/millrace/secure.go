@@ -69,6 +69,7 @@ type telling struct {
 	metrics *prometheus.Registry
 	config  func() map[string]any
 	checks  []secure.Check
+	more    map[string]http.Handler // by path
 }
 
 // newTelling adds metrics to those of a process, including those of the clients' queues.
@@ -95,7 +96,7 @@ func (f *secureFlags) serve(ctx context.Context, clients *loop.Clients, authorit
 	if f.port == 0 {
 		return loop.Join(), nil
 	}
-	o := secure.Options{Checks: t.checks, Metrics: t.metrics, Configuration: t.config, Logger: clients.Log, Profiling: f.profiling}
+	o := secure.Options{Checks: t.checks, Metrics: t.metrics, Configuration: t.config, More: t.more, Logger: clients.Log, Profiling: f.profiling}
 	if f.clientCA != "" {
 		var err error
 		if authorities, err = os.ReadFile(f.clientCA); err != nil {

@@ -159,56 +159,67 @@ func (r *controller) detach(ctx context.Context, v *corev1.PersistentVolume, a *
 	if a.DeletionTimestamp != nil || !ours(v, a) {
 		return 0, nil
 	}
+	forced := NotForced
 	if v != nil {
-		if wait, let, err := r.released(ctx, v, a.Spec.NodeName); err != nil || !let {
-			return wait, err
+		may, err := r.released(ctx, v, a.Spec.NodeName)
+		if err != nil || !may.detach {
+			return may.wait, err
 		}
+		forced = may.forced
 	}
 	if err := r.attachmentWriter.Delete(ctx, a); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return 0, fmt.Errorf("detach volume %s from node %s: %w", *a.Spec.Source.PersistentVolumeName, a.Spec.NodeName, err)
 	}
+	if forced != NotForced {
+		r.Metrics.Forced(forced)
+	}
 	return 0, nil
+}
+
+// permission says whether a volume may be detached from a node, and if not, when to look again.
+type permission struct {
+	detach bool
+	forced Force
+	wait   time.Duration
 }
 
 // released reports whether a node has released a volume, and was told that it is no longer attached. The node is read from the
 // API: the cache of nodes may be behind that of pods, and detaching a volume that a pod uses loses data.
-func (r *controller) released(ctx context.Context, v *corev1.PersistentVolume, name string) (wait time.Duration, let bool, err error) {
+func (r *controller) released(ctx context.Context, v *corev1.PersistentVolume, name string) (permission, error) {
 	if node, ok := r.nodes.Get("", name); ok {
-		if wait, let := r.mayDetach(node, uniqueName(v)); !let {
-			return wait, false, nil
+		if may := r.mayDetach(node, uniqueName(v)); !may.detach {
+			return may, nil
 		}
 	}
 	node, err := r.clients.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return 0, true, nil
+		return permission{detach: true}, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("read node %s, to which volume %s is attached: %w", name, v.Name, err)
+		return permission{}, fmt.Errorf("read node %s, to which volume %s is attached: %w", name, v.Name, err)
 	}
-	if wait, let := r.mayDetach(node, uniqueName(v)); !let {
-		return wait, false, nil
+	may := r.mayDetach(node, uniqueName(v))
+	if may.detach && slices.ContainsFunc(node.Status.VolumesAttached, func(o corev1.AttachedVolume) bool { return o.Name == uniqueName(v) }) {
+		return permission{wait: time.Second}, nil // the loop of nodes updates the node's status first
 	}
-	if slices.ContainsFunc(node.Status.VolumesAttached, func(o corev1.AttachedVolume) bool { return o.Name == uniqueName(v) }) {
-		return time.Second, false, nil // the loop of nodes updates the node's status first
-	}
-	return 0, true, nil
+	return may, nil
 }
 
 // mayDetach reports whether a volume may be detached from a node.
-func (r *controller) mayDetach(node *corev1.Node, volume corev1.UniqueVolumeName) (wait time.Duration, let bool) {
+func (r *controller) mayDetach(node *corev1.Node, volume corev1.UniqueVolumeName) permission {
 	if !slices.Contains(node.Status.VolumesInUse, volume) {
-		return 0, true
+		return permission{detach: true}
 	}
 	for _, t := range node.Spec.Taints {
 		if t.Key == corev1.TaintNodeOutOfService {
-			return 0, true
+			return permission{detach: true, forced: OutOfService}
 		}
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && !r.NeverForce {
-			wait = c.LastTransitionTime.Add(forceAfter).Sub(r.clients.Now())
-			return wait, wait <= 0
+			wait := c.LastTransitionTime.Add(forceAfter).Sub(r.clients.Now())
+			return permission{detach: wait <= 0, forced: TimedOut, wait: wait}
 		}
 	}
-	return time.Minute, false
+	return permission{wait: time.Minute}
 }

@@ -25,6 +25,8 @@ type Options struct {
 	// NeverForce keeps the volumes of a node that is not ready attached until the kubelet has unmounted them. By default they are
 	// detached after 6 minutes.
 	NeverForce bool
+	// Metrics counts attachments.
+	Metrics Metrics
 }
 
 type controller struct {
@@ -61,6 +63,9 @@ var (
 
 // New returns the loop. One part of it has volumes as keys, the other one nodes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
 	r := &controller{
 		Options:  o,
 		recorder: c.Recorder, clients: c, pods: podview.Informer(c),
@@ -90,6 +95,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 			loop.Reads(r.volumes, r.claims, r.drivers),
 		},
 	}
+	o.Metrics.Count(r.census)
 	return loop.Join(volumes, nodes), nil
 }
 

@@ -27,7 +27,7 @@ func (r *controller) syncNode(ctx context.Context, key loop.Key) (loop.Result, e
 		if !ok || volume.Spec.CSI == nil || a.Name != attachmentName(volume, node.Name) {
 			continue
 		}
-		if _, let := r.mayDetach(node, uniqueName(volume)); let && r.users(volume)[node.Name] == nil {
+		if r.mayDetach(node, uniqueName(volume)).detach && r.users(volume)[node.Name] == nil {
 			continue // it is about to be detached
 		}
 		attached = append(attached, corev1.AttachedVolume{Name: uniqueName(volume)})

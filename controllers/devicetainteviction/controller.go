@@ -18,10 +18,25 @@ import (
 
 const name = "device-taint-eviction-controller"
 
+// Entry is this loop among the others, without metrics.
+var Entry = Options{}.Entry()
+
+// Options configure the loop.
+type Options struct {
+	// Evicted, if set, is called when a pod was deleted, with how much later than it had to go.
+	Evicted func(late time.Duration)
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, New: New}
+func (o Options) Entry() loop.Entry {
+	if o.Evicted == nil {
+		o.Evicted = func(time.Duration) {}
+	}
+	return loop.Entry{Name: name, New: o.new}
+}
 
 type controller struct {
+	Options
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	now      func() time.Time
@@ -67,8 +82,8 @@ func devicesOf(c *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocation
 	return c.Status.Allocation.Devices.Results
 }
 
-// New makes the loop: one part of it has pods as its keys, the other one rules. Older API servers have no rules.
-func New(c *loop.Clients) (loop.Runner, error) {
+// new makes the loop: one part of it has pods as its keys, the other one rules. Older API servers have no rules.
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	if c.Discovery != nil {
 		has, err := c.Discovery.ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String())
 		if apierrors.IsNotFound(err) || err == nil && !slices.ContainsFunc(has.APIResources, func(r metav1.APIResource) bool { return r.Name == "devicetaintrules" }) {
@@ -77,6 +92,8 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}
 	resource := c.Kube.ResourceV1()
 	r := &controller{
+		Options: o,
+
 		kube: c.Kube, recorder: c.Recorder, now: c.Now, pods: podview.Informer(c),
 		claims: loop.Informer(c, informer.For(resource.ResourceClaims(""))),
 		slices: loop.Informer(c, informer.For(resource.ResourceSlices())),

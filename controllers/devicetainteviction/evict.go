@@ -47,6 +47,7 @@ func (r *controller) syncPod(ctx context.Context, key loop.Key) (loop.Result, er
 	if err := r.evict(ctx, pod); err != nil {
 		return loop.Result{}, settled(err)
 	}
+	r.Evicted(r.now().Sub(s.at))
 	loop.Removed(&r.writes, key, r.pods, pod)
 	r.doom(pod.UID, false)
 	r.mu.Lock()

@@ -2,6 +2,7 @@ package endpointslice
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,10 +17,25 @@ import (
 
 const name = "endpointslice-controller"
 
+// Entry is this loop among the others, without metrics.
+var Entry = Options{}.Entry()
+
+// Options configure the loop.
+type Options struct {
+	// Metrics counts slices and endpoints, by Service.
+	Metrics slice.Metrics
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"endpointslice"}, Source: "endpoint-slice-controller", New: New}
+func (o Options) Entry() loop.Entry {
+	if o.Metrics == nil {
+		o.Metrics = slice.NoMetrics{}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"endpointslice"}, Source: "endpoint-slice-controller", New: o.new}
+}
 
 type controller struct {
+	metrics  slice.Metrics
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	services *informer.Shared[*corev1.Service]
@@ -32,9 +48,9 @@ type controller struct {
 	owned    slice.Owned
 }
 
-// New makes the loop.
-func New(c *loop.Clients) (loop.Runner, error) {
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	e := &controller{
+		metrics:  o.Metrics,
 		kube:     c.Kube,
 		recorder: c.Recorder,
 		services: loop.Informer(c, informer.For(c.Kube.CoreV1().Services(""))),
@@ -86,21 +102,40 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		e.writes.Forget(key)
 		e.pace.Forget(key)
 		e.triggers.Forget(key)
+		e.metrics.Gone(key)
 		return loop.Result{}, nil // the garbage collector deletes the slices
 	}
 	if !service.Selects(s) {
+		e.metrics.Gone(key)
 		return loop.Result{}, nil
 	}
+	began := time.Now()
 	pods := service.Pods(e.pods, s)
 	e.pace.Set(key, len(pods))
-	p := planFor(s, e.owned.Of(key), desired(s, pods, e.zone))
+	existing, wanted := e.owned.Of(key), desired(s, pods, e.zone)
+	p := planFor(s, existing, wanted)
 	p.Stamp(e.triggers.Oldest(key, s, pods))
+	done := p.Sync(existing)
 	err := p.Apply(ctx, e.kube, key, &e.writes, e.slices)
+	done.Took, done.Err = time.Since(began), err
+	e.measure(key, s, wanted, done)
 	if err != nil && !service.Passes(err) {
 		e.recorder.Eventf(s, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
 			"Error updating Endpoint Slices for Service %s/%s: %v", s.Namespace, s.Name, err)
 	}
 	return loop.Result{}, err
+}
+
+// measure counts a sync.
+func (e *controller) measure(key loop.Key, s *corev1.Service, wanted map[shape]*group, done slice.Sync) {
+	for _, g := range wanted {
+		done.Endpoints += len(g.endpoints)
+		done.Ideal += max(1, (len(g.endpoints)+maxEndpoints-1)/maxEndpoints)
+	}
+	if d := s.Spec.TrafficDistribution; d != nil {
+		done.Distribution = *d
+	}
+	e.metrics.Synced(key, done)
 }
 
 func families(s *corev1.Service) []discoveryv1.AddressType {

@@ -2,6 +2,7 @@ package endpointslicemirroring
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,10 +19,25 @@ const (
 	managedBy = "endpointslicemirroring-controller.k8s.io"
 )
 
+// Entry is this loop among the others, without metrics.
+var Entry = Options{}.Entry()
+
+// Options configure the loop.
+type Options struct {
+	// Metrics counts slices and endpoints, by Endpoints object.
+	Metrics slice.Metrics
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"endpointslicemirroring"}, Source: "endpoint-slice-mirroring-controller", New: New}
+func (o Options) Entry() loop.Entry {
+	if o.Metrics == nil {
+		o.Metrics = slice.NoMetrics{}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"endpointslicemirroring"}, Source: "endpoint-slice-mirroring-controller", New: o.new}
+}
 
 type controller struct {
+	metrics   slice.Metrics
 	kube      kubernetes.Interface
 	recorder  loop.Recorder
 	services  *informer.Shared[*corev1.Service]
@@ -31,9 +47,9 @@ type controller struct {
 	owned     slice.Owned
 }
 
-// New makes the loop.
-func New(c *loop.Clients) (loop.Runner, error) {
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	m := &controller{
+		metrics:   o.Metrics,
 		kube:      c.Kube,
 		recorder:  c.Recorder,
 		services:  loop.Informer(c, informer.For(c.Kube.CoreV1().Services(""))),
@@ -50,13 +66,38 @@ func (m *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if err := m.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
+	began := time.Now()
 	e, wanted := m.wanted(key)
-	p := planFor(m.owned.Of(key), wanted)
+	existing := m.owned.Of(key)
+	p := planFor(existing, wanted)
+	done := p.Sync(existing)
 	err := p.Apply(ctx, m.kube, key, &m.writes, m.slices)
+	done.Took, done.Err = time.Since(began), err
+	m.measure(key, e, wanted, done)
 	if err != nil && e != nil && !service.Passes(err) {
 		m.recorder.Eventf(e, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Failed to update EndpointSlices for Endpoints %s: %v", key, err)
 	}
 	return loop.Result{}, err
+}
+
+// measure counts a sync.
+func (m *controller) measure(key loop.Key, e *corev1.Endpoints, wanted []*discoveryv1.EndpointSlice, done slice.Sync) {
+	if e == nil {
+		if done.Deleted > 0 {
+			m.metrics.Synced(key, done)
+		}
+		m.metrics.Gone(key)
+		return
+	}
+	done.Ideal = len(wanted)
+	for _, w := range wanted {
+		done.Endpoints += len(w.Endpoints)
+	}
+	for i := range e.Subsets {
+		done.Skipped += len(e.Subsets[i].Addresses) + len(e.Subsets[i].NotReadyAddresses)
+	}
+	done.Skipped -= done.Endpoints
+	m.metrics.Synced(key, done)
 }
 
 // wanted returns the slices that should exist: none unless users maintain the Endpoints of a Service themselves.

@@ -21,10 +21,22 @@ import (
 
 const name = "ephemeral-volume-controller"
 
+// Options configure the loop.
+type Options struct {
+	// Created, if set, is called after each attempt to make a claim.
+	Created func(err error)
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"ephemeral-volume"}, Source: "ephemeral_volume", New: New}
+func (o Options) Entry() loop.Entry {
+	if o.Created == nil {
+		o.Created = func(error) {}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"ephemeral-volume"}, Source: "ephemeral_volume", New: o.new}
+}
 
 type controller struct {
+	Options
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	pods     *informer.Shared[*podview.Pod]
@@ -32,9 +44,11 @@ type controller struct {
 	writer   *loop.Writer[*corev1.PersistentVolumeClaim]
 }
 
-// New returns the loop. Its keys are pods.
-func New(c *loop.Clients) (loop.Runner, error) {
+// new returns the loop. Its keys are pods.
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	r := &controller{
+		Options: o,
+
 		kube: c.Kube, recorder: c.Recorder, pods: podview.Informer(c),
 		claims: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))),
 	}
@@ -104,6 +118,7 @@ func (r *controller) claim(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		},
 		Spec: template.Spec,
 	})
+	r.Created(err)
 	if err != nil {
 		return fmt.Errorf("create PVC %s: %w", name, err)
 	}

@@ -24,10 +24,25 @@ import (
 
 const name = "garbage-collector-controller"
 
+// Entry is this loop among the others, without metrics.
+var Entry = Options{}.Entry()
+
+// Options configure the loop.
+type Options struct {
+	// NotDiscovered, if set, is called when the kinds could not be discovered.
+	NotDiscovered func()
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"garbagecollector"}, New: New}
+func (o Options) Entry() loop.Entry {
+	if o.NotDiscovered == nil {
+		o.NotDiscovered = func() {}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"garbagecollector"}, New: o.new}
+}
 
 type collector struct {
+	Options
 	metadata  metadata.Interface
 	discovery discovery.DiscoveryInterface
 	recorder  loop.Recorder
@@ -48,8 +63,8 @@ type collector struct {
 	unresolved map[types.UID]struct{} // wait for a kind that discovery does not show
 }
 
-// New returns the loop. It needs the metadata client.
-func New(c *loop.Clients) (loop.Runner, error) {
+// new returns the loop. It needs the metadata client.
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	if c.Metadata == nil {
 		return nil, errors.New("the garbage collector needs a metadata client")
 	}
@@ -58,6 +73,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		period = time.Hour
 	}
 	return &collector{
+		Options:         o,
 		discoveryPeriod: period, watchFor: c.WatchFor(), workers: c.WorkersOf(name, workers),
 
 		metadata: c.Metadata, discovery: c.Discovery, recorder: c.Recorder, log: c.Log,
@@ -137,6 +153,7 @@ func (c *collector) keepFresh(ctx context.Context, monitors *sync.WaitGroup) err
 func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	found, err := kinds.Discover(c.discovery)
 	if err != nil {
+		c.NotDiscovered()
 		c.log.WarnContext(ctx, "kinds not discovered; garbage of new kinds waits", "err", err)
 		c.rediscoverLater(ctx, monitors)
 		return

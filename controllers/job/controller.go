@@ -29,24 +29,15 @@ type Options struct {
 	Metrics Metrics
 }
 
-// Metrics receives what becomes of Jobs.
-type Metrics interface {
-	// Finished is called when a Job has succeeded or failed.
-	Finished(mode batchv1.CompletionMode, succeeded bool, reason string)
-	// Pods is called with how many more pods of a Job were counted.
-	Pods(mode batchv1.CompletionMode, succeeded, failed int)
-}
-
-type noMetrics struct{}
-
-func (noMetrics) Finished(batchv1.CompletionMode, bool, string) {}
-func (noMetrics) Pods(batchv1.CompletionMode, int, int)         {}
-
-// Entry is this loop among the others.
-func (o Options) Entry() loop.Entry {
+func (o *Options) setDefaults() {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
+}
+
+// Entry is this loop among the others.
+func (o Options) Entry() loop.Entry {
+	o.setDefaults()
 	return loop.Entry{Name: name, Aliases: []string{"job"}, New: o.new}
 }
 
@@ -90,7 +81,9 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	j.pods.AddIndex(trackedBy)
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: j.sync,
-		Watches: []loop.Watch{loop.Self(j.jobs), loop.Mapped(j.pods, j.concerned)},
+		Watches: []loop.Watch{
+			loop.Self(j.jobs), loop.Mapped(j.pods, j.concerned), loop.Changes(j.jobs, j.observeJob), loop.Changes(j.pods, j.observePod),
+		},
 	}, nil
 }
 
@@ -135,18 +128,30 @@ func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if finished(job) {
 		return loop.Result{}, j.untrack(ctx, key, tracked(pods))
 	}
+	began := time.Now()
+	p, err := j.proceed(ctx, key, job, pods)
+	j.metrics.Synced(modeOf(job), p.action(), err, time.Since(began))
+	if err != nil {
+		return loop.Result{}, err
+	}
+	return loop.Result{After: p.wait}, nil
+}
+
+// proceed makes the plan for a Job that has not ended, and carries it out. If there is no plan, the error says why.
+func (j *controller) proceed(ctx context.Context, key loop.Key, job *batchv1.Job, pods []*podview.Pod) (*plan, error) {
 	remembered := j.recall(key)
 	if !remembered.checked {
+		var err error
 		if pods, err = j.recheck(ctx, pods); err != nil {
-			return loop.Result{}, err
+			return nil, err
 		}
 	}
 	p := assess(job, pods, remembered.pause, j.now())
 	if err := j.writeStatus(ctx, key, p); err != nil {
-		return loop.Result{}, err
+		return p, err
 	}
 	j.remember(key, memory{pause: p.pause, checked: true})
-	return loop.Result{After: p.wait}, j.carryOut(ctx, key, p)
+	return p, j.carryOut(ctx, key, p)
 }
 
 // freeOrphans removes the finalizer from pods whose Job is gone.
@@ -236,21 +241,6 @@ func (j *controller) writeStatus(ctx context.Context, key loop.Key, p *plan) err
 		j.recorder.Eventf(p.job, n.level, n.reason, "%s", n.message)
 	}
 	return nil
-}
-
-// measure counts what a written status says for the first time.
-func (j *controller) measure(p *plan) {
-	mode := batchv1.NonIndexedCompletion
-	if m := p.job.Spec.CompletionMode; m != nil {
-		mode = *m
-	}
-	before, after := &p.job.Status, &p.status
-	j.metrics.Pods(mode, int(after.Succeeded-before.Succeeded), int(after.Failed-before.Failed))
-	for _, final := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		if p.isTrue(final) { // the status of a finished Job is not written again
-			j.metrics.Finished(mode, final == batchv1.JobComplete, p.condition(final).Reason)
-		}
-	}
 }
 
 // carryOut does what may be done once the status is written.

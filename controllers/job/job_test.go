@@ -331,7 +331,7 @@ func prepare(t *testing.T) *cluster {
 func start(t *testing.T, options ...job.Options) *cluster {
 	c := prepare(t)
 	o := slices.Concat(options, []job.Options{{}})[0]
-	looptest.Run(t, c.clients, append(looptest.Make(t, c.clients, o.Entry(), job.TTLEntry), c.nodes)...)
+	looptest.Run(t, c.clients, append(looptest.Make(t, c.clients, o.Entry(), o.TTLEntry()), c.nodes)...)
 	return c
 }
 
@@ -445,17 +445,103 @@ func (c *cluster) expect(kind batchv1.JobConditionType, reason string) *batchv1.
 
 // counts is a job.Metrics.
 type counts struct {
+	mu                sync.Mutex // guards what follows
 	ends              []string
 	succeeded, failed int
+	did               map[job.Action]int
+	created, judged   []string
+	tracked, lost     int
+	indexes           [2]int
+	others            []string
+	expired           []time.Duration
+}
+
+// lock locks the counts, and returns what unlocks them.
+func (c *counts) lock() func() {
+	c.mu.Lock()
+	return c.mu.Unlock
 }
 
 func (c *counts) Finished(mode batchv1.CompletionMode, succeeded bool, reason string) {
+	defer c.lock()()
 	c.ends = append(c.ends, fmt.Sprintf("%s %v %s", mode, succeeded, reason))
 }
 
 func (c *counts) Pods(_ batchv1.CompletionMode, succeeded, failed int) {
+	defer c.lock()()
 	c.succeeded += succeeded
 	c.failed += failed
+}
+
+func (c *counts) Synced(_ batchv1.CompletionMode, did job.Action, _ error, _ time.Duration) {
+	defer c.lock()()
+	if c.did == nil {
+		c.did = map[job.Action]int{}
+	}
+	c.did[did]++
+}
+
+func (c *counts) Indexes(_ bool, succeeded, failed int) {
+	defer c.lock()()
+	c.indexes[0] += succeeded
+	c.indexes[1] += failed
+}
+
+func (c *counts) Created(why job.Why, _ error) {
+	defer c.lock()()
+	c.created = append(c.created, string(why))
+}
+
+func (c *counts) Judged(action batchv1.PodFailurePolicyAction) {
+	defer c.lock()()
+	c.judged = append(c.judged, string(action))
+}
+
+func (c *counts) Tracked(tracked bool) {
+	defer c.lock()()
+	if tracked {
+		c.tracked++
+	} else {
+		c.lost++
+	}
+}
+
+func (c *counts) Delegated(to string) {
+	defer c.lock()()
+	c.others = append(c.others, to)
+}
+
+func (c *counts) Expired(late time.Duration) {
+	defer c.lock()()
+	c.expired = append(c.expired, late)
+}
+
+func TestRulesIndexesAndLateDeletionsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := &counts{}
+		c := start(t, job.Options{Metrics: metrics})
+		c.outcome = func(p *corev1.Pod) int32 {
+			if p.Annotations[batchv1.JobCompletionIndexAnnotation] == "1" {
+				return 7
+			}
+			return 0
+		}
+		c.job(func(j *batchv1.Job) {
+			indexed(2, 2)(j)
+			j.Spec.BackoffLimitPerIndex, j.Spec.TTLSecondsAfterFinished = ptr(3), ptr(60)
+			j.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+				{Action: "FailIndex", OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: "In", Values: []int32{7}}},
+			}}
+		})
+		c.expect(batchv1.JobFailed, "FailedIndexes")
+		time.Sleep(time.Hour)
+		if fmt.Sprint(metrics.judged) != "[FailIndex]" || metrics.indexes != [2]int{1, 1} {
+			t.Errorf("rules %v, indexes %v", metrics.judged, metrics.indexes)
+		}
+		if len(metrics.expired) != 1 || metrics.expired[0] < 0 || metrics.expired[0] > time.Minute {
+			t.Errorf("deleted Jobs were %v late", metrics.expired)
+		}
+	})
 }
 
 func TestWhatBecomesOfAJobIsCountedOnce(t *testing.T) {
@@ -476,6 +562,12 @@ func TestWhatBecomesOfAJobIsCountedOnce(t *testing.T) {
 		time.Sleep(time.Hour)
 		if fmt.Sprint(metrics.ends) != "[Indexed false BackoffLimitExceeded]" || metrics.succeeded != 2 || metrics.failed != 2 {
 			t.Errorf("ends %v, %d pods have succeeded, %d have failed", metrics.ends, metrics.succeeded, metrics.failed)
+		}
+		if fmt.Sprint(metrics.created) != "[new new new recreate_terminating_or_failed]" || metrics.tracked != 4 || metrics.lost != 4 {
+			t.Errorf("pods were made because of %v, %d have ended with the finalizer, %d have lost it", metrics.created, metrics.tracked, metrics.lost)
+		}
+		if metrics.indexes != [2]int{2, 0} || metrics.did[job.PodsCreated] != 2 || metrics.did[job.Counted] == 0 {
+			t.Errorf("indexes %v, syncs %v", metrics.indexes, metrics.did)
 		}
 	})
 }

@@ -29,9 +29,10 @@ type plan struct {
 
 	active, terminating []*podview.Pod
 	completed, failed   indexes
-	counted             map[types.UID]bool // UIDs in the status that are not yet in its numbers
-	waiting             int                // failed pods that are counted once they have successors
-	ruin                string             // why the pod failure policy fails the Job
+	counted             map[types.UID]bool               // UIDs in the status that are not yet in its numbers
+	waiting             int                              // failed pods that are counted once they have successors
+	ruin                string                           // why the pod failure policy fails the Job
+	judged              []batchv1.PodFailurePolicyAction // what the pod failure policy does about pods, for metrics
 }
 
 type note struct{ level, reason, message string }
@@ -174,6 +175,9 @@ func (p *plan) fail(pod *podview.Pod) {
 	r := rule(p.job, pod)
 	if r.failJob != "" && p.ruin == "" {
 		p.ruin = r.failJob
+	}
+	if r.action != "" {
+		p.judged = append(p.judged, r.action)
 	}
 	i := indexOf(pod)
 	if indexed(p.job) && (i == noIndex || i >= completions(p.job)) {

@@ -58,8 +58,11 @@ func (j *controller) create(ctx context.Context, key loop.Key, p *plan) error {
 	if perIndex(p.job) {
 		failures = p.lastFailures()
 	}
+	why := p.why()
 	_, err := loop.SlowStart(ctx, len(p.create), func(ctx context.Context, i int) error {
-		return j.upkeep.Create(ctx, key, p.job, podFor(p.job, p.create[i], failures[p.create[i]]))
+		err := j.upkeep.Create(ctx, key, p.job, podFor(p.job, p.create[i], failures[p.create[i]]))
+		j.metrics.Created(why, err)
+		return err
 	})
 	return err
 }

@@ -14,7 +14,8 @@ import (
 type ruling struct {
 	counts    bool
 	failIndex bool
-	failJob   string // the reason, if the whole Job fails
+	failJob   string                         // the reason, if the whole Job fails
+	action    batchv1.PodFailurePolicyAction // of the rule that applies, if any
 }
 
 func rule(job *batchv1.Job, pod *podview.Pod) ruling {
@@ -29,13 +30,13 @@ func rule(job *batchv1.Job, pod *podview.Pod) ruling {
 		}
 		switch r.Action {
 		case batchv1.PodFailurePolicyActionIgnore:
-			return ruling{}
+			return ruling{action: r.Action}
 		case batchv1.PodFailurePolicyActionFailIndex:
-			return ruling{counts: true, failIndex: job.Spec.BackoffLimitPerIndex != nil}
+			return ruling{counts: true, failIndex: job.Spec.BackoffLimitPerIndex != nil, action: r.Action}
 		case batchv1.PodFailurePolicyActionFailJob:
-			return ruling{counts: true, failJob: fmt.Sprintf("%s matching %v rule at index %d", why, r.Action, i)}
+			return ruling{counts: true, failJob: fmt.Sprintf("%s matching %v rule at index %d", why, r.Action, i), action: r.Action}
 		}
-		return ruling{counts: true}
+		return ruling{counts: true, action: r.Action}
 	}
 	return ruling{counts: true}
 }

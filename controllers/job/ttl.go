@@ -15,11 +15,16 @@ import (
 
 const ttlName = "ttl-after-finished-controller"
 
-// TTLEntry registers the loop that deletes finished Jobs after their TTL.
-var TTLEntry = loop.Entry{Name: ttlName, Aliases: []string{"ttl-after-finished"}, New: NewTTL}
+// TTLEntry is the loop that deletes finished Jobs after their TTL, without metrics.
+var TTLEntry = Options{}.TTLEntry()
 
-// NewTTL returns that loop.
-func NewTTL(c *loop.Clients) (loop.Runner, error) {
+// TTLEntry is the loop that deletes finished Jobs after their TTL.
+func (o Options) TTLEntry() loop.Entry {
+	o.setDefaults()
+	return loop.Entry{Name: ttlName, Aliases: []string{"ttl-after-finished"}, New: o.newTTL}
+}
+
+func (o Options) newTTL(c *loop.Clients) (loop.Runner, error) {
 	jobs := loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs("")))
 	sync := func(ctx context.Context, key loop.Key) (loop.Result, error) {
 		job, ok := jobs.Lookup(key)
@@ -38,6 +43,9 @@ func NewTTL(c *loop.Clients) (loop.Runner, error) {
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return loop.Result{}, fmt.Errorf("delete finished job %s: %w", key, err)
+		}
+		if err == nil {
+			o.Metrics.Expired(-left)
 		}
 		return loop.Result{}, nil
 	}

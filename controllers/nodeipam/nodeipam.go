@@ -10,6 +10,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"math"
 	"net/netip"
 	"sync"
 
@@ -32,7 +34,28 @@ type Options struct {
 	MaskSize4, MaskSize6 int
 	// Taken are ranges from which no node gets one, such as those of services.
 	Taken []netip.Prefix
+	// Metrics counts ranges.
+	Metrics Metrics
 }
+
+// Metrics receives what becomes of ranges.
+type Metrics interface {
+	// Assigned is called when a node was assigned a range of a cluster's, with how many ranges were looked at.
+	Assigned(from netip.Prefix, looked int)
+	// Released is called when a node with a range is gone.
+	Released(from netip.Prefix)
+	// Count is called with a function that counts the ranges. It is for scrapes: it looks at all nodes.
+	Count(now func() map[netip.Prefix]Usage)
+}
+
+// Usage says how many ranges nodes have, and how many there are.
+type Usage struct{ Used, All float64 }
+
+type noMetrics struct{}
+
+func (noMetrics) Assigned(netip.Prefix, int)          {}
+func (noMetrics) Released(netip.Prefix)               {}
+func (noMetrics) Count(func() map[netip.Prefix]Usage) {}
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
@@ -48,6 +71,7 @@ func (o Options) Entry() loop.Entry {
 }
 
 type controller struct {
+	metrics  Metrics
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	nodes    *informer.Shared[*corev1.Node]
@@ -67,8 +91,11 @@ type pool struct {
 // New returns the loop. Its keys are nodes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	r := &controller{
-		kube: c.Kube, recorder: c.Recorder, given: map[string][]string{}, taken: o.Taken,
+		metrics: o.Metrics, kube: c.Kube, recorder: c.Recorder, given: map[string][]string{}, taken: o.Taken,
 		nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
+	}
+	if r.metrics == nil {
+		r.metrics = noMetrics{}
 	}
 	for _, all := range o.ClusterCIDRs {
 		bits, standard := o.MaskSize4, 24
@@ -83,16 +110,20 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 		}
 		r.pools = append(r.pools, pool{all.Masked(), bits})
 	}
+	r.metrics.Count(r.usage)
 	return &loop.Loop{Name: name, Clients: c, Sync: r.sync, Watches: []loop.Watch{loop.Changes(r.nodes, r.woken)}}, nil
 }
 
 // woken returns the nodes that a change concerns: when one is deleted, all nodes without ranges.
-func (r *controller) woken(_, after *corev1.Node) []loop.Key {
+func (r *controller) woken(before, after *corev1.Node) []loop.Key {
 	if after != nil {
 		if len(after.Spec.PodCIDRs) > 0 {
 			return nil
 		}
 		return []loop.Key{{Name: after.Name}}
+	}
+	for p := range r.poolsOf(before) {
+		r.metrics.Released(p.all)
 	}
 	var all []loop.Key
 	for n := range r.nodes.List() {
@@ -128,10 +159,11 @@ func (r *controller) take(node string) ([]string, error) {
 	used := r.usedLocked(node)
 	var out []string
 	for _, p := range r.pools {
-		free, ok := p.free(used)
+		free, looked, ok := p.free(used)
 		if !ok {
 			return nil, fmt.Errorf("no range of /%d is left in %s for node %s", p.bits, p.all, node)
 		}
+		r.metrics.Assigned(p.all, looked)
 		out = append(out, free.String())
 	}
 	r.given[node] = out
@@ -165,20 +197,51 @@ func (r *controller) usedLocked(node string) map[netip.Prefix]bool {
 	return used
 }
 
-// free returns the first range that overlaps with no used one.
-func (p pool) free(used map[netip.Prefix]bool) (netip.Prefix, bool) {
+// poolsOf ranges over the pools from which a node has a range.
+func (r *controller) poolsOf(n *corev1.Node) iter.Seq[pool] {
+	return func(yield func(pool) bool) {
+		for _, text := range n.Spec.PodCIDRs {
+			has, err := netip.ParsePrefix(text)
+			for _, p := range r.pools {
+				if err == nil && p.all.Contains(has.Addr()) && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// usage counts the ranges of each pool.
+func (r *controller) usage() map[netip.Prefix]Usage {
+	all := map[netip.Prefix]Usage{}
+	for _, p := range r.pools {
+		all[p.all] = Usage{All: math.Exp2(float64(p.bits - p.all.Bits()))}
+	}
+	for n := range r.nodes.List() {
+		for p := range r.poolsOf(n) {
+			u := all[p.all]
+			u.Used++
+			all[p.all] = u
+		}
+	}
+	return all
+}
+
+// free returns the first range that overlaps with no used one, and how many ranges were looked at.
+func (p pool) free(used map[netip.Prefix]bool) (free netip.Prefix, looked int, ok bool) {
 	at, more := netip.PrefixFrom(p.all.Addr(), p.bits), true
 	for more && p.all.Contains(at.Addr()) {
+		looked++
 		taken := used[at]
 		for u := range used {
 			taken = taken || u.Bits() != at.Bits() && u.Overlaps(at)
 		}
 		if !taken {
-			return at, true
+			return at, looked, true
 		}
 		at, more = after(at)
 	}
-	return netip.Prefix{}, false
+	return netip.Prefix{}, looked, false
 }
 
 // after returns the next range of the same size.

@@ -66,7 +66,8 @@ func TestEachNodeGetsARangeOfItsOwn(t *testing.T) {
 }
 
 func TestARangeIsUsedAgainWhenItsNodeIsDeleted(t *testing.T) {
-	o := Options{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/23")}}
+	counts := &counted{}
+	o := Options{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/23")}, Metrics: counts}
 	allocate(t, o, func(kube *fake.Clientset, ranges func(string) []string) {
 		for _, name := range []string{"a", "b", "c"} {
 			addNode(t, kube, name)
@@ -81,8 +82,29 @@ func TestARangeIsUsedAgainWhenItsNodeIsDeleted(t *testing.T) {
 		if got := ranges("c"); len(got) != 1 || got[0] != "10.244.0.0/24" {
 			t.Errorf("when the first had gone, the third has %v", got)
 		}
+		if counts.assigned != 3 || counts.looked != 4 || counts.released != 1 {
+			t.Errorf("%d ranges were assigned, %d looked at, %d released", counts.assigned, counts.looked, counts.released)
+		}
+		if got := counts.now()[o.ClusterCIDRs[0]]; got != (Usage{Used: 2, All: 2}) {
+			t.Errorf("ranges: %+v", got)
+		}
 	})
 }
+
+// counted is a Metrics.
+type counted struct {
+	assigned, looked, released int
+	now                        func() map[netip.Prefix]Usage
+}
+
+func (c *counted) Assigned(_ netip.Prefix, looked int) {
+	c.assigned++
+	c.looked += looked
+}
+
+func (c *counted) Released(netip.Prefix) { c.released++ }
+
+func (c *counted) Count(now func() map[netip.Prefix]Usage) { c.now = now }
 
 func TestNoNodeGetsARangeThatOverlapsWithAnother(t *testing.T) {
 	o := Options{

@@ -50,6 +50,8 @@ type Metrics interface {
 	Count(now func() map[string]Zone)
 	// Evicted is called when a node of a zone was given up, so that its pods are evicted.
 	Evicted(zone string)
+	// Examined is called after each look at a node.
+	Examined(took time.Duration)
 }
 
 // Zone is the number of ready and of failing nodes of a zone.
@@ -59,6 +61,7 @@ type noMetrics struct{}
 
 func (noMetrics) Count(func() map[string]Zone) {}
 func (noMetrics) Evicted(string)               {}
+func (noMetrics) Examined(time.Duration)       {}
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
@@ -152,6 +155,8 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		n.forget(key)
 		return loop.Result{}, nil
 	}
+	began := time.Now()
+	defer func() { n.options.Metrics.Examined(time.Since(began)) }()
 	left := n.left(node)
 	late := n.grace(node) - n.silence(n.grace(node))
 	if left <= late {
@@ -280,6 +285,11 @@ func (n *controller) forget(key loop.Key) {
 	}
 }
 
+// zoneOf returns Kubernetes' name for the zone of a node: its region and its zone, or nothing if it has neither.
 func zoneOf(node *corev1.Node) string {
-	return node.Labels[corev1.LabelTopologyRegion] + "/" + node.Labels[corev1.LabelTopologyZone]
+	region, zone := node.Labels[corev1.LabelTopologyRegion], node.Labels[corev1.LabelTopologyZone]
+	if region == "" && zone == "" {
+		return ""
+	}
+	return region + ":\x00:" + zone
 }

@@ -47,6 +47,7 @@ func (r *controller) provide(ctx context.Context, claim *corev1.PersistentVolume
 			changed := claim.DeepCopy()
 			changed.Spec.StorageClassName = &class.Name
 			_, err := r.claimWriter.Update(ctx, changed)
+			r.Metrics.Classified(err)
 			return wrapf(err, "give claim %s/%s its class", claim.Namespace, claim.Name)
 		}
 	}

@@ -25,6 +25,8 @@ func (o Options) Entry() loop.Entry {
 type Options struct {
 	// NoProvisioning leaves claims without a volume as they are, whatever their class says.
 	NoProvisioning bool
+	// Metrics counts volumes and claims.
+	Metrics Metrics
 }
 
 type controller struct {
@@ -72,6 +74,9 @@ var (
 
 // New returns the loop. One part of it has claims as keys, the other one volumes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
 	r := &controller{
 		Options: o,
 		kube:    c.Kube, recorder: c.Recorder,
@@ -99,6 +104,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 		Name: name + "-volumes", Clients: c, Workers: 4, Sync: r.syncVolume,
 		Watches: []loop.Watch{loop.Self(r.volumes), loop.Changes(r.claims, r.volumesOfClaim), loop.Reads(r.classes)},
 	}
+	o.Metrics.Count(r.census)
 	return loop.Join(claims, volumes), nil
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	CPUInitialization time.Duration
 	// InitialReadiness is how long after its start a pod that is not ready counts as never having been ready: 30 s.
 	InitialReadiness time.Duration
+	// Metrics counts evaluations.
+	Metrics Metrics
 }
 
 func (o *Options) setDefaults() {
@@ -36,6 +38,9 @@ func (o *Options) setDefaults() {
 	o.DownscaleStabilization = cmp.Or(o.DownscaleStabilization, 5*time.Minute)
 	o.CPUInitialization = cmp.Or(o.CPUInitialization, 5*time.Minute)
 	o.InitialReadiness = cmp.Or(o.InitialReadiness, 30*time.Second)
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
 }
 
 // Entry is this loop among the others.
@@ -81,6 +86,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 		memory:      map[loop.Key]*memory{}, targets: map[schema.GroupKind]schema.GroupVersionResource{}, selects: map[string]map[string]labels.Selector{},
 	}
 	r.writer = loop.NewWriter(informer.ResourceOf[*autoscalingv2.HorizontalPodAutoscaler](c.Kube.AutoscalingV2().RESTClient(), "horizontalpodautoscalers"), r.autoscalers, "")
+	o.Metrics.Count(r.wantedReplicas)
 	return &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: r.sync, Watches: []loop.Watch{loop.Self(r.autoscalers)}}, nil
 }
 
@@ -96,8 +102,11 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{After: wait}, nil
 	}
 	m.next = now.Add(r.SyncPeriod)
-	e := &evaluation{controller: r, memory: m, key: key, now: now, hpa: hpa.DeepCopy(), before: &hpa.Status}
-	if err := e.do(ctx); err != nil && ctx.Err() == nil {
+	e := &evaluation{controller: r, memory: m, key: key, now: now, hpa: hpa.DeepCopy(), before: &hpa.Status, did: NoAction}
+	began := time.Now()
+	err := e.do(ctx)
+	r.Metrics.Reconciled(e.did, failureOf(e.failed), time.Since(began))
+	if err != nil && ctx.Err() == nil {
 		// Errors are reported by events and conditions, and the next evaluation comes in time.
 		r.clients.Log.Debug("autoscaler cannot be followed", "key", key, "err", err)
 	}

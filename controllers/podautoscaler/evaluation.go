@@ -26,11 +26,15 @@ type evaluation struct {
 	// why is the reason of a change. metrics are the current values.
 	why     string
 	metrics []autoscalingv2.MetricStatus
+	// did is what was done, and failed the first error.
+	did    Action
+	failed error
 }
 
 func (e *evaluation) do(ctx context.Context) error {
 	t, err := e.target(ctx)
 	if err != nil {
+		e.fail(err)
 		e.warn("FailedGetScale", err.Error())
 		e.condition(autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedGetScale", fmt.Sprintf("the HPA controller was unable to get the target's current scale: %v", err))
 		return e.write(ctx)
@@ -41,6 +45,7 @@ func (e *evaluation) do(ctx context.Context) error {
 		e.recommendations = []sample{{now, e.now}}
 	}
 	wanted, failed := e.wanted(ctx, t.scale)
+	e.fail(failed)
 	if failed != nil && wanted < 0 {
 		e.status(now, e.hpa.Status.DesiredReplicas, false)
 		err := e.write(ctx)
@@ -52,6 +57,7 @@ func (e *evaluation) do(ctx context.Context) error {
 		return e.write(ctx)
 	}
 	if err := t.set(ctx, wanted); err != nil {
+		e.fail(err)
 		e.warn("FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", wanted, e.why, err))
 		e.condition(autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", fmt.Sprintf("the HPA controller was unable to update the target scale: %v", err))
 		e.status(now, e.hpa.Status.DesiredReplicas, false)
@@ -59,6 +65,7 @@ func (e *evaluation) do(ctx context.Context) error {
 	}
 	e.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", fmt.Sprintf("the HPA controller was able to update the target scale to %d", wanted))
 	e.recorder.Eventf(e.hpa, corev1.EventTypeNormal, "SuccessfulRescale", "New size: %d; reason: %s", wanted, e.why)
+	e.did = actionOf(now, wanted)
 	e.scaled(now, wanted)
 	e.status(now, wanted, true)
 	return e.write(ctx)
@@ -89,6 +96,13 @@ func (e *evaluation) wanted(ctx context.Context, scale *autoscalingv1.Scale) (in
 		e.why = "All metrics below target"
 	}
 	return e.limit(now, proposed), err
+}
+
+// fail keeps the first error of the evaluation.
+func (e *evaluation) fail(err error) {
+	if e.failed == nil {
+		e.failed = err
+	}
 }
 
 func (e *evaluation) least() int32 {
@@ -135,6 +149,7 @@ func (e *evaluation) write(ctx context.Context) error {
 		return nil
 	}
 	if _, err := e.writer.UpdateStatus(ctx, e.hpa); err != nil {
+		e.fail(err)
 		e.warn("FailedUpdateStatus", err.Error())
 		return fmt.Errorf("write the status of autoscaler %s: %w", e.key, err)
 	}

@@ -3,7 +3,10 @@ package podautoscaler_test
 import (
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/controllers/podautoscaler"
+	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/millracetest"
 )
 
@@ -60,7 +64,30 @@ type world struct {
 	*testing.T
 	*looptest.Server
 	figures *figures
+	counts  counts
 }
+
+// counts is a podautoscaler.Metrics.
+type counts struct {
+	all []string // what evaluations and those of metrics did, if they did or failed
+	now func() iter.Seq2[loop.Key, int32]
+}
+
+func (c *counts) add(kind string, did podautoscaler.Action, failed podautoscaler.Failure) {
+	if did != podautoscaler.NoAction || failed != podautoscaler.NoFailure {
+		c.all = append(c.all, fmt.Sprint(kind, " ", did, " ", failed))
+	}
+}
+
+func (c *counts) Reconciled(did podautoscaler.Action, failed podautoscaler.Failure, _ time.Duration) {
+	c.add("all", did, failed)
+}
+
+func (c *counts) Computed(kind autoscalingv2.MetricSourceType, proposes podautoscaler.Action, failed podautoscaler.Failure, _ time.Duration) {
+	c.add(string(kind), proposes, failed)
+}
+
+func (c *counts) Count(now func() iter.Seq2[loop.Key, int32]) { c.now = now }
 
 func inWorld(t *testing.T, hpa autoscalingv2.HorizontalPodAutoscalerSpec, f func(w *world)) {
 	t.Helper()
@@ -85,7 +112,7 @@ func inWorld(t *testing.T, hpa autoscalingv2.HorizontalPodAutoscalerSpec, f func
 
 func (w *world) start() {
 	w.Helper()
-	looptest.Start(w.T, w.Clients(), podautoscaler.Options{}.Entry())
+	looptest.Start(w.T, w.Clients(), podautoscaler.Options{Metrics: &w.counts}.Entry())
 }
 
 // have makes ready pods with a CPU usage, in place of the Deployment's loop.
@@ -280,6 +307,9 @@ func TestTwoAutoscalersOfTheSamePodsAreReported(t *testing.T) {
 		w.pass(time.Minute)
 		w.replicas(1)
 		w.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "AmbiguousSelector")
+		if !slices.Contains(w.counts.all, "all none spec") {
+			t.Errorf("evaluations are counted as %v", w.counts.all)
+		}
 	})
 }
 
@@ -291,5 +321,25 @@ func TestAMissingWorkloadIsReported(t *testing.T) {
 		w.start()
 		w.pass(time.Minute)
 		w.condition(autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedGetScale")
+	})
+}
+
+func TestEvaluationsAreCounted(t *testing.T) {
+	half := int32(50)
+	spec := autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 10, Metrics: []autoscalingv2.MetricSpec{{
+		Type:     autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &half}},
+	}}}
+	inWorld(t, spec, func(w *world) {
+		w.have(1, "1")
+		w.start()
+		w.pass(time.Second)
+		w.replicas(2)
+		if got := fmt.Sprint(w.counts.all); got != "[Resource scale_up none all scale_up none]" {
+			t.Errorf("a workload that grows is counted as %s", got)
+		}
+		if got := maps.Collect(w.counts.now()); len(got) != 1 || got[loop.Key{Namespace: "a", Name: "web"}] != 2 {
+			t.Errorf("wanted replicas %v", got)
+		}
 	})
 }

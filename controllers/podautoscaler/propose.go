@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -40,21 +41,24 @@ func (e *evaluation) propose(ctx context.Context, scale *autoscalingv1.Scale) (i
 	e.metrics = make([]autoscalingv2.MetricStatus, len(specs))
 	best, failed, first := proposal{}, 0, (*failure)(nil)
 	for i := range specs {
+		began := time.Now()
 		p, f := e.ask(ctx, &specs[i], scale, selector)
 		if f != nil {
+			e.Metrics.Computed(specs[i].Type, NoAction, failureOf(f.cause), time.Since(began))
 			e.warn(f.reason, f.cause.Error())
 			if failed++; first == nil {
 				first = f
 			}
 			continue
 		}
+		e.Metrics.Computed(specs[i].Type, actionOf(scale.Spec.Replicas, p.replicas), NoFailure, time.Since(began))
 		e.metrics[i] = p.status
 		if best.replicas == 0 || p.replicas > best.replicas {
 			best = p
 		}
 	}
 	if first != nil {
-		err = fmt.Errorf("invalid metrics (%v invalid out of %v), first error is: %v", failed, len(specs), first.err)
+		err = fmt.Errorf("invalid metrics (%v invalid out of %v), first error is: %w", failed, len(specs), first.err)
 	}
 	if failed >= len(specs) || failed > 0 && best.replicas < scale.Spec.Replicas {
 		if first != nil {
@@ -71,11 +75,11 @@ func (e *evaluation) selector(ctx context.Context, text string) (labels.Selector
 	if text == "" {
 		e.warn("SelectorRequired", "selector is required")
 		e.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", "the HPA target's scale is missing a selector")
-		return nil, errors.New("selector is required")
+		return nil, wrong("selector is required")
 	}
 	selector, err := labels.Parse(text)
 	if err != nil {
-		err = fmt.Errorf("couldn't convert selector into a corresponding internal selector object: %v", err)
+		err = specError{fmt.Errorf("couldn't convert selector into a corresponding internal selector object: %v", err)}
 		e.warn("InvalidSelector", err.Error())
 		e.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", err.Error())
 		return nil, err
@@ -99,7 +103,7 @@ func (e *evaluation) selector(ctx context.Context, text string) (labels.Selector
 	}
 	rivals = append(rivals, e.key)
 	slices.SortFunc(rivals, loop.Key.Compare)
-	err = fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", text, rivals)
+	err = specError{fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", text, rivals)}
 	e.warn("AmbiguousSelector", err.Error())
 	e.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "AmbiguousSelector", err.Error())
 	return nil, err
@@ -160,11 +164,11 @@ func (e *evaluation) ask(ctx context.Context, spec *autoscalingv2.MetricSpec, sc
 		}
 		p.replicas, err = e.askExternal(ctx, scale, selector, spec.External, &s.Current)
 	default:
-		err = fmt.Errorf("unknown metric source type %q", string(spec.Type))
+		err = specError{fmt.Errorf("unknown metric source type %q", string(spec.Type))}
 		return p, &failure{"InvalidMetricSourceType", err, err}
 	}
 	if err != nil {
-		return p, &failure{reason, err, fmt.Errorf("%s: %v", what, err)}
+		return p, &failure{reason, err, fmt.Errorf("%s: %w", what, err)}
 	}
 	return p, nil
 }
@@ -179,7 +183,7 @@ func (e *evaluation) askResource(ctx context.Context, scale *autoscalingv1.Scale
 	case target.AverageValue != nil:
 		kind = "usage"
 	case target.AverageUtilization == nil:
-		return 0, "", errors.New("invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
+		return 0, "", wrong("invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
 	}
 	failed := func(err error) (int32, string, error) {
 		return 0, "", fmt.Errorf("failed to get %s %s: %v", what, kind, err)
@@ -213,7 +217,7 @@ func (e *evaluation) askResource(ctx context.Context, scale *autoscalingv1.Scale
 
 func (e *evaluation) askPods(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.PodsMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
 	if source.Target.AverageValue == nil {
-		return 0, errors.New("invalid pods metric source: no average value target was set")
+		return 0, wrong("invalid pods metric source: no average value target was set")
 	}
 	figures, err := e.podFigures(ctx, &source.Metric, selector)
 	if err != nil {
@@ -233,7 +237,7 @@ func (e *evaluation) askObject(ctx context.Context, scale *autoscalingv1.Scale, 
 	byValue := t.Type == autoscalingv2.ValueMetricType && t.Value != nil
 	byAverage := t.Type == autoscalingv2.AverageValueMetricType && t.AverageValue != nil
 	if !byValue && !byAverage {
-		return 0, "", errors.New("invalid object metric source: neither a value target nor an average value target was set")
+		return 0, "", wrong("invalid object metric source: neither a value target nor an average value target was set")
 	}
 	usage, err := e.objectFigure(ctx, &source.Metric, o)
 	if err != nil {
@@ -252,7 +256,7 @@ func (e *evaluation) askObject(ctx context.Context, scale *autoscalingv1.Scale, 
 func (e *evaluation) askExternal(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.ExternalMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
 	t := &source.Target
 	if t.AverageValue == nil && t.Value == nil {
-		return 0, errors.New("invalid external metric source: neither a value target nor an average value target was set")
+		return 0, wrong("invalid external metric source: neither a value target nor an average value target was set")
 	}
 	usage, err := e.externalFigure(ctx, &source.Metric)
 	if err != nil {

@@ -39,11 +39,27 @@ var Entry = Options{}.Entry()
 type Options struct {
 	// Threshold is the number of finished pods that are kept. 0 means 12500; a negative value keeps all.
 	Threshold int
+	// Deleted, if set, is called after each attempt to delete a pod, for metrics.
+	Deleted func(namespace string, why Why, err error)
 }
+
+// Why is why a pod is deleted.
+type Why string
+
+// The reasons.
+const (
+	Surplus      Why = "terminated"     // it has ended, and there are too many such pods
+	Orphaned     Why = "orphaned"       // its node is gone
+	Unscheduled  Why = "unscheduled"    // it was deleted before it had a node
+	OutOfService Why = "out-of-service" // its node is out of service
+)
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
 	o.Threshold = cmp.Or(o.Threshold, 12500)
+	if o.Deleted == nil {
+		o.Deleted = func(string, Why, error) {}
+	}
 	return loop.Entry{Name: name, Aliases: []string{"podgc"}, New: o.new}
 }
 
@@ -80,6 +96,7 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 // deletion is a pod to delete.
 type deletion struct {
 	pod     *podview.Pod
+	why     Why
 	message string // of the condition DisruptionTarget; empty if the pod is only deleted
 }
 
@@ -90,20 +107,22 @@ func (g *collector) collect(ctx context.Context) {
 	for pod := range g.pods.List() {
 		switch {
 		case pod.Node != "" && vanished[pod.Node]:
-			verdicts = append(verdicts, deletion{pod, "PodGC: node no longer exists"})
+			verdicts = append(verdicts, deletion{pod, Orphaned, "PodGC: node no longer exists"})
 		case pod.Node == "" && pod.DeletionTimestamp != nil:
-			verdicts = append(verdicts, deletion{pod, ""})
+			verdicts = append(verdicts, deletion{pod, Unscheduled, ""})
 		case pod.DeletionTimestamp != nil && !pod.Ready && g.outOfService(pod.Node):
-			verdicts = append(verdicts, deletion{pod, "PodGC: node out of service"})
+			verdicts = append(verdicts, deletion{pod, OutOfService, "PodGC: node out of service"})
 		case pod.Finished() && pod.DeletionTimestamp == nil:
 			finished = append(finished, pod)
 		}
 	}
 	for _, pod := range surplus(finished, g.options.Threshold) {
-		verdicts = append(verdicts, deletion{pod, ""})
+		verdicts = append(verdicts, deletion{pod, Surplus, ""})
 	}
 	_, _ = loop.SlowStart(ctx, len(verdicts), func(ctx context.Context, i int) error {
-		if err := g.deletePod(ctx, verdicts[i]); err != nil {
+		err := g.deletePod(ctx, verdicts[i])
+		g.options.Deleted(verdicts[i].pod.Namespace, verdicts[i].why, err)
+		if err != nil {
 			g.log.WarnContext(ctx, "pod not collected", "key", informer.KeyOf(verdicts[i].pod).String(), "err", err)
 		}
 		return nil

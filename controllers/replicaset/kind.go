@@ -25,10 +25,26 @@ type Kind struct {
 	WriteStatus func(ctx context.Context, kube kubernetes.Interface, set *appsv1.ReplicaSet) (version string, err error)
 	// Status removes fields that the kind's status does not have; nil removes none.
 	Status func(*appsv1.ReplicaSetStatus)
+	// Chosen is that of [Options]. It may be nil.
+	Chosen func(ratio float64)
 }
 
-// Entry registers the loop of ReplicaSets.
-var Entry = loop.Entry{Name: replicaSets.Loop, Aliases: []string{"replicaset"}, New: replicaSets.New}
+// Entry is the loop of ReplicaSets, without metrics.
+var Entry = Options{}.Entry()
+
+// Options configure the loop of ReplicaSets.
+type Options struct {
+	// Chosen, if set, is called for each ready pod that is deleted because there are too many, with its age in relation to that of the
+	// youngest ready pod.
+	Chosen func(ratio float64)
+}
+
+// Entry is the loop of ReplicaSets.
+func (o Options) Entry() loop.Entry {
+	kind := replicaSets
+	kind.Chosen = o.Chosen
+	return loop.Entry{Name: kind.Loop, Aliases: []string{"replicaset"}, New: kind.New}
+}
 
 var replicaSets = Kind{
 	GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),

@@ -25,7 +25,11 @@ func (r *controller) resize(ctx context.Context, key loop.Key, rs *appsv1.Replic
 		return r.create(ctx, key, rs, min(missing, burst))
 	case missing < 0:
 		n := min(-missing, burst)
-		return r.upkeep.Delete(ctx, key, rs, choose(active, n, r.family(rs), r.now()))
+		chosen := choose(active, n, r.family(rs), r.now())
+		if r.kind.Chosen != nil {
+			compareAges(chosen, active, r.now(), r.kind.Chosen)
+		}
+		return r.upkeep.Delete(ctx, key, rs, chosen)
 	}
 	return nil
 }

@@ -82,6 +82,25 @@ func magnitude(since, now time.Time) int {
 	return int(math.Log2(float64(age)))
 }
 
+// compareAges reports the age of each chosen pod that is ready, as a multiple of the age of the youngest one of all.
+func compareAges(chosen, all []*podview.Pod, now time.Time, report func(ratio float64)) {
+	var youngest time.Time
+	for _, pod := range all {
+		if pod.Ready && pod.ReadyChanged.After(youngest) {
+			youngest = pod.ReadyChanged.Time
+		}
+	}
+	least := now.Sub(youngest)
+	if youngest.IsZero() || least <= 0 {
+		return // none is ready, or one is since this moment: there is no ratio
+	}
+	for _, pod := range chosen {
+		if pod.Ready && !pod.ReadyChanged.IsZero() {
+			report(float64(now.Sub(pod.ReadyChanged.Time)) / float64(least))
+		}
+	}
+}
+
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:

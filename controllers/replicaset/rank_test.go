@@ -1,6 +1,7 @@
 package replicaset
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -56,5 +57,25 @@ func BenchmarkCountFiveThousandPods(b *testing.B) {
 	}
 	for b.Loop() {
 		count(rs, pods, time.Now())
+	}
+}
+
+func TestAgesAreComparedWithThatOfTheYoungestReadyPod(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	since := func(d time.Duration, ready bool) *podview.Pod {
+		return &podview.Pod{Ready: ready, ReadyChanged: metav1.NewTime(now.Add(-d))}
+	}
+	old, young, unready := since(time.Hour, true), since(20*time.Minute, true), since(time.Second, false)
+	var got []float64
+	report := func(ratio float64) { got = append(got, ratio) }
+	compareAges([]*podview.Pod{old, unready, young}, []*podview.Pod{old, young, unready}, now, report)
+	if !slices.Equal(got, []float64{3, 1}) {
+		t.Errorf("ratios %v", got)
+	}
+	got = nil
+	compareAges([]*podview.Pod{unready}, []*podview.Pod{unready}, now, report)
+	compareAges([]*podview.Pod{old}, []*podview.Pod{old, since(0, true)}, now, report)
+	if len(got) > 0 {
+		t.Errorf("without a youngest pod there are ratios %v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,21 +28,32 @@ const (
 		"No other usage is guaranteed across distributions of Kubernetes clusters."
 )
 
-// Entry is this loop among the others, for certificates in PEM. Without any
-// there is nothing to publish, and the loop does not run.
-func Entry(certificates []byte) loop.Entry {
+// Options configure the loop.
+type Options struct {
+	// Certificates are in PEM. Without any there is nothing to publish, and the loop does not run.
+	Certificates []byte
+	// Synced, if set, is called after each sync of a namespace.
+	Synced func(err error, took time.Duration)
+}
+
+// Entry is this loop among the others.
+func (o Options) Entry() loop.Entry {
+	if o.Synced == nil {
+		o.Synced = func(error, time.Duration) {}
+	}
 	return loop.Entry{
 		Name: name, Aliases: []string{"root-ca-cert-publisher"},
 		New: func(c *loop.Clients) (loop.Runner, error) {
-			if len(certificates) == 0 {
+			if len(o.Certificates) == 0 {
 				return nil, nil
 			}
-			return New(c, certificates), nil
+			return o.new(c), nil
 		},
 	}
 }
 
 type controller struct {
+	Options
 	kube       kubernetes.Interface
 	data       map[string]string
 	namespaces *informer.Shared[*corev1.Namespace]
@@ -49,12 +61,13 @@ type controller struct {
 	writes     loop.Writes
 }
 
-// New returns the loop. Its keys are namespaces.
-func New(c *loop.Clients, certificates []byte) loop.Runner {
+// new returns the loop. Its keys are namespaces.
+func (o Options) new(c *loop.Clients) loop.Runner {
 	named := informer.For(c.Kube.CoreV1().ConfigMaps(""))
 	r := &controller{
+		Options:    o,
 		kube:       c.Kube,
-		data:       map[string]string{file: string(certificates)},
+		data:       map[string]string{file: string(o.Certificates)},
 		namespaces: loop.Informer(c, informer.For(c.Kube.CoreV1().Namespaces())),
 		// Only ConfigMaps of this name are watched.
 		configMaps: informer.Share(c.Informers, named, informer.Options[*corev1.ConfigMap]{
@@ -71,17 +84,25 @@ func New(c *loop.Clients, certificates []byte) loop.Runner {
 }
 
 func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	began := time.Now()
+	err := r.publish(ctx, key)
+	r.Synced(err, time.Since(began))
+	return loop.Result{}, err
+}
+
+// publish creates or restores the ConfigMap of a namespace.
+func (r *controller) publish(ctx context.Context, key loop.Key) error {
 	if err := r.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
+		return err
 	}
 	ns, ok := r.namespaces.Lookup(key)
 	if !ok || ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
 		r.writes.Forget(key)
-		return loop.Result{}, nil
+		return nil
 	}
 	old, ok := r.configMaps.Get(ns.Name, configMap)
 	if ok && maps.Equal(old.Data, r.data) && len(old.BinaryData) == 0 && old.Annotations[noteKey] == noteMessage {
-		return loop.Result{}, nil
+		return nil
 	}
 	wanted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configMap, Namespace: ns.Name}}
 	if ok {
@@ -89,7 +110,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	wanted.Data = r.data
 	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, noteKey, noteMessage)
-	return loop.Result{}, r.write(ctx, key, wanted, ok)
+	return r.write(ctx, key, wanted, ok)
 }
 
 func (r *controller) write(ctx context.Context, key loop.Key, wanted *corev1.ConfigMap, exists bool) error {

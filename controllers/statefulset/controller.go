@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"time"
 
@@ -23,8 +24,26 @@ import (
 
 const name = "statefulset-controller"
 
+// Entry is this loop among the others, without metrics.
+var Entry = Options{}.Entry()
+
+// Options configure the loop.
+type Options struct {
+	// Count, if set, is called with a function that returns how many pods are unavailable. It is for scrapes.
+	Count func(now func() iter.Seq[Unavailable])
+}
+
+// Unavailable says how many pods of a StatefulSet are unavailable, and how many may be during a rolling update.
+type Unavailable struct {
+	Key       loop.Key
+	Policy    appsv1.PodManagementPolicyType
+	Pods, Max int
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"statefulset"}, New: New}
+func (o Options) Entry() loop.Entry {
+	return loop.Entry{Name: name, Aliases: []string{"statefulset"}, New: o.new}
+}
 
 var kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 
@@ -39,8 +58,7 @@ type controller struct {
 	writes   loop.Writes
 }
 
-// New returns the loop.
-func New(c *loop.Clients) (loop.Runner, error) {
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	k := &controller{
 		kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		sets:   loop.Informer(c, informer.For(c.Kube.AppsV1().StatefulSets(""))),
@@ -50,6 +68,9 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	k.history = history.History{
 		Kube: c.Kube, Cache: history.Informer(c), Writes: &k.writes, Kind: kind, HashLabel: "controller.kubernetes.io/hash",
 		Live: k.live,
+	}
+	if o.Count != nil {
+		o.Count(k.unavailable)
 	}
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 5, Sync: k.sync,
@@ -61,6 +82,19 @@ func New(c *loop.Clients) (loop.Runner, error) {
 			loop.Reads(k.claims),
 		},
 	}, nil
+}
+
+// unavailable ranges over the StatefulSets.
+func (k *controller) unavailable() iter.Seq[Unavailable] {
+	return func(yield func(Unavailable) bool) {
+		for set := range k.sets.List() {
+			s := &state{controller: k, set: set}
+			missing := max(0, s.replicas()-int(set.Status.AvailableReplicas))
+			if !yield(Unavailable{informer.KeyOf(set), set.Spec.PodManagementPolicy, missing, s.maxUnavailable()}) {
+				return
+			}
+		}
+	}
 }
 
 func (k *controller) live(ctx context.Context, namespace, name string) (metav1.Object, error) {

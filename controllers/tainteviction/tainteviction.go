@@ -27,10 +27,25 @@ import (
 
 const name = "taint-eviction-controller"
 
+// Entry is this loop among the others, without metrics.
+var Entry = Options{}.Entry()
+
+// Options configure the loop.
+type Options struct {
+	// Evicted, if set, is called when a pod was deleted, with how much later than it had to go.
+	Evicted func(late time.Duration)
+}
+
 // Entry is this loop among the others.
-var Entry = loop.Entry{Name: name, Aliases: []string{"taint-eviction"}, New: New}
+func (o Options) Entry() loop.Entry {
+	if o.Evicted == nil {
+		o.Evicted = func(time.Duration) {}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"taint-eviction"}, New: o.new}
+}
 
 type controller struct {
+	Options
 	kube             kubernetes.Interface
 	recorder         loop.Recorder
 	now              func() time.Time
@@ -39,10 +54,11 @@ type controller struct {
 	pendingEvictions pendingEvictions
 }
 
-// New returns the loop. Its keys are nodes.
-func New(c *loop.Clients) (loop.Runner, error) {
+// new returns the loop. Its keys are nodes.
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	e := &controller{
-		kube: c.Kube, recorder: c.Recorder, now: c.Now,
+		Options: o,
+		kube:    c.Kube, recorder: c.Recorder, now: c.Now,
 		nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
 		pods:  podview.Informer(c),
 	}
@@ -101,7 +117,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		e.announceCancelled(key.Name, nil)
 		return loop.Result{}, nil
 	}
-	var due []*podview.Pod
+	var due []verdict
 	var next time.Duration
 	waiting := map[types.UID]bool{}
 	for pod := range podview.OnNode(e.pods, key.Name) {
@@ -111,7 +127,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		case !ends || !pod.Active():
 		case left <= 0:
 			waiting[pod.UID] = true // until the cache shows that it is gone
-			due = append(due, pod)
+			due = append(due, verdict{pod, at})
 		default:
 			waiting[pod.UID] = true
 			if next == 0 || left < next {
@@ -163,7 +179,14 @@ func tolerationTimes(pod *podview.Pod, taint corev1.Taint) []time.Duration {
 	return slices.Clip(out)
 }
 
-func (e *controller) evict(ctx context.Context, pod *podview.Pod) error {
+// verdict is a pod that has to go, and since when.
+type verdict struct {
+	pod *podview.Pod
+	at  time.Time
+}
+
+func (e *controller) evict(ctx context.Context, v verdict) error {
+	pod := v.pod
 	e.recordEvent(pod, "Marking for deletion Pod %s")
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
@@ -184,6 +207,7 @@ func (e *controller) evict(ctx context.Context, pod *podview.Pod) error {
 	if err != nil {
 		return settled(fmt.Errorf("evict pod %s: %w", informer.KeyOf(pod), err))
 	}
+	e.Evicted(e.now().Sub(v.at))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,17 +27,29 @@ const (
 	signer = "kubernetes.io/kube-apiserver-serving"
 )
 
-// Entry is this loop among the others, for certificates in PEM. Without any there is nothing to publish, and the loop does not run.
-func Entry(certificates []byte) loop.Entry {
+// Options configure the loop.
+type Options struct {
+	// Certificates are in PEM. Without any there is nothing to publish, and the loop does not run.
+	Certificates []byte
+	// Synced, if set, is called after each sync.
+	Synced func(err error, took time.Duration)
+}
+
+// Entry is this loop among the others.
+func (o Options) Entry() loop.Entry {
+	if o.Synced == nil {
+		o.Synced = func(error, time.Duration) {}
+	}
 	return loop.Entry{Name: name, New: func(c *loop.Clients) (loop.Runner, error) {
-		if len(certificates) == 0 {
+		if len(o.Certificates) == 0 {
 			return nil, nil
 		}
-		return New(c, certificates), nil
+		return o.new(c), nil
 	}}
 }
 
 type controller struct {
+	Options
 	kube    kubernetes.Interface
 	wanted  *certificatesv1.ClusterTrustBundle
 	bundles *informer.Shared[*certificatesv1.ClusterTrustBundle]
@@ -45,14 +58,15 @@ type controller struct {
 
 var all = loop.Key{Name: "all"} // all bundles of the signer are handled together
 
-// New returns the loop.
-func New(c *loop.Clients, certificates []byte) loop.Runner {
-	sum := sha256.Sum256(certificates)
+func (o Options) new(c *loop.Clients) loop.Runner {
+	sum := sha256.Sum256(o.Certificates)
 	p := &controller{
+		Options: o,
+
 		kube: c.Kube,
 		wanted: &certificatesv1.ClusterTrustBundle{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s:%x", strings.ReplaceAll(signer, "/", ":"), sum[:12])},
-			Spec:       certificatesv1.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: string(certificates)},
+			Spec:       certificatesv1.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: string(o.Certificates)},
 		},
 		bundles: loop.Informer(c, informer.For(c.Kube.CertificatesV1().ClusterTrustBundles()), loop.Selection{Fields: "spec.signerName=" + signer}),
 	}
@@ -63,11 +77,19 @@ func New(c *loop.Clients, certificates []byte) loop.Runner {
 }
 
 func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	began := time.Now()
+	err := p.keepOne(ctx, key)
+	p.Synced(err, time.Since(began))
+	return loop.Result{}, err
+}
+
+// keepOne publishes the bundle, and deletes others of the signer.
+func (p *controller) keepOne(ctx context.Context, key loop.Key) error {
 	if err := p.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
+		return err
 	}
 	if err := p.publish(ctx, key); err != nil {
-		return loop.Result{}, err
+		return err
 	}
 	var failed error
 	for b := range p.bundles.List() {
@@ -79,7 +101,7 @@ func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 			failed = errors.Join(failed, fmt.Errorf("delete the trust bundle %s: %w", b.Name, err))
 		}
 	}
-	return loop.Result{}, failed
+	return failed
 }
 
 // publish creates or restores the bundle.

@@ -45,7 +45,7 @@ func TestTheServersCACertificatesAreOneTrustBundle(t *testing.T) {
 		looptest.Create(s, "clustertrustbundles", "", &certificatesv1.ClusterTrustBundle{
 			ObjectMeta: metav1.ObjectMeta{Name: "others"}, Spec: certificatesv1.ClusterTrustBundleSpec{TrustBundle: string(other)},
 		})
-		looptest.Start(t, s.Clients(), trustbundle.Entry(mine))
+		looptest.Start(t, s.Clients(), trustbundle.Options{Certificates: mine}.Entry())
 		expect := func(when string) string {
 			t.Helper()
 			time.Sleep(time.Minute)

@@ -76,7 +76,7 @@ func TestRequestsAreCountedUnderKubernetesNames(t *testing.T) {
 	if slices.Sort(requests); !slices.Equal(requests, want) {
 		t.Errorf("requests are counted as %q", requests)
 	}
-	for name, n := range map[string]uint64{"rest_client_request_duration_seconds": 4, "rest_client_request_size_bytes": 4, "rest_client_rate_limiter_duration_seconds": 1} {
+	for name, n := range map[string]uint64{"rest_client_request_duration_seconds": 4, "rest_client_request_size_bytes": 4, "rest_client_response_size_bytes": 3, "rest_client_rate_limiter_duration_seconds": 1} {
 		if counts[name] != n {
 			t.Errorf("%s counts %d, want %d", name, counts[name], n)
 		}

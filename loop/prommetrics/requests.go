@@ -20,13 +20,14 @@ import (
 type Requests struct {
 	requests     *prometheus.CounterVec
 	took, waited *prometheus.HistogramVec
-	size         *prometheus.HistogramVec
+	size, answer *prometheus.HistogramVec
 }
 
 // NewRequests makes the metrics and registers them.
 func NewRequests(r prometheus.Registerer) (*Requests, error) {
 	perVerb := []string{"verb", "host"}
 	seconds := []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60}
+	bytes := []float64{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216}
 	m := &Requests{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rest_client_requests_total", Help: "Number of HTTP requests, by status code, method and host.",
@@ -38,11 +39,13 @@ func NewRequests(r prometheus.Registerer) (*Requests, error) {
 			Name: "rest_client_rate_limiter_duration_seconds", Help: "Seconds that a request waits for the client's rate limit, by verb and host.", Buckets: seconds,
 		}, perVerb),
 		size: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "rest_client_request_size_bytes", Help: "Size of requests' bodies, by verb and host.",
-			Buckets: []float64{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216},
+			Name: "rest_client_request_size_bytes", Help: "Size of requests' bodies, by verb and host.", Buckets: bytes,
+		}, perVerb),
+		answer: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "rest_client_response_size_bytes", Help: "Size of answers that say it ahead, by verb and host. Watches do not.", Buckets: bytes,
 		}, perVerb),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.took, m.waited, m.size} {
+	for _, c := range []prometheus.Collector{m.requests, m.took, m.waited, m.size, m.answer} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}
@@ -73,7 +76,7 @@ type meter struct {
 
 // verb has the counters of one method. Codes are found by their number: 0 means that there was no answer.
 type verb struct {
-	took, waited, size prometheus.Observer
+	took, waited, size, answer prometheus.Observer
 
 	mu    sync.RWMutex // guards codes
 	codes map[int]prometheus.Counter
@@ -93,7 +96,7 @@ func (m *meter) verb(method string) *verb {
 	}
 	v = &verb{
 		took: m.m.took.WithLabelValues(method, m.host), waited: m.m.waited.WithLabelValues(method, m.host),
-		size: m.m.size.WithLabelValues(method, m.host), codes: map[int]prometheus.Counter{},
+		size: m.m.size.WithLabelValues(method, m.host), answer: m.m.answer.WithLabelValues(method, m.host), codes: map[int]prometheus.Counter{},
 	}
 	m.verbs[method] = v
 	return v
@@ -134,5 +137,8 @@ func (t *measured) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.meter.count(method, v, code).Inc()
 	v.took.Observe(time.Since(began).Seconds())
 	v.size.Observe(float64(max(r.ContentLength, 0)))
+	if err == nil && answer.ContentLength >= 0 {
+		v.answer.Observe(float64(answer.ContentLength))
+	}
 	return answer, err
 }

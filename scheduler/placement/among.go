@@ -32,6 +32,7 @@ func (e *Engine) placeAmong(shape *cluster.Shape, names []string, x *Extra) (*cl
 		t.evaluate(i, node)
 		r.evaluate(i)
 	}
+	t.countInto(e.calls)
 	r.settle()
 	for i := range nodes {
 		r.totals.set(i, r.total(i))

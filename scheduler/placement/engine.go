@@ -21,6 +21,7 @@ type Engine struct {
 	related map[*cluster.Shape]*class
 	plain   map[*cluster.Shape]*class // shapes without relations: almost nothing is kept for them
 	clock   uint64                    // counts placements, to find what was used least recently
+	calls   map[Call]uint64           // the calls of rules for tables that are not kept
 }
 
 // class has the results that are kept for a shape.
@@ -38,6 +39,7 @@ func New(state *cluster.State, set *ruleset.Set, random *rand.Rand) *Engine {
 		tables:  make(map[*cluster.Demand]*table),
 		related: make(map[*cluster.Shape]*class),
 		plain:   make(map[*cluster.Shape]*class),
+		calls:   make(map[Call]uint64),
 	}
 }
 
@@ -198,7 +200,9 @@ const (
 func (e *Engine) shrink() {
 	most := max(8, maxCells/max(1, e.state.Slots()))
 	if len(e.tables) > most {
-		evict(e.tables, func(t *table) uint64 { return t.used }, e.clock)
+		if dropped := evict(e.tables, func(t *table) uint64 { return t.used }, e.clock); dropped != nil {
+			dropped.countInto(e.calls)
+		}
 	}
 	if len(e.related) > most {
 		evict(e.related, func(c *class) uint64 { return c.used }, e.clock)
@@ -208,8 +212,8 @@ func (e *Engine) shrink() {
 	}
 }
 
-// evict drops the entry that was used least recently, unless it is in use now.
-func evict[K comparable, V any](entries map[K]V, used func(V) uint64, now uint64) {
+// evict drops the entry that was used least recently, unless it is in use now, and returns it.
+func evict[K comparable, V any](entries map[K]V, used func(V) uint64, now uint64) (dropped V) {
 	var oldest K
 	least := now
 	for key, value := range entries {
@@ -218,6 +222,8 @@ func evict[K comparable, V any](entries map[K]V, used func(V) uint64, now uint64
 		}
 	}
 	if least < now {
+		dropped = entries[oldest]
 		delete(entries, oldest)
 	}
+	return dropped
 }

@@ -21,6 +21,9 @@ type table struct {
 
 	alone *ranking // for shapes without relations
 	used  uint64
+
+	passed  uint64   // how many nodes all filters have admitted
+	refused []uint64 // how many nodes each filter has refused
 }
 
 // tieBits are the bits below a total for the number of pods, so that among equal nodes the emptiest is first.
@@ -41,6 +44,7 @@ var absent = plugin.Verdict{}
 
 func newTable(demand *cluster.Demand, set *ruleset.Set) *table {
 	t := &table{demand: demand, filters: filtersFor(demand, set)}
+	t.refused = make([]uint64, len(t.filters))
 	for _, s := range set.Scores {
 		if ruleset.Skips(s.Plugin, demand) {
 			continue
@@ -122,10 +126,12 @@ func (t *table) filter(node *cluster.Node) *plugin.Verdict {
 	if node == nil || !node.Present {
 		return &absent
 	}
-	for _, f := range t.filters {
+	for i, f := range t.filters {
 		if v := f.Filter(t.demand, node); v != nil {
+			t.refused[i]++
 			return v
 		}
 	}
+	t.passed++
 	return nil
 }

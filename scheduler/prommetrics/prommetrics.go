@@ -5,6 +5,7 @@ package prommetrics
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,9 +23,19 @@ type Metrics struct {
 	pending  *prometheus.GaugeVec
 	preempts prometheus.Counter
 	victims  prometheus.Histogram
+	timedOut prometheus.Counter
+	handled  *prometheus.HistogramVec
+	points   *prometheus.HistogramVec
+	rules    *prometheus.HistogramVec
+
+	evictions evictions
+
+	queues map[string]prometheus.Gauge                // the gauges of pending
+	slis   [mostAttempts + 2]atomic.Pointer[observer] // those of waited by the number of attempts, as far as they were looked up
 
 	mu      sync.RWMutex // guards what follows
 	results map[result]*outcome
+	events  map[string]prometheus.Observer
 	count   func() scheduler.Counts // nil while no scheduler runs
 }
 
@@ -45,12 +56,18 @@ var (
 		"Number of nodes, of pods with a node, and of pods whose node was decided and not seen yet.", []string{"type"}, nil)
 	refused = prometheus.NewDesc("scheduler_unschedulable_pods",
 		"Number of pods without a node, by the plugin that has refused them and the profile. One pod counts for each plugin.", []string{"plugin", "profile"}, nil)
+	incoming = prometheus.NewDesc("scheduler_queue_incoming_pods_total",
+		"Number of pods that have come to a part of the queue, by the event.", []string{"queue", "event"}, nil)
+	evaluated = prometheus.NewDesc("scheduler_plugin_evaluation_total",
+		"Number of calls of a rule for a node. Results are kept, so there are far fewer than pods times nodes.", []string{"plugin", "extension_point", "profile"}, nil)
+	goroutines = prometheus.NewDesc("scheduler_goroutines", "Number of pods that are being bound.", []string{"operation"}, nil)
+	inFlight   = prometheus.NewDesc("scheduler_inflight_events", "Number of pods that were taken from the queue and are not bound yet.", []string{"event"}, nil)
 )
 
 // New makes the metrics and registers them with each registerer.
 func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		results: map[result]*outcome{},
+		results: map[result]*outcome{}, events: map[string]prometheus.Observer{},
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: "scheduler", Name: "schedule_attempts_total",
 			Help: "Number of attempts to schedule pods, by the result.",
@@ -58,7 +75,7 @@ func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 		took: histograms("scheduling_attempt_duration_seconds",
 			"How long in seconds an attempt takes, from its decision to the answer to its binding.", 0.001, 15, "profile", "result"),
 		decided: histogram("scheduling_algorithm_duration_seconds",
-			"How long in seconds it takes to find a node.", prometheus.ExponentialBuckets(1e-6, 2, 20)),
+			"How long in seconds it takes to find a node.", prometheus.ExponentialBuckets(0.001, 2, 15)),
 		tries: histogram("pod_scheduling_attempts",
 			"How many attempts a pod needs to get a node.", prometheus.ExponentialBuckets(1, 2, 5)),
 		waited: histograms("pod_scheduling_sli_duration_seconds",
@@ -73,6 +90,22 @@ func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 		}),
 		victims: histogram("preemption_victims",
 			"How many pods had to leave for one.", prometheus.ExponentialBuckets(1, 2, 7)),
+		timedOut: prometheus.NewCounter(prometheus.CounterOpts{
+			Subsystem: "scheduler", Name: "pod_scheduled_after_flush_total",
+			Help: "How many pods got a node when they were tried again only because they had waited for too long.",
+		}),
+		handled: histograms("event_handling_duration_seconds",
+			"How long in seconds it takes to handle an event of a watch.", 0.0001, 12, "event"),
+		points: histograms("framework_extension_point_duration_seconds",
+			"How long in seconds a pod needs to pass an extension point. Filter includes scoring.", 0.0001, 12, "extension_point", "status", "profile"),
+		rules: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Subsystem: "scheduler", Name: "plugin_execution_duration_seconds", Buckets: prometheus.ExponentialBuckets(0.00001, 1.5, 20),
+			Help: "How long in seconds a call of a rule takes, for one in ten pods.",
+		}, []string{"plugin", "extension_point", "status"}),
+		evictions: newEvictions(), queues: map[string]prometheus.Gauge{},
+	}
+	for _, queue := range []string{"active", "backoff", "unschedulable", "gated"} {
+		m.queues[queue] = m.pending.WithLabelValues(queue)
 	}
 	for _, r := range registerers {
 		if err := r.Register(m); err != nil {
@@ -128,18 +161,27 @@ func (m *Metrics) Decided(took time.Duration) { m.decided.Observe(took.Seconds()
 const mostAttempts = 15
 
 // Bound implements [scheduler.Metrics].
-func (m *Metrics) Bound(attempts int, waited time.Duration) {
-	m.tries.Observe(float64(attempts))
-	label := strconv.Itoa(min(attempts, mostAttempts))
-	if attempts > mostAttempts {
-		label += "+"
+func (m *Metrics) Bound(attempts int, waited time.Duration, timedOut bool) {
+	if timedOut {
+		m.timedOut.Inc()
 	}
-	m.waited.WithLabelValues(label).Observe(waited.Seconds())
+	m.tries.Observe(float64(attempts))
+	at := &m.slis[min(attempts, mostAttempts+1)]
+	o := at.Load()
+	if o == nil {
+		label := strconv.Itoa(min(attempts, mostAttempts))
+		if attempts > mostAttempts {
+			label += "+"
+		}
+		o = &observer{m.waited.WithLabelValues(label)}
+		at.Store(o)
+	}
+	o.Observe(waited.Seconds())
 }
 
 // Pending implements [scheduler.Metrics].
 func (m *Metrics) Pending(queue string, pods int) {
-	m.pending.WithLabelValues(queue).Set(float64(pods))
+	m.queues[queue].Set(float64(pods))
 }
 
 // PreemptionAttempt implements [scheduler.Metrics].
@@ -149,7 +191,10 @@ func (m *Metrics) PreemptionAttempt() { m.preempts.Inc() }
 func (m *Metrics) Preempted(victims int) { m.victims.Observe(float64(victims)) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.attempts, m.took, m.decided, m.tries, m.waited, m.pending, m.preempts, m.victims}
+	return []prometheus.Collector{
+		m.attempts, m.took, m.decided, m.tries, m.waited, m.pending, m.preempts, m.victims, m.timedOut, m.handled, m.points, m.rules,
+		m.evictions.took, m.evictions.number,
+	}
 }
 
 // Describe lists what Collect will send.
@@ -157,8 +202,9 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(out)
 	}
-	out <- cached
-	out <- refused
+	for _, d := range []*prometheus.Desc{cached, refused, incoming, evaluated, goroutines, inFlight} {
+		out <- d
+	}
 }
 
 // Collect sends the metrics.
@@ -179,4 +225,12 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	for by, n := range now.Unschedulable {
 		out <- prometheus.MustNewConstMetric(refused, prometheus.GaugeValue, float64(n), by.Plugin, by.Profile)
 	}
+	for to, n := range now.Incoming {
+		out <- prometheus.MustNewConstMetric(incoming, prometheus.CounterValue, float64(n), to.Queue, to.Event)
+	}
+	for e, n := range now.Evaluations {
+		out <- prometheus.MustNewConstMetric(evaluated, prometheus.CounterValue, float64(n), e.Plugin, e.Point.String(), e.Profile)
+	}
+	out <- prometheus.MustNewConstMetric(goroutines, prometheus.GaugeValue, float64(now.InFlight), "binding")
+	out <- prometheus.MustNewConstMetric(inFlight, prometheus.GaugeValue, float64(now.InFlight), "PodPopped")
 }

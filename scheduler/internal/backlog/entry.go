@@ -20,6 +20,7 @@ type Entry struct {
 	Pod      *cluster.Pod
 	Attempts int
 	Added    time.Time // when it was first seen without a node
+	TimedOut bool      // it is tried again only because it was unschedulable for too long
 	place    place
 	since    time.Time // when it came to its place
 	due      time.Time // when it may leave its place

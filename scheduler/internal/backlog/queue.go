@@ -20,6 +20,7 @@ type Queue struct {
 	groups   map[Group]map[*Entry]struct{}
 	sizes    [inFlight + 1]int
 	sequence uint64
+	incoming incoming
 }
 
 // New returns an empty queue.
@@ -59,35 +60,35 @@ func (q *Queue) Set(pod *cluster.Pod, now time.Time) {
 	if !ok {
 		e = &Entry{Pod: pod, Added: now}
 		q.entries[pod.Key] = e
-		q.admit(e, now)
+		q.admit(e, now, PodAdded)
 		return
 	}
 	old := e.Pod
 	if old.Priority != pod.Priority && e.place == active {
 		q.take(e)
 		e.Pod = pod
-		q.put(e, active, now)
+		q.put(e, active, now, PodUpdated)
 		return
 	}
 	e.Pod = pod
 	switch {
 	case e.place == gated && len(pod.Gates) == 0:
 		q.take(e)
-		q.put(e, active, now)
+		q.put(e, active, now, GatesRemoved)
 	case e.place != gated && e.place != inFlight && len(pod.Gates) > 0:
 		q.take(e)
-		q.put(e, gated, now)
+		q.put(e, gated, now, PodUpdated)
 	case e.place == unschedulable && (old.Shape != pod.Shape || !slices.Equal(old.Claims, pod.Claims)):
-		q.wake(e, now)
+		q.wake(e, now, PodUpdated)
 	}
 }
 
-func (q *Queue) admit(e *Entry, now time.Time) {
+func (q *Queue) admit(e *Entry, now time.Time, because Event) {
 	if len(e.Pod.Gates) > 0 {
-		q.put(e, gated, now)
+		q.put(e, gated, now, because)
 		return
 	}
-	q.put(e, active, now)
+	q.put(e, active, now, because)
 }
 
 // Remove removes a pod that was deleted or has a node.
@@ -114,13 +115,13 @@ func (q *Queue) Pod(key cluster.Key) *cluster.Pod {
 func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 	e := q.active.first()
 	if e == nil {
-		e = q.backoff.first()
-	}
-	if e == nil {
-		return nil, false
+		if e = q.backoff.first(); e == nil {
+			return nil, false
+		}
+		q.incoming[active][TakenEarly]++
 	}
 	q.take(e)
-	q.put(e, inFlight, now)
+	q.put(e, inFlight, now, TakenEarly)
 	e.Attempts++
 	return e, true
 }
@@ -132,7 +133,8 @@ func (q *Queue) Fail(e *Entry, refused ruleset.Bits, now time.Time) {
 	}
 	q.take(e)
 	e.group = Group{SchedulerName: e.Pod.SchedulerName, Shape: e.Pod.Shape, Refused: refused}
-	q.put(e, unschedulable, now)
+	e.TimedOut = false
+	q.put(e, unschedulable, now, AttemptFailed)
 }
 
 // Retry lets a pod in flight back off because of an error.
@@ -142,7 +144,7 @@ func (q *Queue) Retry(e *Entry, now time.Time) {
 	}
 	q.take(e)
 	e.failed = true
-	q.put(e, backingOff, now)
+	q.put(e, backingOff, now, AttemptFailed)
 }
 
 // Unschedulable calls f with each group of unschedulable pods and their number.
@@ -152,16 +154,16 @@ func (q *Queue) Unschedulable(f func(g Group, pods int)) {
 	}
 }
 
-// Wake lets unschedulable pods be tried again: in groups for which may is true, those for which some is true, or all if some
-// is nil.
-func (q *Queue) Wake(now time.Time, may func(Group) bool, some func(*cluster.Pod) bool) {
+// Wake lets unschedulable pods be tried again after an event: in groups for which may is true, those for which some is true, or
+// all if some is nil.
+func (q *Queue) Wake(now time.Time, after Event, may func(Group) bool, some func(*cluster.Pod) bool) {
 	for group, members := range q.groups {
 		if !may(group) {
 			continue
 		}
 		for e := range members {
 			if some == nil || some(e.Pod) {
-				q.wake(e, now)
+				q.wake(e, now, after)
 			}
 		}
 	}
@@ -170,23 +172,23 @@ func (q *Queue) Wake(now time.Time, may func(Group) bool, some func(*cluster.Pod
 // WakeOne lets one pod be tried again, if it is unschedulable.
 func (q *Queue) WakeOne(key cluster.Key, now time.Time) {
 	if e, ok := q.entries[key]; ok && e.place == unschedulable {
-		q.wake(e, now)
+		q.wake(e, now, Activated)
 	}
 }
 
 // wake lets an unschedulable pod be tried again as soon as its back-off ends.
-func (q *Queue) wake(e *Entry, now time.Time) {
+func (q *Queue) wake(e *Entry, now time.Time, after Event) {
 	failed := e.since
 	q.take(e)
 	if len(e.Pod.Gates) > 0 {
-		q.put(e, gated, now)
+		q.put(e, gated, now, after)
 		return
 	}
 	if failed.Add(q.backoffOf(e)).After(now) {
-		q.put(e, backingOff, failed)
+		q.put(e, backingOff, failed, after)
 		return
 	}
-	q.put(e, active, now)
+	q.put(e, active, now, after)
 }
 
 // Advance moves entries that are due. Call it at the time that Next returns; earlier calls do no harm.
@@ -194,11 +196,12 @@ func (q *Queue) Advance(now time.Time) {
 	for _, h := range []*heap{&q.backoff, &q.failed} {
 		for e := h.first(); e != nil && !e.due.After(now); e = h.first() {
 			q.take(e)
-			q.admit(e, now)
+			q.admit(e, now, BackoffEnded)
 		}
 	}
 	for e := q.waiting.first(); e != nil && !e.due.After(now); e = q.waiting.first() {
-		q.wake(e, now)
+		e.TimedOut = true
+		q.wake(e, now, TimedOut)
 	}
 }
 
@@ -221,7 +224,10 @@ func (q *Queue) backoffOf(e *Entry) time.Duration {
 	return min(d, q.options.MaxBackoff)
 }
 
-func (q *Queue) put(e *Entry, to place, now time.Time) {
+func (q *Queue) put(e *Entry, to place, now time.Time, because Event) {
+	if to != inFlight {
+		q.incoming[to][because]++
+	}
 	q.sequence++
 	e.place, e.since, e.sequence = to, now, q.sequence
 	q.sizes[to]++

@@ -2,6 +2,7 @@ package backlog
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -97,13 +98,13 @@ func TestUnschedulablePodsWakeByGroupAndAfterTheirBackoff(t *testing.T) {
 	b, _ := q.Pop(start)
 	q.Fail(a, 1, start)
 	q.Fail(b, 2, start)
-	q.Wake(start.Add(time.Millisecond), func(g Group) bool { return g.Refused == 2 }, nil)
+	q.Wake(start.Add(time.Millisecond), Activated, func(g Group) bool { return g.Refused == 2 }, nil)
 	if s := q.Sizes(); s.Unschedulable != 1 || s.BackingOff != 1 {
 		t.Errorf("%+v", s)
 	}
 	q.Advance(start.Add(time.Second))
 	expect(t, drain(q, start.Add(time.Second)), "b")
-	q.Wake(start.Add(time.Minute), func(g Group) bool { return true }, nil)
+	q.Wake(start.Add(time.Minute), Activated, func(g Group) bool { return true }, nil)
 	expect(t, drain(q, start.Add(time.Minute)), "a")
 }
 
@@ -117,7 +118,31 @@ func TestUnschedulablePodsAreTriedAgainAfterFiveMinutes(t *testing.T) {
 		t.Fatalf("next in %v", next.Sub(start))
 	}
 	q.Advance(next)
-	expect(t, drain(q, next), "a")
+	if !e.TimedOut {
+		t.Error("the pod does not know that it is tried again only because of the time")
+	}
+	again, _ := q.Pop(next)
+	q.Fail(again, 1, next)
+	if again.TimedOut {
+		t.Error("after the attempt the pod still counts as tried because of the time")
+	}
+	all := map[string]uint64{}
+	q.Incoming(func(queue string, because Event, pods uint64) { all[queue+" "+because.String()] = pods })
+	want := map[string]uint64{"active UnschedulablePodAdd": 1, "unschedulable ScheduleAttemptFailure": 2, "active UnschedulableTimeout": 1}
+	if !maps.Equal(all, want) {
+		t.Errorf("pods came as %v, want %v", all, want)
+	}
+}
+
+func TestEachEventHasTheNameOfItsChange(t *testing.T) {
+	for change, name := range map[cluster.Change]string{
+		cluster.NodeAdded: "NodeAdd", cluster.PodGone: "AssignedPodDelete", cluster.PodGone | cluster.PodChanged: "AssignedPodDelete",
+		cluster.NodeGone: "NodeDelete", cluster.VolumeChanged: "PersistentVolumeUpdate", cluster.DriverChanged: "CSINodeUpdate",
+	} {
+		if got := EventOf(change).String(); got != name {
+			t.Errorf("change %d is the event %s, want %s", change, got, name)
+		}
+	}
 }
 
 func TestGatedPodsWaitForTheirGates(t *testing.T) {
@@ -170,7 +195,7 @@ func TestPodsThatBackOffAreTriedEarlyWhileNobodyElseIsThere(t *testing.T) {
 	broken, _ := q.Pop(start)
 	q.Fail(refused, 1, start)
 	q.Retry(broken, start)
-	q.Wake(start, func(Group) bool { return true }, nil)
+	q.Wake(start, Activated, func(Group) bool { return true }, nil)
 	q.Set(pod("fresh"), start)
 	expect(t, drain(q, start), "fresh", "refused")
 	q.Advance(start.Add(time.Second))
@@ -206,7 +231,7 @@ func TestEveryPodIsInExactlyOnePlace(t *testing.T) {
 			}
 			flying = flying[:0]
 		case 6:
-			q.Wake(now, func(Group) bool { return r.IntN(2) == 0 }, nil)
+			q.Wake(now, Activated, func(Group) bool { return r.IntN(2) == 0 }, nil)
 		case 7:
 			now = now.Add(time.Duration(r.IntN(5000)) * time.Millisecond)
 			q.Advance(now)
