@@ -152,6 +152,9 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		n.forget(key)
 		return loop.Result{}, nil
 	}
+	if err := n.label(ctx, key, node); err != nil {
+		return loop.Result{}, err
+	}
 	left := n.left(node)
 	late := n.grace(node) - n.silence(n.grace(node))
 	if left <= late {
