@@ -119,7 +119,7 @@ func TestAPodGoesWhereItsDevicesAre(t *testing.T) {
 		w.pods.Add(claiming("c", "more"))
 		time.Sleep(time.Minute)
 		if log := w.eventLog(); w.nodeOf(t, "c") != "" || !strings.HasSuffix(log[len(log)-1],
-			"FailedScheduling c: 0/3 nodes are available: 3 cannot allocate all claims. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.") {
+			"FailedScheduling c: 0/3 nodes are available: 3 cannot allocate all claims. still not schedulable, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.") {
 			t.Errorf("c is on %q: %q", w.nodeOf(t, "c"), log)
 		}
 		free := w.resourceClaim("large").DeepCopy()

@@ -93,7 +93,7 @@ func TestAPodWithALowerPriorityLeaves(t *testing.T) {
 			t.Errorf("late is on %q", late)
 		}
 		want := []string{
-			"Warning FailedScheduling high: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: found a potential placement for pod on node node, preempting 1 victims",
+			"Warning FailedScheduling high: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node node, preempting 1 victims",
 			"Normal Preempted low: Preempted by pod uid-high on node node",
 		}
 		if got := w.eventLog(); !slices.Equal(got[:2], want) {

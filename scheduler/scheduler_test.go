@@ -57,7 +57,7 @@ func TestPodThatFindsNoNodeIsTriedAgainWhenThereIsRoom(t *testing.T) {
 			t.Fatalf("second is on %q though there is no room", node)
 		}
 		pod, _ := w.Read(t.Context(), cluster.Key{Namespace: "default", Name: "second"})
-		const message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+		const message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
 		if c := pod.Status.Conditions; len(c) != 1 || c[0].Reason != "Unschedulable" || c[0].Message != message {
 			t.Errorf("conditions: %+v", c)
 		}
@@ -177,7 +177,7 @@ func TestHooksAreCalledBeforeBinding(t *testing.T) {
 		want := []string{
 			"Warning FailedScheduling small: binding rejected: volume is not ready",
 			"Normal Scheduled small: Successfully assigned default/small to node",
-			"Warning FailedScheduling large: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+			"Warning FailedScheduling large: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
 		}
 		if got := w.eventLog(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("events:\n%q\nwant\n%q", got, want)
@@ -227,7 +227,7 @@ func TestUsersCanAddAPluginThatReadsAnnotations(t *testing.T) {
 			}
 		}
 		if events := w.eventLog(); !slices.Contains(events,
-			"Warning FailedScheduling pod-4: 0/4 nodes are available: 4 node(s) were in another rack. no new claims to deallocate, preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod.") {
+			"Warning FailedScheduling pod-4: 0/4 nodes are available: 4 node(s) were in another rack. preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod.") {
 			t.Errorf("events: %q", events)
 		}
 	})
@@ -279,7 +279,7 @@ func TestUsersCanAddARuleThatLooksAtTheWholeCluster(t *testing.T) {
 			}
 		}
 		if events := w.eventLog(); !slices.ContainsFunc(events, func(e string) bool {
-			return strings.Contains(e, ": 0/3 nodes are available: 3 node(s) had such a pod. no new claims to deallocate, preemption: ")
+			return strings.Contains(e, ": 0/3 nodes are available: 3 node(s) had such a pod. preemption: ")
 		}) {
 			t.Errorf("events: %q", events)
 		}

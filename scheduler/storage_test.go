@@ -170,7 +170,7 @@ func TestWhatVolumesForbid(t *testing.T) {
 				w.volumes.Add(testVolume("v", "1Gi", "now", "n9"))
 				w.claims.Add(boundTo(testClaim("data", "now"), "v"))
 			},
-			note: "0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+			note: "0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
 		},
 		{
 			name:  "a volume that is gone",
@@ -183,7 +183,7 @@ func TestWhatVolumesForbid(t *testing.T) {
 				w.volumes.Add(testVolume("small", "1Mi", "static", "n1"))
 				w.claims.Add(testClaim("data", "static"))
 			},
-			note: "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+			note: "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
 		},
 		{
 			name: "a volume of another zone",
@@ -209,7 +209,7 @@ func TestWhatVolumesForbid(t *testing.T) {
 				w.volumes.Add(testVolume("v", "1Gi", "now", ""))
 				w.pods.Add(withClaim(running("other", "100m", 100, "n1", 1), "data"))
 			},
-			note: "0/3 nodes are available: 3 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod. no new claims to deallocate, preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
+			note: "0/3 nodes are available: 3 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
 		},
 		{
 			name: "nodes that can attach no more",

@@ -324,8 +324,8 @@ func (t *term) afterFailure(d decision, rule string) (note string, nominated *st
 		return "not found", nil
 	}
 	rescued := t.releaseClaims(d)
-	if last := d.profile.lastRule(); rescued == "" && last != "" && rule == "" {
-		rescued = "no new claims to deallocate"
+	if rescued == "" && rule == "" && d.profile.lastRule() != "" && len(d.pod.Claims) > 0 {
+		rescued = "still not schedulable"
 	}
 	begun := time.Now()
 	note, nominated = t.preempt(d.profile, d.pod, d.cases.extra(), rule != "")

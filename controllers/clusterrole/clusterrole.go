@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
@@ -80,9 +81,7 @@ func (a *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if apiequality.Semantic.DeepEqual(rules, role.Rules) {
 		return loop.Result{}, nil
 	}
-	changed := role.DeepCopy()
-	changed.Rules = rules
-	written, err := a.kube.RbacV1().ClusterRoles().Update(ctx, changed, metav1.UpdateOptions{})
+	written, err := a.write(ctx, role, rules)
 	if apierrors.IsNotFound(err) {
 		return loop.Result{}, nil
 	}
@@ -91,6 +90,22 @@ func (a *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	a.writes.Wrote(key, a.roles, written.ResourceVersion)
 	return loop.Result{}, nil
+}
+
+// write applies rules, as Kubernetes does. An applied configuration without any would leave those that a user has written.
+func (a *controller) write(ctx context.Context, role *rbacv1.ClusterRole, rules []rbacv1.PolicyRule) (*rbacv1.ClusterRole, error) {
+	if len(rules) == 0 {
+		changed := role.DeepCopy()
+		changed.Rules = nil
+		return a.kube.RbacV1().ClusterRoles().Update(ctx, changed, metav1.UpdateOptions{})
+	}
+	wanted := applyrbacv1.ClusterRole(role.Name).WithUID(role.UID)
+	for i := range rules {
+		r := &rules[i]
+		wanted.WithRules(applyrbacv1.PolicyRule().WithAPIGroups(r.APIGroups...).WithResources(r.Resources...).WithResourceNames(r.ResourceNames...).
+			WithVerbs(r.Verbs...).WithNonResourceURLs(r.NonResourceURLs...))
+	}
+	return a.kube.RbacV1().ClusterRoles().Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: name, Force: true})
 }
 
 // rulesFor returns the rules of all roles that a role aggregates.

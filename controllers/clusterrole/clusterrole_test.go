@@ -3,6 +3,7 @@ package clusterrole_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,12 +63,22 @@ func TestRolesHaveTheRulesOfThoseThatTheyAggregate(t *testing.T) {
 			}
 		}
 		expect("pods services", "pods services")
+		reads, err := s.Kube.RbacV1().ClusterRoles().Get(t.Context(), "reads", metav1.GetOptions{})
+		if err != nil || !slices.ContainsFunc(reads.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+			return m.Manager == "clusterrole-aggregation-controller" && m.Operation == metav1.ManagedFieldsOperationApply
+		}) {
+			t.Errorf("the rules are not applied: %v, %v", reads.ManagedFields, err)
+		}
 		looptest.Edit(s, "clusterroles", "", "c", func(r *rbacv1.ClusterRole) { r.Labels["to"] = "mine-view" })
 		expect("pods services nodes", "pods services nodes")
 		_ = s.Kube.RbacV1().ClusterRoles().Delete(t.Context(), "b", metav1.DeleteOptions{})
 		expect("pods nodes", "pods nodes")
 		looptest.Edit(s, "clusterroles", "", "reads", func(r *rbacv1.ClusterRole) { r.Rules = nil })
 		expect("pods nodes", "pods nodes")
+		for _, name := range []string{"a", "c"} {
+			_ = s.Kube.RbacV1().ClusterRoles().Delete(t.Context(), name, metav1.DeleteOptions{})
+		}
+		expect("", "")
 	})
 }
 

@@ -157,6 +157,9 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	began := time.Now()
 	defer func() { n.options.Metrics.Examined(time.Since(began)) }()
+	if err := n.label(ctx, key, node); err != nil {
+		return loop.Result{}, err
+	}
 	left := n.left(node)
 	late := n.grace(node) - n.silence(n.grace(node))
 	if left <= late {

@@ -3,6 +3,7 @@ package nodelifecycle_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -75,6 +76,20 @@ func TestNothingIsEvictedWhenAllNodesFailAtOnce(t *testing.T) {
 			t.Errorf("taints %v", keys)
 		}
 		c.expect("pod")
+	})
+}
+
+func TestANodesLabelsHaveTheirOldNamesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 1)
+		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+			n.Labels = map[string]string{"kubernetes.io/arch": "arm64", "beta.kubernetes.io/arch": "other", "kubernetes.io/os": "linux", "mine": "x"}
+		})
+		c.renew(time.Second, 0)
+		want := map[string]string{"kubernetes.io/arch": "arm64", "beta.kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux", "mine": "x"}
+		if node := looptest.All[corev1.Node](c.server, "nodes")[0]; !maps.Equal(node.Labels, want) {
+			t.Errorf("labels %v", node.Labels)
+		}
 	})
 }
 

@@ -298,6 +298,20 @@ func TestAClaimWaitsForItsFirstConsumer(t *testing.T) {
 	})
 }
 
+func TestADriverMakesTheVolumesOfAProvisionerThatWasPartOfKubernetes(t *testing.T) {
+	inWorld(t, func(w world) {
+		w.class("old", storagev1.VolumeBindingImmediate, func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/aws-ebs" })
+		w.claim("c", "1Gi", "old")
+		w.class("unknown", storagev1.VolumeBindingImmediate, func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/other" })
+		w.claim("d", "1Gi", "unknown")
+		w.pass()
+		if c := w.has("c", "", corev1.ClaimPending); c.Annotations[persistentvolume.StorageProvisioner] != "ebs.csi.aws.com" {
+			t.Errorf("the claim has %v", c.Annotations)
+		}
+		w.told("ProvisioningFailed", "no volume plugin matched name: kubernetes.io/other")
+	})
+}
+
 func TestAClaimWithoutAClassGetsALaterDefaultClass(t *testing.T) {
 	inWorld(t, func(w world) {
 		w.claim("c", "1Gi", "", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil })

@@ -1,6 +1,7 @@
 package persistentvolume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -83,21 +84,33 @@ func (r *controller) tellWhatIsAwaited(claim *corev1.PersistentVolumeClaim) {
 	r.recorder.Eventf(claim, corev1.EventTypeNormal, reason, "%s", message)
 }
 
+// drivers make the volumes of provisioners that were part of Kubernetes.
+var drivers = map[string]string{
+	"kubernetes.io/aws-ebs":         "ebs.csi.aws.com",
+	"kubernetes.io/azure-disk":      "disk.csi.azure.com",
+	"kubernetes.io/azure-file":      "file.csi.azure.com",
+	"kubernetes.io/cinder":          "cinder.csi.openstack.org",
+	"kubernetes.io/gce-pd":          "pd.csi.storage.gke.io",
+	"kubernetes.io/portworx-volume": "pxd.portworx.com",
+	"kubernetes.io/vsphere-volume":  "csi.vsphere.vmware.com",
+}
+
 // requestVolume sets the provisioner annotation of a claim.
 func (r *controller) requestVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	class := r.class(claim)
-	switch {
-	case class == nil:
+	if class == nil {
 		r.recorder.Eventf(claim, corev1.EventTypeWarning, "ProvisioningFailed", "storageclass.storage.k8s.io %q not found", ClassOfClaim(claim))
 		return nil
-	case strings.HasPrefix(class.Provisioner, "kubernetes.io/"):
-		r.recorder.Eventf(claim, corev1.EventTypeWarning, "ProvisioningFailed", "no volume plugin matched name: %s", class.Provisioner)
+	}
+	provisioner := cmp.Or(drivers[class.Provisioner], class.Provisioner)
+	if strings.HasPrefix(provisioner, "kubernetes.io/") {
+		r.recorder.Eventf(claim, corev1.EventTypeWarning, "ProvisioningFailed", "no volume plugin matched name: %s", provisioner)
 		return nil
 	}
-	if claim.Annotations[StorageProvisioner] != class.Provisioner || claim.Annotations[storageProvisionerBeta] != class.Provisioner {
+	if claim.Annotations[StorageProvisioner] != provisioner || claim.Annotations[storageProvisionerBeta] != provisioner {
 		changed := claim.DeepCopy()
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, StorageProvisioner, class.Provisioner)
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, storageProvisionerBeta, class.Provisioner)
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, StorageProvisioner, provisioner)
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, storageProvisionerBeta, provisioner)
 		written, err := r.claimWriter.Update(ctx, changed)
 		if err != nil {
 			if !apierrors.IsConflict(err) {
@@ -108,7 +121,7 @@ func (r *controller) requestVolume(ctx context.Context, claim *corev1.Persistent
 		claim = written
 	}
 	r.recorder.Eventf(claim, corev1.EventTypeNormal, "ExternalProvisioning", "Waiting for a volume to be created either by the external provisioner '%s' "+
-		"or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.", class.Provisioner)
+		"or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.", provisioner)
 	return nil
 }
 
