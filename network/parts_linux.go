@@ -1,9 +1,11 @@
 package network
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/network/dns"
@@ -50,9 +52,21 @@ func (o Options) services() part {
 			return p
 		}
 	}
-	p.runner, p.err = asRunner(services.New(options))
+	proxy, err := asRunner(services.New(options))
+	if p.err = err; err != nil {
+		return p
+	}
+	p.runner = loop.Func(func(ctx context.Context) error {
+		if err := tracked.Apply(); err != nil {
+			o.Logger.WarnContext(ctx, "connection tracking could not be set", "err", err)
+		}
+		return proxy.Run(ctx)
+	})
 	return p
 }
+
+// tracked is how the kernel tracks connections to services, as kube-proxy sets it by default: else it forgets those that one side has closed after a minute.
+var tracked = services.Conntrack{MaxPerCore: 32 << 10, Min: 128 << 10, Established: 24 * time.Hour, CloseWait: time.Hour}
 
 func (o Options) policies() part {
 	p := part{name: "policies"}

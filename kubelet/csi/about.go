@@ -13,14 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// about is the context of a volume, with what the driver wants to know of the pod.
-func (m *mount) about(ctx context.Context) (map[string]string, error) {
-	all := maps.Clone(m.context)
-	if all == nil {
+// tokensKey is where a driver finds the tokens of a pod.
+const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens"
+
+// about is the context of a volume, with what the driver wants to know of the pod, and the secrets for publishing it. The tokens that the driver wants are
+// in one of the two.
+func (m *mount) about(ctx context.Context) (all, secrets map[string]string, err error) {
+	if secrets, err = m.secrets(ctx, m.publishSecret); err != nil {
+		return nil, nil, err
+	}
+	if all = maps.Clone(m.context); all == nil {
 		all = map[string]string{}
 	}
 	if m.options == nil {
-		return all, nil
+		return all, secrets, nil
 	}
 	if told := m.options.Spec.PodInfoOnMount; told != nil && *told {
 		all["csi.storage.k8s.io/pod.name"] = m.pod.Name
@@ -30,14 +36,21 @@ func (m *mount) about(ctx context.Context) (map[string]string, error) {
 		all["csi.storage.k8s.io/ephemeral"] = strconv.FormatBool(m.inline())
 	}
 	if len(m.options.Spec.TokenRequests) == 0 {
-		return all, nil
+		return all, secrets, nil
 	}
 	tokens, err := m.tokens(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all["csi.storage.k8s.io/serviceAccount.tokens"] = tokens
-	return all, nil
+	if hidden := m.options.Spec.ServiceAccountTokenInSecrets; hidden == nil || !*hidden {
+		all[tokensKey] = tokens
+		return all, secrets, nil
+	}
+	if secrets == nil {
+		secrets = map[string]string{}
+	}
+	secrets[tokensKey] = tokens
+	return all, secrets, nil
 }
 
 // issued is a token in the form in which drivers get it.

@@ -15,12 +15,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/millrace/millrace/kubelet/csi"
@@ -38,6 +41,7 @@ type plugin struct {
 	mu      sync.Mutex
 	calls   []string // guarded by mu, as all below
 	context map[string]string
+	secrets map[string]string
 	refuse  error // of unpublishing
 	status  chan *registration.RegistrationStatus
 }
@@ -93,7 +97,7 @@ func (p *plugin) NodeUnstageVolume(_ context.Context, r *csipb.NodeUnstageVolume
 func (p *plugin) NodePublishVolume(_ context.Context, r *csipb.NodePublishVolumeRequest) (*csipb.NodePublishVolumeResponse, error) {
 	p.note("publish:" + r.VolumeId)
 	p.mu.Lock()
-	p.context = r.VolumeContext
+	p.context, p.secrets = r.VolumeContext, r.Secrets
 	p.mu.Unlock()
 	if r.VolumeCapability.GetBlock() != nil {
 		return &csipb.NodePublishVolumeResponse{}, os.WriteFile(r.TargetPath, nil, 0o600)
@@ -372,6 +376,29 @@ func TestAnInlineVolumeIsToldOfItsPod(t *testing.T) {
 	c := w.plugin.context
 	if c["csi.storage.k8s.io/ephemeral"] != "true" || c["csi.storage.k8s.io/pod.name"] != "p-1" || c["size"] != "1" {
 		t.Errorf("the driver was told %v", c)
+	}
+}
+
+// TestTokensAreWhereTheDriverWantsThem: what is in the context of a volume may be logged.
+func TestTokensAreWhereTheDriverWantsThem(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		w := start(t)
+		w.kube.PrependReactor("create", "serviceaccounts", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "t"}}, nil
+		})
+		w.attaches(false, func(s *storagev1.CSIDriverSpec) {
+			s.TokenRequests = []storagev1.TokenRequest{{Audience: "vault"}}
+			s.ServiceAccountTokenInSecrets = &hidden
+		})
+		w.mount("1")
+		const key = "csi.storage.k8s.io/serviceAccount.tokens"
+		in, not := w.plugin.context, w.plugin.secrets
+		if hidden {
+			in, not = not, in
+		}
+		if not[key] != "" || !strings.HasPrefix(in[key], `{"vault":{"token":"t"`) {
+			t.Errorf("hidden %v: the context is %v, the secrets are %v", hidden, w.plugin.context, w.plugin.secrets)
+		}
 	}
 }
 

@@ -178,11 +178,7 @@ func (m *mount) stage(ctx context.Context) (string, error) {
 }
 
 func (m *mount) publish(ctx context.Context, staging, target string) error {
-	secrets, err := m.secrets(ctx, m.publishSecret)
-	if err != nil {
-		return err
-	}
-	about, err := m.about(ctx)
+	about, secrets, err := m.about(ctx)
 	if err != nil {
 		return err
 	}

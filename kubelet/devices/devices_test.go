@@ -398,6 +398,7 @@ func TestADriverWithoutACommonVersionIsRefused(t *testing.T) {
 	}
 	p := pod("p", "x")
 	w.claim("x", p)
+	defer w.release(p) // which needs no driver, because none was asked
 	if err := w.devices.Prepare(t.Context(), p); err == nil || !strings.Contains(err.Error(), "DRA driver gpu.example.com is not registered") {
 		t.Errorf("the error is %v", err)
 	}

@@ -68,6 +68,11 @@ func (d *Devices) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	slices.SortFunc(claims, func(a, b *resourcev1.ResourceClaim) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	claims = slices.CompactFunc(claims, func(a, b *resourcev1.ResourceClaim) bool { return a.UID == b.UID })
 	for _, c := range claims {
+		if err := d.haveDrivers(c); err != nil {
+			return err
+		}
+	}
+	for _, c := range claims {
 		defer d.busy.lock(c.UID)()
 	}
 	for _, c := range claims {
@@ -98,6 +103,16 @@ func (d *Devices) claimFor(ctx context.Context, pod *corev1.Pod, u use) (*resour
 		return nil, fmt.Errorf("pod %s(%s) is not allowed to use ResourceClaim %s(%s)", pod.Name, pod.UID, c.Name, c.UID)
 	}
 	return c, nil
+}
+
+// haveDrivers checks that the drivers of a claim are there before anything is noted. Else the pod could not be deleted until they are.
+func (d *Devices) haveDrivers(c *resourcev1.ResourceClaim) error {
+	for i := range c.Status.Allocation.Devices.Results {
+		if _, err := d.find(c.Status.Allocation.Devices.Results[i].Driver); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin notes that a pod uses a claim, before any driver hears of it.

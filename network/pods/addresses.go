@@ -100,6 +100,9 @@ func (a addresses) forEach(f func(address netip.Addr, owner string) error) error
 			continue
 		}
 		owner, failed := os.ReadFile(a.file(address))
+		if errors.Is(failed, fs.ErrNotExist) {
+			continue // freed meanwhile
+		}
 		if failed != nil {
 			return failed
 		}
