@@ -1,10 +1,6 @@
 package dns
 
-import (
-	"context"
-
-	"github.com/millrace/millrace/loop"
-)
+import "context"
 
 // Listen listens for both protocols on the same port.
 var Listen = listen
@@ -12,25 +8,26 @@ var Listen = listen
 // Aliases is how many CNAMEs are followed for one question.
 const Aliases = maxAliases
 
-// WaitSynced waits until the informers have synced.
-func (s *Server) WaitSynced(ctx context.Context) error {
-	v := s.zone.view
-	for _, c := range []loop.Cache{v.services, v.endpoints, v.namespaces} {
-		if err := c.Synced(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // WaitServices waits until the server's informer has a version of the services.
 func (s *Server) WaitServices(ctx context.Context, version string) error {
 	return s.zone.services.WaitFor(ctx, version)
 }
 
-// WaitSlices waits until the server's informer has a version of the slices.
-func (s *Server) WaitSlices(ctx context.Context, version string) error {
-	return s.zone.endpoints.WaitFor(ctx, version)
+// WaitSlices waits until the server's informer has a version of the slices that it selects: those that are marked as slices of headless
+// services, or those that somebody else than Kubernetes' controller has made.
+func (s *Server) WaitSlices(ctx context.Context, version string, marked bool) error {
+	if marked {
+		return s.zone.slices[0].WaitFor(ctx, version)
+	}
+	return s.zone.slices[1].WaitFor(ctx, version)
+}
+
+// Slices is how many slices the server has.
+func (s *Server) Slices() (n int) {
+	for _, one := range s.zone.slices {
+		n += one.Len()
+	}
+	return n
 }
 
 // Probe reports whether a server forwards to this one.
