@@ -1,6 +1,11 @@
 package dns
 
-import "context"
+import (
+	"context"
+	"testing"
+
+	wire "github.com/miekg/dns"
+)
 
 // Listen listens for both protocols on the same port.
 var Listen = listen
@@ -33,4 +38,9 @@ func (s *Server) Slices() (n int) {
 // Probe reports whether a server forwards to this one.
 func (s *Server) Probe(ctx context.Context, address string) bool {
 	return s.probes.probe(ctx, &upstream{address: address})
+}
+
+// Answer answers one request that needs no upstream server.
+func (s *Server) Answer(t testing.TB, request *wire.Msg) *wire.Msg {
+	return s.newAnswerer().ask(t, request)
 }
