@@ -36,7 +36,7 @@ type growth struct{ usual, burst uint64 }
 var (
 	serverGrowth = growth{usual: 16 << 20, burst: 48 << 20}
 	// frugalGrowth is for programs whose usual work makes hardly any garbage.
-	frugalGrowth = growth{usual: 4 << 20, burst: 4 << 20}
+	frugalGrowth = growth{usual: 2 << 20, burst: 2 << 20}
 )
 
 const (

@@ -44,7 +44,12 @@ func dnsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return loop.Run(ctx, clients, server, tells, loop.Func(tidy))
+			return loop.Run(ctx, clients, server, tells, loop.Func(tidy), loop.Func(func(ctx context.Context) error {
+				if server.Synced(ctx) == nil {
+					giveBack(nil) // what the lists needed: from now on there is hardly any garbage
+				}
+				return nil
+			}))
 		}),
 	}
 	f.add(c)

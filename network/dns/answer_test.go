@@ -31,7 +31,7 @@ func filled(t testing.TB, objects ...runtime.Object) *answerer {
 			t.Error(err)
 		}
 	})
-	if err := server.WaitSynced(ctx); err != nil {
+	if err := server.Synced(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return server.newAnswerer()

@@ -2,8 +2,9 @@ package dns
 
 import (
 	"context"
+	"testing"
 
-	"github.com/millrace/millrace/loop"
+	wire "github.com/miekg/dns"
 )
 
 // Listen listens for both protocols on the same port.
@@ -12,28 +13,34 @@ var Listen = listen
 // Aliases is how many CNAMEs are followed for one question.
 const Aliases = maxAliases
 
-// WaitSynced waits until the informers have synced.
-func (s *Server) WaitSynced(ctx context.Context) error {
-	v := s.zone.view
-	for _, c := range []loop.Cache{v.services, v.endpoints, v.namespaces} {
-		if err := c.Synced(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // WaitServices waits until the server's informer has a version of the services.
 func (s *Server) WaitServices(ctx context.Context, version string) error {
 	return s.zone.services.WaitFor(ctx, version)
 }
 
-// WaitSlices waits until the server's informer has a version of the slices.
-func (s *Server) WaitSlices(ctx context.Context, version string) error {
-	return s.zone.endpoints.WaitFor(ctx, version)
+// WaitSlices waits until the server's informer has a version of the slices that it selects: those that are marked as slices of headless
+// services, or those that somebody else than Kubernetes' controller has made.
+func (s *Server) WaitSlices(ctx context.Context, version string, marked bool) error {
+	if marked {
+		return s.zone.slices[0].WaitFor(ctx, version)
+	}
+	return s.zone.slices[1].WaitFor(ctx, version)
+}
+
+// Slices is how many slices the server has.
+func (s *Server) Slices() (n int) {
+	for _, one := range s.zone.slices {
+		n += one.Len()
+	}
+	return n
 }
 
 // Probe reports whether a server forwards to this one.
 func (s *Server) Probe(ctx context.Context, address string) bool {
 	return s.probes.probe(ctx, &upstream{address: address})
+}
+
+// Answer answers one request that needs no upstream server.
+func (s *Server) Answer(t testing.TB, request *wire.Msg) *wire.Msg {
+	return s.newAnswerer().ask(t, request)
 }

@@ -20,7 +20,7 @@ func (z *zone) reverse(name string, kind uint16, into []record) found {
 		return q.pointer([]string{s.name + "." + s.namespace + ".svc." + z.domain})
 	}
 	var names []string
-	for slice := range z.endpoints.By(endpointsByAddress, address.String()) {
+	for slice := range z.endpointsBy(endpointsByAddress, address.String()) {
 		namespace, name, _ := strings.Cut(slice.service, "/")
 		if s, ok := z.services.Get(namespace, name); !ok || !s.headless {
 			continue

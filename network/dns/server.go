@@ -125,6 +125,20 @@ func (s *Server) Addresses(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
+// Synced waits until names of the cluster are answered.
+func (s *Server) Synced(ctx context.Context) error {
+	caches := []loop.Cache{s.zone.services, s.zone.namespaces}
+	for _, c := range s.zone.slices {
+		caches = append(caches, c)
+	}
+	for _, c := range caches {
+		if err := c.Synced(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // listen listens on all addresses, or on none.
 func (s *Server) listen(ctx context.Context) error {
 	for _, address := range s.options.Listen {

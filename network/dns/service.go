@@ -68,7 +68,7 @@ func (q question) host(s *service, host string) found {
 // targets ranges over the ready endpoints of a service and their ports.
 func (q question) targets(s *service) func(yield func(target, []port) bool) {
 	return func(yield func(target, []port) bool) {
-		for slice := range q.endpoints.By(endpointsByService, s.namespace+"/"+s.name) {
+		for slice := range q.endpointsBy(endpointsByService, s.namespace+"/"+s.name) {
 			for _, t := range slice.targets {
 				if !yield(t, slice.ports) {
 					return

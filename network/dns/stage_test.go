@@ -52,7 +52,7 @@ func newStage(t testing.TB, o dns.Options) *stage {
 		}
 	})
 	s.address = s.listening(ctx)
-	if err := s.server.WaitSynced(ctx); err != nil {
+	if err := s.server.Synced(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -89,13 +89,13 @@ func (s *stage) slice(service string, family discoveryv1.AddressType, ports []di
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.server.WaitSlices(s.Context(), got.ResourceVersion); err != nil {
+	if err := s.server.WaitSlices(s.Context(), got.ResourceVersion, false); err != nil {
 		s.Fatal(err)
 	}
 }
 
 // managed creates a slice with one endpoint like the controller's for services with a selector; marked is its label for headless
-// services.
+// services. Without it the server does not read the slice.
 func (s *stage) managed(service, address string, marked bool) {
 	s.Helper()
 	labels := map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}
@@ -109,7 +109,10 @@ func (s *stage) managed(service, address string, marked bool) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.server.WaitSlices(s.Context(), got.ResourceVersion); err != nil {
+	if !marked {
+		return
+	}
+	if err := s.server.WaitSlices(s.Context(), got.ResourceVersion, true); err != nil {
 		s.Fatal(err)
 	}
 }

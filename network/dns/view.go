@@ -1,7 +1,7 @@
 package dns
 
 import (
-	"cmp"
+	"iter"
 	"net/netip"
 	"strings"
 
@@ -51,28 +51,57 @@ var (
 // view has the informers that the zone reads.
 type view struct {
 	services   *informer.Shared[*service]
-	endpoints  *informer.Shared[*endpoints]
+	slices     []*informer.Shared[*endpoints]
 	namespaces *informer.Shared[struct{}]
 }
 
 func newView(c *loop.Clients) view {
 	paged := watchlist.DoesClientNotSupportWatchListSemantics(c.Kube)
-	return view{
+	v := view{
 		services: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Services("")), serviceOf, informer.Options[*service]{
 			Name: "dns services", Logger: c.Log, DisableStreaming: paged,
 			Indexes: []*informer.Index[*service]{serviceByAddress},
 		}),
-		endpoints: informer.ShareProjection(c.Informers, informer.For(c.Kube.DiscoveryV1().EndpointSlices("")), endpointsOf, informer.Options[*endpoints]{
-			Name: "dns endpoints", Logger: c.Log, DisableStreaming: paged,
-			Indexes: []*informer.Index[*endpoints]{endpointsByService, endpointsByAddress},
-		}),
 		namespaces: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Namespaces()), func(*corev1.Namespace) struct{} { return struct{}{} },
 			informer.Options[struct{}]{Name: "dns namespaces", Logger: c.Log, DisableStreaming: paged}),
 	}
+	for _, selector := range sliceSelectors {
+		v.slices = append(v.slices, informer.ShareProjection(c.Informers, informer.For(c.Kube.DiscoveryV1().EndpointSlices("")), endpointsOf, informer.Options[*endpoints]{
+			Name: "dns endpoints", Logger: c.Log, DisableStreaming: paged, LabelSelector: selector,
+			Indexes: []*informer.Index[*endpoints]{endpointsByService, endpointsByAddress},
+		}))
+	}
+	return v
+}
+
+// sliceSelectors select the slices whose endpoints have names. Those of services with a cluster IP have none: in a large cluster these are
+// nearly all slices, and they change most often. Only Kubernetes' controller is trusted to label the slices of headless services. No
+// selector can say "or", so there are two, and a slice has only one of them.
+var sliceSelectors = []string{
+	corev1.IsHeadlessService,
+	"!" + corev1.IsHeadlessService + "," + discoveryv1.LabelManagedBy + "!=endpointslice-controller.k8s.io",
 }
 
 func (v view) ready() bool {
-	return v.services.HasSynced() && v.endpoints.HasSynced() && v.namespaces.HasSynced()
+	for _, s := range v.slices {
+		if !s.HasSynced() {
+			return false
+		}
+	}
+	return v.services.HasSynced() && v.namespaces.HasSynced()
+}
+
+// endpointsBy ranges over the slices under a value of an index.
+func (v view) endpointsBy(index *informer.Index[*endpoints], value string) iter.Seq[*endpoints] {
+	return func(yield func(*endpoints) bool) {
+		for _, s := range v.slices {
+			for e := range s.By(index, value) {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func serviceOf(s *corev1.Service) *service {
@@ -95,7 +124,7 @@ func serviceOf(s *corev1.Service) *service {
 
 func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 	out := &endpoints{service: s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]}
-	if s.AddressType == discoveryv1.AddressTypeFQDN || belongsToAddress(s) {
+	if s.AddressType == discoveryv1.AddressTypeFQDN {
 		return out
 	}
 	for _, e := range s.Endpoints {
@@ -129,16 +158,6 @@ func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 	return out
 }
 
-// controllerName is the controller that makes the slices of services with a selector.
-const controllerName = "endpointslice-controller.k8s.io"
-
-// belongsToAddress reports whether a slice belongs to a service with a cluster IP. Its endpoints have no names, and in a large
-// cluster these are nearly all endpoints. Only Kubernetes' controller is trusted to label the slices of headless services.
-func belongsToAddress(s *discoveryv1.EndpointSlice) bool {
-	_, headless := s.Labels[corev1.IsHeadlessService]
-	return !headless && s.Labels[discoveryv1.LabelManagedBy] == controllerName
-}
-
 func (e *endpoints) addresses() []string {
 	out := make([]string, len(e.targets))
 	for i, t := range e.targets {
@@ -147,9 +166,15 @@ func (e *endpoints) addresses() []string {
 	return out
 }
 
-// protocol is the protocol's label in the zone, without the underscore.
+// protocol is the protocol's label in the zone, without the underscore. The result is not allocated: every port of every service has one.
 func protocol(p corev1.Protocol) string {
-	return strings.ToLower(string(cmp.Or(p, corev1.ProtocolTCP)))
+	switch p {
+	case corev1.ProtocolUDP:
+		return "udp"
+	case corev1.ProtocolSCTP:
+		return "sctp"
+	}
+	return "tcp"
 }
 
 // dashed returns the label of an address: 10.1.2.3 is 10-1-2-3, 2001:db8::1 is 2001-db8--1.

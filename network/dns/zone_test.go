@@ -70,8 +70,11 @@ func TestEndpointsOfAServiceWithAnAddressHaveNoReverseName(t *testing.T) {
 func TestEndpointsAreKeptOnlyOfServicesThatNeedThem(t *testing.T) {
 	s := newStage(t, dns.Options{})
 	s.service("db", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone})
-	s.managed("db", "10.1.0.1", true)
 	s.managed("db", "10.1.0.2", false)
+	s.managed("db", "10.1.0.1", true)
+	if n := s.server.Slices(); n != 2 { // and that of the API server
+		s.Errorf("the server has %d slices, want 2", n)
+	}
 	s.expect("db.default.svc.cluster.local.", wire.TypeA, wire.RcodeSuccess, "10.1.0.1")
 }
 
