@@ -36,45 +36,14 @@ func (c *Cluster) startLoops(context.Context) error {
 	if len(c.options.Controllers) == 0 && c.options.NoScheduler && c.options.Nodes == 0 && c.options.Runtime == "" {
 		return nil
 	}
-	config := c.InProcess()
-	config.Transport = otherwise{controllerUser, config.Transport} // discovery makes contexts of its own, without a user
-	requests, err := requestmetrics.NewRequests(c.metrics.Registry)
+	clients, err := c.loopClients()
 	if err != nil {
 		return err
-	}
-	requests.Measure(config)
-	clients, err := loop.NewClients(config, c.options.Logger)
-	if err != nil {
-		return err
-	}
-	if clients.Metrics, err = prommetrics.New(c.metrics.Registry); err != nil {
-		return err
-	}
-	if c.options.Listen == noPort {
-		clients.SetAlone()
 	}
 	var runners []loop.Runner
 	if len(c.options.Controllers) > 0 {
-		authority := c.certificates.keys.Keys().Authority
-		o := controllers.Options{RootCA: authority.CertPEM, Signing: signing.Signing{Authority: func() (signing.Authority, error) {
-			return signing.Authority{Certificate: authority.Certificate, Key: authority.Key}, nil
-		}}}
-		o.Making.Key = c.certificates.signing
-		if err := loopmetrics.Measure(&o, c.metrics.Registry); err != nil {
-			return err
-		}
-		if c.options.Nodes > 0 || c.options.Runtime != "" {
-			o.Volumes.Class = "standard"
-		}
-		o.Balancers.Reserved = []int32{int32(c.port()), kubeletPort}
-		if o.Ranges.ClusterCIDRs, err = podRanges(c.options.PodRange); err != nil {
-			return err
-		}
-		group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(o), Select: c.options.Controllers, Identify: asAccount}
-		if group.Runs, err = loopmetrics.Runs(c.metrics.Registry, controllers.Program); err != nil {
-			return err
-		}
-		if _, err := loop.Select(group.Entries, group.Select); err != nil {
+		group, err := c.controllers(clients)
+		if err != nil {
 			return err
 		}
 		runners = append(runners, group)
@@ -96,6 +65,54 @@ func (c *Cluster) startLoops(context.Context) error {
 		return loop.Run(auth.WithUser(ctx, controllerUser), clients, runners...)
 	})
 	return nil
+}
+
+// loopClients returns the clients of all loops, which are measured.
+func (c *Cluster) loopClients() (*loop.Clients, error) {
+	config := c.InProcess()
+	config.Transport = otherwise{controllerUser, config.Transport} // discovery makes contexts of its own, without a user
+	requests, err := requestmetrics.NewRequests(c.metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	requests.Measure(config)
+	clients, err := loop.NewClients(config, c.options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if clients.Metrics, err = prommetrics.New(c.metrics.Registry); err != nil {
+		return nil, err
+	}
+	if c.options.Listen == noPort {
+		clients.SetAlone()
+	}
+	return clients, nil
+}
+
+// controllers returns the selected loops.
+func (c *Cluster) controllers(clients *loop.Clients) (*loop.Group, error) {
+	authority := c.certificates.keys.Keys().Authority
+	o := controllers.Options{RootCA: authority.CertPEM, Signing: signing.Signing{Authority: func() (signing.Authority, error) {
+		return signing.Authority{Certificate: authority.Certificate, Key: authority.Key}, nil
+	}}}
+	o.Making.Key = c.certificates.signing
+	if err := loopmetrics.Measure(&o, c.metrics.Registry); err != nil {
+		return nil, err
+	}
+	if c.options.Nodes > 0 || c.options.Runtime != "" {
+		o.Volumes.Class = "standard"
+	}
+	o.Balancers.Reserved = []int32{int32(c.port()), kubeletPort}
+	var err error
+	if o.Ranges.ClusterCIDRs, err = podRanges(c.options.PodRange); err != nil {
+		return nil, err
+	}
+	group := &loop.Group{Clients: clients.As(controllers.Program), Entries: controllers.All(o), Select: c.options.Controllers, Identify: asAccount}
+	if group.Runs, err = loopmetrics.Runs(c.metrics.Registry, controllers.Program); err != nil {
+		return nil, err
+	}
+	_, err = loop.Select(group.Entries, group.Select)
+	return group, err
 }
 
 // nodes returns the hollow nodes and this machine's node.

@@ -56,31 +56,61 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.openCertificates(); err != nil {
 		return err
 	}
-	s, err := c.openStore(ctx)
+	s, reg, cache, err := c.startStorage(ctx)
 	if err != nil {
 		return err
+	}
+	if err := c.prepare(ctx, reg); err != nil {
+		return err
+	}
+	if err := c.startExtensions(ctx, reg, cache); err != nil {
+		return err
+	}
+	if err := c.serve(listener, reg, cache); err != nil {
+		return err
+	}
+	if err := c.keepEndpoints(s); err != nil {
+		return err
+	}
+	if err := c.startLoops(ctx); err != nil {
+		return err
+	}
+	c.opened("shutdown delay", c.delayEnd) // it is stopped first
+	return nil
+}
+
+// startStorage starts all that is between a request and the disk.
+func (c *Cluster) startStorage(ctx context.Context) (store.Store, *registry.Registry, *watchcache.Cache, error) {
+	s, err := c.openStore(ctx)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	s = seam.Wrap(ctx, s)
 	c.opened("store", s.Close)
 	kept, err := c.encrypted(ctx, s)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	reg, cache, alloc, err := c.newRegistry(kept)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	c.run("watch cache", cache.Run)
 	if every := c.options.CompactEvery; every >= 0 {
 		c.run("compaction", func(ctx context.Context) error { return store.RunCompaction(ctx, s, every, cache.Compacted) })
 	}
 	if err := c.waitForCache(ctx, cache); err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	if err := alloc.Prepare(ctx); err != nil {
-		return fmt.Errorf("prepare the addresses of services: %w", err)
+		return nil, nil, nil, fmt.Errorf("prepare the addresses of services: %w", err)
 	}
 	c.run("addresses and ports of services", alloc.Run)
+	return s, reg, cache, nil
+}
+
+// prepare makes the objects that a cluster begins with.
+func (c *Cluster) prepare(ctx context.Context, reg *registry.Registry) error {
 	if err := bootstrap(ctx, reg, c.options.ServiceRange, c.port()); err != nil {
 		return err
 	}
@@ -95,9 +125,11 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.run("flow control objects", flows.Run)
-	if err := c.follow(ctx, c.permissions); err != nil {
-		return err
-	}
+	return c.follow(ctx, c.permissions)
+}
+
+// startExtensions starts what follows the objects that change the API itself.
+func (c *Cluster) startExtensions(ctx context.Context, reg *registry.Registry, cache *watchcache.Cache) (err error) {
 	if c.definitions, err = custom.New(custom.Options{Registry: reg, Fresh: cache.Fresh, Webhooks: c.extensions.client, Logger: c.options.Logger}); err != nil {
 		return err
 	}
@@ -108,20 +140,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.divide(ctx, reg); err != nil {
 		return err
 	}
-	if err := c.aggregate(ctx, reg); err != nil {
-		return err
-	}
-	if err := c.serve(listener, reg, cache); err != nil {
-		return err
-	}
-	if err := c.keepEndpoints(s); err != nil {
-		return err
-	}
-	if err := c.startLoops(ctx); err != nil {
-		return err
-	}
-	c.opened("shutdown delay", c.delayEnd) // it is stopped first
-	return nil
+	return c.aggregate(ctx, reg)
 }
 
 // delayEnd lets the server say for a while that it is not ready, before anything of it ends.

@@ -86,17 +86,9 @@ func (f *controllersFlags) run(ctx context.Context, c *cobra.Command) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	options, err := f.loopFlags.options()
+	options, err := f.options()
 	if err != nil {
 		return err
-	}
-	if options.Signing, err = f.signing.signing(); err != nil {
-		return err
-	}
-	if f.signingKey != "" {
-		if options.Making.Key, err = pki.ReadSigner(f.signingKey); err != nil {
-			return fmt.Errorf("--service-account-private-key-file: %w", err)
-		}
 	}
 	if f.ownAccounts {
 		f.adapt = func(config *rest.Config) error {
@@ -121,26 +113,45 @@ func (f *controllersFlags) run(ctx context.Context, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := loopmetrics.Measure(&options, told.metrics); err != nil {
+	group := &loop.Group{Clients: clients.As(controllers.Program), Select: words, Identify: loop.WithName}
+	if err := measure(group, &options, election, told); err != nil {
 		return err
 	}
-	runs, err := loopmetrics.Runs(told.metrics, controllers.Program)
-	if err != nil {
-		return err
-	}
-	if election, err = measured(election, told.metrics); err != nil {
-		return err
+	if len(words) > 0 { // an empty list runs none
+		group.Entries = f.entries(options)
 	}
 	tells, err := f.secure.serve(ctx, clients, config.CAData, told)
 	if err != nil {
 		return err
 	}
-	group := &loop.Group{
-		Clients: clients.As(controllers.Program), Entries: f.entries(options), Select: words, Election: election, Identify: loop.WithName,
-		Runs: runs,
-	}
-	if len(words) == 0 {
-		group.Entries = nil // an empty list runs none
-	}
 	return loop.Run(ctx, clients, group, tells)
+}
+
+// options returns the options of the loops that need no client.
+func (f *controllersFlags) options() (controllers.Options, error) {
+	options, err := f.loopFlags.options()
+	if err != nil {
+		return options, err
+	}
+	if options.Signing, err = f.signing.signing(); err != nil {
+		return options, err
+	}
+	if f.signingKey != "" {
+		if options.Making.Key, err = pki.ReadSigner(f.signingKey); err != nil {
+			return options, fmt.Errorf("--service-account-private-key-file: %w", err)
+		}
+	}
+	return options, nil
+}
+
+// measure adds metrics to the loops and to their election.
+func measure(group *loop.Group, options *controllers.Options, election *loop.Election, told *telling) (err error) {
+	if err := loopmetrics.Measure(options, told.metrics); err != nil {
+		return err
+	}
+	if group.Runs, err = loopmetrics.Runs(told.metrics, controllers.Program); err != nil {
+		return err
+	}
+	group.Election, err = measured(election, told.metrics)
+	return err
 }
