@@ -119,10 +119,15 @@ func (j *controller) measure(p *plan) {
 	}
 }
 
-// observeEnd counts pods that end with the finalizer, and those that lose it afterwards.
+// observeEnd counts pods that end with the finalizer, and those that lose it afterwards. One change may be both.
 func (j *controller) observeEnd(before, after *podview.Pod) {
-	was, is := before != nil && before.Finished() && isTracked(before), after != nil && after.Finished() && isTracked(after)
-	if was != is {
+	had := before != nil && isTracked(before)
+	was, is := had && before.Finished(), after != nil && after.Finished() && isTracked(after)
+	switch {
+	case was != is:
 		j.metrics.Tracked(is)
+	case had && !was && after != nil && after.Finished():
+		j.metrics.Tracked(true)
+		j.metrics.Tracked(false)
 	}
 }
