@@ -26,6 +26,7 @@ const (
 // bind carries out a decision. The pod counts on its node until the outcome is known.
 func (t *term) bind(ctx context.Context, d decision) {
 	end, err := t.carryOut(ctx, d)
+	ended := time.Now()
 	t.mu.Lock()
 	switch end {
 	case bound:
@@ -44,8 +45,8 @@ func (t *term) bind(ctx context.Context, d decision) {
 	switch end {
 	case bound:
 		t.reporter.scheduled(d.pod, d.node)
-		t.options.Metrics.Attempt(d.profile.SchedulerName, Scheduled, time.Since(d.begun))
-		t.options.Metrics.Bound(d.entry.Attempts, time.Since(d.entry.Added), d.entry.TimedOut)
+		t.options.Metrics.Attempt(d.profile.SchedulerName, Scheduled, ended.Sub(d.begun))
+		t.options.Metrics.Bound(d.entry.Attempts, ended.Sub(d.entry.Added), d.entry.TimedOut)
 	case rejected:
 		message := fmt.Sprintf("binding rejected: %v", err)
 		if unprepared := (*prepareError)(nil); errors.As(err, &unprepared) {
@@ -81,14 +82,17 @@ func (t *term) forget(d decision) {
 
 func (t *term) carryOut(ctx context.Context, d decision) (outcome, error) {
 	begun, metrics := time.Now(), d.profile.metrics
-	err := t.beforeBind(ctx, d)
-	binding := time.Now()
-	metrics.Ran(PreBind, statusOf(err), binding.Sub(begun))
-	if err != nil {
-		return rejected, err
+	if len(d.cases)+len(d.profile.BeforeBind) > 0 {
+		err := t.beforeBind(ctx, d)
+		prepared := time.Now()
+		metrics.Ran(PreBind, statusOf(err), prepared.Sub(begun))
+		if err != nil {
+			return rejected, err
+		}
+		begun = prepared
 	}
 	end, err := t.post(ctx, d.pod, d.node)
-	metrics.Ran(Bind, bindStatus(end), time.Since(binding))
+	metrics.Ran(Bind, bindStatus(end), time.Since(begun))
 	return end, err
 }
 

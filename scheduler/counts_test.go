@@ -88,7 +88,7 @@ func TestNodesAndPodsAreCountedWithWhatRefusesThem(t *testing.T) {
 			times int
 			words []any
 		}{
-			{5, []any{PreFilter, Succeeded}}, {2, []any{Filter, Succeeded}}, {3, []any{Filter, Refused}}, {3, []any{PostFilter, Refused}}, {2, []any{Bind, Succeeded}},
+			{0, []any{PreFilter, Succeeded}}, {2, []any{Filter, Succeeded}}, {3, []any{Filter, Refused}}, {3, []any{PostFilter, Refused}}, {2, []any{Bind, Succeeded}},
 			{1, []any{"NodeAdd"}}, {3, []any{"UnschedulablePodAdd"}}, {2, []any{"AssignedPodAdd"}}, {1, []any{"AssignedPodDelete"}},
 			{1, []any{"NodeResourcesFit", Filter, Succeeded}}, {1, []any{"NodeResourcesFit", Score, Succeeded}}, // the first of ten attempts
 		} {

@@ -131,11 +131,15 @@ func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.K
 	return objects.Handle(informer.Handler[T]{
 		Name: "scheduler",
 		Changed: func(key informer.Key) {
+			defer t.wakeLoop()
+			if !t.measured {
+				changed(key)
+				return
+			}
 			began := time.Now()
 			if event := changed(key); event != "" {
 				t.options.Metrics.Handled(event, time.Since(began))
 			}
-			t.wakeLoop()
 		},
 	})
 }

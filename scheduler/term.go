@@ -260,15 +260,18 @@ func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) 
 func (t *term) choose(d *decision, now time.Time) (node *cluster.Node, failure *placement.Failure, rule string, err error) {
 	p, begun := d.profile, time.Now() // before that it waited for the lock
 	d.cases, rule, err = p.compiled.Open(d.pod, &t.state)
-	decided := time.Now()
-	p.metrics.Ran(PreFilter, statusOf(err), decided.Sub(begun))
-	if err == nil {
-		begun = decided
-		node, failure, err = t.findNode(p, d.entry, d.cases.extra())
-		decided = time.Now()
-		p.metrics.Ran(Filter, filterStatus(failure, err), decided.Sub(begun))
+	if err != nil || len(d.cases) > 0 {
+		opened := time.Now()
+		p.metrics.Ran(PreFilter, statusOf(err), opened.Sub(begun))
+		begun = opened
 	}
-	t.options.Metrics.Decided(decided.Sub(now))
+	if err == nil {
+		node, failure, err = t.findNode(p, d.entry, d.cases.extra())
+		decided := time.Now()
+		p.metrics.Ran(Filter, filterStatus(failure, err), decided.Sub(begun))
+		begun = decided
+	}
+	t.options.Metrics.Decided(begun.Sub(now))
 	t.sample(p, d.pod, node)
 	return node, failure, rule, err
 }

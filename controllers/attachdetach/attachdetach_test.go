@@ -1,6 +1,7 @@
 package attachdetach_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -167,13 +168,30 @@ func (w world) fail(node string) {
 	}
 }
 
+// counts is an attachdetach.Metrics.
+type counts struct {
+	forced []attachdetach.Force
+	now    func() attachdetach.Census
+}
+
+func (c *counts) Forced(why attachdetach.Force) { c.forced = append(c.forced, why) }
+
+func (c *counts) Count(now func() attachdetach.Census) { c.now = now }
+
 func TestANodeThatIsNotReadyLosesItsVolumesAfterAWhile(t *testing.T) {
-	inWorld(t, func(w world) {
+	counts := &counts{}
+	withOptions(t, attachdetach.Options{Metrics: counts}, func(w world) {
 		w.fail("n")
 		w.pass(5 * time.Minute)
 		w.attached("n")
+		if len(counts.forced) > 0 {
+			t.Errorf("before it is detached, volumes count as forced: %v", counts.forced)
+		}
 		w.pass(2 * time.Minute)
 		w.attached("")
+		if !slices.Equal(counts.forced, []attachdetach.Force{attachdetach.TimedOut}) {
+			t.Errorf("when it was detached, volumes count as forced: %v", counts.forced)
+		}
 	})
 }
 

@@ -60,6 +60,8 @@ type memory struct {
 	pause pause
 	// checked is set once a sync has made sure that the cached pods are not older than the cached Job.
 	checked bool
+	// delegated is set once the Job was counted as one of another controller.
+	delegated bool
 }
 
 // trackedBy finds pods with the tracking finalizer, by the Job that owns them.
@@ -81,9 +83,7 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	j.pods.AddIndex(trackedBy)
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: j.sync,
-		Watches: []loop.Watch{
-			loop.Self(j.jobs), loop.Mapped(j.pods, j.concerned), loop.Changes(j.jobs, j.observeJob), loop.Changes(j.pods, j.observePod),
-		},
+		Watches: []loop.Watch{loop.Self(j.jobs), loop.Changes(j.pods, j.podChanged)},
 	}, nil
 }
 
@@ -93,6 +93,17 @@ func jobOf(pod *podview.Pod) (loop.Key, bool) {
 		return loop.Key{}, false
 	}
 	return loop.Key{Namespace: pod.Namespace, Name: ref.Name}, true
+}
+
+// podChanged counts the end of a pod, and returns the Jobs that a change of it concerns.
+func (j *controller) podChanged(before, after *podview.Pod) (keys []loop.Key) {
+	j.observeEnd(before, after)
+	for _, pod := range []*podview.Pod{before, after} {
+		if pod != nil {
+			keys = append(keys, j.concerned(pod)...)
+		}
+	}
+	return keys
 }
 
 // concerned returns the pod's Job, or those that might adopt it.
@@ -119,6 +130,10 @@ func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{}, nil
 	}
 	if by := job.Spec.ManagedBy; by != nil && *by != controllerName {
+		if !j.recall(key).delegated {
+			j.remember(key, memory{delegated: true})
+			j.metrics.Delegated(*by)
+		}
 		return loop.Result{}, nil
 	}
 	pods, err := j.claim(ctx, key, job)

@@ -516,6 +516,19 @@ func (c *counts) Expired(late time.Duration) {
 	c.expired = append(c.expired, late)
 }
 
+func TestAJobOfAnotherControllerIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics, by := &counts{}, "example.com/other"
+		c := start(t, job.Options{Metrics: metrics})
+		c.job(func(j *batchv1.Job) { j.Spec.ManagedBy = &by })
+		looptest.Edit(c.server, "jobs", "default", "work", func(j *batchv1.Job) { j.Labels = map[string]string{"changed": "yes"} })
+		time.Sleep(time.Minute)
+		if !slices.Equal(metrics.others, []string{by}) || len(metrics.created) > 0 {
+			t.Errorf("Jobs of others %q, pods %q", metrics.others, metrics.created)
+		}
+	})
+}
+
 func TestRulesIndexesAndLateDeletionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &counts{}

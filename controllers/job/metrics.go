@@ -6,7 +6,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/millrace/millrace/controllers/podview"
-	"github.com/millrace/millrace/loop"
 )
 
 // Metrics receives what becomes of Jobs.
@@ -120,19 +119,15 @@ func (j *controller) measure(p *plan) {
 	}
 }
 
-// observeJob counts a new Job of another controller. It wakes nothing.
-func (j *controller) observeJob(before, after *batchv1.Job) []loop.Key {
-	if before == nil && after.Spec.ManagedBy != nil && *after.Spec.ManagedBy != controllerName {
-		j.metrics.Delegated(*after.Spec.ManagedBy)
-	}
-	return nil
-}
-
-// observePod counts pods that end with the finalizer, and those that lose it afterwards. It wakes nothing.
-func (j *controller) observePod(before, after *podview.Pod) []loop.Key {
-	was, is := before != nil && before.Finished() && isTracked(before), after != nil && after.Finished() && isTracked(after)
-	if was != is {
+// observeEnd counts pods that end with the finalizer, and those that lose it afterwards. One change may be both.
+func (j *controller) observeEnd(before, after *podview.Pod) {
+	had := before != nil && isTracked(before)
+	was, is := had && before.Finished(), after != nil && after.Finished() && isTracked(after)
+	switch {
+	case was != is:
 		j.metrics.Tracked(is)
+	case had && !was && after != nil && after.Finished():
+		j.metrics.Tracked(true)
+		j.metrics.Tracked(false)
 	}
-	return nil
 }
