@@ -17,6 +17,9 @@ func (k *Kubelet) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection 
 	if r := k.underPressure(pod); r != nil {
 		return r
 	}
+	if r := k.forbidSysctls(pod); r != nil {
+		return r
+	}
 	taken, claim, room := k.taken(pod), gate.ClaimOf(pod), k.room()
 	if r := taken.Refuse(&claim, &room); r != nil {
 		return r

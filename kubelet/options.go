@@ -42,6 +42,8 @@ type Options struct {
 	// Socket is the path of a CRI runtime's socket. Runtime may be set instead.
 	Socket  string
 	Runtime Runtime
+	// UnsafeSysctls are those that pods may set besides the safe ones: names, or their beginnings with a star.
+	UnsafeSysctls []string
 	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods" below Root
 	// by default.
 	Root, Logs string
@@ -95,6 +97,9 @@ func (o *Options) setDefaults() error {
 			return fmt.Errorf("find the node's name: %w", err)
 		}
 		o.Name = strings.ToLower(name)
+	}
+	if err := checkUnsafeSysctls(o.UnsafeSysctls); err != nil {
+		return err
 	}
 	o.Root = cmp.Or(o.Root, "/var/lib/millrace/kubelet")
 	root, err := filepath.Abs(o.Root)

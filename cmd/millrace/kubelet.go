@@ -43,7 +43,7 @@ type kubeletFlags struct {
 	clientCA, certFile, keyFile string
 	tls                         tlsFlags
 	labels                      map[string]string
-	taints, dns                 []string
+	taints, dns, unsafeSysctls  []string
 	domain, providerID          string
 	register, serialPulls       bool
 	pulls                       int
@@ -102,6 +102,7 @@ func (f *kubeletFlags) registerAll(c *cobra.Command) {
 	fl.StringVar(&f.clientCA, "client-ca-file", "", "CA certificates of clients, which is the API server (default: those of the kubeconfig)")
 	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate (default: a self-signed one)")
 	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
+	fl.StringSliceVar(&f.unsafeSysctls, "allowed-unsafe-sysctls", nil, "sysctls that pods may set besides the safe ones: names, or their beginnings with a star")
 	fl.StringSliceVar(&f.dns, "cluster-dns", nil, "DNS servers of pods")
 	fl.StringVar(&f.domain, "cluster-domain", "cluster.local", "DNS domain of the cluster")
 	fl.StringVar(&f.logSize, "container-log-max-size", "10Mi", "maximum size of a container's log file before it is rotated")
@@ -267,7 +268,7 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 		ProviderID: f.providerID, NoRegister: !f.register, StatusEvery: f.statusEvery, LeaseFor: f.inFile.lease, LeaseEvery: f.inFile.lease / 4,
 		Pulls: f.pulls, Backoff: worker.Backoff{Max: f.inFile.restartAfter},
 		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
-		CgroupParent: f.cgroupRoot, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
+		CgroupParent: f.cgroupRoot, UnsafeSysctls: f.unsafeSysctls, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
 		ImageRest: f.imageRest, PressureHolds: f.pressureHolds,
 		Capacity: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(f.maxPods), resource.DecimalSI)},
 	}

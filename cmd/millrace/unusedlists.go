@@ -61,7 +61,7 @@ var unusedByKubelet = unusedFlags{
 		"topology-manager-policy", "topology-manager-scope", "volume-plugin-dir",
 	}},
 	{unusedStrings, []string{
-		"allowed-unsafe-sysctls", "cpu-manager-policy-options", "enforce-node-allocatable", "eviction-minimum-reclaim", "eviction-soft",
+		"cpu-manager-policy-options", "enforce-node-allocatable", "eviction-minimum-reclaim", "eviction-soft",
 		"eviction-soft-grace-period", "qos-reserved", "reserved-memory", "topology-manager-policy-options",
 	}},
 	{unusedPatterns, []string{"vmodule"}},

@@ -236,17 +236,22 @@ func TestAReleasedVolumeIsRetainedOrFails(t *testing.T) {
 			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}
 		})
-		for _, class := range []string{"a", "b", "c"} {
+		w.volume("driven", "1Gi", "d", func(v *corev1.PersistentVolume) {
+			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d.example.com", VolumeHandle: "h"}}
+		})
+		for _, class := range []string{"a", "b", "c", "d"} {
 			w.claim(class, "1Gi", class)
 		}
 		w.pass()
-		for _, claim := range []string{"a", "b", "c"} {
+		for _, claim := range []string{"a", "b", "c", "d"} {
 			w.remove(claim)
 		}
 		w.pass()
 		w.is("kept", corev1.VolumeReleased, "a")
 		w.is("gone", corev1.VolumeReleased, "b") // its provisioner deletes it
 		w.is("lost", corev1.VolumeFailed, "c")
+		w.is("driven", corev1.VolumeReleased, "d")
 		w.told("VolumeFailedDelete", `error getting deleter volume plugin for volume "lost": no deletable volume plugin matched`)
 		w.claim("a", "1Gi", "a")
 		w.pass()

@@ -84,8 +84,8 @@ func (r *controller) released(ctx context.Context, volume *corev1.PersistentVolu
 	case corev1.PersistentVolumeReclaimRetain:
 		return loop.Result{}, nil
 	case corev1.PersistentVolumeReclaimDelete:
-		if volume.Annotations[ProvisionedBy] != "" {
-			return loop.Result{}, nil // its provisioner deletes it
+		if volume.Annotations[ProvisionedBy] != "" || volume.Spec.CSI != nil {
+			return loop.Result{}, nil // its provisioner deletes it; that of a CSI driver also if it has not made it
 		}
 		return loop.Result{}, r.failed(ctx, volume, "VolumeFailedDelete", deleteFailure(volume))
 	case corev1.PersistentVolumeReclaimRecycle:

@@ -13,7 +13,7 @@ import (
 // differs in what it runs, and in some files on top.
 
 // packages of the root directory: what the tests call in their images.
-const rootPackages = "bash,bind9-dnsutils,busybox-static,ca-certificates,curl,iproute2,iputils-ping,netcat-openbsd,nginx-light,procps,socat"
+const rootPackages = "bash,bind9-dnsutils,busybox-static,ca-certificates,curl,iproute2,iputils-ping,netcat-openbsd,nginx-light,procps,socat,wget"
 
 // rootScript finishes the root directory, inside it.
 const rootScript = `set -e
