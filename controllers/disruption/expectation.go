@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,6 +57,9 @@ func (d *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudg
 			continue
 		}
 		owner, size, err := d.scale(ctx, p.Namespace, ref)
+		if apierrors.IsNotFound(err) {
+			return 0, fmt.Errorf("found no controllers for pod %q", p.Name)
+		}
 		if err != nil {
 			return 0, err
 		}

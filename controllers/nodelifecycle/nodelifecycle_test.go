@@ -137,6 +137,25 @@ func TestNodesGetNoExecuteTaintsSlowly(t *testing.T) {
 	})
 }
 
+// A taint that a user has made does not say when it was added.
+func TestPodsAreEvictedFromANodeWithATaintOfAUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 2)
+		seconds := int64(90)
+		looptest.Create(c.server, "pods", "default", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "patient"}, Spec: corev1.PodSpec{
+			NodeName: "node-0", Containers: looptest.Containers(),
+			Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}},
+		}})
+		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoExecute})
+		})
+		c.renew(time.Minute, 0, 1)
+		c.expect("patient")
+		c.renew(time.Minute, 0, 1)
+		c.expect("")
+	})
+}
+
 func TestCancelledEvictionsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 3)

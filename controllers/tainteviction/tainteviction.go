@@ -52,6 +52,7 @@ type controller struct {
 	nodes            *informer.Shared[*corev1.Node]
 	pods             *informer.Shared[*podview.Pod]
 	pendingEvictions pendingEvictions
+	sightings        sightings
 }
 
 // new returns the loop. Its keys are nodes.
@@ -109,10 +110,12 @@ func evicting(node *corev1.Node) []corev1.Taint {
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	node, ok := e.nodes.Lookup(key)
 	if !ok {
+		e.sightings.date(key.Name, nil, e.now())
 		e.pendingEvictions.set(key.Name, nil)
 		return loop.Result{}, nil
 	}
 	taints := evicting(node)
+	e.sightings.date(key.Name, taints, e.now())
 	if len(taints) == 0 {
 		e.announceCancelled(key.Name, nil)
 		return loop.Result{}, nil
@@ -121,7 +124,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	var next time.Duration
 	waiting := map[types.UID]bool{}
 	for pod := range podview.OnNode(e.pods, key.Name) {
-		at, ends := deadline(pod, taints, e.now())
+		at, ends := deadline(pod, taints)
 		left := at.Sub(e.now())
 		switch {
 		case !ends || !pod.Active():
@@ -141,12 +144,9 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 }
 
 // deadline returns when a pod no longer tolerates the taints, if ever.
-func deadline(pod *podview.Pod, taints []corev1.Taint, now time.Time) (at time.Time, ends bool) {
+func deadline(pod *podview.Pod, taints []corev1.Taint) (at time.Time, ends bool) {
 	for _, taint := range taints {
-		start := now
-		if taint.TimeAdded != nil {
-			start = taint.TimeAdded.Time
-		}
+		start := taint.TimeAdded.Time
 		if pod.CreationTimestamp.After(start) {
 			start = pod.CreationTimestamp.Time
 		}

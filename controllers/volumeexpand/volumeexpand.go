@@ -63,10 +63,6 @@ func (r *controller) sync(_ context.Context, key loop.Key) (loop.Result, error) 
 	if wanted.Cmp(has) <= 0 {
 		return loop.Result{}, nil
 	}
-	severity := corev1.EventTypeWarning
-	if volume.Spec.CSI != nil || volume.Spec.FlexVolume != nil {
-		severity = corev1.EventTypeNormal
-	}
-	r.recorder.Eventf(claim, severity, "ExternalExpanding", "waiting for an external controller to expand this PVC")
+	r.recorder.Eventf(claim, corev1.EventTypeNormal, "ExternalExpanding", "waiting for an external controller to expand this PVC")
 	return loop.Result{}, nil
 }

@@ -84,9 +84,10 @@ func (a *allocation) change(now, wanted *resourcev1.ResourceClaim) error {
 	}
 	if a.isNew(wanted) && now.Status.Allocation == nil {
 		now.Status.Allocation = wanted.Status.Allocation
-		if !slices.Contains(now.Finalizers, resourcev1.Finalizer) {
-			now.Finalizers = append(now.Finalizers, resourcev1.Finalizer)
-		}
+	}
+	// Without the finalizer the allocation is not written yet: it may be that of another pod, which shares the claim and is about to write it too.
+	if !slices.Contains(now.Finalizers, resourcev1.Finalizer) {
+		now.Finalizers = append(now.Finalizers, resourcev1.Finalizer)
 		if now.Status.Allocation.AllocationTimestamp == nil {
 			stamp := metav1.Now()
 			now.Status.Allocation.AllocationTimestamp = &stamp

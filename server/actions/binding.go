@@ -73,7 +73,7 @@ func assign(old *corev1.Pod, b *corev1.Binding) (*corev1.Pod, error) {
 		return refuse("pod %v has non-empty .spec.schedulingGates", old.Name)
 	}
 	pod := old.DeepCopy()
-	pod.Spec.NodeName = b.Target.Name
+	pod.Spec.NodeName, pod.Status.NominatedNodeName = b.Target.Name, ""
 	if len(b.Annotations) > 0 {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
