@@ -1,8 +1,10 @@
 // Command compare lets kube-proxy (in its nftables mode) and this project's proxy write the rules for the same services, one after the
 // other. It measures the time until all are written after the start, the time from the write of one changed endpoint to the changed rule,
-// and the CPU time and memory of both. With --questions it measures names: this project's DNS server, and CoreDNS beside it.
+// and the CPU time and memory of both. With --rate it also measures the time until a rule has changed while so many endpoints change a second, and
+// then connections through a service. With --questions it measures names: this project's DNS server, and CoreDNS beside it.
 //
 //	compare --millrace PATH [--kube-proxy PATH] [--services 10000] [--endpoints 10] [--changes 20] [--runs 1]
+//	compare --millrace PATH [--kube-proxy PATH] --rate 1000
 //	compare --millrace PATH --questions 20000 [--coredns PATH] [--services 10000]
 //
 // It needs root. Everything runs in a new network namespace, with an API server of this project in memory: the machine's network is not
@@ -14,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -26,8 +29,8 @@ import (
 const insideVariable = "MILLRACE_COMPARE_INSIDE"
 
 type options struct {
-	millrace, kubeProxy, coreDNS                string
-	services, endpoints, changes, runs, perTurn int
+	millrace, kubeProxy, coreDNS                      string
+	services, endpoints, changes, runs, perTurn, rate int
 }
 
 func main() {
@@ -70,6 +73,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.changes, "changes", 20, "how many endpoints are changed, one after the other")
 	flag.IntVar(&o.runs, "runs", 1, "how often each has its turn")
 	flag.IntVar(&o.perTurn, "questions", 0, "ask DNS servers so many questions a second, instead of comparing proxies")
+	flag.IntVar(&o.rate, "rate", 0, "change so many endpoints a second as well, for 10 s, and then connect as often as possible for 10 s")
 	flag.Parse()
 	if o.services < 1 || o.endpoints < 2 || o.changes < 0 || o.runs < 1 {
 		return o, errors.New("there must be a service, two endpoints of it, and a run")
@@ -96,10 +100,18 @@ func compare(ctx context.Context) error {
 	if o.perTurn > 0 {
 		return s.compareNames(ctx, o)
 	}
-	fmt.Println(head)
+	var p *prober
+	columns := head
+	if o.rate > 0 {
+		if p, err = s.newProber(ctx); err != nil {
+			return err
+		}
+		columns += "\t" + loadHead
+	}
+	fmt.Println(columns)
 	for range o.runs {
 		for _, c := range contenders(o, s.kubeconfig()) {
-			r, err := s.round(ctx, c, o)
+			r, err := s.round(ctx, c, p, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -109,7 +121,7 @@ func compare(ctx context.Context) error {
 	return nil
 }
 
-// network sets up the namespace's loopback, which has the node's address.
+// network sets up the namespace's loopback, which has the node's address and those of the probe.
 func network() error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -118,9 +130,18 @@ func network() error {
 	if err := netlink.LinkSetUp(lo); err != nil {
 		return err
 	}
-	address, err := netlink.ParseAddr(nodeAddress + "/32")
+	for _, text := range append(probeAddresses[:], nodeAddress) {
+		address, err := netlink.ParseAddr(text + "/32")
+		if err != nil {
+			return err
+		}
+		if err := netlink.AddrAdd(lo, address); err != nil {
+			return err
+		}
+	}
+	_, everything, err := net.ParseCIDR("0.0.0.0/0") // packets to services need a route before their address is replaced
 	if err != nil {
 		return err
 	}
-	return netlink.AddrAdd(lo, address)
+	return netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: everything})
 }

@@ -71,7 +71,8 @@ type result struct {
 	first, firstCPU time.Duration
 	changes         []time.Duration
 	changeCPU       time.Duration
-	rss, peak       int // KiB
+	rss, peak       int    // KiB
+	load            string // the columns of the measurements under load
 }
 
 // String returns a contender's part of a line of the table.
@@ -82,14 +83,17 @@ func (r result) String() string {
 		sorted := slices.Sorted(slices.Values(r.changes))
 		middle, most, each = sorted[n/2], sorted[n-1], r.changeCPU/time.Duration(n)
 	}
-	return fmt.Sprintf("%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%d\t%d", ms(r.first), ms(r.firstCPU), ms(middle), ms(most), ms(each), r.rss>>10, r.peak>>10)
+	return fmt.Sprintf("%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%d\t%d", ms(r.first), ms(r.firstCPU), ms(middle), ms(most), ms(each), r.rss>>10, r.peak>>10) + r.load
 }
 
 // firstSyncTimeout is how long a contender may take for the first sync.
 const firstSyncTimeout = 10 * time.Minute
 
-// round measures one contender, starting with empty tables.
-func (s *server) round(ctx context.Context, c contender, o options) (r result, err error) {
+// round measures one contender, starting with empty tables. Without a prober it is not measured under load.
+func (s *server) round(ctx context.Context, c contender, p *prober, o options) (r result, err error) {
+	if err := s.restore(ctx, o); err != nil {
+		return r, err
+	}
 	conn, err := nft.Dial()
 	if err != nil {
 		return r, err
@@ -125,6 +129,13 @@ func (s *server) round(ctx context.Context, c contender, o options) (r result, e
 		r.changes = append(r.changes, took)
 	}
 	r.changeCPU = cpu(process.Process.Pid) - before
+	if p != nil {
+		l, err := p.underLoad(ctx, process.Process.Pid, o)
+		if err != nil {
+			return r, err
+		}
+		r.load = "\t" + l.String()
+	}
 	r.rss, r.peak = memory(process.Process.Pid)
 	return r, nil
 }

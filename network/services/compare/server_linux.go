@@ -118,6 +118,19 @@ func (s *server) fill(ctx context.Context, o options) error {
 	return group.Wait()
 }
 
+// restore gives each service all its endpoints again, so that each contender finds the same and has the same to change.
+func (s *server) restore(ctx context.Context, o options) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(32)
+	for i := range o.services {
+		group.Go(func() error {
+			_, err := s.kube.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(i, o.endpoints), metav1.UpdateOptions{})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
 func serviceName(i int) string { return fmt.Sprintf("web-%05d", i) }
 
 // slice returns a service's slice with so many endpoints.
