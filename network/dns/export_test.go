@@ -27,10 +27,10 @@ func (s *Server) WaitSlices(ctx context.Context, version string, marked bool) er
 	return s.zone.slices[1].WaitFor(ctx, version)
 }
 
-// Slices is how many slices the server has.
-func (s *Server) Slices() (n int) {
-	for _, one := range s.zone.slices {
-		n += one.Len()
+// Slices is how many slices of a service, given as namespace/name, the server has.
+func (s *Server) Slices(service string) (n int) {
+	for range s.zone.endpointsBy(endpointsByService, service) {
+		n++
 	}
 	return n
 }
