@@ -7,7 +7,7 @@
 // played one after the other, in a cluster without other nodes.
 //
 // The ordinary run plays the scenarios with our loops in a bubble of testing/synctest, so it does not depend on the machine's load, and compares with what
-// was recorded. To record, the programs must be at hand:
+// was recorded: every fourth scenario, or all with -all. To record, the programs must be at hand:
 //
 //	go test ./proof/loops/differences -run Record -peers DIRECTORY -timeout 1h
 //

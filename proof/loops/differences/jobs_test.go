@@ -31,7 +31,7 @@ func jobScenarios() []scenario {
 			do(spec(one, "parallelism: 3")).settling(long)))
 	}
 	for i, limit := range []string{"backoffLimit: 0", "backoffLimit: 1", "backoffLimit: 2, parallelism: 2, completions: 2", "backoffLimit: 1, completionMode: Indexed, completions: 2, parallelism: 2",
-		"completionMode: Indexed, completions: 2, parallelism: 2, backoffLimitPerIndex: 0", "completionMode: Indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 1, maxFailedIndexes: 1",
+		"completionMode: Indexed, completions: 2, parallelism: 2, backoffLimitPerIndex: 0", "completionMode: Indexed, completions: 3, parallelism: 1, backoffLimitPerIndex: 0, maxFailedIndexes: 1",
 		"completionMode: Indexed, completions: 4, parallelism: 2, backoffLimitPerIndex: 0, maxFailedIndexes: 0"} {
 		out = append(out, story(fmt.Sprint("job, failing ", i), do(make(limit, failing("1"), "")).settling(15*time.Second)),
 			story(fmt.Sprint("job, failing and replaced late ", i), do(make("podReplacementPolicy: Failed, "+limit, failing("1"), "")).settling(15*time.Second)))
@@ -42,7 +42,7 @@ func jobScenarios() []scenario {
 			story(fmt.Sprint("job, failure policy and eviction ", i), do(make("backoffLimit: 0, "+policy(rules), forEver, "")), do(evict("{one:0}")).settling(long)))
 	}
 	for i, rules := range []string{"{succeededIndexes: '0'}", "{succeededCount: 2}", "{succeededIndexes: 0-2, succeededCount: 1}"} {
-		out = append(out, story(fmt.Sprint("job, success policy ", i), do(make("completionMode: Indexed, completions: 4, parallelism: 2, successPolicy: {rules: ["+rules+"]}", "", "")).settling(12*time.Second)))
+		out = append(out, story(fmt.Sprint("job, success policy ", i), do(make("completionMode: Indexed, completions: 4, parallelism: 1, successPolicy: {rules: ["+rules+"]}", "", "")).settling(12*time.Second)))
 	}
 	return append(out,
 		story("job, index fails at once by policy", do(make("completionMode: Indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 2, "+policy(exits("FailIndex", "3")), failing("3"), "")).settling(10*time.Second)),
@@ -62,9 +62,9 @@ func jobScenarios() []scenario {
 		story("job, containers start again too often", do(make("backoffLimit: 0", "crashes=9", "restartPolicy: OnFailure, "+oneContainer)).settling(15*time.Second)),
 		story("job, own selector", do(createFull("jobs", "metadata: {name: one}\nspec: {manualSelector: true, selector: {matchLabels: {app: one}}, template: "+template("one", "", never)+"}")).settling(long)),
 		story("job, own selector and a pod to adopt", do(pod("loner", "app: one", forEver, never)), do(createFull("jobs", "metadata: {name: one}\nspec: {manualSelector: true, selector: {matchLabels: {app: one}}, template: "+template("one", forEver, never)+"}")), do(patch("pods/loner", "metadata: {labels: {app: other}}"))),
-		story("job, pod deleted", do(make("", forEver, "")), do(remove("pods/{one:0}", "")).settling(long)),
+		story("job, pod deleted", do(make("", forEver+" stop-delay=3s", "")), do(remove("pods/{one:0}", "")).settling(long)),
 		story("job, pod deleted and replaced late", do(make("podReplacementPolicy: Failed", forEver+" stop-delay=4s", "")), do(remove("pods/{one:0}", "")).settling(time.Second), do().settling(8*time.Second)),
-		story("job, pod of an index deleted", do(make("completionMode: Indexed, completions: 2, parallelism: 2", forEver, "")), do(remove("pods/{one-0:0}", "")).settling(long)),
+		story("job, pod of an index deleted", do(make("completionMode: Indexed, completions: 2, parallelism: 2", forEver+" stop-delay=3s", "")), do(remove("pods/{one-0:0}", "")).settling(long)),
 		story("job, orphaned", do(make("parallelism: 2", forEver, "")), do(remove(one, orphan))),
 		story("job, deleted in the foreground", do(make("parallelism: 2", forEver, "")), do(remove(one, foreground))),
 		story("job, with too little quota", do(create("resourcequotas", "few", "spec: {hard: {pods: 1}}")), do(make("parallelism: 3, completions: 3", forEver, "")), do(spec(one, "parallelism: 1"))),

@@ -33,9 +33,9 @@ func (n *names) text(s string) string {
 	for hash, called := range n.hashes {
 		s = strings.ReplaceAll(s, hash, called)
 	}
-	s = uuids.ReplaceAllString(times.ReplaceAllString(s, "TIME"), "UUID")
+	s = minutes.ReplaceAllString(uuids.ReplaceAllString(times.ReplaceAllString(s, "TIME"), "UUID"), "-MINUTE")
 	s = suffixes.ReplaceAllString(hashes.ReplaceAllString(addresses.ReplaceAllString(s, "ADDRESS"), "-HASH"), "-#")
-	return pems.ReplaceAllString(hollow.ReplaceAllString(minutes.ReplaceAllString(s, "-MINUTE"), "NODE"), "CERTIFICATE")
+	return pems.ReplaceAllString(hollow.ReplaceAllString(s, "NODE"), "CERTIFICATE")
 }
 
 // learn gives names to hashes: the first template of web is h1 of web.
@@ -82,6 +82,8 @@ func (n *names) object(resource string, o node) node {
 	switch resource {
 	case "pods":
 		shortenPod(o)
+	case "endpointslices":
+		delete(meta, "generation") // pods become ready one by one, or together
 	case "nodes":
 		o["status"] = node{"conditions": conditions(dig(o, "status", "conditions"), "message")}
 	case "secrets":
@@ -91,6 +93,10 @@ func (n *names) object(resource string, o node) node {
 			}
 		}
 	case "certificatesigningrequests":
+		asked, _ := o["spec"].(node)
+		for _, name := range []string{"request", "username", "groups", "extra", "uid"} {
+			delete(asked, name) // each side has its own administrator
+		}
 		if status, ok := o["status"].(node); ok && status["certificate"] != nil {
 			status["certificate"] = "CERTIFICATE"
 		}
@@ -151,7 +157,7 @@ func conditions(all any, without ...string) any {
 }
 
 // unordered are lists without an order.
-var unordered = []string{"endpoints", "addresses", "notReadyAddresses", "succeeded", "failed", "finalizers", "active"}
+var unordered = []string{"endpoints", "addresses", "notReadyAddresses", "succeeded", "failed", "finalizers", "active", "ports", "subsets", "taints"}
 
 // clean replaces what differs between runs in a tree. name is the last field of its path.
 func (n *names) clean(name string, v any) any {

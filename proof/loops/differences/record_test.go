@@ -25,7 +25,10 @@ type recording struct {
 func (s *scenario) digest() string {
 	h := sha256.New()
 	for _, one := range s.steps {
-		fmt.Fprintf(h, "%q\n", one.requests)
+		for _, r := range one.requests {
+			fmt.Fprintf(h, "%q %q %q %q\n", r.method, r.resource, r.contentType, r.body)
+		}
+		fmt.Fprintln(h)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:4])
 }
@@ -43,7 +46,7 @@ func (r *recording) states() []state {
 				now[key] = *value
 			}
 		}
-		out = append(out, now)
+		out = append(out, newer(now))
 	}
 	return out
 }

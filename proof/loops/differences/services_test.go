@@ -65,23 +65,23 @@ func budgetScenarios() []scenario {
 	plain := []request{pod("a", "app: web", "", ""), pod("b", "app: web", "", "")}
 	var out []scenario
 	for _, limit := range []string{"minAvailable: 2", "minAvailable: 50%", "maxUnavailable: 1", "maxUnavailable: 0", "maxUnavailable: 34%", "minAvailable: 3", "minAvailable: 100%", "minAvailable: 0"} {
-		out = append(out, story("budget, "+limit, do(pods, make(limit+mine)), do(evict("{web:0}"), evict("{web:0}")), do(spec("replicasets/web", "replicas: 5")), do(evict("{web:0}"))),
-			story("budget of pods without a controller, "+limit, do(append(plain, make(limit+mine))...), do(evict("a")), do(evict("b"))))
+		out = append(out, story("budget, "+limit, do(pods), do(make(limit+mine)), do(evict("{web:0}")), do(evict("{web:0}")), do(spec("replicasets/web", "replicas: 5")), do(evict("{web:0}"))),
+			story("budget of pods without a controller, "+limit, do(plain...), do(make(limit+mine)), do(evict("a")), do(evict("b"))))
 	}
 	for _, policy := range []string{"IfHealthyBudget", "AlwaysAllow"} {
-		out = append(out, story("budget, unready pods "+policy, do(unready, make("minAvailable: 2, unhealthyPodEvictionPolicy: "+policy+mine)), do(evict("{web:0}")), do(evict("{web:1}"))))
+		out = append(out, story("budget, unready pods "+policy, do(unready), do(make("minAvailable: 2, unhealthyPodEvictionPolicy: "+policy+mine)), do(evict("{web:0}")), do(evict("{web:1}"))))
 	}
 	return append(out,
 		story("budget, no pods", do(make("minAvailable: 1"+mine)), do(pods), do(remove("replicasets/web", background))),
-		story("budget, no selector", do(pods, make("minAvailable: 1")), do(evict("{web:0}"))),
-		story("budget, selector of everything", do(pods, make("minAvailable: 2, selector: {}")), do(evict("{web:0}"))),
-		story("budget, two of them", do(pods, make("minAvailable: 1"+mine), create("poddisruptionbudgets", "web2", "spec: {minAvailable: 1"+mine+"}")), do(evict("{web:0}"))),
-		story("budget, of a deployment", do(create("deployments", "web", workload("web", 4, "", template("web", "", ""))), make("maxUnavailable: 25%"+mine)), do(evict("{web:0}")), do(spec("deployments/web", "replicas: 8"))),
-		story("budget, of a stateful set", do(create("statefulsets", "web", workload("web", 2, "serviceName: web", template("web", "", ""))), make("maxUnavailable: 1"+mine)).settling(4*time.Second), do(evict("web-0")), do(remove("statefulsets/web", background))),
-		story("budget, of a job", do(createFull("jobs", "metadata: {name: one}\nspec: {parallelism: 2, template: "+template("web", "run-for=1h", never)+"}"), make("maxUnavailable: 1"+mine)), do(evict("{one:0}"))),
-		story("budget, of a daemon set", do(create("daemonsets", "web", fmt.Sprintf("spec: {selector: {matchLabels: {app: web}}, template: %s}", template("web", "", "nodeSelector: {kubernetes.io/hostname: hollow-4}, "+oneContainer))), make("maxUnavailable: 1"+mine)), do(evict("{web:0}"))),
-		story("budget, pods with several owners", do(pods, create("replicasets", "more", workload("more", 2, "", template("more", "", ""))), make("minAvailable: 2, selector: {matchExpressions: [{key: app, operator: In, values: [web, more]}]}")), do(evict("{web:0}"), evict("{more:0}"))),
-		story("budget, changed", do(pods, make("minAvailable: 3"+mine)), do(spec("poddisruptionbudgets/web", "minAvailable: 1")), do(spec("poddisruptionbudgets/web", "minAvailable: null, maxUnavailable: 0")), do(evict("{web:0}"))),
+		story("budget, no selector", do(pods), do(make("minAvailable: 1")), do(evict("{web:0}"))),
+		story("budget, selector of everything", do(pods), do(make("minAvailable: 2, selector: {}")), do(evict("{web:0}"))),
+		story("budget, two of them", do(pods), do(make("minAvailable: 1"+mine), create("poddisruptionbudgets", "web2", "spec: {minAvailable: 1"+mine+"}")), do(evict("{web:0}"))),
+		story("budget, of a deployment", do(create("deployments", "web", workload("web", 4, "", template("web", "", "")))), do(make("maxUnavailable: 25%"+mine)), do(evict("{web:0}")), do(spec("deployments/web", "replicas: 8"))),
+		story("budget, of a stateful set", do(create("statefulsets", "web", workload("web", 2, "serviceName: web", template("web", "", "")))).settling(4*time.Second), do(make("maxUnavailable: 1"+mine)), do(evict("web-0")), do(remove("statefulsets/web", background))),
+		story("budget, of a job", do(createFull("jobs", "metadata: {name: one}\nspec: {parallelism: 2, template: "+template("web", "run-for=1h", never)+"}")), do(make("maxUnavailable: 1"+mine)), do(evict("{one:0}"))),
+		story("budget, of a daemon set", do(create("daemonsets", "web", fmt.Sprintf("spec: {selector: {matchLabels: {app: web}}, template: %s}", template("web", "", "nodeSelector: {kubernetes.io/hostname: hollow-4}, "+oneContainer)))), do(make("maxUnavailable: 1"+mine)), do(evict("{web:0}"))),
+		story("budget, pods with several owners", do(pods, create("replicasets", "more", workload("more", 2, "", template("more", "", "")))), do(make("minAvailable: 2, selector: {matchExpressions: [{key: app, operator: In, values: [web, more]}]}")), do(evict("{web:0}"), evict("{more:0}"))),
+		story("budget, changed", do(pods), do(make("minAvailable: 3"+mine)), do(spec("poddisruptionbudgets/web", "minAvailable: 1")), do(spec("poddisruptionbudgets/web", "minAvailable: null, maxUnavailable: 0")), do(evict("{web:0}"))),
 		story("budget, eviction of a pod that has ended", do(pod("end", "app: web", "run-for=0s", never), make("minAvailable: 1"+mine)).settling(4*time.Second), do(evict("end"))),
 	)
 }

@@ -59,7 +59,7 @@ func (l *look) take(answers state) state {
 	if slices.Contains(kinds, "persistentvolumeclaims") && !slices.Contains(kinds, "persistentvolumes") {
 		l.objects(out, "persistentvolumes", true)
 	}
-	return out
+	return newer(out)
 }
 
 // objects adds the objects of a resource.
@@ -121,6 +121,18 @@ func (l *look) resolve(resource, wanted string) (string, error) {
 		n--
 	}
 	return "", fmt.Errorf("there is no %s %s", resource, wanted)
+}
+
+// uid returns the UID of an object.
+func (l *look) uid(resource, name string) string {
+	for _, o := range l.list(resource, l.ns) {
+		if nameOf(o) == name {
+			uid, _ := dig(o, "metadata", "uid").(string)
+			return uid
+		}
+	}
+	l.Errorf("%s: there is no %s %s", l.scenario.name, resource, name)
+	return ""
 }
 
 // retried are the reasons of normal events that come as often as something is tried.

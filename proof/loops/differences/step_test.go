@@ -1,10 +1,19 @@
 package differences_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -23,7 +32,7 @@ type scenario struct {
 // step is a request of a user, or several, and a time to wait.
 type step struct {
 	requests []request
-	// settle is for how long nothing may be written until the state is taken: quiet if it is not set.
+	// settle is for how long nothing may be written until the state is taken, at the least.
 	settle time.Duration
 	// until is an expression that the state must match before.
 	until string
@@ -32,11 +41,18 @@ type step struct {
 // request is what a user sends. {NS} in its path and body is the namespace, and {web:1} in its path the name of the second object that begins with
 // "web", in the order of the dump.
 type request struct {
-	method, resource, query, contentType string
-	body                                 string
+	method, resource, contentType string
+	body                          string
 }
 
-const quiet = 2500 * time.Millisecond
+// quiet is for how long nothing must be written. The loop for jobs collects what happens within a second. Where scenarios are played one after the other,
+// programs have more time for each.
+func (s *scenario) quiet() time.Duration {
+	if s.alone {
+		return 1500 * time.Millisecond
+	}
+	return 2500 * time.Millisecond
+}
 
 // place says where a resource is served.
 type place struct {
@@ -109,8 +125,8 @@ func evict(pod string) request {
 	return request{method: http.MethodPost, resource: "pods/" + pod + "/eviction", body: "{apiVersion: policy/v1, kind: Eviction, metadata: {name: '" + pod + "'}}"}
 }
 
-// path returns the path of a request, and its body as JSON. resolve finds the name that {prefix:number} means.
-func (r *request) wire(ns string, resolve func(resource, wanted string) (string, error)) (path string, body []byte, err error) {
+// wire returns the path of a request, and its body as JSON.
+func (r *request) wire(l *look) (path string, body []byte, err error) {
 	resource, rest, _ := strings.Cut(r.resource, "/")
 	at, known := places[resource]
 	if !known {
@@ -118,7 +134,7 @@ func (r *request) wire(ns string, resolve func(resource, wanted string) (string,
 	}
 	text := r.body
 	if wanted, tail, is := strings.Cut(strings.TrimPrefix(rest, "{"), "}"); is && strings.HasPrefix(rest, "{") && wanted != "NS" {
-		name, err := resolve(resource, wanted)
+		name, err := l.resolve(resource, wanted)
 		if err != nil {
 			return "", nil, err
 		}
@@ -126,23 +142,41 @@ func (r *request) wire(ns string, resolve func(resource, wanted string) (string,
 	}
 	path = at.prefix
 	if !at.cluster {
-		path += "/namespaces/" + ns
+		path += "/namespaces/" + l.ns
 	}
 	path += "/" + resource
 	if rest != "" {
-		path += "/" + strings.ReplaceAll(rest, "{NS}", ns)
-	}
-	if r.query != "" {
-		path += "?" + r.query
+		path += "/" + strings.ReplaceAll(rest, "{NS}", l.ns)
 	}
 	if text == "" {
 		return path, nil, nil
 	}
-	body, err = yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "{NS}", ns)))
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "{NS}", l.ns), "{request}", signingRequest())
+	text = uidOf.ReplaceAllStringFunc(text, func(found string) string {
+		parts := uidOf.FindStringSubmatch(found)
+		return l.uid(parts[1], parts[2])
+	})
+	body, err = yaml.YAMLToJSON([]byte(text))
 	return path, body, err
 }
 
-// indented is YAML that stands below another.
+// uidOf is the UID of an object, in the body of a request.
+var uidOf = regexp.MustCompile(`\{uid (\S+) ([^\s}]+)\}`)
+
+// signingRequest asks for a certificate, in base 64. Nobody has its key.
+var signingRequest = sync.OnceValue(func() string {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "somebody"}}, key)
+	if err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+})
+
+// jsonOf is a value as JSON.
 func jsonOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -1,0 +1,85 @@
+package differences_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A knownDifference is a deliberate one, or one that depends on chance, by the names of scenarios and the values.
+type knownDifference struct {
+	why       string
+	scenarios *regexp.Regexp
+	is        func(key, want, got string) bool
+}
+
+func known(scenario, key, want, got string) bool {
+	return slices.ContainsFunc(knownDifferences, func(d knownDifference) bool {
+		return d.scenarios.MatchString(scenario) && d.is(key, want, got)
+	})
+}
+
+// newWords are what kube-scheduler 1.36 says otherwise: 1.37 says nothing of claims if a pod has none, and says where a pod goes that preempts others.
+var newWords = regexp.MustCompile(`no new claims to deallocate, | preemption: found a potential placement for pod on node \S+, preempting \d+ victims`)
+
+// newer returns a state without what depends on the version.
+func newer(s state) state {
+	out := make(state, len(s))
+	for key, value := range s {
+		out[newWords.ReplaceAllString(key, "")] = newWords.ReplaceAllString(value, "")
+	}
+	return out
+}
+
+// keyIs tells that a key matches an expression.
+func keyIs(expression string) func(key, want, got string) bool {
+	e := regexp.MustCompile(expression)
+	return func(key, _, _ string) bool { return e.MatchString(key) }
+}
+
+const (
+	metricsNotServed = "(get pods.metrics.k8s.io)"
+	noMetrics        = "no metrics returned from resource metrics API"
+)
+
+var knownDifferences = []knownDifference{
+	{"how often something is tried depends on time", regexp.MustCompile(""), keyIs(`^event Warning .*\(combined from similar events\)`)},
+	{"which steps a rollout takes depends on when pods become ready", regexp.MustCompile("^deployment, (rolling|stuck)"),
+		keyIs(`^event Normal (ScalingReplicaSet|Scheduled|SuccessfulCreate|SuccessfulDelete) |^replicasets/\S+ \.(metadata\.generation|status\.observedGeneration)$`)},
+	{"the node of a pod is not announced while its volumes and devices are prepared", regexp.MustCompile("^(volume|device claim|statefulset, claims|scheduler, (claim|volume))"), keyIs(`^pods/\S+ (\d+ )?\.(status\.nominatedNodeName|metadata\.managedFields\[\d+\])$|^write scheduler patch pods/status$`)},
+	{"what a user writes into the status of a quota is mended at once, and not after minutes", regexp.MustCompile("^quota, status changed by hand$"), keyIs(`^resourcequotas/q `)},
+	{"what does not exist in a namespace is not asked to be deleted", regexp.MustCompile("^namespace, "), keyIs(`^write namespace-controller deletecollection `)},
+	{"when a node's taints are seen is chance", regexp.MustCompile("^node, daemon set"), keyIs(`^event Warning FailedScheduling |^write scheduler patch pods/status$|managedFields`)},
+	{"claims are made with their owners, and need no second write", regexp.MustCompile("^statefulset, "), keyIs(`^write statefulset-controller update persistentvolumeclaims$`)},
+	{"whether a pod is looked at before its claims are bound is chance", regexp.MustCompile("^statefulset, claims"), keyIs(`^event Warning FailedScheduling |^pods/\S+ \.metadata\.managedFields`)},
+	{"both may delete what is mirrored from Endpoints that are gone", regexp.MustCompile("^(service|namespace), "), keyIs(`^write (generic-garbage-collector|endpointslicemirroring-controller) delete endpointslices$`)},
+	{"Endpoints that somebody has changed are mended at once, and not with the next change of a pod", regexp.MustCompile("^service, endpoints changed by hand$"), keyIs(`^endpoints/web `)},
+	{"nobody serves metrics beside the loops of Kubernetes, and hollow nodes without a port have none", regexp.MustCompile("^autoscaler, "), func(key, want, got string) bool {
+		return strings.HasPrefix(key, "event ") && (strings.Contains(key, noMetrics) || strings.Contains(key, metricsNotServed)) ||
+			strings.Contains(want, metricsNotServed) && strings.Contains(got, noMetrics)
+	}},
+	{"counts of a daemon set follow its nodes also where no pod must be made or removed", regexp.MustCompile("^node, daemon set"), keyIs(`^daemonsets/web \.status\.`)},
+	{"a claim says at once for which pod it waits, and not with the next look at all claims", regexp.MustCompile("^(volume|scheduler)"), keyIs(`^event Normal WaitForPodScheduled `)},
+	{"who is first is chance", regexp.MustCompile("^volume, unknown plugin$"), keyIs(`^event Warning ProvisioningFailed .* not found$`)},
+	{"who is first is chance", regexp.MustCompile("^scheduler, claim being deleted$"), keyIs(`^write pvc-protection-controller `)},
+	{"who is first is chance", regexp.MustCompile("^statefulset, (orphaned|deleted)"), keyIs(`^write generic-garbage-collector |^controllerrevisions/`)},
+	{"who is first is chance", regexp.MustCompile("^scheduler, preemption for affinity$"), keyIs(`^event Warning FailedScheduling |^pods/strong \.status\.conditions\.PodScheduled\.message$`)},
+	{"who is first is chance", regexp.MustCompile("^service, (pods that end|named port)$"), keyIs(`^write endpoint|last-change-trigger-time|^event Normal Scheduled `)},
+	{"of two autoscalers either is named first", regexp.MustCompile("^autoscaler, two of them$"), keyIs(`controlled by multiple HPAs|^event Warning (AmbiguousSelector|FailedComputeMetricsReplicas) |\.conditions\.ScalingActive\.message$`)},
+	{"which of two equal nodes a pod gets is chance", regexp.MustCompile("^scheduler, (spread evenly|claim for one pod)"), keyIs(`^event Normal Scheduled |\.spec\.nodeName$`)},
+	{"the node of a bound pod was kept when this was recorded, and is cleared by now", regexp.MustCompile("^scheduler, "), keyIs(`^pods/\S+ \.status\.nominatedNodeName$`)},
+	{"changes of pods are looked at when they come, and not together after a second", regexp.MustCompile("^job, failing 6$"), keyIs(`.`)},
+	{"pods are not written when only their claims change", regexp.MustCompile("^statefulset, claims"), keyIs(`^event Normal SuccessfulUpdate |^write statefulset-controller update pods$`)},
+	{"the annotation topology-mode does nothing: trafficDistribution replaces it", regexp.MustCompile("^service, traffic distribution$"), keyIs(`^event Warning TopologyAwareHintsDisabled `)},
+	{"Endpoints that a user has made outlive their service", regexp.MustCompile("^service, endpoints of two families$"), keyIs(`^endpoint`)},
+	{"the path of a metric that nobody serves is not told", regexp.MustCompile("^autoscaler, external metric$"), keyIs(`unable to get external metric|\.conditions\.ScalingActive\.message$`)},
+	{"a namespace says what remains also while pods end", regexp.MustCompile("^namespace, pods end slowly$"), keyIs(`^namespaces/NS |^write namespace-controller `)},
+	{"the last rules of an aggregated role are removed by an update, as a user may own them", regexp.MustCompile("^account, aggregated role$"), keyIs(`^clusterroles/NS-all \.metadata\.managedFields|^write clusterrole-aggregation-controller update `)},
+	{"resource versions differ", regexp.MustCompile(""), keyIs(`\.claimRef\.resourceVersion$`)},
+	{"a pod that has ended does not keep its claim", regexp.MustCompile("^volume, claim in use by a pod that has ended$"), keyIs(`^(persistentvolumes?|persistentvolumeclaims)/|^write pv`)},
+	{"when a taint is added is chance", regexp.MustCompile("^node, daemon set that tolerates$"), keyIs(`^nodes/NS-a \.spec\.taints`)},
+	{"who is first is chance", regexp.MustCompile("^node, out of service$"), keyIs(`^event Normal TaintManagerEviction |^write node-controller `)},
+	{"which of equal pods goes is chance", regexp.MustCompile("^replicaset, (adopts|cost)"), keyIs(`^pods/|^event Normal SuccessfulDelete `)},
+	{"when a pod is seen to change is chance", regexp.MustCompile("^service, "), keyIs(`last-change-trigger-time`)},
+	{"who is first is chance", regexp.MustCompile("budget"), keyIs(`^event Normal NoPods `)},
+}
