@@ -112,7 +112,7 @@ func TestAllPartsFitIntoOneRegistry(t *testing.T) {
 	}
 	queues.Queue("jobs", func() queue.State { return queue.State{} })
 	decisions.Attempt("default-scheduler", scheduler.Scheduled, time.Millisecond)
-	decisions.Bound(20, time.Second)
+	decisions.Bound(20, time.Second, false)
 	decisions.Pending("active", 3)
 	lint := prometheus.NewPedanticRegistry()
 	lint.MustRegister(m.requests, &cached{cache}, queues)
