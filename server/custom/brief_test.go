@@ -1,0 +1,98 @@
+package custom
+
+import (
+	"bytes"
+	"testing"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// stored returns a definition as it is stored. Its versions have schemas with these descriptions; an empty one has none.
+func stored(t *testing.T, descriptions ...string) ([]byte, *v1.CustomResourceDefinition) {
+	t.Helper()
+	def := &v1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "things.example.com", Labels: map[string]string{"a": "b"}},
+		Spec: v1.CustomResourceDefinitionSpec{
+			Group: "example.com", Scope: v1.NamespaceScoped, Names: v1.CustomResourceDefinitionNames{Plural: "things", Kind: "Thing"},
+			Conversion: &v1.CustomResourceConversion{Strategy: v1.NoneConverter},
+		},
+		Status: v1.CustomResourceDefinitionStatus{StoredVersions: []string{"v0"}},
+	}
+	for i, text := range descriptions {
+		v := v1.CustomResourceDefinitionVersion{
+			Name: "v" + string(rune('0'+i)), Served: true, Storage: i == 0, Subresources: &v1.CustomResourceSubresources{Status: &v1.CustomResourceSubresourceStatus{}},
+			SelectableFields: []v1.SelectableField{{JSONPath: ".spec.a"}},
+		}
+		if text != "" {
+			v.Schema = &v1.CustomResourceValidation{OpenAPIV3Schema: &v1.JSONSchemaProps{Type: "object", Description: text}}
+		}
+		def.Spec.Versions = append(def.Spec.Versions, v)
+	}
+	raw, err := def.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}, Raw: raw}
+	text, err := whole.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte("k8s\x00"), text...), def
+}
+
+func TestABriefDefinitionHasAllButItsSchemas(t *testing.T) {
+	value, want := stored(t, "one", "", "three")
+	before := bytes.Clone(value)
+	brief, digests, err := withoutSchemas(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(value, before) {
+		t.Error("the stored bytes have changed")
+	}
+	var whole runtime.Unknown
+	if err := whole.Unmarshal(bytes.TrimPrefix(brief, []byte("k8s\x00"))); err != nil {
+		t.Fatal(err)
+	}
+	got := &v1.CustomResourceDefinition{}
+	if err := got.Unmarshal(whole.Raw); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want.Spec.Versions {
+		want.Spec.Versions[i].Schema = nil
+	}
+	if !equality.Semantic.DeepEqual(got, want) || whole.Kind != "CustomResourceDefinition" {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if len(digests) != 3 {
+		t.Fatalf("%d digests", len(digests))
+	}
+	other, _ := stored(t, "one", "two", "four")
+	_, changed, err := withoutSchemas(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed[0] != digests[0] || changed[1] == digests[1] || changed[2] == digests[2] {
+		t.Error("digests do not tell which schemas are the same")
+	}
+}
+
+func TestADefinitionThatIsCutOffIsAnErrorAndOneInJSONStaysWhole(t *testing.T) {
+	value, _ := stored(t, "one", "two")
+	for n := len(storedAsProto) + 1; n < len(value); n++ {
+		brief, _, err := withoutSchemas(value[:n])
+		if err == nil && len(brief) > n {
+			t.Errorf("of %d bytes %d are left", n, len(brief))
+		}
+	}
+	if _, _, err := withoutSchemas(value[:len(value)/2]); err == nil {
+		t.Error("half a definition can be read")
+	}
+	text := []byte(`{"kind":"CustomResourceDefinition"}`)
+	if brief, digests, err := withoutSchemas(text); err != nil || digests != nil || !bytes.Equal(brief, text) {
+		t.Errorf("%q, %v, %v", brief, digests, err)
+	}
+}
