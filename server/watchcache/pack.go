@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -59,6 +60,8 @@ const (
 	// packStep is how many values are packed before the goroutine yields the processor.
 	packStep = 128
 	packGap  = time.Millisecond
+	// minPastPacked: smaller values are not packed once they are outdated. They leave the window soon, and there are many of them.
+	minPastPacked = 16 << 10
 )
 
 // packAll packs values until ctx ends.
@@ -70,7 +73,7 @@ func (c *Cache) packAll(ctx context.Context) {
 	}
 }
 
-// pack packs the values of the newest state that were not read since its last call.
+// pack packs the values that were not read since its last call: those of the newest state, and the large ones that events keep in the window.
 func (k *Kind) pack(ctx context.Context) {
 	s := k.Snapshot()
 	k.mu.Lock()
@@ -80,15 +83,14 @@ func (k *Kind) pack(ctx context.Context) {
 	if unchanged {
 		return
 	}
-	var p packer
+	p := packer{own: make(map[*Object]*model)}
 	unpacked, worked := false, 0
-	for o := range s.Range("", "") {
+	for o, newest := range k.packable(s) {
 		switch {
-		case o.size < minPacked:
 		case o.read.Swap(false):
 			unpacked = true
 		default:
-			if !p.pack(o) {
+			if !p.pack(o, newest) {
 				continue
 			}
 			if worked++; worked%packStep == 0 && !sleep(ctx, packGap) {
@@ -101,9 +103,52 @@ func (k *Kind) pack(ctx context.Context) {
 	k.mu.Unlock()
 }
 
+// packable returns the objects of a state that may be packed, and then the outdated ones, each with the newest version in the window.
+func (k *Kind) packable(s Snapshot) iter.Seq2[*Object, *Object] {
+	return func(yield func(o, newest *Object) bool) {
+		for o := range s.Range("", "") {
+			if o.size >= minPacked && !yield(o, nil) {
+				return
+			}
+		}
+		newest := make(map[string]*Object)
+		for _, e := range slices.Backward(k.largePast()) {
+			n := newest[e.Object.Key]
+			if n == nil {
+				n = e.Object
+				newest[n.Key] = n
+			}
+			if !yield(e.Previous, n) {
+				return
+			}
+		}
+	}
+}
+
+// largePast returns the events of the window that keep a large outdated value.
+func (k *Kind) largePast() []*Event {
+	k.mu.Lock()
+	h := k.history
+	if h == nil {
+		k.mu.Unlock()
+		return nil
+	}
+	l := h.list.base
+	k.mu.Unlock()
+	var out []*Event
+	for l = l.next.Load(); l != nil; l = l.next.Load() {
+		e := l.event.Load()
+		if e != nil && e.Previous != nil && e.Previous != e.Object && e.Previous.size >= minPastPacked {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 // packer packs values in the order of their keys.
 type packer struct {
-	models  []writingModel // the model that fitted last is the first
+	models  []writingModel     // the model that fitted last is the first
+	own     map[*Object]*model // models of objects that resemble no other
 	scratch []byte
 	misses  int // number of consecutive values that fitted no model
 	skipped int // number of values that were not tried since then
@@ -114,8 +159,11 @@ type writingModel struct {
 	writer *s2.Dict // made when it is needed
 }
 
-// pack packs an object's value if that saves enough. It reports whether it had to try.
-func (p *packer) pack(o *Object) bool {
+// pack packs an object's value if that saves enough. It reports whether it had to try. An outdated object comes with the newest version of it.
+func (p *packer) pack(o, newest *Object) bool {
+	if newest != nil && o.body.Load().model == nil && !o.incompressible {
+		p.follow(newest)
+	}
 	b := o.body.Load()
 	if b.model != nil {
 		p.addModel(b.model)
@@ -139,6 +187,23 @@ func (p *packer) pack(o *Object) bool {
 	return true
 }
 
+// follow makes the model of an object the first to be tried, and the object its own model if it resembles no other.
+func (p *packer) follow(o *Object) {
+	b := o.body.Load()
+	switch {
+	case b.model != nil:
+		p.addModel(b.model)
+	case o.incompressible && len(b.bytes) <= s2.MaxDictSize:
+		m := p.own[o]
+		if m == nil {
+			m = newModel(b.bytes)
+			o.body.Store(&body{bytes: m.text}) // one text for both
+			p.own[o] = m
+		}
+		p.addModel(m)
+	}
+}
+
 // These bound the time that a fill spends on values that resemble no other: after missesInARow of them only one in triedAfterMisses is tried, until
 // one fits. The rest are tried later, when they have not been read for a while.
 const missesInARow, triedAfterMisses = 16, 32
@@ -153,7 +218,7 @@ func (p *packer) packEarly(o *Object) {
 		return
 	}
 	p.skipped = 0
-	p.pack(o)
+	p.pack(o, nil)
 }
 
 // addModel makes a model the first to be tried.

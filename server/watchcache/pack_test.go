@@ -173,6 +173,57 @@ func TestValuesThatAreReadAreNotPacked(t *testing.T) {
 	})
 }
 
+// TestLargeOutdatedValuesArePacked changes objects that resemble no other a little.
+func TestLargeOutdatedValuesArePacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(2, 2))
+		c, k := filled(t, nil)
+		const objects, versions, size = 20, 4, 40_000
+		values := make([][]byte, objects)
+		for i := range values {
+			values[i] = make([]byte, size)
+			for j := range values[i] {
+				values[i][j] = byte(r.Uint32())
+			}
+		}
+		rev, written := store.Revision(1), map[store.Revision][]byte{}
+		for v := range versions {
+			rev++
+			b := store.Batch{Revision: rev}
+			for i := range values {
+				values[i] = append([]byte(nil), values[i]...)
+				copy(values[i][r.IntN(size-20):], fmt.Sprint("version ", v))
+				b.Events = append(b.Events, store.Event{Type: store.Put, Key: fmt.Sprintf("/registry/pods/a/%06d", i), Value: values[i], Revision: rev})
+				written[rev<<8|store.Revision(i)] = values[i]
+			}
+			if err := c.apply(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 4 { // unread, the newest found to resemble no other, the outdated packed, nothing to do
+			k.pack(t.Context())
+		}
+		kept, texts := 0, map[*model]bool{}
+		for l := k.history.list.base.next.Load(); l != nil; l = l.next.Load() {
+			e := l.event.Load()
+			if e.Previous == nil {
+				continue
+			}
+			b := e.Previous.body.Load()
+			kept += len(b.bytes)
+			texts[b.model] = true
+			var i int
+			fmt.Sscanf(e.Previous.Name(), "%d", &i)
+			if string(e.Previous.Value()) != string(written[e.Previous.Revision<<8|store.Revision(i)]) {
+				t.Errorf("%s at %d has changed", e.Previous.Name(), e.Previous.Revision)
+			}
+		}
+		if kept > objects*versions*200 || len(texts) != objects {
+			t.Errorf("%d bytes and %d models are kept of %d outdated values", kept, len(texts), objects*(versions-1))
+		}
+	})
+}
+
 func TestWindowCountsPackedValuesAtTheirFullSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, k := filled(t, mixed(200))
