@@ -70,7 +70,6 @@ func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 	}
 	e := &embedded{options: o, lock: lock, closing: make(chan struct{}), full: make(chan struct{}, 1), commits: make(chan struct{}, 1), present: m}
 	e.checkDisk()
-	e.scanned.Store(true) // a start reads the whole database
 	s := newStore(e, "", o.Logger, e.newest)
 	s.background.Go(e.tend)
 	return s, nil
@@ -116,6 +115,7 @@ func startMember(ctx context.Context, o EmbedOptions) (*member, error) {
 		return nil, errors.Join(fmt.Errorf("belongs to an etcd cluster of %d members", n), m.shut())
 	}
 	m.kv = m.server.KV()
+	m.dropPages() // the start has read all of them
 	return m, nil
 }
 
@@ -138,9 +138,9 @@ func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) 
 		// A single member has no use for heartbeats, so ticks are rare. Elections do not depend on them either: see lead.
 		TickMs:        100,
 		ElectionTicks: 2,
-		// There are no followers that need old entries, so none are kept in memory. The next start reads again what was written since the last
-		// snapshot.
-		SnapshotCount:          5000,
+		// There are no followers that need old entries, so none are kept in memory. The next start reads again, into memory, what was written since
+		// the last snapshot. A snapshot costs two writes of a few kilobytes, because the database is not part of it.
+		SnapshotCount:          1000,
 		SnapshotCatchUpEntries: 16,
 		MaxSnapFiles:           1,
 		MaxWALFiles:            2,

@@ -27,7 +27,7 @@ type embedded struct {
 
 	bytesRead   atomic.Int64  // bytes of values read since the pages of the database were last released
 	scans       atomic.Int64  // scans in progress
-	scanned     atomic.Bool   // the whole database may be resident, because a start or a scan has read it
+	scanned     atomic.Bool   // much of the database may be resident, because a scan has read it
 	uncommitted atomic.Int64  // an upper bound in bytes: etcd may have committed some by itself
 	commits     chan struct{} // signals that too many bytes are uncommitted
 
@@ -153,12 +153,13 @@ func (e *embedded) noteRead(m *member, kvs []*mvccpb.KeyValue) {
 	m.dropPages()
 }
 
-// dropScannedPages releases what a start and scans have made resident. It waits for the end of the scans: otherwise the kernel would have to map the same
-// pages again and again. A start and the scans after it read the same pages.
+// dropScannedPages releases what scans have made resident. It waits for the end of all scans: otherwise the kernel would have to map the same pages again
+// and again.
 func (e *embedded) dropScannedPages() {
 	if e.scans.Load() > 0 || !e.scanned.Swap(false) {
 		return
 	}
+	e.bytesRead.Store(0)
 	_, _ = ask(context.Background(), e, func(m *member) (struct{}, error) { // returns even if the database hangs
 		m.dropPages()
 		return struct{}{}, nil

@@ -63,7 +63,6 @@ func (e *embedded) revive(old *member) bool {
 					return false
 				}
 				e.checkDisk()
-				e.scanned.Store(true)
 				e.options.Logger.Warn("etcd has been started again", "err", cause)
 				return true
 			}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/backend"
@@ -49,7 +50,10 @@ func (s *Store) scan(ctx context.Context, e *embedded, prefix string, rev int64,
 	e.scans.Add(1)
 	defer func() {
 		e.scanned.Store(true)
-		e.scans.Add(-1)
+		read := e.bytesRead.Add(sc.read.Load())
+		if e.scans.Add(-1) == 0 && read >= maxResidentBytes {
+			e.dropScannedPages()
+		}
 	}()
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -77,6 +81,7 @@ type scan struct {
 	end    []byte
 	rev    int64
 	visit  func([]store.Entry)
+	read   atomic.Int64 // bytes of values that were visited
 
 	listing sync.Mutex // guards the two fields below; if the member fails, it may never be unlocked
 	from    []byte     // where the next page begins
@@ -105,6 +110,9 @@ func (sc *scan) visitPage(ctx context.Context) (more bool) {
 		entries, err := readEntries(tx, keys, sc.root)
 		if err != nil {
 			return false, err
+		}
+		for _, e := range entries {
+			sc.read.Add(int64(len(e.Value)))
 		}
 		return sc.pass(entries), nil
 	})
