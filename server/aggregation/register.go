@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,9 +141,14 @@ func (a *Aggregator) KeepRegistered(ctx context.Context) error {
 		case <-a.changed:
 		case <-ctx.Done():
 		}
+		wait(ctx, gather)
 	}
 	return ctx.Err()
 }
+
+// gather is how long a change waits for others. Definitions come in dozens, each change has all of them looked at, and nobody waits for an
+// APIService of custom resources, which are served without it.
+const gather = 100 * time.Millisecond
 
 // registered is what an APIService says that matters here. It is kept, because thousands of them change one at a time.
 type registered struct {

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ type Catalogue struct {
 	mu      sync.RWMutex // guards everything below
 	kinds   map[schema.GroupResource][]*Kind
 	faces   map[schema.GroupVersionResource]*Face
+	sorted  []*Kind // nil: to be made when it is asked for
 	version int
 	changed chan struct{} // closed at the next change; nil while no caller waits for it
 }
@@ -63,6 +65,7 @@ func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 	if len(kinds) == 0 {
 		delete(c.kinds, r)
 	}
+	c.sorted = nil
 	c.version++
 	if c.changed != nil {
 		close(c.changed)
@@ -110,16 +113,19 @@ func (c *Catalogue) Kind(r schema.GroupResource) (*Kind, bool) {
 	return nil, false
 }
 
-// Kinds returns the kinds, sorted by group and resource.
+// Kinds returns the kinds, sorted by group and resource. All callers share the slice.
 func (c *Catalogue) Kinds() []*Kind {
-	c.mu.RLock()
-	out := make([]*Kind, 0, len(c.kinds))
-	for _, versions := range c.kinds {
-		out = append(out, versions...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sorted == nil {
+		for _, versions := range c.kinds {
+			c.sorted = append(c.sorted, versions...)
+		}
+		slices.SortStableFunc(c.sorted, func(a, b *Kind) int {
+			return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
+		})
 	}
-	c.mu.RUnlock()
-	slices.SortStableFunc(out, func(a, b *Kind) int { return strings.Compare(a.Group+"/"+a.Resource, b.Group+"/"+b.Resource) })
-	return out
+	return c.sorted
 }
 
 // Version increases with each change, so that what is derived from the catalogue can be cached until then.
