@@ -20,7 +20,7 @@ func (c *Cluster) divide(ctx context.Context, reg *registry.Registry) error {
 	}
 	d := fairness.New(fairness.Options{
 		Registry: func() *registry.Registry { return reg }, Logger: c.options.Logger,
-		Seats: or(o.MaxInFlight, 400) + or(o.MaxMutatingInFlight, 200), Patience: or(o.RequestTimeout, time.Minute) / shareOfTimeout,
+		Seats: or(o.MaxInFlight, 400) + or(o.MaxMutatingInFlight, 200), QueueWait: or(o.RequestTimeout, time.Minute) / shareOfTimeout,
 	})
 	if err := d.Prepare(ctx); errors.Is(err, fairness.ErrNoKinds) {
 		return nil

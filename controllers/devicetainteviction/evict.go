@@ -138,7 +138,7 @@ func (r *controller) published(driver, pool, name string) []resourcev1.DeviceTai
 	return taints
 }
 
-// end is when the patience with a taint ends, if it does.
+// end is when a taint is no longer tolerated, if it is tolerated for a time.
 func end(taint *resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleration) (at time.Time, ends bool) {
 	if taint.TimeAdded != nil {
 		at = taint.TimeAdded.Time

@@ -309,11 +309,11 @@ func (c *cluster) renew(d time.Duration, nodes ...int) {
 	synctest.Wait()
 }
 
-func (c *cluster) pod(name, node string, patience int64) {
+func (c *cluster) pod(name, node string, seconds int64) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{NodeName: node, Containers: looptest.Containers(), Tolerations: []corev1.Toleration{{
-			Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &patience,
+			Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
 		}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 func example(i int) *corev1.Pod {
-	yes, patience := true, int64(300)
+	yes, seconds := true, int64(300)
 	toleration := func(key string) corev1.Toleration {
-		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &patience}
+		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}
 	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -150,8 +150,8 @@ func deadline(pod *podview.Pod, taints []corev1.Taint) (at time.Time, ends bool)
 		if pod.CreationTimestamp.After(start) {
 			start = pod.CreationTimestamp.Time
 		}
-		for _, patience := range tolerationTimes(pod, taint) {
-			if end := start.Add(patience); !ends || end.Before(at) {
+		for _, tolerated := range tolerationTimes(pod, taint) {
+			if end := start.Add(tolerated); !ends || end.Before(at) {
 				at, ends = end, true
 			}
 		}

@@ -19,8 +19,8 @@ type Options struct {
 	Registry func() *registry.Registry
 	// Seats is how many requests are served at a time in all, exempt ones aside: 600 by default.
 	Seats int
-	// Patience is how long a request may wait: 15 seconds by default.
-	Patience time.Duration
+	// QueueWait is how long a request may wait: 15 seconds by default.
+	QueueWait time.Duration
 	Logger   *slog.Logger
 }
 
@@ -41,8 +41,8 @@ func New(o Options) *Dispatcher {
 	if o.Seats <= 0 {
 		o.Seats = 600
 	}
-	if o.Patience <= 0 {
-		o.Patience = 15 * time.Second
+	if o.QueueWait <= 0 {
+		o.QueueWait = 15 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -98,7 +98,7 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 	if about != nil {
 		detail = about()
 	}
-	p, err := c.schema.level.enter(ctx, c.schema, c.flow, w, now, d.o.Patience, detail)
+	p, err := c.schema.level.enter(ctx, c.schema, c.flow, w, now, d.o.QueueWait, detail)
 	if err != nil {
 		c.schema.counts.reject(err, time.Since(now))
 		const second = 1

@@ -217,7 +217,7 @@ func TestWhoCannotWaitIsRefusedWithAReason(t *testing.T) {
 		if got := <-results; got != "cancelled" {
 			t.Errorf("who went away: %s", got)
 		}
-		time.Sleep(d.o.Patience)
+		time.Sleep(d.o.QueueWait)
 		if got := <-results; got != "time-out" {
 			t.Errorf("who waited: %s", got)
 		}

@@ -90,7 +90,7 @@ func (l *Level) fitsLocked(w Work) bool {
 }
 
 // enter takes seats, or waits for them in a queue of the flow.
-func (l *Level) enter(ctx context.Context, s *Schema, flow uint64, w Work, now time.Time, patience time.Duration, about Detail) (Place, error) {
+func (l *Level) enter(ctx context.Context, s *Schema, flow uint64, w Work, now time.Time, wait time.Duration, about Detail) (Place, error) {
 	l.mu.Lock()
 	l.advanceLocked(now)
 	q := l.queues[0]
@@ -121,7 +121,7 @@ func (l *Level) enter(ctx context.Context, s *Schema, flow uint64, w Work, now t
 	s.waits(1, w)
 	l.dispatchLocked()
 	l.mu.Unlock()
-	return l.wait(ctx, waiting, patience)
+	return l.wait(ctx, waiting, wait)
 }
 
 // refuseLocked tells why a request may not even wait.
@@ -136,8 +136,8 @@ func (l *Level) refuseLocked(q *queue) error {
 }
 
 // wait waits until the request is dispatched, or for its time to be over.
-func (l *Level) wait(ctx context.Context, w *waiter, patience time.Duration) (Place, error) {
-	timer := time.NewTimer(patience)
+func (l *Level) wait(ctx context.Context, w *waiter, wait time.Duration) (Place, error) {
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	var why error
 	select {
