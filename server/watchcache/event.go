@@ -43,6 +43,11 @@ func (e *Event) cost() int {
 	return eventOverhead + int(e.Previous.size)
 }
 
+// keepsLarge reports whether the event keeps a large outdated value.
+func (e *Event) keepsLarge() bool {
+	return e.Previous != nil && e.Previous != e.Object && e.Previous.size >= minPastPacked
+}
+
 // dropForms drops the forms that no new watch can ask for.
 func (e *Event) dropForms() {
 	e.forms.drop()

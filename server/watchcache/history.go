@@ -18,6 +18,7 @@ type history struct {
 	last       store.Revision
 	window     window
 	bytes      int
+	large      int // number of events that keep a large outdated value
 	list       list
 	topicLists topicLists
 	// end says why there will be no more events; nil while there may be.
@@ -31,6 +32,9 @@ func newHistory(since store.Revision, indexed []int) *history {
 func (h *history) pushLocked(e *Event, sleepers *[]chan struct{}) {
 	h.last = e.Revision
 	h.bytes += e.cost()
+	if e.keepsLarge() {
+		h.large++
+	}
 	l := h.list.push(e, sleepers)
 	h.window.push(place{link: l, revision: e.Revision, topicLinks: h.topicLists.pushLocked(e, sleepers)})
 }
@@ -48,6 +52,9 @@ func (h *history) shiftLocked(end *link) {
 	e := p.link.event.Load()
 	h.since = e.Revision
 	h.bytes -= e.cost()
+	if e.keepsLarge() {
+		h.large--
+	}
 	h.list.shift(p.link, end)
 	for _, s := range p.topicLinks {
 		s.topicList.list.shift(s.link, end)

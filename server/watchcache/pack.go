@@ -129,7 +129,7 @@ func (k *Kind) packable(s Snapshot) iter.Seq2[*Object, *Object] {
 func (k *Kind) largePast() []*Event {
 	k.mu.Lock()
 	h := k.history
-	if h == nil {
+	if h == nil || h.large == 0 {
 		k.mu.Unlock()
 		return nil
 	}
@@ -137,8 +137,7 @@ func (k *Kind) largePast() []*Event {
 	k.mu.Unlock()
 	var out []*Event
 	for l = l.next.Load(); l != nil; l = l.next.Load() {
-		e := l.event.Load()
-		if e != nil && e.Previous != nil && e.Previous != e.Object && e.Previous.size >= minPastPacked {
+		if e := l.event.Load(); e != nil && e.keepsLarge() {
 			out = append(out, e)
 		}
 	}
