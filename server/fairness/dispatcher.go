@@ -21,7 +21,7 @@ type Options struct {
 	Seats int
 	// QueueWait is how long a request may wait: 15 seconds by default.
 	QueueWait time.Duration
-	Logger   *slog.Logger
+	Logger    *slog.Logger
 }
 
 // Dispatcher gives requests their places.

@@ -36,11 +36,14 @@ type compiled struct {
 	preserve bool
 	// plan finds at little cost that nothing has to be done; nil finds nothing.
 	plan *plan.Plan
-	// whole checks an object, status that part alone; it is nil if the schema says nothing of it.
-	whole, status validation.SchemaValidator
-	rules         func() *cel.Validator // CEL
-	hold          func() *rules.Rules   // the same, where all of them hold
+	// checks are of what the plan does not find valid: few objects, so the schema is read once more for them.
+	checks func() (*checks, error)
+	rules  func() *cel.Validator // CEL
+	hold   func() *rules.Rules   // the same, where all of them hold
 }
+
+// checks are Kubernetes' of a whole object, and of its status alone; that is nil if the schema says nothing of it.
+type checks struct{ whole, status validation.SchemaValidator }
 
 // Source reads the schema of a version, which may be nil, and tells whether unknown fields are preserved everywhere.
 type Source func() (schema *v1.CustomResourceValidation, preserve bool, err error)
@@ -60,13 +63,7 @@ func (s *Schema) Rest() {
 }
 
 func (s *Schema) forget() {
-	made := sync.OnceValues(func() (*compiled, error) {
-		from, preserve, err := s.source()
-		if err != nil {
-			return nil, fmt.Errorf("read the schema: %w", err)
-		}
-		return compile(from, preserve)
-	})
+	made := sync.OnceValues(s.source.compile)
 	s.made.Store(&made)
 }
 
@@ -86,29 +83,14 @@ func (s *Schema) Tree() (*structural.Structural, error) {
 	return c.tree, nil
 }
 
-func compile(from *v1.CustomResourceValidation, preserve bool) (*compiled, error) {
-	c := &compiled{preserve: preserve}
-	var props *apiextensions.JSONSchemaProps
-	if from != nil {
-		var internal apiextensions.CustomResourceValidation
-		if err := v1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(from, &internal, nil); err != nil {
-			return nil, fmt.Errorf("convert the schema: %w", err)
-		}
-		props = internal.OpenAPIV3Schema
-	}
-	if err := c.compileTree(props); err != nil {
+func (source Source) compile() (*compiled, error) {
+	props, preserve, err := source.read()
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if c.whole, _, err = validation.NewSchemaValidator(props); err != nil {
-		return nil, fmt.Errorf("compile the schema: %w", err)
-	}
-	if props != nil {
-		if status, ok := props.Properties["status"]; ok {
-			if c.status, _, err = validation.NewSchemaValidator(&status); err != nil {
-				return nil, fmt.Errorf("compile the schema of the status: %w", err)
-			}
-		}
+	c := &compiled{preserve: preserve, checks: sync.OnceValues(source.makeChecks)}
+	if err := c.compileTree(props); err != nil {
+		return nil, err
 	}
 	if !c.preserve {
 		c.plan = plan.Compile(c.tree)
@@ -129,6 +111,41 @@ func compile(from *v1.CustomResourceValidation, preserve bool) (*compiled, error
 	return c, nil
 }
 
+// read returns the schema as Kubernetes' packages take it.
+func (source Source) read() (props *apiextensions.JSONSchemaProps, preserve bool, err error) {
+	from, preserve, err := source()
+	if err != nil {
+		return nil, false, fmt.Errorf("read the schema: %w", err)
+	}
+	if from == nil {
+		return nil, preserve, nil
+	}
+	var internal apiextensions.CustomResourceValidation
+	if err := v1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(from, &internal, nil); err != nil {
+		return nil, false, fmt.Errorf("convert the schema: %w", err)
+	}
+	return internal.OpenAPIV3Schema, preserve, nil
+}
+
+func (source Source) makeChecks() (*checks, error) {
+	props, _, err := source.read()
+	if err != nil {
+		return nil, err
+	}
+	c := &checks{}
+	if c.whole, _, err = validation.NewSchemaValidator(props); err != nil {
+		return nil, fmt.Errorf("compile the schema: %w", err)
+	}
+	if props != nil {
+		if status, ok := props.Properties["status"]; ok {
+			if c.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+				return nil, fmt.Errorf("compile the schema of the status: %w", err)
+			}
+		}
+	}
+	return c, nil
+}
+
 var errNotStructural = errors.New("the schema is not structural")
 
 func (c *compiled) compileTree(props *apiextensions.JSONSchemaProps) error {
@@ -142,7 +159,6 @@ func (c *compiled) compileTree(props *apiextensions.JSONSchemaProps) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errNotStructural, err)
 	case !c.preserve:
-		tree = tree.DeepCopy() // defaults are shared with props
 		if err := defaulting.PruneDefaults(tree); err != nil {
 			return fmt.Errorf("prune the defaults of the schema: %w", err)
 		}

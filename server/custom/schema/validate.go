@@ -27,7 +27,11 @@ func (s *Schema) Validate(ctx context.Context, object map[string]any) field.Erro
 	if c.plan.Valid(object) {
 		return c.checkRules(ctx, nil, object, nil)
 	}
-	errs := validation.ValidateCustomResource(nil, object, c.whole)
+	checks, err := c.checks()
+	if err != nil {
+		return broken(err)
+	}
+	errs := validation.ValidateCustomResource(nil, object, checks.whole)
 	errs = append(errs, objectmeta.Validate(ctx, nil, object, c.tree, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.tree, object)...)
 	return append(errs, c.checkRules(ctx, errs, object, nil)...)
@@ -43,7 +47,11 @@ func (s *Schema) ValidateUpdate(ctx context.Context, object, old map[string]any)
 	if c.plan.Valid(object) {
 		return c.checkRules(ctx, nil, object, old, cel.WithRatcheting(ratchet))
 	}
-	errs := validation.ValidateCustomResourceUpdate(nil, object, old, c.whole, validation.WithRatcheting(ratchet))
+	checks, err := c.checks()
+	if err != nil {
+		return broken(err)
+	}
+	errs := validation.ValidateCustomResourceUpdate(nil, object, old, checks.whole, validation.WithRatcheting(ratchet))
 	errs = append(errs, objectmeta.Validate(ctx, nil, object, c.tree, false)...)
 	errs = append(errs, c.checkLists(object, old)...)
 	return append(errs, c.checkRules(ctx, errs, object, old, cel.WithRatcheting(ratchet))...)
@@ -59,9 +67,13 @@ func (s *Schema) ValidateStatusUpdate(ctx context.Context, object, old map[strin
 	if c.plan.Valid(object) {
 		return c.checkRules(ctx, nil, object, old, cel.WithRatcheting(ratchet))
 	}
+	checks, err := c.checks()
+	if err != nil {
+		return broken(err)
+	}
 	var errs field.ErrorList
-	if status, ok := object["status"]; ok && c.status != nil {
-		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], c.status, validation.WithRatcheting(ratchet.Key("status")))
+	if status, ok := object["status"]; ok && checks.status != nil {
+		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], checks.status, validation.WithRatcheting(ratchet.Key("status")))
 	}
 	errs = append(errs, c.checkLists(object, old)...)
 	return append(errs, c.checkRules(ctx, errs, object, old, cel.WithRatcheting(ratchet))...)

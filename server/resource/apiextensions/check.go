@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// internal converts a definition to the internal type that Kubernetes' validation takes.
+// internal converts a definition to the internal type that Kubernetes' validation takes. The two share parts, which the validation does not change.
 func internal(d *v1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, *field.Error) {
 	out := &apiextensions.CustomResourceDefinition{}
-	if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d.DeepCopy(), out, nil); err != nil {
+	if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d, out, nil); err != nil {
 		return nil, field.InternalError(nil, err)
 	}
 	return out, nil

@@ -6,9 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -40,12 +38,8 @@ func distinct(all []string) []string {
 
 // oddities returns formats that are not validated, and sets whose elements cannot be compared.
 func oddities(d *v1.CustomResourceDefinition) (formats, sets []string) {
-	now, err := internal(d)
-	if err != nil {
-		return nil, nil
-	}
 	odd := map[string]bool{}
-	look := func(s *apiextensions.JSONSchemaProps) bool {
+	look := func(s *v1.JSONSchemaProps) {
 		if s.Format != "" {
 			of := &spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format, Type: []string{s.Type}}}
 			for _, f := range schemavalidation.GetUnrecognizedFormats(of, environment.DefaultCompatibilityVersion()) {
@@ -57,8 +51,52 @@ func oddities(d *v1.CustomResourceDefinition) (formats, sets []string) {
 				odd[fmt.Sprintf("x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules", t)] = true
 			}
 		}
-		return false // go on
 	}
-	validation.HasSchemaWith(&now.Spec, func(s *apiextensions.JSONSchemaProps) bool { return validation.SchemaHas(s, look) })
+	for i := range d.Spec.Versions {
+		if s := d.Spec.Versions[i].Schema; s != nil && s.OpenAPIV3Schema != nil {
+			visit(s.OpenAPIV3Schema, look)
+		}
+	}
 	return formats, slices.Sorted(maps.Keys(odd))
+}
+
+// visit calls look for a schema and all schemas in it.
+func visit(s *v1.JSONSchemaProps, look func(*v1.JSONSchemaProps)) {
+	look(s)
+	one := func(s *v1.JSONSchemaProps) {
+		if s != nil {
+			visit(s, look)
+		}
+	}
+	several := func(all []v1.JSONSchemaProps) {
+		for i := range all {
+			visit(&all[i], look)
+		}
+	}
+	named := func(all map[string]v1.JSONSchemaProps) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			s := all[name]
+			visit(&s, look)
+		}
+	}
+	if s.Items != nil {
+		one(s.Items.Schema)
+		several(s.Items.JSONSchemas)
+	}
+	several(s.AllOf)
+	several(s.OneOf)
+	several(s.AnyOf)
+	one(s.Not)
+	named(s.Properties)
+	if s.AdditionalProperties != nil {
+		one(s.AdditionalProperties.Schema)
+	}
+	named(s.PatternProperties)
+	for _, name := range slices.Sorted(maps.Keys(s.Dependencies)) {
+		one(s.Dependencies[name].Schema)
+	}
+	if s.AdditionalItems != nil {
+		one(s.AdditionalItems.Schema)
+	}
+	named(s.Definitions)
 }
