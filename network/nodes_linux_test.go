@@ -95,6 +95,7 @@ type cluster struct {
 type node struct {
 	name      string
 	address   string
+	address6  string // of its link, and not in the API
 	net       *nettest.Namespace
 	directory string
 }
@@ -102,10 +103,11 @@ type node struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{T: t, world: nettest.New(t), router: nettest.New(t)}
-	c.api = millracetest.Start(t, millrace.Options{Controllers: []string{}, NoScheduler: true})
+	c.api = millracetest.Start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, ServiceRange: "10.96.0.0/16,fd02::/108"})
 	c.kube = millracetest.Clientset(t, c.api)
-	nettest.Join(c.world, "eth0", []string{"10.0.9.1/24"}, c.router, "world", []string{"10.0.9.254/24"})
+	nettest.Join(c.world, "eth0", []string{"10.0.9.1/24", "fd00:9::1/64"}, c.router, "world", []string{"10.0.9.254/24", "fd00:9::254/64"})
 	c.world.Route("0.0.0.0/0", "10.0.9.254")
+	c.world.Route("::/0", "fd00:9::254")
 	c.must(c.kube.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}))
 	c.a, c.b = c.node("a", 1), c.node("b", 2)
 	return c
@@ -121,17 +123,18 @@ func (c *cluster) must(_ any, err error) {
 // node adds a node, and runs its network until the test ends.
 func (c *cluster) node(name string, number int) *node {
 	c.Helper()
-	n := &node{name: name, address: fmt.Sprintf("10.0.%d.1", number), net: nettest.New(c), directory: c.TempDir()}
-	gateway := fmt.Sprintf("10.0.%d.254", number)
-	nettest.Join(n.net, "eth0", []string{n.address + "/24"}, c.router, name, []string{gateway + "/24"})
+	n := &node{name: name, address: fmt.Sprintf("10.0.%d.1", number), address6: fmt.Sprintf("fd00:%d::1", number), net: nettest.New(c), directory: c.TempDir()}
+	gateway, gateway6 := fmt.Sprintf("10.0.%d.254", number), fmt.Sprintf("fd00:%d::254", number)
+	nettest.Join(n.net, "eth0", []string{n.address + "/24", n.address6 + "/64"}, c.router, name, []string{gateway + "/24", gateway6 + "/64"})
 	n.net.Route("0.0.0.0/0", gateway)
+	n.net.Route("::/0", gateway6)
 	made, err := c.kube.CoreV1().Nodes().Create(c.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.NodeSpec{PodCIDR: fmt.Sprintf("10.244.%d.0/24", number),
 			PodCIDRs: []string{fmt.Sprintf("10.244.%d.0/24", number), fmt.Sprintf("fd01:%d::/64", number)}},
 	}, metav1.CreateOptions{})
 	c.must(nil, err)
-	c.setAddress(made.Name, n.address)
+	c.setAddresses(made.Name, n.address)
 	text, err := json.Marshal(settings{Name: name, Kubeconfig: c.kubeconfig(n), Directory: n.directory, Address: netip.MustParseAddr(n.address)})
 	c.must(nil, err)
 	ctx, cancel := context.WithCancel(c.Context())
@@ -149,11 +152,15 @@ func (c *cluster) node(name string, number int) *node {
 	return n
 }
 
-func (c *cluster) setAddress(name, address string) {
+// setAddresses sets a node's addresses in the API.
+func (c *cluster) setAddresses(name string, addresses ...string) {
 	c.Helper()
 	n, err := c.kube.CoreV1().Nodes().Get(c.Context(), name, metav1.GetOptions{})
 	c.must(nil, err)
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	n.Status.Addresses = nil
+	for _, a := range addresses {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+	}
 	c.must(c.kube.CoreV1().Nodes().UpdateStatus(c.Context(), n, metav1.UpdateOptions{}))
 }
 
@@ -289,25 +296,29 @@ func (c *cluster) add(n *node, container string, in *nettest.Namespace) []netip.
 	return all
 }
 
-// service creates a service with the given endpoints.
-func (c *cluster) service(name string, change func(*corev1.ServiceSpec), endpoints ...discoveryv1.Endpoint) *corev1.Service {
+// service creates a service whose endpoint is the given pod, in each family of the service.
+func (c *cluster) service(name string, change func(*corev1.ServiceSpec), endpoint *pod, on *node) *corev1.Service {
 	c.Helper()
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
 	change(&s.Spec)
 	s, err := c.kube.CoreV1().Services("default").Create(c.Context(), s, metav1.CreateOptions{})
 	c.must(nil, err)
-	port, portName, tcp := int32(8080), "http", corev1.ProtocolTCP
-	c.must(c.kube.DiscoveryV1().EndpointSlices("default").Create(c.Context(), &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
-		Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &port, Protocol: &tcp}},
-	}, metav1.CreateOptions{}))
+	port, portName, tcp, ready := int32(8080), "http", corev1.ProtocolTCP, true
+	for _, family := range s.Spec.IPFamilies {
+		address := endpoint.addresses[0]
+		if family == corev1.IPv6Protocol {
+			address = endpoint.addresses[1]
+		}
+		c.must(c.kube.DiscoveryV1().EndpointSlices("default").Create(c.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{GenerateName: name + "-", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+			AddressType: discoveryv1.AddressType(family),
+			Endpoints: []discoveryv1.Endpoint{{
+				Addresses: []string{address.String()}, NodeName: &on.name, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready},
+			}},
+			Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &port, Protocol: &tcp}},
+		}, metav1.CreateOptions{}))
+	}
 	return s
-}
-
-func (p *pod) on(n *node) discoveryv1.Endpoint {
-	ready := true
-	return discoveryv1.Endpoint{Addresses: []string{p.addresses[0].String()}, NodeName: &n.name, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready}}
 }
 
 // eventually repeats a check until it finds nothing wrong.

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 
 	wire "github.com/miekg/dns"
@@ -28,7 +29,7 @@ func TestTwoNodesAreOneNetwork(t *testing.T) {
 	}
 
 	t.Log("a service leads to the other node, and the endpoint sees the pod")
-	web := c.service("web", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort }, far.on(c.b))
+	web := c.service("web", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeNodePort }, far, c.b)
 	c.says(near.net, web.Spec.ClusterIP+":80", "far for "+near.addresses[0].String())
 	c.says(c.a.net, web.Spec.ClusterIP+":80", "far for "+tunnelAddress)
 
@@ -39,12 +40,12 @@ func TestTwoNodesAreOneNetwork(t *testing.T) {
 	t.Log("with the policy Local only the endpoint's node answers, and the endpoint sees the client")
 	local := c.service("local", func(s *corev1.ServiceSpec) {
 		s.Type, s.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyLocal
-	}, far.on(c.b))
+	}, far, c.b)
 	c.says(c.world, c.b.address+nodePort(local), "far for 10.0.9.1")
 	c.says(c.world, c.a.address+nodePort(local), "")
 
 	t.Log("a pod resolves the service's name")
-	c.resolves(near, "web.default.svc.cluster.local.", web.Spec.ClusterIP)
+	c.resolves(near, "web.default.svc.cluster.local.", wire.TypeA, web.Spec.ClusterIP)
 
 	t.Log("a policy admits a pod of the other node, and no other pod")
 	c.allowOnly(t, "near", "far")
@@ -80,7 +81,7 @@ const (
 func nodePort(s *corev1.Service) string { return ":" + strconv.Itoa(int(s.Spec.Ports[0].NodePort)) }
 
 // resolves asks the cluster's DNS server from a pod.
-func (c *cluster) resolves(p *pod, name, want string) {
+func (c *cluster) resolves(p *pod, name string, kind uint16, want string) {
 	c.Helper()
 	c.eventually(name+" has the address "+want, func() string {
 		var got string
@@ -90,12 +91,12 @@ func (c *cluster) resolves(p *pod, name, want string) {
 				return err
 			}
 			defer conn.Close()
-			reply, _, err := new(wire.Client).ExchangeWithConn(new(wire.Msg).SetQuestion(name, wire.TypeA), &wire.Conn{Conn: conn})
+			reply, _, err := new(wire.Client).ExchangeWithConn(new(wire.Msg).SetQuestion(name, kind), &wire.Conn{Conn: conn})
 			if err != nil {
 				return err
 			}
 			got = reply.String()
-			if len(reply.Answer) == 1 && reply.Answer[0].(*wire.A).A.String() == want {
+			if len(reply.Answer) == 1 && strings.HasSuffix(reply.Answer[0].String(), "\t"+want) {
 				got = ""
 			}
 			return nil
@@ -142,5 +143,5 @@ func (c *cluster) move(n *node, to string) {
 	})
 	n.net.Route("0.0.0.0/0", "10.0.2.254")
 	n.address = netip.MustParseAddr(to).String()
-	c.setAddress(n.name, to)
+	c.setAddresses(n.name, to)
 }

@@ -82,7 +82,8 @@ func New(o Options) ([]registry.Admission, error) {
 	if err := CheckNames(o.Enable, o.Disable); err != nil {
 		return nil, err
 	}
-	built := build(&o)
+	resources := newCluster(o.Registry)
+	built := build(&o, resources)
 	var all []registry.Admission
 	for _, p := range order {
 		if make, known := built[p.name]; known && o.on(p) {
@@ -104,7 +105,7 @@ func New(o Options) ([]registry.Admission, error) {
 			all = append(all, other)
 		}
 	}
-	return all, nil
+	return append(all, resources.resourceClaims(o.Authorize)), nil
 }
 
 // maker makes a plugin when it is on.
@@ -116,8 +117,7 @@ func plain(make func() registry.Admission) maker {
 }
 
 // build tells how plugins are made, by their names.
-func build(o *Options) map[string]maker {
-	c := newCluster(o.Registry)
+func build(o *Options, c *cluster) map[string]maker {
 	return map[string]maker{
 		"AlwaysAdmit":                          plain(alwaysAdmit),
 		"NamespaceAutoProvision":               plain(c.namespaceAutoProvision),

@@ -114,6 +114,23 @@ func (s *source[P]) find(ctx context.Context, namespace, name string) (*registry
 	return storage, o, err
 }
 
+// newest reads the newest state of one object.
+func (s *source[P]) newest(ctx context.Context, namespace, name string) (P, error) {
+	var none P
+	storage, err := s.storage()
+	if err != nil {
+		return none, err
+	}
+	if storage == nil {
+		return none, apierrors.NewNotFound(s.resource, name)
+	}
+	o, err := storage.Get(ctx, namespace, name, registry.Freshness{})
+	if err != nil {
+		return none, err
+	}
+	return s.decode(ctx, storage, o)
+}
+
 // list reads what the cache has of a namespace, or of all if it is empty.
 func (s *source[P]) list(ctx context.Context, namespace string) ([]P, error) {
 	storage, err := s.storage()

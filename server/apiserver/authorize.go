@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -9,10 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/resource"
 )
 
 // authorize checks whether the user may do what the request asks for.
@@ -57,7 +54,7 @@ func verdict(at auth.Attributes, v auth.Verdict) error {
 	case v.Err != nil && v.Decision == auth.NoOpinion:
 		return apierrors.NewInternalError(v.Err)
 	}
-	return forbidden(at, v)
+	return auth.Forbidden(at, v)
 }
 
 // attributes returns the attributes of the request for the authorizer.
@@ -93,30 +90,6 @@ func selectors(r *http.Request, at *auth.Attributes) {
 	if s, err := labels.ParseToRequirements(q.Get("labelSelector")); err == nil {
 		at.Labels = s
 	}
-}
-
-// forbidden returns the error for a denied request, in kube-apiserver's words.
-func forbidden(at auth.Attributes, v auth.Verdict) error {
-	because := ""
-	if why := v.Why(); why != "" {
-		because = ": " + why
-	}
-	if !at.IsResource {
-		e := apierrors.NewForbidden(resource.NoResource, "", nil)
-		e.ErrStatus.Message = fmt.Sprintf("forbidden: User %q cannot %s path %q%s", at.User.Name, at.Verb, at.Path, because)
-		e.ErrStatus.Details = &metav1.StatusDetails{}
-		return e
-	}
-	what := at.Resource
-	if at.Subresource != "" {
-		what += "/" + at.Subresource
-	}
-	where := "at the cluster scope"
-	if at.Namespace != "" {
-		where = fmt.Sprintf("in the namespace %q", at.Namespace)
-	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: at.Group, Resource: at.Resource}, at.Name,
-		fmt.Errorf("User %q cannot %s resource %q in API group %q %s%s", at.User.Name, at.Verb, what, at.Group, where, because))
 }
 
 func tooMany() error {

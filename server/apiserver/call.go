@@ -130,7 +130,7 @@ func (c *call) mayTakeLong() bool {
 func (c *call) ctx(dryRun bool) context.Context {
 	ctx := resource.WithCall(c.Within, resource.Call{
 		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
-		Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
+		Verb: c.verb, Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
 	})
 	if c.Kind.Custom {
 		return warning.WithWarningRecorder(ctx, recorder(c.warn))

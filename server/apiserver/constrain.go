@@ -82,7 +82,7 @@ func (c *call) may(m *impersonationMode, i *impersonation) error {
 	}
 	for _, part := range m.needs(i, by) {
 		if part.refused != nil {
-			return forbidden(part.all[0], auth.Verdict{Reason: auth.Words(part.refused.Error())})
+			return auth.Forbidden(part.all[0], auth.Verdict{Reason: auth.Words(part.refused.Error())})
 		}
 		if part.everything != nil && c.allowed(*part.everything) == nil {
 			continue

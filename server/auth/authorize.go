@@ -98,7 +98,7 @@ func (all Union) Authorize(ctx context.Context, a Attributes) Verdict {
 	return none
 }
 
-// both joins the reasons of two authorizers.
+// both joins the reasons of two authorizers: each has a line, as in Kubernetes.
 func both(a, b fmt.Stringer) fmt.Stringer {
 	switch {
 	case a == nil:
@@ -106,7 +106,7 @@ func both(a, b fmt.Stringer) fmt.Stringer {
 	case b == nil:
 		return a
 	}
-	return Words(a.String() + ", " + b.String())
+	return Words(a.String() + "\n" + b.String())
 }
 
 // Rules implements Authorizer.

@@ -3,14 +3,19 @@ package registry
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/millrace/millrace/server/resource"
 )
 
-// Admission is a step that may change or refuse a change. Either func may be nil.
+// Admission is a step that may change or refuse a change. Each func may be nil.
 type Admission struct {
 	Name string
 	// Mutate may change the new object or replace it. It runs before the kind's rules.
 	Mutate func(context.Context, *Change) error
+	// Check finds mistakes in an object that its kind's rules cannot see, because they depend on the caller or on another object. It runs with the rules,
+	// and its errors are in the same answer as theirs.
+	Check func(context.Context, *Change) field.ErrorList
 	// Validate may refuse the change. It runs after the kind's rules.
 	Validate func(context.Context, *Change) error
 }
@@ -34,6 +39,16 @@ func (r *Registry) mutateOnce(ctx context.Context, c *Change) error {
 		}
 	}
 	return nil
+}
+
+func (r *Registry) check(ctx context.Context, c *Change) field.ErrorList {
+	var errs field.ErrorList
+	for _, a := range r.Admission {
+		if a.Check != nil {
+			errs = append(errs, a.Check(ctx, c)...)
+		}
+	}
+	return errs
 }
 
 func (r *Registry) validate(ctx context.Context, c *Change) error {

@@ -113,7 +113,7 @@ func (s *Storage) createOnce(ctx context.Context, c *Change, opt WriteOptions) (
 
 func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) (*Stored, error) {
 	o := c.Object
-	errs := s.checkMeta(o)
+	errs := append(s.registry.check(ctx, c), s.checkMeta(o)...)
 	if errs = append(errs, s.kind.Main.Validate(ctx, o)...); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(s.groupKind(), o.GetName(), errs)
 	}

@@ -222,7 +222,7 @@ func (s *Storage) check(ctx context.Context, c *Change, opt UpdateOptions) error
 	if s.kind.Generation && opt.View != "status" && s.kind.Changed(o, old) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
-	errs := s.checkMetaUpdate(o, old)
+	errs := append(s.checkMetaUpdate(o, old), s.registry.check(ctx, c)...)
 	if errs = append(errs, rules.ValidateUpdate(ctx, o, old)...); len(errs) > 0 {
 		return apierrors.NewInvalid(s.groupKind(), o.GetName(), errs)
 	}
