@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/server/auth/chain"
 	"github.com/millrace/millrace/server/auth/oidc"
 	"github.com/millrace/millrace/server/auth/webhook"
+	"github.com/millrace/millrace/server/h2"
 	"github.com/millrace/millrace/server/pki"
 )
 
@@ -142,4 +143,19 @@ func (c *Cluster) anonymous(issuers *oidc.Tokens) func(*http.Request) bool {
 	return func(r *http.Request) bool {
 		return a.Enabled && slices.ContainsFunc(a.Conditions, func(one oidc.AnonymousCondition) bool { return one.Path == r.URL.Path })
 	}
+}
+
+// knownClients tells the HTTP/2 connection of each request whether its client is authenticated. Unauthenticated clients may have
+// only a few requests at the same time, and their connection is closed after each answer.
+type knownClients struct{ auth.Authenticator }
+
+// Authenticate implements auth.Authenticator.
+func (k knownClients) Authenticate(r *http.Request) (auth.User, error) {
+	user, err := k.Authenticator.Authenticate(r)
+	if err != nil || user.Name == auth.Anonymous {
+		h2.Unauthenticated(r.Context())
+	} else {
+		h2.Authenticated(r.Context())
+	}
+	return user, err
 }

@@ -2,11 +2,19 @@ package millrace
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/internal/durable"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/server/auth"
+	"github.com/millrace/millrace/server/pki"
 )
 
 // The cluster's components use Kubernetes' user names, and have the roles of these names. Only the administrator is in
@@ -53,4 +61,76 @@ func (o otherwise) RoundTrip(r *http.Request) (*http.Response, error) {
 		return o.next.RoundTrip(r)
 	}
 	return o.next.RoundTrip(r.WithContext(auth.WithUser(r.Context(), o.user)))
+}
+
+// User returns a client configuration for a user with groups, to which the cluster's roles apply. It has a client certificate
+// that is valid for a year and is not renewed. Without a port, in-process requests carry the user directly.
+func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
+	if name == "" {
+		return nil, fmt.Errorf("a user needs a name")
+	}
+	if c.options.Listen == noPort {
+		config := c.InProcess()
+		config.Transport = from{auth.User{Name: name, Groups: append(groups[:len(groups):len(groups)], auth.Authenticated)}, config.Transport}
+		return config, nil
+	}
+	keys := c.certificates.keys.Keys()
+	pair, err := keys.Client(name, groups, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("a certificate for %s: %w", name, err)
+	}
+	config := c.Config()
+	config.CertData, config.KeyData = pair.CertPEM, pair.KeyPEM
+	return config, nil
+}
+
+// from sends in-process requests as a user.
+type from struct {
+	user auth.User
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f from) RoundTrip(r *http.Request) (*http.Response, error) {
+	return f.next.RoundTrip(r.WithContext(auth.WithUser(r.Context(), f.user)))
+}
+
+// Kubeconfig returns a kubeconfig for the cluster's administrator. Its certificate is valid for a year. After eleven months a new
+// one is made.
+func (c *Cluster) Kubeconfig() []byte {
+	return encodeKubeconfig(c.URL(), c.authorities(), "admin", c.certificates.keys.Keys().Admin)
+}
+
+// UserKubeconfig returns a kubeconfig for a user with groups. Its certificate is signed by the CA in a directory of keys.
+func UserKubeconfig(keys, server, user string, groups []string, life time.Duration) ([]byte, error) {
+	authority, err := pki.ReadAuthority(keys)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := pki.IssueClient(&authority, user, groups, time.Now(), life)
+	if err != nil {
+		return nil, fmt.Errorf("a certificate for %s: %w", user, err)
+	}
+	return encodeKubeconfig(server, authority.CertPEM, user, pair), nil
+}
+
+func encodeKubeconfig(server string, authorities []byte, user string, pair pki.Pair) []byte {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["millrace"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authorities}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.CertPEM, ClientKeyData: pair.KeyPEM}
+	config.Contexts["millrace"] = &clientcmdapi.Context{Cluster: "millrace", AuthInfo: user}
+	config.CurrentContext = "millrace"
+	b, err := clientcmd.Write(*config)
+	if err != nil {
+		panic(fmt.Sprintf("millrace: a kubeconfig cannot be encoded: %v", err))
+	}
+	return b
+}
+
+// WriteKubeconfig writes the kubeconfig to a file that only its owner can read.
+func (c *Cluster) WriteKubeconfig(path string) error {
+	if err := durable.WriteFile(path, c.Kubeconfig(), 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
 }

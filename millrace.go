@@ -17,9 +17,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/server/aggregation"
@@ -112,4 +114,56 @@ func (c *Cluster) Close() error {
 		}
 	})
 	return err
+}
+
+// stage is one part of a cluster: goroutines that end with a context, and resources that are closed after them.
+type stage struct {
+	name    string
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup
+	close   func() error
+}
+
+var errClosing = errors.New("the cluster is closing")
+
+// run starts a part. If it ends before the cluster is closed, that is reported to Failed.
+func (c *Cluster) run(name string, parts ...func(context.Context) error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s := &stage{name: name, cancel: cancel}
+	c.stages = append(c.stages, s)
+	for _, part := range parts {
+		s.running.Go(func() {
+			err := part(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			select {
+			case c.failed <- fmt.Errorf("%s ended: %w", name, err):
+			default:
+			}
+		})
+	}
+}
+
+// opened registers something that must be closed.
+func (c *Cluster) opened(name string, close func() error) {
+	c.stages = append(c.stages, &stage{name: name, cancel: func(error) {}, close: close})
+}
+
+func (s *stage) end() error {
+	s.cancel(errClosing)
+	s.running.Wait()
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
+
+// Version returns the Kubernetes version of the API.
+func Version() version.Info {
+	return version.Info{
+		Major: "1", Minor: "37", GitVersion: "v1.37.0+millrace", GitTreeState: "clean", GoVersion: runtime.Version(),
+		Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		EmulationMajor: "1", EmulationMinor: "37", MinCompatibilityMajor: "1", MinCompatibilityMinor: "36",
+	}
 }
