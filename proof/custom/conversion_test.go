@@ -19,6 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/millracetest"
 )
 
 // conversionWebhook converts panels: v1 has a color, v2 a colour and a label with its value.
@@ -158,6 +162,32 @@ func TestAWebhookConvertsEachObjectOnceForAllWhoAsk(t *testing.T) {
 	must(two.Get(t.Context(), "p3", metav1.GetOptions{}))(t)
 	if p.calls.Load() != 1 || p.objects.Load() != many {
 		t.Errorf("%d objects were converted in %d calls", p.objects.Load(), p.calls.Load())
+	}
+}
+
+func TestATableShowsTheLabelsOfTheRequestedVersion(t *testing.T) {
+	c := millracetest.Start(t, millrace.Options{Nodes: -1, Controllers: []string{}})
+	d := must(dynamic.NewForConfig(c.Config()))(t)
+	startConversionWebhook(t, d)
+	must(d.Resource(panels).Namespace("default").Create(t.Context(), panel("v1", "a", "color"), metav1.CreateOptions{}))(t)
+	client := must(rest.HTTPClientFor(c.Config()))(t)
+	for version, want := range map[string]string{"v1": "", "v2": "red"} {
+		for _, path := range []string{"", "/a"} {
+			r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config().Host+"/apis/paint.example.com/"+version+"/namespaces/default/panels"+path, nil))(t)
+			r.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+			answer := must(client.Do(r))(t)
+			var table metav1.Table
+			err := json.NewDecoder(answer.Body).Decode(&table)
+			answer.Body.Close()
+			if err != nil || len(table.Rows) != 1 {
+				t.Fatalf("%s%s: %v, %+v", version, path, err, table)
+			}
+			var o metav1.PartialObjectMetadata
+			must("", json.Unmarshal(table.Rows[0].Object.Raw, &o))(t)
+			if o.Kind != "PartialObjectMetadata" || o.Name != "a" || o.ResourceVersion == "" || o.Labels["paint"] != want || table.Rows[0].Cells[0] != "a" {
+				t.Errorf("%s%s: %s", version, path, table.Rows[0].Object.Raw)
+			}
+		}
 	}
 }
 

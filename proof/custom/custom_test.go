@@ -355,3 +355,28 @@ func TestNothingIsCreatedWhileTheDefinitionEnds(t *testing.T) {
 	must(n.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 	await(t, d, made, func(*unstructured.Unstructured) bool { return false })
 }
+
+func TestAnotherDeleteOfATerminatingDefinitionSaysThatThereIsNoGracePeriod(t *testing.T) {
+	d := start(t)
+	made := define(t, d, definition)
+	held := tab("held", "{color: red}")
+	held.SetFinalizers([]string{"example.com/hold"})
+	must(d.Resource(tabs).Namespace("default").Create(t.Context(), held, metav1.CreateOptions{}))(t)
+	remove := func() *int64 {
+		must("", d.Resource(definitions).Delete(t.Context(), made.GetName(), metav1.DeleteOptions{}))(t)
+		return must(d.Resource(definitions).Get(t.Context(), made.GetName(), metav1.GetOptions{}))(t).GetDeletionGracePeriodSeconds()
+	}
+	if grace := remove(); grace != nil {
+		t.Errorf("after the first delete the grace period is %d", *grace)
+	}
+	for range 2 {
+		if grace := remove(); grace == nil || *grace != 0 {
+			t.Errorf("after another delete the grace period is %v", grace)
+		}
+	}
+	must(d.Resource(tabs).Namespace("default").Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+	gone := await(t, d, made, func(u *unstructured.Unstructured) bool { return false })
+	if gone.GetName() != made.GetName() {
+		t.Errorf("%v", gone)
+	}
+}

@@ -126,6 +126,9 @@ func (s *Storage) beginDeletion(o resource.Object, do metav1.DeleteOptions) (sta
 		seconds = 1
 	}
 	if o.GetDeletionTimestamp() != nil {
+		if len(finalizers) > 0 && !graceful && !s.kind.Held(o) && o.GetDeletionGracePeriodSeconds() == nil {
+			o.SetDeletionGracePeriodSeconds(&seconds) // the first delete of a definition leaves it out
+		}
 		return s.shortenGrace(o, do, seconds, graceful) || held, nil
 	}
 	if !held && !graceful {

@@ -57,13 +57,8 @@ func (a *Answer) sendTableRows(l *registry.List) error {
 		return apierrors.NewInternalError(err)
 	}
 	out.b.Bytes = append(out.b.Bytes, bytes.TrimSuffix(text, []byte("]}"))...) // the rows come last
-	object := wire.AppendTypeMeta([]byte(`,"object":`), PartialGVK.Kind, PartialGVK.GroupVersion().String())
 	for i, o := range l.Objects {
-		cells, err := a.cells(o)
-		if err != nil {
-			return a.broken(out, err)
-		}
-		form, err := wire.MetadataJSON(o)
+		row, err := a.rowJSON(o)
 		if err != nil {
 			return a.broken(out, err)
 		}
@@ -72,8 +67,7 @@ func (a *Answer) sendTableRows(l *registry.List) error {
 		} else {
 			out.b.Bytes = append(out.b.Bytes, ',')
 		}
-		out.b.Bytes = append(append(out.b.Bytes, cells...), object...)
-		out.b.Bytes = append(append(out.b.Bytes, form...), '}')
+		out.b.Bytes = append(out.b.Bytes, row...)
 		if out.flushIfFull(); out.err != nil {
 			return nil
 		}
@@ -82,13 +76,27 @@ func (a *Answer) sendTableRows(l *registry.List) error {
 	return nil
 }
 
-// cells returns a row up to its object.
-func (a *Answer) cells(o *watchcache.Object) ([]byte, error) {
+// rowObject is what precedes the shared form of an object's metadata in a row.
+var rowObject = wire.AppendTypeMeta([]byte(`,"object":`), PartialGVK.Kind, PartialGVK.GroupVersion().String())
+
+// rowJSON returns a row with the object's metadata.
+func (a *Answer) rowJSON(o *watchcache.Object) ([]byte, error) {
 	obj, err := a.decode(o)
 	if err != nil {
 		return nil, err
 	}
+	if resource.IsForeign(a.Kind) { // the shared form has the labels of the stored version
+		row, err := a.row(obj, metav1.IncludeMetadata)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(row)
+	}
 	row, err := a.row(obj, metav1.IncludeNone)
+	if err != nil {
+		return nil, err
+	}
+	form, err := wire.MetadataJSON(o)
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +104,8 @@ func (a *Answer) cells(o *watchcache.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if before, ok := bytes.CutSuffix(text, []byte(`,"object":null}`)); ok {
-		return before, nil
-	}
-	return bytes.TrimSuffix(text, []byte("}")), nil
+	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("}")), []byte(`,"object":null`))
+	return append(append(append(text, rowObject...), form...), '}'), nil
 }
 
 // included returns what each row contains of its object.
