@@ -68,7 +68,7 @@ func (m *message) find(b []byte, spans []span) bool {
 		if f == nil {
 			continue
 		}
-		if varint := tag&7 == uint64(protowire.VarintType); varint != f.value.varint() {
+		if protowire.Type(tag&7) != f.wire {
 			return false
 		}
 		s := &spans[index]
@@ -86,7 +86,7 @@ func (m *message) find(b []byte, spans []span) bool {
 	return true
 }
 
-// extent returns where a value begins and ends, given where its tag ended. It knows the two wire types that objects use.
+// extent returns where a value begins and ends, given where its tag ended. It knows the wire types that objects use.
 func extent(b []byte, at int, t protowire.Type) (from, to int) {
 	if at < len(b) && b[at] < 0x80 { // most lengths and numbers are small
 		if t == protowire.VarintType {
@@ -95,9 +95,12 @@ func extent(b []byte, at int, t protowire.Type) (from, to int) {
 		if to := at + 1 + int(b[at]); t == protowire.BytesType && to <= len(b) {
 			return at + 1, to
 		}
-		return 0, -1
 	}
 	switch t {
+	case protowire.Fixed64Type:
+		if at+8 <= len(b) {
+			return at, at + 8
+		}
 	case protowire.VarintType:
 		_, n := protowire.ConsumeVarint(b[at:])
 		if n < 0 {
@@ -200,6 +203,8 @@ func (f *field) zero(b []byte) (zero, ok bool) {
 		return number(b) == 0, true
 	case int32Value:
 		return int32(number(b)) == 0, true
+	case float64Value:
+		return float(b) == 0, true
 	case timeValue:
 		at, ok := timeOf(b)
 		return f.omitZero && at.IsZero(), ok

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/protobuf/encoding/protowire"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +35,7 @@ type field struct {
 	sub         *message
 	number      uint16
 	value       value
+	wire        protowire.Type
 	shape       shape
 	omitEmpty   bool
 	omitZero    bool
@@ -69,10 +72,24 @@ const (
 	rawExtensionValue
 	stringsValue // a message of strings that JSON shows as a list
 	versionValue // the object's resource version, which replaces the one in the message
+	float64Value
+	// The rest are parts of the schemas of custom resources.
+	jsonValue
+	schemaOrSchemasValue
+	schemaOrBoolValue
+	schemaOrStringsValue
 )
 
-// varint reports whether values of the type are protobuf varints.
-func (v value) varint() bool { return v == boolValue || v == int32Value || v == int64Value }
+// wire returns how protobuf writes values of the type.
+func (v value) wire() protowire.Type {
+	switch v {
+	case boolValue, int32Value, int64Value:
+		return protowire.VarintType
+	case float64Value:
+		return protowire.Fixed64Type
+	}
+	return protowire.BytesType
+}
 
 // special are the types with a MarshalJSON method that plans know.
 var special = map[reflect.Type]value{
@@ -82,12 +99,18 @@ var special = map[reflect.Type]value{
 	reflect.TypeFor[intstr.IntOrString]():   intOrStringValue,
 	reflect.TypeFor[metav1.FieldsV1]():      fieldsV1Value,
 	reflect.TypeFor[runtime.RawExtension](): rawExtensionValue,
+	reflect.TypeFor[apiextensions.JSON]():   jsonValue,
+
+	reflect.TypeFor[apiextensions.JSONSchemaPropsOrArray]():       schemaOrSchemasValue,
+	reflect.TypeFor[apiextensions.JSONSchemaPropsOrBool]():        schemaOrBoolValue,
+	reflect.TypeFor[apiextensions.JSONSchemaPropsOrStringArray](): schemaOrStringsValue,
 }
 
 // structs are the compiled messages. Kinds share most of them.
 var structs = struct {
 	sync.Mutex
 	known map[reflect.Type]*message
+	added []reflect.Type // by the compilation in progress
 }{known: map[reflect.Type]*message{}}
 
 // Compile makes the plan for an object's type. It fails if plans cannot describe the type.
@@ -99,8 +122,12 @@ func CompileMetadata(object reflect.Type) (*Plan, error) { return compile(object
 func compile(object reflect.Type, lenient bool) (*Plan, error) {
 	structs.Lock()
 	defer structs.Unlock()
+	structs.added = nil
 	shared, err := structFor(object)
 	if err != nil {
+		for _, t := range structs.added { // what was compiled may contain what was not
+			delete(structs.known, t)
+		}
 		return nil, err
 	}
 	root := *shared
@@ -129,27 +156,22 @@ func versioned(shared *message) *message {
 
 var errNotPlain = fmt.Errorf("JSON of its own")
 
-// structFor compiles a struct. The caller holds the lock of structs.
+// structFor compiles a struct, which may contain itself: what it returns may still be in progress. The caller holds the lock of structs.
 func structFor(t reflect.Type) (*message, error) {
 	if m, ok := structs.known[t]; ok {
-		if m == nil {
-			return nil, fmt.Errorf("%v holds itself", t)
-		}
 		return m, nil
 	}
-	structs.known[t] = nil
 	m := &message{}
+	structs.known[t] = m
+	structs.added = append(structs.added, t)
 	for i := range t.NumField() {
 		if err := m.add(t.Field(i)); err != nil {
-			delete(structs.known, t)
 			return nil, fmt.Errorf("%v.%s: %w", t, t.Field(i).Name, err)
 		}
 	}
 	if err := m.distinct(map[string]bool{}); err != nil {
-		delete(structs.known, t)
 		return nil, fmt.Errorf("%v: %w", t, err)
 	}
-	structs.known[t] = m
 	return m, nil
 }
 
@@ -184,6 +206,9 @@ func (m *message) add(f reflect.StructField) error {
 	out := field{number: uint16(number)}
 	if err := out.describe(f.Type); err != nil {
 		return err
+	}
+	if out.wire = out.value.wire(); out.shape == dict {
+		out.wire = protowire.BytesType // of an entry
 	}
 	if name == "" {
 		if !f.Anonymous || out.shape != single || out.value != structValue {
@@ -257,7 +282,12 @@ func (f *field) describe(t reflect.Type) error {
 func (f *field) describeValue(t reflect.Type) error {
 	if v, ok := special[t]; ok {
 		f.value = v
-		return nil
+		if v < schemaOrSchemasValue {
+			return nil
+		}
+		var err error
+		f.sub, err = structFor(reflect.TypeFor[apiextensions.JSONSchemaProps]())
+		return err
 	}
 	if writesItself(t) {
 		return fmt.Errorf("%v has %w", t, errNotPlain)
@@ -271,6 +301,8 @@ func (f *field) describeValue(t reflect.Type) error {
 		f.value = int32Value
 	case reflect.Int64:
 		f.value = int64Value
+	case reflect.Float64:
+		f.value = float64Value
 	case reflect.Slice:
 		return f.describeSlice(t)
 	case reflect.Struct:

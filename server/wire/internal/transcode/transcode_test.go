@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -52,7 +51,14 @@ func filler(seed int64) *randfill.Filler {
 		func(n *int64, c randfill.Continue) {
 			*n = []int64{0, 1, -1, 300, math.MaxInt64, math.MinInt64}[c.Intn(6)]
 		},
-		func(v *apiextensionsv1.JSON, _ randfill.Continue) { v.Raw = []byte(`{"a":1}`) },
+		func(v *apiextensionsv1.JSON, c randfill.Continue) {
+			if *v = (apiextensionsv1.JSON{}); c.Bool() {
+				v.Raw = []byte(raws[c.Intn(len(raws))])
+			}
+		},
+		func(f *float64, c randfill.Continue) {
+			*f = []float64{0, math.Copysign(0, -1), 1, -1.5, 1e21, 1e-7, 123456789.125, math.MaxFloat64, math.SmallestNonzeroFloat64}[c.Intn(9)]
+		},
 		func(*metav1.TypeMeta, randfill.Continue) {},
 		func(v *metav1.Time, c randfill.Continue) { v.Time = oddTime(c) },
 		func(v *metav1.MicroTime, c randfill.Continue) { v.Time = oddTime(c) },
@@ -125,13 +131,8 @@ func firstDifference(a, b []byte) string {
 	return fmt.Sprintf("after %d bytes:\n got %q\nwant %q", n, a[from:min(len(a), n+60)], b[from:min(len(b), n+60)])
 }
 
-// transcodable returns the kinds that have plans. CustomResourceDefinitions have none: their schemas contain raw JSON.
-func transcodable() []*resource.Kind {
-	return slices.DeleteFunc(builtin.Kinds(), func(k *resource.Kind) bool { return k.Kind == "CustomResourceDefinition" })
-}
-
 func TestEveryBuiltInKindHasAPlan(t *testing.T) {
-	for _, k := range transcodable() {
+	for _, k := range builtin.Kinds() {
 		if _, err := transcode.Compile(k.GoType()); err != nil {
 			t.Errorf("%s: %v", k.Kind, err)
 		}
@@ -142,7 +143,7 @@ func TestTextEqualsThatOfTheDecodedObject(t *testing.T) {
 	seed := int64(randomly.Seed(t))
 	fill := filler(seed)
 	rounds := 15
-	for _, k := range transcodable() {
+	for _, k := range builtin.Kinds() {
 		plan, err := transcode.Compile(k.GoType())
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +168,7 @@ func TestTextEqualsThatOfTheDecodedObject(t *testing.T) {
 }
 
 func TestAnEmptyMessageIsAnObjectOfZeroValues(t *testing.T) {
-	for _, k := range transcodable() {
+	for _, k := range builtin.Kinds() {
 		plan, _ := transcode.Compile(k.GoType())
 		want, _ := json.Marshal(k.New())
 		if got, ok := plan.JSON(nil, []byte("")); !ok || !bytes.Equal(got, want) {
@@ -181,7 +182,7 @@ func TestDamagedMessagesAreRefusedOrReadLikeTheLibrary(t *testing.T) {
 	seed := int64(randomly.Seed(t))
 	fill, rng := filler(seed), rand.New(rand.NewSource(seed))
 	taken := 0
-	for _, k := range transcodable() {
+	for _, k := range builtin.Kinds() {
 		plan, _ := transcode.Compile(k.GoType())
 		o := k.New()
 		fill.Fill(o)
@@ -228,7 +229,7 @@ func TestMetadataOfAnyObjectIsThatOfThePartialObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range transcodable() {
+	for _, k := range builtin.Kinds() {
 		for range 10 {
 			o := k.New()
 			fill.Fill(o)
@@ -276,7 +277,7 @@ func TestTypesThatCannotBeDescribedHaveNoPlan(t *testing.T) {
 
 func FuzzJSON(f *testing.F) {
 	fill := filler(1)
-	all := transcodable()
+	all := builtin.Kinds()
 	for i, k := range all {
 		o := k.New()
 		fill.Fill(o)

@@ -40,6 +40,16 @@ func (r *reader) value(out []byte, f *field, b []byte) []byte {
 		return appendRaw(out, f.value, b)
 	case stringsValue:
 		return appendStrings(out, b)
+	case float64Value:
+		return appendFloat(out, float(b))
+	case jsonValue:
+		return appendJSON(out, b)
+	case schemaOrSchemasValue:
+		return r.schemaOrSchemas(out, f, b)
+	case schemaOrBoolValue:
+		return r.schemaOrBool(out, f, b)
+	case schemaOrStringsValue:
+		return r.schemaOrStrings(out, f, b)
 	}
 	return nil
 }
