@@ -44,3 +44,20 @@ func (s *Server) Probe(ctx context.Context, address string) bool {
 func (s *Server) Answer(t testing.TB, request *wire.Msg) *wire.Msg {
 	return s.newAnswerer().ask(t, request)
 }
+
+// Answerer returns a function that answers requests as bytes, one after the other with the same memory. It returns nothing for what is malformed, and
+// for what an upstream server must answer.
+func (s *Server) Answerer() func(request []byte, limit int) []byte {
+	answers := s.newAnswerer()
+	return func(request []byte, limit int) []byte {
+		q, ok := parseQuery(request)
+		if !ok {
+			return nil
+		}
+		reply, alias := answers.answer(&q, limit)
+		if alias != "" {
+			return nil
+		}
+		return reply
+	}
+}

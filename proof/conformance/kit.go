@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -109,6 +110,9 @@ func (k kit) buildProgram(ctx context.Context, m module, p program) error {
 	if err != nil {
 		return err
 	}
+	if err := k.fetch(ctx, dir, p); err != nil {
+		return err
+	}
 	defer step("building %s", p.name)()
 	args := []string{"build"}
 	if p.test {
@@ -122,6 +126,18 @@ func (k kit) buildProgram(ctx context.Context, m module, p program) error {
 		return err
 	}
 	return os.Rename(made, k.bin(p.name))
+}
+
+// errNoModule means that a module cannot be downloaded.
+var errNoModule = errors.New("a module cannot be downloaded")
+
+// fetch downloads the modules of everything that a program is built from, so that building needs no network.
+func (k kit) fetch(ctx context.Context, dir string, p program) error {
+	defer step("fetching what %s is built from", p.name)()
+	if _, err := k.goCommand(ctx, dir, "list", "-deps", fmt.Sprint("-test=", p.test), p.pkg); err != nil {
+		return fmt.Errorf("%w: %w", errNoModule, err)
+	}
+	return nil
 }
 
 // openModule makes the module, unless it is there, and returns its directory.
@@ -171,7 +187,7 @@ func (k kit) replacements(ctx context.Context, requires string) (string, error) 
 func (k kit) source(ctx context.Context, requires string) (string, error) {
 	out, err := k.goCommand(ctx, k.dir, "mod", "download", "-json", requires)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", errNoModule, err)
 	}
 	_, rest, _ := strings.Cut(out, `"Dir": "`)
 	dir, _, ok := strings.Cut(rest, `"`)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -307,6 +308,28 @@ func FuzzPolicy(f *testing.F) {
 			p.find(&listPods)
 		}
 	})
+}
+
+func TestTimesAreWrittenAsTheLibraryWritesThem(t *testing.T) {
+	const layout = "2006-01-02T15:04:05.000000Z07:00"
+	for _, at := range []time.Time{
+		{}, time.Unix(0, 0), time.Unix(1767225599, 999_999_999), time.Unix(951782400, 1000), time.Now(), time.Now().In(time.FixedZone("east", 7*3600)),
+	} {
+		if got, want := string(appendTime(nil, at)), at.UTC().Format(layout); got != want {
+			t.Errorf("%v is written as %s, want %s", at, got, want)
+		}
+	}
+}
+
+func TestIDsAreRandomUUIDs(t *testing.T) {
+	seen, version4 := map[string]bool{}, regexp.MustCompile("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
+	for range 1000 {
+		id := newID()
+		if !version4.MatchString(id) || seen[id] {
+			t.Fatal(id)
+		}
+		seen[id] = true
+	}
 }
 
 func FuzzStringsInEvents(f *testing.F) {

@@ -1,14 +1,16 @@
 package audit
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
-	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/millrace/millrace/server/auth"
 )
@@ -21,12 +23,48 @@ type event struct {
 	id, uri, agent     string
 	sources            []string
 	impersonated       *auth.User
-	constraint         string // of the impersonation
-	uid, version       string // of the object
-	status             *metav1.Status
+	constraint         string         // of the impersonation
+	uid, version       string         // of the object
+	code               int32          // of the answer
+	failure            *metav1.Status // the answer, if it has more than a code
 	request, response  []byte
 	received, happened time.Time
-	annotations        map[string]string
+	annotations        []annotation // by key
+	// common is what all events of a request have in common, in a buffer of the Log.
+	common *common
+}
+
+type annotation struct{ key, value string }
+
+// annotate adds an annotation, unless its key is there already.
+func (e *event) annotate(key, value string) {
+	i, there := slices.BinarySearchFunc(e.annotations, key, func(a annotation, key string) int { return strings.Compare(a.key, key) })
+	if !there {
+		e.annotations = slices.Insert(e.annotations, i, annotation{key, value})
+	}
+}
+
+// common is encoded when a request begins, and copied into its events.
+type common struct {
+	b []byte
+	// impersonated is where the impersonated user belongs, and received where the time of reception begins.
+	impersonated, received int
+}
+
+func (c *common) encode(e *event) {
+	b := field(c.b[:0], "requestURI", e.uri)
+	b = field(b, "verb", e.at.Verb)
+	b = append(b, `,"user":`...)
+	b = user(b, &e.at.User)
+	c.impersonated = len(b)
+	if len(e.sources) > 0 {
+		b = append(b, `,"sourceIPs":`...)
+		b = list(b, e.sources)
+	}
+	b = optional(b, "userAgent", e.agent)
+	c.received = len(b)
+	b = append(b, `,"requestReceivedTimestamp":"`...)
+	c.b = appendTime(b, e.received)
 }
 
 // changesNothing reports whether the event is the beginning of a get. It may be written together with the end.
@@ -34,20 +72,57 @@ func (e *event) changesNothing() bool {
 	return e.stage == RequestReceived && e.at.IsResource && e.at.Verb == "get" && e.at.Subresource == ""
 }
 
-func newID() string { return string(uuid.NewUUID()) }
+// newID makes a random UUID. It only needs to be unique, so no randomness of the system is used for it.
+func newID() string {
+	var random [16]byte
+	binary.NativeEndian.PutUint64(random[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(random[8:], rand.Uint64())
+	random[6], random[8] = random[6]&0x0f|0x40, random[8]&0x3f|0x80 // version 4
+	var b [36]byte
+	out := b[:0]
+	for i, group := range [][]byte{random[:4], random[4:6], random[6:8], random[8:10], random[10:]} {
+		if i > 0 {
+			out = append(out, '-')
+		}
+		out = hex.AppendEncode(out, group)
+	}
+	return string(out)
+}
 
-const timeFormat = "2006-01-02T15:04:05.000000Z07:00"
+// appendTime adds a time with its microseconds. The library would parse its layout each time.
+func appendTime(b []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	b = append(digits(b, year, 4), '-')
+	b = append(digits(b, int(month), 2), '-')
+	b = append(digits(b, day, 2), 'T')
+	b = append(digits(b, hour, 2), ':')
+	b = append(digits(b, minute, 2), ':')
+	b = append(digits(b, second, 2), '.')
+	return append(digits(b, t.Nanosecond()/1000, 6), 'Z')
+}
+
+// digits adds a number with so many digits.
+func digits(b []byte, n, count int) []byte {
+	b = append(b, "000000"[:count]...)
+	for i := len(b) - 1; n > 0 && count > 0; i, count = i-1, count-1 {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
+}
 
 // append adds the event as JSON.
 func (e *event) append(b []byte) []byte {
 	b = append(b, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"`...)
 	b = append(b, e.level.String()...)
-	b = field(b, "auditID", e.id)
-	b = field(b, "stage", stageNames[e.stage])
-	b = field(b, "requestURI", e.uri)
-	b = field(b, "verb", e.at.Verb)
-	b = append(b, `,"user":`...)
-	b = user(b, &e.at.User)
+	b = append(b, `","auditID":`...)
+	b = text(b, e.id)
+	b = append(b, `,"stage":"`...)
+	b = append(b, stageNames[e.stage]...)
+	b = append(b, '"')
+	b = append(b, e.common.b[:e.common.impersonated]...)
 	if e.impersonated != nil {
 		b = append(b, `,"impersonatedUser":`...)
 		b = user(b, e.impersonated)
@@ -57,34 +132,29 @@ func (e *event) append(b []byte) []byte {
 			b = append(b, '}')
 		}
 	}
-	if len(e.sources) > 0 {
-		b = append(b, `,"sourceIPs":`...)
-		b = list(b, e.sources)
-	}
-	b = optional(b, "userAgent", e.agent)
+	b = append(b, e.common.b[e.common.impersonated:e.common.received]...)
 	if e.at.IsResource {
 		b = e.object(b)
 	}
-	if e.status != nil {
+	if e.answered() {
 		b = append(b, `,"responseStatus":`...)
-		b = status(b, e.status)
+		b = e.status(b)
 	}
 	b = raw(b, "requestObject", e.request)
 	b = raw(b, "responseObject", e.response)
-	b = append(b, `,"requestReceivedTimestamp":"`...)
-	b = e.received.UTC().AppendFormat(b, timeFormat)
+	b = append(b, e.common.b[e.common.received:]...)
 	b = append(b, `","stageTimestamp":"`...)
-	b = e.happened.UTC().AppendFormat(b, timeFormat)
+	b = appendTime(b, e.happened)
 	b = append(b, '"')
 	if len(e.annotations) > 0 {
 		b = append(b, `,"annotations":{`...)
-		for i, key := range slices.Sorted(maps.Keys(e.annotations)) {
+		for i, a := range e.annotations {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = text(b, key)
+			b = text(b, a.key)
 			b = append(b, ':')
-			b = text(b, e.annotations[key])
+			b = text(b, a.value)
 		}
 		b = append(b, '}')
 	}
@@ -138,7 +208,7 @@ func user(b []byte, u *auth.User) []byte {
 	if len(u.Extra) > 0 {
 		comma()
 		b = append(b, `"extra":{`...)
-		for i, key := range slices.Sorted(maps.Keys(u.Extra)) {
+		for i, key := range sortedKeys(u.Extra) {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -151,13 +221,27 @@ func user(b []byte, u *auth.User) []byte {
 	return append(b, '}')
 }
 
-func status(b []byte, s *metav1.Status) []byte {
-	if s.Status == "" && s.Message == "" && s.Reason == "" && s.Details == nil {
+// sortedKeys are usually one: the credential's.
+func sortedKeys(m map[string][]string) []string {
+	keys := make([]string, 0, 4)
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// answered reports whether the event has a status.
+func (e *event) answered() bool { return e.code != 0 || e.failure != nil }
+
+// status adds the status of the answer.
+func (e *event) status(b []byte) []byte {
+	if e.failure == nil {
 		b = append(b, `{"metadata":{},"code":`...)
-		b = strconv.AppendInt(b, int64(s.Code), 10)
+		b = strconv.AppendInt(b, int64(e.code), 10)
 		return append(b, '}')
 	}
-	plain := *s
+	plain := *e.failure
 	plain.TypeMeta, plain.ListMeta = metav1.TypeMeta{}, metav1.ListMeta{}
 	encoded, err := json.Marshal(&plain)
 	if err != nil {
@@ -167,12 +251,7 @@ func status(b []byte, s *metav1.Status) []byte {
 }
 
 func field(b []byte, key, value string) []byte {
-	if key != "auditID" { // the level before it is still open
-		b = append(b, ',')
-	} else {
-		b = append(b, `",`...)
-	}
-	b = append(b, '"')
+	b = append(b, ',', '"')
 	b = append(b, key...)
 	b = append(b, `":`...)
 	return text(b, value)
@@ -206,10 +285,21 @@ func list(b []byte, all []string) []byte {
 	return append(b, ']')
 }
 
+// escaped has the bytes that JSON, or the library, does not write as they are.
+var escaped = func() (all [256]bool) {
+	for c := range all {
+		all[c] = c < ' ' || c >= 0x7f
+	}
+	for _, c := range `"\<>&` {
+		all[c] = true
+	}
+	return all
+}()
+
 // text adds a string as JSON. What is not plain goes to the library.
 func text(b []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f || c == '<' || c == '>' || c == '&' {
+		if escaped[s[i]] {
 			encoded, err := json.Marshal(s)
 			if err != nil {
 				return append(b, `""`...)

@@ -219,8 +219,11 @@ func (e *event) line() []byte {
 		namespace = or(e.at.Namespace)
 	}
 	response := "<deferred>"
-	if e.status != nil {
-		response = fmt.Sprint(e.status.Code)
+	switch {
+	case e.failure != nil:
+		response = fmt.Sprint(e.failure.Code)
+	case e.code != 0:
+		response = fmt.Sprint(e.code)
 	}
 	source := ""
 	if len(e.sources) > 0 {

@@ -24,7 +24,8 @@ type Options struct {
 type Log struct {
 	policy   *Policy
 	backends []*backend
-	buffers  sync.Pool
+	buffers  sync.Pool // of *[]byte
+	commons  sync.Pool // of *common
 
 	events   atomic.Int64
 	byLevel  [RequestResponse + 1]atomic.Int64
@@ -121,6 +122,7 @@ var errUnwritten = errors.New("the audit event could not be written")
 // emit hands an event to all backends.
 func (l *Log) emit(e *event) error {
 	l.events.Add(1)
+	l.share(e)
 	buffer := l.buffers.Get().(*[]byte)
 	*buffer = e.append((*buffer)[:0])
 	var failed error
@@ -129,13 +131,37 @@ func (l *Log) emit(e *event) error {
 			failed = errUnwritten
 		}
 	}
-	if cap(*buffer) <= 64<<10 {
+	if cap(*buffer) <= mostKept {
 		l.buffers.Put(buffer)
+	}
+	if e.stage != RequestReceived { // the last event, or the last for a long time
+		l.unshare(e)
 	}
 	if failed != nil {
 		l.rejected.Add(1)
 	}
 	return failed
+}
+
+// mostKept bounds the buffers that are used again.
+const mostKept = 64 << 10
+
+// share encodes what all events of a request have in common, unless that was done for an earlier one.
+func (l *Log) share(e *event) {
+	if e.common == nil {
+		e.common, _ = l.commons.Get().(*common)
+		if e.common == nil {
+			e.common = &common{}
+		}
+		e.common.encode(e)
+	}
+}
+
+func (l *Log) unshare(e *event) {
+	if cap(e.common.b) <= mostKept {
+		l.commons.Put(e.common)
+	}
+	e.common = nil
 }
 
 // take writes an encoded event, or has it written later.

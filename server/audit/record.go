@@ -2,8 +2,8 @@ package audit
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +22,8 @@ type Record struct {
 	event event
 	at    auth.Attributes
 	begun bool // ResponseStarted has been written
+
+	annotations [2]annotation // room for those of authorization
 }
 
 // IDHeader names a request across servers.
@@ -79,7 +81,7 @@ func (l *Log) Refuse(r *http.Request, at auth.Attributes, received time.Time, me
 	if rec == nil {
 		return
 	}
-	rec.event.status = &metav1.Status{Status: metav1.StatusFailure, Message: message, Code: http.StatusUnauthorized}
+	rec.event.failure = &metav1.Status{Status: metav1.StatusFailure, Message: message, Code: http.StatusUnauthorized}
 	_ = rec.write(ResponseStarted, time.Now()) // counted
 }
 
@@ -91,9 +93,9 @@ func (l *Log) record(r *http.Request, at auth.Attributes, received time.Time) *R
 		return nil
 	}
 	rec := &Record{log: l, rule: rule, at: at}
-	rec.event = event{
-		level: rule.level, at: &rec.at, id: ID(r), uri: r.URL.RequestURI(), agent: r.UserAgent(), sources: sources(r), received: received,
-	}
+	e := &rec.event
+	e.level, e.at, e.received, e.id, e.uri, e.agent, e.sources = rule.level, &rec.at, received, ID(r), r.URL.RequestURI(), r.UserAgent(), sources(r)
+	e.annotations = rec.annotations[:0]
 	if len(rec.event.agent) > longestAgent {
 		rec.event.agent = rec.event.agent[:longestAgent] + "...TRUNCATED"
 	}
@@ -104,23 +106,33 @@ const longestAgent = 1024
 
 // sources are the addresses that a request came by, the client's first.
 func sources(r *http.Request) (all []string) {
-	add := func(text string) {
-		if ip := net.ParseIP(strings.TrimSpace(text)); ip != nil {
-			if s := ip.String(); len(all) == 0 || all[len(all)-1] != s {
-				all = append(all, s)
-			}
+	if forwarded := r.Header.Get("X-Forwarded-For"); forwarded != "" {
+		for part := range strings.SplitSeq(forwarded, ",") {
+			all = addSource(all, part)
 		}
 	}
-	for part := range strings.SplitSeq(r.Header.Get("X-Forwarded-For"), ",") {
-		add(part)
-	}
 	if real := r.Header.Get("X-Real-Ip"); real != "" && len(all) == 0 {
-		add(real)
+		all = addSource(all, real)
 	}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		add(host)
-	} else {
-		add(r.RemoteAddr)
+	if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return addAddress(all, a.Addr())
+	}
+	return addSource(all, r.RemoteAddr)
+}
+
+func addSource(all []string, text string) []string {
+	if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {
+		return addAddress(all, a)
+	}
+	return all
+}
+
+func addAddress(all []string, a netip.Addr) []string {
+	if a.Zone() != "" {
+		return all
+	}
+	if s := a.Unmap().String(); len(all) == 0 || all[len(all)-1] != s {
+		all = append(all, s)
 	}
 	return all
 }
@@ -132,12 +144,7 @@ func (r *Record) Annotate(key, value string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.event.annotations == nil {
-		r.event.annotations = map[string]string{}
-	}
-	if _, ok := r.event.annotations[key]; !ok {
-		r.event.annotations[key] = value
-	}
+	r.event.annotate(key, value)
 }
 
 // Impersonate says as whom the request goes on, and under which constraint, if there is one.
@@ -230,7 +237,7 @@ func (r *Record) Started(code int) {
 		return
 	}
 	r.begun = true
-	r.event.status = &metav1.Status{Code: int32(code)}
+	r.event.code = int32(code)
 	_ = r.write(ResponseStarted, time.Now()) // counted; the answer is on its way
 }
 
@@ -241,11 +248,11 @@ func (r *Record) Complete(code int, failure *metav1.Status) {
 	}
 	switch {
 	case failure != nil:
-		r.event.status = failure
+		r.event.failure = failure
 	case code == 0:
-		r.event.status = &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK, Message: "Connection closed early"}
+		r.event.failure = &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK, Message: "Connection closed early"}
 	default:
-		r.event.status = &metav1.Status{Code: int32(code)}
+		r.event.code = int32(code)
 	}
 	_ = r.write(ResponseComplete, time.Now())
 }
@@ -255,7 +262,7 @@ func (r *Record) Panicked() {
 	if r == nil {
 		return
 	}
-	r.event.status = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError,
+	r.event.failure = &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError,
 		Message: "APIServer panic'd: see the log"}
 	_ = r.write(Panic, time.Now())
 }

@@ -15,6 +15,7 @@ func accessCases() []Case {
 	return []Case{
 		{Name: "access/get", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(false)},
 		{Name: "access/get/beside-1000-lists", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(true)},
+		{Name: "access/get/audited", Op: "config map", Fixture: "access-audited", Audited: true, Prepare: twoUsers, Run: auditedGets},
 	}
 }
 

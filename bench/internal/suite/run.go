@@ -30,6 +30,8 @@ type Case struct {
 	// pods. Settle lets memory settle afterwards.
 	Prepare runFunc
 	Settle  bool
+	// Audited says that the fixture's servers write an audit log.
+	Audited bool
 	// Fresh cases get new servers in each round. MostRounds limits the rounds if a second one would not be the same, or
 	// would take long; zero: no limit.
 	Fresh      bool
@@ -143,6 +145,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // start starts a target and creates its objects.
 func (r *runner) start(ctx context.Context, t target.Target, first Case) (*target.Server, error) {
+	t.Audited = first.Audited
 	s, err := t.Start(ctx, r.below, first.Objects)
 	if err != nil {
 		return nil, err

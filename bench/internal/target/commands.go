@@ -14,8 +14,8 @@ import (
 // Millrace is this project's server: an API server and its store, without control loops.
 func Millrace(program string) Target {
 	return Target{Name: "millrace", commands: func(p location) []*exec.Cmd {
-		return []*exec.Cmd{exec.Command(program, "up", "--nodes", "0", "--controllers", "", "--no-scheduler",
-			"--data", filepath.Join(p.dir, "data"), "--listen", p.address)}
+		args := []string{"up", "--nodes", "0", "--controllers", "", "--no-scheduler", "--data", filepath.Join(p.dir, "data"), "--listen", p.address}
+		return []*exec.Cmd{exec.Command(program, append(args, p.audit...)...)}
 	}}
 }
 
@@ -36,12 +36,12 @@ func Kubernetes(apiserver, etcd string) Target {
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error",
 			"--quota-backend-bytes", strconv.Itoa(8<<30))
 		file := func(name string) string { return filepath.Join(p.pki, name) }
-		api := exec.Command(apiserver, "--etcd-servers", client, "--bind-address", host, "--advertise-address", host, "--secure-port", port,
+		args := append([]string{"--etcd-servers", client, "--bind-address", host, "--advertise-address", host, "--secure-port", port,
 			"--tls-cert-file", file("apiserver.crt"), "--tls-private-key-file", file("apiserver.key"), "--client-ca-file", file("ca.crt"),
 			"--service-account-issuer", "https://kubernetes.default.svc.cluster.local", "--service-account-key-file", file("sa.key"),
 			"--service-account-signing-key-file", file("sa.key"), "--service-cluster-ip-range", "10.96.0.0/16",
-			"--authorization-mode", "RBAC", "--disable-admission-plugins", "ServiceAccount", "--cert-dir", filepath.Join(p.dir, "certificates"))
-		return []*exec.Cmd{store, api}
+			"--authorization-mode", "RBAC", "--disable-admission-plugins", "ServiceAccount", "--cert-dir", filepath.Join(p.dir, "certificates")}, p.audit...)
+		return []*exec.Cmd{store, exec.Command(apiserver, args...)}
 	}}
 }
 

@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -145,22 +146,26 @@ func (b *binding) subject(i int) (subject, bool) {
 
 // String is the reason for what the grant allows, as Kubernetes gives it.
 func (g *grant) String() string {
-	s := g.of.subjects[g.as]
-	to := s.Kind + " " + strconv.Quote(s.Name)
-	if s.Kind == rbacv1.ServiceAccountKind {
-		namespace := s.Namespace
-		if namespace == "" {
-			namespace = g.of.namespace
-		}
-		to = s.Kind + " " + strconv.Quote(s.Name+"/"+namespace)
-	}
-	kind, of := "ClusterRoleBinding", g.of.name.name
+	b := make([]byte, 0, 160) // one allocation: an audited request needs it
+	b = append(b, "RBAC: allowed by "...)
 	if g.of.namespace != "" {
-		kind, of = "RoleBinding", g.of.name.name+"/"+g.of.namespace
+		b = append(b, "RoleBinding "...)
+		b = strconv.AppendQuote(b, g.of.name.name+"/"+g.of.namespace)
+	} else {
+		b = append(b, "ClusterRoleBinding "...)
+		b = strconv.AppendQuote(b, g.of.name.name)
 	}
-	role := "ClusterRole"
+	role := " of ClusterRole "
 	if g.of.role.namespace != "" {
-		role = "Role"
+		role = " of Role "
 	}
-	return "RBAC: allowed by " + kind + " " + strconv.Quote(of) + " of " + role + " " + strconv.Quote(g.of.role.name) + " to " + to
+	b = append(b, role...)
+	b = strconv.AppendQuote(b, g.of.role.name)
+	s := g.of.subjects[g.as]
+	b = append(b, " to "...)
+	b = append(append(b, s.Kind...), ' ')
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return string(strconv.AppendQuote(b, s.Name+"/"+cmp.Or(s.Namespace, g.of.namespace)))
+	}
+	return string(strconv.AppendQuote(b, s.Name))
 }
