@@ -18,6 +18,7 @@ type suite struct {
 	focus, skip string
 	procs       int
 	kubeconfig  string
+	repeats     int // how often a test that fails is repeated
 }
 
 // alone matches the tests that want a cluster for themselves.
@@ -54,6 +55,10 @@ func (s suite) run(ctx context.Context, k kit) error {
 		}
 		total.passed += o.passed
 		total.failed = append(total.failed, o.failed...)
+		total.repeated = append(total.repeated, o.repeated...)
+	}
+	for _, r := range total.repeated {
+		fmt.Println("passed only when repeated:", r)
 	}
 	slices.Sort(total.failed)
 	for _, f := range total.failed {
@@ -71,7 +76,7 @@ func (s suite) part(ctx context.Context, k kit, name string, procs int, flags []
 	report, log := k.path("report", name+".json"), k.path("report", name+".log")
 	args := append([]string{
 		"run", fmt.Sprint("--procs=", procs), "--no-color", "--silence-skips", "--timeout=3h", "--poll-progress-after=0",
-		"--output-dir=" + k.path("report"), "--json-report=" + name + ".json",
+		"--output-dir=" + k.path("report"), "--json-report=" + name + ".json", fmt.Sprint("--flake-attempts=", s.repeats+1),
 	}, flags...)
 	args = append(args, k.bin("e2e.test"), "--", "--kubeconfig="+s.kubeconfig, "--provider=skeleton", "--report-dir="+k.path("report"))
 	f, err := os.Create(log)
@@ -118,8 +123,9 @@ func sayProgress(log string, ended <-chan struct{}) {
 
 // outcome is what came of some tests.
 type outcome struct {
-	passed int
-	failed []string
+	passed   int
+	failed   []string
+	repeated []string // those that passed, but not at once
 }
 
 // spec is a test in ginkgo's report.
@@ -128,6 +134,7 @@ type spec struct {
 	LeafNodeType            string
 	LeafNodeText            string
 	State                   string
+	NumAttempts             int
 	Failure                 struct{ Message string }
 }
 
@@ -150,13 +157,17 @@ func readReport(file string) (outcome, error) {
 }
 
 func (o *outcome) add(s spec) {
+	name := strings.Join(s.ContainerHierarchyTexts, " ") + " " + s.LeafNodeText
 	switch s.State {
 	case "passed":
 		if s.LeafNodeType == "It" {
 			o.passed++
 		}
+		if s.NumAttempts > 1 {
+			o.repeated = append(o.repeated, name)
+		}
 	case "failed", "panicked", "timedout", "interrupted", "aborted":
 		why, _, _ := strings.Cut(strings.TrimSpace(s.Failure.Message), "\n")
-		o.failed = append(o.failed, fmt.Sprintf("%s %s\n        %.200s", strings.Join(s.ContainerHierarchyTexts, " "), s.LeafNodeText, why))
+		o.failed = append(o.failed, fmt.Sprintf("%s\n        %.200s", name, why))
 	}
 }
