@@ -71,7 +71,9 @@ func packed(t testing.TB, m *wire.Msg) []byte {
 
 // What --stub-domain accepts is a domain that can be asked for, and servers that can be dialled.
 func FuzzStubs(f *testing.F) {
-	for _, text := range []string{"example.com=10.0.0.1", "Example.com.=10.0.0.1:5353,fd00::1", `a\.b=[fd00::1]:53`, "=", "a=", "=10.0.0.1", "a=fe80::1%eth0", "a..b=10.0.0.1"} {
+	for _, text := range []string{
+		"example.com=10.0.0.1", "Example.com.=10.0.0.1:5353,fd00::1", `a\.b=[fd00::1]:53`, "=", "a=", "=10.0.0.1", "a=fe80::1%eth0", "a..b=10.0.0.1", strings.Repeat("\x95", 60) + "=0.0.0.0", "0=::%]", `\0\=[::]:0`, "b\u00fccher.example=10.0.0.1",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
