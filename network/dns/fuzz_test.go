@@ -3,6 +3,7 @@ package dns_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -22,7 +23,11 @@ func FuzzAnswers(f *testing.F) {
 	s.service("pods", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone})
 	s.service("else", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "web.default.svc.cluster.local"})
 	s.service("loop", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "loop.default.svc.cluster.local"})
-	s.slice("pods", discoveryv1.AddressTypeIPv4, nil, discoveryv1.Endpoint{Addresses: []string{"10.1.2.3"}}, discoveryv1.Endpoint{Addresses: []string{"10.1.2.4"}})
+	var many []discoveryv1.Endpoint // more than fit into a plain datagram
+	for i := range 60 {
+		many = append(many, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.2.%d", i)}})
+	}
+	s.slice("pods", discoveryv1.AddressTypeIPv4, nil, many...)
 	for _, name := range []string{
 		"web.default.svc", "pods.default.svc", "10-1-2-3.pods.default.svc", "else.default.svc", "loop.default.svc", "_http._tcp.web.default.svc", "default.svc",
 		"fd00--1.default.pod", "dns-version", "ns.dns",
@@ -66,7 +71,9 @@ func packed(t testing.TB, m *wire.Msg) []byte {
 
 // What --stub-domain accepts is a domain that can be asked for, and servers that can be dialled.
 func FuzzStubs(f *testing.F) {
-	for _, text := range []string{"example.com=10.0.0.1", "Example.com.=10.0.0.1:5353,fd00::1", `a\.b=[fd00::1]:53`, "=", "a=", "=10.0.0.1", "a=fe80::1%eth0", "a..b=10.0.0.1"} {
+	for _, text := range []string{
+		"example.com=10.0.0.1", "Example.com.=10.0.0.1:5353,fd00::1", `a\.b=[fd00::1]:53`, "=", "a=", "=10.0.0.1", "a=fe80::1%eth0", "a..b=10.0.0.1", strings.Repeat("\x95", 60) + "=0.0.0.0", "0=::%]", `\0\=[::]:0`, "b\u00fccher.example=10.0.0.1",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

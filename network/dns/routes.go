@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	wire "github.com/miekg/dns"
 )
@@ -102,20 +103,22 @@ func (s *Server) probeAll(ctx context.Context) {
 
 // ParseServer parses the address of a server: an IP address, with or without a port.
 func ParseServer(text string) (string, error) {
-	if a, err := netip.ParseAddr(text); err == nil {
-		return net.JoinHostPort(a.String(), "53"), nil
+	server, err := netip.ParseAddrPort(text)
+	if a, noPort := netip.ParseAddr(text); noPort == nil {
+		server, err = netip.AddrPortFrom(a, 53), nil
 	}
-	a, err := netip.ParseAddrPort(text)
-	if err != nil {
+	if err != nil || strings.ContainsAny(server.Addr().Zone(), "[]") {
 		return "", fmt.Errorf("%q is not the address of a DNS server, such as 10.0.0.1 or 10.0.0.1:5353", text)
 	}
-	return a.String(), nil
+	return server.String(), nil
 }
 
-// ParseStub parses DOMAIN=SERVER,SERVER.
+// ParseStub parses DOMAIN=SERVER,SERVER. A domain in another script must be in its ASCII form, as it is in questions.
 func ParseStub(text string) (domain string, servers []string, err error) {
-	domain, list, ok := strings.Cut(text, "=")
-	if _, valid := wire.IsDomainName(domain); !ok || !valid || domain == "" || list == "" {
+	given, list, ok := strings.Cut(text, "=")
+	domain = strings.ToLower(wire.Fqdn(given))
+	foreign := strings.ContainsFunc(given, func(r rune) bool { return r > unicode.MaxASCII })
+	if _, valid := wire.IsDomainName(domain); !ok || !valid || !wire.IsFqdn(domain) || foreign || given == "" || list == "" {
 		return "", nil, fmt.Errorf("%q is not DOMAIN=SERVER", text)
 	}
 	for word := range strings.SplitSeq(list, ",") {
@@ -125,5 +128,5 @@ func ParseStub(text string) (domain string, servers []string, err error) {
 		}
 		servers = append(servers, server)
 	}
-	return strings.ToLower(wire.Fqdn(domain)), servers, nil
+	return domain, servers, nil
 }
