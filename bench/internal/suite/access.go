@@ -15,7 +15,8 @@ func accessCases() []Case {
 	return []Case{
 		{Name: "access/get", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(false)},
 		{Name: "access/get/beside-1000-lists", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(true)},
-		{Name: "access/get/audited", Op: "config map", Fixture: "access-audited", Audited: true, Prepare: twoUsers, Run: auditedGets},
+		{Name: "access/get/audited", Op: "config map", Fixture: "access-audited", Audit: "blocking", Prepare: twoUsers, Run: auditedGets},
+		{Name: "access/get/audited-in-batches", Op: "config map", Fixture: "access-batches", Audit: "batch", Prepare: twoUsers, Run: auditedGets},
 	}
 }
 

@@ -30,8 +30,8 @@ type Case struct {
 	// pods. Settle lets memory settle afterwards.
 	Prepare runFunc
 	Settle  bool
-	// Audited says that the fixture's servers write an audit log.
-	Audited bool
+	// Audit is the mode in which the fixture's servers write an audit log; empty: they write none.
+	Audit string
 	// Fresh cases get new servers in each round. MostRounds limits the rounds if a second one would not be the same, or
 	// would take long; zero: no limit.
 	Fresh      bool
@@ -145,7 +145,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // start starts a target and creates its objects.
 func (r *runner) start(ctx context.Context, t target.Target, first Case) (*target.Server, error) {
-	t.Audited = first.Audited
+	t.Audit = first.Audit
 	s, err := t.Start(ctx, r.below, first.Objects)
 	if err != nil {
 		return nil, err

@@ -26,8 +26,8 @@ type Target struct {
 	Name string
 	// Bare reports that it is the limit, which serves only a part of the API.
 	Bare bool
-	// Audited servers write an event of the level Metadata for each request to a file.
-	Audited bool
+	// Audit is the mode in which the server writes an event of the level Metadata for each request to a file; if empty, it writes none.
+	Audit string
 	// commands are started one after the other; the last serves at the address.
 	commands func(p location) []*exec.Cmd
 }
@@ -80,7 +80,7 @@ func (t Target) Start(ctx context.Context, below string, pods int) (*Server, err
 // Unaudited starts another server like this one, without an audit log.
 func (s *Server) Unaudited(ctx context.Context) (*Server, error) {
 	t := s.Target
-	t.Audited = false
+	t.Audit = ""
 	return t.Start(ctx, filepath.Dir(s.dir), s.location.pods)
 }
 
@@ -98,12 +98,12 @@ func (s *Server) start(ctx context.Context, pods int) error {
 		return err
 	}
 	p.address, p.ports = ports[0], ports[1:]
-	if s.Audited {
+	if s.Audit != "" {
 		policy := filepath.Join(s.dir, "audit-policy.yaml")
 		if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600); err != nil {
 			return err
 		}
-		p.audit = []string{"--audit-policy-file", policy, "--audit-log-path", filepath.Join(s.dir, "audit.log")}
+		p.audit = []string{"--audit-policy-file", policy, "--audit-log-path", filepath.Join(s.dir, "audit.log"), "--audit-log-mode", s.Audit}
 	}
 	s.Access, s.location = Access{p.address, keys.Authority.CertPEM, keys.Admin.CertPEM, keys.Admin.KeyPEM}, p
 	return s.run(ctx)
