@@ -78,6 +78,7 @@ func TestPodsOfAControllerWithoutAScaleCannotBeCounted(t *testing.T) {
 				{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "web", UID: "1", Controller: &yes},
 			}}, Spec: corev1.PodSpec{Containers: looptest.Containers()},
 		})
+		w.settle() // a loop that saw the budget before the pod would count it once
 		w.budget(policyv1.PodDisruptionBudgetSpec{MaxUnavailable: number("1")})
 		w.settle()
 		const message = "daemonsets.apps does not implement the scale subresource"
