@@ -196,7 +196,7 @@ func (p *packer) follow(o *Object) {
 		m := p.own[o]
 		if m == nil {
 			m = newModel(b.bytes)
-			o.body.Store(&body{bytes: m.text}) // one text for both
+			o.body.Store(&body{bytes: slices.Clip(m.text)}) // one text for both, without the slack
 			p.own[o] = m
 		}
 		p.addModel(m)

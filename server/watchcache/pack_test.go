@@ -218,6 +218,11 @@ func TestLargeOutdatedValuesArePacked(t *testing.T) {
 				t.Errorf("%s at %d has changed", e.Previous.Name(), e.Previous.Revision)
 			}
 		}
+		for o := range k.Snapshot().Range("", "") {
+			if v := o.Value(); cap(v) != len(v) {
+				t.Errorf("who appends to the value of %s writes into the model's slack", o.Name())
+			}
+		}
 		if kept > objects*versions*200 || len(texts) != objects {
 			t.Errorf("%d bytes and %d models are kept of %d outdated values", kept, len(texts), objects*(versions-1))
 		}
