@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -12,10 +13,16 @@ import (
 
 var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
-// Admission refuses new objects of kinds whose definition is being deleted: their deletion would never end.
+// Admission refuses new objects of kinds whose definition is being deleted: their deletion would never end. And it establishes new definitions.
 func Admission(current func() *Definitions) registry.Admission {
 	return registry.Admission{
 		Name: "CustomResourceDefinitionTerminating",
+		Accept: func(_ context.Context, c *registry.Change) (undo func()) {
+			if def, ok := c.Object.(*v1.CustomResourceDefinition); ok && !c.DryRun {
+				return current().establishNew(def)
+			}
+			return nil
+		},
 		Mutate: func(_ context.Context, c *registry.Change) error {
 			if c.Operation == registry.Create && c.Kind.Custom && current().terminating(c.Kind.GroupResource()) {
 				return apierrors.NewForbidden(c.Kind.GroupResource(), c.Name, errTerminating)

@@ -68,9 +68,39 @@ func (d *Definitions) settleOne(ctx context.Context, name string) error {
 	return nil
 }
 
+// establishNew sets the conditions of a definition that is about to be stored, and takes its names, which undo gives back. So it is established by the
+// write that makes it, and nobody waits. A definition whose names another has is left to settle.
+func (d *Definitions) establishNew(def *v1.CustomResourceDefinition) (undo func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.watcher == nil || d.known[def.Name] != nil {
+		return nil
+	}
+	now, _ := d.dueLocked(def)
+	if !isServed(now) || d.own(def, now) != nil {
+		return nil
+	}
+	def.Status, def.ManagedFields = now.Status, now.ManagedFields
+	r := &record{group: def.Spec.Group, accepted: now.Status.AcceptedNames}
+	d.known[def.Name] = r
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.known[def.Name] == r && r.revision == 0 {
+			d.forgetLocked(def.Name)
+		}
+	}
+}
+
 // decide sets the conditions of a definition.
 func (d *Definitions) decide(def *v1.CustomResourceDefinition) {
-	d.accept(def)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.decideLocked(def)
+}
+
+func (d *Definitions) decideLocked(def *v1.CustomResourceDefinition) {
+	d.acceptLocked(def)
 	establish(def)
 	approve(def)
 }
@@ -89,10 +119,18 @@ func (d *Definitions) due(ctx context.Context, name string) (now *v1.CustomResou
 	if err != nil {
 		return nil, false, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, changes = d.dueLocked(before)
+	return now, changes, nil
+}
+
+// dueLocked returns a definition as its conditions have to be, and tells whether they are not.
+func (d *Definitions) dueLocked(before *v1.CustomResourceDefinition) (now *v1.CustomResourceDefinition, changes bool) {
 	now = withoutSpec(before)
-	now.Spec = before.Spec
-	d.decide(now)
-	return now, !equality.Semantic.DeepEqual(before.Status, now.Status), nil
+	now.Spec = before.Spec // which is large, and stays as it is
+	d.decideLocked(now)
+	return now, !equality.Semantic.DeepEqual(before.Status, now.Status)
 }
 
 // took notes the names of a definition before the log tells: the next one may want them too.
@@ -106,7 +144,7 @@ func (d *Definitions) took(name string, names v1.CustomResourceDefinitionNames) 
 
 // tookLocked notes the names of a definition. Those that it had may be what others wait for.
 func (d *Definitions) tookLocked(r *record, names v1.CustomResourceDefinitionNames) {
-	if !slices.Equal(namesOf(r.accepted), namesOf(names)) {
+	if had := r.accepted; had.Plural != "" && !slices.Equal(namesOf(had), namesOf(names)) {
 		d.dirtyGroupLocked(r.group)
 	}
 	r.accepted = names
@@ -148,13 +186,13 @@ func (d *Definitions) own(before, now *v1.CustomResourceDefinition) error {
 // manager is the name under which definitions are changed.
 const manager = "kube-apiserver"
 
-// accept takes the names that a definition wants, unless another has taken them.
-func (d *Definitions) accept(def *v1.CustomResourceDefinition) {
+// acceptLocked takes the names that a definition wants, unless another has taken them.
+func (d *Definitions) acceptLocked(def *v1.CustomResourceDefinition) {
 	wanted, has := def.Spec.Names, &def.Status.AcceptedNames
 	if equality.Semantic.DeepEqual(wanted, *has) {
 		return
 	}
-	resources, kinds := d.taken(def)
+	resources, kinds := d.takenLocked(def)
 	c := v1.CustomResourceDefinitionCondition{Type: v1.NamesAccepted, Status: v1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found"}
 	refuse := func(reason, message string) {
 		c.Status, c.Reason, c.Message = v1.ConditionFalse, reason, message
@@ -197,10 +235,8 @@ func conflictsOf(wanted, has, taken []string) string {
 	return strings.Join(all, "")
 }
 
-// taken are the names of all definitions of a group, its own included.
-func (d *Definitions) taken(def *v1.CustomResourceDefinition) (resources, kinds []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// takenLocked are the names of all definitions of a group, its own included.
+func (d *Definitions) takenLocked(def *v1.CustomResourceDefinition) (resources, kinds []string) {
 	for _, r := range d.known {
 		if r.group == def.Spec.Group {
 			resources = append(append(resources, r.accepted.Plural, r.accepted.Singular), r.accepted.ShortNames...)

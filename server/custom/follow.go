@@ -137,7 +137,9 @@ func (d *Definitions) noteLocked(ctx context.Context, o *watchcache.Object) {
 	}
 	now.revision, now.terminating = o.Revision, def.DeletionTimestamp != nil
 	d.tookLocked(now, def.Status.AcceptedNames)
-	d.dirtyLocked(name)
+	if _, due := d.dueLocked(def); due || now.terminating {
+		d.dirtyLocked(name)
+	}
 	d.serveLocked(def, schemas, o, now)
 }
 

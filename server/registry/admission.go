@@ -18,6 +18,9 @@ type Admission struct {
 	Check func(context.Context, *Change) field.ErrorList
 	// Validate may refuse the change. It runs after the kind's rules.
 	Validate func(context.Context, *Change) error
+	// Accept completes a new object, which nobody has refused, with what the server says of it. It runs right before the object is stored, and
+	// the func that it returns when that has failed. It may return nil.
+	Accept func(context.Context, *Change) (undo func())
 }
 
 func (r *Registry) mutate(ctx context.Context, c *Change) error {
@@ -61,6 +64,23 @@ func (r *Registry) validate(ctx context.Context, c *Change) error {
 		}
 	}
 	return nil
+}
+
+func (r *Registry) accept(ctx context.Context, c *Change) (undo func()) {
+	var all []func()
+	for _, a := range r.Admission {
+		if a.Accept == nil {
+			continue
+		}
+		if f := a.Accept(ctx, c); f != nil {
+			all = append(all, f)
+		}
+	}
+	return func() {
+		for _, f := range all {
+			f()
+		}
+	}
 }
 
 // Admit runs the admission steps for a request that does not simply change an object: an action or a connection.

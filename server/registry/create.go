@@ -121,7 +121,12 @@ func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) 
 	if err := s.registry.validate(ctx, c); err != nil {
 		return nil, err
 	}
-	return s.put(ctx, o, opt.DryRun)
+	undo := s.registry.accept(ctx, c)
+	stored, err := s.put(ctx, o, opt.DryRun)
+	if err != nil {
+		undo()
+	}
+	return stored, err
 }
 
 // put writes a new object, or finds out whether it could be.

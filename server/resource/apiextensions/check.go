@@ -21,11 +21,17 @@ func internal(d *v1.CustomResourceDefinition) (*apiextensions.CustomResourceDefi
 }
 
 func check(ctx context.Context, d *v1.CustomResourceDefinition) field.ErrorList {
-	now, err := internal(d)
-	if err != nil {
-		return field.ErrorList{err}
+	rules := func(d *v1.CustomResourceDefinition) field.ErrorList {
+		now, err := internal(d)
+		if err != nil {
+			return field.ErrorList{err}
+		}
+		return withoutMetadata(guarded(now, func() field.ErrorList { return validation.ValidateCustomResourceDefinition(ctx, now) }))
 	}
-	return withoutMetadata(guarded(now, func() field.ErrorList { return validation.ValidateCustomResourceDefinition(ctx, now) }))
+	if plain(d) && len(rules(withoutSchemas(d))) == 0 {
+		return nil
+	}
+	return rules(d) // whose errors may quote schemas
 }
 
 // guarded runs the published validation, which panics on selectable fields of a schema that is not structural. In that case it runs again without
@@ -62,15 +68,21 @@ func checkStatusUpdate(ctx context.Context, d, old *v1.CustomResourceDefinition)
 
 func onBoth(ctx context.Context, d, old *v1.CustomResourceDefinition,
 	f func(ctx context.Context, d, old *apiextensions.CustomResourceDefinition) field.ErrorList) field.ErrorList {
-	now, err := internal(d)
-	if err != nil {
-		return field.ErrorList{err}
+	rules := func(d, old *v1.CustomResourceDefinition) field.ErrorList {
+		now, err := internal(d)
+		if err != nil {
+			return field.ErrorList{err}
+		}
+		before, err := internal(old)
+		if err != nil {
+			return field.ErrorList{err}
+		}
+		return withoutMetadata(guarded(now, func() field.ErrorList { return f(ctx, now, before) }))
 	}
-	before, err := internal(old)
-	if err != nil {
-		return field.ErrorList{err}
+	if plain(d) && len(rules(withoutSchemas(d), withoutSchemas(old))) == 0 {
+		return nil
 	}
-	return withoutMetadata(guarded(now, func() field.ErrorList { return f(ctx, now, before) }))
+	return rules(d, old)
 }
 
 // withoutMetadata removes the errors about metadata that the registry reports itself. It keeps the one about the name, which must match the

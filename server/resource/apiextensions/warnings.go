@@ -14,6 +14,9 @@ import (
 
 // warnings reports new parts of a definition that may not do what its author expects.
 func warnings(_ context.Context, d, old *v1.CustomResourceDefinition) []string {
+	if plain(d) {
+		return nil
+	}
 	formats, sets := oddities(d)
 	formats = distinct(formats)
 	if old != nil {
