@@ -17,9 +17,9 @@ var errTerminating = errors.New("create not allowed while custom resource defini
 func Admission(current func() *Definitions) registry.Admission {
 	return registry.Admission{
 		Name: "CustomResourceDefinitionTerminating",
-		Accept: func(_ context.Context, c *registry.Change) (undo func()) {
-			if def, ok := c.Object.(*v1.CustomResourceDefinition); ok && !c.DryRun {
-				return current().establishNew(def)
+		Create: func(ctx context.Context, c *registry.Change) (done func(*registry.Stored)) {
+			if def, ok := c.Object.(*v1.CustomResourceDefinition); ok {
+				return current().establishNew(ctx, def)
 			}
 			return nil
 		},

@@ -66,6 +66,7 @@ type record struct {
 	accepted v1.CustomResourceDefinitionNames
 	served   *definition // nil if it is not
 	ending   bool        // this server is deleting its objects
+	settling bool        // this server is creating it, and sets its conditions with that
 	// terminating says that the definition is being deleted.
 	terminating bool
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/server/registry"
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/store"
 )
 
 // settle brings the conditions of definitions up to date. What it returns is closed when there is more to do.
@@ -68,28 +69,45 @@ func (d *Definitions) settleOne(ctx context.Context, name string) error {
 	return nil
 }
 
-// establishNew sets the conditions of a definition that is about to be stored, and takes its names, which undo gives back. So it is established by the
-// write that makes it, and nobody waits. A definition whose names another has is left to settle.
-func (d *Definitions) establishNew(def *v1.CustomResourceDefinition) (undo func()) {
+// establishNew takes the names of a definition that is about to be stored, and sets its conditions when it is, before whoever made it is answered.
+// The loop would have to read it again for that. A definition whose names another has is left to the loop.
+func (d *Definitions) establishNew(ctx context.Context, def *v1.CustomResourceDefinition) (done func(*registry.Stored)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.watcher == nil || d.known[def.Name] != nil {
 		return nil
 	}
 	now, _ := d.dueLocked(def)
-	if !isServed(now) || d.own(def, now) != nil {
+	if !isServed(now) {
 		return nil
 	}
-	def.Status, def.ManagedFields = now.Status, now.ManagedFields
-	r := &record{group: def.Spec.Group, accepted: now.Status.AcceptedNames}
+	r := &record{group: def.Spec.Group, accepted: now.Status.AcceptedNames, settling: true}
 	d.known[def.Name] = r
-	return func() {
+	return func(created *registry.Stored) {
+		last := d.settleNew(ctx, created, def, now)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.known[def.Name] == r && r.revision == 0 {
+		r.settling = false
+		switch {
+		case d.known[def.Name] != r:
+		case created == nil && r.revision == 0:
 			d.forgetLocked(def.Name)
+		case created != nil && (last == 0 || last < r.revision): // somebody else has changed it
+			d.dirtyLocked(def.Name)
 		}
 	}
+}
+
+// settleNew stores the conditions of a definition that was just created, and returns the revision of that, or zero if they could not be stored.
+func (d *Definitions) settleNew(ctx context.Context, created *registry.Stored, def, now *v1.CustomResourceDefinition) store.Revision {
+	if created == nil || d.own(def, now) != nil {
+		return 0
+	}
+	settled, err := d.storage.Follow(ctx, created, now)
+	if err != nil {
+		return 0
+	}
+	return settled.Entry.Revision
 }
 
 // decide sets the conditions of a definition.

@@ -136,9 +136,11 @@ func (d *Definitions) noteLocked(ctx context.Context, o *watchcache.Object) {
 		d.known[name] = now
 	}
 	now.revision, now.terminating = o.Revision, def.DeletionTimestamp != nil
-	d.tookLocked(now, def.Status.AcceptedNames)
-	if _, due := d.dueLocked(def); due || now.terminating {
-		d.dirtyLocked(name)
+	if !now.settling {
+		d.tookLocked(now, def.Status.AcceptedNames)
+		if _, due := d.dueLocked(def); due || now.terminating {
+			d.dirtyLocked(name)
+		}
 	}
 	d.serveLocked(def, schemas, o, now)
 }

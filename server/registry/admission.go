@@ -18,9 +18,9 @@ type Admission struct {
 	Check func(context.Context, *Change) field.ErrorList
 	// Validate may refuse the change. It runs after the kind's rules.
 	Validate func(context.Context, *Change) error
-	// Accept completes a new object, which nobody has refused, with what the server says of it. It runs right before the object is stored, and
-	// the func that it returns when that has failed. It may return nil.
-	Accept func(context.Context, *Change) (undo func())
+	// Create runs right before a new object is stored, which nobody has refused, and the func that it returns afterwards, with what was stored, or with
+	// nil if that has failed. It may return nil.
+	Create func(context.Context, *Change) (done func(*Stored))
 }
 
 func (r *Registry) mutate(ctx context.Context, c *Change) error {
@@ -66,19 +66,19 @@ func (r *Registry) validate(ctx context.Context, c *Change) error {
 	return nil
 }
 
-func (r *Registry) accept(ctx context.Context, c *Change) (undo func()) {
-	var all []func()
+func (r *Registry) create(ctx context.Context, c *Change) (done func(*Stored)) {
+	var all []func(*Stored)
 	for _, a := range r.Admission {
-		if a.Accept == nil {
+		if a.Create == nil {
 			continue
 		}
-		if f := a.Accept(ctx, c); f != nil {
+		if f := a.Create(ctx, c); f != nil {
 			all = append(all, f)
 		}
 	}
-	return func() {
+	return func(stored *Stored) {
 		for _, f := range all {
-			f()
+			f(stored)
 		}
 	}
 }

@@ -121,11 +121,12 @@ func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) 
 	if err := s.registry.validate(ctx, c); err != nil {
 		return nil, err
 	}
-	undo := s.registry.accept(ctx, c)
-	stored, err := s.put(ctx, o, opt.DryRun)
-	if err != nil {
-		undo()
+	if opt.DryRun {
+		return s.put(ctx, o, opt.DryRun)
 	}
+	done := s.registry.create(ctx, c)
+	stored, err := s.put(ctx, o, opt.DryRun)
+	done(stored)
 	return stored, err
 }
 
@@ -162,6 +163,11 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 	s.note(rev)
 	o.SetResourceVersion(rev.String())
 	return s.reread(ctx, &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, "")
+}
+
+// Follow writes the server's own change of an object that has just been created. Another change that came in between is an error.
+func (s *Storage) Follow(ctx context.Context, created *Stored, o resource.Object) (*Stored, error) {
+	return s.replace(ctx, created.Entry, o, UpdateOptions{})
 }
 
 // reread replaces an object that was written by what a reader gets, if these may differ: a scale may have set a field that the schema does not know.

@@ -40,7 +40,7 @@ type Options struct {
 	Track Tracker
 	// Admission are the admission steps, in order.
 	Admission []Admission
-	// Uncached names the group-resources that are served without the watch cache; "*" means all.
+	// Uncached names the group-resources that are served without the watch cache; "*" means all. Those that the server itself follows have it always.
 	Uncached map[string]bool
 	// Window bounds the history that is kept for a group-resource; zero values are the cache's defaults.
 	Window func(groupResource string) (events, bytes int)
@@ -165,7 +165,8 @@ type objects struct {
 // cache adds the objects to the watch cache. Kinds that can only be created, such as reviews, are not cached.
 func (o *objects) cache(k *resource.Kind) (err error) {
 	r := o.registry
-	if !k.Offers("list") || r.Uncached["*"] || r.Uncached[k.GroupResource().String()] {
+	uncached := r.Uncached["*"] || r.Uncached[k.GroupResource().String()]
+	if !k.Offers("list") || uncached && !k.Followed {
 		return nil
 	}
 	if o.cached, err = r.Cache.Add(o.cacheOptions()); err != nil {

@@ -36,6 +36,8 @@ type Kind struct {
 	Name func(name string, prefix bool) []string
 	// ValidateMetaTwice says that updates validate the metadata twice.
 	ValidateMetaTwice bool
+	// Followed says that the API server itself follows the objects, and promises what it can only keep if they are cached.
+	Followed bool
 	// FreeFinalizers allows any finalizer without a domain.
 	FreeFinalizers bool
 	// Topology returns the schema with which server-side apply merges objects. It is nil for kinds that are in the schema of the built-in ones.

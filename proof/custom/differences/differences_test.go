@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -210,14 +209,7 @@ type knownDifference struct {
 // both tells that two texts contain a third.
 func both(a, b, text string) bool { return strings.Contains(a, text) && strings.Contains(b, text) }
 
-// settled finds what the server itself says of a definition: its status, and who owns that.
-var settled = regexp.MustCompile(`,\{[^{]*"fieldsV1":\{"f:status":.*?"manager":"kube-apiserver","operation":"Update","subresource":"status"\}|,"status":\{"acceptedNames".*\}`)
-
 var knownDifferences = []knownDifference{
-	{"a definition is established by the write that makes it", func(s step, want, got string) bool {
-		made := strings.HasPrefix(want, `{"code":201`) && strings.HasPrefix(s.Path, definitions)
-		return made && settled.ReplaceAllString(want, "") == settled.ReplaceAllString(got, "")
-	}},
 	{"the peer panics, and gives no answer", func(_ step, want, _ string) bool { return want == `{"code":0}` }},
 	{"what a caller applies by mistake is a 400, not a 500", func(s step, want, got string) bool {
 		return s.Type == applyPatch && got == strings.NewReplacer(`"code":500`, `"code":400`, `"metadata":{},`, `"metadata":{},"reason":"BadRequest",`).Replace(want)

@@ -42,7 +42,7 @@ func Definitions() *resource.Kind {
 			},
 		},
 	})
-	k.Topology = topology
+	k.Topology, k.Followed = topology, true
 	return k
 }
 
