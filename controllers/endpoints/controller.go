@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -36,6 +37,7 @@ type controller struct {
 	writes    loop.Writes
 	pace      service.Pace
 	triggers  service.Triggers
+	gone      sync.Map // by key: Services that were seen to be deleted, and have Endpoints to delete
 }
 
 // New makes the loop.
@@ -49,11 +51,20 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}
 	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync}
 	l.Watches = []loop.Watch{
-		loop.Self(e.services),
+		loop.Changes(e.services, e.serviceChanged),
 		loop.Self(e.endpoints),
 		service.Watch(l, e.services, e.pods, &e.pace),
 	}
 	return l, nil
+}
+
+// serviceChanged remembers a deletion: then Endpoints are deleted that a user has made, too. Endpoints of a user's own that never had a Service stay.
+func (e *controller) serviceChanged(before, after *corev1.Service) []loop.Key {
+	if after == nil {
+		e.gone.Store(informer.KeyOf(before), true)
+		return []loop.Key{informer.KeyOf(before)}
+	}
+	return []loop.Key{informer.KeyOf(after)}
 }
 
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
@@ -65,11 +76,16 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if !ok {
 		e.pace.Forget(key)
 		e.triggers.Forget(key)
-		if exists && old.Labels[managedByLabel] == managedBy {
-			return loop.Result{}, e.delete(ctx, key, old)
+		_, gone := e.gone.Load(key)
+		if exists && (gone || old.Labels[managedByLabel] == managedBy) {
+			if err := e.delete(ctx, key, old); err != nil {
+				return loop.Result{}, err
+			}
 		}
+		e.gone.Delete(key)
 		return loop.Result{}, nil
 	}
+	e.gone.Delete(key)
 	if !service.Selects(s) || s.DeletionTimestamp != nil {
 		return loop.Result{}, nil
 	}

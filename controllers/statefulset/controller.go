@@ -139,23 +139,12 @@ func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 
 // look gathers the state for one sync.
 func (k *controller) look(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) (*state, error) {
-	owner := history.Owner{Object: set, Key: key, Template: &set.Spec.Template, Collisions: set.Status.CollisionCount}
-	revisions, err := k.history.Claim(ctx, owner, selector)
-	if err != nil {
-		return nil, err
-	}
-	update, revisions, err := k.history.Current(ctx, owner, revisions)
-	if err != nil {
-		return nil, err
-	}
 	s := &state{
-		controller: k, set: set, key: key, owner: owner, now: k.now(),
-		revisions: revisions, update: update, current: update,
+		controller: k, set: set, key: key, now: k.now(),
+		owner: history.Owner{Object: set, Key: key, Template: &set.Spec.Template, Collisions: set.Status.CollisionCount},
 	}
-	for _, r := range revisions {
-		if r.Name == set.Status.CurrentRevision {
-			s.current = r
-		}
+	if err := s.findRevisions(ctx, selector); err != nil {
+		return nil, err
 	}
 	pods, err := k.claim(ctx, key, set, selector)
 	if err != nil {
@@ -163,6 +152,29 @@ func (k *controller) look(ctx context.Context, key loop.Key, set *appsv1.Statefu
 	}
 	s.arrange(pods)
 	return s, nil
+}
+
+// findRevisions adopts, releases and creates revisions. A StatefulSet that is being deleted keeps those of its status: the garbage collector is
+// orphaning or deleting them, and a new one would be left over, or be deleted in the place of an orphan.
+func (s *state) findRevisions(ctx context.Context, selector labels.Selector) (err error) {
+	if s.set.DeletionTimestamp != nil {
+		s.current, s.update = &appsv1.ControllerRevision{}, &appsv1.ControllerRevision{}
+		s.current.Name, s.update.Name = s.set.Status.CurrentRevision, s.set.Status.UpdateRevision
+		return nil
+	}
+	if s.revisions, err = s.history.Claim(ctx, s.owner, selector); err != nil {
+		return err
+	}
+	if s.update, s.revisions, err = s.history.Current(ctx, s.owner, s.revisions); err != nil {
+		return err
+	}
+	s.current = s.update
+	for _, r := range s.revisions {
+		if r.Name == s.set.Status.CurrentRevision {
+			s.current = r
+		}
+	}
+	return nil
 }
 
 // claim adopts and releases pods, and returns those of the StatefulSet. Only pods with one of its names belong to it.

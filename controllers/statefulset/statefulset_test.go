@@ -191,6 +191,50 @@ func TestClaimsAreDeletedIfThePolicySaysSo(t *testing.T) {
 	}
 }
 
+// A pod may wait for its volume as long as it lives. Its claim must still be deleted with the set.
+func TestTheClaimsOfAPodThatDoesNotStartGetTheirOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := prepare(t)
+		c.nodes.Settle = func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
+		c.run()
+		c.create(1, func(*appsv1.StatefulSet) {})
+		c.settle()
+		c.edit(func(s *appsv1.StatefulSet) {
+			keep, drop := appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+			s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenScaled: keep, WhenDeleted: drop}
+		})
+		c.settle()
+		claims := looptest.All[corev1.PersistentVolumeClaim](c.server, "persistentvolumeclaims")
+		if len(claims) != 1 || !metav1.IsControlledBy(claims[0], c.set()) {
+			t.Errorf("claims %+v", claims)
+		}
+	})
+}
+
+func TestAnOrphanedRevisionIsTheOnlyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		c.create(1, func(*appsv1.StatefulSet) {})
+		c.settle()
+		orphan := metav1.DeletePropagationOrphan
+		if err := c.server.Kube.AppsV1().StatefulSets("default").Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+			t.Fatal(err)
+		}
+		c.settle()
+		// What the garbage collector does next, one write after the other.
+		for _, r := range looptest.All[appsv1.ControllerRevision](c.server, "controllerrevisions") {
+			looptest.Edit(c.server, "controllerrevisions", "default", r.Name, func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil })
+		}
+		c.settle()
+		if all := looptest.All[appsv1.ControllerRevision](c.server, "controllerrevisions"); len(all) != 1 || len(all[0].OwnerReferences) != 0 {
+			t.Errorf("revisions %+v", all)
+		}
+		if n := c.set().Status.CollisionCount; n != nil && *n != 0 {
+			t.Errorf("%d collisions", *n)
+		}
+	})
+}
+
 func TestAClaimOfAnotherControllerIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)

@@ -54,6 +54,9 @@ func (s *state) see(ctx context.Context, at slot) (wait bool, err error) {
 		if err := s.makeClaims(ctx, at.number); err != nil {
 			return true, err
 		}
+		if err := s.keepClaims(ctx, at); err != nil { // the pod may wait for a volume as long as it lives
+			return true, err
+		}
 	}
 	if s.ordered() && (!healthy(p) || !s.available(p)) {
 		return true, nil

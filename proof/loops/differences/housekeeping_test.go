@@ -32,7 +32,7 @@ func namespaceScenarios() []scenario {
 	return []scenario{
 		story("namespace, deleted with all", do(things...), do(remove(ns, "")).settling(12*time.Second)),
 		story("namespace, a finalizer remains", do(append(things, createFull("configmaps", "metadata: {name: kept, finalizers: [example.com/keep]}"))...), do(remove(ns, "")).settling(12*time.Second), do(createFull("configmaps", "metadata: {name: late}")), do(patch("configmaps/kept", "metadata: {finalizers: null}")).settling(15*time.Second)),
-		story("namespace, pods end slowly", do(pod("slow", "a: b", "stop-delay=8s", "")), do(remove(ns, "")).settling(3*time.Second), do().settling(25*time.Second)),
+		story("namespace, pods end slowly", do(pod("slow", "a: b", "stop-delay=20s", "")), do(remove(ns, "")).settling(8*time.Second), do().awaiting("^write namespace-controller update namespaces/finalize")),
 		story("namespace, several finalizers", do(createFull("configmaps", "metadata: {name: a, finalizers: [example.com/a, example.com/b]}"), createFull("secrets", "metadata: {name: b, finalizers: [example.com/a]}")), do(remove(ns, "")).settling(8*time.Second)),
 	}
 }

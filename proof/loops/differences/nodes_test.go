@@ -53,7 +53,7 @@ func nodeScenarios() []scenario {
 	return []scenario{
 		alone("node, daemon set on nodes that come and go", do(machine("a", "", "")), do(daemons("", "")), do(machine("b", "", "")), do(running("{web:0}"), running("{web:1}")), do(remove("nodes/{NS}-a", "")).settling(slow)),
 		alone("node, daemon set and taints", do(machine("a", "", ""), machine("b", "", "taints: ["+noSchedule+"]")), do(daemons("", "")), do(taints("b", "")), do(taints("a", noSchedule)), do(taints("a", noExecute)).settling(4*time.Second)),
-		alone("node, daemon set that tolerates", do(machine("a", "", "taints: ["+noExecute+"]")), do(daemons("", "tolerations: [{key: mine, operator: Exists}], "+oneContainer)), do(health("a", "Ready", "False")).settling(4*time.Second), do(machine("b", "", "unschedulable: true"))),
+		alone("node, daemon set that tolerates", do(machine("a", "", "taints: ["+noExecute+"]")), do(daemons("", "tolerations: [{key: mine, operator: Exists}], "+oneContainer)), do(health("a", "Ready", "False")).settling(4*time.Second), do(machine("b", "", "unschedulable: true")).settling(30*time.Second)),
 		alone("node, daemon set and labels", do(machine("a", "", ""), machine("b", "role: x", "")), do(daemons("", "nodeSelector: {role: x}, "+oneContainer)), do(patch("nodes/{NS}-a", "metadata: {labels: {role: x}}")), do(patch("nodes/{NS}-b", "metadata: {labels: {role: null}}"))),
 		alone("node, daemon set without room", do(sized("a", "", "", "cpu: 1, memory: 1Gi, pods: 10")), do(daemons("", "containers: [{name: main, image: 'web:1', resources: {requests: {cpu: 2}}}]"))),
 		alone("node, daemon set that fails", do(machine("a", "", "")), do(daemons("", "")), do(patchStatus("pods/{web:0}", "{phase: Failed, reason: Mine}")).settling(4*time.Second)),

@@ -84,6 +84,10 @@ func (n *names) object(resource string, o node) node {
 		shortenPod(o)
 	case "endpointslices":
 		delete(meta, "generation") // pods become ready one by one, or together
+	case "persistentvolumes":
+		if claim, ok := dig(o, "spec", "claimRef").(node); ok {
+			delete(claim, "resourceVersion")
+		}
 	case "nodes":
 		o["status"] = node{"conditions": conditions(dig(o, "status", "conditions"), "message")}
 	case "secrets":

@@ -212,8 +212,8 @@ func (w *world) list(resource, ns string) []node {
 }
 
 const (
-	// longest is how long is waited for quiet, or for what a step awaits.
-	longest = 100 * time.Second
+	// longest is how long is waited for quiet, or for what a step awaits: two minutes of a CronJob's at the most.
+	longest = 150 * time.Second
 	// longestAgreement is how long, in virtual time, our state may take to be what was recorded.
 	longestAgreement = 45 * time.Second
 )
