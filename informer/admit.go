@@ -48,27 +48,38 @@ func Project[T Object, P any](source Source[T], project func(T) P, options Optio
 	s := newShared(options)
 	s.labels = labelsOf[P]
 	s.equal = func(a, b P) bool { return reflect.DeepEqual(a, b) } // unlike equality.Semantic, it accepts unexported fields
-	admit := func(object T) (*state.Version[P], error) {
+	decoder := wire.NewDecoder[T]()
+	for _, p := range partsOf(source) {
+		admit := admitProjection(s, project)
+		if encoded, ok := encodedOf(p.source, options.DropManagedFields); ok {
+			addPart(s, p.namespace, encoded, decodedFirst(s, decoder, admit))
+		} else {
+			addPart(s, p.namespace, p.source, admit)
+		}
+	}
+	return s
+}
+
+// admitProjection keeps projections of objects.
+func admitProjection[T Object, P any](s *Shared[P], project func(T) P) func(T) (*state.Version[P], error) {
+	var words intern.Strings
+	return func(object T) (*state.Version[P], error) {
 		v := state.Describe[P](object)
+		v.Key.Namespace = words.String(v.Key.Namespace)
 		v.Plain = project(object)
 		return v, s.transform(v)
 	}
-	decoder := wire.NewDecoder[T]()
-	admitEncoded := func(e *wire.Object) (*state.Version[P], error) {
+}
+
+// decodedFirst decodes objects, whose parts are shared with others, and passes them on.
+func decodedFirst[T Object, P any](s *Shared[P], decoder *wire.Decoder[T], admit func(T) (*state.Version[P], error)) func(*wire.Object) (*state.Version[P], error) {
+	return func(e *wire.Object) (*state.Version[P], error) {
 		object, err := decoder.Decode(e.Bytes)
 		if err != nil {
 			return nil, s.undecodable(keyOfEncoded(e), err)
 		}
 		return admit(object)
 	}
-	for _, p := range partsOf(source) {
-		if encoded, ok := encodedOf(p.source, options.DropManagedFields); ok {
-			addPart(s, p.namespace, encoded, admitEncoded)
-		} else {
-			addPart(s, p.namespace, p.source, admit)
-		}
-	}
-	return s
 }
 
 // encodable is a source that can deliver objects as the bytes that the server sent.

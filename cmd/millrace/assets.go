@@ -16,14 +16,19 @@ var assets = map[string]func() *cobra.Command{
 	"kubectl":        kubectlCommand,
 }
 
-// commandFor returns the command for a program name: of an asset only that command, otherwise all commands.
-func commandFor(calledAs string) *cobra.Command {
+// commandFor returns the command for the program's name and arguments: of an asset only that command, otherwise all commands. kubectl is left
+// out if another command is called: it consists of a hundred commands, of which 0.5 MB would stay for as long as the process lives.
+func commandFor(calledAs string, args []string) *cobra.Command {
 	if asset, ok := assets[filepath.Base(calledAs)]; ok {
 		c := asset()
 		c.SilenceUsage, c.SilenceErrors = true, true
 		return c
 	}
-	return root()
+	c := root()
+	if called, _, err := c.Find(args); err != nil || called == c {
+		c.AddCommand(kubectlCommand())
+	}
+	return c
 }
 
 func assetsCommand() *cobra.Command {

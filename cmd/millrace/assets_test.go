@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -151,16 +153,28 @@ func TestTheHelpOfAssetsListsTheFlags(t *testing.T) {
 	for name, c := range map[string]struct{ has, hasNot string }{
 		"etcd": {"\n      --unsafe-no-fsync", ""}, "kube-apiserver": {"\n      --secure-port", "--insecure-port"},
 	} {
-		help := commandFor("/some/directory/" + name).UsageString()
+		help := commandFor("/some/directory/"+name, nil).UsageString()
 		if !strings.Contains(help, c.has) || c.hasNot != "" && strings.Contains(help, c.hasNot) {
 			t.Errorf("%s: %s", name, help)
 		}
 	}
-	if got := commandFor("/some/directory/kubectl").Name(); got != "kubectl" {
+	if got := commandFor("/some/directory/kubectl", nil).Name(); got != "kubectl" {
 		t.Errorf("kubectl is %s", got)
 	}
-	if got := commandFor("/some/directory/millrace").Name(); got != "millrace" {
+	if got := commandFor("/some/directory/millrace", nil).Name(); got != "millrace" {
 		t.Errorf("millrace is %s", got)
+	}
+}
+
+func TestKubectlIsMadeOnlyIfItMayBeCalled(t *testing.T) {
+	for args, want := range map[string]bool{
+		"": true, "kubectl get pods": true, "help": true, "help kubectl": true, "--help": true, "completion bash": true, "__complete kube": true, "kubctl": true,
+		"dns": false, "dns --help": false, "up --nodes 3": false, "token create": false,
+	} {
+		c := commandFor("millrace", strings.Fields(args))
+		if got := slices.ContainsFunc(c.Commands(), func(c *cobra.Command) bool { return c.Name() == "kubectl" }); got != want {
+			t.Errorf("millrace %s has kubectl: %v", args, got)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ import (
 func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	c := root()
+	c := commandFor("millrace", args)
 	c.SetArgs(args)
 	c.SetOut(&out)
 	c.SetErr(&out)

@@ -23,7 +23,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		garbage.start()
 	}
-	if err := commandFor(os.Args[0]).Execute(); err != nil && !errors.Is(err, context.Canceled) {
+	if err := commandFor(os.Args[0], os.Args[1:]).Execute(); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "millrace:", line(err))
 		os.Exit(1)
 	}
@@ -40,6 +40,7 @@ func untilSignal(run func(context.Context, *cobra.Command) error) func(*cobra.Co
 	}
 }
 
+// root returns all commands but kubectl.
 func root() *cobra.Command {
 	c := &cobra.Command{
 		Use:           "millrace",
@@ -49,6 +50,6 @@ func root() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(upCommand(), apiserverCommand(), controllersCommand(), schedulerCommand(), kubeletCommand(), dnsCommand(), proxyCommand(), networkCommand(),
-		faultsCommand(), tokenCommand(), kubectlCommand(), kubeconfigCommand(), assetsCommand(), versionCommand())
+		faultsCommand(), tokenCommand(), kubeconfigCommand(), assetsCommand(), versionCommand())
 	return c
 }

@@ -18,24 +18,29 @@ import (
 func giveBack(files []string) {
 	sparing.Do(func() { mapSparingly() })
 	debug.FreeOSMemory()
-	for m := range mappings(append(slices.Clone(files), program()...)) {
-		m.release()
+	files = append(program(), files...)
+	for m := range mappings() {
+		if slices.Contains(files, m.file) {
+			m.release()
+		}
 	}
 }
 
 var sparing sync.Once
 
-// program returns the path of the running program.
+// program returns the files of the running program: its own, and those of C's library, if it was built with cgo.
 func program() []string {
-	self, err := os.Executable()
-	if err != nil {
-		return nil
+	var files []string
+	for m := range mappings() {
+		if m.code && !slices.Contains(files, m.file) {
+			files = append(files, m.file)
+		}
 	}
-	return []string{self}
+	return files
 }
 
-// mappings ranges over the mappings of files.
-func mappings(files []string) iter.Seq[mapping] {
+// mappings ranges over the mappings of files whose pages can be released.
+func mappings() iter.Seq[mapping] {
 	return func(yield func(mapping) bool) {
 		maps, err := os.Open("/proc/self/smaps")
 		if err != nil {
@@ -52,7 +57,7 @@ func mappings(files []string) iter.Seq[mapping] {
 			// A page that was ever written to, as the dynamic linker does before it makes some pages read-only, exists only in
 			// memory. So only mappings without anonymous pages are released. Anonymous comes after Rss in the list, and is the
 			// last field needed.
-			if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly && slices.Contains(files, current.file) && !yield(current) {
+			if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly && current.file != "" && !yield(current) {
 				return
 			}
 		}
@@ -61,9 +66,9 @@ func mappings(files []string) iter.Seq[mapping] {
 
 // mapping is a mapping in the address space.
 type mapping struct {
-	start, end uintptr
-	readOnly   bool
-	file       string
+	start, end     uintptr
+	readOnly, code bool
+	file           string
 }
 
 // parseMapping parses the first line of a mapping's description; for other lines ok is false.
@@ -78,7 +83,8 @@ func parseMapping(fields []string) (m mapping, ok bool) {
 		return m, false
 	}
 	m.start, m.end, m.readOnly = uintptr(start), uintptr(end), !strings.Contains(fields[1], "w")
-	if len(fields) == 6 {
+	m.code = strings.Contains(fields[1], "x")
+	if len(fields) == 6 && strings.HasPrefix(fields[5], "/") { // others, such as [vdso], are no files
 		m.file = fields[5]
 	}
 	return m, true

@@ -11,9 +11,10 @@ import (
 
 func TestMappingsOfTheKernelAreParsed(t *testing.T) {
 	for line, want := range map[string]mapping{
-		"00400000-01000000 r-xp 00000000 fe:00 42 /bin/millrace": {0x400000, 0x1000000, true, "/bin/millrace"},
-		"01000000-01100000 rw-p 00000000 fe:00 42 /bin/millrace": {0x1000000, 0x1100000, false, "/bin/millrace"},
-		"c000000000-c000400000 rw-p 00000000 00:00 0":            {0xc000000000, 0xc000400000, false, ""},
+		"00400000-01000000 r-xp 00000000 fe:00 42 /bin/millrace": {0x400000, 0x1000000, true, true, "/bin/millrace"},
+		"01000000-01100000 rw-p 00000000 fe:00 42 /bin/millrace": {0x1000000, 0x1100000, false, false, "/bin/millrace"},
+		"c000000000-c000400000 rw-p 00000000 00:00 0":            {0xc000000000, 0xc000400000, false, false, ""},
+		"7f1721009000-7f172100b000 r-xp 00000000 00:00 0 [vdso]": {0x7f1721009000, 0x7f172100b000, true, true, ""},
 	} {
 		if got, ok := parseMapping(strings.Fields(line)); !ok || got != want {
 			t.Errorf("%s: %+v, %v", line, got, ok)
@@ -22,6 +23,26 @@ func TestMappingsOfTheKernelAreParsed(t *testing.T) {
 	for _, line := range []string{"Rss:                 123 kB", "VmFlags: rd wr mr mw me ac", ""} {
 		if _, ok := parseMapping(strings.Fields(line)); ok {
 			t.Errorf("%q is taken for a mapping", line)
+		}
+	}
+}
+
+func TestTheProgramIsAllFilesWithCode(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := program()
+	if !slices.Contains(files, self) {
+		t.Errorf("%q lack %s", files, self)
+	}
+	for line := range strings.Lines(string(maps)) {
+		if m, ok := parseMapping(strings.Fields(line)); ok && m.file != "" && m.code && !slices.Contains(files, m.file) {
+			t.Errorf("%q lack %s", files, m.file)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func begin(t *testing.T, args ...string) *running {
 	ctx, cancel := context.WithCancel(t.Context())
 	from, to := io.Pipe()
 	r := &running{out: bufio.NewReader(from), end: cancel, ended: make(chan error, 1)}
-	c := root()
+	c := commandFor("millrace", args)
 	c.SetArgs(args)
 	c.SetOut(to)
 	go func() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,11 @@ func mapSparingly() bool {
 		unix.Close(int(fd))
 		return false
 	}
-	for m := range mappings(program()) {
+	files := program()
+	for m := range mappings() {
+		if !slices.Contains(files, m.file) {
+			continue
+		}
 		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_NOHUGEPAGE) // a huge page would be loaded as a whole
 		area := struct{ start, length, mode, ioctls uint64 }{uint64(m.start), uint64(m.end - m.start), writes, 0}
 		unix.Syscall(unix.SYS_IOCTL, fd, register, uintptr(unsafe.Pointer(&area)))

@@ -34,6 +34,7 @@ func (s *Server) read(ctx context.Context, conn *net.UDPConn) {
 	in, control := make([]byte, wire.MaxMsgSize), make([]byte, 128)
 	answers := s.newAnswerer()
 	var sources sources
+	var q query
 	for {
 		n, c, _, from, err := conn.ReadMsgUDPAddrPort(in, control)
 		if ctx.Err() != nil {
@@ -42,8 +43,7 @@ func (s *Server) read(ctx context.Context, conn *net.UDPConn) {
 		if err != nil {
 			continue // an error of one datagram only: an earlier reply could not be delivered
 		}
-		q, ok := parseQuery(in[:n])
-		if !ok {
+		if !q.parse(in[:n]) {
 			continue // a client that sends this would not understand an error either
 		}
 		d := datagram{conn: conn, from: from, source: sources.of(control[:c])}

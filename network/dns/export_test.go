@@ -49,9 +49,9 @@ func (s *Server) Answer(t testing.TB, request *wire.Msg) *wire.Msg {
 // for what an upstream server must answer.
 func (s *Server) Answerer() func(request []byte, limit int) []byte {
 	answers := s.newAnswerer()
+	var q query
 	return func(request []byte, limit int) []byte {
-		q, ok := parseQuery(request)
-		if !ok {
+		if !q.parse(request) {
 			return nil
 		}
 		reply, alias := answers.answer(&q, limit)

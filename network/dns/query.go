@@ -2,6 +2,7 @@ package dns
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	wire "github.com/miekg/dns"
 )
@@ -25,12 +26,13 @@ const (
 	opcodeShift, opcodeMask = 11, 0xf
 )
 
-// query is what a reply to a request depends on. Nothing but the name is allocated for it.
+// query is what a reply to a request depends on. One after the other is read into the same memory, and nothing is allocated for it.
 type query struct {
 	id, flags uint16
 	questions int
 	section   []byte // the first question as the client wrote it: a part of the request
-	name      string // its name, in lower case. A dot within a label is replaced by a backslash, which no name of the cluster has.
+	name      string // its name, in lower case, in the memory of text. A dot within a label is replaced by a backslash, which no name of the cluster has.
+	text      []byte
 	kind      uint16
 	class     uint16
 	edns      bool
@@ -39,22 +41,23 @@ type query struct {
 	size      uint16 // of the largest datagram that the client accepts; 0 without EDNS
 }
 
-// parseQuery reads a request. It fails for messages that are malformed, and for replies.
-func parseQuery(m []byte) (q query, ok bool) {
+// parse reads a request. It fails for messages that are malformed, and for replies. The name of the request before is no longer valid.
+func (q *query) parse(m []byte) bool {
+	*q = query{text: q.text[:0]}
 	if len(m) < headerLength {
-		return q, false
+		return false
 	}
 	q.id, q.flags = binary.BigEndian.Uint16(m), binary.BigEndian.Uint16(m[2:])
 	q.questions = int(binary.BigEndian.Uint16(m[4:]))
 	at := headerLength
 	for i := range q.questions {
 		if i == 0 {
-			q.name, at = nameAt(m, at)
+			at = q.readName(m, at)
 		} else {
 			at = skipName(m, at)
 		}
 		if at < 0 || at+kindAndClass > len(m) {
-			return q, false
+			return false
 		}
 		if i == 0 {
 			q.kind, q.class = binary.BigEndian.Uint16(m[at:]), binary.BigEndian.Uint16(m[at+2:])
@@ -65,11 +68,11 @@ func parseQuery(m []byte) (q query, ok bool) {
 	for section := 6; section < headerLength; section += 2 {
 		for range binary.BigEndian.Uint16(m[section:]) {
 			if at = q.record(m, at); at < 0 {
-				return q, false
+				return false
 			}
 		}
 	}
-	return q, q.flags&flagReply == 0
+	return q.flags&flagReply == 0
 }
 
 // record reads a record, of which only OPT matters, and returns where the next one begins, or -1.
@@ -92,33 +95,30 @@ func (q *query) record(m []byte, at int) int {
 // dnssecOK is the flag DO in the TTL field of OPT.
 const dnssecOK = 1 << 15
 
-// nameAt reads a name that is not compressed, and returns what follows it, or -1.
-func nameAt(m []byte, at int) (name string, next int) {
-	var text [maxName]byte
-	n := 0
+// readName reads a name that is not compressed, and returns what follows it, or -1.
+func (q *query) readName(m []byte, at int) int {
 	for {
 		if at >= len(m) {
-			return "", -1
+			return -1
 		}
 		length := int(m[at])
-		if length == 0 {
+		if at++; length == 0 {
 			break
 		}
-		if at++; length > maxLabel || at+length > len(m) || n+length+1 >= len(text) {
-			return "", -1
+		if length > maxLabel || at+length > len(m) || len(q.text)+length+1 >= maxName {
+			return -1
 		}
 		for _, c := range m[at : at+length] {
-			text[n] = lowered(c)
-			n++
+			q.text = append(q.text, lowered(c))
 		}
-		text[n] = '.'
-		n++
+		q.text = append(q.text, '.')
 		at += length
 	}
-	if n == 0 {
-		return ".", at + 1
+	if len(q.text) == 0 {
+		q.text = append(q.text, '.')
 	}
-	return string(text[:n]), at + 1
+	q.name = unsafe.String(unsafe.SliceData(q.text), len(q.text))
+	return at
 }
 
 // The maximum lengths of a label, and of a name with the length of each label.

@@ -65,7 +65,8 @@ func TestRepliesAreWhatTheLibraryReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, _ := parseQuery(packed)
+		var q query
+		q.parse(packed)
 		want := new(wire.Msg).SetReply(request)
 		want.RecursionAvailable, want.Authoritative, want.Compress = true, true, true
 		r.begin(&q, wire.MaxMsgSize)
@@ -111,8 +112,9 @@ func FuzzRequests(f *testing.F) {
 		f.Add(binary.BigEndian.AppendUint16(packed, pointer|headerLength))
 	}
 	var r reply
+	var q query
 	f.Fuzz(func(t *testing.T, packed []byte) {
-		q, ok := parseQuery(packed)
+		ok := q.parse(packed)
 		m := new(wire.Msg)
 		err := m.Unpack(packed)
 		if !ok {

@@ -16,13 +16,13 @@ func (z *zone) reverse(name string, kind uint16, into []record) found {
 		return found{}
 	}
 	q := question{zone: z, name: name, kind: kind, into: into}
-	for s := range z.services.By(serviceByAddress, address.String()) {
-		return q.pointer([]string{s.name + "." + s.namespace + ".svc." + z.domain})
+	for key := range z.services.Keys(serviceByAddress, address.String()) {
+		return q.pointer([]string{key.Name + "." + key.Namespace + ".svc." + z.domain})
 	}
 	var names []string
 	for slice := range z.endpointsBy(endpointsByAddress, address.String()) {
 		namespace, name, _ := strings.Cut(slice.service, "/")
-		if s, ok := z.services.Get(namespace, name); !ok || !s.headless {
+		if s, ok := z.view.service(namespace, name); !ok || !s.headless {
 			continue
 		}
 		for _, t := range slice.targets {

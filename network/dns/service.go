@@ -9,6 +9,21 @@ import (
 	wire "github.com/miekg/dns"
 )
 
+// foundService is a service of the zone that a question is about.
+type foundService struct {
+	namespace, name string
+	addresses       []netip.Addr
+	traits
+}
+
+func (v view) service(namespace, name string) (foundService, bool) {
+	s, ok := v.services.Get(namespace, name)
+	if !ok {
+		return foundService{}, false
+	}
+	return foundService{namespace, name, s.addresses, s.traits.Value()}, true
+}
+
 // service answers what stands before "svc": a namespace, a service in it, a host of the service, or a port of it.
 func (q question) service(labels []string) found {
 	n := len(labels)
@@ -18,7 +33,7 @@ func (q question) service(labels []string) found {
 	case 1:
 		return found{exists: q.namespace(labels[0])}
 	}
-	s, ok := q.services.Get(labels[n-1], labels[n-2])
+	s, ok := q.view.service(labels[n-1], labels[n-2])
 	switch {
 	case !ok:
 		return found{}
@@ -40,7 +55,7 @@ func (q question) service(labels []string) found {
 }
 
 // wholeService answers the name of a service. A headless service without ready endpoints does not exist in the zone.
-func (q question) wholeService(s *service) found {
+func (q question) wholeService(s foundService) found {
 	if q.kind == wire.TypeSRV {
 		return q.ports(s, "", "")
 	}
@@ -55,7 +70,7 @@ func (q question) wholeService(s *service) found {
 }
 
 // host answers the host name of one endpoint, or of several with the same one.
-func (q question) host(s *service, host string) found {
+func (q question) host(s foundService, host string) found {
 	var all []netip.Addr
 	for t := range q.targets(s) {
 		if t.host == host {
@@ -66,11 +81,11 @@ func (q question) host(s *service, host string) found {
 }
 
 // targets ranges over the ready endpoints of a service and their ports.
-func (q question) targets(s *service) func(yield func(target, []port) bool) {
-	return func(yield func(target, []port) bool) {
+func (q question) targets(s foundService) func(yield func(target, portList) bool) {
+	return func(yield func(target, portList) bool) {
 		for slice := range q.endpointsBy(endpointsByService, s.namespace+"/"+s.name) {
 			for _, t := range slice.targets {
-				if !yield(t, slice.ports) {
+				if !yield(t, slice.ports.Value()) {
 					return
 				}
 			}
@@ -79,21 +94,21 @@ func (q question) targets(s *service) func(yield func(target, []port) bool) {
 }
 
 // ports answers _name._protocol; an empty name or protocol means all. Only SRV records exist there.
-func (q question) ports(s *service, name, protocol string) found {
+func (q question) ports(s foundService, name, protocol string) found {
 	wanted := func(p port) bool {
 		return (name == "" || p.name != "" && "_"+p.name == name) && (protocol == "" || "_"+p.protocol == protocol)
 	}
 	r := srv{question: q, found: found{records: q.into}, service: s.name + "." + s.namespace + ".svc." + q.domain, noData: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != ""}
 	if s.headless {
 		for t, ports := range q.targets(s) {
-			for _, p := range ports {
+			for p := range ports.all {
 				if wanted(p) {
 					r.add(t.host+"."+r.service, p, t.address)
 				}
 			}
 		}
 	} else {
-		for _, p := range s.ports {
+		for p := range s.ports.all {
 			if wanted(p) {
 				r.add(r.service, p, s.addresses...)
 			}

@@ -68,8 +68,8 @@ func (s *Server) serveStream(ctx context.Context, conn net.Conn) {
 
 // answerWhole answers a request of a stream. It fails if the request is malformed.
 func (s *Server) answerWhole(ctx context.Context, answers *answerer, request []byte) ([]byte, bool) {
-	q, ok := parseQuery(request)
-	if !ok {
+	var q query
+	if !q.parse(request) {
 		return nil, false
 	}
 	reply, alias := answers.answer(&q, wire.MaxMsgSize)

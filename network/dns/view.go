@@ -4,6 +4,7 @@ import (
 	"iter"
 	"net/netip"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -13,26 +14,24 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// service is the part of a Service that the zone needs.
+// service is the part of a Service that the zone needs. The informer has its namespace and name.
 type service struct {
-	namespace, name string
-	addresses       []netip.Addr // cluster IPs
-	headless        bool
-	external        string // the external name, fully qualified
-	ports           []port
+	addresses []netip.Addr // cluster IPs
+	traits    unique.Handle[traits]
 }
 
-// port is a port of a service or of a slice; the zone uses lower case.
-type port struct {
-	name, protocol string
-	number         uint16
+// traits are the part of a service that it has in common with many others: they share one copy.
+type traits struct {
+	headless bool
+	external string // the external name, fully qualified
+	ports    portList
 }
 
 // endpoints is the part of an EndpointSlice that the zone needs.
 type endpoints struct {
 	service string // namespace/name
 	targets []target
-	ports   []port
+	ports   unique.Handle[portList]
 }
 
 // target is a ready endpoint.
@@ -43,14 +42,14 @@ type target struct {
 
 // Indexes of the informers.
 var (
-	serviceByAddress   = informer.NewIndex(func(s *service) []string { return texts(s.addresses) })
+	serviceByAddress   = informer.NewIndex(func(s service) []string { return texts(s.addresses) })
 	endpointsByService = informer.NewIndex(func(e *endpoints) []string { return []string{e.service} })
 	endpointsByAddress = informer.NewIndex((*endpoints).addresses)
 )
 
 // view has the informers that the zone reads.
 type view struct {
-	services   *informer.Shared[*service]
+	services   *informer.Shared[service]
 	slices     []*informer.Shared[*endpoints]
 	namespaces *informer.Shared[struct{}]
 }
@@ -58,9 +57,9 @@ type view struct {
 func newView(c *loop.Clients) view {
 	paged := watchlist.DoesClientNotSupportWatchListSemantics(c.Kube)
 	v := view{
-		services: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Services("")), serviceOf, informer.Options[*service]{
+		services: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Services("")), serviceOf, informer.Options[service]{
 			Name: "dns services", Logger: c.Log, DisableStreaming: paged,
-			Indexes: []*informer.Index[*service]{serviceByAddress},
+			Indexes: []*informer.Index[service]{serviceByAddress},
 		}),
 		namespaces: informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Namespaces()), func(*corev1.Namespace) struct{} { return struct{}{} },
 			informer.Options[struct{}]{Name: "dns namespaces", Logger: c.Log, DisableStreaming: paged}),
@@ -104,29 +103,30 @@ func (v view) endpointsBy(index *informer.Index[*endpoints], value string) iter.
 	}
 }
 
-func serviceOf(s *corev1.Service) *service {
-	out := &service{namespace: s.Namespace, name: s.Name}
+func serviceOf(s *corev1.Service) service {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
-		out.external = strings.ToLower(strings.TrimSuffix(s.Spec.ExternalName, ".")) + "."
-		return out
+		return service{traits: unique.Make(traits{external: strings.ToLower(strings.TrimSuffix(s.Spec.ExternalName, ".")) + "."})}
 	}
-	out.headless = s.Spec.ClusterIP == corev1.ClusterIPNone
+	var addresses []netip.Addr
 	for _, text := range s.Spec.ClusterIPs {
 		if a, err := netip.ParseAddr(text); err == nil {
-			out.addresses = append(out.addresses, a)
+			addresses = append(addresses, a)
 		}
 	}
+	var ports []port
 	for _, p := range s.Spec.Ports {
-		out.ports = append(out.ports, port{strings.ToLower(p.Name), protocol(p.Protocol), uint16(p.Port)})
+		ports = append(ports, port{strings.ToLower(p.Name), protocol(p.Protocol), uint16(p.Port)})
 	}
-	return out
+	return service{addresses, unique.Make(traits{headless: s.Spec.ClusterIP == corev1.ClusterIPNone, ports: listPorts(ports)})}
 }
 
 func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 	out := &endpoints{service: s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]}
 	if s.AddressType == discoveryv1.AddressTypeFQDN {
+		out.ports = unique.Make(portList(""))
 		return out
 	}
+	var ports []port
 	for _, e := range s.Endpoints {
 		if e.Conditions.Ready != nil && !*e.Conditions.Ready || len(e.Addresses) == 0 {
 			continue
@@ -153,8 +153,9 @@ func endpointsOf(s *discoveryv1.EndpointSlice) *endpoints {
 		if p.Protocol != nil {
 			proto = *p.Protocol
 		}
-		out.ports = append(out.ports, port{name, protocol(proto), uint16(*p.Port)})
+		ports = append(ports, port{name, protocol(proto), uint16(*p.Port)})
 	}
+	out.ports = unique.Make(listPorts(ports))
 	return out
 }
 
@@ -164,17 +165,6 @@ func (e *endpoints) addresses() []string {
 		out[i] = t.address.String()
 	}
 	return out
-}
-
-// protocol is the protocol's label in the zone, without the underscore. The result is not allocated: every port of every service has one.
-func protocol(p corev1.Protocol) string {
-	switch p {
-	case corev1.ProtocolUDP:
-		return "udp"
-	case corev1.ProtocolSCTP:
-		return "sctp"
-	}
-	return "tcp"
 }
 
 // dashed returns the label of an address: 10.1.2.3 is 10-1-2-3, 2001:db8::1 is 2001-db8--1.
