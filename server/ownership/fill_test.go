@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,9 @@ func (f *filler) fill(v reflect.Value, depth int) {
 		return
 	case *runtime.RawExtension:
 		*p = runtime.RawExtension{Raw: fmt.Appendf(nil, `{"a":%d}`, f.IntN(3))}
+		return
+	case *apiextensionsv1.JSON:
+		*p = apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `{"a":%d}`, f.IntN(3))}
 		return
 	case *metav1.FieldsV1:
 		return

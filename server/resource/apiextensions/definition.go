@@ -42,7 +42,7 @@ func Definitions() *resource.Kind {
 			},
 		},
 	})
-	k.Topology, k.Followed = topology, true
+	k.Followed = true
 	return k
 }
 

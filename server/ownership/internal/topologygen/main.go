@@ -11,24 +11,21 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/millrace/millrace/server/ownership/internal/published"
 )
 
 func main() {
-	pod := &corev1.Pod{}
-	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(pod)
+	types, err := published.Types()
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := writeTypes("types.gob", typed.Schema().Types); err != nil {
+	if err := writeTypes("types.gob", types); err != nil {
 		log.Fatal(err)
 	}
 	var out strings.Builder
-	for _, t := range typed.Schema().Types {
+	for _, t := range types {
 		write(&out, t)
 	}
 	if err := os.WriteFile("topology.txt", []byte(out.String()), 0o644); err != nil {
@@ -42,6 +39,7 @@ func writeTypes(path string, types []schema.TypeDef) error {
 		return err
 	}
 	gob.Register(map[any]any{}) // the default of structs
+	gob.Register(map[string]any{})
 	return errors.Join(gob.NewEncoder(file).Encode(types), file.Close())
 }
 
