@@ -1,8 +1,8 @@
 package audit
 
 import (
-	"bytes"
 	"context"
+	"sync"
 	"time"
 )
 
@@ -16,23 +16,108 @@ type BatchOptions struct {
 	Burst    int
 }
 
-// batch is a buffer of events that are written later.
+// batch is a buffer of events that are written later. Who adds one never waits for who writes.
 type batch struct {
-	o      BatchOptions
-	events chan []byte
+	o BatchOptions
+	// enoughText is how much text is written at once, however few events that are; 0 is no bound.
+	enoughText int
+
+	some, enough chan struct{} // have room for one signal each
+
+	mu      sync.Mutex // guards what follows
+	adding  events
+	spare   events // memory for the next ones
+	waiting int    // how many events are not written yet
 }
 
-func newBatch(o BatchOptions) *batch { return &batch{o: o, events: make(chan []byte, o.BufferSize)} }
+// events are encoded, one behind the other.
+type events struct {
+	text []byte
+	ends []int
+}
 
-// add takes an event. It never waits: false says that there was no room.
+func newBatch(o BatchOptions) *batch {
+	return &batch{o: o, some: make(chan struct{}, 1), enough: make(chan struct{}, 1)}
+}
+
+// add takes an event. False says that there was no room.
 func (b *batch) add(encoded []byte) bool {
-	select {
-	case b.events <- bytes.Clone(encoded):
-		return true
-	default:
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting >= b.o.BufferSize {
 		return false
 	}
+	b.waiting++
+	before := len(b.adding.text)
+	b.adding.text = append(b.adding.text, encoded...)
+	b.adding.ends = append(b.adding.ends, len(b.adding.text))
+	if len(b.adding.ends) == 1 {
+		signal(b.some)
+	}
+	if len(b.adding.ends) == b.o.MaxSize || before < b.enoughText && len(b.adding.text) >= b.enoughText {
+		signal(b.enough)
+	}
+	return true
 }
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when there are events, and enough of them or for some time, or when ctx ends.
+func (b *batch) wait(ctx context.Context) {
+	select {
+	case <-b.some:
+	case <-ctx.Done():
+		return
+	}
+	if b.o.MaxWait == 0 {
+		return
+	}
+	timer := time.NewTimer(b.o.MaxWait)
+	defer timer.Stop()
+	select {
+	case <-b.enough:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// take removes all events.
+func (b *batch) take() events {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.adding
+	b.adding, b.spare = events{b.spare.text[:0], b.spare.ends[:0]}, events{}
+	select {
+	case <-b.enough: // these were
+	default:
+	}
+	return all
+}
+
+// wrote makes room for more events.
+func (b *batch) wrote(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting -= n
+}
+
+// recycle gives back the memory of events.
+func (b *batch) recycle(e events) {
+	if cap(e.text) > mostRecycled {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spare = e
+}
+
+// mostRecycled bounds the memory that is used again.
+const mostRecycled = 1 << 20
 
 // timeToEnd bounds how long Run writes after the end of its context.
 const timeToEnd = 5 * time.Second
@@ -41,61 +126,32 @@ const timeToEnd = 5 * time.Second
 func (b *backend) run(ctx context.Context) {
 	pace := pace{o: b.batch.o}
 	for ctx.Err() == nil {
-		if events := b.batch.collect(ctx); len(events) > 0 {
-			pace.wait(ctx)
-			b.send(context.WithoutCancel(ctx), events)
-		}
+		b.batch.wait(ctx)
+		b.sendAll(context.WithoutCancel(ctx), func() { pace.wait(ctx) })
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToEnd)
 	defer cancel()
-	for len(b.batch.events) > 0 && last.Err() == nil {
-		b.send(last, b.batch.waiting(nil))
-	}
+	b.sendAll(last, func() {})
 }
 
-func (b *backend) send(ctx context.Context, events [][]byte) {
-	if err := b.sink.write(ctx, events); err != nil {
-		b.failed.Add(int64(len(events)))
-	}
-}
-
-// collect waits for a first event and gathers those that follow, until there are enough, or for some time.
-func (b *batch) collect(ctx context.Context) (events [][]byte) {
-	select {
-	case e := <-b.events:
-		events = append(events, e)
-	case <-ctx.Done():
-		return nil
-	}
-	if events = b.waiting(events); b.o.MaxWait == 0 {
-		return events
-	}
-	enough := time.NewTimer(b.o.MaxWait)
-	defer enough.Stop()
-	for len(events) < b.o.MaxSize {
-		select {
-		case e := <-b.events:
-			events = append(events, e)
-		case <-enough.C:
-			return events
-		case <-ctx.Done():
-			return events
+// sendAll writes what waits, in batches.
+func (b *backend) sendAll(ctx context.Context, pause func()) {
+	all := b.batch.take()
+	for from, start := 0, 0; from < len(all.ends) && ctx.Err() == nil; {
+		to := min(len(all.ends), from+b.batch.o.MaxSize)
+		part := make([][]byte, 0, to-from)
+		for _, end := range all.ends[from:to] {
+			part = append(part, all.text[start:end])
+			start = end
 		}
-	}
-	return events
-}
-
-// waiting adds what is there, up to the size of a batch.
-func (b *batch) waiting(events [][]byte) [][]byte {
-	for len(events) < b.o.MaxSize {
-		select {
-		case e := <-b.events:
-			events = append(events, e)
-		default:
-			return events
+		pause()
+		if err := b.sink.write(ctx, part); err != nil {
+			b.failed.Add(int64(len(part)))
 		}
+		b.batch.wrote(len(part))
+		from = to
 	}
-	return events
+	b.batch.recycle(all)
 }
 
 // pace bounds the rate of batches: a bucket of tokens.

@@ -77,22 +77,22 @@ func Open(o Options) (*Log, error) {
 		l.backends = append(l.backends, b)
 	}
 	if o.Events != nil {
-		l.backends = append(l.backends, &backend{name: "events", sink: events(o.Events)})
+		l.backends = append(l.backends, &backend{name: "events", sink: handed(o.Events)})
 	}
 	return l, nil
 }
 
-// events are handed to a func.
-type events func([]byte)
+// handed events go to a func.
+type handed func([]byte)
 
-func (f events) write(_ context.Context, all [][]byte) error {
+func (f handed) write(_ context.Context, all [][]byte) error {
 	for _, one := range all {
 		f(one)
 	}
 	return nil
 }
 
-func (events) close() error { return nil }
+func (handed) close() error { return nil }
 
 // Run writes batches until ctx ends.
 func (l *Log) Run(ctx context.Context) error {

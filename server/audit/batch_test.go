@@ -1,0 +1,72 @@
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// In the mode batch a file is written a while after the first event, when there is much to write, and at the end.
+func TestAFileIsWrittenInBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "audit.log")
+		b, err := FileOptions{Path: path, Mode: Batch}.open(slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &Log{backends: []*backend{b}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- l.Run(ctx) }()
+		lines := 0
+		add := func(n int) {
+			t.Helper()
+			lines += n
+			for range n {
+				if !b.batch.add([]byte(strings.Repeat("x", 1023))) {
+					t.Fatal("no room")
+				}
+			}
+			synctest.Wait()
+		}
+		written := func(when string, want int) {
+			t.Helper()
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(text), "\n"); n != want || len(text) != want*1024 {
+				t.Errorf("%s: %d lines of %d bytes, want %d", when, n, len(text), want)
+			}
+		}
+
+		add(3)
+		written("at once", 0)
+		time.Sleep(heldFor)
+		synctest.Wait()
+		written("after a while", 3)
+		add(60)
+		written("little", 3)
+		add(5)
+		written("much", lines)
+		add(10_000) // as many as wait at most
+		time.Sleep(heldFor)
+		synctest.Wait()
+		written("very much", lines)
+		add(2)
+		cancel()
+		<-ended
+		written("at the end", lines)
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := b.failed.Load(); n != 0 {
+			t.Errorf("%d events were lost", n)
+		}
+	})
+}
