@@ -17,12 +17,15 @@ const (
 
 // turns lets few requests at a time use the processors. Seats alone do not do that: they are as many as there may be requests that wait for the
 // store, and that many requests that compute at the same time would each take as long as all of them. Flows take turns, so that a request of a
-// flow with few never waits behind the many of another.
+// flow with few never waits behind the many of another. While there are others, a flow leaves one processor to them: on processors that are always
+// busy, it takes up to ten milliseconds until Go even notices that a request has come.
 type turns struct {
-	most int
+	most int // of all flows
+	own  int // of a flow while there are others
 
 	mu      sync.Mutex // guards all below
 	last    turn       // the newest
+	recent  [2]visit   // of the last two flows; the newest first
 	running []running  // in the order of their begin
 	lines   []*line    // flows that wait; the first is next
 	timer   *time.Timer
@@ -31,15 +34,30 @@ type turns struct {
 // turn names a request that runs; 0 is none.
 type turn uint64
 
+// flow is requests that belong together.
+type flow struct {
+	schema *Schema
+	number uint64
+}
+
+// visit is the last request of a flow.
+type visit struct {
+	flow flow
+	at   time.Time
+}
+
+// remembered is how long after its last request a flow counts as one that is there.
+const remembered = 100 * time.Millisecond
+
 type running struct {
 	turn  turn
+	flow  flow
 	began time.Time
 }
 
 // line is the requests of a flow that wait for a turn.
 type line struct {
-	schema  *Schema
-	flow    uint64
+	flow    flow
 	waiting []*candidate
 }
 
@@ -48,18 +66,23 @@ type candidate struct {
 	turn    turn
 }
 
-func newTurns() *turns { return &turns{most: turnsPerProcessor * runtime.GOMAXPROCS(0)} }
+func newTurns() *turns {
+	n := runtime.GOMAXPROCS(0)
+	return &turns{most: turnsPerProcessor * n, own: max(1, n-1)}
+}
 
 // take waits for a turn of a flow, or until ctx ends.
 func (t *turns) take(ctx context.Context, c Classified, now time.Time) turn {
+	f := flow{c.schema, c.flow}
 	t.mu.Lock()
+	t.visitLocked(f, now)
 	t.expireLocked(now)
-	if len(t.lines) == 0 && len(t.running) < t.most {
+	if t.lineLocked(f) == nil && t.mayBeginLocked(f, now) {
 		defer t.mu.Unlock()
-		return t.beginLocked(now)
+		return t.beginLocked(f, now)
 	}
 	waits := &candidate{decided: make(chan struct{})}
-	t.waitLocked(c, waits)
+	t.waitLocked(f, waits)
 	t.armLocked(now)
 	t.mu.Unlock()
 	select {
@@ -69,7 +92,7 @@ func (t *turns) take(ctx context.Context, c Classified, now time.Time) turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if waits.turn == 0 {
-		t.forgetLocked(c, waits)
+		t.forgetLocked(f, waits)
 	}
 	return waits.turn
 }
@@ -89,24 +112,54 @@ func (t *turns) give(which turn) {
 	}
 }
 
-func (t *turns) beginLocked(now time.Time) turn {
+// visitLocked notes that a flow is there.
+func (t *turns) visitLocked(f flow, now time.Time) {
+	if t.recent[0].flow != f {
+		t.recent[1] = t.recent[0]
+	}
+	t.recent[0] = visit{f, now}
+}
+
+// mayBeginLocked tells whether a flow may have one more turn.
+func (t *turns) mayBeginLocked(f flow, now time.Time) bool {
+	if len(t.running) >= t.most {
+		return false
+	}
+	alone := !slices.ContainsFunc(t.recent[:], func(v visit) bool { return v.flow != f && now.Sub(v.at) < remembered })
+	if alone {
+		return true
+	}
+	own := 0
+	for i := range t.running {
+		if t.running[i].flow == f {
+			own++
+		}
+	}
+	return own < t.own
+}
+
+func (t *turns) beginLocked(f flow, now time.Time) turn {
 	t.last++
-	t.running = append(t.running, running{t.last, now})
+	t.running = append(t.running, running{t.last, f, now})
 	return t.last
 }
 
 // nextLocked lets waiting requests begin while there is room.
 func (t *turns) nextLocked(now time.Time) {
 	t.expireLocked(now)
-	for len(t.lines) > 0 && len(t.running) < t.most {
-		l := t.lines[0]
+	for i := 0; i < len(t.lines); {
+		l := t.lines[i]
+		if !t.mayBeginLocked(l.flow, now) {
+			i++
+			continue
+		}
 		first := l.waiting[0]
 		l.waiting = l.waiting[1:]
-		t.lines = t.lines[1:]
+		t.lines = slices.Delete(t.lines, i, i+1)
 		if len(l.waiting) > 0 {
 			t.lines = append(t.lines, l)
 		}
-		first.turn = t.beginLocked(now)
+		first.turn = t.beginLocked(l.flow, now)
 		close(first.decided)
 	}
 	if len(t.lines) > 0 {
@@ -142,24 +195,30 @@ func (t *turns) wake() {
 	t.nextLocked(time.Now())
 }
 
-func (t *turns) waitLocked(c Classified, w *candidate) {
-	for _, l := range t.lines {
-		if l.schema == c.schema && l.flow == c.flow {
-			l.waiting = append(l.waiting, w)
-			return
-		}
+// lineLocked is where a flow's requests wait; nil if none does.
+func (t *turns) lineLocked(f flow) *line {
+	if i := slices.IndexFunc(t.lines, func(l *line) bool { return l.flow == f }); i >= 0 {
+		return t.lines[i]
 	}
-	t.lines = append(t.lines, &line{c.schema, c.flow, []*candidate{w}})
+	return nil
 }
 
-func (t *turns) forgetLocked(c Classified, w *candidate) {
-	for i, l := range t.lines {
-		if l.schema == c.schema && l.flow == c.flow {
-			l.waiting = slices.DeleteFunc(l.waiting, func(other *candidate) bool { return other == w })
-			if len(l.waiting) == 0 {
-				t.lines = slices.Delete(t.lines, i, i+1)
-			}
-			return
-		}
+func (t *turns) waitLocked(f flow, w *candidate) {
+	l := t.lineLocked(f)
+	if l == nil {
+		l = &line{flow: f}
+		t.lines = append(t.lines, l)
+	}
+	l.waiting = append(l.waiting, w)
+}
+
+func (t *turns) forgetLocked(f flow, w *candidate) {
+	l := t.lineLocked(f)
+	if l == nil {
+		return
+	}
+	l.waiting = slices.DeleteFunc(l.waiting, func(other *candidate) bool { return other == w })
+	if len(l.waiting) == 0 {
+		t.lines = slices.DeleteFunc(t.lines, func(other *line) bool { return other == l })
 	}
 }

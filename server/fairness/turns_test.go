@@ -13,7 +13,7 @@ func flowOf(n uint64) Classified { return Classified{nil, n} }
 
 func TestFlowsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := &turns{most: 1}
+		turns := &turns{most: 1, own: 1}
 		first := turns.take(t.Context(), flowOf(0), time.Now())
 		var mu sync.Mutex
 		var order []uint64
@@ -43,6 +43,54 @@ func TestFlowsTakeTurns(t *testing.T) {
 	})
 }
 
+// A flow that is alone may have all turns. While there are others it leaves some to them, until they have not come for a while.
+func TestAFlowLeavesAProcessorToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := &turns{most: 4, own: 1}
+		var running []turn
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		begin := func(flow uint64, n, want int, when string) {
+			t.Helper()
+			for range n {
+				all.Go(func() {
+					mine := turns.take(t.Context(), flowOf(flow), time.Now())
+					mu.Lock()
+					defer mu.Unlock()
+					running = append(running, mine)
+				})
+			}
+			synctest.Wait()
+			if len(running) != want {
+				t.Errorf("%s: %d run, want %d", when, len(running), want)
+			}
+		}
+		end := func(n int) {
+			for range n {
+				one := running[0]
+				running = running[1:]
+				turns.give(one)
+				synctest.Wait() // those that wait begin
+			}
+		}
+		begin(1, 5, 4, "alone")
+		end(5)
+		begin(2, 1, 1, "another comes")
+		begin(1, 3, 2, "the first beside it")
+		begin(2, 2, 2, "the other, which has its turn")
+		end(2)
+		begin(1, 0, 2, "both have ended one")
+		end(4)
+		time.Sleep(remembered)
+		begin(1, 4, 4, "alone again")
+		end(4)
+		all.Wait()
+		if len(turns.running)+len(turns.lines) != 0 {
+			t.Errorf("%v run and %v wait at the end", turns.running, turns.lines)
+		}
+	})
+}
+
 func TestRequestsThatComputeTakeATurnAndGiveItBack(t *testing.T) {
 	d := dispatcher(4, 10)
 	for _, computes := range []bool{true, false} {
@@ -62,7 +110,7 @@ func TestRequestsThatComputeTakeATurnAndGiveItBack(t *testing.T) {
 
 func TestATurnThatTakesLongKeepsNobodyFromRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := &turns{most: 2}
+		turns := &turns{most: 2, own: 2}
 		slow := []turn{turns.take(t.Context(), flowOf(0), time.Now()), turns.take(t.Context(), flowOf(0), time.Now())}
 		began := time.Now()
 		next := turns.take(t.Context(), flowOf(1), time.Now())
@@ -80,7 +128,7 @@ func TestATurnThatTakesLongKeepsNobodyFromRunning(t *testing.T) {
 
 func TestARequestThatIsGivenUpLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := &turns{most: 1}
+		turns := &turns{most: 1, own: 1}
 		first := turns.take(t.Context(), flowOf(0), time.Now())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
