@@ -7,16 +7,20 @@
 #                                                            example a registry that serves images on the node's loopback
 #   proof/conformance/nodes.sh stop DIRECTORY                ends and removes everything, by process id
 #
+# With MILLRACE_NODES=1 (to 9) all names and addresses are others, so that several such clusters can run at a time.
+#
 # Needs root, and Debian's packages containerd, runc and iproute2 (it installs them). Logs are in DIRECTORY.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
 verb=${1:-}
 dir=$(mkdir -p "${2:?a directory}" && cd "$2" && pwd)
-bridge=millrace-nodes
-subnet=10.230.0
+number=${MILLRACE_NODES:-}
+bridge=millrace$number-nodes
+subnet=10.230.${number:-0}
 
-namespace() { echo "millrace-$1"; }
+namespace() { echo "millrace$number-$1"; }
+link() { echo "mr$number-node-$1"; }
 address() { echo "$subnet.$1"; }
 own() { echo "$dir/own-$1"; } # what a node has in the place of the machine's
 
@@ -96,8 +100,8 @@ links() {
 		local ns
 		ns=$(namespace "$node")
 		ip netns add "$ns"
-		ip link add "mr-node-$node" master "$bridge" type veth peer name eth0 netns "$ns"
-		ip link set "mr-node-$node" up
+		ip link add "$(link "$node")" master "$bridge" type veth peer name eth0 netns "$ns"
+		ip link set "$(link "$node")" up
 		ip -n "$ns" link set lo up
 		ip -n "$ns" address add "$(address "$node")/24" dev eth0
 		ip -n "$ns" link set eth0 up
@@ -155,10 +159,11 @@ stop() {
 			ip netns delete "$(namespace "$node")"
 		fi
 		rm -rf --one-file-system "$dir/node-$node" "$(own "$node")" # nothing is mounted below them here
-		ip link delete "mr-node-$node" 2>/dev/null || true # it stays while a process is left in the namespace
+		ip link delete "$(link "$node")" 2>/dev/null || true # it stays while a process is left in the namespace
 	done
 	ip link delete "$bridge" 2>/dev/null || true
-	rmdir --ignore-fail-on-non-empty /var/lib/kubelet /run/cdi 2>/dev/null || true
+	# Without the directory, what another cluster has mounted there would be gone too.
+	compgen -G '/run/netns/millrace*-[12]' >/dev/null || rmdir --ignore-fail-on-non-empty /var/lib/kubelet /run/cdi 2>/dev/null || true
 }
 
 case $verb in
