@@ -30,6 +30,7 @@ type stage struct {
 	events []string
 	// volumeImages are the images that containers got as volumes, by the container's name.
 	volumeImages map[string]map[string]string
+	warning      string // what all probes warn of; set before the first pod
 }
 
 // play runs story in virtual time.
