@@ -64,7 +64,7 @@ func (k kit) images() (map[string]image, error) {
 	}
 	return map[string]image{
 		anyImage:           {},
-		"agnhost":          {settings: agnhost},
+		"agnhost":          {settings: agnhost, programs: map[string]string{"coredns": "coredns"}},
 		"pause":            {settings: settings{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
 		"nginx":            {settings: settings{Cmd: []string{"nginx", "-g", "daemon off;"}}},
 		"nonroot":          {settings: settings{Cmd: []string{"sh"}, User: "1234"}},
@@ -78,6 +78,9 @@ func (k kit) images() (map[string]image, error) {
 		"csi-provisioner":           {settings: settings{Entrypoint: []string{"/csi-provisioner"}}, programs: map[string]string{"csi-provisioner": "csi-provisioner"}},
 		"csi-attacher":              {settings: settings{Entrypoint: []string{"/csi-attacher"}}, programs: map[string]string{"csi-attacher": "csi-attacher"}},
 		"csi-resizer":               {settings: settings{Entrypoint: []string{"/csi-resizer"}}, programs: map[string]string{"csi-resizer": "csi-resizer"}},
+		"regression-issue-74839": {
+			settings: settings{Entrypoint: []string{"/regression-issue-74839"}}, programs: map[string]string{"regression-issue-74839": "regression-issue-74839"},
+		},
 		"hostpathplugin":            standIn("hostpathplugin"),
 		"csi-node-driver-registrar": standIn("csi-node-driver-registrar"),
 		"livenessprobe":             standIn("livenessprobe"),

@@ -42,6 +42,11 @@ keep() {
 	note "$name" $!
 }
 
+# millrace NAME NODE ARGUMENT… keeps the program running. Its processes are called kubelet, by which a test finds the mounts of the kubelet.
+millrace() {
+	keep "$1" "$2" bash -c 'exec -a kubelet "$0" "$@"' "$dir/millrace" "${@:3}"
+}
+
 # note NAME PARENT waits until a process has its one child, and notes that one's process id.
 note() {
 	for _ in $(seq 300); do
@@ -123,7 +128,7 @@ start() {
 		runtime "$node" start >/dev/null
 		[ $# = 0 ] || keep "registry-$node" "$node" "$@"
 	done
-	keep up 1 "$dir/millrace" up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged --root-dir /var/lib/kubelet \
+	millrace up 1 up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged --root-dir /var/lib/kubelet \
 		--runtime "cri:unix://$dir/node-1/containerd.sock" --cni-conf-dir "$dir/node-1/cni" --cni-bin-dir "$dir/node-1/plugins"
 	local config=$dir/kubeconfig # the server's own names the loopback address of its node
 	for _ in $(seq 300); do
@@ -131,7 +136,7 @@ start() {
 			"$dir/millrace" kubectl --kubeconfig "$config" get --raw /readyz >/dev/null 2>&1 && break
 		sleep 0.1
 	done
-	keep kubelet 2 "$dir/millrace" kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir /var/lib/kubelet \
+	millrace kubelet 2 kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir /var/lib/kubelet \
 		--container-runtime-endpoint "unix://$dir/node-2/containerd.sock" --cluster-dns 10.96.0.10
 	keep network 2 "$dir/millrace" network --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" \
 		--cni-conf-dir "$dir/node-2/cni" --cni-bin-dir "$dir/node-2/plugins" --root-dir "$dir/node-2/network"
