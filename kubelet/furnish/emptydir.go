@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/kubelet/fsgroup"
 )
 
 // emptyDir makes a directory that everybody may write to, or that the pod's fsGroup owns.
@@ -29,7 +31,7 @@ func (f *Furnisher) emptyDir(pod *corev1.Pod, v *corev1.Volume) error {
 			return errors.Join(err, os.Remove(directory))
 		}
 	}
-	if err := open(directory, fsGroup(pod)); err != nil {
+	if err := open(directory, fsgroup.Of(pod)); err != nil {
 		return err
 	}
 	return complete(mark)

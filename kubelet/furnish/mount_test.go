@@ -1,6 +1,7 @@
 package furnish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,11 @@ func (p *pretended) bind(source *os.File, target string) error {
 	var err error
 	p.mounts[target], err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", source.Fd()))
 	return err
+}
+
+func (p *pretended) device(_ context.Context, device, directory, kind string, options []string) error {
+	p.mounts[directory] = strings.Join(append([]string{device, kind}, options...), " ")
+	return nil
 }
 
 func (p *pretended) unmount(path string) error {
