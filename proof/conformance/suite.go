@@ -18,7 +18,8 @@ type suite struct {
 	focus, skip string
 	procs       int
 	kubeconfig  string
-	repeats     int // how often a test that fails is repeated
+	repeats     int      // how often a test that fails is repeated
+	measured    []string // the IDs of processes
 }
 
 // alone matches the tests that want a cluster for themselves.
@@ -64,6 +65,7 @@ func (s suite) run(ctx context.Context, k kit) error {
 	for _, f := range total.failed {
 		fmt.Println("failed:", f)
 	}
+	printUsage(s.measured)
 	fmt.Printf("%d passed, %d failed\n", total.passed, len(total.failed))
 	if len(total.failed) > 0 || total.passed == 0 {
 		return errors.New("not all tests passed; their logs are in " + reports)
