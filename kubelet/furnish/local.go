@@ -64,7 +64,11 @@ func (f *Furnisher) giveOnce(pod *corev1.Pod, v *corev1.Volume, path string) err
 	if _, err := os.Stat(given); err == nil || group == nil || readOnly(v) {
 		return nil
 	}
-	if err := fsgroup.Give(path, *group, pod); err != nil {
+	root, err := filepath.EvalSymlinks(path) // the administrator's
+	if err != nil {
+		return err
+	}
+	if err := fsgroup.Give(root, *group, pod); err != nil {
 		return err
 	}
 	return os.WriteFile(given, nil, 0o600)

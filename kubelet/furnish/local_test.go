@@ -52,7 +52,11 @@ func TestALocalVolumeIsGivenToTheGroupOfEachPodOnce(t *testing.T) {
 			if err := os.Mkdir(below, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			f, pod := claimedLocal(t, volume, corev1.PersistentVolumeFilesystem)
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(volume, link); err != nil {
+				t.Fatal(err)
+			}
+			f, pod := claimedLocal(t, link, corev1.PersistentVolumeFilesystem)
 			pod.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = c.readOnly
 			if c.group {
 				pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(os.Getgid()))}

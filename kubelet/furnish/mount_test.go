@@ -241,3 +241,18 @@ func TestAnImageVolumeIsMountedReadOnlyFromTheImage(t *testing.T) {
 		t.Errorf("got %+v, want %+v", spec.Mounts[0], want)
 	}
 }
+
+func TestWhoeverMayWriteToAnEmptyDirInMemoryMayNotRemoveFilesOfOthers(t *testing.T) {
+	for medium, want := range map[corev1.StorageMedium]fs.FileMode{
+		corev1.StorageMediumMemory: 0o777 | fs.ModeSticky, corev1.StorageMediumDefault: 0o777,
+	} {
+		f, _ := pretending(t)
+		pod := memoryPod(medium)
+		if err := f.Prepare(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		if got := mode(t, f.Directory(pod.UID, "v")); got != want {
+			t.Errorf("the mode of a volume in %q is %s, want %s", medium, got, want)
+		}
+	}
+}
