@@ -80,7 +80,8 @@ func (s suite) part(ctx context.Context, k kit, name string, procs int, flags []
 		"run", fmt.Sprint("--procs=", procs), "--no-color", "--silence-skips", "--timeout=3h", "--poll-progress-after=0",
 		"--output-dir=" + k.path("report"), "--json-report=" + name + ".json", fmt.Sprint("--flake-attempts=", s.repeats+1),
 	}, flags...)
-	args = append(args, k.bin("e2e.test"), "--", "--kubeconfig="+s.kubeconfig, "--provider=skeleton", "--report-dir="+k.path("report"))
+	args = append(args, k.bin("e2e.test"), "--", "--kubeconfig="+s.kubeconfig, "--provider=skeleton", "--num-nodes=2", // else only one of the processes knows it
+		"--report-dir="+k.path("report"))
 	f, err := os.Create(log)
 	if err != nil {
 		return outcome{}, err
