@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"runtime"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ func (k *Kubelet) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection 
 		return r
 	}
 	if r := k.forbidSysctls(pod); r != nil {
+		return r
+	}
+	if r := gate.WrongSystem(pod, runtime.GOOS); r != nil {
 		return r
 	}
 	taken, claim, room := k.taken(pod), gate.ClaimOf(pod), k.room()

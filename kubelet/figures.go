@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -207,7 +208,17 @@ func (s served) metrics() http.Handler {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kubelet_node_name", Help: "The node's name. The count is always 1.", ConstLabels: prometheus.Labels{"node": s.options.Name},
 		}, func() float64 { return 1 }),
-		volumeMetrics{s.Kubelet}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		s.terminated, volumeMetrics{s.Kubelet}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}
+
+func newTerminated() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kubelet_terminated_containers_total", Help: "Cumulative number of container terminations.",
+	}, []string{"container_type", "exit_code", "reason"})
+}
+
+func (k *Kubelet) countTerminated(kind string, end *corev1.ContainerStateTerminated) {
+	k.terminated.WithLabelValues(kind, strconv.Itoa(int(end.ExitCode)), end.Reason).Inc()
 }

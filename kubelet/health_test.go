@@ -39,3 +39,12 @@ func (w *world) condition(kind corev1.NodeConditionType) corev1.NodeCondition {
 	}
 	return corev1.NodeCondition{}
 }
+
+func TestAPodForAnotherOperatingSystemIsRejected(t *testing.T) {
+	onNode(t, nil, func(t *testing.T, w *world) {
+		w.create(podOf("p", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: "plan9"} }))
+		if got := w.phase("p"); got != "Failed PodOSNotSupported" {
+			t.Errorf("the pod is %s", got)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
@@ -49,6 +50,7 @@ type Kubelet struct {
 	pressed    pressure.Hold
 	images     *imageCollector
 	rates      stats.Rates
+	terminated *prometheus.CounterVec // the runs of containers that have ended
 	began      time.Time
 	health     *health
 	runners    []loop.Runner
@@ -59,7 +61,7 @@ func New(o Options) (*Kubelet, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	k := &Kubelet{options: o, began: time.Now()}
+	k := &Kubelet{options: o, began: time.Now(), terminated: newTerminated()}
 	var err error
 	if k.machine, err = readMachine(o.Root); err != nil {
 		return nil, err
@@ -95,7 +97,7 @@ func New(o Options) (*Kubelet, error) {
 	k.crew = worker.New(worker.Options{
 		Runtime: k.runtime, Images: pacedImages(k.runtime, o.Pulls), Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
 		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Resize: k.resize, Record: k.recorder(), Static: source.Static,
-		Workers: workers, Logs: o.Logs, Backoff: o.Backoff, Clients: o.Clients, Logger: o.Logger,
+		Workers: workers, Logs: o.Logs, Backoff: o.Backoff, Clients: o.Clients, Logger: o.Logger, Terminated: k.countTerminated,
 	})
 	if err := k.listen(); err != nil {
 		return nil, errors.Join(err, k.runtime.Close())

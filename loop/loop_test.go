@@ -239,12 +239,13 @@ func TestConflictsAreRetriedQuietly(t *testing.T) {
 	}
 }
 
-func TestTheFirstTimeThatSomethingIsGoneIsNotLogged(t *testing.T) {
+func TestThatSomethingIsGoneIsLoggedOnlyIfItGoesOn(t *testing.T) {
 	gone := fmt.Errorf("write status: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a"))
-	if at, log := outcomes(t, gone); len(at) != 2 || strings.Contains(log, "sync failed") {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("old"))
+	if at, log := outcomes(t, conflict, gone, gone); len(at) != 4 || strings.Contains(log, "sync failed") {
 		t.Errorf("called at %v with log %q", at, log)
 	}
-	if at, log := outcomes(t, gone, gone); len(at) != 3 || strings.Count(log, "level=WARN") != 1 {
+	if at, log := outcomes(t, gone, gone, gone, gone); len(at) != 5 || strings.Count(log, "level=WARN") != 1 {
 		t.Errorf("called at %v with log %q", at, log)
 	}
 }

@@ -51,6 +51,9 @@ func (l *Loop) sync(ctx context.Context, key Key) error {
 // persistent is how many failures of a key in a row are logged as an error: by then it has been retried for some seconds.
 const persistent = 10
 
+// settling is how many failures of a key in a row may have their reason in a cache that is behind.
+const settling = 3
+
 // report logs an error. Level Error means that an administrator should look: retrying does not help, or has not helped for a
 // while. The first retries are warnings, and what belongs to normal operation is logged at level Debug.
 func (l *Loop) report(ctx context.Context, key Key, err error) {
@@ -60,7 +63,7 @@ func (l *Loop) report(ctx context.Context, key Key, err error) {
 		level = slog.LevelDebug
 	case queue.IsTerminal(err), l.keys().NumRequeues(key) >= persistent:
 		level = slog.LevelError
-	case apierrors.IsNotFound(err) && l.keys().NumRequeues(key) == 0: // the cache did not show yet that something is gone
+	case apierrors.IsNotFound(err) && l.keys().NumRequeues(key) < settling: // the cache did not show yet that something is gone
 		level = slog.LevelDebug
 	}
 	l.log().Log(ctx, level, "sync failed", "loop", l.Name, "key", key.String(),

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -82,16 +81,4 @@ func (m *mount) tokens(ctx context.Context) (string, error) {
 	}
 	encoded, err := json.Marshal(all)
 	return string(encoded), err
-}
-
-func (m *mount) group() *int64 {
-	if m.pod.Spec.SecurityContext == nil {
-		return nil
-	}
-	return m.pod.Spec.SecurityContext.FSGroup
-}
-
-func onRootMismatch(pod *corev1.Pod) bool {
-	p := pod.Spec.SecurityContext.FSGroupChangePolicy
-	return p != nil && *p == corev1.FSGroupChangeOnRootMismatch
 }

@@ -14,6 +14,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/kubelet/fsgroup"
 )
 
 // mount is one volume of one pod on its way.
@@ -217,7 +219,7 @@ func (m *mount) capability() *csipb.VolumeCapability {
 		return &csipb.VolumeCapability{AccessType: &csipb.VolumeCapability_Block{Block: &csipb.VolumeCapability_BlockVolume{}}, AccessMode: mode}
 	}
 	v := &csipb.VolumeCapability_MountVolume{FsType: m.fsType, MountFlags: m.flags}
-	if group := m.group(); group != nil && m.driver.can[csipb.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] {
+	if group := fsgroup.Of(m.pod); group != nil && m.driver.can[csipb.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] {
 		v.VolumeMountGroup = strconv.FormatInt(*group, 10)
 	}
 	return &csipb.VolumeCapability{AccessType: &csipb.VolumeCapability_Mount{Mount: v}, AccessMode: mode}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/kubelet/fsgroup"
 )
 
 // emptyDir makes a directory that everybody may write to, or that the pod's fsGroup owns.
@@ -29,7 +31,11 @@ func (f *Furnisher) emptyDir(pod *corev1.Pod, v *corev1.Volume) error {
 			return errors.Join(err, os.Remove(directory))
 		}
 	}
-	if err := open(directory, fsGroup(pod)); err != nil {
+	mode := fs.FileMode(0o777)
+	if inMemory {
+		mode |= fs.ModeSticky // as a tmpfs has it, and the directories of subPaths that are made in it
+	}
+	if err := open(directory, mode, fsgroup.Of(pod)); err != nil {
 		return err
 	}
 	return complete(mark)
@@ -42,9 +48,8 @@ func sizeLimit(v *corev1.EmptyDirVolumeSource) int64 {
 	return v.SizeLimit.Value()
 }
 
-// open makes a directory writable for everybody, and sets its group if there is one.
-func open(directory string, group *int64) error {
-	mode := fs.FileMode(0o777)
+// open sets the mode of a directory, and its group if there is one.
+func open(directory string, mode fs.FileMode, group *int64) error {
 	if group != nil {
 		if err := os.Chown(directory, -1, int(*group)); err != nil {
 			return err

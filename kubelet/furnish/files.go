@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace/millrace/kubelet/fsgroup"
 )
 
 // file is one file of a volume.
@@ -72,7 +74,7 @@ func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev
 // tokenFile returns the file of a token. If all containers run as the same user it is theirs alone; and with a group, the group's.
 func tokenFile(pod *corev1.Pod, token string, mode *int32) file {
 	f := file{content: []byte(token), mode: modeOf(nil, mode), owner: onlyUser(&pod.Spec)}
-	if f.owner != nil || fsGroup(pod) != nil {
+	if f.owner != nil || fsgroup.Of(pod) != nil {
 		f.mode = 0o600
 	}
 	return f

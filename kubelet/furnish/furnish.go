@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,6 +71,8 @@ type Furnisher struct {
 	objects *objects
 	tokens  *tokens
 	mounts  mounts
+
+	making sync.Mutex // held while a device gets a file system
 }
 
 var _ worker.Furnisher = (*Furnisher)(nil)

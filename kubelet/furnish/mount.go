@@ -1,6 +1,9 @@
 package furnish
 
-import "os"
+import (
+	"context"
+	"os"
+)
 
 // mounts are the mount operations of the operating system. Tests replace them.
 type mounts interface {
@@ -10,6 +13,8 @@ type mounts interface {
 	mounted(directory string) bool
 	// bind mounts an open file or directory at a path.
 	bind(source *os.File, target string) error
+	// device mounts the file system of a block device. A device that has nothing gets a file system of this kind.
+	device(ctx context.Context, device, directory, kind string, options []string) error
 	// unmount unmounts a path. A path that is no mount point is no error.
 	unmount(path string) error
 }

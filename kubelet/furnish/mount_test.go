@@ -1,6 +1,7 @@
 package furnish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,11 @@ func (p *pretended) bind(source *os.File, target string) error {
 	var err error
 	p.mounts[target], err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", source.Fd()))
 	return err
+}
+
+func (p *pretended) device(_ context.Context, device, directory, kind string, options []string) error {
+	p.mounts[directory] = strings.Join(append([]string{device, kind}, options...), " ")
+	return nil
 }
 
 func (p *pretended) unmount(path string) error {
@@ -233,5 +239,20 @@ func TestAnImageVolumeIsMountedReadOnlyFromTheImage(t *testing.T) {
 	want := container.Mount{Container: "/data", Image: "sha256:1", ImagePath: "part", ReadOnly: true}
 	if spec.Mounts[0] != want {
 		t.Errorf("got %+v, want %+v", spec.Mounts[0], want)
+	}
+}
+
+func TestWhoeverMayWriteToAnEmptyDirInMemoryMayNotRemoveFilesOfOthers(t *testing.T) {
+	for medium, want := range map[corev1.StorageMedium]fs.FileMode{
+		corev1.StorageMediumMemory: 0o777 | fs.ModeSticky, corev1.StorageMediumDefault: 0o777,
+	} {
+		f, _ := pretending(t)
+		pod := memoryPod(medium)
+		if err := f.Prepare(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		if got := mode(t, f.Directory(pod.UID, "v")); got != want {
+			t.Errorf("the mode of a volume in %q is %s, want %s", medium, got, want)
+		}
 	}
 }

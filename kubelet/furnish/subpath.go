@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // subPath prepares a path below a volume to be mounted into a container, and returns its path on the node.
@@ -51,13 +52,33 @@ func openBelow(volume, below string) (*os.File, error) {
 	return opened, nil
 }
 
+// makeBelow makes the directories of a path that are missing. Their mode is the volume's, so that whoever may write to the volume may write to them.
 func makeBelow(volume, below string) error {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return root.MkdirAll(below, 0o755)
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	mode := info.Mode() & (fs.ModePerm | fs.ModeSetgid | fs.ModeSticky)
+	path := ""
+	for part := range strings.SplitSeq(filepath.Clean(below), string(filepath.Separator)) {
+		path = filepath.Join(path, part)
+		err := root.Mkdir(path, mode.Perm())
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			err = root.Chmod(path, mode) // whatever the umask is
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // makeTarget makes the mount point: a directory for a directory, a file for anything else.

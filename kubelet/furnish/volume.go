@@ -7,6 +7,8 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/kubelet/fsgroup"
 )
 
 // volume makes one volume ready.
@@ -24,7 +26,7 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		if err != nil {
 			return err
 		}
-		return replace(directory, files, fsGroup(pod))
+		return replace(directory, files, fsgroup.Of(pod))
 	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
 		_, err := f.claimed(ctx, pod, v)
 		return err
@@ -67,18 +69,11 @@ func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volu
 	case pv.Spec.Local != nil && isBlock(pv):
 		return pv.Spec.Local.Path, nil
 	case pv.Spec.Local != nil:
-		return f.localVolume(pv.Spec.Local.Path)
+		return f.local(ctx, pod, v, pv)
 	case pv.Spec.CSI != nil && f.Drivers != nil:
 		return f.Drivers.Persistent(ctx, pod, claim, pv, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
 	}
 	return "", ErrUnsupported
-}
-
-func fsGroup(pod *corev1.Pod) *int64 {
-	if pod.Spec.SecurityContext == nil {
-		return nil
-	}
-	return pod.Spec.SecurityContext.FSGroup
 }
 
 // hostPath checks a hostPath volume, and makes the path if its type says so.

@@ -35,6 +35,19 @@ func Rejection(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, 
 	return RejectionFor(pod, now)
 }
 
+// WrongSystem returns why a pod must not run under an operating system ("linux"), or nil. An unknown one ("") takes all.
+func WrongSystem(pod *corev1.Pod, system string) *worker.Rejection {
+	label, labelled := pod.Labels[corev1.LabelOSStable]
+	switch {
+	case system == "":
+	case labelled && label != system:
+		return &worker.Rejection{Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
+	case pod.Spec.OS != nil && string(pod.Spec.OS.Name) != system:
+		return &worker.Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+	}
+	return nil
+}
+
 // RejectionFor returns why a pod must not run on a node, whatever resources are free, or nil.
 func RejectionFor(pod *corev1.Pod, n *corev1.Node) *worker.Rejection {
 	if match := demand.NodeMatchOf(&pod.Spec); !match.Matches(n.Name, n.Labels) {

@@ -109,3 +109,30 @@ func TestNoScheduleTaintsAreIgnored(t *testing.T) {
 		}
 	}
 }
+
+func TestPodsForAnotherOperatingSystemAreRejected(t *testing.T) {
+	for _, c := range []struct {
+		system, field, label, want string
+	}{
+		{"linux", "", "", ""},
+		{"linux", "linux", "linux", ""},
+		{"linux", "windows", "", "PodOSNotSupported"},
+		{"linux", "", "windows", "PodOSSelectorNodeLabelDoesNotMatch"},
+		{"", "windows", "windows", ""},
+	} {
+		pod := asking()
+		if c.field != "" {
+			pod.Spec.OS = &corev1.PodOS{Name: corev1.OSName(c.field)}
+		}
+		if c.label != "" {
+			pod.Labels = map[string]string{corev1.LabelOSStable: c.label}
+		}
+		got := ""
+		if r := gate.WrongSystem(pod, c.system); r != nil {
+			got = r.Reason
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

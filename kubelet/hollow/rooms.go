@@ -83,10 +83,16 @@ func (r *rooms) resize(pod *corev1.Pod) *worker.Rejection {
 
 // admit decides whether a node accepts a pod.
 func (n *Nodes) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection {
+	self, ok := n.nodes.Lookup(informer.Key{Name: pod.Spec.NodeName})
+	if ok {
+		if why := gate.WrongSystem(pod, self.Status.NodeInfo.OperatingSystem); why != nil {
+			return why
+		}
+	}
 	if why := n.rooms.admit(pod); why != nil {
 		return why
 	}
-	if self, ok := n.nodes.Lookup(informer.Key{Name: pod.Spec.NodeName}); ok {
+	if ok {
 		if n.options.As != nil {
 			ctx = n.options.As(ctx, self.Name)
 		}

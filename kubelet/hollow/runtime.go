@@ -225,11 +225,15 @@ func (r *Runtime) Probe(_ context.Context, id string, kind container.ProbeKind, 
 	}
 	s, age := &p.run(id).script, time.Since(c.StartedAt)
 	after := func(d time.Duration) bool { return d >= 0 && age >= d }
+	ok, why := after(s.readyAfter), "scripted to start slowly"
 	switch kind {
 	case container.Liveness:
-		return !after(s.unhealthyAfter), "scripted to be unhealthy", nil
+		ok, why = !after(s.unhealthyAfter), "scripted to be unhealthy"
 	case container.Readiness:
-		return after(s.readyAfter) && !after(s.unreadyAfter), "scripted to be unready", nil
+		ok, why = after(s.readyAfter) && !after(s.unreadyAfter), "scripted to be unready"
 	}
-	return after(s.readyAfter), "scripted to start slowly", nil
+	if ok {
+		why = ""
+	}
+	return ok, why, nil
 }

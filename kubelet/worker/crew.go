@@ -25,6 +25,9 @@ type Options struct {
 	Wanted func(Key) (*corev1.Pod, bool)
 	// Report takes a pod's new status and does not block. When finished is set, no container of the pod runs any more.
 	Report func(pod *corev1.Pod, status *corev1.PodStatus, finished bool)
+	// Terminated is told once of each run of a container that has ended. The kind of the container is "container", "init_container" or
+	// "ephemeral_container". Nil is not told.
+	Terminated func(kind string, end *corev1.ContainerStateTerminated)
 	// Addresses returns the addresses of a node.
 	Addresses func(node string) []string
 	// Admit decides whether the node accepts a pod. Nil accepts all.

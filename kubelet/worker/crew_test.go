@@ -30,6 +30,9 @@ type stage struct {
 	events []string
 	// volumeImages are the images that containers got as volumes, by the container's name.
 	volumeImages map[string]map[string]string
+	warning      string // what all probes warn of; set before the first pod
+	creates      int    // how often a container was to be made
+	noCreates    bool   // each of them fails, with another message
 }
 
 // play runs story in virtual time.
@@ -193,6 +196,33 @@ func TestProbesOfReplacedContainersAreForgotten(t *testing.T) {
 		}
 		if n := s.crew.Probes(); n > 2 {
 			t.Errorf("%d probes are remembered, of a container that has two", n)
+		}
+	})
+}
+
+// TestAContainerThatCannotBeMadeIsTriedWithGrowingDelays although each failure changes the status, and each change of the status leads to a sync.
+func TestAContainerThatCannotBeMadeIsTriedWithGrowingDelays(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.noCreates = true
+		pod := newPod("uid")
+		s.put(pod)
+		for range 600 {
+			time.Sleep(time.Second)
+			s.crew.Changed(keyOf(pod))
+		}
+		s.mu.Lock()
+		tried := s.creates
+		s.noCreates = false
+		s.mu.Unlock()
+		if tried < 40 || tried > 80 {
+			t.Errorf("it was tried %d times in ten minutes", tried)
+		}
+		if w := s.status(t, pod).ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "CreateContainerError" {
+			t.Errorf("it waits because of %+v", w)
+		}
+		time.Sleep(time.Minute)
+		if phase := s.status(t, pod).Phase; phase != corev1.PodRunning {
+			t.Errorf("when it can be made, the pod is %s", phase)
 		}
 	})
 }

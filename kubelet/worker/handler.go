@@ -25,7 +25,8 @@ const longestAnswer = 10 << 10
 
 var errNoAddress = errors.New("the pod has no address yet")
 
-// handle runs a probe: inside the container, or over the network from the node.
+// handle runs a probe: inside the container, or over the network from the node. The message says why it has failed; that of a probe that has succeeded is
+// a warning.
 func (c *Crew) handle(ctx context.Context, pod *corev1.Pod, of *corev1.Container, id string, h *corev1.ProbeHandler) (bool, string, error) {
 	if h.Exec != nil {
 		out, err := c.Runtime.Exec(ctx, id, h.Exec.Command)
@@ -35,7 +36,10 @@ func (c *Crew) handle(ctx context.Context, pod *corev1.Pod, of *corev1.Container
 			}
 			return false, "", err
 		}
-		return out.ExitCode == 0, brief(out), nil
+		if out.ExitCode != 0 {
+			return false, brief(out), nil
+		}
+		return true, "", nil
 	}
 	ip, err := c.addressOf(ctx, pod)
 	if err != nil {
@@ -72,8 +76,11 @@ var web = &http.Client{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, Proxy: nil, // a probe does not verify who answers
 	},
 	CheckRedirect: func(next *http.Request, via []*http.Request) error {
-		if next.URL.Hostname() != via[0].URL.Hostname() || len(via) >= 10 {
+		switch {
+		case next.URL.Hostname() != via[0].URL.Hostname():
 			return http.ErrUseLastResponse
+		case len(via) >= 10:
+			return errors.New("stopped after 10 redirects")
 		}
 		return nil
 	},
@@ -115,8 +122,11 @@ func (c *Crew) get(ctx context.Context, of *corev1.Container, ip string, h *core
 	}
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, longestAnswer))
-	if answer.StatusCode >= 200 && answer.StatusCode < 400 {
-		return true, string(body), nil
+	switch code := answer.StatusCode; {
+	case code >= 200 && code < 300:
+		return true, "", nil
+	case code >= 300 && code < 400:
+		return true, fmt.Sprintf("Probe terminated redirects, Response body: %s", body), nil
 	}
 	return false, fmt.Sprintf("HTTP probe failed with statuscode: %d", answer.StatusCode), nil
 }

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,14 +21,19 @@ func (s *stage) Find(ctx context.Context, image string) (string, error) {
 	return s.Runtime.Find(ctx, image)
 }
 
-// Create remembers which images were given to each container as volumes.
+// Create makes a container, if the stage lets it, and remembers which images it was given as volumes.
 func (s *stage) Create(ctx context.Context, sandbox string, spec *container.Spec) (string, error) {
 	s.mu.Lock()
 	if s.volumeImages == nil {
 		s.volumeImages = map[string]map[string]string{}
 	}
 	s.volumeImages[spec.Container.Name] = spec.VolumeImages
+	s.creates++
+	n, broken := s.creates, s.noCreates
 	s.mu.Unlock()
+	if broken {
+		return "", fmt.Errorf("container %d cannot be made", n)
+	}
 	return s.Runtime.Create(ctx, sandbox, spec)
 }
 

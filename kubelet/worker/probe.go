@@ -240,6 +240,9 @@ func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe 
 		}
 		p.crew.eventOf(pod, c, corev1.EventTypeWarning, "Unhealthy", "%s probe failed: %s", key.kind, message)
 	}
+	if ok && message != "" {
+		p.crew.eventOf(pod, c, corev1.EventTypeWarning, "ProbeWarning", "%s probe warning: %s", key.kind, message)
+	}
 	if count < enough {
 		return
 	}

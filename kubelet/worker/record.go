@@ -39,8 +39,8 @@ type record struct {
 	waits map[string]wait
 	// ends has the last ends of containers, by name.
 	ends map[string]runEnd
-	// crashes and pulls are the back-offs by container and by image.
-	crashes, pulls map[string]backoff
+	// crashes, pulls and starts are the back-offs of runs that have failed, of images, and of runs that could not be started, by container, image and container.
+	crashes, pulls, starts map[string]backoff
 
 	eviction atomic.Pointer[Rejection] // why the pod is evicted, or nil
 

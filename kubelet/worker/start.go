@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,10 @@ func (t *syncTask) start(ctx context.Context, c *corev1.Container) error {
 
 // startBeside starts a container that shares the process namespace of target.
 func (t *syncTask) startBeside(ctx context.Context, c *corev1.Container, target string) error {
+	if left := t.startDelay(c.Name); left > 0 {
+		t.syncAfter(left)
+		return nil
+	}
 	ref, ok := t.image(ctx, c)
 	if !ok {
 		return nil
@@ -48,6 +53,7 @@ func (t *syncTask) startBeside(ctx context.Context, c *corev1.Container, target 
 	t.record.updateVerdict(id, func(v *verdict) { v.begun = true })
 	t.eventOf(c, corev1.EventTypeNormal, "Started", "Container started")
 	delete(t.record.waits, c.Name)
+	delete(t.record.starts, c.Name)
 	if earlier := t.state.Container(c.Name); earlier != nil {
 		t.record.dropVerdict(earlier.ID)
 		t.crew.probe.forgetRun(t.key, c.Name, earlier.ID)
@@ -61,11 +67,28 @@ func (t *syncTask) startBeside(ctx context.Context, c *corev1.Container, target 
 	return t.tidy(ctx)
 }
 
+// startLimits bound the delay before a container that could not be started is tried again.
+var startLimits = Backoff{Initial: 100 * time.Millisecond, Max: 10 * time.Second}
+
+// startDelay returns how long a container that could not be started still waits. Every change of the pod leads to a sync, also the status that says why it
+// could not be started; where the reason names something new each time, nothing else would slow the attempts down.
+func (t *syncTask) startDelay(name string) time.Duration {
+	series, ok := t.record.starts[name]
+	if !ok {
+		return 0
+	}
+	return min(series.until(series.since).Sub(t.now), series.delay)
+}
+
 // failed notes why a container could not be started, and has it tried again.
 func (t *syncTask) failed(ctx context.Context, c *corev1.Container, reason string, err error) error {
 	if ctx.Err() == nil { // otherwise the sync was canceled because the pod must end
 		t.record.wait(c.Name, reason, err.Error())
 		t.eventOf(c, corev1.EventTypeWarning, "Failed", "Error: %v", err)
+		if t.record.starts == nil {
+			t.record.starts = map[string]backoff{}
+		}
+		t.record.starts[c.Name] = t.record.starts[c.Name].next(startLimits, t.crew.now())
 	}
 	return fmt.Errorf("start container %s of pod %s: %w", c.Name, t.key, err)
 }

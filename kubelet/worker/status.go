@@ -49,6 +49,7 @@ func (t *syncTask) reportStatus() {
 			return
 		}
 	}
+	t.tellTerminated(before, status)
 	t.record.status, t.record.reportedVersion = status, t.pod.ResourceVersion
 	if t.crew.Furnish != nil {
 		t.record.last.Store(status)

@@ -89,15 +89,22 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	every := time.NewTicker(a.options.Interval)
 	defer every.Stop()
-	for {
-		if err := a.reconcile(); err != nil {
+	for late := false; ; {
+		switch err := a.reconcile(); {
+		case errors.Is(err, errNoRanges):
+			if late { // a node that has just registered gets them in a moment
+				a.logOnce(slog.LevelWarn, "pods get no addresses here", err.Error())
+			}
+		case err != nil:
 			a.logOnce(slog.LevelError, "the pods' network could not be put in order", err.Error())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-wake:
+			late = false
 		case <-every.C:
+			late = true
 		}
 	}
 }
@@ -159,6 +166,8 @@ func peerOf(n *corev1.Node) peer {
 	return p
 }
 
+var errNoRanges = errors.New("the node has no spec.podCIDRs yet")
+
 // reconcile compares and corrects everything.
 func (a *Agent) reconcile() error {
 	n, ok := a.nodes.Get("", a.options.Node)
@@ -167,8 +176,7 @@ func (a *Agent) reconcile() error {
 	}
 	self := peerOf(n)
 	if !self.ranges[four].IsValid() && !self.ranges[six].IsValid() {
-		a.logOnce(slog.LevelWarn, "pods get no addresses here", "the node has no spec.podCIDRs yet")
-		return nil
+		return errNoRanges
 	}
 	foreign, err := a.otherConfiguration()
 	if err != nil {

@@ -125,7 +125,7 @@ func (c *call) verify() error {
 		if err != nil {
 			return fmt.Errorf("the pod's end of its link: %w", err)
 		}
-		have, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+		have, err := addressesOf(link)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 package pods
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -84,7 +85,10 @@ func (c *call) openPorts(all []netip.Addr) error {
 				b.AddElements(nft.Table{Family: family, Name: portTable}, e.set, []nft.Element{e.element})
 			}
 		}
-		if err := conn.Commit(&b); err != nil {
+		switch err := conn.Commit(&b); {
+		case errors.Is(err, unix.EEXIST):
+			return fmt.Errorf("open the ports of the pod: another pod of this node has one of them: %w", err)
+		case err != nil:
 			return fmt.Errorf("open the ports of the pod: %w", err)
 		}
 	}

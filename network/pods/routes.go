@@ -34,12 +34,12 @@ type router struct {
 // newRouter finds the link that has the node's address.
 func newRouter(self peer) (*router, error) {
 	r := &router{self: self}
-	links, err := netlink.LinkList()
+	links, err := complete(netlink.LinkList)
 	if err != nil {
 		return nil, err
 	}
 	for _, link := range links {
-		have, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+		have, err := addressesOf(link)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,9 @@ func (r *router) update(peers []peer) error {
 // removeUnwanted removes the agent's routes that are not wanted any more.
 func (r *router) removeUnwanted(wanted map[netip.Prefix]*netlink.Route) error {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		have, err := netlink.RouteListFiltered(family, &netlink.Route{Protocol: ownRoutes}, netlink.RT_FILTER_PROTOCOL)
+		have, err := complete(func() ([]netlink.Route, error) {
+			return netlink.RouteListFiltered(family, &netlink.Route{Protocol: ownRoutes}, netlink.RT_FILTER_PROTOCOL)
+		})
 		if err != nil {
 			return err
 		}

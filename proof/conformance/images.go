@@ -64,7 +64,7 @@ func (k kit) images() (map[string]image, error) {
 	}
 	return map[string]image{
 		anyImage:           {},
-		"agnhost":          {settings: agnhost},
+		"agnhost":          {settings: agnhost, programs: map[string]string{"coredns": "coredns"}},
 		"pause":            {settings: settings{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
 		"nginx":            {settings: settings{Cmd: []string{"nginx", "-g", "daemon off;"}}},
 		"nonroot":          {settings: settings{Cmd: []string{"sh"}, User: "1234"}},
@@ -74,10 +74,13 @@ func (k kit) images() (map[string]image, error) {
 		"etcd":             {settings: settings{Entrypoint: []string{"/usr/local/bin/etcd"}}},
 		"sample-apiserver": {settings: settings{Entrypoint: []string{"/kube-sample-apiserver"}}},
 		// The sidecar of snapshots ends without the definitions of their kinds, which are not part of Kubernetes.
-		"csi-snapshotter":           {settings: settings{Entrypoint: []string{"/bin/bash", "-c", "trap exit TERM; sleep infinity & wait"}}},
-		"csi-provisioner":           {settings: settings{Entrypoint: []string{"/csi-provisioner"}}, programs: map[string]string{"csi-provisioner": "csi-provisioner"}},
-		"csi-attacher":              {settings: settings{Entrypoint: []string{"/csi-attacher"}}, programs: map[string]string{"csi-attacher": "csi-attacher"}},
-		"csi-resizer":               {settings: settings{Entrypoint: []string{"/csi-resizer"}}, programs: map[string]string{"csi-resizer": "csi-resizer"}},
+		"csi-snapshotter": {settings: settings{Entrypoint: []string{"/bin/bash", "-c", "trap exit TERM; sleep infinity & wait"}}},
+		"csi-provisioner": {settings: settings{Entrypoint: []string{"/csi-provisioner"}}, programs: map[string]string{"csi-provisioner": "csi-provisioner"}},
+		"csi-attacher":    {settings: settings{Entrypoint: []string{"/csi-attacher"}}, programs: map[string]string{"csi-attacher": "csi-attacher"}},
+		"csi-resizer":     {settings: settings{Entrypoint: []string{"/csi-resizer"}}, programs: map[string]string{"csi-resizer": "csi-resizer"}},
+		"regression-issue-74839": {
+			settings: settings{Entrypoint: []string{"/regression-issue-74839"}}, programs: map[string]string{"regression-issue-74839": "regression-issue-74839"},
+		},
 		"hostpathplugin":            standIn("hostpathplugin"),
 		"csi-node-driver-registrar": standIn("csi-node-driver-registrar"),
 		"livenessprobe":             standIn("livenessprobe"),

@@ -24,7 +24,7 @@ func TestImagesCanBePulled(t *testing.T) {
 		}
 	}
 	programs := map[string]string{k.bin("sh"): "a shell", filepath.Join(root, "a"): "a file"}
-	for _, name := range []string{"csidriver", "csi-provisioner", "csi-attacher", "csi-resizer"} {
+	for _, name := range []string{"csidriver", "csi-provisioner", "csi-attacher", "csi-resizer", "coredns", "regression-issue-74839"} {
 		programs[k.bin(name)] = name
 	}
 	for path, text := range programs {

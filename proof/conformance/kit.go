@@ -43,7 +43,9 @@ var modules = []module{
 		{name: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", flags: stamp},
 		{name: "agnhost", pkg: "k8s.io/kubernetes/test/images/agnhost"},
 		{name: "sample-apiserver", pkg: "k8s.io/sample-apiserver"},
+		{name: "regression-issue-74839", pkg: "k8s.io/kubernetes/test/images/regression-issue-74839"},
 	}},
+	{"coredns", "github.com/coredns/coredns@v1.15.0", []program{{name: "coredns", pkg: "github.com/coredns/coredns", flags: "-ldflags=-s"}}},
 	{"csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6@v6.4.0", []program{
 		{name: "csi-provisioner", pkg: "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner", flags: "-ldflags=-s"},
 	}},

@@ -5,6 +5,7 @@
 //	go run ./proof/conformance --kubeconfig FILE DIRECTORY      on a cluster that exists, whose nodes may pull from localhost:5000
 //	go run ./proof/conformance --hollow DIRECTORY               those that need no real containers, on hollow nodes: no root, no images
 //	go run ./proof/conformance --hollow --quick DIRECTORY       those of them that take less than a minute
+//	go run ./proof/conformance --hollow --kubeconfig FILE --measure PID,PID DIRECTORY   the same on another cluster, and what its processes have used
 //
 // The status is 1 if a test fails, and 3 if the tests cannot be built because their module cannot be downloaded.
 //
@@ -21,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -43,6 +45,10 @@ func main() {
 	flag.StringVar(&s.skip, "skip", "", "leave out the tests whose names match this regular expression")
 	flag.IntVar(&s.procs, "procs", 10, "run this many tests at a time; most of the time they wait")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "test this cluster; without it, two nodes are started and removed")
+	flag.Func("measure", "print in the end what these processes have used: their IDs, separated by commas", func(text string) error {
+		s.measured = strings.Split(text, ",")
+		return nil
+	})
 	hollow := flag.Bool("hollow", false, "run the tests that need no real containers, on hollow nodes")
 	quick := flag.Bool("quick", false, "with --hollow: leave out the tests that take long")
 	flag.Usage = func() {

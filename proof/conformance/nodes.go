@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // nodes is a cluster of two nodes on this machine, by nodes.sh.
@@ -57,9 +55,6 @@ func (n nodes) script(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// clockTicks is the unit of CPU times in /proc, on all architectures that Go knows.
-const clockTicks = 100
-
 // report prints what `millrace up` has used, and how many warnings and errors it has logged.
 func (n nodes) report() {
 	log, err := os.ReadFile(filepath.Join(n.dir, "up.log"))
@@ -73,20 +68,5 @@ func (n nodes) report() {
 		fmt.Println(err)
 		return
 	}
-	process := filepath.Join("/proc", strings.TrimSpace(string(id)))
-	status, _ := os.ReadFile(filepath.Join(process, "status"))
-	for line := range strings.Lines(string(status)) {
-		if strings.HasPrefix(line, "VmHWM") || strings.HasPrefix(line, "VmRSS") {
-			fmt.Print("up ", line)
-		}
-	}
-	stat, _ := os.ReadFile(filepath.Join(process, "stat"))
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 13 {
-		fmt.Println("up has ended")
-		return
-	}
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	fmt.Println("up has used CPU for", time.Duration(user+system)*time.Second/clockTicks)
+	fmt.Println("up has used", usageOf(strings.TrimSpace(string(id))))
 }

@@ -7,16 +7,20 @@
 #                                                            example a registry that serves images on the node's loopback
 #   proof/conformance/nodes.sh stop DIRECTORY                ends and removes everything, by process id
 #
+# With MILLRACE_NODES=1 (to 9) all names and addresses are others, so that several such clusters can run at a time.
+#
 # Needs root, and Debian's packages containerd, runc and iproute2 (it installs them). Logs are in DIRECTORY.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
 verb=${1:-}
 dir=$(mkdir -p "${2:?a directory}" && cd "$2" && pwd)
-bridge=millrace-nodes
-subnet=10.230.0
+number=${MILLRACE_NODES:-}
+bridge=millrace$number-nodes
+subnet=10.230.${number:-0}
 
-namespace() { echo "millrace-$1"; }
+namespace() { echo "millrace$number-$1"; }
+link() { echo "mr$number-node-$1"; }
 address() { echo "$subnet.$1"; }
 own() { echo "$dir/own-$1"; } # what a node has in the place of the machine's
 
@@ -36,6 +40,11 @@ keep() {
 	shift
 	become "$@" >"$dir/$name.log" 2>&1 &
 	note "$name" $!
+}
+
+# millrace NAME NODE ARGUMENT… keeps the program running. Its processes are called kubelet, by which a test finds the mounts of the kubelet.
+millrace() {
+	keep "$1" "$2" bash -c 'exec -a kubelet "$0" "$@"' "$dir/millrace" "${@:3}"
 }
 
 # note NAME PARENT waits until a process has its one child, and notes that one's process id.
@@ -96,8 +105,8 @@ links() {
 		local ns
 		ns=$(namespace "$node")
 		ip netns add "$ns"
-		ip link add "mr-node-$node" master "$bridge" type veth peer name eth0 netns "$ns"
-		ip link set "mr-node-$node" up
+		ip link add "$(link "$node")" master "$bridge" type veth peer name eth0 netns "$ns"
+		ip link set "$(link "$node")" up
 		ip -n "$ns" link set lo up
 		ip -n "$ns" address add "$(address "$node")/24" dev eth0
 		ip -n "$ns" link set eth0 up
@@ -119,7 +128,7 @@ start() {
 		runtime "$node" start >/dev/null
 		[ $# = 0 ] || keep "registry-$node" "$node" "$@"
 	done
-	keep up 1 "$dir/millrace" up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged --root-dir /var/lib/kubelet \
+	millrace up 1 up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged --root-dir /var/lib/kubelet \
 		--runtime "cri:unix://$dir/node-1/containerd.sock" --cni-conf-dir "$dir/node-1/cni" --cni-bin-dir "$dir/node-1/plugins"
 	local config=$dir/kubeconfig # the server's own names the loopback address of its node
 	for _ in $(seq 300); do
@@ -127,7 +136,7 @@ start() {
 			"$dir/millrace" kubectl --kubeconfig "$config" get --raw /readyz >/dev/null 2>&1 && break
 		sleep 0.1
 	done
-	keep kubelet 2 "$dir/millrace" kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir /var/lib/kubelet \
+	millrace kubelet 2 kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir /var/lib/kubelet \
 		--container-runtime-endpoint "unix://$dir/node-2/containerd.sock" --cluster-dns 10.96.0.10
 	keep network 2 "$dir/millrace" network --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" \
 		--cni-conf-dir "$dir/node-2/cni" --cni-bin-dir "$dir/node-2/plugins" --root-dir "$dir/node-2/network"
@@ -155,10 +164,11 @@ stop() {
 			ip netns delete "$(namespace "$node")"
 		fi
 		rm -rf --one-file-system "$dir/node-$node" "$(own "$node")" # nothing is mounted below them here
-		ip link delete "mr-node-$node" 2>/dev/null || true # it stays while a process is left in the namespace
+		ip link delete "$(link "$node")" 2>/dev/null || true # it stays while a process is left in the namespace
 	done
 	ip link delete "$bridge" 2>/dev/null || true
-	rmdir --ignore-fail-on-non-empty /var/lib/kubelet /run/cdi 2>/dev/null || true
+	# Without the directory, what another cluster has mounted there would be gone too.
+	compgen -G '/run/netns/millrace*-[12]' >/dev/null || rmdir --ignore-fail-on-non-empty /var/lib/kubelet /run/cdi 2>/dev/null || true
 }
 
 case $verb in

@@ -18,7 +18,8 @@ type suite struct {
 	focus, skip string
 	procs       int
 	kubeconfig  string
-	repeats     int // how often a test that fails is repeated
+	repeats     int      // how often a test that fails is repeated
+	measured    []string // the IDs of processes
 }
 
 // alone matches the tests that want a cluster for themselves.
@@ -64,6 +65,7 @@ func (s suite) run(ctx context.Context, k kit) error {
 	for _, f := range total.failed {
 		fmt.Println("failed:", f)
 	}
+	printUsage(s.measured)
 	fmt.Printf("%d passed, %d failed\n", total.passed, len(total.failed))
 	if len(total.failed) > 0 || total.passed == 0 {
 		return errors.New("not all tests passed; their logs are in " + reports)
@@ -78,7 +80,8 @@ func (s suite) part(ctx context.Context, k kit, name string, procs int, flags []
 		"run", fmt.Sprint("--procs=", procs), "--no-color", "--silence-skips", "--timeout=3h", "--poll-progress-after=0",
 		"--output-dir=" + k.path("report"), "--json-report=" + name + ".json", fmt.Sprint("--flake-attempts=", s.repeats+1),
 	}, flags...)
-	args = append(args, k.bin("e2e.test"), "--", "--kubeconfig="+s.kubeconfig, "--provider=skeleton", "--report-dir="+k.path("report"))
+	args = append(args, k.bin("e2e.test"), "--", "--kubeconfig="+s.kubeconfig, "--provider=skeleton", "--num-nodes=2", // else only one of the processes knows it
+		"--report-dir="+k.path("report"))
 	f, err := os.Create(log)
 	if err != nil {
 		return outcome{}, err
