@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
+
+// beta are the types of versions that are served if they are turned on.
+var beta = regexp.MustCompile(`^io\.k8s\.api\.(resource\.v1beta[12]|(admissionregistration|certificates|storagemigration)\.v1beta1)\.`)
 
 func main() {
 	pod := &corev1.Pod{}
@@ -46,7 +50,7 @@ func writeTypes(path string, types []schema.TypeDef) error {
 }
 
 func write(out *strings.Builder, t schema.TypeDef) {
-	stable := strings.HasPrefix(t.Name, "io.k8s.apimachinery.") || strings.HasSuffix(version(t.Name), "v1") || strings.HasSuffix(version(t.Name), "v2")
+	stable := strings.HasPrefix(t.Name, "io.k8s.apimachinery.") || strings.HasSuffix(version(t.Name), "v1") || strings.HasSuffix(version(t.Name), "v2") || beta.MatchString(t.Name)
 	if t.Map == nil || t.Scalar != nil || !stable {
 		return
 	}
