@@ -124,8 +124,10 @@ func (s *apiSwitches) on(f *resource.Face) bool {
 	if on, ok := s.levels[level(f.Version)]; ok {
 		return on
 	}
-	on, ok := s.levels["all"]
-	return on || !ok
+	if on, ok := s.levels["all"]; ok {
+		return on
+	}
+	return !f.Optional
 }
 
 // level returns the level of stability of a version.

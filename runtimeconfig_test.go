@@ -16,6 +16,14 @@ func TestAPIsAreTurnedOffAndOn(t *testing.T) {
 		on, off []string
 	}{
 		{nil, []string{"/apis/apps/v1", "/apis/autoscaling/v1"}, nil},
+		{nil, []string{"/apis/resource.k8s.io/v1"}, []string{"/apis/resource.k8s.io/v1beta1", "/apis/resource.k8s.io/v1beta2/resourceslices", "/apis/storagemigration.k8s.io/v1beta1"}},
+		{map[string]string{"resource.k8s.io/v1beta1": "true"},
+			[]string{"/apis/resource.k8s.io/v1beta1", "/apis/resource.k8s.io/v1beta1/resourceslices", "/openapi/v3/apis/resource.k8s.io/v1beta1"}, []string{"/apis/resource.k8s.io/v1beta2"}},
+		{map[string]string{"api/beta": "true"},
+			[]string{"/apis/resource.k8s.io/v1beta2/devicetaintrules", "/apis/certificates.k8s.io/v1beta1/clustertrustbundles", "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations",
+				"/apis/admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings"}, []string{"/apis/admissionregistration.k8s.io/v1beta1/validatingadmissionpolicies"}},
+		{map[string]string{"api/all": "true", "resource.k8s.io/v1beta2/resourceclaims": "false"},
+			[]string{"/apis/resource.k8s.io/v1beta2/resourceslices"}, []string{"/apis/resource.k8s.io/v1beta2/resourceclaims"}},
 		{map[string]string{"apps/v1": "false", "autoscaling/v1": "false"},
 			[]string{"/apis/autoscaling", "/apis/autoscaling/v2", "/openapi/v3/apis/autoscaling/v2"},
 			[]string{"/apis/apps", "/apis/apps/v1", "/apis/apps/v1/deployments", "/apis/autoscaling/v1", "/apis/autoscaling/v1/horizontalpodautoscalers", "/openapi/v3/apis/apps/v1"}},

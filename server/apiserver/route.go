@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,8 +13,8 @@ import (
 )
 
 func (c *call) dispatch() error {
-	if c.Kind.Deprecated != "" && c.Kind.Offers(c.verb) {
-		c.warn(c.Kind.Deprecated)
+	if warning := cmp.Or(c.Face.Deprecated, c.Kind.Deprecated); warning != "" && c.Kind.Offers(c.verb) {
+		c.warn(warning)
 	}
 	name := c.t.Resource
 	if c.t.View != "" {

@@ -173,6 +173,8 @@ type Row struct {
 // Serving is a further face of a kind.
 type Serving[P Object] struct {
 	Group, Version, Kind string
+	// Optional says that clients can use this face only if the runtime configuration turns it on.
+	Optional bool
 	// New returns an empty object of this face.
 	New func() runtime.Object
 	// From converts an object of the kind to this face; To converts it back.

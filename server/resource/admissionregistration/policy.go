@@ -4,6 +4,7 @@ import (
 	"context"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/api/admissionregistration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -27,7 +28,10 @@ func ValidatingPolicies() *resource.Kind {
 // MutatingPolicies modify objects by CEL expressions.
 func MutatingPolicies() *resource.Kind {
 	type policy = *admissionv1.MutatingAdmissionPolicy
-	return policies(resource.Description[policy]{Kind: "MutatingAdmissionPolicy", Resource: "mutatingadmissionpolicies"},
+	return policies(resource.Description[policy]{
+		Kind: "MutatingAdmissionPolicy", Resource: "mutatingadmissionpolicies",
+		Also: []resource.Serving[policy]{resource.Alike[policy, v1beta1.MutatingAdmissionPolicy](v1beta1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"))},
+	},
 		"Mutations", "Mutations indicates the number of mutations rules defined in this configuration", checkMutating, func(p policy) parts {
 			return parts{&p.Spec.FailurePolicy, p.Spec.MatchConstraints, p.Spec.ParamKind, len(p.Spec.Mutations)}
 		})
@@ -73,7 +77,10 @@ func ValidatingPolicyBindings() *resource.Kind {
 // MutatingPolicyBindings activate mutating policies.
 func MutatingPolicyBindings() *resource.Kind {
 	type binding = *admissionv1.MutatingAdmissionPolicyBinding
-	return bindings(resource.Description[binding]{Kind: "MutatingAdmissionPolicyBinding", Resource: "mutatingadmissionpolicybindings"}, func(b binding) bound {
+	return bindings(resource.Description[binding]{
+		Kind: "MutatingAdmissionPolicyBinding", Resource: "mutatingadmissionpolicybindings",
+		Also: []resource.Serving[binding]{resource.Alike[binding, v1beta1.MutatingAdmissionPolicyBinding](v1beta1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"))},
+	}, func(b binding) bound {
 		return bound{policy: b.Spec.PolicyName, ref: b.Spec.ParamRef, match: b.Spec.MatchResources}
 	})
 }

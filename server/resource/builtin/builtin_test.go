@@ -4,7 +4,12 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/server/resource/resourcetest"
 )
+
+func TestObjectsAreTheSameInEveryVersion(t *testing.T) {
+	resourcetest.Versions(t, Kinds(), "resource.k8s.io/v1beta1")
+}
 
 func TestEveryKindHasItsPlace(t *testing.T) {
 	c, err := resource.NewCatalogue(Kinds()...)

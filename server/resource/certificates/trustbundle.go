@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -45,6 +46,7 @@ func TrustBundles() *resource.Kind {
 			}
 			return resource.Row{Cells: []any{b.Name, signer}}
 		},
+		Also: []resource.Serving[*trustBundle]{resource.Alike[*trustBundle, v1beta1.ClusterTrustBundle](v1beta1.SchemeGroupVersion.WithKind("ClusterTrustBundle"))},
 	})
 }
 

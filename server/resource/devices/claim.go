@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/resource/v1"
+	"k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,10 @@ func Claims() *resource.Kind {
 		Row: func(c claim) resource.Row {
 			return resource.Row{Cells: []any{c.Name, state(c), table.Since(c.CreationTimestamp)}}
 		},
+		Also: []resource.Serving[claim]{
+			resource.Alike[claim, v1beta2.ResourceClaim](v1beta2.SchemeGroupVersion.WithKind("ResourceClaim")),
+			claimOfBeta1(),
+		},
 	})
 }
 
@@ -73,6 +78,10 @@ func ClaimTemplates() *resource.Kind {
 		Columns: []table.Column{table.Name(), table.Age()},
 		Row: func(t template) resource.Row {
 			return resource.Row{Cells: []any{t.Name, table.Since(t.CreationTimestamp)}}
+		},
+		Also: []resource.Serving[template]{
+			resource.Alike[template, v1beta2.ResourceClaimTemplate](v1beta2.SchemeGroupVersion.WithKind("ResourceClaimTemplate")),
+			templateOfBeta1(),
 		},
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/resource/v1"
+	"k8s.io/api/resource/v1beta1"
+	"k8s.io/api/resource/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -35,6 +37,10 @@ func Classes() *resource.Kind {
 		Columns: []table.Column{table.Name(), table.Age()},
 		Row: func(c class) resource.Row {
 			return resource.Row{Cells: []any{c.Name, table.Since(c.CreationTimestamp)}}
+		},
+		Also: []resource.Serving[class]{
+			resource.Alike[class, v1beta2.DeviceClass](v1beta2.SchemeGroupVersion.WithKind("DeviceClass")),
+			resource.Alike[class, v1beta1.DeviceClass](v1beta1.SchemeGroupVersion.WithKind("DeviceClass")),
 		},
 	})
 }
@@ -81,6 +87,7 @@ func TaintRules() *resource.Kind {
 			}
 			return resource.Row{Cells: []any{r.Name, driver, pool, device, t.Key, t.Value, string(t.Effect), added, table.Since(r.CreationTimestamp)}}
 		},
+		Also: []resource.Serving[rule]{resource.Alike[rule, v1beta2.DeviceTaintRule](v1beta2.SchemeGroupVersion.WithKind("DeviceTaintRule"))},
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/resource/v1"
+	"k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/server/resource"
@@ -49,6 +50,10 @@ func Slices() *resource.Kind {
 		},
 		Row: func(s *v1.ResourceSlice) resource.Row {
 			return resource.Row{Cells: []any{s.Name, or(s.Spec.NodeName, ""), s.Spec.Driver, s.Spec.Pool.Name, table.Since(s.CreationTimestamp)}}
+		},
+		Also: []resource.Serving[*v1.ResourceSlice]{
+			resource.Alike[*v1.ResourceSlice, v1beta2.ResourceSlice](v1beta2.SchemeGroupVersion.WithKind("ResourceSlice")),
+			sliceOfBeta1(),
 		},
 	})
 }

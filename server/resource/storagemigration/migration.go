@@ -5,6 +5,7 @@ import (
 	"context"
 
 	v1 "k8s.io/api/storagemigration/v1"
+	"k8s.io/api/storagemigration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -37,6 +38,7 @@ func Migrations() *resource.Kind {
 			of := metav1.GroupResource{Group: m.Spec.Resource.Group, Resource: m.Spec.Resource.Resource}
 			return resource.Row{Cells: []any{m.Name, of.String(), state(m)}}
 		},
+		Also: []resource.Serving[migration]{resource.Alike[migration, v1beta1.StorageVersionMigration](v1beta1.SchemeGroupVersion.WithKind("StorageVersionMigration"))},
 	})
 }
 

@@ -67,6 +67,9 @@ func (b Body) excerpt() string {
 
 // mismatch returns the error for a body of another kind than the wanted one.
 func mismatch(found, want schema.GroupVersionKind) error {
+	if found.GroupKind() == want.GroupKind() && scheme.Scheme.Recognizes(found) {
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", found.GroupVersion(), want.GroupVersion()))
+	}
 	return cannotHandle(found, want, Misfit(found, want))
 }
 

@@ -52,7 +52,7 @@ func TestEveryPathIsShownWithItsVerbs(t *testing.T) {
 	kinds := builtin.Kinds()
 	d := documents(t, kinds...)
 	for _, k := range kinds {
-		for _, f := range k.Faces {
+		for _, f := range k.Served() {
 			path := "/apis/" + f.GroupVersion().String()
 			if f.Group == "" {
 				path = "/api/" + f.Version

@@ -62,7 +62,7 @@ func ParseList(q url.Values, face *resource.Face) (List, error) {
 	}
 	for _, r := range o.Fields.Requirements() {
 		if !registry.Supports(face, r.Field) {
-			return o, unsupportedField(face.Of, r.Field)
+			return o, unsupportedField(face, r.Field)
 		}
 	}
 	o.Continue = q.Get("continue")
@@ -70,9 +70,11 @@ func ParseList(q url.Values, face *resource.Face) (List, error) {
 	return o, o.ParseVersion(q.Get("resourceVersion"))
 }
 
-// unsupportedField returns the error for a field that the kind's field selectors do not support.
-func unsupportedField(kind *resource.Kind, label string) error {
-	switch {
+// unsupportedField returns the error for a field that the face's field selectors do not support.
+func unsupportedField(face *resource.Face, label string) error {
+	switch kind := face.Of; {
+	case kind.Resource == "resourceslices":
+		return apierrors.NewBadRequest(fmt.Sprintf("field label not supported for %s: %s", face.GroupVersionKind, label))
 	case kind.Resource == "jobs" && kind.Group == "batch":
 		return apierrors.NewBadRequest(fmt.Sprintf("field label %q not supported for Job", label))
 	case len(kind.Fields) > 0, kind.Custom:

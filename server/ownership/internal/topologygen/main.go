@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ import (
 
 	"github.com/millrace/millrace/server/ownership/internal/published"
 )
+
+// beta are the types of versions that are served if they are turned on.
+var beta = regexp.MustCompile(`^io\.k8s\.api\.(resource\.v1beta[12]|(admissionregistration|certificates|storagemigration)\.v1beta1)\.`)
 
 func main() {
 	types, err := published.Types()
@@ -44,7 +48,7 @@ func writeTypes(path string, types []schema.TypeDef) error {
 }
 
 func write(out *strings.Builder, t schema.TypeDef) {
-	stable := strings.HasPrefix(t.Name, "io.k8s.apimachinery.") || strings.HasSuffix(version(t.Name), "v1") || strings.HasSuffix(version(t.Name), "v2")
+	stable := strings.HasPrefix(t.Name, "io.k8s.apimachinery.") || strings.HasSuffix(version(t.Name), "v1") || strings.HasSuffix(version(t.Name), "v2") || beta.MatchString(t.Name)
 	if t.Map == nil || t.Scalar != nil || !stable {
 		return
 	}
