@@ -43,6 +43,7 @@ type plugin struct {
 	context map[string]string
 	secrets map[string]string
 	refuse  error // of unpublishing
+	broken  error // of staging
 	status  chan *registration.RegistrationStatus
 }
 
@@ -86,7 +87,9 @@ func (p *plugin) NodeGetInfo(context.Context, *csipb.NodeGetInfoRequest) (*csipb
 
 func (p *plugin) NodeStageVolume(_ context.Context, r *csipb.NodeStageVolumeRequest) (*csipb.NodeStageVolumeResponse, error) {
 	p.note("stage:" + r.VolumeId)
-	return &csipb.NodeStageVolumeResponse{}, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &csipb.NodeStageVolumeResponse{}, p.broken
 }
 
 func (p *plugin) NodeUnstageVolume(_ context.Context, r *csipb.NodeUnstageVolumeRequest) (*csipb.NodeUnstageVolumeResponse, error) {
@@ -276,6 +279,30 @@ func TestAVolumeIsStagedOnceAndPublishedForEachPod(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Join(w.root, "pods", "*", "volumes", "kubernetes.io~csi", "*"))
 	if staged, _ := filepath.Glob(filepath.Join(w.root, "plugins/kubernetes.io/csi", driverName, "*")); len(left)+len(staged) != 0 {
 		t.Errorf("left are %v and %v", left, staged)
+	}
+}
+
+func TestAVolumeIsUnstagedUnlessTheDriverHasDoneNothing(t *testing.T) {
+	for _, c := range []struct {
+		code  codes.Code
+		calls string // when the pod is gone
+	}{
+		{codes.InvalidArgument, "unpublish:h"},
+		{codes.DeadlineExceeded, "unpublish:h unstage:h"},
+	} {
+		w := start(t)
+		w.attaches(false, nil)
+		w.plugin.mu.Lock()
+		w.plugin.broken = status.Error(c.code, "broken")
+		w.plugin.mu.Unlock()
+		claim, pv := volume()
+		for range 2 {
+			if _, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false); status.Code(err) != c.code {
+				t.Errorf("staging ends with %v, want %s", err, c.code)
+			}
+		}
+		w.called("stage:h stage:h")
+		w.release("1", c.calls)
 	}
 }
 

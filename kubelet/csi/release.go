@@ -65,7 +65,7 @@ func (d *Drivers) unstage(ctx context.Context, x *driver, directory string, r *r
 	if !x.can[csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
 		return nil
 	}
-	path, where := d.staging(r)
+	path, _ := d.staging(r)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil // it was never staged
 	}
@@ -81,6 +81,12 @@ func (d *Drivers) unstage(ctx context.Context, x *driver, directory string, r *r
 	if _, err := x.node.NodeUnstageVolume(ctx, &csipb.NodeUnstageVolumeRequest{VolumeId: r.Handle, StagingTargetPath: path}); err != nil {
 		return fmt.Errorf("unstage volume %s: %w", r.Name, err)
 	}
+	return d.removeStaging(r)
+}
+
+// removeStaging removes the directories where a volume was staged.
+func (d *Drivers) removeStaging(r *record) error {
+	path, where := d.staging(r)
 	paths := []string{path, filepath.Join(where, recordName), where}
 	if r.Block {
 		paths = append(paths, filepath.Dir(where), filepath.Join(d.devices(), "publish", r.Name))

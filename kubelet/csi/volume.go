@@ -3,13 +3,17 @@ package csi
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -164,6 +168,7 @@ func (m *mount) stage(ctx context.Context) (string, error) {
 		return "", err
 	}
 	path, directory := m.staging(&m.record)
+	_, statErr := os.Stat(path)
 	if err := save(directory, &m.record); err != nil {
 		return "", err
 	}
@@ -174,9 +179,22 @@ func (m *mount) stage(ctx context.Context) (string, error) {
 		VolumeId: m.record.Handle, PublishContext: m.published, StagingTargetPath: path, VolumeCapability: m.capability(), Secrets: secrets, VolumeContext: m.context,
 	})
 	if err != nil {
-		return "", fmt.Errorf("stage volume %s: %w", m.record.Name, err)
+		err = fmt.Errorf("stage volume %s: %w", m.record.Name, err)
+		if errors.Is(statErr, fs.ErrNotExist) && isFinal(err) {
+			err = errors.Join(err, m.removeStaging(&m.record)) // so it need not be unstaged
+		}
+		return "", err
 	}
 	return path, nil
+}
+
+// isFinal reports whether a driver has done nothing and does nothing any more, by its error. After other errors it may still be at work.
+func isFinal(err error) bool {
+	switch status.Code(err) {
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+		return false
+	}
+	return true
 }
 
 func (m *mount) publish(ctx context.Context, staging, target string) error {

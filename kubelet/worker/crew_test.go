@@ -226,3 +226,27 @@ func TestAContainerThatCannotBeMadeIsTriedWithGrowingDelays(t *testing.T) {
 		}
 	})
 }
+
+func TestAnotherImageStartsAtOnceAndWithTheShortestBackOff(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		pod := newPod("uid", "crashes", "100")
+		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		restarts := func() int32 { return s.status(t, pod).ContainerStatuses[0].RestartCount }
+		s.put(pod)
+		time.Sleep(time.Hour)
+		before := restarts()
+		time.Sleep(time.Minute)
+		if now := restarts(); now > before+1 {
+			t.Fatalf("%d restarts in a minute after an hour of crashes", now-before)
+		}
+		before = restarts()
+		now, _ := s.wanted(keyOf(pod))
+		now = now.DeepCopy()
+		now.Spec.Containers[0].Image = "example.com/app:2"
+		s.put(now)
+		time.Sleep(time.Minute) // runs of a second, then 0, 10 and 20 s
+		if n := restarts() - before; n < 3 || n > 5 {
+			t.Errorf("%d restarts in the first minute of another image", n)
+		}
+	})
+}

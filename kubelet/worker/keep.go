@@ -39,8 +39,12 @@ func (t *syncTask) ensureRunning(ctx context.Context, c *corev1.Container, initi
 	return t.start(ctx, c)
 }
 
-// mayRestart returns false while a crashed container waits for its back-off.
+// mayRestart returns false while a crashed container waits for its back-off. Another image has not crashed yet.
 func (t *syncTask) mayRestart(c *corev1.Container, run *container.Container) bool {
+	if run.Hash != 0 && run.Hash != Hash(c) {
+		delete(t.record.crashes, c.Name)
+		return true
+	}
 	series := t.record.crashes[c.Name]
 	ended := t.record.endOf(run, t.now)
 	if !series.since.Equal(ended) {
