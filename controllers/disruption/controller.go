@@ -156,11 +156,11 @@ func (d *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.
 	return out, after
 }
 
-// failSafe allows no evictions, and says why. As in Kubernetes it does not say for which generation.
+// failSafe allows no evictions, and says why. As in Kubernetes the generation is that of the last look that succeeded.
 func (d *controller) failSafe(ctx context.Context, key loop.Key, b *policyv1.PodDisruptionBudget, cause error) error {
 	s := *b.Status.DeepCopy()
 	s.DisruptionsAllowed = 0
-	d.setCondition(&s, 0, metav1.ConditionFalse, policyv1.SyncFailedReason, cause.Error())
+	d.setCondition(&s, s.ObservedGeneration, metav1.ConditionFalse, policyv1.SyncFailedReason, cause.Error())
 	if err := d.write(ctx, key, b, s); err != nil {
 		return err
 	}

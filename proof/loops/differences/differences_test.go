@@ -149,6 +149,11 @@ func replay(t *testing.T, chosen []*scenario, nodes, atOnce int) {
 		}
 		return false
 	})
+	against(t, recordings, chosen, nodes, atOnce)
+}
+
+// against plays scenarios with ours, and compares with recordings.
+func against(t *testing.T, recordings map[string]recording, chosen []*scenario, nodes, atOnce int) {
 	var got map[string][]state
 	for range 3 { // what differs only at times is chance: who is first
 		synctest.Test(t, func(t *testing.T) {

@@ -11,5 +11,9 @@
 //
 //	go test ./proof/loops/differences -run Record -peers DIRECTORY -timeout 1h
 //
+// Random scenarios, from a seed, look for differences that nobody thought of. Some of them are recorded, too:
+//
+//	go test ./proof/loops/differences -run Random -peers DIRECTORY -random 100 -timeout 30m
+//
 // Each scenario is recorded twice. What differs between the two runs depends on chance or on time, and is not compared.
 package differences
