@@ -25,6 +25,14 @@ func (c *Conn) Generation() (uint32, error) {
 	return id, err
 }
 
+// Next is the generation after one transaction. Who asks the kernel for it after a transaction of its own does not see what others have written since.
+func Next(generation uint32) uint32 {
+	if generation++; generation == 0 {
+		return 1
+	}
+	return generation
+}
+
 // Comment returns the comment of a table, and whether the table exists.
 func (c *Conn) Comment(t Table) (comment string, exists bool, err error) {
 	err = c.ask(unix.NFT_MSG_GETTABLE, unix.NLM_F_DUMP, t.Family, nil, func(body []byte) {

@@ -34,7 +34,7 @@ type Agent struct {
 	conn    *nft.Conn
 	tables  [2]*table
 
-	generation uint32 // of nf_tables after our last write
+	generation uint32 // of nf_tables after our last write, if nobody else has written
 	writer     *tables.Writer
 }
 
@@ -149,10 +149,7 @@ func (a *Agent) sync() error {
 		if err := a.conn.Commit(&b); err != nil {
 			return err
 		}
-		var err error
-		if a.generation, err = a.conn.Generation(); err != nil {
-			return err
-		}
+		a.generation = nft.Next(a.generation)
 	}
 	for f, t := range a.tables {
 		t.written = want[f]

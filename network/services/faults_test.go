@@ -133,7 +133,7 @@ func TestTablesComeBackWhileTheAPIIsAway(t *testing.T) {
 	s.create(slc("web", corev1.ProtocolTCP, on("here", podA)))
 	s.comes(s.client, "10.96.0.1:80", "an answer")
 	s.away()
-	for range 3 {
+	for range 6 { // each change comes right after a write
 		s.node.Do(func() error {
 			conn, err := nft.Dial()
 			if err != nil {
@@ -147,5 +147,27 @@ func TestTablesComeBackWhileTheAPIIsAway(t *testing.T) {
 		s.comes(s.client, "10.96.0.1:80", podA+" for "+clientAddress)
 		s.node.Do(Remove)
 		s.comes(s.client, "10.96.0.1:80", podA+" for "+clientAddress)
+	}
+}
+
+// Each transaction is one generation. So a proxy knows which one is its own, and sees that somebody else wrote right after it.
+func TestATransactionIsOneGeneration(t *testing.T) {
+	s := newStage(t, Options{})
+	s.stop()
+	before := s.generation()
+	s.node.Do(func() error {
+		conn, err := nft.Dial()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		var b nft.Batch
+		f := family{name: "millrace-generation"}
+		f.build(&b)
+		b.DeleteTable(f.table())
+		return conn.Commit(&b)
+	})
+	if now := s.generation(); now != nft.Next(before) {
+		t.Errorf("the generation went from %d to %d", before, now)
 	}
 }

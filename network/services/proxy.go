@@ -47,7 +47,7 @@ type Proxy struct {
 	kernelTables []*kernelTable
 	conn         *nft.Conn
 
-	generation      uint32 // of nf_tables after our last write
+	generation      uint32 // of nf_tables after our last write, if nobody else has written
 	changedByOthers bool   // another program has written since the last full comparison
 	needsCompare    bool   // the tables must be compared with the desired ones
 	compared        time.Time
@@ -287,28 +287,30 @@ func (p *Proxy) commit(d difference) error {
 		for _, k := range p.kernelTables {
 			k.write(&b, d)
 		}
-	}
-	for _, k := range p.kernelTables {
-		if !p.needsCompare {
-			break
-		}
-		if err := k.compare(&b, p.desired); err != nil {
-			return err
-		}
+	} else if err := p.compare(&b); err != nil {
+		return err
 	}
 	if b.Len() > 0 {
 		if err := p.conn.Commit(&b); err != nil {
 			return err
 		}
-	}
-	if b.Len() > 0 || p.needsCompare {
-		var err error
-		if p.generation, err = p.conn.Generation(); err != nil {
-			return err
-		}
+		p.generation = nft.Next(p.generation)
 	}
 	if p.needsCompare {
 		p.needsCompare, p.changedByOthers, p.compared = false, false, time.Now()
+	}
+	return nil
+}
+
+// compare adds what is missing or wrong. The generation is that of before: what changes from now on is noticed.
+func (p *Proxy) compare(b *nft.Batch) (err error) {
+	if p.generation, err = p.conn.Generation(); err != nil {
+		return err
+	}
+	for _, k := range p.kernelTables {
+		if err := k.compare(b, p.desired); err != nil {
+			return err
+		}
 	}
 	return nil
 }
