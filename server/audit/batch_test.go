@@ -62,9 +62,11 @@ func TestAFileIsWrittenInBatches(t *testing.T) {
 		cancel()
 		<-ended
 		written("at the end", lines)
+		add(1)
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
+		written("closed", lines)
 		if n := b.failed.Load(); n != 0 {
 			t.Errorf("%d events were lost", n)
 		}

@@ -107,10 +107,15 @@ func (l *Log) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close ends the log.
+// Close ends the log. It writes what has come since Run ended: the last events of requests that were being served then.
 func (l *Log) Close() error {
+	last, cancel := context.WithTimeout(context.Background(), timeToEnd)
+	defer cancel()
 	var err error
 	for _, b := range l.backends {
+		if b.batch != nil {
+			b.sendAll(last, func() {})
+		}
 		err = errors.Join(err, b.sink.close())
 	}
 	return err
