@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,29 @@ import (
 	"github.com/millrace/millrace/network/internal/nettest"
 )
 
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
 // TestANodeThatGetsNoRangesIsWarnedOfOnce: every node has none in the moment in which it registers.
 func TestANodeThatGetsNoRangesIsWarnedOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clients := loop.ClientsFor(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
-		var log bytes.Buffer
+		var log lines
 		agent, err := New(Options{Clients: clients, Node: "a", Interval: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +53,7 @@ func TestANodeThatGetsNoRangesIsWarnedOfOnce(t *testing.T) {
 		go func() { ended <- agent.Run(ctx) }()
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if log.Len() > 0 {
+		if log.String() != "" {
 			t.Errorf("at first: %s", log.String())
 		}
 		time.Sleep(time.Hour)
