@@ -33,7 +33,9 @@ func Alike[P Object, T any, Q interface {
 
 // Transcribe copies the fields of a struct, to which from points, into those of the same name of another struct, to which to points. Fields of one that the
 // other does not have are left alone. A pointer is like its value, and nil like the zero value. Values of the same type are shared.
-func Transcribe(to, from any) { transcribeParts(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()) }
+func Transcribe(to, from any) {
+	transcribeParts(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem())
+}
 
 func transcribe(to, from reflect.Value) {
 	switch {
