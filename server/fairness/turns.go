@@ -147,7 +147,7 @@ func (t *turns) beginLocked(f flow, now time.Time) turn {
 // nextLocked lets waiting requests begin while there is room.
 func (t *turns) nextLocked(now time.Time) {
 	t.expireLocked(now)
-	for i := 0; i < len(t.lines); {
+	for i := 0; i < len(t.lines) && len(t.running) < t.most; {
 		l := t.lines[i]
 		if !t.mayBeginLocked(l.flow, now) {
 			i++
