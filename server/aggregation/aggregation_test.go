@@ -36,6 +36,7 @@ func example(seen chan<- *http.Request) http.Handler {
 			return
 		}
 		n, _ := io.Copy(io.Discard, r.Body)
+		w.Header().Set("Audit-Id", "its")
 		seen <- r
 		fmt.Fprintf(w, "%d bytes", n)
 	})
@@ -72,6 +73,9 @@ func TestRequestsReachTheServerOfTheirGroupWithTheirUser(t *testing.T) {
 		if values := strings.Join(got.Header[http.CanonicalHeaderKey(name)], ","); values != want {
 			t.Errorf("%s is %q, want %q (of %v)", name, values, want, got.Header)
 		}
+	}
+	if names := answer.Header["Audit-Id"]; names != nil {
+		t.Errorf("the answer is named %q once more", names)
 	}
 	if got.URL.RawQuery != "a=b" || got.ProtoMajor != 2 {
 		t.Errorf("asked %s by %s", got.URL, got.Proto)

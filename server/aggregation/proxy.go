@@ -16,6 +16,7 @@ import (
 
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/millrace/millrace/server/audit"
 	"github.com/millrace/millrace/server/auth"
 )
 
@@ -79,6 +80,10 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 			p.SetXForwarded()
 			p.Out.Header.Set("X-Forwarded-Uri", p.In.URL.Path)
+		},
+		ModifyResponse: func(answer *http.Response) error {
+			answer.Header.Del(audit.IDHeader) // the one that asked has it already
+			return nil
 		},
 		Transport: transport, FlushInterval: -1, ErrorLog: slog.NewLogLogger(r.a.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, q *http.Request, err error) {

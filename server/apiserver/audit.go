@@ -23,14 +23,13 @@ func audited(c *call, next handler) error {
 	if c.s.o.Audit == nil {
 		return next(c)
 	}
-	record, err := c.s.o.Audit.Begin(c.Request, c.attributes(), c.s.o.Now())
+	record, err := c.s.o.Audit.Begin(c.Request, c.id, c.attributes(), c.s.o.Now())
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	if c.record = record; record == nil {
 		return next(c)
 	}
-	c.Writer.Header().Set(audit.IDHeader, record.ID())
 	switch {
 	case c.longRunning:
 		c.Writer.Started = record.Started
@@ -68,7 +67,7 @@ func (c *call) unauthenticated(err error) {
 	if c.s.o.Audit == nil || !apierrors.IsUnauthorized(err) {
 		return
 	}
-	c.s.o.Audit.Refuse(c.Request, c.attributes(), c.s.o.Now(), "Authentication failed, "+attempted(c.Request))
+	c.s.o.Audit.Refuse(c.Request, c.id, c.attributes(), c.s.o.Now(), "Authentication failed, "+attempted(c.Request))
 }
 
 // attempted says which credentials a client tried to use.

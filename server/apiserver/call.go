@@ -25,7 +25,8 @@ type call struct {
 	answer.Answer
 	s *Server
 
-	isResource  bool // the path names a resource, which need not exist
+	id          string // names the request in audit logs, also if there is none
+	isResource  bool   // the path names a resource, which need not exist
 	t           Target
 	verb        string
 	longRunning bool
@@ -50,10 +51,11 @@ type call struct {
 
 // newCall parses what a request is for.
 func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{s: s, meter: noMetrics{}, Answer: answer.Answer{
+	c := &call{s: s, id: audit.ID(r), meter: noMetrics{}, Answer: answer.Answer{
 		Within: r.Context(),
 		Writer: &answer.Response{ResponseWriter: w}, Request: r, Log: s.log,
 	}}
+	w.Header()[audit.IDHeader] = []string{c.id}
 	if c.t, c.isResource = parseTarget(r.URL.Path); !c.isResource {
 		c.verb = strings.ToLower(r.Method)
 		c.delegate = s.delegateOf(groupVersionOf(r.URL.Path))

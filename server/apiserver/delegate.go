@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/server/audit"
 	"github.com/millrace/millrace/server/auth"
 )
 
@@ -31,7 +32,9 @@ func groupVersionOf(path string) schema.GroupVersion {
 
 // handOn lets another server answer. The request's credentials are removed.
 func (c *call) handOn() error {
-	c.delegate.ServeHTTP(c.Writer, auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user)))
+	r := auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user))
+	r.Header.Set(audit.IDHeader, c.id)
+	c.delegate.ServeHTTP(c.Writer, r)
 	return nil
 }
 

@@ -119,7 +119,7 @@ func TestEventsAreThoseOfKubernetes(t *testing.T) {
 	}
 	at := listPods
 	at.Verb, at.User.Extra = "create", map[string][]string{"scopes": {"a", "b"}}
-	rec, err := l.Begin(request("/api/v1/namespaces/default/pods?dryRun=All"), at, time.Now())
+	rec, err := l.Begin(request("/api/v1/namespaces/default/pods?dryRun=All"), newID(), at, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestStagesThatAreOmittedAreNotWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := l.Begin(request("/api/v1/pods?watch=1"), listPods, time.Now())
+	rec, err := l.Begin(request("/api/v1/pods?watch=1"), newID(), listPods, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestASlowReceiverDelaysNobodyAndLossesAreCounted(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- l.Run(ctx) }()
 		for range 500 {
-			rec, err := l.Begin(request("/api/v1/pods"), listPods, time.Now())
+			rec, err := l.Begin(request("/api/v1/pods"), newID(), listPods, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -278,7 +278,7 @@ func TestAWebhookGetsListsAndIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		rec, err := l.Begin(request("/api/v1/pods"), listPods, time.Now())
+		rec, err := l.Begin(request("/api/v1/pods"), newID(), listPods, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,21 +343,34 @@ func FuzzStringsInEvents(f *testing.F) {
 }
 
 func BenchmarkMetadataToAFile(b *testing.B) {
-	l, err := Open(Options{Policy: policy(b, "rules: [{level: Metadata}]"), File: FileOptions{Path: filepath.Join(b.TempDir(), "audit.log")}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := request("/api/v1/namespaces/default/pods/web")
-	b.ReportAllocs()
-	for b.Loop() {
-		rec, err := l.Begin(r, listPods, time.Now())
-		if err != nil {
-			b.Fatal(err)
-		}
-		rec.Annotate("authorization.k8s.io/decision", "allow")
-		rec.Complete(200, nil)
-	}
-	if err := l.Close(); err != nil {
-		b.Fatal(err)
+	for _, mode := range []string{Blocking, Batch} {
+		b.Run(mode, func(b *testing.B) {
+			l, err := Open(Options{Policy: policy(b, "rules: [{level: Metadata}]"), File: FileOptions{Path: filepath.Join(b.TempDir(), "audit.log"), Mode: mode}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = l.Run(ctx)
+			}()
+			r := request("/api/v1/namespaces/default/pods/web")
+			b.ReportAllocs()
+			for b.Loop() {
+				rec, err := l.Begin(r, newID(), listPods, time.Now())
+				if err != nil {
+					b.Fatal(err)
+				}
+				rec.Annotate("authorization.k8s.io/decision", "allow")
+				rec.Annotate("authorization.k8s.io/reason", `RBAC: allowed by ClusterRoleBinding "bench" of ClusterRole "bench" to User "quiet"`)
+				rec.Complete(200, nil)
+			}
+			cancel()
+			<-done
+			if err := l.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

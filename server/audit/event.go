@@ -296,18 +296,30 @@ var escaped = func() (all [256]bool) {
 	return all
 }()
 
-// text adds a string as JSON. What is not plain goes to the library.
+// text adds a string as JSON. What is not plain goes to the library, but for quotes and backslashes: reasons have some.
 func text(b []byte, s string) []byte {
-	for i := range len(s) {
-		if escaped[s[i]] {
-			encoded, err := json.Marshal(s)
-			if err != nil {
-				return append(b, `""`...)
-			}
-			return append(b, encoded...)
-		}
-	}
+	start, open := len(b), 0
 	b = append(b, '"')
-	b = append(b, s...)
+	for i := range len(s) {
+		c := s[i]
+		if !escaped[c] {
+			continue
+		}
+		if c != '"' && c != '\\' {
+			return library(b[:start], s)
+		}
+		b = append(b, s[open:i]...)
+		b = append(b, '\\', c)
+		open = i + 1
+	}
+	b = append(b, s[open:]...)
 	return append(b, '"')
+}
+
+func library(b []byte, s string) []byte {
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		return append(b, `""`...)
+	}
+	return append(b, encoded...)
 }

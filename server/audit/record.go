@@ -26,7 +26,7 @@ type Record struct {
 	annotations [2]annotation // room for those of authorization
 }
 
-// IDHeader names a request across servers.
+// IDHeader names a request across servers. Answers have it too.
 const IDHeader = "Audit-Id"
 
 // longestBody bounds what is kept of the body of a request or an answer.
@@ -35,16 +35,13 @@ const longestBody = 1 << 20
 // truncated is the annotation of an event that lacks a body.
 const truncated = "audit.k8s.io/truncated"
 
-// ID is the request's, given by the client or made.
+// ID names a request, as its client does if it does.
 func ID(r *http.Request) string {
-	if id := r.Header.Get(IDHeader); id != "" && len(id) <= 64 {
+	if id := first(r.Header, IDHeader); id != "" {
 		return id
 	}
 	return newID()
 }
-
-// ID names the request.
-func (r *Record) ID() string { return r.event.id }
 
 // Body takes a copy of what is sent, up to longestBody.
 type Body struct {
@@ -64,11 +61,11 @@ func (b *Body) Write(p []byte) (int, error) {
 func (b *Body) Bytes() (all []byte, whole bool) { return b.b, !b.more }
 
 // Begin writes that a request has come, if the policy wants that. An error says that the request must not go on.
-func (l *Log) Begin(r *http.Request, at auth.Attributes, received time.Time) (*Record, error) {
+func (l *Log) Begin(r *http.Request, id string, at auth.Attributes, received time.Time) (*Record, error) {
 	if l == nil {
 		return nil, nil
 	}
-	rec := l.record(r, at, received)
+	rec := l.record(r, id, at, received)
 	if rec == nil {
 		return nil, nil
 	}
@@ -76,8 +73,8 @@ func (l *Log) Begin(r *http.Request, at auth.Attributes, received time.Time) (*R
 }
 
 // Refuse writes that a client could not be authenticated.
-func (l *Log) Refuse(r *http.Request, at auth.Attributes, received time.Time, message string) {
-	rec := l.record(r, at, received)
+func (l *Log) Refuse(r *http.Request, id string, at auth.Attributes, received time.Time, message string) {
+	rec := l.record(r, id, at, received)
 	if rec == nil {
 		return
 	}
@@ -86,7 +83,7 @@ func (l *Log) Refuse(r *http.Request, at auth.Attributes, received time.Time, me
 }
 
 // record finds the rule for a request. There is no record if nothing is to be written.
-func (l *Log) record(r *http.Request, at auth.Attributes, received time.Time) *Record {
+func (l *Log) record(r *http.Request, id string, at auth.Attributes, received time.Time) *Record {
 	rule := l.policy.find(&at)
 	l.count(rule)
 	if rule == nil || rule.level == None {
@@ -94,7 +91,7 @@ func (l *Log) record(r *http.Request, at auth.Attributes, received time.Time) *R
 	}
 	rec := &Record{log: l, rule: rule, at: at}
 	e := &rec.event
-	e.level, e.at, e.received, e.id, e.uri, e.agent, e.sources = rule.level, &rec.at, received, ID(r), r.URL.RequestURI(), r.UserAgent(), sources(r)
+	e.level, e.at, e.received, e.id, e.uri, e.agent, e.sources = rule.level, &rec.at, received, id, r.URL.RequestURI(), r.UserAgent(), sources(r)
 	e.annotations = rec.annotations[:0]
 	if len(rec.event.agent) > longestAgent {
 		rec.event.agent = rec.event.agent[:longestAgent] + "...TRUNCATED"
@@ -106,18 +103,45 @@ const longestAgent = 1024
 
 // sources are the addresses that a request came by, the client's first.
 func sources(r *http.Request) (all []string) {
-	if forwarded := r.Header.Get("X-Forwarded-For"); forwarded != "" {
+	if forwarded := first(r.Header, "X-Forwarded-For"); forwarded != "" {
 		for part := range strings.SplitSeq(forwarded, ",") {
 			all = addSource(all, part)
 		}
 	}
-	if real := r.Header.Get("X-Real-Ip"); real != "" && len(all) == 0 {
+	if real := first(r.Header, "X-Real-Ip"); real != "" && len(all) == 0 {
 		all = addSource(all, real)
+	}
+	if host, ok := plainHost(r.RemoteAddr); ok && len(all) == 0 {
+		return []string{host}
 	}
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return addAddress(all, a.Addr())
 	}
 	return addSource(all, r.RemoteAddr)
+}
+
+// plainHost is the IPv4 address of what net calls "address:port". It is told from others without being read.
+func plainHost(remote string) (host string, ok bool) {
+	colon := -1
+	for i := range len(remote) {
+		switch c := remote[i]; {
+		case c == ':' && colon < 0:
+			colon = i
+		case c != '.' && (c < '0' || c > '9'):
+			return "", false
+		case c == '.' && colon >= 0:
+			return "", false
+		}
+	}
+	return remote[:max(colon, 0)], colon > 0
+}
+
+// first is the first value of a header whose name is canonical.
+func first(h http.Header, name string) string {
+	if all := h[name]; len(all) > 0 {
+		return all[0]
+	}
+	return ""
 }
 
 func addSource(all []string, text string) []string {
