@@ -30,18 +30,52 @@ type batch struct {
 	waiting int    // how many events are not written yet
 }
 
-// events are encoded, one behind the other.
+// events are encoded, each in a line.
 type events struct {
 	text []byte
-	ends []int
+	ends []int // of the lines, in a text that this one may be a part of
+	from int   // where this part begins in that text
+}
+
+// encode has one event take the place of all.
+func (e *events) encode(one *event) {
+	e.text, e.ends = append(one.append(e.text[:0]), '\n'), e.ends[:0]
+	e.ends = append(e.ends, len(e.text))
+}
+
+// add adds a line.
+func (e *events) add(line []byte) {
+	e.text = append(e.text, line...)
+	e.ends = append(e.ends, len(e.text))
+}
+
+// part is n events, from the i-th.
+func (e *events) part(i, n int) events {
+	from := 0
+	if i > 0 {
+		from = e.ends[i-1]
+	}
+	return events{e.text[from:e.ends[i+n-1]], e.ends[i : i+n], from}
+}
+
+// each returns the events without the ends of their lines.
+func (e *events) each(yield func([]byte) bool) {
+	start := 0
+	for _, end := range e.ends {
+		end -= e.from
+		if !yield(e.text[start : end-1]) {
+			return
+		}
+		start = end
+	}
 }
 
 func newBatch(o BatchOptions) *batch {
 	return &batch{o: o, some: make(chan struct{}, 1), enough: make(chan struct{}, 1)}
 }
 
-// add takes an event. False says that there was no room.
-func (b *batch) add(encoded []byte) bool {
+// add takes an event, a line. False says that there was no room.
+func (b *batch) add(line []byte) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting >= b.o.BufferSize {
@@ -49,8 +83,7 @@ func (b *batch) add(encoded []byte) bool {
 	}
 	b.waiting++
 	before := len(b.adding.text)
-	b.adding.text = append(b.adding.text, encoded...)
-	b.adding.ends = append(b.adding.ends, len(b.adding.text))
+	b.adding.add(line)
 	if len(b.adding.ends) == 1 {
 		signal(b.some)
 	}
@@ -91,7 +124,7 @@ func (b *batch) take() events {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := b.adding
-	b.adding, b.spare = events{b.spare.text[:0], b.spare.ends[:0]}, events{}
+	b.adding, b.spare = events{text: b.spare.text[:0], ends: b.spare.ends[:0]}, events{}
 	select {
 	case <-b.enough: // these were
 	default:
@@ -137,19 +170,14 @@ func (b *backend) run(ctx context.Context) {
 // sendAll writes what waits, in batches.
 func (b *backend) sendAll(ctx context.Context, pause func()) {
 	all := b.batch.take()
-	for from, start := 0, 0; from < len(all.ends) && ctx.Err() == nil; {
-		to := min(len(all.ends), from+b.batch.o.MaxSize)
-		part := make([][]byte, 0, to-from)
-		for _, end := range all.ends[from:to] {
-			part = append(part, all.text[start:end])
-			start = end
-		}
+	for from := 0; from < len(all.ends) && ctx.Err() == nil; {
+		n := min(len(all.ends)-from, b.batch.o.MaxSize)
 		pause()
-		if err := b.sink.write(ctx, part); err != nil {
-			b.failed.Add(int64(len(part)))
+		if err := b.sink.write(ctx, all.part(from, n)); err != nil {
+			b.failed.Add(int64(n))
 		}
-		b.batch.wrote(len(part))
-		from = to
+		b.batch.wrote(n)
+		from += n
 	}
 	b.batch.recycle(all)
 }

@@ -28,7 +28,7 @@ func TestAFileIsWrittenInBatches(t *testing.T) {
 			t.Helper()
 			lines += n
 			for range n {
-				if !b.batch.add([]byte(strings.Repeat("x", 1023))) {
+				if !b.batch.add([]byte(strings.Repeat("x", 1023) + "\n")) {
 					t.Fatal("no room")
 				}
 			}

@@ -65,7 +65,7 @@ type file struct {
 	out    io.Writer
 	file   *os.File // nil for the standard output
 	size   int64
-	buffer []byte // events that are not written yet
+	buffer []byte // events that are held
 	timer  bool   // flush will be called
 }
 
@@ -85,13 +85,14 @@ func (f *file) reopen() error {
 	return nil
 }
 
-// write writes events, one in a line.
-func (f *file) write(_ context.Context, events [][]byte) error {
+// write writes events, behind those that are held.
+func (f *file) write(_ context.Context, all events) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, e := range events {
-		f.buffer = append(append(f.buffer, e...), '\n')
+	if len(f.buffer) == 0 {
+		return f.put(all.text)
 	}
+	f.buffer = append(f.buffer, all.text...)
 	return f.flush()
 }
 
@@ -99,10 +100,10 @@ func (f *file) write(_ context.Context, events [][]byte) error {
 const heldFor = 100 * time.Millisecond
 
 // hold writes an event together with the next one, or soon.
-func (f *file) hold(event []byte) {
+func (f *file) hold(one events) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.buffer = append(append(f.buffer, event...), '\n')
+	f.buffer = append(f.buffer, one.text...)
 	if f.timer {
 		return
 	}
@@ -129,11 +130,16 @@ func (f *file) flushHeld() {
 func (f *file) flush() error {
 	defer func() {
 		f.buffer = f.buffer[:0]
-		if cap(f.buffer) > 1<<20 {
+		if cap(f.buffer) > mostKept {
 			f.buffer = nil
 		}
 	}()
-	if f.max > 0 && f.size > 0 && f.size+int64(len(f.buffer)) > f.max {
+	return f.put(f.buffer)
+}
+
+// put writes lines to the file, or to the next one. f.mu is held.
+func (f *file) put(lines []byte) error {
+	if f.max > 0 && f.size > 0 && f.size+int64(len(lines)) > f.max {
 		if err := f.rotate(time.Now()); err != nil {
 			f.log.Error("the audit log cannot be rotated", "error", err)
 		}
@@ -141,7 +147,7 @@ func (f *file) flush() error {
 	if f.out == nil {
 		return os.ErrClosed
 	}
-	n, err := f.out.Write(f.buffer)
+	n, err := f.out.Write(lines)
 	f.size += int64(n)
 	return err
 }
@@ -207,7 +213,7 @@ func (f *file) close() error {
 	return f.file.Close()
 }
 
-// line is the event in the legacy format.
+// line is the event as a line of the legacy format.
 func (e *event) line() []byte {
 	or := func(s string) string { return cmp.Or(s, "<none>") }
 	asUser, asGroups := "<self>", "<lookup>"
@@ -235,6 +241,7 @@ func (e *event) line() []byte {
 	fmt.Fprintf(&b, "%s AUDIT: id=%q stage=%q ip=%q method=%q user=%q groups=%q as=%q asgroups=%q user-agent=%q namespace=%q uri=%q response=\"%s\"",
 		e.happened.UTC().Format(time.RFC3339Nano), e.id, stageNames[e.stage], source, e.at.Verb, or(e.at.User.Name), quoted(e.at.User.Groups), asUser, asGroups,
 		e.agent, namespace, e.uri, response)
+	b.WriteByte('\n')
 	return b.Bytes()
 }
 

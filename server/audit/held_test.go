@@ -43,7 +43,6 @@ func TestTheBeginningOfAGetIsWrittenWithItsEndOrSoon(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := &Log{backends: []*backend{b}}
-			l.buffers.New = func() any { return new([]byte) }
 			e := &event{at: &auth.Attributes{Verb: one.verb, Subresource: one.subresource, IsResource: true}, stage: RequestReceived}
 			emit := func(s Stage) {
 				e.stage = s

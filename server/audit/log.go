@@ -24,7 +24,7 @@ type Options struct {
 type Log struct {
 	policy   *Policy
 	backends []*backend
-	buffers  sync.Pool // of *[]byte
+	buffers  sync.Pool // of *events
 	commons  sync.Pool // of *common
 
 	events   atomic.Int64
@@ -44,7 +44,7 @@ type backend struct {
 
 // sink takes encoded events.
 type sink interface {
-	write(ctx context.Context, events [][]byte) error
+	write(context.Context, events) error
 	close() error
 }
 
@@ -61,7 +61,6 @@ func Open(o Options) (*Log, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Log{policy: o.Policy}
-	l.buffers.New = func() any { return new([]byte) }
 	if o.File.Path != "" {
 		b, err := o.File.open(o.Logger)
 		if err != nil {
@@ -85,8 +84,8 @@ func Open(o Options) (*Log, error) {
 // handed events go to a func.
 type handed func([]byte)
 
-func (f handed) write(_ context.Context, all [][]byte) error {
-	for _, one := range all {
+func (f handed) write(_ context.Context, all events) error {
+	for one := range all.each {
 		f(one)
 	}
 	return nil
@@ -128,15 +127,18 @@ var errUnwritten = errors.New("the audit event could not be written")
 func (l *Log) emit(e *event) error {
 	l.events.Add(1)
 	l.share(e)
-	buffer := l.buffers.Get().(*[]byte)
-	*buffer = e.append((*buffer)[:0])
+	buffer, _ := l.buffers.Get().(*events)
+	if buffer == nil {
+		buffer = &events{}
+	}
+	buffer.encode(e)
 	var failed error
 	for _, b := range l.backends {
 		if err := b.take(e, *buffer); err != nil && b.strict && e.stage == RequestReceived {
 			failed = errUnwritten
 		}
 	}
-	if cap(*buffer) <= mostKept {
+	if cap(buffer.text) <= mostKept {
 		l.buffers.Put(buffer)
 	}
 	if e.stage != RequestReceived { // the last event, or the last for a long time
@@ -169,13 +171,14 @@ func (l *Log) unshare(e *event) {
 	e.common = nil
 }
 
-// take writes an encoded event, or has it written later.
-func (b *backend) take(e *event, encoded []byte) error {
+// take writes an event, or has it written later.
+func (b *backend) take(e *event, encoded events) error {
 	if b.legacy {
-		encoded = e.line()
+		encoded = events{}
+		encoded.add(e.line())
 	}
 	if b.batch != nil {
-		if !b.batch.add(encoded) {
+		if !b.batch.add(encoded.text) {
 			b.failed.Add(1)
 		}
 		return nil
@@ -184,7 +187,7 @@ func (b *backend) take(e *event, encoded []byte) error {
 		f.hold(encoded)
 		return nil
 	}
-	err := b.sink.write(context.Background(), [][]byte{encoded})
+	err := b.sink.write(context.Background(), encoded)
 	if err != nil {
 		b.failed.Add(1)
 	}

@@ -69,9 +69,12 @@ const (
 )
 
 // write posts one list. What may work later is tried again.
-func (w *webhook) write(ctx context.Context, events [][]byte) error {
+func (w *webhook) write(ctx context.Context, all events) error {
 	body := []byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[`)
-	body = append(append(body, bytes.Join(events, []byte(","))...), "]}"...)
+	for one := range all.each {
+		body = append(append(body, one...), ',')
+	}
+	body = append(body[:len(body)-1], "]}"...)
 	wait := w.backoff
 	for try := 1; ; try++ {
 		again, err := w.post(ctx, body)
@@ -79,7 +82,7 @@ func (w *webhook) write(ctx context.Context, events [][]byte) error {
 			return nil
 		}
 		if !again || try == tries {
-			w.log.Warn("audit events cannot be sent", "events", len(events), "error", err)
+			w.log.Warn("audit events cannot be sent", "events", len(all.ends), "error", err)
 			return err
 		}
 		timer := time.NewTimer(wait)
