@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -128,7 +129,7 @@ func (c *call) enterFairly() (leave func(), err error) {
 		return nil, err
 	}
 	if !c.longRunning {
-		return func() { c.sendLarge(); place.Leave() }, nil
+		return func() { c.sendLarge(place.Leave) }, nil
 	}
 	left := false
 	c.releaseSeat = func() {
@@ -140,14 +141,24 @@ func (c *call) enterFairly() (leave func(), err error) {
 	return c.releaseSeat, nil
 }
 
-// largeAnswer is an answer that takes about as long to encrypt and send as to make.
-const largeAnswer = 32 << 10
+const (
+	// largeAnswer is an answer that takes about as long to encrypt and send as to make.
+	largeAnswer = 32 << 10
+	// longestSend is how long sending it may keep others waiting: then it is the client that does not read.
+	longestSend = 100 * time.Millisecond
+)
 
-// sendLarge sends a large answer while the request still has its place. Most of its time would not count otherwise.
-func (c *call) sendLarge() {
-	if c.Writer.Bytes >= largeAnswer {
-		c.Writer.Flush()
+// sendLarge leaves the place of a request, and before that sends its answer if it is large. Most of its time would not count otherwise.
+func (c *call) sendLarge(leave func()) {
+	if c.Writer.Bytes < largeAnswer {
+		leave()
+		return
 	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	late := time.AfterFunc(longestSend, leave)
+	defer late.Stop()
+	c.Writer.Flush()
 }
 
 // detail returns what dumps show of the request while it waits.
