@@ -145,7 +145,7 @@ const (
 	// largeAnswer is an answer that takes about as long to encrypt and send as to make.
 	largeAnswer = 32 << 10
 	// longestSend is how long sending it may keep others waiting: then it is the client that does not read.
-	longestSend = 100 * time.Millisecond
+	longestSend = 5 * time.Millisecond
 )
 
 // sendLarge leaves the place of a request, and before that sends its answer if it is large. Most of its time would not count otherwise.

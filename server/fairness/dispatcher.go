@@ -54,15 +54,12 @@ func New(o Options) *Dispatcher {
 }
 
 // Classified is a request whose flow is known.
-type Classified struct {
-	schema *Schema
-	flow   uint64
-}
+type Classified struct{ flow }
 
 // Classify finds out which flow a request belongs to.
 func (d *Dispatcher) Classify(q *Request) Classified {
 	s := d.now.Load().find(q)
-	return Classified{s, s.flow(q)}
+	return Classified{flow{s, s.flow(q)}}
 }
 
 // Headers of answers that tell by which objects a request was classified.
@@ -98,7 +95,7 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 	if about != nil {
 		detail = about()
 	}
-	p, err := c.schema.level.enter(ctx, c.schema, c.flow, w, now, d.o.QueueWait, detail)
+	p, err := c.schema.level.enter(ctx, c.flow, w, now, d.o.QueueWait, detail)
 	if err != nil {
 		c.schema.counts.reject(err, time.Since(now))
 		const second = 1
@@ -106,7 +103,8 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 	}
 	c.schema.counts.begin(p.since.Sub(now), w)
 	if w.Computes {
-		p.turns, p.turn = d.turns, d.turns.take(ctx, c, p.since)
+		p.turns, p.turn = d.turns, d.turns.take(ctx, c.flow, p.since)
+		p.level.proceed()
 	}
 	return p, nil
 }

@@ -132,7 +132,7 @@ func hand(d *Dispatcher, user string, n, size int) map[int]bool {
 		queues[i] = &queue{}
 	}
 	for range size {
-		at := deal(d.Classify(get(user)).flow, queues, size)
+		at := deal(d.Classify(get(user)).number, queues, size)
 		out[at], queues[at].seats = true, math.MaxInt32
 	}
 	return out

@@ -3,7 +3,9 @@ package fairness
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,7 +27,10 @@ type shape struct {
 
 // Level is a priority level: seats, and queues for those that wait for one.
 type Level struct {
-	name string
+	name  string
+	turns *turns
+	// held says that requests may be waiting only because enough of their flow wait for a turn.
+	held atomic.Bool
 
 	mu      sync.Mutex // guards all below
 	uid     types.UID
@@ -42,12 +47,15 @@ type Level struct {
 	seen                   time.Time // when virtual and demand were brought up to date
 	demand                 demand
 	tally                  tally
+	crowded                []flow // memory for dispatchLocked
 }
 
 // tally counts since the level is there.
 type tally struct{ dispatched, rejected, timedOut, cancelled int }
 
-func newLevel(name string, now time.Time) *Level { return &Level{name: name, seen: now} }
+func newLevel(name string, t *turns, now time.Time) *Level {
+	return &Level{name: name, turns: t, seen: now}
+}
 
 // configure changes what the level has. Requests that wait stay where they are.
 func (l *Level) configure(uid types.UID, s shape, b bounds) {
@@ -90,28 +98,30 @@ func (l *Level) fitsLocked(w Work) bool {
 }
 
 // enter takes seats, or waits for them in a queue of the flow.
-func (l *Level) enter(ctx context.Context, s *Schema, flow uint64, w Work, now time.Time, wait time.Duration, about Detail) (Place, error) {
+func (l *Level) enter(ctx context.Context, f flow, w Work, now time.Time, wait time.Duration, about Detail) (Place, error) {
+	s := f.schema
 	l.mu.Lock()
 	l.advanceLocked(now)
 	q := l.queues[0]
 	if n := l.shape.queues; n > 1 && !l.shape.exempt {
-		q = l.queues[deal(flow, l.queues[:n], l.shape.hand)]
+		q = l.queues[deal(f.number, l.queues[:n], l.shape.hand)]
 	}
-	if l.waiting == 0 && l.fitsLocked(w) {
+	at := Place{level: l, queue: q, schema: s, work: w, since: now}
+	if l.waiting == 0 && l.fitsLocked(w) && !l.enoughLocked(f, w) {
 		if !q.active() {
 			q.next = l.virtual
 			l.activeQueues++
 		}
-		l.startLocked(q, w)
+		l.startLocked(q, f, w)
 		l.mu.Unlock()
-		return Place{level: l, queue: q, schema: s, work: w, since: now}, nil
+		return at, nil
 	}
 	if err := l.refuseLocked(q); err != nil {
 		l.tally.rejected++
 		l.mu.Unlock()
 		return Place{}, err
 	}
-	waiting := &waiter{schema: s, work: w, queue: q, arrived: l.virtual, since: now, decided: make(chan struct{}), detailed: about}
+	waiting := &waiter{schema: s, flow: f, work: w, queue: q, arrived: l.virtual, since: now, decided: make(chan struct{}), detailed: about}
 	if !q.active() {
 		q.next = l.virtual
 		l.activeQueues++
@@ -120,7 +130,12 @@ func (l *Level) enter(ctx context.Context, s *Schema, flow uint64, w Work, now t
 	l.waiting, l.waitingSeats = l.waiting+1, l.waitingSeats+w.most()
 	s.waits(1, w)
 	l.dispatchLocked()
+	begun := waiting.begun
 	l.mu.Unlock()
+	if begun {
+		s.waits(-1, w)
+		return at, nil
+	}
 	return l.wait(ctx, waiting, wait)
 }
 
@@ -174,7 +189,10 @@ func (l *Level) wait(ctx context.Context, w *waiter, wait time.Duration) (Place,
 }
 
 // startLocked lets a request of a queue begin.
-func (l *Level) startLocked(q *queue, w Work) {
+func (l *Level) startLocked(q *queue, f flow, w Work) {
+	if w.Computes {
+		l.turns.expect(f)
+	}
 	seats := w.most()
 	q.executing, q.seats = q.executing+1, q.seats+seats
 	q.next += w.cost(guess)
@@ -182,38 +200,64 @@ func (l *Level) startLocked(q *queue, w Work) {
 	l.tally.dispatched++
 }
 
+// enoughLocked reports whether enough requests of a flow have seats, and wait for a turn.
+func (l *Level) enoughLocked(f flow, w Work) bool {
+	if !w.Computes {
+		return false
+	}
+	l.crowded = l.turns.crowded(l.crowded[:0])
+	return slices.Contains(l.crowded, f)
+}
+
+// proceed lets requests begin that were held until one of their flow had its turn.
+func (l *Level) proceed() {
+	if !l.held.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advanceLocked(time.Now())
+	l.dispatchLocked()
+}
+
 // dispatchLocked lets requests begin while there is room.
 func (l *Level) dispatchLocked() {
 	for l.waiting > 0 {
-		q := l.pickLocked()
-		w := q.waiting[0]
-		if !l.fitsLocked(w.work) {
+		l.held.Store(true) // before turns are looked at, so that whoever takes one later sees it
+		l.crowded = l.turns.crowded(l.crowded[:0])
+		if len(l.crowded) == 0 {
+			l.held.Store(false)
+		}
+		w := l.pickLocked(l.crowded)
+		if w == nil || !l.fitsLocked(w.work) {
 			return
 		}
-		q.remove(w)
+		w.queue.remove(w)
 		l.waiting, l.waitingSeats = l.waiting-1, l.waitingSeats-w.work.most()
-		l.startLocked(q, w.work)
+		l.startLocked(w.queue, w.flow, w.work)
 		w.begun = true
 		close(w.decided)
 	}
+	l.held.Store(false)
 }
 
-// pickLocked is the queue whose first request would be done first in virtual time. Among equals queues take turns.
-func (l *Level) pickLocked() *queue {
-	var best *queue
+// pickLocked is the request that would be done first in virtual time, of the first ones of all queues. Among equals queues take turns. Flows that are
+// held are passed over.
+func (l *Level) pickLocked(held []flow) *waiter {
+	var best *waiter
 	var soonest float64
 	at := l.lastPick
 	for i := range l.queues {
 		n := (l.lastPick + 1 + i) % len(l.queues)
 		q := l.queues[n]
-		if len(q.waiting) == 0 {
+		first := q.first(held)
+		if first == nil {
 			continue
 		}
-		first := q.waiting[0]
 		// A queue does not save up time in which it asked for nothing.
 		q.next = max(q.next, first.arrived)
 		if end := q.next + first.work.cost(guess); best == nil || end < soonest {
-			best, soonest, at = q, end, n
+			best, soonest, at = first, end, n
 		}
 	}
 	l.lastPick = at

@@ -1,6 +1,9 @@
 package fairness
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // queue holds requests of some flows.
 type queue struct {
@@ -15,6 +18,7 @@ type queue struct {
 // waiter is a request that waits.
 type waiter struct {
 	schema   *Schema
+	flow     flow
 	work     Work
 	queue    *queue
 	arrived  float64 // in virtual time
@@ -29,6 +33,16 @@ func (q *queue) active() bool { return len(q.waiting) > 0 || q.executing > 0 }
 
 // load is what a new request would have before it.
 func (q *queue) load() int { return q.waitingSeats + q.seats }
+
+// first is the request that is next; nil if there is none. Those that compute, of flows that are held, are passed over.
+func (q *queue) first(held []flow) *waiter {
+	for _, w := range q.waiting {
+		if !w.work.Computes || !slices.Contains(held, w.flow) {
+			return w
+		}
+	}
+	return nil
+}
 
 func (q *queue) remove(w *waiter) bool {
 	for i, other := range q.waiting {

@@ -102,7 +102,7 @@ func (d *Dispatcher) level(name string, now time.Time) *Level {
 	defer d.mu.Unlock()
 	l, ok := d.levels[name]
 	if !ok {
-		l = newLevel(name, now)
+		l = newLevel(name, d.turns, now)
 		d.levels[name] = l
 	}
 	return l

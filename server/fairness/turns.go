@@ -19,6 +19,9 @@ const (
 // store, and that many requests that compute at the same time would each take as long as all of them. Flows take turns, so that a request of a
 // flow with few never waits behind the many of another. While there are others, a flow leaves one processor to them: on processors that are always
 // busy, it takes up to ten milliseconds until Go even notices that a request has come.
+//
+// Requests that wait for a turn have seats already. So that a flow with many does not have all seats of its level, others of it wait for theirs while
+// as many wait for a turn as can have one.
 type turns struct {
 	most int // of all flows
 	own  int // of a flow while there are others
@@ -28,6 +31,7 @@ type turns struct {
 	recent  [2]visit   // of the last two flows; the newest first
 	running []running  // in the order of their begin
 	lines   []*line    // flows that wait; the first is next
+	coming  []coming   // flows of which requests have seats, and no turn yet
 	timer   *time.Timer
 }
 
@@ -61,6 +65,12 @@ type line struct {
 	waiting []*candidate
 }
 
+// coming is how many requests of a flow have a seat, and no turn yet.
+type coming struct {
+	flow flow
+	n    int
+}
+
 type candidate struct {
 	decided chan struct{} // closed when it may run
 	turn    turn
@@ -71,9 +81,46 @@ func newTurns() *turns {
 	return &turns{most: turnsPerProcessor * n, own: max(1, n-1)}
 }
 
+// expect notes that a request of a flow has a seat, and will take a turn.
+func (t *turns) expect(f flow) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.coming {
+		if t.coming[i].flow == f {
+			t.coming[i].n++
+			return
+		}
+	}
+	t.coming = append(t.coming, coming{f, 1})
+}
+
+// cameLocked notes that one of those requests waits no longer.
+func (t *turns) cameLocked(f flow) {
+	for i := range t.coming {
+		if t.coming[i].flow != f {
+			continue
+		}
+		if t.coming[i].n--; t.coming[i].n == 0 {
+			t.coming = slices.Delete(t.coming, i, i+1)
+		}
+		return
+	}
+}
+
+// crowded adds to all the flows of which no more requests need a seat at present.
+func (t *turns) crowded(all []flow) []flow {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.coming {
+		if c.n >= t.most {
+			all = append(all, c.flow)
+		}
+	}
+	return all
+}
+
 // take waits for a turn of a flow, or until ctx ends.
-func (t *turns) take(ctx context.Context, c Classified, now time.Time) turn {
-	f := flow{c.schema, c.flow}
+func (t *turns) take(ctx context.Context, f flow, now time.Time) turn {
 	t.mu.Lock()
 	t.visitLocked(f, now)
 	t.expireLocked(now)
@@ -92,6 +139,7 @@ func (t *turns) take(ctx context.Context, c Classified, now time.Time) turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if waits.turn == 0 {
+		t.cameLocked(f)
 		t.forgetLocked(f, waits)
 	}
 	return waits.turn
@@ -139,6 +187,7 @@ func (t *turns) mayBeginLocked(f flow, now time.Time) bool {
 }
 
 func (t *turns) beginLocked(f flow, now time.Time) turn {
+	t.cameLocked(f)
 	t.last++
 	t.running = append(t.running, running{t.last, f, now})
 	return t.last

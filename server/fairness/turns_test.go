@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func flowOf(n uint64) Classified { return Classified{nil, n} }
+func flowOf(n uint64) flow { return flow{nil, n} }
 
 func TestFlowsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,4 +144,101 @@ func TestARequestThatIsGivenUpLeavesTheLine(t *testing.T) {
 			t.Errorf("%v run at the end", turns.running)
 		}
 	})
+}
+
+// A flow with very many requests that compute has only as many seats as it can use: a request of another gets one at once.
+func TestAFlowWithManyDoesNotHaveAllSeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dispatcher(4, 50)
+		const many = 40 // more than there are seats
+		seats := Work{Seats: 1, Computes: true}
+		d.turns.most, d.turns.own = 3, 1
+		places := make(chan Place, many)
+		for range many {
+			go func() {
+				place, err := d.Enter(t.Context(), d.Classify(get("many")), seats, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				places <- place
+			}()
+			synctest.Wait()
+		}
+		level := d.Classify(get("many")).schema.level
+		level.mu.Lock()
+		if want := 2 * d.turns.most; level.inUse != want || want >= level.current {
+			t.Errorf("%d of %d seats are taken, want %d: by those that have turns, and by as many that come next", level.inUse, level.current, want)
+		}
+		level.mu.Unlock()
+		began := time.Now()
+		place, err := d.Enter(t.Context(), d.Classify(get("one")), Work{Seats: 1, Computes: true}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(began); waited > longestTurn {
+			t.Errorf("the other waited %v", waited)
+		}
+		place.Leave()
+		for range many { // all others get theirs
+			synctest.Wait()
+			select {
+			case place := <-places:
+				place.Leave()
+			case <-time.After(time.Second):
+				t.Fatal("nobody has a place")
+			}
+		}
+		if len(d.turns.running)+len(d.turns.lines)+len(d.turns.coming) != 0 || level.inUse+level.waiting != 0 {
+			t.Errorf("%+v is left, %d seats and %d who wait", d.turns, level.inUse, level.waiting)
+		}
+	})
+}
+
+// Requests that take long, and give their turns back only when the time of these is over, keep none of their flow waiting while there are seats.
+func TestRequestsThatTakeLongLeaveTheSeatsToOthersOfTheirFlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dispatcher(4, 50)
+		level := d.Classify(get("many")).schema.level
+		var all sync.WaitGroup
+		for range level.current + 5 {
+			all.Go(func() {
+				place, err := d.Enter(t.Context(), d.Classify(get("many")), Work{Seats: 1, Computes: true}, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+				place.Leave()
+			})
+		}
+		time.Sleep(500 * time.Millisecond) // in a synctest bubble: takes no time
+		level.mu.Lock()
+		if level.inUse != level.current {
+			t.Errorf("%d of %d seats are taken", level.inUse, level.current)
+		}
+		level.mu.Unlock()
+		all.Wait()
+	})
+}
+
+func TestSeatsAndTurnsAreGivenBackWhateverHappens(t *testing.T) {
+	d := dispatcher(4, 50)
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for n := range 200 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n%7)*50*time.Microsecond)
+				user := []string{"many", "many", "many", "one"}[i%4]
+				place, err := d.Enter(ctx, d.Classify(get(user)), Work{Seats: 1 + n%3, Computes: n%5 > 0}, nil)
+				if err == nil {
+					place.Leave()
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	level := d.Classify(get("many")).schema.level
+	if len(d.turns.running)+len(d.turns.lines)+len(d.turns.coming) != 0 || level.inUse+level.waiting+level.executing != 0 {
+		t.Errorf("%+v is left, %d seats and %d who wait", d.turns, level.inUse, level.waiting)
+	}
 }
