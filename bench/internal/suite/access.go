@@ -13,8 +13,9 @@ import (
 
 func accessCases() []Case {
 	return []Case{
-		{Name: "access/get", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(false)},
-		{Name: "access/get/beside-1000-lists", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(true)},
+		{Name: "access/get", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(nobody)},
+		{Name: "access/get/beside-1000-lists", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(here)},
+		{Name: "access/get/beside-1000-lists-elsewhere", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(elsewhere)},
 		{Name: "access/get/audited", Op: "config map", Fixture: "access-audited", Audit: "blocking", Prepare: twoUsers, Run: auditedGets},
 		{Name: "access/get/audited-in-batches", Op: "config map", Fixture: "access-batches", Audit: "batch", Prepare: twoUsers, Run: auditedGets},
 	}
@@ -58,11 +59,33 @@ func as(user string) []hpack.HeaderField {
 	return append(fields("impersonate-user", user), acceptJSON...)
 }
 
-// quietGets measures the gets of one user, one after the other, alone or while another user keeps lists in flight.
-func quietGets(beside bool) runFunc {
+// flood is where another user keeps lists in flight.
+type flood int
+
+const (
+	nobody flood = iota
+	here
+	// elsewhere is at another server of the same machine: how long gets take then is what the machine leaves, whatever a server does.
+	elsewhere
+)
+
+// quietGets measures the gets of one user, one after the other, beside a flood.
+func quietGets(beside flood) runFunc {
 	return func(ctx context.Context, b *Bench) error {
-		if beside {
-			stop, err := b.startFlood(ctx)
+		flooded := b.Server
+		if beside == elsewhere {
+			other, err := b.Server.Unaudited(ctx)
+			if err != nil {
+				return err
+			}
+			defer other.Stop()
+			if err := twoUsers(ctx, &Bench{Scale: b.Scale, Server: other}); err != nil {
+				return err
+			}
+			flooded = other
+		}
+		if beside != nobody {
+			stop, err := startFlood(ctx, flooded)
 			if err != nil {
 				return err
 			}

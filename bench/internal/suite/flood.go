@@ -28,8 +28,8 @@ const (
 )
 
 // startFlood starts such a client in a process of its own: in this one it would delay those that are measured.
-func (b *Bench) startFlood(ctx context.Context) (stop func(), err error) {
-	access, err := json.Marshal(b.Server.Access)
+func startFlood(ctx context.Context, s *target.Server) (stop func(), err error) {
+	access, err := json.Marshal(s.Access)
 	if err != nil {
 		return nil, err
 	}
