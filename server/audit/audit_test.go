@@ -331,6 +331,22 @@ func TestIDsAreRandomUUIDs(t *testing.T) {
 	}
 }
 
+func TestUsersAreEncodedAsTheyAre(t *testing.T) {
+	var known users
+	shared := map[string][]string{"b": {"2"}, "a": {"1", "3"}}
+	for range 2 {
+		for _, u := range []auth.User{
+			{Name: "alice"}, {Name: "alice", Extra: shared}, {Name: "bob", Extra: shared}, {Name: "bob", UID: "7", Extra: shared},
+			{Name: "bob", UID: "7", Groups: []string{"g"}, Extra: shared}, {Name: "bob", UID: "7", Groups: []string{"h"}, Extra: shared},
+			{Name: "bob", UID: "7", Groups: []string{"h"}, Extra: map[string][]string{"b": {"2"}}},
+		} {
+			if got, want := string(known.append(nil, &u)), string(user(nil, &u)); got != want {
+				t.Errorf("%+v became %s, want %s", u, got, want)
+			}
+		}
+	}
+}
+
 func FuzzStringsInEvents(f *testing.F) {
 	f.Add("a\"b\\c\n\x00é\xff<>&\u2028")
 	f.Fuzz(func(t *testing.T, s string) {

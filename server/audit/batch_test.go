@@ -50,9 +50,9 @@ func TestAFileIsWrittenInBatches(t *testing.T) {
 		time.Sleep(heldFor)
 		synctest.Wait()
 		written("after a while", 3)
-		add(60)
+		add(250)
 		written("little", 3)
-		add(5)
+		add(10)
 		written("much", lines)
 		add(10_000) // as many as wait at most
 		time.Sleep(heldFor)

@@ -51,11 +51,11 @@ type common struct {
 	impersonated, received int
 }
 
-func (c *common) encode(e *event) {
+func (c *common) encode(e *event, all *users) {
 	b := field(c.b[:0], "requestURI", e.uri)
 	b = field(b, "verb", e.at.Verb)
 	b = append(b, `,"user":`...)
-	b = user(b, &e.at.User)
+	b = all.append(b, &e.at.User)
 	c.impersonated = len(b)
 	if len(e.sources) > 0 {
 		b = append(b, `,"sourceIPs":`...)

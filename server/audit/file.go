@@ -41,7 +41,7 @@ func (o FileOptions) open(log *slog.Logger) (*backend, error) {
 		o.Batch.MaxSize = max(o.Batch.MaxSize, o.Batch.BufferSize) // nobody sees in a file which events were written together
 		o.Batch.MaxWait = cmp.Or(o.Batch.MaxWait, heldFor)
 		b.batch = newBatch(o.Batch)
-		b.batch.enoughText = 64 << 10
+		b.batch.enoughText = 256 << 10
 	default:
 		return nil, fmt.Errorf("the mode %q of the audit log is none of batch, blocking and blocking-strict", o.Mode)
 	}

@@ -26,6 +26,7 @@ type Log struct {
 	backends []*backend
 	buffers  sync.Pool // of *events
 	commons  sync.Pool // of *common
+	users    users
 
 	events   atomic.Int64
 	byLevel  [RequestResponse + 1]atomic.Int64
@@ -160,7 +161,7 @@ func (l *Log) share(e *event) {
 		if e.common == nil {
 			e.common = &common{}
 		}
-		e.common.encode(e)
+		e.common.encode(e, &l.users)
 	}
 }
 

@@ -91,7 +91,7 @@ func (l *Log) record(r *http.Request, id string, at auth.Attributes, received ti
 	}
 	rec := &Record{log: l, rule: rule, at: at}
 	e := &rec.event
-	e.level, e.at, e.received, e.id, e.uri, e.agent, e.sources = rule.level, &rec.at, received, id, r.URL.RequestURI(), r.UserAgent(), sources(r)
+	e.level, e.at, e.received, e.id, e.uri, e.agent, e.sources = rule.level, &rec.at, received, id, uri(r), first(r.Header, "User-Agent"), sources(r)
 	e.annotations = rec.annotations[:0]
 	if len(rec.event.agent) > longestAgent {
 		rec.event.agent = rec.event.agent[:longestAgent] + "...TRUNCATED"
@@ -100,6 +100,14 @@ func (l *Log) record(r *http.Request, id string, at auth.Attributes, received ti
 }
 
 const longestAgent = 1024
+
+// uri is what was asked for, as it was sent.
+func uri(r *http.Request) string {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		return r.RequestURI
+	}
+	return r.URL.RequestURI()
+}
 
 // sources are the addresses that a request came by, the client's first.
 func sources(r *http.Request) (all []string) {

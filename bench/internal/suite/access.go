@@ -18,6 +18,7 @@ func accessCases() []Case {
 		{Name: "access/get/beside-1000-lists-elsewhere", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(elsewhere)},
 		{Name: "access/get/audited", Op: "config map", Fixture: "access-audited", Audit: "blocking", Prepare: twoUsers, Run: auditedGets},
 		{Name: "access/get/audited-in-batches", Op: "config map", Fixture: "access-batches", Audit: "batch", Prepare: twoUsers, Run: auditedGets},
+		{Name: "access/get/audited-in-batches-when-done", Op: "config map", Fixture: "access-brief", Audit: "batch", Brief: true, Prepare: twoUsers, Run: auditedGets},
 	}
 }
 

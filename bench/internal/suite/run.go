@@ -32,6 +32,8 @@ type Case struct {
 	Settle  bool
 	// Audit is the mode in which the fixture's servers write an audit log; empty: they write none.
 	Audit string
+	// Brief leaves the beginning of requests out of it.
+	Brief bool
 	// Fresh cases get new servers in each round. MostRounds limits the rounds if a second one would not be the same, or
 	// would take long; zero: no limit.
 	Fresh      bool
@@ -145,7 +147,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // start starts a target and creates its objects.
 func (r *runner) start(ctx context.Context, t target.Target, first Case) (*target.Server, error) {
-	t.Audit = first.Audit
+	t.Audit, t.Brief = first.Audit, first.Brief
 	s, err := t.Start(ctx, r.below, first.Objects)
 	if err != nil {
 		return nil, err

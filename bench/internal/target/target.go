@@ -26,8 +26,10 @@ type Target struct {
 	Name string
 	// Bare reports that it is the limit, which serves only a part of the API.
 	Bare bool
-	// Audit is the mode in which the server writes an event of the level Metadata for each request to a file; if empty, it writes none.
+	// Audit is the mode in which the server writes events of the level Metadata for each request to a file; if empty, it writes none. Brief leaves
+	// out the event at the beginning of requests, as policies usually do.
 	Audit string
+	Brief bool
 	// commands are started one after the other; the last serves at the address.
 	commands func(p location) []*exec.Cmd
 }
@@ -100,7 +102,11 @@ func (s *Server) start(ctx context.Context, pods int) error {
 	p.address, p.ports = ports[0], ports[1:]
 	if s.Audit != "" {
 		policy := filepath.Join(s.dir, "audit-policy.yaml")
-		if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600); err != nil {
+		text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
+		if s.Brief {
+			text += "omitStages: [RequestReceived]\n"
+		}
+		if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 			return err
 		}
 		p.audit = []string{"--audit-policy-file", policy, "--audit-log-path", filepath.Join(s.dir, "audit.log"), "--audit-log-mode", s.Audit}
