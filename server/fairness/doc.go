@@ -11,6 +11,7 @@
 //   - Seats that a level does not need are lent to others, up to what its configuration lets go; that is looked at every ten seconds.
 //   - Of the requests that only compute, a few for each processor run at a time, and flows take turns: a request of a flow with few waits for
 //     the end of some others, and not for all that have seats. While there are others, a flow has one processor less than there are.
+//   - Requests that compute do not hold more seats than are of use to their flow: others of it wait for a seat while enough wait for a turn.
 //   - A request that finds a free seat takes three short locks, and allocates nothing.
 //
 // Requests of exempt levels never wait. A request's size is an estimate: lists are wide by what they read, changes hold their seats on
