@@ -16,7 +16,6 @@ import (
 
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/millrace/millrace/server/audit"
 	"github.com/millrace/millrace/server/auth"
 )
 
@@ -52,6 +51,9 @@ const (
 	extraHeader = "X-Remote-Extra-"
 )
 
+// idHeader names a request in audit logs.
+const idHeader = "Audit-Id"
+
 // ServeHTTP hands a request on. Its errors are texts, as Kubernetes'.
 func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	switch {
@@ -82,7 +84,7 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			p.Out.Header.Set("X-Forwarded-Uri", p.In.URL.Path)
 		},
 		ModifyResponse: func(answer *http.Response) error {
-			answer.Header.Del(audit.IDHeader) // the one that asked has it already
+			answer.Header.Del(idHeader) // the one that asked has it already
 			return nil
 		},
 		Transport: transport, FlushInterval: -1, ErrorLog: slog.NewLogLogger(r.a.log.Handler(), slog.LevelDebug),
