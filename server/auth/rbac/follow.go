@@ -298,13 +298,13 @@ func (s *source) add(ctx context.Context, c *change, object *watchcache.Object) 
 	case *rbacv1.Role:
 		c.setRole(at, o.Rules)
 	case *rbacv1.ClusterRoleBinding:
-		c.setBinding(&binding{at, name{"", o.RoleRef.Name}, o.Subjects})
+		c.setBinding(bind(at, name{"", o.RoleRef.Name}, o.Subjects))
 	case *rbacv1.RoleBinding:
 		role := name{"", o.RoleRef.Name}
 		if o.RoleRef.Kind == "Role" {
 			role.namespace = o.Namespace
 		}
-		c.setBinding(&binding{at, role, o.Subjects})
+		c.setBinding(bind(at, role, o.Subjects))
 	}
 	return nil
 }

@@ -24,7 +24,28 @@ type subject struct {
 type binding struct {
 	name
 	role     name
-	subjects []rbacv1.Subject
+	subjects []named
+}
+
+// named is somebody as a binding names them. There are very many of them, so that the strings which all have in common are no copies.
+type named struct{ kind, namespace, name string }
+
+// bind makes a binding. It forgets subjects that are nobody.
+func bind(at, role name, subjects []rbacv1.Subject) *binding {
+	b := &binding{at, role, make([]named, 0, len(subjects))}
+	for _, s := range subjects {
+		switch s.Kind {
+		case rbacv1.UserKind:
+			b.subjects = append(b.subjects, named{rbacv1.UserKind, "", s.Name})
+		case rbacv1.GroupKind:
+			b.subjects = append(b.subjects, named{rbacv1.GroupKind, "", s.Name})
+		case rbacv1.ServiceAccountKind:
+			if s.Namespace != "" || at.namespace != "" {
+				b.subjects = append(b.subjects, named{rbacv1.ServiceAccountKind, s.Namespace, s.Name})
+			}
+		}
+	}
+	return b
 }
 
 // grant is a binding as one of its subjects sees it.
@@ -74,10 +95,9 @@ func (c *change) setBinding(b *binding) {
 	c.removeBinding(b.name)
 	c.bindings.set(b.name, b)
 	for i := range b.subjects {
-		if s, ok := b.subject(i); ok {
-			known, _ := c.grants.get(s)
-			c.grants.set(s, with(known, &grant{b, i}))
-		}
+		s := b.subject(i)
+		known, _ := c.grants.get(s)
+		c.grants.set(s, with(known, &grant{b, i}))
 	}
 }
 
@@ -88,10 +108,7 @@ func (c *change) removeBinding(at name) {
 	}
 	c.bindings.remove(at)
 	for i := range b.subjects {
-		s, ok := b.subject(i)
-		if !ok {
-			continue
-		}
+		s := b.subject(i)
 		known, _ := c.grants.get(s)
 		rest := without(known, b)
 		if len(rest) == 0 {
@@ -126,22 +143,16 @@ func without(known []held, b *binding) []held {
 	return out
 }
 
-// subject is whom the binding names, and false if that is nobody.
-func (b *binding) subject(i int) (subject, bool) {
+// subject is whom the binding names.
+func (b *binding) subject(i int) subject {
 	s := &b.subjects[i]
-	switch s.Kind {
-	case rbacv1.UserKind:
-		return subject{namespace: b.namespace, name: s.Name}, true
+	switch s.kind {
 	case rbacv1.GroupKind:
-		return subject{namespace: b.namespace, name: s.Name, group: true}, true
+		return subject{namespace: b.namespace, name: s.name, group: true}
 	case rbacv1.ServiceAccountKind:
-		namespace := s.Namespace
-		if namespace == "" {
-			namespace = b.namespace
-		}
-		return subject{namespace: b.namespace, name: auth.AccountName(namespace, s.Name)}, namespace != ""
+		return subject{namespace: b.namespace, name: auth.AccountName(cmp.Or(s.namespace, b.namespace), s.name)}
 	}
-	return subject{}, false
+	return subject{namespace: b.namespace, name: s.name}
 }
 
 // String is the reason for what the grant allows, as Kubernetes gives it.
@@ -163,9 +174,9 @@ func (g *grant) String() string {
 	b = strconv.AppendQuote(b, g.of.role.name)
 	s := g.of.subjects[g.as]
 	b = append(b, " to "...)
-	b = append(append(b, s.Kind...), ' ')
-	if s.Kind == rbacv1.ServiceAccountKind {
-		return string(strconv.AppendQuote(b, s.Name+"/"+cmp.Or(s.Namespace, g.of.namespace)))
+	b = append(append(b, s.kind...), ' ')
+	if s.kind == rbacv1.ServiceAccountKind {
+		return string(strconv.AppendQuote(b, s.name+"/"+cmp.Or(s.namespace, g.of.namespace)))
 	}
-	return string(strconv.AppendQuote(b, s.Name))
+	return string(strconv.AppendQuote(b, s.name))
 }
