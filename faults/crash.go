@@ -54,6 +54,10 @@ func (t *Transport) cutWatchesLocked(why error) {
 	}
 }
 
+// Down takes the server away for a while from now on, as the fault of that name does at a request: watches are cut, and no request reaches the server. It is
+// not among what [Transport.Happened] returns.
+func (t *Transport) Down(lasts time.Duration) { t.restart(Rule{Fault: Down, For: lasts}) }
+
 // restart blocks all requests for a while, and cuts the watches.
 func (t *Transport) restart(r Rule) {
 	t.mu.Lock()

@@ -155,11 +155,12 @@ func TestAPlanCanBeParsedFromItsString(t *testing.T) {
 	plan := faults.Plan{Seed: 9, Rules: []faults.Rule{
 		{Verb: "watch", Resource: "pods", Fault: faults.Hold, For: 90 * time.Second, Chance: 0.25},
 		{Name: "ns/web", Nth: 3, Fault: faults.LostAnswer},
+		{Verb: "create", Nth: 1, Times: 2, Fault: faults.Crash},
 	}}
 	if parsed, err := faults.Parse(plan.String()); err != nil || !reflect.DeepEqual(parsed, plan) {
 		t.Errorf("%q became %v, %v", plan, parsed, err)
 	}
-	for _, wrong := range []string{"seed=x", "error", "nonsense:*:*:*:*:#1", "error:*:*:*:*:often", "hold@x:*:*:*:*:1", "error:*:*:*:#1"} {
+	for _, wrong := range []string{"seed=x", "error", "nonsense:*:*:*:*:#1", "error:*:*:*:*:often", "hold@x:*:*:*:*:1", "error:*:*:*:#1", "error:*:*:*:*:#1xoften"} {
 		if _, err := faults.Parse(wrong); err == nil {
 			t.Errorf("%q was accepted", wrong)
 		}
@@ -180,6 +181,34 @@ func TestShrinkKeepsTheRulesThatMakeTheTestFail(t *testing.T) {
 	if len(small.Rules) != 2 || small.Rules[0].Name != "pod-7" || small.Rules[1].Name != "pod-31" || runs > 100 {
 		t.Errorf("after %d runs the plan is %q", runs, small)
 	}
+}
+
+func TestARuleAppliesNoMoreOftenThanItSays(t *testing.T) {
+	through := faults.New(faults.Plan{Rules: []faults.Rule{{Chance: 1, Times: 2, Fault: faults.Error}}}).Wrap(&server{})
+	failed := 0
+	for range 5 {
+		if code, _, err := send(t, through, "GET", pod); code == 500 && err == nil {
+			failed++
+		}
+	}
+	if failed != 2 {
+		t.Errorf("%d requests failed", failed)
+	}
+}
+
+func TestTheServerIsAwayAsLongAsATestWants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := faults.New(faults.Plan{})
+		through := transport.Wrap(&server{})
+		transport.Down(time.Minute)
+		if _, _, err := send(t, through, "GET", pod); !errors.Is(err, faults.ErrInjected) {
+			t.Errorf("it is there: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if code, _, err := send(t, through, "GET", pod); code != 200 || err != nil {
+			t.Errorf("it is still away: %d %v", code, err)
+		}
+	})
 }
 
 func TestAHealedTransportHasNoFaults(t *testing.T) {

@@ -16,6 +16,7 @@ type Rule struct {
 	User     string // the impersonated user, or the name given to WrapAs
 	Nth      int    // which of the requests with the same subject fails, from 1; zero means any
 	Chance   float64
+	Times    int           // how often the rule applies at most, whatever the subject; zero means without a limit
 	For      time.Duration // duration of Delay, Hold and Down; zero means one second
 	Fault    Fault
 }
@@ -27,7 +28,7 @@ var (
 )
 
 // String formats a rule as fault:verb:resource:name:user:when. * means any. when is #N or a chance such as 0.2. @DURATION may
-// follow the fault. A colon in a name is written as %3A.
+// follow the fault, and xTIMES may follow when. A colon in a name is written as %3A.
 func (r Rule) String() string {
 	fault := string(r.Fault)
 	if r.For > 0 {
@@ -36,6 +37,9 @@ func (r Rule) String() string {
 	when := strconv.FormatFloat(r.Chance, 'g', -1, 64)
 	if r.Nth > 0 {
 		when = "#" + strconv.Itoa(r.Nth)
+	}
+	if r.Times > 0 {
+		when += "x" + strconv.Itoa(r.Times)
 	}
 	return strings.Join([]string{fault, star(r.Verb), star(r.Resource), star(r.Name), star(r.User), when}, ":")
 }
@@ -69,10 +73,16 @@ func parseRule(word string) (r Rule, err error) {
 		return r, fmt.Errorf("there is no fault %q; there are %v", fault, faults())
 	}
 	r.Verb, r.Resource, r.Name, r.User = unstar(parts[1]), unstar(parts[2]), unstar(parts[3]), unstar(parts[4])
-	if nth, ok := strings.CutPrefix(parts[5], "#"); ok {
+	when, times, limited := strings.Cut(parts[5], "x")
+	if limited {
+		if r.Times, err = strconv.Atoi(times); err != nil {
+			return r, err
+		}
+	}
+	if nth, ok := strings.CutPrefix(when, "#"); ok {
 		r.Nth, err = strconv.Atoi(nth)
 	} else {
-		r.Chance, err = strconv.ParseFloat(parts[5], 64)
+		r.Chance, err = strconv.ParseFloat(when, 64)
 	}
 	return r, err
 }

@@ -29,6 +29,7 @@ type Transport struct {
 
 	mu       sync.Mutex
 	counts   map[subject]int // guarded by mu: how many requests each subject had
+	applied  []int           // guarded by mu: how often each rule of the plan has applied
 	happened []Rule          // guarded by mu
 	healed   bool            // guarded by mu
 	downTill time.Time       // guarded by mu: no request reaches the server until then
@@ -41,7 +42,7 @@ type Transport struct {
 
 // New returns a transport for a plan.
 func New(plan Plan) *Transport {
-	return &Transport{plan: plan, counts: map[subject]int{}, watches: map[*watching]context.CancelCauseFunc{}}
+	return &Transport{plan: plan, counts: map[subject]int{}, applied: make([]int, len(plan.Rules)), watches: map[*watching]context.CancelCauseFunc{}}
 }
 
 // Wrap returns a round tripper around next. Pass this method to rest.Config.Wrap.
@@ -77,6 +78,9 @@ func (t *Transport) strike(s subject) (Rule, bool) {
 	nth := t.counts[s]
 	for i, r := range t.plan.Rules {
 		if !r.matches(s) || r.Nth != 0 && r.Nth != nth || r.Nth == 0 && t.chance(i, s, nth) >= r.Chance {
+			continue
+		}
+		if t.applied[i]++; r.Times > 0 && t.applied[i] > r.Times {
 			continue
 		}
 		struck := Rule{Verb: s.verb, Resource: s.resource, Name: s.name, User: s.user, Nth: nth, For: r.For, Fault: r.Fault}

@@ -62,6 +62,9 @@ type memory struct {
 	checked bool
 	// delegated is set once the Job was counted as one of another controller.
 	delegated bool
+	// generation is that of the last sync, and held is since when this one is held back, see [controller.hold].
+	generation int64
+	held       time.Time
 }
 
 // trackedBy finds pods with the tracking finalizer, by the Job that owns them.
@@ -143,6 +146,9 @@ func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if finished(job) {
 		return loop.Result{}, j.untrack(ctx, key, tracked(pods))
 	}
+	if wait := j.hold(key, job, pods); wait > 0 {
+		return loop.Result{After: wait}, nil
+	}
 	began := time.Now()
 	p, err := j.proceed(ctx, key, job, pods)
 	j.metrics.Synced(modeOf(job), p.action(), err, time.Since(began))
@@ -165,7 +171,7 @@ func (j *controller) proceed(ctx context.Context, key loop.Key, job *batchv1.Job
 	if err := j.writeStatus(ctx, key, p); err != nil {
 		return p, err
 	}
-	j.remember(key, memory{pause: p.pause, checked: true})
+	j.remember(key, memory{pause: p.pause, checked: true, generation: job.Generation})
 	return p, j.carryOut(ctx, key, p)
 }
 

@@ -8,6 +8,8 @@
 //     between loses or doubles one.
 //   - Bounded: there are never more active pods than parallelism, nor than
 //     completions left; an indexed Job has at most one for each index.
+//   - Patient: a pod that is being deleted counts as failed a second later, unless it
+//     has ended by then; it may still succeed.
 //   - Final: a Job that is complete or failed stays so, and gets that condition only
 //     when none of its pods runs any more. Before that it has an interim condition.
 //

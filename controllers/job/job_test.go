@@ -308,6 +308,40 @@ func crashing(t *testing.T, seed uint64) {
 	}
 }
 
+func TestAPodThatIsDeletedMaySucceedASecondLong(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := prepare(t)
+			looptest.Start(t, c.clients, job.Options{}.Entry())
+			c.job(func(*batchv1.Job) {})
+			pod := c.pods()[0]
+			pods := c.server.Kube.CoreV1().Pods(pod.Namespace)
+			if err := pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "any"}}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(900 * time.Millisecond)
+			if j := looptest.All[batchv1.Job](c.server, "jobs")[0]; j.Status.Failed != 0 || j.Status.Active != 1 {
+				t.Errorf("it was counted before it has ended: %+v", j.Status)
+			}
+			if ends {
+				looptest.Edit(c.server, "pods", pod.Namespace, pod.Name, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+			}
+			time.Sleep(200 * time.Millisecond)
+			synctest.Wait()
+			j := looptest.All[batchv1.Job](c.server, "jobs")[0]
+			if done := j.Status.Succeeded == 1 && j.Status.Failed == 0; ends && !done {
+				t.Errorf("it has succeeded: %+v", j.Status)
+			}
+			if !ends && j.Status.Failed != 1 {
+				t.Errorf("it does not end: %+v", j.Status)
+			}
+		})
+	}
+}
+
 const running = -1 // the outcome of a pod that keeps running
 
 type cluster struct {

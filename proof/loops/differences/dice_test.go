@@ -117,6 +117,8 @@ func (d *dice) change() request {
 		return d.changeJob()
 	case "daemonsets":
 		return d.changeDaemons()
+	case "cronjobs":
+		return patch(tick, "metadata: {labels: {a: "+d.one("b", "c")+"}}")
 	}
 	name := map[string]string{"deployments": "web", "replicasets": "set", "statefulsets": "db"}[kind]
 	path := kind + "/" + name
@@ -164,8 +166,7 @@ func (d *dice) changeDaemons() request {
 	return d.removeWorkload("daemonsets", path)
 }
 
-// changeJob changes the job, or its pods. None is deleted without grace: kube-controller-manager looks at a job a second late, when the kubelet has told
-// how the pod ended; ours looks at once, and counts a pod as failed that is deleted while it runs. That may show with grace, too.
+// changeJob changes the job, or its pods.
 func (d *dice) changeJob() request {
 	const path = "jobs/one"
 	all := []request{

@@ -81,7 +81,7 @@ func TestRecord(t *testing.T) {
 	recordings := readRecordings(t)
 	runs := []map[string][]state{{}, {}}
 	for i := range runs {
-		recordOnce(t, fmt.Sprint("run", i), runs[i])
+		playTheirs(t, fmt.Sprint("run", i), chosen(t, false), chosen(t, true), runs[i])
 	}
 	for _, s := range slices.Concat(chosen(t, false), chosen(t, true)) {
 		recordings[s.name] = recordingOf(s, runs[0][s.name], runs[1][s.name])
@@ -92,36 +92,6 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	writeRecordings(t, recordings)
-}
-
-// recordOnce plays all scenarios with the programs of Kubernetes.
-func recordOnce(t *testing.T, name string, into map[string][]state) {
-	var mu sync.Mutex
-	t.Run(name, func(t *testing.T) {
-		record := func(name string, scenarios []*scenario, nodes, atOnce int) {
-			if len(scenarios) == 0 {
-				return
-			}
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				states := theirs(t, *peers, nodes).playAll(scenarios, atOnce, nil)
-				mu.Lock()
-				defer mu.Unlock()
-				for name, all := range states {
-					into[name] = all
-				}
-			})
-		}
-		record("together", chosen(t, false), hollowNodes, atOnce)
-		alone := chosen(t, true)
-		for i := range *worlds {
-			var mine []*scenario
-			for j := i; j < len(alone); j += *worlds {
-				mine = append(mine, alone[j])
-			}
-			record(fmt.Sprint("alone", i), mine, 0, 1)
-		}
-	})
 }
 
 func TestLoopsDoAsKubernetesDoes(t *testing.T) {

@@ -11,7 +11,8 @@
 //
 //	go test ./proof/loops/differences -run Record -peers DIRECTORY -timeout 1h
 //
-// Random scenarios, from a seed, look for differences that nobody thought of. Some of them are recorded, too:
+// Random scenarios, from a seed, look for differences that nobody thought of: of workloads, of CronJobs, claims, autoscalers and budgets, and of nodes. Some
+// of them are recorded, too:
 //
 //	go test ./proof/loops/differences -run Random -peers DIRECTORY -random 100 -timeout 30m
 //

@@ -46,16 +46,16 @@ var knownDifferences = []knownDifference{
 	{"how often something is tried depends on time", regexp.MustCompile(""), keyIs(`^event Warning .*\(combined from similar events\)`)},
 	{"which steps a rollout takes depends on when pods become ready", regexp.MustCompile("^deployment, (rolling|stuck)"),
 		keyIs(`^event Normal (ScalingReplicaSet|Scheduled|SuccessfulCreate|SuccessfulDelete) |^replicasets/\S+ \.(metadata\.generation|status\.observedGeneration)$`)},
-	{"the node of a pod is not announced while its volumes and devices are prepared", regexp.MustCompile("^(volume|device claim|statefulset, claims|scheduler, (claim|volume))"), keyIs(`^pods/\S+ (\d+ )?\.(status\.nominatedNodeName|metadata\.managedFields\[\d+\])$|^write scheduler patch pods/status$`)},
+	{"the node of a pod is not announced while its volumes and devices are prepared", regexp.MustCompile("^(volume|device claim|statefulset, claims|random claims|scheduler, (claim|volume))"), keyIs(`^pods/\S+ (\d+ )?\.(status\.nominatedNodeName|metadata\.managedFields\[\d+\])$|^write scheduler patch pods/status$`)},
 	{"what a user writes into the status of a quota is mended at once, and not after minutes", regexp.MustCompile("^quota, status changed by hand$"), keyIs(`^resourcequotas/q `)},
 	{"what does not exist in a namespace is not asked to be deleted", regexp.MustCompile("^namespace, "), keyIs(`^write namespace-controller deletecollection `)},
 	{"when a node's taints are seen is chance", regexp.MustCompile("^node, daemon set"), keyIs(`^event Warning FailedScheduling |^write scheduler patch pods/status$|managedFields`)},
-	{"claims are made with their owners, and need no second write", regexp.MustCompile("^statefulset, "), keyIs(`^write statefulset-controller update persistentvolumeclaims$`)},
+	{"claims are made with their owners, and need no second write", regexp.MustCompile("^(statefulset, |random claims)"), keyIs(`^write statefulset-controller update persistentvolumeclaims$`)},
 	{"a set that is being deleted makes no revisions in place of those that the garbage collector deletes", regexp.MustCompile("^statefulset, deleted in the foreground$"), keyIs(`^controllerrevisions/`)},
-	{"whether a pod is looked at before its claims are bound is chance", regexp.MustCompile("^statefulset, claims"), keyIs(`^event Warning FailedScheduling |^pods/\S+ \.metadata\.managedFields`)},
+	{"whether a pod is looked at before its claims are bound is chance", regexp.MustCompile("^(statefulset, claims|random claims)"), keyIs(`^event Warning FailedScheduling |^pods/\S+ \.metadata\.managedFields`)},
 	{"both may delete what is mirrored from Endpoints that are gone", regexp.MustCompile("^(service|namespace), "), keyIs(`^write (generic-garbage-collector|endpointslicemirroring-controller) delete endpointslices$`)},
 	{"Endpoints that somebody has changed are mended at once, and not with the next change of a pod", regexp.MustCompile("^service, endpoints changed by hand$"), keyIs(`^endpoints/web `)},
-	{"nobody serves metrics beside the loops of Kubernetes, and hollow nodes without a port have none", regexp.MustCompile("^autoscaler, "), func(key, want, got string) bool {
+	{"nobody serves metrics beside the loops of Kubernetes, and hollow nodes without a port have none", regexp.MustCompile("^(autoscaler, |random autoscaler )"), func(key, want, got string) bool {
 		return strings.HasPrefix(key, "event ") && (strings.Contains(key, noMetrics) || strings.Contains(key, metricsNotServed)) ||
 			strings.Contains(want, metricsNotServed) && strings.Contains(got, noMetrics)
 	}},
@@ -68,7 +68,7 @@ var knownDifferences = []knownDifference{
 	{"of two autoscalers either is named first", regexp.MustCompile("^autoscaler, two of them$"), keyIs(`controlled by multiple HPAs|^event Warning (AmbiguousSelector|FailedComputeMetricsReplicas) |\.conditions\.ScalingActive\.message$`)},
 	{"whether a surplus pod is placed before it is deleted is chance", regexp.MustCompile("^autoscaler, too many$"), keyIs(`^event Normal Scheduled `)},
 	{"which of two equal nodes a pod gets is chance", regexp.MustCompile("^scheduler, (spread evenly|claim for one pod|claim unbound)"), keyIs(`^event Normal Scheduled |\.spec\.nodeName$`)},
-	{"pods are not written when only their claims change", regexp.MustCompile("^statefulset, claims"), keyIs(`^event Normal SuccessfulUpdate |^write statefulset-controller update pods$`)},
+	{"pods are not written when only their claims change", regexp.MustCompile("^(statefulset, claims|random claims)"), keyIs(`^event Normal SuccessfulUpdate |^write statefulset-controller update pods$`)},
 	{"the annotation topology-mode does nothing: trafficDistribution replaces it", regexp.MustCompile("^service, traffic distribution$"), keyIs(`^event Warning TopologyAwareHintsDisabled `)},
 	{"the path of a metric that nobody serves is not told", regexp.MustCompile("^autoscaler, external metric$"), keyIs(`unable to get external metric|\.conditions\.ScalingActive\.message$`)},
 	{"while pods end, a namespace says that they remain, and not that all content was removed", regexp.MustCompile("^namespace, pods end slowly$"), keyIs(`^namespaces/NS \.status\.conditions\.NamespaceContentRemaining\.`)},

@@ -53,7 +53,7 @@ func volumeScenarios() []scenario {
 		story("volume, claim that is not there", do(pod("one", "a: b", "", mounting("data"))), do(volume("a", "1Gi", mine, keep)), do(claim("data", "1Gi", mine, ""))),
 		story("volume, claim grows", do(class("mine", "example.com/disks", "allowVolumeExpansion: true"), volume("a", "1Gi", mine, keep)), do(claim("data", "1Gi", mine, "")), do(patch(data, "spec: {resources: {requests: {storage: 2Gi}}}")).settling(4*time.Second)),
 		story("volume, grows alone", do(volume("a", "1Gi", mine, keep)), do(claim("data", "1Gi", mine, "")), do(patch("persistentvolumes/{NS}-a", "spec: {capacity: {storage: 2Gi}}"))),
-		story("volume, ephemeral", do(pod("one", "a: b", "", oneContainer+", volumes: [{name: data, ephemeral: {volumeClaimTemplate: {metadata: {labels: {x: y}}, spec: {storageClassName: '', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]")), do(remove("pods/one", ""))),
+		story("volume, ephemeral", do(pod("one", "a: b", "", oneContainer+", volumes: [{name: data, ephemeral: {volumeClaimTemplate: {metadata: {labels: {x: z}}, spec: {storageClassName: '', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]")), do(remove("pods/one", ""))),
 		story("volume, ephemeral and the name is taken", do(claim("one-data", "1Gi", "", "")), do(pod("one", "a: b", "", oneContainer+", volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: '', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]"))),
 		story("volume, policy changed after release", do(volume("a", "1Gi", mine, keep)), do(claim("data", "1Gi", mine, "")), do(remove(data, "")), do(remove("persistentvolumes/{NS}-a", ""))),
 	}
