@@ -24,6 +24,19 @@ func (k *Kubelet) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection 
 	if r := gate.WrongSystem(pod, runtime.GOOS); r != nil {
 		return r
 	}
+	if r := k.giveDevices(ctx, pod); r != nil {
+		k.takeDevices(pod)
+		return r
+	}
+	r := k.fits(ctx, pod)
+	if r != nil {
+		k.takeDevices(pod)
+	}
+	return r
+}
+
+// fits decides whether the node has room for a pod, and is one of those that the pod asks for.
+func (k *Kubelet) fits(ctx context.Context, pod *corev1.Pod) *worker.Rejection {
 	taken, claim, room := k.taken(pod), gate.ClaimOf(pod), k.room()
 	if r := taken.Refuse(&claim, &room); r != nil {
 		return r

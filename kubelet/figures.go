@@ -210,6 +210,9 @@ func (s served) metrics() http.Handler {
 		}, func() float64 { return 1 }),
 		s.terminated, volumeMetrics{s.Kubelet}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	if s.plugins != nil {
+		r.MustRegister(s.plugins)
+	}
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 

@@ -91,6 +91,11 @@ func (k *Kubelet) clear(ctx context.Context, pods []container.Pod) {
 			k.options.Logger.Warn("resource claims of pods that are gone cannot be unprepared", "err", err)
 		}
 	}
+	if k.plugins != nil {
+		if err := k.plugins.Sweep(stays); err != nil {
+			k.options.Logger.Warn("devices of pods that are gone cannot be taken back", "err", err)
+		}
+	}
 	k.sweepLogs(stays)
 }
 

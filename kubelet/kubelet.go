@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet/cri"
 	"github.com/millrace/millrace/kubelet/csi"
+	"github.com/millrace/millrace/kubelet/deviceplugin"
 	"github.com/millrace/millrace/kubelet/devices"
 	"github.com/millrace/millrace/kubelet/furnish"
 	"github.com/millrace/millrace/kubelet/node"
@@ -36,8 +37,9 @@ type Kubelet struct {
 	config     *source.Config
 	crew       *worker.Crew
 	furnish    *furnish.Furnisher
-	drivers    *csi.Drivers     // nil without an API server
-	devices    *devices.Devices // the same
+	drivers    *csi.Drivers          // nil without an API server
+	devices    *devices.Devices      // the same
+	plugins    *deviceplugin.Plugins // nil without a directory
 	api        *source.Server
 	reporter   *worker.Reporter
 	mirrors    *mirrors
@@ -81,22 +83,31 @@ func New(o Options) (*Kubelet, error) {
 		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Logger: o.Logger, ImageUser: k.runtime.User,
 		Streaming: k.streaming(), Changed: func(key worker.Key) { k.crew.Changed(key) },
 	}
+	if err := k.devicePlugins(); err != nil {
+		return nil, err
+	}
 	if o.Clients != nil {
 		k.drivers = csi.New(csi.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Changed: k.health.tell, Record: k.recorder(), Logger: o.Logger})
-		k.devices, err = devices.New(devices.Options{Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Clients: o.Clients, Logger: o.Logger})
+		k.devices, err = devices.New(devices.Options{
+			Kube: o.Clients.Kube, Node: o.Name, Root: o.Root, Affected: k.syncPods, Clients: o.Clients, Logger: o.Logger,
+		})
 		if err != nil {
 			return nil, err
 		}
 		volumes.Drivers, volumes.Devices = k.drivers, k.devices
-		registry := plugins.New(plugins.Options{Root: o.Root, Logger: o.Logger, Handlers: map[string]plugins.Handler{
-			registration.CSIPlugin: k.drivers, registration.DRAPlugin: k.devices,
-		}})
+		handlers := map[string]plugins.Handler{registration.CSIPlugin: k.drivers, registration.DRAPlugin: k.devices}
+		if k.plugins != nil {
+			volumes.Plugins, handlers[registration.DevicePlugin] = k.plugins, k.plugins
+		}
+		registry := plugins.New(plugins.Options{Root: o.Root, Logger: o.Logger, Handlers: handlers})
 		k.runners = append(k.runners, registry, k.devices)
+	} else if k.plugins != nil {
+		volumes.Plugins = k.plugins
 	}
 	k.furnish = furnish.New(volumes)
 	k.crew = worker.New(worker.Options{
 		Runtime: k.runtime, Images: pacedImages(k.runtime, o.Pulls), Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
-		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Resize: k.resize, Record: k.recorder(), Static: source.Static,
+		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Resize: k.resize, Health: k.deviceHealth, Record: k.recorder(), Static: source.Static,
 		Workers: workers, Logs: o.Logs, Backoff: o.Backoff, Clients: o.Clients, Logger: o.Logger, Terminated: k.countTerminated,
 	})
 	if err := k.listen(); err != nil {

@@ -90,6 +90,7 @@ func (k *Kubelet) facts() node.Facts {
 	if k.server != nil {
 		f.Port = k.server.Port()
 	}
+	k.addDevices(&f)
 	f.Pressure = k.pressed.Conditions()
 	if k.drivers != nil {
 		f.InUse = k.drivers.InUse()

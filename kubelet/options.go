@@ -47,6 +47,9 @@ type Options struct {
 	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods" below Root
 	// by default.
 	Root, Logs string
+	// DevicePlugins is the directory where device plugins register, and PodResources that of the socket where agents ask which devices pods have. Empty
+	// means that there is none.
+	DevicePlugins, PodResources string
 	// Manifests is a file or directory of static pods. ManifestURL serves static pods; requests to it carry ManifestHeader.
 	Manifests      string
 	ManifestURL    string

@@ -37,12 +37,18 @@ type slowRuntime struct {
 	stuck   bool       // the next request hangs until its context ends
 	used    map[string]container.Usage
 	devices map[string][]string // devices of the containers, by name
+	env     map[string]string   // of all containers
 }
 
 // Create implements container.Runtime.
 func (r *slowRuntime) Create(ctx context.Context, sandbox string, spec *container.Spec) (string, error) {
 	r.mu.Lock()
 	r.devices[spec.Container.Name] = spec.Devices
+	for _, v := range spec.Env {
+		if r.env != nil {
+			r.env[v.Name] = v.Value
+		}
+	}
 	r.mu.Unlock()
 	return r.Runtime.Create(ctx, sandbox, spec)
 }

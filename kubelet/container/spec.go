@@ -38,8 +38,12 @@ type Spec struct {
 	// Devices are names of CDI devices, such as "gpu.example.com/gpu=0".
 	Devices []string
 	// Blocks are volumes of raw blocks.
-	Blocks  []Block
-	Sandbox *SandboxSpec
+	Blocks []Block
+	// Nodes are files of devices.
+	Nodes []DeviceNode
+	// Annotations are for the runtime.
+	Annotations map[string]string
+	Sandbox     *SandboxSpec
 	// Target is the container whose process namespace this one shares.
 	Target string
 }
@@ -48,6 +52,11 @@ type Spec struct {
 type Block struct {
 	Container, Host string
 	ReadOnly        bool
+}
+
+// DeviceNode gives a container a device of the node. Permissions are letters: r to read, w to write, m to make more such files.
+type DeviceNode struct {
+	Container, Host, Permissions string
 }
 
 // Variable is one variable of the environment.

@@ -70,6 +70,9 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 	for _, name := range spec.Devices {
 		config.CDIDevices = append(config.CDIDevices, &runtimeapi.CDIDevice{Name: name})
 	}
+	for _, n := range spec.Nodes {
+		config.Devices = append(config.Devices, &runtimeapi.Device{ContainerPath: n.Container, HostPath: n.Host, Permissions: n.Permissions})
+	}
 	for _, b := range spec.Blocks {
 		permissions := "mrw"
 		if b.ReadOnly {

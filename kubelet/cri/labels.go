@@ -46,11 +46,13 @@ func containerAnnotations(spec *container.Spec, log string) map[string]string {
 	if s := spec.Pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		grace = *s
 	}
-	notes := map[string]string{
+	notes := map[string]string{}
+	maps.Copy(notes, spec.Annotations)
+	maps.Copy(notes, map[string]string{
 		annotationGrace: strconv.FormatInt(grace, 10),
 		annotationHash:  strconv.FormatUint(spec.Hash, 16), annotationRestarts: strconv.Itoa(int(spec.Attempt)), annotationImage: spec.Container.Image,
 		annotationLog: log,
-	}
+	})
 	if len(spec.VolumeImages) > 0 {
 		notes[annotationVolumes] = strings.Join(slices.Sorted(maps.Values(spec.VolumeImages)), ",")
 	}

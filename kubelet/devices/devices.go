@@ -20,12 +20,14 @@ import (
 // wipeAfter is how long a driver may be away until its resource slices are deleted.
 const wipeAfter = 30 * time.Second
 
-// Options say which node this is and where things are. All but Logger and Clients are required.
+// Options say which node this is and where things are. Kube, Node and Root are required.
 type Options struct {
 	Kube kubernetes.Interface
 	Node string
 	// Root is the kubelet's directory, where the file is that says what was prepared.
 	Root string
+	// Affected is called with pods when the health of their devices has changed. It must not block. Nil is not called.
+	Affected func(pods []types.UID)
 	// Clients give the loop its logger and metrics.
 	Clients *loop.Clients
 	Logger  *slog.Logger
@@ -39,6 +41,9 @@ type Devices struct {
 	mu      sync.Mutex           // guards drivers
 	drivers map[string][]*driver // by name, in the order in which they registered
 
+	health  healths
+	streams sync.WaitGroup // of drivers that tell the health of their devices
+
 	busy   locks      // by claim; taken before noted
 	noted  sync.Mutex // guards claims, and the file that says the same
 	claims map[types.UID]*claim
@@ -48,6 +53,9 @@ type Devices struct {
 func New(o Options) (*Devices, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Affected == nil {
+		o.Affected = func([]types.UID) {}
 	}
 	d := &Devices{Options: o, drivers: map[string][]*driver{}}
 	var err error

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+	health "k8s.io/kubelet/pkg/apis/dra-health/v1"
+	healthalpha "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 	dravbeta "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -104,7 +106,10 @@ type world struct {
 	who     *identity
 	devices *Devices
 	root    string
+	health  nurse
 	stop    func() // ends the driver
+	// affected are pods whose devices have another health.
+	affected chan []types.UID
 }
 
 // start makes a node and a driver, which has registered.
@@ -115,7 +120,7 @@ func start(t *testing.T, versions ...string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	w := &world{T: t, root: root, kube: fake.NewClientset(), driver: &testDriver{refuse: map[string]string{}}}
+	w := &world{T: t, root: root, kube: fake.NewClientset(), driver: &testDriver{refuse: map[string]string{}}, health: nurse{tell: make(chan *health.DeviceHealth)}, affected: make(chan []types.UID, 10)}
 	w.serve(versions...)
 	if s := w.run(); !s.PluginRegistered {
 		t.Fatal(s.Error)
@@ -139,6 +144,14 @@ func (w *world) serve(versions ...string) {
 	dra.RegisterDRAPluginServer(server, w.driver)
 	dravbeta.RegisterDRAPluginServer(server, dravbeta.V1ServerWrapper{DRAPluginServer: w.driver})
 	registration.RegisterRegistrationServer(server, w.who)
+	for _, version := range versions {
+		switch version {
+		case health.DRAResourceHealthService:
+			health.RegisterDRAResourceHealthServer(server, w.health)
+		case healthalpha.DRAResourceHealthService:
+			healthalpha.RegisterDRAResourceHealthServer(server, health.V1ServerWrapper{Server: w.health})
+		}
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	w.stop = sync.OnceFunc(func() { server.Stop(); <-served })
@@ -149,7 +162,7 @@ func (w *world) serve(versions ...string) {
 func (w *world) run() *registration.RegistrationStatus {
 	w.Helper()
 	var err error
-	if w.devices, err = New(Options{Kube: w.kube, Node: "n", Root: w.root}); err != nil {
+	if w.devices, err = New(Options{Kube: w.kube, Node: "n", Root: w.root, Affected: func(pods []types.UID) { w.affected <- pods }}); err != nil {
 		w.Fatal(err)
 	}
 	registry := plugins.New(plugins.Options{Root: w.root, Handlers: map[string]plugins.Handler{registration.DRAPlugin: w.devices}})

@@ -7,5 +7,6 @@
 // minute are deleted, and those of all drivers when the kubelet starts: drivers publish them again.
 //
 // What may not be assumed: that a driver is called once for each of these (it is called again after each failure), or that the file of
-// this package is that of another kubelet. The health of devices is not told.
+// this package is that of another kubelet. A device whose driver
+// does not tell its health, or has not done so for a while, has an unknown one.
 package devices

@@ -28,11 +28,20 @@ type driver struct {
 	dra.DRAPluginClient
 	name, endpoint string
 	connection     *grpc.ClientConn
+	life           context.Context // ends when the driver goes
+	end            context.CancelFunc
+}
+
+// close ends the connection to a driver.
+func (x *driver) close() {
+	x.end()
+	x.connection.Close()
 }
 
 // Accept takes a driver that speaks a version that this kubelet speaks too.
 func (d *Devices) Accept(_ context.Context, p plugins.Plugin) error {
 	x := &driver{name: p.Name, endpoint: p.Endpoint}
+	x.life, x.end = context.WithCancel(context.Background())
 	var err error
 	if x.connection, err = plugins.Dial(p.Endpoint, grpc.WithStatsHandler(line{d, p.Name}), grpc.WithIdleTimeout(0)); err != nil {
 		return err
@@ -45,6 +54,9 @@ func (d *Devices) Accept(_ context.Context, p plugins.Plugin) error {
 	default:
 		return errors.Join(fmt.Errorf("none of the versions %q of driver %s is supported, which are %q", p.Versions, p.Name,
 			[]string{dra.DRAPluginService, dravbeta.DRAPluginService}), x.connection.Close())
+	}
+	if c := healthClient(p.Versions, x.connection); c != nil {
+		d.streams.Go(func() { d.followHealth(x, c) })
 	}
 	d.mu.Lock()
 	d.drivers[p.Name] = append(d.drivers[p.Name], x)
@@ -62,7 +74,7 @@ func (d *Devices) Drop(_ context.Context, p plugins.Plugin) {
 		if x.endpoint != p.Endpoint {
 			return false
 		}
-		x.connection.Close()
+		x.close()
 		return true
 	})
 	if len(d.drivers[p.Name]) == 0 {
@@ -74,12 +86,13 @@ func (d *Devices) Drop(_ context.Context, p plugins.Plugin) {
 // Close ends the connections to all drivers.
 func (d *Devices) Close() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, all := range d.drivers {
 		for _, x := range all {
-			x.connection.Close()
+			x.close()
 		}
 	}
+	d.mu.Unlock()
+	d.streams.Wait()
 }
 
 // find is a driver by its name: the instance that registered last of those that are connected, or else of all.

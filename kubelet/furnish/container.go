@@ -52,6 +52,11 @@ func (f *Furnisher) Furnish(ctx context.Context, spec *container.Spec, ips []str
 	if f.Devices != nil {
 		spec.Devices = f.Devices.Of(pod, c)
 	}
+	if f.Plugins != nil {
+		if err := f.Plugins.Furnish(ctx, spec); err != nil {
+			return err
+		}
+	}
 	return errors.Join(f.hosts(spec, ips), f.messageFile(spec))
 }
 

@@ -45,6 +45,8 @@ type Options struct {
 	Drivers Drivers
 	// Devices give containers the devices of resource claims. Nil has none.
 	Devices Devices
+	// Plugins give containers the devices of device plugins. Nil has none.
+	Plugins Plugins
 	// Changed hears of pods whose config maps or secrets have changed. Nil hears nothing.
 	Changed func(worker.Key)
 	Logger  *slog.Logger
@@ -63,6 +65,12 @@ type Devices interface {
 	// Of are the names of the CDI devices that a container gets.
 	Of(pod *corev1.Pod, c *corev1.Container) []string
 	Release(ctx context.Context, uid string) error
+}
+
+// Plugins add what a container gets from device plugins, and take a pod's devices back.
+type Plugins interface {
+	Furnish(ctx context.Context, spec *container.Spec) error
+	Release(pod types.UID) error
 }
 
 // Furnisher furnishes the pods of one node. It is a loop.Runner.
@@ -127,6 +135,11 @@ func (f *Furnisher) Release(ctx context.Context, _ worker.Key, uid string) error
 	directory := f.podDirectory(uid)
 	if f.Devices != nil {
 		if err := f.Devices.Release(ctx, uid); err != nil {
+			return err
+		}
+	}
+	if f.Plugins != nil {
+		if err := f.Plugins.Release(types.UID(uid)); err != nil {
 			return err
 		}
 	}

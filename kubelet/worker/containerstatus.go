@@ -54,6 +54,9 @@ func (t *syncTask) containerStatus(c *corev1.Container, before *corev1.Container
 			s.Resources = &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
 		}
 	}
+	if t.crew.Health != nil && !initial {
+		s.AllocatedResourcesStatus = t.crew.Health(t.pod, c)
+	}
 	run := t.state.Container(c.Name)
 	if run == nil {
 		t.absent(c, &s, before, initial)

@@ -37,6 +37,8 @@ type Options struct {
 	Resize func(*corev1.Pod) *Rejection
 	// Furnish prepares volumes and environments. Nil prepares nothing.
 	Furnish Furnisher
+	// Health returns the health of the devices that a container has. Nil knows of none.
+	Health func(pod *corev1.Pod, c *corev1.Container) []corev1.ResourceStatus
 	// Record records events. Nil drops them.
 	Record loop.Recorder
 	// Workers is how many pods are synced at the same time: 64 by default.
