@@ -138,7 +138,9 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 		return nil, fmt.Errorf("find the node's name: %w", err)
 	}
 	name = strings.ToLower(name)
-	o := kubelet.Options{Name: name, Clients: clients.As("kubelet"), Socket: c.options.Runtime, Root: c.options.KubeletRoot, Server: c.access(), Logger: c.options.Logger}
+	o := kubelet.Options{
+		Name: name, Clients: clients.As("kubelet"), Socket: c.options.Runtime, Root: c.options.KubeletRoot, ServeDevices: true, Server: c.access(), Logger: c.options.Logger,
+	}
 	if o.Root == "" && c.options.Data != "" {
 		o.Root = filepath.Join(c.options.Data, "kubelet")
 	}

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,23 +19,21 @@ import (
 	"github.com/millrace/millrace/kubelet/worker"
 )
 
-// devicePlugins sets up the directories of device plugins and of those who ask for pods' devices.
-func (k *Kubelet) devicePlugins() (err error) {
+// serveDevices sets up what device plugins need, and those who ask for pods' devices.
+func (k *Kubelet) serveDevices() (err error) {
 	o := &k.options
-	if o.DevicePlugins != "" {
-		k.plugins, err = deviceplugin.New(deviceplugin.Options{
-			Directory: o.DevicePlugins, Changed: k.health.tell, Affected: k.syncPods, Logger: o.Logger,
-		})
-		if err != nil {
-			return err
-		}
-		k.runners = append(k.runners, k.plugins)
+	if !o.ServeDevices {
+		return nil
 	}
-	if o.PodResources != "" {
-		k.runners = append(k.runners, podresources.New(podresources.Options{
-			Directory: o.PodResources, Pods: k.activePods, Devices: podDevices{k}, Logger: o.Logger,
-		}))
+	k.plugins, err = deviceplugin.New(deviceplugin.Options{
+		Directory: filepath.Join(o.Root, "device-plugins"), Changed: k.health.tell, Affected: k.syncPods, Logger: o.Logger,
+	})
+	if err != nil {
+		return err
 	}
+	k.runners = append(k.runners, k.plugins, podresources.New(podresources.Options{
+		Directory: filepath.Join(o.Root, "pod-resources"), Pods: k.activePods, Devices: podDevices{k}, Logger: o.Logger,
+	}))
 	return nil
 }
 

@@ -83,7 +83,7 @@ func New(o Options) (*Kubelet, error) {
 		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Logger: o.Logger, ImageUser: k.runtime.User,
 		Streaming: k.streaming(), Changed: func(key worker.Key) { k.crew.Changed(key) },
 	}
-	if err := k.devicePlugins(); err != nil {
+	if err := k.serveDevices(); err != nil {
 		return nil, err
 	}
 	if o.Clients != nil {

@@ -47,9 +47,8 @@ type Options struct {
 	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods" below Root
 	// by default.
 	Root, Logs string
-	// DevicePlugins is the directory where device plugins register, and PodResources that of the socket where agents ask which devices pods have. Empty
-	// means that there is none.
-	DevicePlugins, PodResources string
+	// ServeDevices lets device plugins register in the directory device-plugins below Root, and agents ask in pod-resources which devices pods have.
+	ServeDevices bool
 	// Manifests is a file or directory of static pods. ManifestURL serves static pods; requests to it carry ManifestHeader.
 	Manifests      string
 	ManifestURL    string

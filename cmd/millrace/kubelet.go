@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -265,7 +264,7 @@ func (f *kubeletFlags) alone(ctx context.Context, fl *pflag.FlagSet) error {
 func (f *kubeletFlags) options() (kubelet.Options, error) {
 	o := kubelet.Options{
 		Name: f.name, Socket: f.runtime, Root: f.root, Logs: f.inFile.podLogs,
-		DevicePlugins: filepath.Join(f.root, "device-plugins"), PodResources: filepath.Join(f.root, "pod-resources"), Manifests: f.manifests, ManifestURL: f.manifestURL,
+		ServeDevices: true, Manifests: f.manifests, ManifestURL: f.manifestURL,
 		ManifestHeader: http.Header(f.manifestHeaders), SourceEvery: f.fileEvery, URLEvery: f.urlEvery, Labels: f.labels,
 		ProviderID: f.providerID, NoRegister: !f.register, StatusEvery: f.statusEvery, LeaseFor: f.inFile.lease, LeaseEvery: f.inFile.lease / 4,
 		Pulls: f.pulls, Backoff: worker.Backoff{Max: f.inFile.restartAfter},

@@ -526,6 +526,34 @@ func TestAFileSystemGrowsWithItsVolume(t *testing.T) {
 	}
 }
 
+// TestAVolumeThatAnotherNodeHasExpandedGrowsHereToo: the claim says that it is done, but each node has a file system of its own.
+func TestAVolumeThatAnotherNodeHasExpandedGrowsHereToo(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	claim, pv := w.growing()
+	claim.Status.AllocatedResourceStatuses = nil // the volume has not grown yet
+	before := pv.Spec.Capacity.DeepCopy()
+	pv.Spec.Capacity[corev1.ResourceStorage] = claim.Status.Capacity[corev1.ResourceStorage]
+	use := func(name, want string) {
+		t.Helper()
+		if _, err := w.drivers.Persistent(t.Context(), pod(name), claim, pv, false); err != nil {
+			t.Fatal(err)
+		}
+		w.called(want)
+	}
+	use("1", "stage:h publish:h")
+	pv.Spec.Capacity = before
+	use("1", "") // the resizer or another node is at it
+	claim.Status.Capacity = before
+	use("1", "expand:h")
+	use("1", "")
+	use("2", "stage:h publish:h")
+	if err := w.drivers.Release(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	use("2", "unpublish:h")
+}
+
 func TestADriverThatIsNotThereIsTold(t *testing.T) {
 	w := start(t)
 	claim, pv := volume()

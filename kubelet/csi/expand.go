@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -14,13 +15,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// expand has the driver make the file system as large as its volume has become, and says in the claim what came of it. The resizer of the driver marks
-// the claim when that is to be done.
+// expand has the driver make the file system as large as its volume has become. The resizer of the driver marks the claim when that is to be done, and the
+// first node that does it says in the claim that it is done. Other nodes that have the volume find that the claim has grown since they expanded it last.
 func (m *mount) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
-	large, has := pv.Spec.Capacity[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
-	if m.readOnly || large.Cmp(has) <= 0 || !pendingOnNode(claim) || !m.driver.can[csipb.NodeServiceCapability_RPC_EXPAND_VOLUME] {
+	if m.readOnly || !m.driver.can[csipb.NodeServiceCapability_RPC_EXPAND_VOLUME] {
 		return nil
 	}
+	defer m.volumes.lock(m.volume())()
+	large, has := pv.Spec.Capacity[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+	here := m.sizes.of(m.volume(), has)
+	var err error
+	switch {
+	case large.Cmp(has) > 0 && pendingOnNode(claim):
+		err = m.expandFirst(ctx, claim, pv, large)
+	case large.Cmp(here) > 0 && large.Cmp(has) <= 0 && claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == "":
+		if err = m.callExpand(ctx, pv, large); err != nil {
+			err = fmt.Errorf("expand volume %s: %w", m.record.Name, err)
+			m.Record.Eventf(m.pod, corev1.EventTypeWarning, "VolumeResizeFailed", "NodeExpandVolume failed for volume %q: %v", m.record.Name, err)
+			return err
+		}
+		m.expanded(claim, pv)
+	default:
+		return nil
+	}
+	if err == nil {
+		m.sizes.set(m.volume(), large)
+	}
+	return err
+}
+
+// volume is the name of a volume among those of all drivers.
+func (m *mount) volume() string { return m.record.volume() }
+
+// expanded tells that the file system of a volume has grown.
+func (m *mount) expanded(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	m.Record.Eventf(m.pod, corev1.EventTypeNormal, "FileSystemResizeSuccessful", "MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, m.Node)
+	m.Record.Eventf(claim, corev1.EventTypeNormal, "FileSystemResizeSuccessful", "MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, m.Node)
+}
+
+// expandFirst expands a volume, and says in its claim what came of it.
+func (m *mount) expandFirst(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, large resource.Quantity) error {
 	claim, err := m.mark(ctx, claim, func(s *corev1.PersistentVolumeClaimStatus) {
 		s.AllocatedResourceStatuses[corev1.ResourceStorage] = corev1.PersistentVolumeClaimNodeResizeInProgress
 	})
@@ -30,8 +64,7 @@ func (m *mount) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	if err := m.callExpand(ctx, pv, large); err != nil {
 		return m.notExpanded(ctx, claim, large, err)
 	}
-	m.Record.Eventf(m.pod, corev1.EventTypeNormal, "FileSystemResizeSuccessful", "MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, m.Node)
-	m.Record.Eventf(claim, corev1.EventTypeNormal, "FileSystemResizeSuccessful", "MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, m.Node)
+	m.expanded(claim, pv)
 	_, err = m.mark(ctx, claim, func(s *corev1.PersistentVolumeClaimStatus) {
 		if s.Capacity == nil {
 			s.Capacity = corev1.ResourceList{}
@@ -126,4 +159,36 @@ func (m *mount) mark(ctx context.Context, claim *corev1.PersistentVolumeClaim, c
 		return nil, fmt.Errorf("say in claim %s/%s how far its expansion is: %w", claim.Namespace, claim.Name, err)
 	}
 	return written, nil
+}
+
+// sizes are what this node knows of how large its volumes' file systems are, by volume.
+type sizes struct {
+	mu  sync.Mutex
+	all map[string]resource.Quantity // guarded by mu
+}
+
+// of returns a size. The first question about a volume sets it: whoever mounts a volume finds it as large as its claim has it.
+func (s *sizes) of(volume string, first resource.Quantity) resource.Quantity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q, ok := s.all[volume]; ok {
+		return q
+	}
+	if s.all == nil {
+		s.all = map[string]resource.Quantity{}
+	}
+	s.all[volume] = first
+	return first
+}
+
+func (s *sizes) set(volume string, q resource.Quantity) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[volume] = q
+}
+
+func (s *sizes) forget(volume string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, volume)
 }

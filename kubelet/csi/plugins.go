@@ -42,6 +42,7 @@ type Drivers struct {
 
 	volumes locks // by driver and handle
 	used    usages
+	sizes   sizes
 }
 
 // driver is a driver that has registered.

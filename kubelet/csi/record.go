@@ -33,6 +33,9 @@ type record struct {
 	Attached bool `json:"attached,omitempty"`
 }
 
+// volume is the volume's name among those of all drivers.
+func (r *record) volume() string { return r.Driver + "/" + r.Handle }
+
 func (r *record) inline() bool { return r.Mode == string(storagev1.VolumeLifecycleEphemeral) }
 
 const recordName = "vol_data.json"

@@ -29,7 +29,7 @@ func (d *Drivers) Release(ctx context.Context, uid string) error {
 
 // unpublish undoes what was done for one pod, and, if it was the last one, for the node.
 func (d *Drivers) unpublish(ctx context.Context, directory string, r *record) error {
-	defer d.volumes.lock(r.Driver + "/" + r.Handle)()
+	defer d.volumes.lock(r.volume())()
 	x, err := d.find(r.Driver)
 	if err != nil {
 		return fmt.Errorf("take volume %s from a pod: %w", r.Name, err)
@@ -41,8 +41,15 @@ func (d *Drivers) unpublish(ctx context.Context, directory string, r *record) er
 	if err := removeEmpty(target, filepath.Join(directory, "published")); err != nil {
 		return fmt.Errorf("remove the directory of volume %s: %w", r.Name, err)
 	}
-	if err := d.unstage(ctx, x, directory, r); err != nil {
+	last, err := d.last(directory, r)
+	if err != nil {
 		return err
+	}
+	if last {
+		if err := d.unstage(ctx, x, r); err != nil {
+			return err
+		}
+		d.sizes.forget(r.volume())
 	}
 	if err := removeEmpty(filepath.Join(directory, recordName), directory); err != nil {
 		return fmt.Errorf("remove the directory of volume %s: %w", r.Name, err)
@@ -60,23 +67,28 @@ func removeEmpty(paths ...string) error {
 	return nil
 }
 
-// unstage has a volume unstaged if no other pod of the node has it.
-func (d *Drivers) unstage(ctx context.Context, x *driver, directory string, r *record) error {
+// last reports whether no other pod of the node has a volume.
+func (d *Drivers) last(directory string, r *record) (bool, error) {
+	all, err := d.records("*")
+	if err != nil {
+		return false, err
+	}
+	for other, o := range all {
+		if other != directory && o.volume() == r.volume() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// unstage has a volume unstaged that no pod of the node has.
+func (d *Drivers) unstage(ctx context.Context, x *driver, r *record) error {
 	if !x.can[csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
 		return nil
 	}
 	path, _ := d.staging(r)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil // it was never staged
-	}
-	all, err := d.records("*")
-	if err != nil {
-		return err
-	}
-	for other, o := range all {
-		if other != directory && o.Driver == r.Driver && o.Handle == r.Handle {
-			return nil
-		}
 	}
 	if _, err := x.node.NodeUnstageVolume(ctx, &csipb.NodeUnstageVolumeRequest{VolumeId: r.Handle, StagingTargetPath: path}); err != nil {
 		return fmt.Errorf("unstage volume %s: %w", r.Name, err)

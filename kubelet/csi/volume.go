@@ -78,7 +78,7 @@ func (m *mount) inline() bool { return m.record.inline() }
 func (m *mount) do(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	defer m.volumes.lock(m.record.Driver + "/" + m.record.Handle)()
+	defer m.volumes.lock(m.volume())()
 	done, target := filepath.Join(m.directory, "published"), m.target(m.directory, &m.record)
 	republish := false
 	var err error
