@@ -100,7 +100,7 @@ func New(o Options) (*Kubelet, error) {
 			volumes.Plugins, handlers[registration.DevicePlugin] = k.plugins, k.plugins
 		}
 		registry := plugins.New(plugins.Options{Root: o.Root, Logger: o.Logger, Handlers: handlers})
-		k.runners = append(k.runners, registry, k.devices)
+		k.runners = append(k.runners, registry, k.drivers, k.devices)
 	} else if k.plugins != nil {
 		volumes.Plugins = k.plugins
 	}

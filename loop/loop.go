@@ -41,6 +41,7 @@ type Loop struct {
 	once   sync.Once
 	queue  *queue.Queue[Key]
 	writes Writes // the writes of Writers, by key
+	warned warnings
 }
 
 // Add schedules a Sync of key.

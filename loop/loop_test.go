@@ -205,8 +205,8 @@ func TestErrorsAreLoggedAndRetriedWithGrowingDelays(t *testing.T) {
 	if want := []time.Duration{0, 5e6, 15e6, 35e6}; !slices.Equal(at, want) {
 		t.Errorf("called at %v, want %v", at, want)
 	}
-	if n := strings.Count(log, "level=WARN msg=\"sync failed\""); n != 3 || strings.Contains(log, "level=ERROR") {
-		t.Errorf("%d warnings logged, want 3, and no error:\n%s", n, log)
+	if n := strings.Count(log, "level=WARN msg=\"sync failed\""); n != 1 || strings.Contains(log, "level=ERROR") {
+		t.Errorf("%d warnings logged, want one for the key, and no error:\n%s", n, log)
 	}
 }
 
@@ -218,6 +218,67 @@ func TestAPersistentFailureIsLoggedAsAnError(t *testing.T) {
 	_, log := outcomes(t, errs...)
 	if n := strings.Count(log, "level=ERROR msg=\"sync failed\""); n != 2 {
 		t.Errorf("%d errors logged, want 2:\n%s", n, log)
+	}
+}
+
+func TestAKeyThatFailsAgainAfterASuccessIsWarnedOfAgain(t *testing.T) {
+	oops := errors.New("oops")
+	var buffer bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		l := &loop.Loop{
+			Name: "test", Clients: &loop.Clients{Log: slog.New(slog.NewTextHandler(&buffer, nil))}, Start: []loop.Key{{Name: "key"}},
+			Sync: func(context.Context, loop.Key) (loop.Result, error) {
+				if calls++; calls == 3 {
+					return loop.Result{After: time.Second}, nil
+				}
+				if calls > 5 {
+					return loop.Result{}, nil
+				}
+				return loop.Result{}, oops
+			},
+		}
+		stop := background(t, l)
+		time.Sleep(time.Hour)
+		stop()
+	})
+	if n := strings.Count(buffer.String(), "level=WARN msg=\"sync failed\""); n != 2 {
+		t.Errorf("%d warnings logged, want one for each series of failures:\n%s", n, &buffer)
+	}
+}
+
+func TestManyFailuresInAShortTimeAreNoErrorYet(t *testing.T) {
+	var buffer bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		l := &loop.Loop{
+			Name: "test", Clients: &loop.Clients{Log: slog.New(slog.NewTextHandler(&buffer, nil))},
+			Sync: func(context.Context, loop.Key) (loop.Result, error) {
+				return loop.Result{}, errors.New("exceeded quota")
+			},
+		}
+		stop := background(t, l)
+		for range 30 { // the key is woken by other changes as well
+			l.Add(loop.Key{Name: "key"})
+			time.Sleep(10 * time.Millisecond)
+		}
+		stop()
+	})
+	if log := buffer.String(); strings.Count(log, "level=WARN") != 1 || strings.Contains(log, "level=ERROR") {
+		t.Errorf("want one warning, and no error:\n%s", log)
+	}
+}
+
+func TestAFailureInsideTheServerIsLoggedOnlyIfItGoesOn(t *testing.T) {
+	inside := apierrors.NewInternalError(errors.New("failed calling webhook"))
+	if at, log := outcomes(t, inside, inside); len(at) != 3 || strings.Contains(log, "sync failed") {
+		t.Errorf("called at %v with log %q", at, log)
+	}
+	errs := make([]error, 11)
+	for i := range errs {
+		errs[i] = inside
+	}
+	if _, log := outcomes(t, errs...); strings.Count(log, "level=ERROR") != 1 {
+		t.Errorf("want one error:\n%s", log)
 	}
 }
 

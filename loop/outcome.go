@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,14 @@ func Terminal(err error) error { return queue.Terminal(err) }
 
 // sync is the queue's work function: what it returns is retried.
 func (l *Loop) sync(ctx context.Context, key Key) error {
+	err := l.attempt(ctx, key)
+	if err == nil {
+		l.warned.forget(key)
+	}
+	return err
+}
+
+func (l *Loop) attempt(ctx context.Context, key Key) error {
 	err := l.writes.Settled(ctx, key)
 	var result Result
 	if err == nil {
@@ -48,23 +57,32 @@ func (l *Loop) sync(ctx context.Context, key Key) error {
 	}
 }
 
-// persistent is how many failures of a key in a row are logged as an error: by then it has been retried for some seconds.
-const persistent = 10
+// A key's failures in a row are an error when there were persistent of them and they go on for lasting. The number alone says little: a key that other
+// changes wake fails often in a short time.
+const (
+	persistent = 10
+	lasting    = 5 * time.Second
+)
 
 // settling is how many failures of a key in a row may have their reason in a cache that is behind.
 const settling = 3
 
 // report logs an error. Level Error means that an administrator should look: retrying does not help, or has not helped for a
-// while. The first retries are warnings, and what belongs to normal operation is logged at level Debug.
+// while. Before that there is one warning for a key that fails, and what belongs to normal operation is logged at level Debug.
 func (l *Loop) report(ctx context.Context, key Key, err error) {
-	level := slog.LevelWarn
+	level := slog.LevelDebug
+	times, lasted := l.keys().Failing(key)
 	switch {
 	case isNormal(err):
-		level = slog.LevelDebug
-	case queue.IsTerminal(err), l.keys().NumRequeues(key) >= persistent:
+	case queue.IsTerminal(err):
+		l.warned.forget(key) // it is not retried
 		level = slog.LevelError
-	case apierrors.IsNotFound(err) && l.keys().NumRequeues(key) < settling: // the cache did not show yet that something is gone
-		level = slog.LevelDebug
+	case times >= persistent && lasted >= lasting:
+		level = slog.LevelError
+	case apierrors.IsInternalError(err): // the server logs each of these, with the reason
+	case apierrors.IsNotFound(err) && times < settling: // the cache did not show yet that something is gone
+	case l.warned.first(key):
+		level = slog.LevelWarn
 	}
 	l.log().Log(ctx, level, "sync failed", "loop", l.Name, "key", key.String(),
 		"retried", !queue.IsTerminal(err), "err", err)
@@ -80,4 +98,30 @@ func isNormal(err error) bool {
 // inTerminatingNamespace reports whether a request was refused because the namespace is being deleted. It is not retried.
 func inTerminatingNamespace(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// warnings are the keys that fail and of which a warning has been logged.
+type warnings struct {
+	mu   sync.Mutex // guards keys
+	keys map[Key]struct{}
+}
+
+// first reports whether no warning of the key was logged since it last succeeded.
+func (w *warnings) first(key Key) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, logged := w.keys[key]; logged {
+		return false
+	}
+	if w.keys == nil {
+		w.keys = map[Key]struct{}{}
+	}
+	w.keys[key] = struct{}{}
+	return true
+}
+
+func (w *warnings) forget(key Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.keys, key)
 }

@@ -28,6 +28,9 @@ func (q *Queue[K]) AddRateLimited(key K) {
 	}
 	e := q.entryLocked(key)
 	delay := q.backoff(e.failures)
+	if e.failures == 0 {
+		e.failing = q.now()
+	}
 	e.failures++
 	q.counters.Retried()
 	// If an earlier retry is already waiting, this one is not needed and must not use a token.
@@ -48,6 +51,16 @@ func (q *Queue[K]) NumRequeues(key K) int {
 		return e.failures
 	}
 	return 0
+}
+
+// Failing is the number of failures of key since the last Forget, and how long ago the first of them was.
+func (q *Queue[K]) Failing(key K) (times int, lasted time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil && e.failures > 0 {
+		return e.failures, time.Duration(q.now() - e.failing)
+	}
+	return 0, 0
 }
 
 // Forget ends a series of failures: the next one counts as the first. It cancels no pending request.

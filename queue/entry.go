@@ -4,6 +4,7 @@ package queue
 type entry[K comparable] struct {
 	key      K
 	failures int
+	failing  int64 // when the first of the failures was
 
 	ready   int // position in the line: in its run or its heap
 	inRun   bool

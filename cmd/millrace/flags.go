@@ -56,7 +56,7 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("--logging-format %q is neither text nor json", l.format)
 	}
-	klog.SetSlogLogger(log) // Kubernetes' libraries log through klog
+	klog.SetSlogLogger(slog.New(libraryHandler{log.Handler()})) // Kubernetes' libraries log through klog
 	return log, nil
 }
 

@@ -4,7 +4,7 @@
 // Guarantees: eventually the status of a quota has the limits of its spec, and the usage of each resource whose kind discovery
 // shows. A count that is higher than the status is written at once. A lower one is written only when nothing was charged to the
 // quota for a moment: admission charges before it stores, so a charge may be in the status before its object is in any cache. A
-// kind is watched from when the first quota names it, so a cluster without quotas pays nothing.
+// kind is watched from when the first quota names it, so a cluster without quotas pays nothing, until its definition is deleted.
 package resourcequota
 
 import (

@@ -3,6 +3,7 @@ package resourcequota
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -119,7 +120,12 @@ func (r *controller) findLocked(wanted schema.GroupResource) (*kinds.Kind, error
 
 // wake wakes the quotas of a namespace that count a kind.
 func (r *controller) wake(kind schema.GroupResource, namespace string) {
-	for q := range r.quotas.ListNamespace(namespace) {
+	r.wakeThose(kind, r.quotas.ListNamespace(namespace))
+}
+
+// wakeThose wakes those of some quotas that count a kind.
+func (r *controller) wakeThose(kind schema.GroupResource, quotas iter.Seq[*corev1.ResourceQuota]) {
+	for q := range quotas {
 		for name := range q.Spec.Hard {
 			if kindOf(name) == kind {
 				r.loop.AddAfter(loop.Key{Namespace: q.Namespace, Name: q.Name}, gather)

@@ -1,7 +1,9 @@
 package resourcequota_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -13,6 +15,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/millrace/millrace/controllers/internal/looptest"
 	"github.com/millrace/millrace/controllers/resourcequota"
@@ -195,6 +200,58 @@ func TestKindsThatAreAddedLaterAreCounted(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.want("q", list("configmaps", "0", "count/networkpolicies.networking.k8s.io", "0"))
 	})
+}
+
+func TestAKindThatIsDeletedIsNoTroubleAndIsCountedAgainWhenItComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := millracetest.API(t)
+		server := looptest.New(t, config)
+		c := &cluster{t, server, server.Clients()}
+		var log bytes.Buffer
+		c.clients.Log = slog.New(slog.NewTextHandler(&log, nil))
+		stop := looptest.Start(t, c.clients, resourcequota.Entry)
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+		widgets := client.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).Namespace("default")
+		widget := func(name string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}}}
+		}
+		must(definitions.Create(t.Context(), definition(), metav1.CreateOptions{}))(t)
+		must(widgets.Create(t.Context(), widget("a"), metav1.CreateOptions{}))(t)
+		c.quota("q", list("count/widgets.example.com", "5"))
+		settle()
+		c.want("q", list("count/widgets.example.com", "1"))
+		if err := definitions.Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		c.want("q", list())
+		must(definitions.Create(t.Context(), definition(), metav1.CreateOptions{}))(t)
+		must(widgets.Create(t.Context(), widget("b"), metav1.CreateOptions{}))(t)
+		must(widgets.Create(t.Context(), widget("c"), metav1.CreateOptions{}))(t)
+		time.Sleep(time.Minute)
+		c.want("q", list("count/widgets.example.com", "2"))
+		stop()
+		if strings.Contains(log.String(), "level=WARN") {
+			t.Errorf("a definition that is deleted is logged as trouble:\n%s", &log)
+		}
+	})
+}
+
+func definition() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "widgets.example.com"},
+		"spec": map[string]any{
+			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+			}},
+		},
+	}}
 }
 
 // Loops crash at any write, watches are cut, delayed or expired: in the end the quotas have the right usage.

@@ -1,7 +1,12 @@
 package resourcequota
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/watchlist"
@@ -17,8 +22,11 @@ type share struct {
 	Scoped any
 }
 
-// counter watches the objects of one kind.
-type counter struct{ shares *informer.Shared[share] }
+// counter watches the objects of one kind, until the kind is gone.
+type counter struct {
+	shares *informer.Shared[share]
+	stop   context.CancelFunc
+}
 
 // counter returns the counter of a kind, and makes it if needed. It returns nil if there is no such kind.
 func (r *controller) counter(kind schema.GroupResource) (*counter, error) {
@@ -31,10 +39,13 @@ func (r *controller) counter(kind schema.GroupResource) (*counter, error) {
 	if found == nil || err != nil {
 		return nil, err
 	}
-	c := &counter{r.follow(kind, found.Resource)}
+	c := &counter{}
+	c.shares = r.follow(kind, found.Resource, func(err error) { r.failed(kind, c, err) })
 	c.shares.Handle(informer.Handler[share]{Name: name, Changed: func(key informer.Key) { r.wake(kind, key.Namespace) }})
-	life := r.life
+	var life context.Context
+	life, c.stop = context.WithCancel(r.life)
 	r.running.Go(func() {
+		defer c.stop()
 		if err := c.shares.Run(life); err != nil {
 			r.log.WarnContext(life, "counting stopped", "kind", kind.String(), "err", err)
 		}
@@ -43,9 +54,30 @@ func (r *controller) counter(kind schema.GroupResource) (*counter, error) {
 	return c, nil
 }
 
-func (r *controller) follow(kind schema.GroupResource, resource schema.GroupVersionResource) *informer.Shared[share] {
+// failed hears of an error of a counter. If the kind is gone, which is normal, the counter ends: another one begins if the kind comes back.
+func (r *controller) failed(kind schema.GroupResource, c *counter, err error) {
+	level := slog.LevelWarn
+	if apierrors.IsNotFound(err) || errors.Is(err, informer.ErrEmptyWatch) {
+		level = slog.LevelDebug
+	}
+	r.log.Log(context.Background(), level, "a kind of a quota cannot be counted", "kind", kind.String(), "err", err)
+	if !apierrors.IsNotFound(err) {
+		return
+	}
+	c.stop()
+	r.mu.Lock()
+	if r.counters[kind] == c {
+		delete(r.counters, kind)
+	}
+	r.catalogue = nil // it may still show the kind
+	r.mu.Unlock()
+	r.wakeThose(kind, r.quotas.List())
+}
+
+// follow makes the informer of a kind. Its errors go to failed.
+func (r *controller) follow(kind schema.GroupResource, resource schema.GroupVersionResource, failed func(error)) *informer.Shared[share] {
 	options := informer.Options[share]{
-		Name: "quota/" + kind.Resource, Logger: r.log, DropManagedFields: true,
+		Name: "quota/" + kind.Resource, OnError: failed, DropManagedFields: true,
 		DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(r.kube),
 	}
 	switch kind {

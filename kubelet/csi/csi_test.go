@@ -28,6 +28,7 @@ import (
 
 	"github.com/millrace/millrace/kubelet/csi"
 	"github.com/millrace/millrace/kubelet/plugins"
+	"github.com/millrace/millrace/loop"
 )
 
 const driverName = "disks.example.com"
@@ -44,7 +45,10 @@ type plugin struct {
 	secrets map[string]string
 	refuse  error // of unpublishing
 	broken  error // of staging
-	status  chan *registration.RegistrationStatus
+	keeps   error // of unstaging
+
+	unstaged chan struct{} // has a buffer of one
+	status   chan *registration.RegistrationStatus
 }
 
 func (p *plugin) note(call string) {
@@ -94,7 +98,13 @@ func (p *plugin) NodeStageVolume(_ context.Context, r *csipb.NodeStageVolumeRequ
 
 func (p *plugin) NodeUnstageVolume(_ context.Context, r *csipb.NodeUnstageVolumeRequest) (*csipb.NodeUnstageVolumeResponse, error) {
 	p.note("unstage:" + r.VolumeId)
-	return &csipb.NodeUnstageVolumeResponse{}, nil
+	select {
+	case p.unstaged <- struct{}{}:
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &csipb.NodeUnstageVolumeResponse{}, p.keeps
 }
 
 func (p *plugin) NodePublishVolume(_ context.Context, r *csipb.NodePublishVolumeRequest) (*csipb.NodePublishVolumeResponse, error) {
@@ -149,6 +159,8 @@ type world struct {
 	plugin  *plugin
 	drivers *csi.Drivers
 	root    string
+	changed chan struct{} // has a buffer of one
+	stop    func()        // ends the drivers
 }
 
 // start makes a node, and waits until its driver has registered.
@@ -159,8 +171,8 @@ func start(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	w := &world{T: t, root: root, kube: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}})}
-	w.plugin = &plugin{socket: filepath.Join(root, "plugins_registry", "disks.sock"), status: make(chan *registration.RegistrationStatus, 1)}
+	w := &world{T: t, root: root, changed: make(chan struct{}, 1), kube: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}})}
+	w.plugin = &plugin{socket: filepath.Join(root, "plugins_registry", "disks.sock"), status: make(chan *registration.RegistrationStatus, 1), unstaged: make(chan struct{}, 1)}
 	if err := os.MkdirAll(filepath.Dir(w.plugin.socket), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -179,19 +191,24 @@ func start(t *testing.T) *world {
 }
 
 // run runs the drivers of the node, as a kubelet that begins.
-func (w *world) run() (stop func()) {
+func (w *world) run() {
 	w.Helper()
-	w.drivers = csi.New(csi.Options{Kube: w.kube, Node: "n", Root: w.root})
+	changed := func() {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+	w.drivers = csi.New(csi.Options{Kube: w.kube, Node: "n", Root: w.root, Changed: changed})
 	registry := plugins.New(plugins.Options{Root: w.root, Handlers: map[string]plugins.Handler{registration.CSIPlugin: w.drivers}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- registry.Run(ctx) }()
-	stop = sync.OnceFunc(func() { cancel(); <-done })
-	w.Cleanup(stop)
+	go func() { done <- loop.Join(registry, w.drivers).Run(ctx) }()
+	w.stop = sync.OnceFunc(func() { cancel(); <-done })
+	w.Cleanup(w.stop)
 	if s := <-w.plugin.status; !s.PluginRegistered {
 		w.Fatal(s.Error)
 	}
-	return stop
 }
 
 func pod(uid string) *corev1.Pod {
@@ -240,6 +257,33 @@ func (w *world) release(uid, want string) {
 	w.called(want)
 }
 
+// releaseAll takes its volumes from the last pod of the node that has them, and waits until nothing is staged.
+func (w *world) releaseAll(uid, want string) {
+	w.Helper()
+	if err := w.drivers.Release(w.Context(), uid); err != nil {
+		w.Fatal(err)
+	}
+	w.awaitUnstaged()
+	w.called(want)
+}
+
+func (w *world) awaitUnstaged() {
+	w.Helper()
+	plugins := filepath.Join(w.root, "plugins/kubernetes.io/csi")
+	for {
+		staged, _ := filepath.Glob(filepath.Join(plugins, driverName, "*"))
+		blocks, _ := filepath.Glob(filepath.Join(plugins, "volumeDevices", "*", "*"))
+		if len(staged)+len(blocks) == 0 {
+			return
+		}
+		select {
+		case <-w.changed:
+		case <-w.Context().Done():
+			w.Fatal("something stays staged: ", staged, blocks)
+		}
+	}
+}
+
 func (w *world) called(want string) {
 	w.Helper()
 	if got := w.plugin.took(); got != want {
@@ -275,10 +319,9 @@ func TestAVolumeIsStagedOnceAndPublishedForEachPod(t *testing.T) {
 	w.mount("2")
 	w.called("stage:h publish:h") // a driver answers at once that it is staged
 	w.release("1", "unpublish:h")
-	w.release("2", "unpublish:h unstage:h")
-	left, _ := filepath.Glob(filepath.Join(w.root, "pods", "*", "volumes", "kubernetes.io~csi", "*"))
-	if staged, _ := filepath.Glob(filepath.Join(w.root, "plugins/kubernetes.io/csi", driverName, "*")); len(left)+len(staged) != 0 {
-		t.Errorf("left are %v and %v", left, staged)
+	w.releaseAll("2", "unpublish:h unstage:h")
+	if left, _ := filepath.Glob(filepath.Join(w.root, "pods", "*", "volumes", "kubernetes.io~csi", "*")); len(left) != 0 {
+		t.Errorf("left are %v", left)
 	}
 }
 
@@ -302,8 +345,52 @@ func TestAVolumeIsUnstagedUnlessTheDriverHasDoneNothing(t *testing.T) {
 			}
 		}
 		w.called("stage:h stage:h")
-		w.release("1", c.calls)
+		w.releaseAll("1", c.calls)
 	}
+}
+
+// TestAPodIsGoneBeforeItsVolumeIsUnstaged: a driver may fail for long, and another pod may get the volume in between.
+func TestAPodIsGoneBeforeItsVolumeIsUnstaged(t *testing.T) {
+	w := start(t)
+	w.attaches(true, nil)
+	claim, pv := volume()
+	if _, err := w.drivers.Persistent(t.Context(), pod("1"), claim, pv, false); err == nil {
+		t.Fatal("a volume was published that is not attached")
+	}
+	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachment(t, w)}, Status: storagev1.VolumeAttachmentStatus{Attached: true}}
+	if _, err := w.kube.StorageV1().VolumeAttachments().Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.mount("1")
+	w.called("stage:h publish:h")
+	w.keep(errors.New("busy"))
+	if err := w.drivers.Release(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	<-w.plugin.unstaged // the driver has refused
+	if use := w.drivers.InUse(); len(use) != 1 {
+		t.Errorf("the node says that it uses %v, want the staged volume", use)
+	}
+	w.mount("2")
+	w.keep(nil)
+	if err := w.drivers.Release(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitUnstaged()
+	calls := slices.Compact(strings.Fields(w.plugin.took())) // the driver may have been asked several times
+	if got := strings.Join(calls, " "); got != "unpublish:h unstage:h stage:h publish:h unpublish:h unstage:h" {
+		t.Errorf("the driver was asked for %q", got)
+	}
+	if use := w.drivers.InUse(); len(use) != 0 {
+		t.Errorf("the node says that it uses %v, and uses nothing", use)
+	}
+}
+
+// keep has the driver refuse to unstage.
+func (w *world) keep(err error) {
+	w.plugin.mu.Lock()
+	defer w.plugin.mu.Unlock()
+	w.plugin.keeps = err
 }
 
 func TestAVolumeOfRawBlocksIsADevice(t *testing.T) {
@@ -323,7 +410,7 @@ func TestAVolumeOfRawBlocksIsADevice(t *testing.T) {
 		w.called("stage:h publish:h")
 	}
 	w.release("1", "unpublish:h")
-	w.release("2", "unpublish:h unstage:h")
+	w.releaseAll("2", "unpublish:h unstage:h")
 	for _, pattern := range []string{filepath.Join(blocks, "*", "*"), filepath.Join(w.root, "pods/*/volumeDevices/kubernetes.io~csi/*")} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("left are %v", left)
@@ -352,10 +439,24 @@ func TestAKubeletThatStartsAnewReleasesWhatWasThere(t *testing.T) {
 	w.mount("1")
 	w.plugin.took()
 	w.run() // another one, which knows nothing
+	w.releaseAll("1", "unpublish:h unstage:h")
+}
+
+func TestAKubeletThatStartsAnewUnstagesWhatWasLeft(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	w.mount("1")
+	w.keep(errors.New("busy"))
 	if err := w.drivers.Release(t.Context(), "1"); err != nil {
 		t.Fatal(err)
 	}
-	w.called("unpublish:h unstage:h")
+	<-w.plugin.unstaged
+	w.stop()
+	w.plugin.took()
+	w.keep(nil)
+	w.run()
+	w.awaitUnstaged()
+	w.called("unstage:h")
 }
 
 func TestAVolumeWaitsForItsAttachment(t *testing.T) {

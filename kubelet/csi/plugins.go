@@ -33,16 +33,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Drivers are those of one node. They are the handler of plugins of the type CSIPlugin.
+// Drivers are those of one node. They are the handler of plugins of the type CSIPlugin, and a loop.Runner that has volumes unstaged.
 type Drivers struct {
 	Options
 
 	mu    sync.Mutex // guards known
 	known map[string]*driver
 
-	volumes locks // by driver and handle
-	used    usages
-	sizes   sizes
+	volumes   locks // by driver and handle
+	used      usages
+	sizes     sizes
+	unstaging *loop.Loop
 }
 
 // driver is a driver that has registered.
@@ -64,7 +65,9 @@ func New(o Options) *Drivers {
 	if o.Record == nil {
 		o.Record = unheard{}
 	}
-	return &Drivers{Options: o, known: map[string]*driver{}}
+	d := &Drivers{Options: o, known: map[string]*driver{}}
+	d.unstaging = d.newUnstaging()
+	return d
 }
 
 // unheard drops events.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/loop"
 )
 
 // record says, on disk, which volume a directory is of. Its names are those of Kubernetes' vol_data.json.
@@ -35,6 +37,9 @@ type record struct {
 
 // volume is the volume's name among those of all drivers.
 func (r *record) volume() string { return r.Driver + "/" + r.Handle }
+
+// key is the volume, whichever pod has it.
+func (r *record) key() loop.Key { return loop.Key{Namespace: r.Driver, Name: r.Handle} }
 
 func (r *record) inline() bool { return r.Mode == string(storagev1.VolumeLifecycleEphemeral) }
 
@@ -106,8 +111,23 @@ func (d *Drivers) records(uid string) (map[string]*record, error) {
 	if err := errors.Join(err, blockErr); err != nil {
 		return nil, err
 	}
+	return loadAll(append(directories, blocks...))
+}
+
+// staged are the records of the volumes that are staged, or have been begun to be.
+func (d *Drivers) staged() ([]*record, error) {
+	directories, err := filepath.Glob(filepath.Join(d.Root, "plugins", "kubernetes.io", "csi", "*", "*"))
+	blocks, blockErr := filepath.Glob(filepath.Join(d.devices(), "*", "data"))
+	if err := errors.Join(err, blockErr); err != nil {
+		return nil, err
+	}
+	all, err := loadAll(append(directories, blocks...))
+	return slices.Collect(maps.Values(all)), err
+}
+
+func loadAll(directories []string) (map[string]*record, error) {
 	all := map[string]*record{}
-	for _, directory := range append(directories, blocks...) {
+	for _, directory := range directories {
 		r, err := load(directory)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -120,14 +140,15 @@ func (d *Drivers) records(uid string) (map[string]*record, error) {
 	return all, nil
 }
 
-// InUse are the attached volumes that pods of the node have, by the names that a node's status has for them.
+// InUse are the attached volumes that pods of the node have or that are staged, by the names that a node's status has for them.
 func (d *Drivers) InUse() []corev1.UniqueVolumeName {
-	all, err := d.records("*")
-	if err != nil {
+	published, err := d.records("*")
+	staged, stagedErr := d.staged()
+	if err != nil || stagedErr != nil {
 		return nil
 	}
 	var names []corev1.UniqueVolumeName
-	for _, r := range all {
+	for _, r := range slices.AppendSeq(staged, maps.Values(published)) {
 		if r.Attached {
 			names = append(names, corev1.UniqueVolumeName("kubernetes.io/csi/"+r.Driver+"^"+r.Handle))
 		}

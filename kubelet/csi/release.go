@@ -27,7 +27,7 @@ func (d *Drivers) Release(ctx context.Context, uid string) error {
 	return failed
 }
 
-// unpublish undoes what was done for one pod, and, if it was the last one, for the node.
+// unpublish undoes what was done for one pod. What was done for the node is undone later.
 func (d *Drivers) unpublish(ctx context.Context, directory string, r *record) error {
 	defer d.volumes.lock(r.volume())()
 	x, err := d.find(r.Driver)
@@ -46,14 +46,12 @@ func (d *Drivers) unpublish(ctx context.Context, directory string, r *record) er
 		return err
 	}
 	if last {
-		if err := d.unstage(ctx, x, r); err != nil {
-			return err
-		}
 		d.sizes.forget(r.volume())
 	}
 	if err := removeEmpty(filepath.Join(directory, recordName), directory); err != nil {
 		return fmt.Errorf("remove the directory of volume %s: %w", r.Name, err)
 	}
+	d.unstaging.Add(r.key())
 	return nil
 }
 
@@ -79,21 +77,6 @@ func (d *Drivers) last(directory string, r *record) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// unstage has a volume unstaged that no pod of the node has.
-func (d *Drivers) unstage(ctx context.Context, x *driver, r *record) error {
-	if !x.can[csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
-		return nil
-	}
-	path, _ := d.staging(r)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil // it was never staged
-	}
-	if _, err := x.node.NodeUnstageVolume(ctx, &csipb.NodeUnstageVolumeRequest{VolumeId: r.Handle, StagingTargetPath: path}); err != nil {
-		return fmt.Errorf("unstage volume %s: %w", r.Name, err)
-	}
-	return d.removeStaging(r)
 }
 
 // removeStaging removes the directories where a volume was staged.

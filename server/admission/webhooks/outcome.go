@@ -35,7 +35,8 @@ func (w *Webhooks) outcome(h *hook, v *attributes.Version, step string, took tim
 	switch {
 	case !h.ignores && !given:
 		m.Rejected(h.name, step, operation, "calling_webhook_error", failed.code)
-		w.o.Logger.Warn("a webhook failed, and its request with it", "webhook", h.name, "configuration", h.configuration, "error", failed.reason)
+		// The server logs the request that fails, with this error.
+		w.o.Logger.Debug("a webhook failed, and its request with it", "webhook", h.name, "configuration", h.configuration, "error", failed.reason)
 	case h.ignores && !given:
 		m.FailedOpen(h.name, step)
 		w.o.Logger.Warn("a webhook failed, which is ignored", "webhook", h.name, "configuration", h.configuration, "error", failed.reason)

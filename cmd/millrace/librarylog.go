@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+)
+
+// streaming is the path of the library that serves exec, attach and forwarded ports.
+const streaming = "k8s.io/cri-streaming/"
+
+// libraryHandler is a slog.Handler for what Kubernetes' libraries log. The streaming library logs as an error that a connection to a port of a pod has ended,
+// which is part of normal operation, and tells the client in any case: these records get the level Debug.
+type libraryHandler struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h libraryHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level > slog.LevelDebug && from(r.PC, streaming) {
+		if r.Level = slog.LevelDebug; !h.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// from reports whether a record was made in a package below a path.
+func from(pc uintptr, path string) bool {
+	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	return strings.HasPrefix(frame.Function, path)
+}
+
+// WithAttrs implements slog.Handler.
+func (h libraryHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return libraryHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h libraryHandler) WithGroup(name string) slog.Handler {
+	return libraryHandler{h.Handler.WithGroup(name)}
+}
