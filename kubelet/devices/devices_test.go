@@ -391,10 +391,15 @@ func TestAnotherClaimOfTheSameNameWaitsForTheFirst(t *testing.T) {
 	w.edit("x", func(c *resourcev1.ResourceClaim) {
 		c.UID, c.Status.ReservedFor = "another", []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "q", UID: q.UID}}
 	})
-	if err := w.devices.Prepare(t.Context(), q); err == nil || !strings.Contains(err.Error(), "old ResourceClaim with same name x and different UID uid-x still exists") {
-		t.Errorf("the error is %v", err)
+	for name, ask := range map[string]func(context.Context, *corev1.Pod) error{"Prepare": w.devices.Prepare, "Check": w.devices.Check} {
+		if err := ask(t.Context(), q); err == nil || !strings.Contains(err.Error(), "old ResourceClaim with same name x and different UID uid-x still exists") {
+			t.Errorf("the error of %s is %v", name, err)
+		}
 	}
 	w.release(p)
+	if err := w.devices.Check(t.Context(), q); err != nil {
+		t.Errorf("nothing is in the way, and the error is %v", err)
+	}
 	w.prepare(q)
 }
 

@@ -42,27 +42,9 @@ func uses(pod *corev1.Pod) ([]use, error) {
 
 // Prepare has the claims of a pod prepared. It asks nobody if they are already.
 func (d *Devices) Prepare(ctx context.Context, pod *corev1.Pod) error {
-	if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
-		return nil
-	}
-	all, err := uses(pod)
-	if err != nil {
+	claims, err := d.unprepared(ctx, pod)
+	if err != nil || len(claims) == 0 {
 		return err
-	}
-	ready := func(u use) bool {
-		c := d.named(pod.Namespace, u.name)
-		return c != nil && slices.Contains(c.Pods, pod.UID) && c.prepared()
-	}
-	var claims []*resourcev1.ResourceClaim
-	for _, u := range all {
-		if ready(u) {
-			continue
-		}
-		c, err := d.claimFor(ctx, pod, u)
-		if err != nil {
-			return err
-		}
-		claims = append(claims, c)
 	}
 	// In one order for all pods, since some have claims in common.
 	slices.SortFunc(claims, func(a, b *resourcev1.ResourceClaim) int { return strings.Compare(string(a.UID), string(b.UID)) })
@@ -81,6 +63,39 @@ func (d *Devices) Prepare(ctx context.Context, pod *corev1.Pod) error {
 		}
 	}
 	return d.prepareAll(ctx, claims)
+}
+
+// Check returns why the claims of a pod cannot be prepared yet. It asks no driver.
+func (d *Devices) Check(ctx context.Context, pod *corev1.Pod) error {
+	_, err := d.unprepared(ctx, pod)
+	return err
+}
+
+// unprepared are the claims of a pod that are not prepared for it yet, and that it may use.
+func (d *Devices) unprepared(ctx context.Context, pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
+	if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
+		return nil, nil
+	}
+	all, err := uses(pod)
+	if err != nil {
+		return nil, err
+	}
+	ready := func(u use) bool {
+		c := d.named(pod.Namespace, u.name)
+		return c != nil && slices.Contains(c.Pods, pod.UID) && c.prepared()
+	}
+	var claims []*resourcev1.ResourceClaim
+	for _, u := range all {
+		if ready(u) {
+			continue
+		}
+		c, err := d.claimFor(ctx, pod, u)
+		if err != nil {
+			return nil, err
+		}
+		claims = append(claims, c)
+	}
+	return claims, nil
 }
 
 // claimFor reads a claim, and checks that the pod may use it.

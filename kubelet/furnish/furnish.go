@@ -62,6 +62,8 @@ type Drivers interface {
 // Devices make the devices of resource claims ready, and take them away from a pod.
 type Devices interface {
 	Prepare(ctx context.Context, pod *corev1.Pod) error
+	// Check returns why the devices of a pod cannot be prepared yet.
+	Check(ctx context.Context, pod *corev1.Pod) error
 	// Of are the names of the CDI devices that a container gets.
 	Of(pod *corev1.Pod, c *corev1.Container) []string
 	Release(ctx context.Context, uid string) error
@@ -83,7 +85,10 @@ type Furnisher struct {
 	making sync.Mutex // held while a device gets a file system
 }
 
-var _ worker.Furnisher = (*Furnisher)(nil)
+var (
+	_ worker.Furnisher = (*Furnisher)(nil)
+	_ worker.Checker   = (*Furnisher)(nil)
+)
 
 // New returns a Furnisher.
 func New(o Options) *Furnisher {
@@ -123,11 +128,24 @@ func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
 		}
 	}
 	if f.Devices != nil {
-		if err := f.Devices.Prepare(ctx, pod); err != nil {
-			return &worker.NotPrepared{Reason: "FailedPrepareDynamicResources", Err: fmt.Errorf("Failed to prepare dynamic resources: %w", err)}
-		}
+		return notPrepared(f.Devices.Prepare(ctx, pod))
 	}
 	return nil
+}
+
+// Check implements worker.Checker: only devices are known to be kept by another pod.
+func (f *Furnisher) Check(ctx context.Context, pod *corev1.Pod) error {
+	if f.Devices == nil {
+		return nil
+	}
+	return notPrepared(f.Devices.Check(ctx, pod))
+}
+
+func notPrepared(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &worker.NotPrepared{Reason: "FailedPrepareDynamicResources", Err: fmt.Errorf("Failed to prepare dynamic resources: %w", err)}
 }
 
 // Release unmounts and removes a pod's volumes.

@@ -78,6 +78,12 @@ type Furnisher interface {
 	Release(ctx context.Context, key Key, uid string) error
 }
 
+// Checker is a Furnisher that can say what a pod waits for.
+type Checker interface {
+	// Check returns why Prepare would fail, as far as that is known, and changes nothing.
+	Check(ctx context.Context, pod *corev1.Pod) error
+}
+
 // Crew runs the pods of one node or of many: it is what Kubernetes calls the pod workers. It is a loop.Runner.
 type Crew struct {
 	Options
@@ -201,6 +207,9 @@ func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
 	pod, ok := c.Wanted(key)
 	if l.uid != "" && (!ok || pod.UID != l.uid) {
 		gone, err := c.removePod(ctx, key, l)
+		if err != nil && ok {
+			c.tellWaiting(ctx, key, pod)
+		}
 		if err != nil || !gone {
 			return loop.Result{After: l.wake(c.now())}, err
 		}
@@ -226,6 +235,15 @@ func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
 		return loop.Result{}, nil
 	}
 	return loop.Result{After: t.after}, err
+}
+
+// tellWaiting tells a pod why it does not start while an earlier one of its name cannot be removed from the node.
+func (c *Crew) tellWaiting(ctx context.Context, key Key, pod *corev1.Pod) {
+	if checker, ok := c.Furnish.(Checker); ok {
+		if err := checker.Check(ctx, pod); err != nil {
+			(&syncTask{crew: c, key: key, pod: pod}).tellNotPrepared(err)
+		}
+	}
 }
 
 // begin notes which pod the record belongs to.

@@ -2,10 +2,12 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/kubelet/runtimetest"
 	"github.com/millrace/millrace/kubelet/worker"
@@ -127,6 +130,54 @@ func TestAnEvictionDoesNotHitANewerPodOfTheSameName(t *testing.T) {
 		time.Sleep(time.Minute)
 		if status := s.status(t, second); status.Phase != corev1.PodFailed || status.Reason != "Evicted" {
 			t.Errorf("the second pod is %s, %s", status.Phase, status.Reason)
+		}
+	})
+}
+
+// stuck is a Furnisher of a node whose devices are not given back.
+type stuck struct {
+	worker.Furnisher
+	freed atomic.Bool
+}
+
+func (*stuck) Prepare(context.Context, *corev1.Pod) error                          { return nil }
+func (*stuck) Sandbox(context.Context, *container.SandboxSpec) error               { return nil }
+func (*stuck) Furnish(context.Context, *container.Spec, []string) error            { return nil }
+func (*stuck) Message(*corev1.Pod, *corev1.Container, *container.Container) string { return "" }
+func (*stuck) Credentials(context.Context, *corev1.Pod, string) ([]container.Credential, error) {
+	return nil, nil
+}
+
+func (f *stuck) Release(context.Context, worker.Key, string) error {
+	if f.freed.Load() {
+		return nil
+	}
+	return errors.New("the driver does not answer")
+}
+
+func (*stuck) Check(context.Context, *corev1.Pod) error {
+	return &worker.NotPrepared{Reason: "FailedPrepareDynamicResources", Err: errors.New("the old claim still exists")}
+}
+
+func TestAPodIsToldWhyItWaitsForAnEarlierOneOfItsName(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		f := &stuck{}
+		s.crew.Furnish = f
+		s.put(newPod("first"))
+		time.Sleep(time.Minute)
+		second := newPod("second")
+		s.put(second)
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		told := slices.Contains(s.events, "Warning FailedPrepareDynamicResources: the old claim still exists")
+		s.mu.Unlock()
+		if phase := s.status(t, second).Phase; phase == corev1.PodRunning || !told {
+			t.Errorf("the pod is %q, and the events are %q", phase, s.events)
+		}
+		f.freed.Store(true)
+		time.Sleep(time.Minute)
+		if phase := s.status(t, second).Phase; phase != corev1.PodRunning {
+			t.Errorf("the pod is %q when the devices are free", phase)
 		}
 	})
 }

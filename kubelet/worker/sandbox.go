@@ -85,12 +85,16 @@ func (t *syncTask) prepare(ctx context.Context) error {
 		t.syncAfter(10 * time.Second)
 		return nil
 	}
+	t.tellNotPrepared(err)
+	return fmt.Errorf("prepare what pod %s needs: %w", t.key, err)
+}
+
+func (t *syncTask) tellNotPrepared(err error) {
 	reason := "FailedMount"
 	if other, ok := errors.AsType[*NotPrepared](err); ok {
 		reason = other.Reason
 	}
 	t.event(corev1.EventTypeWarning, reason, "%v", err)
-	return fmt.Errorf("prepare what pod %s needs: %w", t.key, err)
 }
 
 func (t *syncTask) logDirectory() string {
