@@ -230,6 +230,7 @@ func TestAKindThatIsDeletedIsNoTroubleAndIsCountedAgainWhenItComesBack(t *testin
 		time.Sleep(time.Minute)
 		c.want("q", list())
 		must(definitions.Create(t.Context(), definition(), metav1.CreateOptions{}))(t)
+		time.Sleep(time.Minute) // until then the quota refuses what it cannot count
 		must(widgets.Create(t.Context(), widget("b"), metav1.CreateOptions{}))(t)
 		must(widgets.Create(t.Context(), widget("c"), metav1.CreateOptions{}))(t)
 		time.Sleep(time.Minute)

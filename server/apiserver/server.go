@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -268,11 +269,25 @@ func (noMetrics) Finished(int, int64, time.Duration) {}
 func (noMetrics) Sent(int)                           {}
 func (noMetrics) Initial(int)                        {}
 
+// BackendError is an error of the pod or service that a request was handed on to, such as that nothing listens there yet. The client is told, and it is no
+// trouble of the server.
+type BackendError struct{ Err error }
+
+// Error implements error.
+func (e *BackendError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *BackendError) Unwrap() error { return e.Err }
+
 // fail sends an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := status.Of(err)
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
-		s.log.Warn("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "error", err)
+		level := slog.LevelWarn
+		if backend := (*BackendError)(nil); errors.As(err, &backend) {
+			level = slog.LevelDebug
+		}
+		s.log.Log(r.Context(), level, "request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))

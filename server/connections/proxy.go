@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/proxy"
+
+	"github.com/millrace/millrace/server/apiserver"
 )
 
 // proxyNode forwards a request to a port of a node: "name", "name:port" or "scheme:name:port". Without a port, or with the kubelet's, it goes to the
@@ -141,8 +143,14 @@ func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host
 	if dialled.refused != nil {
 		return dialled.refused
 	}
-	if known := apierrors.APIStatus(nil); failure != nil && !errors.As(failure, &known) {
-		return failed("%v", failure)
+	if failure == nil {
+		return nil
+	}
+	if known := apierrors.APIStatus(nil); !errors.As(failure, &known) {
+		failure = failed("%v", failure)
+	}
+	if transport == c.backend { // else it is a kubelet, which should answer
+		return &apiserver.BackendError{Err: failure}
 	}
 	return failure
 }

@@ -1,10 +1,13 @@
 package connections
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -131,6 +134,28 @@ func inPods(backend *httptest.Server, asked *[]string) Options {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}}
+}
+
+func TestAPodThatDoesNotAnswerIsNoTroubleOfTheServer(t *testing.T) {
+	var log bytes.Buffer
+	w := newWorld(t, http.NotFoundHandler(), Options{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Dial:   func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") },
+	})
+	pod := podWith("web", "node", "main")
+	pod.Status = corev1.PodStatus{PodIP: "10.1.2.3", PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}}}
+	w.create(pod, "", "pods")
+	code, body, _ := w.do(w.request("GET", "/api/v1/namespaces/default/pods/http:web:8080/proxy/path", ""))
+	if code != 503 || !strings.Contains(body, "error trying to reach service: connection refused") {
+		t.Errorf("the answer is %d %s", code, body)
+	}
+	if log.Len() > 0 {
+		t.Errorf("the server logs %s", &log)
+	}
+	w.do(w.request("GET", "/api/v1/nodes/node/proxy/healthz", ""))
+	if !strings.Contains(log.String(), "level=WARN") {
+		t.Error("a kubelet that does not answer is not logged")
+	}
 }
 
 func TestPodsAndServicesAreProxiedTo(t *testing.T) {

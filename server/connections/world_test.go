@@ -68,7 +68,7 @@ func newWorld(t *testing.T, kubelet http.Handler, o Options) *world {
 	}
 	o.Registry, o.Certificate = w.reg, client.TLS
 	w.Connections = New(o)
-	api := apiserver.New(apiserver.Options{Registry: w.reg, Authenticate: everybody{}, Authorize: auth.MastersMay{}, Connections: w.All()})
+	api := apiserver.New(apiserver.Options{Registry: w.reg, Authenticate: everybody{}, Authorize: auth.MastersMay{}, Connections: w.All(), Logger: o.Logger})
 	w.server = httptest.NewUnstartedServer(api)
 	w.server.EnableHTTP2 = true
 	w.server.StartTLS()
