@@ -16,7 +16,7 @@ type libraryHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
 func (h libraryHandler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level > slog.LevelDebug && from(r.PC, streaming) {
+	if r.Level > slog.LevelDebug && within(streaming) {
 		if r.Level = slog.LevelDebug; !h.Enabled(ctx, r.Level) {
 			return nil
 		}
@@ -24,10 +24,19 @@ func (h libraryHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// from reports whether a record was made in a package below a path.
-func from(pc uintptr, path string) bool {
-	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
-	return strings.HasPrefix(frame.Function, path)
+// within reports whether a function of a package below a path is being called. The record does not tell: its place is that of a helper.
+func within(path string) bool {
+	counters := make([]uintptr, 32)
+	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters)])
+	for {
+		frame, more := frames.Next()
+		if strings.HasPrefix(frame.Function, path) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // WithAttrs implements slog.Handler.
