@@ -14,8 +14,6 @@ const (
 	healthEvery = 5 * time.Second
 	// detailEvery is how often version and images are read from a runtime that works.
 	detailEvery = time.Minute
-	// maxImages is how many images are listed in a node's status.
-	maxImages = 50
 	// maxSilence is how old the last comparison of containers may be before the node is not ready. Kubernetes calls this check
 	// PLEG.
 	maxSilence = 3 * time.Minute
@@ -24,6 +22,7 @@ const (
 // health tracks whether the runtime works. It is a loop.Runner.
 type health struct {
 	runtime Runtime
+	most    int // images in the node's status; negative: all
 	log     *slog.Logger
 	ready   func(bool) // called when the node becomes ready or not ready
 	// changed receives a value when the result of report has changed.
@@ -38,8 +37,8 @@ type health struct {
 	images  []corev1.ContainerImage
 }
 
-func newHealth(r Runtime, log *slog.Logger, ready func(bool)) *health {
-	return &health{runtime: r, log: log, ready: ready, changed: make(chan struct{}, 1), problem: "container runtime status check may not have completed yet"}
+func newHealth(r Runtime, most int, log *slog.Logger, ready func(bool)) *health {
+	return &health{runtime: r, most: most, log: log, ready: ready, changed: make(chan struct{}, 1), problem: "container runtime status check may not have completed yet"}
 }
 
 // Run checks the runtime until ctx ends.
@@ -120,8 +119,11 @@ func (h *health) list(ctx context.Context) []corev1.ContainerImage {
 	if err != nil {
 		return nil
 	}
+	if h.most >= 0 {
+		all = all[:min(len(all), h.most)]
+	}
 	var images []corev1.ContainerImage
-	for _, i := range all[:min(len(all), maxImages)] {
+	for _, i := range all {
 		images = append(images, corev1.ContainerImage{Names: append(append([]string(nil), i.Digests...), i.Names...), SizeBytes: i.Bytes})
 	}
 	return images

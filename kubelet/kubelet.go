@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -69,18 +70,21 @@ func New(o Options) (*Kubelet, error) {
 		return nil, err
 	}
 	if k.runtime = o.Runtime; k.runtime == nil {
-		k.runtime, err = cri.Open(cri.Options{Socket: o.Socket, Addresses: o.Addresses, CgroupParent: o.CgroupParent, Logger: o.Logger})
+		k.runtime, err = cri.Open(cri.Options{
+			Socket: o.Socket, Addresses: o.Addresses, CgroupParent: o.CgroupParent, Profiles: filepath.Join(o.Root, "seccomp"),
+			SeccompDefault: o.SeccompDefault, NoCPUQuota: o.NoCPUQuota, Logger: o.Logger,
+		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	k.images = &imageCollector{runtime: k.runtime, used: used, rest: o.ImageRest, low: o.ImageLowUse, log: o.Logger}
 	k.measure = measures{memory: memoryLevels, disk: k.diskLevels}
-	k.health = newHealth(k.runtime, o.Logger, k.announceReady)
+	k.health = newHealth(k.runtime, *o.StatusImages, o.Logger, k.announceReady)
 	k.sources()
 	volumes := furnish.Options{
 		Root: o.Root, Kube: k.kube(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
-		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Logger: o.Logger, ImageUser: k.runtime.User,
+		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Resolver: o.Resolver, Logger: o.Logger, ImageUser: k.runtime.User,
 		Streaming: k.streaming(), Changed: func(key worker.Key) { k.crew.Changed(key) },
 	}
 	if err := k.serveDevices(); err != nil {

@@ -61,9 +61,15 @@ type Options struct {
 	Taints    []corev1.Taint
 	// Capacity overrides the measured capacity. Reserved is subtracted from what pods may use.
 	Capacity, Reserved corev1.ResourceList
-	ClusterDNS         []string
-	ClusterDomain      string
-	CgroupParent       string
+	// Resolver is the file that configures the resolver of pods that use the node's: the machine's own by default.
+	Resolver      string
+	ClusterDNS    []string
+	ClusterDomain string
+	CgroupParent  string
+	// SeccompDefault gives containers that name no seccomp profile the runtime's. NoCPUQuota does not enforce limits of CPU time.
+	SeccompDefault, NoCPUQuota bool
+	// StatusImages is how many images are listed in the node's status. Nil means 50, a negative number all.
+	StatusImages *int
 	// ProviderID is the node's name at the cloud provider.
 	ProviderID string
 	// NoRegister never makes the Node object. The kubelet waits until somebody else has made it.
@@ -112,6 +118,9 @@ func (o *Options) setDefaults() error {
 	o.Logs = cmp.Or(o.Logs, filepath.Join(root, "logs"))
 	o.Server.Listen = cmp.Or(o.Server.Listen, ":10250")
 	o.ImageHighUse, o.ImageLowUse = cmp.Or(o.ImageHighUse, 85), cmp.Or(o.ImageLowUse, 80)
+	if o.StatusImages == nil {
+		o.StatusImages = new(50)
+	}
 	o.ImageRest, o.PressureHolds = cmp.Or(o.ImageRest, 2*time.Minute), cmp.Or(o.PressureHolds, 5*time.Minute)
 	if o.Eviction == nil {
 		o.Eviction = pressure.Default()

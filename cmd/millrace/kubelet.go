@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,10 @@ type kubeletFlags struct {
 	eviction                    []string
 	reserved, kubeReserved      map[string]string
 	cgroupRoot                  string
+	resolver                    string
+	podsPerCore, statusImages   int
+	seccompDefault, cpuQuota    bool
+	debugging                   bool
 	joining                     joinFlags
 	// inFile is what only the file can say.
 	inFile inFile
@@ -115,6 +120,12 @@ func (f *kubeletFlags) registerAll(c *cobra.Command) {
 	fl.DurationVar(&f.pressureHolds, "eviction-pressure-transition-period", 5*time.Minute, "how long a pressure condition stays after the shortage has ended")
 	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "resources reserved for the system: cpu=200m,memory=1Gi")
 	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "parent cgroup of all pods (default: the runtime decides)")
+	fl.BoolVar(&f.seccompDefault, "seccomp-default", false, "give containers that name no seccomp profile the runtime's")
+	fl.BoolVar(&f.cpuQuota, "cpu-cfs-quota", true, "enforce limits of CPU time")
+	fl.BoolVar(&f.debugging, "enable-debugging-handlers", true, "serve logs, commands and ports of pods")
+	fl.StringVar(&f.resolver, "resolv-conf", "", "file that configures the resolver of pods that use the node's (default: the machine's)")
+	fl.IntVar(&f.podsPerCore, "pods-per-core", 0, "maximum number of pods for each processor; 0: as many as --max-pods says")
+	fl.IntVar(&f.statusImages, "node-status-max-images", 50, "number of images in the node's status; -1: all")
 	fl.BoolVar(&f.serialPulls, "serialize-image-pulls", false, "pull one image at a time")
 	fl.IntVar(&f.nodes, "nodes", 0, "run this number of hollow nodes instead of a real one")
 }
@@ -271,7 +282,14 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
 		CgroupParent: f.cgroupRoot, UnsafeSysctls: f.unsafeSysctls, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
 		ImageRest: f.imageRest, PressureHolds: f.pressureHolds,
-		Capacity: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(f.maxPods), resource.DecimalSI)},
+		Capacity: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(f.mostPods()), resource.DecimalSI)},
+		Resolver: f.resolver, SeccompDefault: f.seccompDefault, NoCPUQuota: !f.cpuQuota, StatusImages: &f.statusImages,
+	}
+	if f.podsPerCore < 0 {
+		return o, fmt.Errorf("--pods-per-core %d must not be a negative number", f.podsPerCore)
+	}
+	if f.statusImages < -1 {
+		return o, fmt.Errorf("--node-status-max-images %d must be -1 or greater", f.statusImages)
 	}
 	size, err := resource.ParseQuantity(f.logSize)
 	if err != nil || size.Sign() <= 0 {
@@ -302,6 +320,14 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 	return o, nil
 }
 
+// mostPods is how many pods the node accepts.
+func (f *kubeletFlags) mostPods() int {
+	if f.podsPerCore > 0 {
+		return min(f.maxPods, f.podsPerCore*runtime.NumCPU())
+	}
+	return f.maxPods
+}
+
 // reserve adds quantities to those that are reserved.
 func reserve(all *corev1.ResourceList, words map[string]string) error {
 	for name, text := range words {
@@ -321,7 +347,7 @@ func reserve(all *corev1.ResourceList, words map[string]string) error {
 // access accepts clients with a certificate of the CA in --client-ca-file or, without it, of the kubeconfig's CA. The returned
 // runner reloads or renews the serving certificate.
 func (f *kubeletFlags) access(authorities []byte, clients *loop.Clients) (server.Access, loop.Runner, error) {
-	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}}
+	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}, NoDebugging: !f.debugging}
 	shape, err := f.tls.options()
 	if err != nil {
 		return a, nil, err

@@ -105,6 +105,11 @@ func (f *kubeletFlags) takeNode(t taking, file *config.File) {
 	take(t, "node-status-update-frequency", &f.statusEvery, file.NodeStatusUpdateFrequency.Duration)
 	take(t, "node-status-update-frequency", &f.statusEvery, file.NodeStatusReportFrequency.Duration)
 	take(t, "max-pods", &f.maxPods, int(file.MaxPods))
+	take(t, "pods-per-core", &f.podsPerCore, int(file.PodsPerCore))
+	if n := file.NodeStatusMaxImages; n != nil {
+		take(t, "node-status-max-images", &f.statusImages, int(*n))
+	}
+	takePointer(t, "enable-debugging-handlers", &f.debugging, file.EnableDebuggingHandlers, itself)
 	for flag, one := range map[string]struct{ to, from *map[string]string }{
 		"system-reserved": {&f.reserved, &file.SystemReserved}, "kube-reserved": {&f.kubeReserved, &file.KubeReserved},
 	} {
@@ -134,6 +139,12 @@ func (f *kubeletFlags) takePods(t taking, file *config.File) error {
 	takeAll(t, "cluster-dns", &f.dns, file.ClusterDNS)
 	take(t, "cluster-domain", &f.domain, file.ClusterDomain)
 	take(t, "cgroup-root", &f.cgroupRoot, file.CgroupRoot)
+	itself := func(b bool) bool { return b }
+	takePointer(t, "seccomp-default", &f.seccompDefault, file.SeccompDefault, itself)
+	takePointer(t, "cpu-cfs-quota", &f.cpuQuota, file.CPUCFSQuota, itself)
+	if path := file.ResolverConfig; path != nil {
+		take(t, "resolv-conf", &f.resolver, *path)
+	}
 	take(t, "container-log-max-size", &f.logSize, file.ContainerLogMaxSize)
 	number := func(n int32) int { return int(n) }
 	takePointer(t, "container-log-max-files", &f.logFiles, file.ContainerLogMaxFiles, number)

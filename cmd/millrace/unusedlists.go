@@ -40,14 +40,14 @@ var unusedByControllers = append(unusedFlags{
 // unusedByKubelet are those of the kubelet. The container runtime decides on control groups, and the classes of CPUs and memory do not exist.
 var unusedByKubelet = unusedFlags{
 	{unusedBool, []string{
-		"anonymous-auth", "authentication-token-webhook", "cgroups-per-qos", "contention-profiling", "cpu-cfs-quota", "enable-controller-attach-detach",
-		"enable-debugging-handlers", "enable-server", "exit-on-lock-contention", "fail-cgroupv1", "fail-swap-on", "kernel-memcg-notification",
+		"anonymous-auth", "authentication-token-webhook", "cgroups-per-qos", "contention-profiling", "enable-controller-attach-detach",
+		"enable-server", "exit-on-lock-contention", "fail-cgroupv1", "fail-swap-on", "kernel-memcg-notification",
 		"local-storage-capacity-isolation", "log-json-split-stream", "log-text-split-stream", "make-iptables-util-chains", "protect-kernel-defaults",
-		"runonce", "seccomp-default",
+		"runonce",
 	}},
 	{unusedInt, []string{
 		"event-burst", "event-qps", "eviction-max-pod-grace-period", "max-open-files", "maximum-dead-containers", "maximum-dead-containers-per-container",
-		"node-status-max-images", "oom-score-adj", "pod-max-pids", "pods-per-core", "read-only-port", "registry-burst", "registry-qps",
+		"oom-score-adj", "pod-max-pids", "read-only-port", "registry-burst", "registry-qps",
 	}},
 	{unusedDuration, []string{
 		"authentication-token-webhook-cache-ttl", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
@@ -57,7 +57,7 @@ var unusedByKubelet = unusedFlags{
 	{unusedString, []string{
 		"authorization-mode", "cgroup-driver", "cloud-provider", "cpu-manager-policy", "experimental-mounter-path", "hairpin-mode",
 		"image-credential-provider-bin-dir", "image-credential-provider-config", "image-service-endpoint", "kube-reserved-cgroup", "kubelet-cgroups",
-		"lock-file", "memory-manager-policy", "pod-cidr", "reserved-cpus", "resolv-conf", "runtime-cgroups", "system-cgroups", "system-reserved-cgroup",
+		"lock-file", "memory-manager-policy", "pod-cidr", "reserved-cpus", "runtime-cgroups", "system-cgroups", "system-reserved-cgroup",
 		"topology-manager-policy", "topology-manager-scope", "volume-plugin-dir",
 	}},
 	{unusedStrings, []string{

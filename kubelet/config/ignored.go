@@ -18,20 +18,21 @@ var used = map[string][]string{
 	"contentType": nil, "kubeAPIQPS": nil, "kubeAPIBurst": nil, "serializeImagePulls": nil, "maxParallelImagePulls": nil, "evictionHard": nil,
 	"evictionPressureTransitionPeriod": nil, "mergeDefaultEvictionSettings": nil, "featureGates": nil, "containerLogMaxSize": nil, "containerLogMaxFiles": nil,
 	"systemReserved": nil, "kubeReserved": nil, "providerID": nil, "logging": {"format", "verbosity"}, "crashLoopBackOff": nil,
+	"seccompDefault": nil, "cpuCFSQuota": nil, "resolvConf": nil, "podsPerCore": nil, "nodeStatusMaxImages": nil, "enableDebuggingHandlers": nil,
 	"registerWithTaints": nil, "registerNode": nil, "containerRuntimeEndpoint": nil,
 }
 
 // standard are the values of other fields that change nothing: Kubernetes' defaults, if they say what is done here.
 var standard = map[string]any{
-	"enableServer": true, "enableDebuggingHandlers": true, "enableControllerAttachDetach": true, "makeIPTablesUtilChains": true,
+	"enableServer": true, "enableControllerAttachDetach": true, "makeIPTablesUtilChains": true,
 	"cgroupsPerQOS": true, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "topologyManagerPolicy": "none", "topologyManagerScope": "container",
-	"failSwapOn": true, "cpuCFSQuota": true, "cpuCFSQuotaPeriod": "100ms", "hairpinMode": "promiscuous-bridge", "syncFrequency": "1m0s",
+	"failSwapOn": true, "cpuCFSQuotaPeriod": "100ms", "hairpinMode": "promiscuous-bridge", "syncFrequency": "1m0s",
 	"runtimeRequestTimeout": "2m0s", "volumeStatsAggPeriod": "1m0s", "streamingConnectionIdleTimeout": "4h0m0s", "cpuManagerReconcilePeriod": "10s",
 	"enforceNodeAllocatable": []any{"pods"}, "registryPullQPS": 5.0, "registryBurst": 10.0, "eventRecordQPS": 50.0, "eventBurst": 100.0,
-	"oomScoreAdj": -999.0, "maxOpenFiles": 1000000.0, "podPidsLimit": -1.0, "nodeStatusMaxImages": 50.0, "iptablesMasqueradeBit": 14.0, "iptablesDropBit": 15.0,
+	"oomScoreAdj": -999.0, "maxOpenFiles": 1000000.0, "podPidsLimit": -1.0, "iptablesMasqueradeBit": 14.0, "iptablesDropBit": 15.0,
 	"containerLogMaxWorkers": 1.0, "containerLogMonitorInterval": "10s", "configMapAndSecretChangeDetectionStrategy": "Watch",
-	"localStorageCapacityIsolation": true, "resolvConf": "/etc/resolv.conf", "enableProfilingHandler": false, "enableDebugFlagsHandler": false,
-	"enableSystemLogHandler": false, "seccompDefault": false, "volumePluginDir": "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
+	"localStorageCapacityIsolation": true, "enableProfilingHandler": false, "enableDebugFlagsHandler": false,
+	"enableSystemLogHandler": false, "volumePluginDir": "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
 }
 
 // Ignored returns the names of the fields that a file has and that have no effect, sorted.

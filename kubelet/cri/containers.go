@@ -47,7 +47,7 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 		Labels:      containerLabels(spec),
 		Annotations: containerAnnotations(spec, log),
 		Stdin:       c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
-		Linux: &runtimeapi.LinuxContainerConfig{Resources: resources(spec.Pod, c), SecurityContext: security(spec.Pod, c)},
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: r.resources(spec.Pod, c), SecurityContext: r.security(spec.Pod, c)},
 	}
 	if n := config.Linux.SecurityContext.NamespaceOptions; spec.Target != "" && n.Pid == runtimeapi.NamespaceMode_CONTAINER {
 		n.Pid, n.TargetId = runtimeapi.NamespaceMode_TARGET, plain(spec.Target)
@@ -133,7 +133,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	wanted := resources(pod, c)
+	wanted := r.resources(pod, c)
 	if limit := wanted.MemoryLimitInBytes; limit > 0 {
 		answer, err := r.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: plain(id)})
 		if err != nil {

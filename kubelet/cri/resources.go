@@ -16,6 +16,14 @@ const (
 )
 
 // resources converts requests and limits to cgroup settings.
+func (r *Runtime) resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
+	all := resources(pod, c)
+	if r.NoCPUQuota {
+		all.CpuPeriod, all.CpuQuota = 0, 0
+	}
+	return all
+}
+
 func resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
 	r := &runtimeapi.LinuxContainerResources{OomScoreAdj: score(pod, c)}
 	cpu, asked := c.Resources.Requests.Cpu(), !c.Resources.Requests.Cpu().IsZero()

@@ -46,7 +46,13 @@ type Options struct {
 	PollEvery time.Duration
 	// CgroupParent is the parent cgroup of all pods. If empty, the runtime decides.
 	CgroupParent string
-	Logger       *slog.Logger
+	// Profiles is the directory with seccomp profiles of this machine.
+	Profiles string
+	// SeccompDefault gives containers that name no seccomp profile the runtime's. Otherwise they have none, as in Kubernetes.
+	SeccompDefault bool
+	// NoCPUQuota does not enforce limits of CPU time.
+	NoCPUQuota bool
+	Logger     *slog.Logger
 }
 
 // Runtime is a client of a CRI runtime.

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,15 +49,15 @@ func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
 }
 
 // security converts a container's security context. Its fields override those of the pod.
-func security(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerSecurityContext {
+func (r *Runtime) security(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerSecurityContext {
 	s := &runtimeapi.LinuxContainerSecurityContext{
 		NamespaceOptions: namespaces(pod), MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
-		Seccomp: profile(nil),
+		Seccomp: r.seccomp(nil),
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		s.RunAsUser, s.RunAsGroup = number(sc.RunAsUser), number(sc.RunAsGroup)
 		s.SupplementalGroups = groups(sc)
-		s.Seccomp, s.SelinuxOptions = profile(sc.SeccompProfile), selinux(sc.SELinuxOptions)
+		s.Seccomp, s.SelinuxOptions, s.Apparmor = r.seccomp(sc.SeccompProfile), selinux(sc.SELinuxOptions), appArmor(sc.AppArmorProfile)
 		if sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
 			s.SupplementalGroupsPolicy = runtimeapi.SupplementalGroupsPolicy_Strict
 		}
@@ -72,7 +73,10 @@ func security(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerSe
 		s.RunAsGroup = number(own.RunAsGroup)
 	}
 	if own.SeccompProfile != nil {
-		s.Seccomp = profile(own.SeccompProfile)
+		s.Seccomp = r.seccomp(own.SeccompProfile)
+	}
+	if own.AppArmorProfile != nil {
+		s.Apparmor = appArmor(own.AppArmorProfile)
 	}
 	if own.SELinuxOptions != nil {
 		s.SelinuxOptions = selinux(own.SELinuxOptions)
@@ -112,13 +116,27 @@ func capabilities(all []corev1.Capability) []string {
 	return names
 }
 
-// profile converts a seccomp profile. No profile means unconfined, as in Kubernetes.
-func profile(p *corev1.SeccompProfile) *runtimeapi.SecurityProfile {
+// seccomp converts a seccomp profile.
+func (r *Runtime) seccomp(p *corev1.SeccompProfile) *runtimeapi.SecurityProfile {
 	switch {
+	case p == nil && r.SeccompDefault:
 	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 	case p.Type == corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil:
-		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: "/var/lib/kubelet/seccomp/" + *p.LocalhostProfile}
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(r.Profiles, *p.LocalhostProfile)}
+	}
+	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+}
+
+// appArmor converts an AppArmor profile. No profile leaves it to the runtime.
+func appArmor(p *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
+	switch {
+	case p == nil:
+		return nil
+	case p.Type == corev1.AppArmorProfileTypeUnconfined:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	case p.Type == corev1.AppArmorProfileTypeLocalhost && p.LocalhostProfile != nil:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: *p.LocalhostProfile}
 	}
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
 }

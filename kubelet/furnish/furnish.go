@@ -37,6 +37,8 @@ type Options struct {
 	// ClusterDNS and ClusterDomain configure the pods' resolvers.
 	ClusterDNS    []string
 	ClusterDomain string
+	// Resolver is the file that configures the resolver of pods that use the node's. If empty, the runtime takes the machine's.
+	Resolver string
 	// ImageUser returns the user of an image. Nil means that it is not known.
 	ImageUser func(ctx context.Context, ref string) (uid *int64, name string, err error)
 	// Streaming means that the server supports WatchList: a watch begins with the current state.
@@ -207,13 +209,13 @@ func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) erro
 }
 
 // Sandbox sets a pod's host name and resolver.
-func (f *Furnisher) Sandbox(_ context.Context, spec *container.SandboxSpec) error {
+func (f *Furnisher) Sandbox(_ context.Context, spec *container.SandboxSpec) (err error) {
 	spec.Hostname = hostname(spec.Pod)
 	if sub := spec.Pod.Spec.Subdomain; sub != "" && spec.Pod.Spec.SetHostnameAsFQDN != nil && *spec.Pod.Spec.SetHostnameAsFQDN {
 		spec.Hostname += "." + sub + "." + spec.Pod.Namespace + ".svc." + f.ClusterDomain
 	}
-	spec.DNS = f.resolver(spec.Pod)
-	return nil
+	spec.DNS, err = f.resolver(spec.Pod)
+	return err
 }
 
 // longestHostname is the limit for a host name.
@@ -229,31 +231,4 @@ func trimName(name string) string {
 		name = name[:len(name)-1]
 	}
 	return name
-}
-
-// resolver returns a pod's DNS configuration. Nil means the node's.
-func (f *Furnisher) resolver(pod *corev1.Pod) *container.DNS {
-	d := &container.DNS{}
-	cluster := pod.Spec.DNSPolicy == corev1.DNSClusterFirst && !pod.Spec.HostNetwork || pod.Spec.DNSPolicy == corev1.DNSClusterFirstWithHostNet
-	switch {
-	case pod.Spec.DNSPolicy == corev1.DNSNone:
-	case cluster && len(f.ClusterDNS) > 0:
-		d.Servers = f.ClusterDNS
-		d.Searches = []string{pod.Namespace + ".svc." + f.ClusterDomain, "svc." + f.ClusterDomain, f.ClusterDomain}
-		d.Options = []string{"ndots:5"}
-	case pod.Spec.DNSConfig == nil:
-		return nil
-	}
-	if c := pod.Spec.DNSConfig; c != nil {
-		d.Servers = append(append([]string(nil), d.Servers...), c.Nameservers...)
-		d.Searches = append(d.Searches, c.Searches...)
-		for _, o := range c.Options {
-			text := o.Name
-			if o.Value != nil && *o.Value != "" {
-				text += ":" + *o.Value
-			}
-			d.Options = append(d.Options, text)
-		}
-	}
-	return d
 }

@@ -65,7 +65,9 @@ type Options struct {
 	// Reviewer decides about other clients. Nil refuses them.
 	Reviewer *Reviewer
 	TLS      TLS
-	Logger   *slog.Logger
+	// NoDebugging serves neither logs nor commands nor ports of pods.
+	NoDebugging bool
+	Logger      *slog.Logger
 }
 
 // TLS limits what clients may use. Zero values mean the defaults of Go, and at least TLS 1.2.
@@ -89,6 +91,8 @@ type Access struct {
 	// Names are the common names of clients that may do everything. If empty, all may.
 	Names []string
 	TLS   TLS
+	// NoDebugging serves neither logs nor commands nor ports of pods.
+	NoDebugging bool
 }
 
 // Open opens the port and returns the Server, which asks by a Reviewer about clients that are not on the list of names. Without a CA for clients it
@@ -110,7 +114,7 @@ func (a *Access) Open(node Node, reviewer *Reviewer, hosts []string, log *slog.L
 	}
 	return New(Options{
 		Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names,
-		Reviewer: reviewer, TLS: a.TLS, Logger: log,
+		Reviewer: reviewer, TLS: a.TLS, NoDebugging: a.NoDebugging, Logger: log,
 	}), nil
 }
 
@@ -156,6 +160,11 @@ func (s *Server) route() {
 		{"/portForward/{namespace}/{pod}", s.onPod(s.forward)},
 		{"/portForward/{namespace}/{pod}/{uid}", s.onPod(s.forward)},
 	} {
+		if s.NoDebugging && route.pattern != "/pods" {
+			route.handle = func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed)
+			}
+		}
 		s.mux.Handle(route.pattern, s.guard(route.handle))
 	}
 	if more, ok := s.Node.(interface {

@@ -130,13 +130,20 @@ func serve(t *testing.T, by *authority) func(...tls.Certificate) *client {
 // serveWith starts a server that asks a reviewer about clients other than "api".
 func serveWith(t *testing.T, by *authority, reviewer *server.Reviewer) func(...tls.Certificate) *client {
 	t.Helper()
+	return serveOptions(t, by, server.Options{Reviewer: reviewer})
+}
+
+// serveOptions starts a server that is more than its certificates and listener.
+func serveOptions(t *testing.T, by *authority, o server.Options) func(...tls.Certificate) *client {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(by.cert)
-	s := server.New(server.Options{Node: node{}, Listener: listener, Certificate: by.pair("node"), Clients: pool, Names: []string{"api"}, Reviewer: reviewer})
+	o.Node, o.Listener, o.Certificate, o.Clients, o.Names = node{}, listener, by.pair("node"), pool, []string{"api"}
+	s := server.New(o)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -203,6 +210,19 @@ func TestAllPathsOfTheAPIServerAreServed(t *testing.T) {
 	} {
 		if code, text := api.do(c.method, c.path); code != c.code || text != c.text {
 			t.Errorf("%s %s: %d %q", c.method, c.path, code, text)
+		}
+	}
+}
+
+func TestWithoutDebuggingPodsAreListedButNotEntered(t *testing.T) {
+	by := newAuthority(t)
+	c := serveOptions(t, by, server.Options{NoDebugging: true})(by.pair("api"))
+	for path, want := range map[string]int{
+		"/containerLogs/default/web/main": http.StatusMethodNotAllowed, "/exec/default/web/main": http.StatusMethodNotAllowed,
+		"/portForward/default/web": http.StatusMethodNotAllowed, "/pods": http.StatusOK,
+	} {
+		if got, text := c.do(http.MethodGet, path); got != want {
+			t.Errorf("%s: %d %s, want %d", path, got, text, want)
 		}
 	}
 }
