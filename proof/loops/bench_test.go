@@ -77,19 +77,31 @@ func deployAll(b *testing.B, nodes, deployments int) {
 // scale is a running command that is polled rarely: watching the pods would cost as much as a loop.
 type scale struct {
 	*testing.B
-	pid  int
-	end  func()
-	http *http.Client
-	host string
-	kube *kubernetes.Clientset
+	kubeconfig string
+	pid        int
+	loops      []int // the processes of loops that run elsewhere
+	end        func()
+	http       *http.Client
+	host       string
+	kube       *kubernetes.Clientset
 }
 
 // startScale returns when all nodes are ready.
 func startScale(b *testing.B, nodes int) *scale {
 	b.Helper()
+	s := openScale(b, nodes)
+	s.ready(nodes)
+	return s
+}
+
+// openScale returns when the API answers. More flags may say that loops run elsewhere.
+func openScale(b *testing.B, nodes int, more ...string) *scale {
+	b.Helper()
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	process := spawn(b, "up", "--data", "memory", "--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig, "--nodes", strconv.Itoa(nodes))
-	s := &scale{B: b, pid: process.Process.Pid, end: sync.OnceFunc(func() { kill(b, process) })}
+	process := spawn(b, append([]string{
+		"up", "--data", "memory", "--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig, "--nodes", strconv.Itoa(nodes),
+	}, more...)...)
+	s := &scale{B: b, kubeconfig: kubeconfig, pid: process.Process.Pid, end: sync.OnceFunc(func() { kill(b, process) })}
 	b.Cleanup(s.end)
 	var config *rest.Config
 	s.await("there is a kubeconfig", func(context.Context) (ok bool) {
@@ -106,11 +118,16 @@ func startScale(b *testing.B, nodes int) *scale {
 		b.Fatal(err)
 	}
 	s.host = config.Host
+	return s
+}
+
+// ready waits until all nodes are ready.
+func (s *scale) ready(nodes int) {
+	s.Helper()
 	s.await("all nodes are ready", func(ctx context.Context) bool {
 		list, err := s.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == nodes && !anyTainted(list.Items)
 	})
-	return s
 }
 
 // anyTainted reports whether a node is not ready yet.
@@ -179,9 +196,11 @@ func (s *scale) profile(b *testing.B, what, name string) {
 	}
 }
 
+func (s *scale) mebibytes(line string) float64 { return mebibytes(s.pid, line) }
+
 // mebibytes reads a line of /proc/PID/status; on other systems than Linux it returns 0.
-func (s *scale) mebibytes(line string) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
+func mebibytes(pid int, line string) float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
@@ -194,9 +213,11 @@ func (s *scale) mebibytes(line string) float64 {
 	return n / 1024
 }
 
-// cpuTime returns the CPU time of the process, with Linux' resolution of 10 ms; on other systems it returns 0.
-func (s *scale) cpuTime() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
+func (s *scale) cpuTime() time.Duration { return cpuTime(s.pid) }
+
+// cpuTime returns the CPU time of a process, with Linux' resolution of 10 ms; on other systems it returns 0.
+func cpuTime(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}

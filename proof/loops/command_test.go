@@ -39,7 +39,13 @@ func binary(t testing.TB) string {
 // spawn starts the command. Only its errors are printed. The caller must stop it.
 func spawn(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.Command(binary(t), args...)
+	return run(t, binary(t), args...)
+}
+
+// run starts a program. Only its errors are printed. The caller must stop it.
+func run(t testing.TB, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(program, args...)
 	c.Stdout, c.Stderr = io.Discard, os.Stderr
 	dieWithParent(c)
 	if err := c.Start(); err != nil {
