@@ -139,7 +139,7 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	}
 	name = strings.ToLower(name)
 	o := kubelet.Options{
-		Name: name, Clients: clients.As("kubelet"), Socket: c.options.Runtime, Root: c.options.KubeletRoot, ServeDevices: true, Server: c.access(), Logger: c.options.Logger,
+		Name: name, Clients: clients.As("kubelet"), Socket: c.options.Runtime, Root: c.options.KubeletRoot, Eviction: c.options.Eviction, ServeDevices: true, Server: c.access(), Logger: c.options.Logger,
 	}
 	if o.Root == "" && c.options.Data != "" {
 		o.Root = filepath.Join(c.options.Data, "kubelet")

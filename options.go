@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/controllers/loadbalancer"
+	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/server/admission"
 	"github.com/millrace/millrace/server/allocation"
 	"github.com/millrace/millrace/server/apiserver"
@@ -61,6 +62,8 @@ type Options struct {
 	// KubeletRoot is the directory for the volumes and plugins of this machine's node: "kubelet" in Data by default. Drivers of storage and devices
 	// expect /var/lib/kubelet.
 	KubeletRoot string
+	// Eviction says how short of memory or disk this machine may become before pods are evicted: as in Kubernetes if nil.
+	Eviction pressure.Thresholds
 	// PodRange is the address range of pods in real containers; two families are separated by a comma. With it and a Runtime, the
 	// machine becomes part of the cluster's network: pods, services and names work. If it is empty, the machine's network is not
 	// changed.

@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -205,6 +206,18 @@ func TestARealNodeReplacesTheHollowOneUnlessBothAreWanted(t *testing.T) {
 		if o, err := f.options(given, nil); err != nil || o.Runtime != "unix:///run/x.sock" || o.Nodes != nodes {
 			t.Errorf("%+v, %v", o, err)
 		}
+	}
+}
+
+func TestThresholdsReachTheRealNodeOfUp(t *testing.T) {
+	f := &upFlags{runtime: "cri:unix:///run/x.sock", listen: "127.0.0.1:0", controllers: "*", balancer: "none", eviction: []string{"nodefs.available<1Gi"}}
+	f.data, f.serviceRange = "memory", "10.96.0.0/16"
+	if o, err := f.options(false, nil); err != nil || !maps.Equal(o.Eviction.Words(), map[string]string{"nodefs.available": "1Gi"}) {
+		t.Errorf("%v, %v", o.Eviction.Words(), err)
+	}
+	f.eviction = []string{"nodefs.available=1Gi"}
+	if _, err := f.options(false, nil); err == nil {
+		t.Error("what is no threshold is taken")
 	}
 }
 

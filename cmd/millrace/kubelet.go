@@ -115,7 +115,7 @@ func (f *kubeletFlags) registerAll(c *cobra.Command) {
 	fl.IntVar(&f.maxPods, "max-pods", 110, "maximum number of pods")
 	fl.IntVar(&f.imageHigh, "image-gc-high-threshold", 85, "disk usage, in percent, from which unused images are removed")
 	fl.IntVar(&f.imageLow, "image-gc-low-threshold", 80, "disk usage, in percent, at which removing images stops")
-	fl.StringSliceVar(&f.eviction, "eviction-hard", nil, "thresholds such as memory.available<100Mi or nodefs.available<10%, below which pods are evicted (default: Kubernetes')")
+	addEviction(fl, &f.eviction)
 	fl.DurationVar(&f.imageRest, "minimum-image-ttl-duration", 2*time.Minute, "minimum time that an unused image is kept")
 	fl.DurationVar(&f.pressureHolds, "eviction-pressure-transition-period", 5*time.Minute, "how long a pressure condition stays after the shortage has ended")
 	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "resources reserved for the system: cpu=200m,memory=1Gi")
@@ -304,20 +304,35 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 			return o, fmt.Errorf("--%s: %w", flag, err)
 		}
 	}
-	if len(f.eviction) > 0 {
-		words := map[string]string{}
-		for _, word := range f.eviction {
-			signal, least, ok := strings.Cut(word, "<")
-			if !ok {
-				return o, fmt.Errorf("--eviction-hard: %q is not signal<amount", word)
-			}
-			words[signal] = least
-		}
-		if o.Eviction, err = pressure.Parse(words); err != nil {
-			return o, fmt.Errorf("--eviction-hard: %w", err)
-		}
+	if o.Eviction, err = thresholds(f.eviction); err != nil {
+		return o, err
 	}
 	return o, nil
+}
+
+// addEviction adds the flag for thresholds.
+func addEviction(fl *pflag.FlagSet, to *[]string) {
+	fl.StringSliceVar(to, "eviction-hard", nil, "thresholds such as memory.available<100Mi or nodefs.available<10%, below which pods are evicted (default: Kubernetes')")
+}
+
+// thresholds reads what was given to that flag; nil if nothing was.
+func thresholds(given []string) (pressure.Thresholds, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	words := map[string]string{}
+	for _, word := range given {
+		signal, least, ok := strings.Cut(word, "<")
+		if !ok {
+			return nil, fmt.Errorf("--eviction-hard: %q is not signal<amount", word)
+		}
+		words[signal] = least
+	}
+	all, err := pressure.Parse(words)
+	if err != nil {
+		return nil, fmt.Errorf("--eviction-hard: %w", err)
+	}
+	return all, nil
 }
 
 // mostPods is how many pods the node accepts.

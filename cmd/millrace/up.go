@@ -17,6 +17,7 @@ type upFlags struct {
 	serverFlags
 	listen, runtime, controllers string
 	kubeletRoot                  string
+	eviction                     []string
 	podRange, balancer           string
 	cni                          millrace.CNIOptions
 	nodes                        int
@@ -49,6 +50,7 @@ func upCommand() *cobra.Command {
 	fl.IntVar(&f.nodes, "nodes", 1, "number of hollow nodes (default with a real node: none)")
 	fl.StringVar(&f.runtime, "runtime", "hollow", `"hollow", or "cri:SOCKET" to make this machine a node`)
 	fl.StringVar(&f.kubeletRoot, "root-dir", "", "directory for the volumes and plugins of a real node; drivers of storage and devices expect /var/lib/kubelet (default: kubelet in --data)")
+	addEviction(fl, &f.eviction)
 	fl.StringVar(&f.podRange, "cluster-cidr", "10.244.0.0/16", `pod range of a real node; "none" does not change this machine's network`)
 	fl.StringVar(&f.balancer, "load-balancer", "none", `addresses of services of type LoadBalancer: "node" assigns those of the nodes, "none" leaves them to another controller`)
 	fl.StringVar(&f.cni.ConfigurationDirectory, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
@@ -82,6 +84,9 @@ func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, 
 		return o, fmt.Errorf("--runtime %q is neither hollow nor cri:SOCKET", f.runtime)
 	}
 	o.Runtime, o.KubeletRoot, o.CNI = socket, f.kubeletRoot, f.cni
+	if o.Eviction, err = thresholds(f.eviction); err != nil {
+		return o, err
+	}
 	if f.podRange != "none" {
 		if _, err := prefixes("cluster-cidr", f.podRange); err != nil {
 			return o, err

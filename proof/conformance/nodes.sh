@@ -18,6 +18,7 @@ dir=$(mkdir -p "${2:?a directory}" && cd "$2" && pwd)
 number=${MILLRACE_NODES:-}
 bridge=millrace$number-nodes
 subnet=10.230.${number:-0}
+shortage='memory.available<100Mi,nodefs.available<4Gi,imagefs.available<4Gi' # not in percent: the tests do not need a seventh of a large disk
 
 namespace() { echo "millrace$number-$1"; }
 link() { echo "mr$number-node-$1"; }
@@ -128,7 +129,7 @@ start() {
 		runtime "$node" start >/dev/null
 		[ $# = 0 ] || keep "registry-$node" "$node" "$@"
 	done
-	millrace up 1 up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged --root-dir /var/lib/kubelet \
+	millrace up 1 up --data "$dir/data" --listen 0.0.0.0:6443 --allow-privileged --root-dir /var/lib/kubelet --eviction-hard "$shortage" \
 		--runtime "cri:unix://$dir/node-1/containerd.sock" --cni-conf-dir "$dir/node-1/cni" --cni-bin-dir "$dir/node-1/plugins"
 	local config=$dir/kubeconfig # the server's own names the loopback address of its node
 	for _ in $(seq 300); do
@@ -136,7 +137,7 @@ start() {
 			"$dir/millrace" kubectl --kubeconfig "$config" get --raw /readyz >/dev/null 2>&1 && break
 		sleep 0.1
 	done
-	millrace kubelet 2 kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir /var/lib/kubelet \
+	millrace kubelet 2 kubelet --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" --root-dir /var/lib/kubelet --eviction-hard "$shortage" \
 		--container-runtime-endpoint "unix://$dir/node-2/containerd.sock" --cluster-dns 10.96.0.10
 	keep network 2 "$dir/millrace" network --kubeconfig "$config" --hostname-override node-2 --node-ip "$(address 2)" \
 		--cni-conf-dir "$dir/node-2/cni" --cni-bin-dir "$dir/node-2/plugins" --root-dir "$dir/node-2/network"
@@ -148,7 +149,7 @@ start() {
 	done
 	"$dir/millrace" kubectl --kubeconfig "$config" wait --for=condition=Ready node --all --timeout=60s >&2
 	"$dir/millrace" kubectl --kubeconfig "$config" wait --for=condition=DiskPressure=False node --all --timeout=5s >&2 ||
-		{ echo "the disk of $dir is too full: nodes on which less than 15 % are free take no pods" >&2; return 1; }
+		{ echo "the disk of $dir is too full: nodes with less than 4 GiB take no pods" >&2; return 1; }
 	echo "export KUBECONFIG=$config"
 }
 
