@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -88,7 +89,9 @@ func (s suite) part(ctx context.Context, k kit, name string, procs int, flags []
 	}
 	defer f.Close()
 	c := exec.CommandContext(ctx, k.bin("ginkgo"), args...)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // so that the tests remove what they made
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	group := func(s syscall.Signal) error { return syscall.Kill(-c.Process.Pid, s) }
+	c.Cancel = func() error { return group(syscall.SIGTERM) } // so that the tests remove what they made
 	c.WaitDelay = time.Minute
 	c.Stdout, c.Stderr = f, f
 	c.Env = append(os.Environ(), "KUBE_TEST_REPO_LIST="+k.path("repositories.yaml"), "PATH="+k.path("bin")+":"+os.Getenv("PATH"))
@@ -96,6 +99,9 @@ func (s suite) part(ctx context.Context, k kit, name string, procs int, flags []
 	go sayProgress(log, ended)
 	runErr := c.Run()
 	close(ended)
+	if c.Process != nil {
+		_ = group(syscall.SIGKILL) // what has not ended in that time
+	}
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()
 	}
