@@ -11,6 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
@@ -210,18 +211,28 @@ func (j *controller) recheck(ctx context.Context, pods []*podview.Pod) ([]*podvi
 	out := make([]*podview.Pod, 0, len(pods))
 	for _, pod := range pods {
 		if isTracked(pod) && !pod.Active() {
-			live, err := j.kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
-				continue
-			}
+			live, err := j.read(ctx, pod)
 			if err != nil {
 				return nil, fmt.Errorf("check pod %s before counting it: %w", informer.KeyOf(pod), err)
+			}
+			if live == nil || live.UID != pod.UID {
+				continue
 			}
 			pod = podview.Of(live)
 		}
 		out = append(out, pod)
 	}
 	return out, nil
+}
+
+// read reads the pod that has this pod's name from the server. It is nil if there is none. Kubernetes' role for this loop lets it list pods, and not get one.
+func (j *controller) read(ctx context.Context, pod *podview.Pod) (*corev1.Pod, error) {
+	named := fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String()
+	found, err := j.kube.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: named})
+	if err != nil || len(found.Items) == 0 {
+		return nil, err
+	}
+	return &found.Items[0], nil
 }
 
 func (j *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) ([]*podview.Pod, error) {

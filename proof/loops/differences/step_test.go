@@ -78,6 +78,9 @@ var places = map[string]place{
 	"certificatesigningrequests": {"/apis/certificates.k8s.io/v1", true},
 	"roles":                      {"/apis/rbac.authorization.k8s.io/v1", false}, "rolebindings": {"/apis/rbac.authorization.k8s.io/v1", false},
 	"clusterroles": {"/apis/rbac.authorization.k8s.io/v1", true},
+	"servicecidrs": {"/apis/networking.k8s.io/v1", true}, "validatingadmissionpolicies": {"/apis/admissionregistration.k8s.io/v1", true},
+	"volumeattributesclasses": {"/apis/storage.k8s.io/v1", true}, "csidrivers": {"/apis/storage.k8s.io/v1", true},
+	"storageversionmigrations": {"/apis/storagemigration.k8s.io/v1", true},
 }
 
 // do makes a step of requests.
@@ -152,6 +155,7 @@ func (r *request) wire(l *look) (path string, body []byte, err error) {
 		return path, nil, nil
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "{NS}", l.ns), "{request}", signingRequest())
+	text = strings.ReplaceAll(text, "{request of a node}", nodeRequest())
 	text = uidOf.ReplaceAllStringFunc(text, func(found string) string {
 		parts := uidOf.FindStringSubmatch(found)
 		return l.uid(parts[1], parts[2])
@@ -163,18 +167,25 @@ func (r *request) wire(l *look) (path string, body []byte, err error) {
 // uidOf is the UID of an object, in the body of a request.
 var uidOf = regexp.MustCompile(`\{uid (\S+) ([^\s}]+)\}`)
 
-// signingRequest asks for a certificate, in base 64. Nobody has its key.
-var signingRequest = sync.OnceValue(func() string {
+// signingRequest and nodeRequest ask for certificates, in base 64. Nobody has their keys.
+var (
+	signingRequest = sync.OnceValue(func() string { return requestOf(pkix.Name{CommonName: "somebody"}) })
+	nodeRequest    = sync.OnceValue(func() string {
+		return requestOf(pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}})
+	})
+)
+
+func requestOf(name pkix.Name) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "somebody"}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: name}, key)
 	if err != nil {
 		panic(err)
 	}
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
-})
+}
 
 // jsonOf is a value as JSON.
 func jsonOf(v any) string {

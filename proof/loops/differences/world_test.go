@@ -2,6 +2,7 @@ package differences_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,9 +31,12 @@ type world struct {
 	testing.TB
 	client *http.Client
 	base   string
+	// patience is how long a new namespace may take to be furnished.
+	patience time.Duration
 
-	mu     sync.Mutex // guards traces
-	traces map[string]*trace
+	mu      sync.Mutex // guards what follows
+	traces  map[string]*trace
+	refused map[string]bool // what loops must not do, and have tried
 }
 
 // trace is what was written in the namespace of a scenario.
@@ -42,9 +46,16 @@ type trace struct {
 	writes map[string]bool
 }
 
+// auditPolicy has reads too, as loops may do them in vain.
+const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
+	{"level": "None", "verbs": ["watch"]}, {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]}, {"level": "Metadata"}]}`
+
 func newWorld(t testing.TB, o millrace.Options) (*world, *millrace.Cluster) {
-	w := &world{TB: t, traces: map[string]*trace{}}
-	o.Audit.Events = w.audited
+	w := &world{TB: t, patience: time.Minute, traces: map[string]*trace{}, refused: map[string]bool{}}
+	o.Audit.Events, o.Audit.PolicyFile = w.audited, filepath.Join(t.TempDir(), "policy.json")
+	if err := os.WriteFile(o.Audit.PolicyFile, []byte(auditPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	o.Logger = slog.New(slog.DiscardHandler)
 	cluster := millracetest.Start(t, o)
 	config := cluster.Config()
@@ -59,7 +70,17 @@ func newWorld(t testing.TB, o millrace.Options) (*world, *millrace.Cluster) {
 // ours is a world with our loops and our scheduler. It must be called in a bubble.
 func ours(t testing.TB, nodes int) *world {
 	w, _ := newWorld(t, millrace.Options{Listen: "none", Nodes: nodes})
+	t.Cleanup(w.nothingRefused)
 	return w
+}
+
+// nothingRefused reports what loops have tried and must not do: their roles are Kubernetes', and a loop that needs more works in no cluster but ours.
+func (w *world) nothingRefused() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, what := range keys(w.refused) {
+		w.Errorf("refused: %s", what)
+	}
 }
 
 // theirs is a world with the loops and the scheduler of Kubernetes, which are programs in a directory.
@@ -101,18 +122,22 @@ func theirs(t testing.TB, programs string, nodes int) *world {
 	return w
 }
 
-// audited takes note of a request that was to change something.
+// audited takes note of a request that was to change something, and of one that was refused.
 func (w *world) audited(event []byte) {
 	var e struct {
 		Verb string `json:"verb"`
 		User struct {
 			Username string `json:"username"`
 		} `json:"user"`
+		As struct {
+			Username string `json:"username"`
+		} `json:"impersonatedUser"`
 		Object *struct {
 			Resource, Namespace, Name, Subresource string
 		} `json:"objectRef"`
 		Status struct {
-			Code int `json:"code"`
+			Code    int    `json:"code"`
+			Message string `json:"message"`
 		} `json:"responseStatus"`
 	}
 	if json.Unmarshal(event, &e) != nil || e.Object == nil {
@@ -122,10 +147,14 @@ func (w *world) audited(event []byte) {
 	if ns == "" {
 		ns, _, _ = strings.Cut(e.Object.Name, "-")
 	}
+	user := cmp.Or(e.As.Username, e.User.Username)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if e.Status.Code == http.StatusForbidden && strings.Contains(e.Status.Message, " cannot "+e.Verb+" resource ") {
+		w.refused[user+": "+e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource] = true
+	}
 	of := w.traces[ns]
-	if of == nil {
+	if of == nil || e.Verb == "get" || e.Verb == "list" {
 		return
 	}
 	of.kinds[e.Object.Resource] = true
@@ -133,16 +162,16 @@ func (w *world) audited(event []byte) {
 		return
 	}
 	of.last = time.Now()
-	user, ours := strings.CutPrefix(e.User.Username, "system:serviceaccount:kube-system:")
+	name, ours := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
 	if !ours {
-		user, ours = strings.CutPrefix(e.User.Username, "system:kube-")
+		name, ours = strings.CutPrefix(user, "system:kube-")
 	}
 	if ours {
 		what := e.Object.Resource
 		if e.Object.Subresource != "" {
 			what += "/" + e.Object.Subresource
 		}
-		of.writes[user+" "+e.Verb+" "+what] = true
+		of.writes[name+" "+e.Verb+" "+what] = true
 	}
 }
 
@@ -156,7 +185,7 @@ func (w *world) begin(ns string) {
 		if code, _ := w.send(http.MethodGet, "/api/v1/namespaces/"+ns+"/serviceaccounts/default", "", nil); code == http.StatusOK {
 			return
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > w.patience {
 			w.Errorf("namespace %s gets no service account", ns)
 			return
 		}
