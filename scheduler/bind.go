@@ -27,6 +27,9 @@ const (
 func (t *term) bind(ctx context.Context, d decision) {
 	end, err := t.carryOut(ctx, d)
 	ended := time.Now()
+	if end == rejected || end == lost {
+		t.undo(ctx, d)
+	}
 	t.mu.Lock()
 	switch end {
 	case bound:

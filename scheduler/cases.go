@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/internal/ruleset"
@@ -164,6 +165,19 @@ func (t *term) prepare(ctx context.Context, d decision) error {
 	return nil
 }
 
+// undo undoes in the API what was done for a pod that was not bound.
+func (t *term) undo(ctx context.Context, d decision) {
+	for i := len(d.cases) - 1; i >= 0; i-- {
+		u, ok := d.cases[i].Case.(plugin.Undoer)
+		if !ok {
+			continue
+		}
+		if err := u.Undo(ctx, access{t.options.Writer, t, d.pod}); err != nil {
+			t.options.Logger.Warn("what was done for a pod that was not bound cannot be undone", "pod", d.pod.Key, "rule", d.cases[i].Rule, "err", err)
+		}
+	}
+}
+
 // access implements [plugin.Access].
 type access struct {
 	plugin.Writer
@@ -173,6 +187,12 @@ type access struct {
 
 func (a access) RecordEvent(reason, message string) {
 	a.reporter.event(a.pod, corev1.EventTypeNormal, reason, message)
+}
+
+func (a access) CreateResourceClaim(ctx context.Context, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	created, err := a.Writer.CreateResourceClaim(ctx, claim)
+	a.options.Metrics.ClaimCreated(err)
+	return created, err
 }
 
 func (a access) WithState(look func(*cluster.State)) {

@@ -32,6 +32,8 @@ type Metrics interface {
 	Evicted(err error, took time.Duration)
 	// Handled is called when an event of a watch was handled, with kube-scheduler's name of it.
 	Handled(event string, took time.Duration)
+	// ClaimCreated is called when a resource claim was created, or could not be.
+	ClaimCreated(err error)
 	// Profile returns the metrics for the pods of a profile. It is called once for each when the scheduler starts.
 	Profile(name string) ProfileMetrics
 }
@@ -170,6 +172,7 @@ func (noMetrics) Count(func() Counts)                   {}
 func (noMetrics) PreemptionAttempt()                    {}
 func (noMetrics) Preempted(int)                         {}
 func (noMetrics) Evicted(error, time.Duration)          {}
+func (noMetrics) ClaimCreated(error)                    {}
 func (noMetrics) Handled(string, time.Duration)         {}
 func (noMetrics) Profile(string) ProfileMetrics         { return noMetrics{} }
 

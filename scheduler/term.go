@@ -36,6 +36,8 @@ type term struct {
 	attempts uint64              // guarded by mu
 	measured bool                // somebody wants to know how long rules take
 
+	scoresDevices bool // some rule rates how many devices are allocated
+
 	preempting      map[types.UID]struct{}                  // guarded by mu: pods whose victims are being deleted
 	candidateCaches map[cacheKey]*preemption.CandidateCache // guarded by mu
 	budgets         budgets                                 // guarded by mu
@@ -74,6 +76,7 @@ func newTerm(options Options) *term {
 	t.measured = !unmeasured
 	for _, p := range options.Profiles {
 		t.read(p.compiled.Readers())
+		t.scoresDevices = t.scoresDevices || p.compiled.ScoresExtended()
 		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 		t.profiles[p.SchedulerName] = &profile{
 			Profile: p, metrics: options.Metrics.Profile(p.SchedulerName), engine: placement.New(&t.state, p.compiled, random),
@@ -327,7 +330,7 @@ func (t *term) afterFailure(d decision, rule string) (note string, nominated *st
 		return "not found", nil
 	}
 	rescued := t.releaseClaims(d)
-	if rescued == "" && rule == "" && d.profile.lastRule() != "" && len(d.pod.Claims) > 0 {
+	if rescued == "" && rule == "" && slices.ContainsFunc(d.cases, func(o ruleset.Opened) bool { return o.Late }) {
 		rescued = "still not schedulable"
 	}
 	begun := time.Now()

@@ -32,7 +32,7 @@ type Pending string
 
 func (p Pending) Error() string { return string(p) }
 
-// Case is a [PodRule] for one pod. It may also be a [Doubter], a [Reserver], a [Preparer], a [Releaser] and a [CaseScore].
+// Case is a [PodRule] for one pod. It may also be a [Doubter], a [Reserver], a [Preparer], an [Undoer], a [Releaser] and a [CaseScore].
 type Case interface {
 	// Filter returns nil if the pod may go to the node, and otherwise the reason.
 	Filter(node *Node) *Verdict
@@ -59,6 +59,12 @@ type Preparer interface {
 	Prepares() bool
 	// Prepare may block: other pods are placed meanwhile. After an error the pod is not bound, and is tried again later.
 	Prepare(ctx context.Context, access Access) error
+}
+
+// Undoer undoes what a [Preparer] did in the API.
+type Undoer interface {
+	// Undo is called before Unreserve if the pod was not bound after Prepare.
+	Undo(ctx context.Context, access Access) error
 }
 
 // Releaser can release what keeps the pod from being placed.
@@ -93,4 +99,10 @@ type Writer interface {
 	// ChangeResourceClaim changes a claim and its status, starting with the given version. If there is a newer one, change
 	// is called again with that. It returns the written claim.
 	ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(now *resourcev1.ResourceClaim) error) (*resourcev1.ResourceClaim, error)
+	// CreateResourceClaim creates a claim under a generated name.
+	CreateResourceClaim(ctx context.Context, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error)
+	// DeleteResourceClaim deletes a claim, even if its devices are allocated. It is no error if there is none.
+	DeleteResourceClaim(ctx context.Context, claim *resourcev1.ResourceClaim) error
+	// SetExtendedClaim writes into a pod's status which claim its extended resources have.
+	SetExtendedClaim(ctx context.Context, pod *Pod, status *corev1.PodExtendedResourceClaimStatus) error
 }

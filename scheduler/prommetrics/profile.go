@@ -97,3 +97,12 @@ func (m *Metrics) Evicted(err error, took time.Duration) {
 	m.evictions.number.WithLabelValues(result).Inc()
 	m.evictions.took.WithLabelValues(result).Observe(took.Seconds())
 }
+
+// ClaimCreated implements [scheduler.Metrics].
+func (m *Metrics) ClaimCreated(err error) {
+	status := "success"
+	if err != nil {
+		status = "failure"
+	}
+	m.claims.WithLabelValues(status).Inc()
+}

@@ -27,6 +27,7 @@ type Metrics struct {
 	handled  *prometheus.HistogramVec
 	points   *prometheus.HistogramVec
 	rules    *prometheus.HistogramVec
+	claims   *prometheus.CounterVec
 
 	evictions evictions
 
@@ -102,6 +103,10 @@ func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 			Subsystem: "scheduler", Name: "plugin_execution_duration_seconds", Buckets: prometheus.ExponentialBuckets(0.00001, 1.5, 20),
 			Help: "How long in seconds a call of a rule takes, for one in ten pods.",
 		}, []string{"plugin", "extension_point", "status"}),
+		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Subsystem: "scheduler", Name: "resourceclaim_creates_total",
+			Help: "Number of resource claims that were created for extended resources, or could not be.",
+		}, []string{"status"}),
 		evictions: newEvictions(), queues: map[string]prometheus.Gauge{},
 	}
 	for _, queue := range []string{"active", "backoff", "unschedulable", "gated"} {
@@ -192,7 +197,7 @@ func (m *Metrics) Preempted(victims int) { m.victims.Observe(float64(victims)) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.attempts, m.took, m.decided, m.tries, m.waited, m.pending, m.preempts, m.victims, m.timedOut, m.handled, m.points, m.rules,
+		m.attempts, m.took, m.decided, m.tries, m.waited, m.pending, m.preempts, m.victims, m.timedOut, m.handled, m.points, m.rules, m.claims,
 		m.evictions.took, m.evictions.number,
 	}
 }

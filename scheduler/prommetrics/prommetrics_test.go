@@ -23,6 +23,7 @@ func TestMetricsCarryKubernetesNames(t *testing.T) {
 	metrics.Bound(40, 5*time.Second, true)
 	metrics.Evicted(nil, 2*time.Second)
 	metrics.Handled("NodeAdd", 3*time.Second)
+	metrics.ClaimCreated(nil)
 	profile := metrics.Profile("default-scheduler")
 	for range 2 {
 		profile.Ran(scheduler.PostFilter, scheduler.Refused, time.Second)
@@ -56,6 +57,7 @@ func TestMetricsCarryKubernetesNames(t *testing.T) {
 		"scheduler_inflight_events":                            9,
 		"scheduler_queue_incoming_pods_total":                  11,
 		"scheduler_plugin_evaluation_total":                    12,
+		"scheduler_resourceclaim_creates_total":                1,
 	}
 	families, err := registry.Gather()
 	if err != nil {

@@ -27,6 +27,9 @@ func (b Balance) Skip(demand *cluster.Demand) bool {
 	return demand.Requests.MilliCPU == 0 && demand.Requests.Memory == 0
 }
 
+// ScoresExtended reports whether an extended resource is compared.
+func (b Balance) ScoresExtended() bool { return slices.ContainsFunc(b.Resources, cluster.IsExtended) }
+
 // Score is 75 if the pod does not change the balance, up to 100 if it improves it and down to 50 if it makes it worse.
 func (b Balance) Score(demand *cluster.Demand, node *cluster.Node) int64 {
 	const half = plugin.MaxScore / 2
@@ -56,10 +59,13 @@ func (b Balance) of(demand *cluster.Demand, node *cluster.Node, with bool) int64
 	var sum float64
 	for _, name := range b.Resources {
 		have, asked := amount(&node.Allocatable, name), amount(&demand.Requests, name)
+		used := amount(&node.Requested, name)
+		if have == 0 && asked > 0 {
+			have, used = node.ClaimedAmounts(name)
+		}
 		if have == 0 || asked == 0 && isExtended(name) {
 			continue
 		}
-		used := amount(&node.Requested, name)
 		if with {
 			used += asked
 		}

@@ -56,6 +56,11 @@ func (a *allocation) selectors() map[string]bool {
 			}
 		}
 	}
+	for _, resource := range a.special.resourceNames() {
+		if class := a.state.Devices.ClassOf(resource); class != nil {
+			add(class.Name, nil)
+		}
+	}
 	for _, c := range a.open {
 		for i := range c.Spec.Devices.Requests {
 			r := &c.Spec.Devices.Requests[i]

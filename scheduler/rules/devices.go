@@ -62,14 +62,14 @@ func (*Devices) Name() string { return "DynamicResources" }
 // Late implements [plugin.Late]: the rule is reported after affinity.
 func (*Devices) Late() {}
 
-// RequeuesOn lists everything about devices, new nodes and labels.
+// RequeuesOn lists everything about devices, new nodes, labels, and what nodes have: an extended resource of the node's own needs no claim.
 func (*Devices) RequeuesOn() cluster.Change {
-	return cluster.DeviceChanged | cluster.NodeAdded | cluster.NodeLabels
+	return cluster.DeviceChanged | cluster.ExtendedChanged | cluster.NodeAdded | cluster.NodeRoom | cluster.NodeLabels
 }
 
 // Open reads the pod's claims.
 func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
-	if len(pod.Claims) == 0 {
+	if len(pod.Claims)+len(pod.Extended) == 0 {
 		return nil, nil
 	}
 	a := &allocation{rule: r, pod: pod, state: state}
@@ -94,7 +94,8 @@ func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, err
 			a.had = append(a.had, had)
 		}
 	}
-	if len(a.open)+len(a.had) == 0 {
+	a.special = newSpecial(pod, state)
+	if len(a.open)+len(a.had) == 0 && a.special == nil {
 		return nil, nil
 	}
 	return a, nil
@@ -157,13 +158,21 @@ type allocation struct {
 	state *cluster.State
 	open  []*resourcev1.ResourceClaim // claims without devices
 	had   []allocated
+	// special is the claim for extended resources; nil if the pod needs none.
+	special *special
 
 	reserved []claimChange
 	node     string // for which devices are reserved
 }
 
 // claimChange is a claim when the node was chosen, and as it must become.
-type claimChange struct{ was, wanted *resourcev1.ResourceClaim }
+type claimChange struct {
+	was, wanted *resourcev1.ResourceClaim
+	allocates   bool // the devices are allocated for this pod
+	// special is the variant of the special claim that this is; nil for other claims.
+	special *variant
+	created bool // the special claim exists
+}
 
 // allocated is a claim that has its devices, and the nodes that can use them; nil: all.
 type allocated struct {
@@ -193,6 +202,10 @@ func nodeObject(node *cluster.Node) *corev1.Node {
 
 // Filter refuses nodes that cannot use the allocated devices, and nodes where the others cannot be allocated.
 func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
+	special, refused := a.special.on(node)
+	if refused != nil {
+		return refused
+	}
 	for i := range a.had {
 		had := &a.had[i]
 		if had.lost || had.nodes != nil && !had.nodes.Match(nodeObject(node)) {
@@ -200,20 +213,29 @@ func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
 			return &notOnNode
 		}
 	}
-	results, err := a.allocate(node)
+	claims := a.unallocated(special)
+	results, err := a.allocate(node, claims)
 	switch {
 	case err != nil:
 		failed := errors.Is(err, structured.ErrFailedAllocationOnNode)
 		return &plugin.Verdict{Plugin: a.rule.Name(), Reasons: []string{err.Error()}, Lasting: true, Broken: !failed}
-	case results == nil && len(a.open) > 0:
+	case results == nil && len(claims) > 0:
 		return &noDevices
 	}
 	return nil
 }
 
-// allocate finds devices on a node for the claims without devices; nil if there are none.
-func (a *allocation) allocate(node *cluster.Node) ([]resourcev1.AllocationResult, error) {
-	if len(a.open) == 0 {
+// unallocated returns the claims that need devices on a node where the special claim is this variant.
+func (a *allocation) unallocated(special *variant) []*resourcev1.ResourceClaim {
+	if special == nil {
+		return a.open
+	}
+	return append(a.open[:len(a.open):len(a.open)], special.claim)
+}
+
+// allocate finds devices on a node for claims without devices; nil if there are none.
+func (a *allocation) allocate(node *cluster.Node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+	if len(claims) == 0 {
 		return nil, nil
 	}
 	ctx := context.Background() // the allocator uses it for logs only
@@ -222,5 +244,5 @@ func (a *allocation) allocate(node *cluster.Node) ([]resourcev1.AllocationResult
 	if err != nil {
 		return nil, err
 	}
-	return allocator.Allocate(ctx, nodeObject(node), a.open)
+	return allocator.Allocate(ctx, nodeObject(node), claims)
 }

@@ -95,7 +95,7 @@ func (a *allocation) untilBound(ctx context.Context, access plugin.Access) error
 // isBound reports whether the devices of all claims are ready in the API.
 func (a *allocation) isBound(now time.Time) (bool, error) {
 	for _, c := range a.reserved {
-		key := cluster.Key{Namespace: c.was.Namespace, Name: c.was.Name}
+		key := claimKey(c.was)
 		claim, ok := a.state.Devices.Claim(key)
 		switch {
 		case !ok:

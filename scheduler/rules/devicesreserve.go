@@ -16,21 +16,30 @@ import (
 // Reserve assumes the allocation on the node, and that the pod uses its claims.
 func (a *allocation) Reserve(node *cluster.Node) error {
 	a.reserved, a.node = nil, node.Name
-	results, err := a.allocate(node)
+	special, refused := a.special.on(node)
+	if refused != nil {
+		return errors.New(refused.Reasons[0])
+	}
+	claims := a.unallocated(special)
+	results, err := a.allocate(node, claims)
 	if err != nil {
 		return err
 	}
-	if len(results) != len(a.open) {
+	if len(results) != len(claims) {
 		return errors.New("claim allocation not found for node")
 	}
-	for i, c := range a.open {
+	for i, c := range claims {
 		changed := c.DeepCopy()
 		changed.Status.Allocation = results[i].DeepCopy()
-		a.take(c, changed)
+		change := claimChange{was: c, wanted: changed, allocates: true}
+		if i == len(a.open) {
+			change.special = special
+		}
+		a.take(change)
 	}
 	for _, had := range a.had {
 		if !a.uses(had.claim) {
-			a.take(had.claim, had.claim.DeepCopy())
+			a.take(claimChange{was: had.claim, wanted: had.claim.DeepCopy()})
 		}
 	}
 	return nil
@@ -44,17 +53,28 @@ func (a *allocation) consumer() resourcev1.ResourceClaimConsumerReference {
 	return resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: a.pod.Key.Name, UID: a.pod.UID}
 }
 
-func (a *allocation) take(was, wanted *resourcev1.ResourceClaim) {
-	wanted.Status.ReservedFor = append(wanted.Status.ReservedFor, a.consumer())
-	a.state.Devices.Assume(wanted)
-	a.reserved = append(a.reserved, claimChange{was, wanted})
+func (a *allocation) take(c claimChange) {
+	c.wanted.Status.ReservedFor = append(c.wanted.Status.ReservedFor, a.consumer())
+	if c.special != nil {
+		a.state.Devices.Promise(c.wanted)
+	} else {
+		a.state.Devices.Assume(c.wanted)
+	}
+	a.reserved = append(a.reserved, c)
 }
 
 // Unreserve undoes the assumptions.
 func (a *allocation) Unreserve() {
 	for _, c := range a.reserved {
-		a.state.Devices.Restore(cluster.Key{Namespace: c.was.Namespace, Name: c.was.Name})
+		if c.special != nil {
+			a.state.Devices.BreakPromise(c.special.claim.UID)
+		}
+		a.state.Devices.Restore(claimKey(c.was))
 	}
+}
+
+func claimKey(c *resourcev1.ResourceClaim) cluster.Key {
+	return cluster.Key{Namespace: c.Namespace, Name: c.Name}
 }
 
 // Prepares reports whether claims must be written.
@@ -62,8 +82,15 @@ func (a *allocation) Prepares() bool { return len(a.reserved) > 0 }
 
 // Prepare writes the claims: a finalizer, so that no claim is deleted while its devices are in use, and the decision.
 func (a *allocation) Prepare(ctx context.Context, access plugin.Access) error {
-	for _, c := range a.reserved {
-		written, err := access.ChangeResourceClaim(ctx, c.was, func(now *resourcev1.ResourceClaim) error { return a.change(now, c.wanted) })
+	for i := range a.reserved {
+		c := &a.reserved[i]
+		if c.special != nil {
+			if err := a.prepareSpecial(ctx, access, c); err != nil {
+				return err
+			}
+			continue
+		}
+		written, err := access.ChangeResourceClaim(ctx, c.was, func(now *resourcev1.ResourceClaim) error { return a.change(now, c) })
 		if err != nil {
 			return err
 		}
@@ -73,16 +100,17 @@ func (a *allocation) Prepare(ctx context.Context, access plugin.Access) error {
 }
 
 // change applies the wanted change to a claim, unless another change of the claim makes that wrong.
-func (a *allocation) change(now, wanted *resourcev1.ResourceClaim) error {
+func (a *allocation) change(now *resourcev1.ResourceClaim, c *claimChange) error {
+	wanted := c.wanted
 	switch {
 	case now.UID != wanted.UID:
 		return fmt.Errorf("claim %s/%s got deleted in the meantime", wanted.Namespace, wanted.Name)
-	case a.isNew(wanted) && now.Status.Allocation != nil && !a.uses(now):
+	case c.allocates && now.Status.Allocation != nil && !a.uses(now):
 		return fmt.Errorf("claim %s/%s got allocated elsewhere in the meantime", wanted.Namespace, wanted.Name)
-	case !a.isNew(wanted) && now.Status.Allocation == nil:
+	case !c.allocates && now.Status.Allocation == nil:
 		return fmt.Errorf("claim %s/%s got deallocated elsewhere in the meantime", wanted.Namespace, wanted.Name)
 	}
-	if a.isNew(wanted) && now.Status.Allocation == nil {
+	if c.allocates && now.Status.Allocation == nil {
 		now.Status.Allocation = wanted.Status.Allocation
 	}
 	// Without the finalizer the allocation is not written yet: it may be that of another pod, which shares the claim and is about to write it too.
@@ -99,7 +127,8 @@ func (a *allocation) change(now, wanted *resourcev1.ResourceClaim) error {
 	return nil
 }
 
-// Release releases the devices of one claim that cannot be used where the pod could go, if no other pod uses them.
+// Release releases the devices of one claim that cannot be used where the pod could go, if no other pod uses them, or deletes the special claim of an
+// earlier attempt.
 func (a *allocation) Release() (string, func(context.Context, plugin.Access) error) {
 	for _, had := range a.had {
 		users := had.claim.Status.ReservedFor
@@ -117,10 +146,10 @@ func (a *allocation) Release() (string, func(context.Context, plugin.Access) err
 			return err
 		}
 	}
+	if a.special != nil && a.special.prior != nil {
+		return "deletion of ResourceClaim completed", func(ctx context.Context, access plugin.Access) error {
+			return access.DeleteResourceClaim(ctx, a.special.prior)
+		}
+	}
 	return "", nil
-}
-
-// isNew reports whether the devices of a claim are allocated for this pod.
-func (a *allocation) isNew(wanted *resourcev1.ResourceClaim) bool {
-	return slices.ContainsFunc(a.open, func(c *resourcev1.ResourceClaim) bool { return c.UID == wanted.UID })
 }

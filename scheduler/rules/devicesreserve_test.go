@@ -16,7 +16,7 @@ func TestWhoeverWritesAnAllocationProtectsItsClaim(t *testing.T) {
 	seen.Status.Allocation = &resourcev1.AllocationResult{}
 	second := &allocation{pod: &cluster.Pod{Key: cluster.Key{Namespace: "a", Name: "two"}, UID: "two"}}
 	written := seen.DeepCopy()
-	if err := second.change(written, seen); err != nil {
+	if err := second.change(written, &claimChange{wanted: seen}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(written.Finalizers, resourcev1.Finalizer) || written.Status.Allocation.AllocationTimestamp == nil || len(written.Status.ReservedFor) != 1 {

@@ -39,7 +39,7 @@ func (r *Resources) ignores(name corev1.ResourceName) bool {
 // Name is NodeResourcesFit.
 func (*Resources) Name() string { return "NodeResourcesFit" }
 
-// Filter refuses nodes without enough free resources. The reasons name all that are missing.
+// Filter refuses nodes without enough free resources. The reasons name all that are missing. Those that are claimed are for [Devices].
 func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
 	var s shortage
 	if node.Pods+1 > node.AllowedPods {
@@ -51,7 +51,7 @@ func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 	s.check(corev1.ResourceEphemeralStorage, need.EphemeralStorage, have.EphemeralStorage, used.EphemeralStorage)
 	if len(need.Extended) > 0 {
 		for _, name := range slices.Sorted(maps.Keys(need.Extended)) {
-			if r.ignores(name) {
+			if r.ignores(name) || node.Claimed(name) {
 				continue
 			}
 			s.check(name, need.Extended[name], have.Extended[name], used.Extended[name])
@@ -63,9 +63,14 @@ func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.V
 	return r.verdict(&s)
 }
 
-// RequeuesOn lists new nodes, more allocatable resources, and removed pods.
+// RequeuesOn lists new nodes, more allocatable resources, removed pods, and classes for extended resources.
 func (*Resources) RequeuesOn() cluster.Change {
-	return cluster.NodeAdded | cluster.NodeRoom | cluster.PodGone
+	return cluster.NodeAdded | cluster.NodeRoom | cluster.PodGone | cluster.ExtendedChanged
+}
+
+// ScoresExtended reports whether the strategy rates an extended resource.
+func (r *Resources) ScoresExtended() bool {
+	return slices.ContainsFunc(r.options.Strategy.Resources, func(w WeightedResource) bool { return cluster.IsExtended(w.Name) })
 }
 
 // shortage collects the missing resources of a node.

@@ -41,6 +41,9 @@ func (s *Strategy) score(d *cluster.Demand, node *cluster.Node) int64 {
 	for _, r := range s.Resources {
 		have := amount(&node.Allocatable, r.Name)
 		asked, used := scored(&d.Requests, &d.Scored, r.Name), scored(&node.Requested, &node.Scored, r.Name)
+		if have == 0 && asked > 0 {
+			have, used = node.ClaimedAmounts(r.Name)
+		}
 		if have == 0 || asked == 0 && isExtended(r.Name) {
 			continue
 		}

@@ -29,6 +29,7 @@ var events = [...]string{
 
 	"NodeAdd", "NodeUpdateNodeAllocatable", "NodeUpdateNodeLabel", "NodeUpdateNodeTaint", "AssignedPodAdd", "AssignedPodDelete", "AssignedPodUpdate",
 	"NamespaceUpdate", "NodeDelete", "PersistentVolumeClaimUpdate", "PersistentVolumeUpdate", "StorageClassUpdate", "ResourceClaimUpdate", "CSINodeUpdate",
+	"DeviceClassUpdate",
 }
 
 // EventOf returns the event for a change of the cluster. Of several changes at the same time the first one counts.

@@ -17,6 +17,9 @@ func (l *changeLog) append(index int32, nodes int) {
 	}
 }
 
+// all lets every node count as changed.
+func (l *changeLog) all() { l.base, l.entries = l.head()+1, nil }
+
 func (l *changeLog) since(place uint64) ([]int32, bool) {
 	if place < l.base {
 		return nil, false

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/demand"
+	"github.com/millrace/millrace/scheduler/internal/devices"
 )
 
 // Node is a node with the pods on it. Only its [State] changes it.
@@ -31,7 +32,21 @@ type Node struct {
 	// WithVolumes are the pods with volumes that restrict where they can be placed.
 	WithVolumes []*Pod
 
-	placed []*placement
+	placed  []*placement
+	devices *devices.State
+}
+
+// Claimed reports whether pods get an extended resource by a resource claim on this node: the node has none of it, and a device class stands for it.
+func (n *Node) Claimed(resource corev1.ResourceName) bool {
+	return n.Allocatable.Extended[resource] == 0 && n.devices != nil && n.devices.ClassOf(resource) != nil
+}
+
+// ClaimedAmounts returns how many devices stand for an extended resource on this node, and how many of them are allocated.
+func (n *Node) ClaimedAmounts(resource corev1.ResourceName) (all, allocated int64) {
+	if !n.Claimed(resource) {
+		return 0, 0
+	}
+	return n.devices.Totals(n.devices.ClassOf(resource), n.Name, n.Labels)
 }
 
 // Below returns the node's pods with a lower priority.
@@ -114,6 +129,7 @@ const (
 	ClassChanged            // a storage class
 	DeviceChanged           // resource claims, device classes, and resource slices
 	DriverChanged           // CSINodes, CSIDrivers, storage capacities and volume attachments
+	ExtendedChanged         // which device class stands for an extended resource
 )
 
 // describe copies the node's object and returns what that changes.

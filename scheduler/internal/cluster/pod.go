@@ -40,6 +40,8 @@ type Pod struct {
 	Volumes []Volume
 	// Claims are the pod's resource claims.
 	Claims []PodClaim
+	// Extended are the extended resources that its containers ask for.
+	Extended []ExtendedRequest
 }
 
 // Pod converts a pod of the API.
@@ -68,6 +70,9 @@ func (in *Interner) Pod(pod *corev1.Pod) *Pod {
 		p.Started = pod.Status.StartTime.Time
 	}
 	p.Volumes, p.Claims = volumesOf(pod), claimsOf(pod)
+	if len(p.Shape.Requests.Extended) > 0 {
+		p.Extended = extendedOf(&pod.Spec)
+	}
 	for _, gate := range pod.Spec.SchedulingGates {
 		p.Gates = append(p.Gates, gate.Name)
 	}

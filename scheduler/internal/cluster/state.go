@@ -112,7 +112,7 @@ func (s *State) node(name string) *Node {
 	if s.byName == nil {
 		s.byName = make(map[string]*Node)
 	}
-	node := &Node{Name: name, Index: len(s.nodes)}
+	node := &Node{Name: name, Index: len(s.nodes), devices: &s.Devices}
 	if last := len(s.free) - 1; last >= 0 {
 		node.Index = s.free[last]
 		s.free = s.free[:last]
@@ -135,3 +135,13 @@ func (s *State) release(node *Node) {
 }
 
 func (s *State) touch(node *Node) { s.changes.append(int32(node.Index), len(s.nodes)) }
+
+// TouchAll lets every node count as changed, because of something that the results for all of them depend on.
+func (s *State) TouchAll() { s.changes.all() }
+
+// TouchNode lets a node count as changed, because of something else that results for it depend on.
+func (s *State) TouchNode(name string) {
+	if node, ok := s.byName[name]; ok {
+		s.touch(node)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,9 +26,14 @@ type State struct {
 	shared  map[string]*resourcev1.ResourceSlice            // slices of several nodes
 	taken   structured.AllocatedState
 	changes uint64 // of slices
+
+	named    map[corev1.ResourceName]*resourcev1.DeviceClass // by the extended resource that a class names
+	special  map[types.UID][]Key                             // claims for extended resources, by the pod that they are for
+	promises map[types.UID]*resourcev1.ResourceClaim         // claims that do not exist yet
+	matches  matches
 }
 
-// claim is a claim in the API, and the assumed one, or nil.
+// claim is a claim in the API, and the assumed one. One of them may be nil.
 type claim struct {
 	shown, assumed *resourcev1.ResourceClaim
 	written        bool // the assumed claim has been written and has its resource version
@@ -37,7 +43,7 @@ type claim struct {
 // these must not make the devices seem free.
 func (c *claim) forget() {
 	switch {
-	case c.assumed == nil:
+	case c.assumed == nil || c.shown == nil:
 	case c.assumed.UID != c.shown.UID, c.written && !storage.Newer(c.assumed.ResourceVersion, c.shown.ResourceVersion):
 		c.assumed, c.written = nil, false
 	}
@@ -55,7 +61,9 @@ func (p *State) SetClaim(key Key, object *resourcev1.ResourceClaim) {
 	c, ok := p.claims[key]
 	if ok {
 		p.count(c.get(), false)
+		p.setSpecial(key, c.shown, false)
 	}
+	p.setSpecial(key, object, true)
 	if object == nil {
 		delete(p.claims, key)
 		return
@@ -110,11 +118,17 @@ func (p *State) Written(object *resourcev1.ResourceClaim) {
 
 // Restore undoes an assumption.
 func (p *State) Restore(key Key) {
-	if c, ok := p.claims[key]; ok && c.assumed != nil {
-		p.count(c.assumed, false)
-		c.assumed, c.written = nil, false
-		p.count(c.shown, true)
+	c, ok := p.claims[key]
+	if !ok || c.assumed == nil {
+		return
 	}
+	p.count(c.assumed, false)
+	if c.shown == nil {
+		delete(p.claims, key)
+		return
+	}
+	c.assumed, c.written = nil, false
+	p.count(c.shown, true)
 }
 
 // count adds or removes the devices of a claim. Devices with admin access are not exclusive and do not count.
@@ -173,6 +187,7 @@ func (p *State) Taken() structured.AllocatedState {
 func (p *State) SetSlice(name string, slice *resourcev1.ResourceSlice) {
 	p.changes++
 	if old, ok := p.slices[name]; ok {
+		p.matches.forgetSlice(old)
 		delete(p.shared, name)
 		if old.Spec.NodeName != nil {
 			node := *old.Spec.NodeName
@@ -219,15 +234,6 @@ func both[T any](first, second iter.Seq[T]) iter.Seq[T] {
 		}
 		second(yield)
 	}
-}
-
-// SetClass sets a class; nil if it was deleted.
-func (p *State) SetClass(name string, class *resourcev1.DeviceClass) {
-	if class == nil {
-		delete(p.classes, name)
-		return
-	}
-	set(&p.classes, name, class)
 }
 
 func set[K comparable, V any](m *map[K]V, key K, value V) {

@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/scheduler/internal/cluster"
 	"github.com/millrace/millrace/scheduler/plugin"
@@ -126,4 +127,12 @@ func (s *Set) Readers() []cluster.PodReader {
 		add(score.Plugin)
 	}
 	return readers
+}
+
+// ScoresExtended reports whether a rule rates nodes by their amounts of extended resources.
+func (s *Set) ScoresExtended() bool {
+	return slices.ContainsFunc(s.Scores, func(score plugin.Weighted[plugin.Score]) bool {
+		r, ok := score.Plugin.(interface{ ScoresExtended() bool })
+		return ok && r.ScoresExtended()
+	})
 }
