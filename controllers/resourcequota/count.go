@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/controllers/internal/kinds"
@@ -23,38 +25,44 @@ func (r *controller) count(ctx context.Context, q *corev1.ResourceQuota) (used c
 	used, all = corev1.ResourceList{}, true
 	sums := map[schema.GroupResource]corev1.ResourceList{}
 	for name := range q.Spec.Hard {
-		kind := kindOf(name)
-		sum, counted := sums[kind]
-		if !counted {
-			if sum, err = r.sum(ctx, kind, q); err != nil {
-				return nil, false, err
+		for i, kind := range kindsOf(name) {
+			sum, counted := sums[kind]
+			if !counted {
+				if sum, err = r.sum(ctx, kind, q); err != nil {
+					return nil, false, err
+				}
+				sums[kind] = sum
 			}
-			sums[kind] = sum
+			if sum == nil {
+				all = all && i > 0 // without the second kind there is nothing more to count
+				continue
+			}
+			total := used[name].DeepCopy()
+			total.Add(sum[name]) // zero if there is none
+			used[name] = total
 		}
-		if sum == nil {
-			all = false
-			continue
-		}
-		used[name] = sum[name] // zero if there is none
 	}
 	return used, all, nil
 }
 
 // sum returns the usage of all objects of a kind, or nil if there is no such kind.
 func (r *controller) sum(ctx context.Context, kind schema.GroupResource, q *corev1.ResourceQuota) (corev1.ResourceList, error) {
-	c, err := r.counter(kind)
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	c, err := r.synced(ctx, kind)
 	if c == nil || err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	if err := c.shares.Synced(ctx); err != nil {
-		return nil, fmt.Errorf("count %s: %w", kind, err)
+	use := func(s *share) corev1.ResourceList { return s.Use }
+	if kind == quota.ResourceClaims {
+		if use, err = r.deviceUse(ctx, c, q.Namespace); err != nil {
+			return nil, err
+		}
 	}
 	total := corev1.ResourceList{}
 	for s := range c.shares.ListNamespace(q.Namespace) {
 		if quota.Covers(q, s.Scoped) {
-			addAll(total, s.Use)
+			addAll(total, use(&s))
 		}
 	}
 	return total, nil
@@ -72,7 +80,19 @@ func addAll(total, more corev1.ResourceList) {
 	}
 }
 
-// kindOf returns the kind whose objects use a resource.
+// kindsOf returns the kinds whose objects use a resource.
+func kindsOf(name corev1.ResourceName) []schema.GroupResource {
+	extended, requests := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
+	switch {
+	case quota.IsDevices(name):
+		return []schema.GroupResource{quota.ResourceClaims}
+	case requests && strings.Contains(extended, "/"): // a device class may stand for it
+		return []schema.GroupResource{pods, quota.ResourceClaims}
+	}
+	return []schema.GroupResource{kindOf(name)}
+}
+
+// kindOf returns the only kind whose objects use a resource.
 func kindOf(name corev1.ResourceName) schema.GroupResource {
 	text := string(name)
 	if counted, ok := strings.CutPrefix(text, "count/"); ok {
@@ -96,6 +116,8 @@ var (
 	pods     = schema.GroupResource{Resource: "pods"}
 	services = schema.GroupResource{Resource: "services"}
 	claims   = schema.GroupResource{Resource: "persistentvolumeclaims"}
+
+	deviceClasses = schema.GroupResource{Group: resourcev1.GroupName, Resource: "deviceclasses"}
 )
 
 // findLocked finds a kind in discovery. A group whose discovery fails is an error, not an absent kind.
@@ -108,7 +130,7 @@ func (r *controller) findLocked(wanted schema.GroupResource) (*kinds.Kind, error
 		r.catalogue, r.asked = found, now
 	}
 	for _, k := range r.catalogue.Kinds {
-		if k.Resource.GroupResource() == wanted && k.Namespaced && k.Can("list", "watch") {
+		if k.Resource.GroupResource() == wanted && (k.Namespaced || wanted == deviceClasses) && k.Can("list", "watch") {
 			return k, nil
 		}
 	}
@@ -127,7 +149,7 @@ func (r *controller) wake(kind schema.GroupResource, namespace string) {
 func (r *controller) wakeThose(kind schema.GroupResource, quotas iter.Seq[*corev1.ResourceQuota]) {
 	for q := range quotas {
 		for name := range q.Spec.Hard {
-			if kindOf(name) == kind {
+			if slices.Contains(kindsOf(name), kind) {
 				r.loop.AddAfter(loop.Key{Namespace: q.Namespace, Name: q.Name}, gather)
 				break
 			}

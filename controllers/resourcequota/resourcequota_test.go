@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -299,4 +300,43 @@ func converge(t *testing.T, seed uint64) {
 	}
 	time.Sleep(10 * time.Minute)
 	c.want("q", list("pods", fmt.Sprint(len(pods)), "requests.cpu", fmt.Sprint(250*len(pods), "m")))
+}
+
+func TestDevicesAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t)
+		kube := c.clients.Kube
+		must(kube.ResourceV1().DeviceClasses().Create(t.Context(), &resourcev1.DeviceClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: new("example.com/gpu")},
+		}, metav1.CreateOptions{}))(t)
+		pod := must(kube.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{
+				Requests: list("example.com/gpu", "2"), Limits: list("example.com/gpu", "2")}}},
+		}}, metav1.CreateOptions{}))(t)
+		claim := func(name string, count int64, special bool) {
+			d := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+				Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: "ExactCount", Count: count}}}}}}
+			if special {
+				d.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+				d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: pod.UID, Controller: new(true)}}
+			}
+			must(kube.ResourceV1().ResourceClaims("default").Create(t.Context(), d, metav1.CreateOptions{}))(t)
+		}
+		claim("own", 1, false)
+		claim("special", 2, true)
+		c.quota("q", list("requests.example.com/gpu", "9", "requests.example.com/other", "9", "gpu.deviceclass.resource.k8s.io/devices", "9",
+			"requests.deviceclass.resource.kubernetes.io/gpu", "9", "count/resourceclaims.resource.k8s.io", "9"))
+		settle()
+		c.want("q", list("requests.example.com/gpu", "3", "requests.example.com/other", "0", "gpu.deviceclass.resource.k8s.io/devices", "3",
+			"requests.deviceclass.resource.kubernetes.io/gpu", "3", "count/resourceclaims.resource.k8s.io", "2"))
+		// Another claim for the same pod is not paid for, and a class that names nothing stands for nothing.
+		claim("third", 2, true)
+		settle()
+		c.want("q", list("requests.example.com/gpu", "5", "requests.example.com/other", "0", "gpu.deviceclass.resource.k8s.io/devices", "5",
+			"requests.deviceclass.resource.kubernetes.io/gpu", "5", "count/resourceclaims.resource.k8s.io", "3"))
+		looptest.Edit(c.server, "deviceclasses", "", "gpu", func(d *resourcev1.DeviceClass) { d.Spec.ExtendedResourceName = nil })
+		settle()
+		c.want("q", list("requests.example.com/gpu", "2", "requests.example.com/other", "0", "gpu.deviceclass.resource.k8s.io/devices", "5",
+			"requests.deviceclass.resource.kubernetes.io/gpu", "0", "count/resourceclaims.resource.k8s.io", "3"))
+	})
 }

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/watchlist"
 
+	"github.com/millrace/millrace/demand"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/quota"
 )
@@ -20,6 +22,13 @@ import (
 type share struct {
 	Use    corev1.ResourceList
 	Scoped any
+	// Devices are those of a resource claim, by class, and Special says what it has to do with a pod.
+	Devices map[string]int64
+	Special *quota.Special
+	// Pod is the part of a pod that tells whether it has paid for a resource claim.
+	Pod *corev1.Pod
+	// Class is a device class, and Resource the extended resource that it names.
+	Class, Resource string
 }
 
 // counter watches the objects of one kind, until the kind is gone.
@@ -41,7 +50,13 @@ func (r *controller) counter(kind schema.GroupResource) (*counter, error) {
 	}
 	c := &counter{}
 	c.shares = r.follow(kind, found.Resource, func(err error) { r.failed(kind, c, err) })
-	c.shares.Handle(informer.Handler[share]{Name: name, Changed: func(key informer.Key) { r.wake(kind, key.Namespace) }})
+	c.shares.Handle(informer.Handler[share]{Name: name, Changed: func(key informer.Key) {
+		if kind == deviceClasses {
+			r.wakeThose(quota.ResourceClaims, r.quotas.List())
+			return
+		}
+		r.wake(kind, key.Namespace)
+	}})
 	var life context.Context
 	life, c.stop = context.WithCancel(r.life)
 	r.running.Go(func() {
@@ -90,6 +105,12 @@ func (r *controller) follow(kind schema.GroupResource, resource schema.GroupVers
 	case claims:
 		return informer.Project(informer.For(r.kube.CoreV1().PersistentVolumeClaims("")), ofClaim, options)
 	}
+	switch kind {
+	case quota.ResourceClaims:
+		return informer.Project(informer.For(r.kube.ResourceV1().ResourceClaims("")), ofDeviceClaim, options)
+	case deviceClasses:
+		return informer.Project(informer.For(r.kube.ResourceV1().DeviceClasses()), ofDeviceClass, options)
+	}
 	use := quota.Use(kind, nil)
 	return informer.Project(informer.Metadata(r.metadata, resource, ""), func(*metav1.PartialObjectMetadata) share {
 		return share{Use: use}
@@ -108,7 +129,23 @@ func ofPod(p *corev1.Pod) share {
 	for _, c := range p.Spec.InitContainers {
 		scoped.Spec.InitContainers = append(scoped.Spec.InitContainers, corev1.Container{Resources: c.Resources})
 	}
-	return share{Use: quota.Use(pods, p), Scoped: scoped}
+	s := share{Use: quota.Use(pods, p), Scoped: scoped}
+	if len(demand.Requests(p).Extended) > 0 {
+		s.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: p.UID}, Status: corev1.PodStatus{ExtendedResourceClaimStatus: p.Status.ExtendedResourceClaimStatus}}
+	}
+	return s
+}
+
+func ofDeviceClaim(c *resourcev1.ResourceClaim) share {
+	return share{Devices: quota.Devices(c), Special: quota.SpecialOf(c)}
+}
+
+func ofDeviceClass(c *resourcev1.DeviceClass) share {
+	s := share{Class: c.Name}
+	if name := c.Spec.ExtendedResourceName; name != nil {
+		s.Resource = *name
+	}
+	return s
 }
 
 func ofClaim(c *corev1.PersistentVolumeClaim) share {

@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -169,5 +171,69 @@ func TestScopesOfClaimsAreTheirAttributes(t *testing.T) {
 	q.Spec.ScopeSelector.MatchExpressions[0].ScopeName = corev1.ResourceQuotaScopePriorityClass
 	if Covers(q, claim(new("fast"))) {
 		t.Error("a scope of pods covers a claim")
+	}
+}
+
+func TestUseOfDevices(t *testing.T) {
+	exactly := func(class string, mode resourcev1.DeviceAllocationMode, count int64) resourcev1.DeviceRequest {
+		return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: mode, Count: count}}
+	}
+	any := func(class string, mode resourcev1.DeviceAllocationMode, count int64) resourcev1.DeviceSubRequest {
+		return resourcev1.DeviceSubRequest{DeviceClassName: class, AllocationMode: mode, Count: count}
+	}
+	c := &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+		exactly("gpu", "ExactCount", 2), exactly("nic", "All", 0), exactly("gpu", "Unknown", 5),
+		{FirstAvailable: []resourcev1.DeviceSubRequest{any("gpu", "ExactCount", 1), any("gpu", "ExactCount", 3), any("tpu", "ExactCount", 4)}},
+	}}}}
+	names := map[string]string{"gpu": "example.com/gpu", "tpu": "example.com/tpu"}
+	resourceOf := func(class string) string { return names[class] }
+	devices := "count/resourceclaims.resource.k8s.io=1 gpu.deviceclass.resource.k8s.io/devices=5 nic.deviceclass.resource.k8s.io/devices=32 "
+	for _, test := range []struct {
+		paid corev1.ResourceList
+		want string
+	}{
+		{nil, devices + "requests.deviceclass.resource.kubernetes.io/gpu=5 requests.deviceclass.resource.kubernetes.io/tpu=4 " +
+			"requests.example.com/gpu=5 requests.example.com/tpu=4 tpu.deviceclass.resource.k8s.io/devices=4"},
+		{list("requests.example.com/gpu", "3", "requests.example.com/tpu", "4"), devices + "requests.deviceclass.resource.kubernetes.io/gpu=5 " +
+			"requests.deviceclass.resource.kubernetes.io/tpu=4 requests.example.com/gpu=2 tpu.deviceclass.resource.k8s.io/devices=4"},
+	} {
+		if got := text(ResourceClaimUse(Devices(c), resourceOf, test.paid)); got != test.want {
+			t.Errorf("it uses\n\t%s, want\n\t%s", got, test.want)
+		}
+	}
+}
+
+func TestAPodPaysForOneClaimOnly(t *testing.T) {
+	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1", Controller: new(true)}}}}
+	if SpecialOf(c) != nil {
+		t.Error("a claim without the annotation is special")
+	}
+	c.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+	s := SpecialOf(c)
+	if s == nil {
+		t.Fatal("the claim is not special")
+	}
+	named := func(claim string) *corev1.PodExtendedResourceClaimStatus {
+		return &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: claim}
+	}
+	for _, test := range []struct {
+		uid         types.UID
+		status      *corev1.PodExtendedResourceClaimStatus
+		first, want bool
+	}{
+		{"1", named("c"), false, true}, {"1", named("other"), true, false}, {"1", nil, true, true}, {"1", nil, false, false}, {"2", named("c"), true, false},
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: test.uid}, Status: corev1.PodStatus{ExtendedResourceClaimStatus: test.status}}
+		if got := s.PaidBy(p, test.first); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+	later := *s
+	later.Created = metav1.Unix(9, 0)
+	other := *s
+	other.Name = "d"
+	if !s.Before(&later) || later.Before(s) || !s.Before(&other) || other.Before(s) {
+		t.Error("the first claim is not found")
 	}
 }

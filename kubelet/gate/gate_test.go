@@ -39,6 +39,14 @@ func inSidecar(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// claiming says in a pod's status that it gets a resource by a resource claim.
+func claiming(pod *corev1.Pod, resource string) *corev1.Pod {
+	pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
+		ResourceClaimName: "c", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ResourceName: resource, RequestName: "r"}},
+	}
+	return pod
+}
+
 func TestPodsAreRejectedForResourcesInUse(t *testing.T) {
 	room := gate.RoomOf(resources("cpu", "2", "memory", "4Gi", "pods", "3", "example.com/device", "1"))
 	for _, c := range []struct {
@@ -50,6 +58,8 @@ func TestPodsAreRejectedForResourcesInUse(t *testing.T) {
 		{"no cpu", asking("cpu", "1"), asking("cpu", "1500m"), "OutOfcpu"},
 		{"no device", asking("example.com/device", "1"), asking("example.com/device", "1"), "OutOfexample.com/device"},
 		{"a device that the node knows nothing of", asking(), asking("example.com/other", "1"), ""},
+		{"a device by a claim", asking("example.com/device", "1"), claiming(asking("example.com/device", "2"), "example.com/device"), ""},
+		{"no device, and another one by a claim", asking("example.com/device", "1"), claiming(asking("example.com/device", "1"), "example.com/other"), "OutOfexample.com/device"},
 		{"no huge pages", asking(), asking("hugepages-2Mi", "2Mi"), "OutOfhugepages-2Mi"},
 		{"the same port", onPort("", 80), onPort("", 80), "NodePorts"},
 		{"the same port of another address", onPort("192.0.2.1", 80), onPort("192.0.2.2", 80), ""},

@@ -18,9 +18,28 @@ type Claim struct {
 	ports    []demand.Port
 }
 
-// ClaimOf returns the claim of a pod's spec.
+// ClaimOf returns the claim of a pod's spec. What its containers get by a resource claim is not the node's.
 func ClaimOf(pod *corev1.Pod) Claim {
-	return Claim{requests: demand.SpecRequests(&pod.Spec), ports: demand.HostPorts(&pod.Spec)}
+	spec := &pod.Spec
+	if s := pod.Status.ExtendedResourceClaimStatus; s != nil {
+		spec = withoutClaimed(spec, s.RequestMappings)
+	}
+	return Claim{requests: demand.SpecRequests(spec), ports: demand.HostPorts(spec)}
+}
+
+// withoutClaimed returns a pod's spec without the requests for resources that containers get by a resource claim.
+func withoutClaimed(spec *corev1.PodSpec, claimed []corev1.ContainerExtendedResourceRequest) *corev1.PodSpec {
+	spec = spec.DeepCopy()
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			for _, m := range claimed {
+				if m.ContainerName == containers[i].Name {
+					delete(containers[i].Resources.Requests, corev1.ResourceName(m.ResourceName))
+				}
+			}
+		}
+	}
+	return spec
 }
 
 // Room is the allocatable resources of a node.

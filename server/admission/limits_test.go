@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/millrace/millrace/server/admission"
@@ -243,5 +246,31 @@ func BenchmarkPodAdmission(b *testing.B) {
 		if err := w.Admit(b.Context(), &registry.Change{Operation: registry.Create, Kind: s.Kind(), Namespace: "n", Name: "p", Object: p}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestDevicesAreChargedOnce: what a pod asks for is charged with it, and not once more with the claim that is made for that.
+func TestDevicesAreChargedOnce(t *testing.T) {
+	w := newServer(t, admission.Options{})
+	w.quota("q", "requests.example.com/gpu=3,gpu.deviceclass.resource.k8s.io/devices=3,count/resourceclaims.resource.k8s.io=5")
+	w.create("deviceclasses.resource.k8s.io", &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: new("example.com/gpu")}})
+	p := w.create("pods", pod("p", asking("example.com/gpu=2", "example.com/gpu=2"))).(*corev1.Pod)
+	claim := func(name string, count int64, special bool) *resourcev1.ResourceClaim {
+		c := &resourcev1.ResourceClaim{ObjectMeta: meta(name), Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+			{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: "ExactCount", Count: count}}}}}}
+		if special {
+			c.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: p.UID, Controller: new(true)}}
+		}
+		return c
+	}
+	_, err := w.Try("resourceclaims.resource.k8s.io", claim("own", 2, false), registry.WriteOptions{})
+	refused(t, err, "exceeded quota: q, requested: requests.example.com/gpu=2, used: requests.example.com/gpu=2, limited: requests.example.com/gpu=3")
+	w.create("resourceclaims.resource.k8s.io", claim("first", 2, true))
+	_, err = w.Try("resourceclaims.resource.k8s.io", claim("second", 2, true), registry.WriteOptions{})
+	refused(t, err, "exceeded quota: q, requested: gpu.deviceclass.resource.k8s.io/devices=2,requests.example.com/gpu=2, ")
+	w.create("resourceclaims.resource.k8s.io", claim("own", 1, false))
+	if got, want := w.used("q"), list("requests.example.com/gpu=3,gpu.deviceclass.resource.k8s.io/devices=3,count/resourceclaims.resource.k8s.io=2"); !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("used are %v, want %v", got, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,7 +56,10 @@ func limitsTime(c *registry.Change) bool {
 
 func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.ResourceQuota) error {
 	kind := schema.GroupResource{Group: c.Kind.Group, Resource: c.Kind.Resource}
-	whole := quota.Use(kind, c.Object)
+	whole, err := w.use(ctx, kind, c)
+	if err != nil {
+		return err
+	}
 	more := whole
 	if c.Old != nil {
 		more = difference(whole, quota.Use(kind, c.Old))
@@ -87,6 +91,53 @@ func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.
 		}
 	}
 	return nil
+}
+
+// use returns what a change's object uses of quotas.
+func (w *cluster) use(ctx context.Context, kind schema.GroupResource, c *registry.Change) (corev1.ResourceList, error) {
+	claim, ok := c.Object.(*resourcev1.ResourceClaim)
+	if !ok {
+		return quota.Use(kind, c.Object), nil
+	}
+	classes, err := w.deviceClasses.list(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	resources := map[string]string{}
+	for _, class := range classes {
+		if name := class.Spec.ExtendedResourceName; name != nil {
+			resources[class.Name] = *name
+		}
+	}
+	paid, err := w.paid(ctx, claim)
+	return quota.ResourceClaimUse(quota.Devices(claim), func(class string) string { return resources[class] }, paid), err
+}
+
+// paid returns what is charged already for the pod of a new claim.
+func (w *cluster) paid(ctx context.Context, claim *resourcev1.ResourceClaim) (corev1.ResourceList, error) {
+	special := quota.SpecialOf(claim)
+	if special == nil {
+		return nil, nil
+	}
+	pod, err := w.pods.get(ctx, claim.Namespace, special.Pod.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	others, err := w.claims.list(ctx, claim.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	first := !slices.ContainsFunc(others, func(c *resourcev1.ResourceClaim) bool {
+		other := quota.SpecialOf(c)
+		return other != nil && other.Pod.UID == special.Pod.UID
+	})
+	if !special.PaidBy(pod, first) {
+		return nil, nil
+	}
+	return quota.Use(schema.GroupResource{Resource: "pods"}, pod), nil
 }
 
 // difference is what a list has more than another one.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,8 @@ type cluster struct {
 	runtimeClasses  *source[*nodev1.RuntimeClass]
 	storageClasses  *source[*storagev1.StorageClass]
 	ingressClasses  *source[*networkingv1.IngressClass]
+	deviceClasses   *source[*resourcev1.DeviceClass]
+	claims          *source[*resourcev1.ResourceClaim]
 	charges         charges
 }
 
@@ -46,6 +49,8 @@ func newCluster(r func() *registry.Registry) *cluster {
 		runtimeClasses:  from[*nodev1.RuntimeClass](r, "node.k8s.io", "runtimeclasses"),
 		storageClasses:  from[*storagev1.StorageClass](r, "storage.k8s.io", "storageclasses"),
 		ingressClasses:  from[*networkingv1.IngressClass](r, "networking.k8s.io", "ingressclasses"),
+		deviceClasses:   from[*resourcev1.DeviceClass](r, resourcev1.GroupName, "deviceclasses"),
+		claims:          from[*resourcev1.ResourceClaim](r, resourcev1.GroupName, "resourceclaims"),
 	}
 }
 
