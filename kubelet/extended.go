@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet/deviceplugin"
 	"github.com/millrace/millrace/kubelet/node"
+	"github.com/millrace/millrace/kubelet/plugins"
 	"github.com/millrace/millrace/kubelet/podresources"
 	"github.com/millrace/millrace/kubelet/source"
 	"github.com/millrace/millrace/kubelet/worker"
@@ -26,7 +27,7 @@ func (k *Kubelet) serveDevices() (err error) {
 		return nil
 	}
 	k.plugins, err = deviceplugin.New(deviceplugin.Options{
-		Directory: filepath.Join(o.Root, "device-plugins"), Changed: k.health.tell, Affected: k.syncPods, Logger: o.Logger,
+		Directory: k.devicePlugins(), Changed: k.health.tell, Affected: k.syncPods, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
@@ -35,6 +36,17 @@ func (k *Kubelet) serveDevices() (err error) {
 		Directory: filepath.Join(o.Root, "pod-resources"), Pods: k.activePods, Devices: podDevices{k}, Logger: o.Logger,
 	}))
 	return nil
+}
+
+// devicePlugins returns the directory where device plugins register. Another kubelet of this machine may have the usual one.
+func (k *Kubelet) devicePlugins() string {
+	o := &k.options
+	if usual := o.DevicePlugins; !plugins.Answers(filepath.Join(usual, deviceplugin.SocketName)) {
+		return usual
+	}
+	own := filepath.Join(o.Root, "device-plugins")
+	o.Logger.Warn("device plugins register with another kubelet of this machine", "directory", o.DevicePlugins, "here", own)
+	return own
 }
 
 // activePods returns the pods that were admitted and have not ended.

@@ -63,7 +63,7 @@ func TestAPodGetsTheDeviceOfAPluginAndTheNextOneIsRefused(t *testing.T) {
 	plugged := filepath.Join(root, "device-plugins")
 	w.kubelet, err = New(Options{
 		Clients: clients, Name: "node", Runtime: runtime, Root: root, Addresses: []string{"10.0.0.1"},
-		ServeDevices: true,
+		ServeDevices: true, DevicePlugins: plugged,
 	})
 	if err != nil {
 		t.Fatal(err)

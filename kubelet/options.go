@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/logs"
@@ -47,8 +48,10 @@ type Options struct {
 	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods" below Root
 	// by default.
 	Root, Logs string
-	// ServeDevices lets device plugins register in the directory device-plugins below Root, and agents ask in pod-resources which devices pods have.
+	// ServeDevices lets device plugins register in DevicePlugins, and agents ask in the directory pod-resources below Root which devices pods have.
 	ServeDevices bool
+	// DevicePlugins is /var/lib/kubelet/device-plugins by default: device plugins know no other path, whatever Root is.
+	DevicePlugins string
 	// Manifests is a file or directory of static pods. ManifestURL serves static pods; requests to it carry ManifestHeader.
 	Manifests      string
 	ManifestURL    string
@@ -109,7 +112,7 @@ func (o *Options) setDefaults() error {
 	if err := checkUnsafeSysctls(o.UnsafeSysctls); err != nil {
 		return err
 	}
-	o.Root = cmp.Or(o.Root, "/var/lib/millrace/kubelet")
+	o.Root, o.DevicePlugins = cmp.Or(o.Root, "/var/lib/millrace/kubelet"), cmp.Or(o.DevicePlugins, filepath.Clean(deviceplugin.DevicePluginPath))
 	root, err := filepath.Abs(o.Root)
 	if err != nil {
 		return err

@@ -160,7 +160,7 @@ func (w *world) restart() {
 		}
 	})
 	for {
-		if c, err := net.Dial("unix", filepath.Join(w.root, socketName)); err == nil {
+		if c, err := net.Dial("unix", filepath.Join(w.root, SocketName)); err == nil {
 			c.Close()
 			return
 		}
@@ -196,7 +196,7 @@ func (w *world) serve(p *toys, name string) {
 
 func (w *world) register(r *api.RegisterRequest) error {
 	w.Helper()
-	c, err := plugins.Dial(filepath.Join(w.root, socketName))
+	c, err := plugins.Dial(filepath.Join(w.root, SocketName))
 	if err != nil {
 		w.Fatal(err)
 	}

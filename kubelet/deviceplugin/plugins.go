@@ -3,10 +3,8 @@ package deviceplugin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/millrace/millrace/kubelet/plugins"
 )
 
-// socketName is the socket where plugins register.
-const socketName = "kubelet.sock"
+// SocketName is the socket where plugins register.
+const SocketName = "kubelet.sock"
 
 // Options say where plugins register, and who is told of their devices. Only Directory is required.
 type Options struct {
@@ -89,37 +89,26 @@ func New(o Options) (*Plugins, error) {
 func (p *Plugins) Run(ctx context.Context) error {
 	defer p.streams.Wait()
 	defer p.end()
-	listener, err := p.listen(ctx)
-	if err != nil { // pods without devices run all the same
+	err := p.removeSockets()
+	if err == nil {
+		err = plugins.Serve(ctx, filepath.Join(p.Directory, SocketName), func(r grpc.ServiceRegistrar) { api.RegisterRegistrationServer(r, registrar{plugins: p}) })
+	}
+	if err != nil && ctx.Err() == nil { // pods without devices run all the same
 		p.Logger.Error("device plugins cannot register", "err", err)
 		<-ctx.Done()
-		return nil
-	}
-	server := grpc.NewServer()
-	api.RegisterRegistrationServer(server, registrar{plugins: p})
-	stop := context.AfterFunc(ctx, server.Stop)
-	defer stop()
-	if err := server.Serve(listener); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("serve the registration of device plugins: %w", err)
 	}
 	return nil
 }
 
-// listen removes the sockets of earlier lives: a plugin registers again when it sees that its own has gone.
-func (p *Plugins) listen(ctx context.Context) (net.Listener, error) {
+// removeSockets removes the sockets of earlier lives: a plugin registers again when it sees that its own has gone.
+func (p *Plugins) removeSockets() error {
 	entries, err := os.ReadDir(p.Directory)
-	if err != nil {
-		return nil, err
-	}
 	for _, e := range entries {
 		if e.Type()&os.ModeSocket != 0 {
 			err = errors.Join(err, os.Remove(filepath.Join(p.Directory, e.Name())))
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(p.Directory, socketName))
+	return err
 }
 
 // Amounts returns the number of devices of each resource, and how many of them are not healthy.

@@ -8,13 +8,8 @@ package podresources
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"net"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -26,6 +21,7 @@ import (
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/millrace/millrace/demand"
+	"github.com/millrace/millrace/kubelet/plugins"
 )
 
 // Devices know the devices of a node.
@@ -63,31 +59,12 @@ func New(o Options) *Server {
 
 // Run answers until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	listener, err := s.listen(ctx)
-	if err != nil { // pods run all the same
+	err := plugins.Serve(ctx, filepath.Join(s.Directory, "kubelet.sock"), func(r grpc.ServiceRegistrar) { api.RegisterPodResourcesListerServer(r, s) })
+	if err != nil && ctx.Err() == nil { // pods run all the same
 		s.Logger.Error("nobody can ask for the devices of pods", "err", err)
 		<-ctx.Done()
-		return nil
-	}
-	server := grpc.NewServer()
-	api.RegisterPodResourcesListerServer(server, s)
-	stop := context.AfterFunc(ctx, server.Stop)
-	defer stop()
-	if err := server.Serve(listener); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("serve the devices of pods: %w", err)
 	}
 	return nil
-}
-
-func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	if err := os.MkdirAll(s.Directory, 0o750); err != nil {
-		return nil, err
-	}
-	socket := filepath.Join(s.Directory, "kubelet.sock")
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 }
 
 // List tells the devices of all pods.
