@@ -29,6 +29,9 @@ func (k *Kubelet) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection 
 		return r
 	}
 	r := k.fits(ctx, pod)
+	if r == nil {
+		r = forbidArmor(pod, k.unarmored)
+	}
 	if r != nil {
 		k.takeDevices(pod)
 	}

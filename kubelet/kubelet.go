@@ -50,6 +50,8 @@ type Kubelet struct {
 	self       *informer.Shared[*corev1.Node]
 	measure    measures
 	noting     sync.Mutex // held while pressed changes and is reported
+	unarmored  string     // why AppArmor profiles cannot be enforced, or ""
+	shortages  pressure.Watch
 	pressed    pressure.Hold
 	images     *imageCollector
 	rates      stats.Rates
@@ -64,7 +66,7 @@ func New(o Options) (*Kubelet, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	k := &Kubelet{options: o, began: time.Now(), terminated: newTerminated()}
+	k := &Kubelet{options: o, began: time.Now(), terminated: newTerminated(), unarmored: armorProblem()}
 	var err error
 	if k.machine, err = readMachine(o.Root); err != nil {
 		return nil, err
